@@ -36,8 +36,8 @@ class EpisodeTask:
         env_id: the environment's id, ``"TextSnake-v0"``.
         kwargs: the environment's keyword arguments.
         seed: drives the layout (unless ``layout_seed`` is given), the transitions and the sampling noise.
-        layout_seed: fixes the initial state alone: tasks that share it and differ in ``seed`` start from the same state
-            and differ in transitions and in sampling noise (the groups of MS-GRPO).
+        layout_seed: fixes the initial state alone, for tasks that start alike and differ in transitions and in sampling
+            noise (the groups of MS-GRPO).
         noise: more entropy for sampling alone, for repeated plays of one seed; the transitions stay the seed's.
         start: where the episode begins, in place of an initial state that the seeds decide.
         retries: how many more answers a player may give to a decision when the one before couldn't be read.
@@ -68,11 +68,10 @@ class EpisodeTask:
         moves: str | None = None,
         **settings: Any,
     ) -> "EpisodeTask":
-        """Return the episode of a scenario (by name or itself) or of a bare environment id; ``settings`` override its
-        own.
+        """Make the task of a scenario (by name or itself) or of a bare environment id; ``settings`` override its own.
 
-        ``protocol`` and ``moves`` are as :mod:`agents.protocol` has them; those of the scenario when not given, which
-        are ``"random"`` and ``"listed"`` for those of the table.
+        ``protocol`` and ``moves`` are as :mod:`agents.protocol` has them; those of the scenario when not given, else
+        ``"random"`` and ``"listed"``.
 
         Raises:
             ValueError: neither a scenario nor a registered id, no such protocol, or a seed that isn't a whole number.
@@ -118,10 +117,9 @@ class Step:
         valid: whether the response named a legal action.
         unreadable: the reason why it didn't (a value of ``textgames.UnreadableReason``), or ``None``.
         reward: what the player was paid from this decision to its next one, the format penalty included; for its first
-            decision also what it was paid before. The rewards of a player's steps sum to its return. (While an episode
-            is being played, a step knows only of its own round.)
-        state: the game's state before the round. It is there in episodes that were just played, for those who compute
-            with it (credit, inspection); records of episodes don't keep it, as it can be played again.
+            decision also what it was paid before. They sum to its return. (Until the episode is over, a step knows only
+            of its own round.)
+        state: the game's state before the round, in episodes that were just played; records don't keep it.
         steps_left: rounds until truncation, this one included; ``None`` if there is no limit, and in records.
         refused: the answers before ``turn`` that couldn't be read, if the protocol lets players answer again.
         out: whether the round ended the player's own episode by the rules of the game; unknown, false, in records.
@@ -155,7 +153,7 @@ class Step:
 class RewardLedger:
     """Which decision every reward belongs to, and what each player's return is.
 
-    A reward belongs to the player's latest decision; what it is paid before its first one belongs to the first one.
+    A reward belongs to the player's latest decision, or before its first one to the first one.
 
     Attributes:
         rewards: of every decision, in the order in which they were entered.
@@ -169,7 +167,7 @@ class RewardLedger:
         self._latest: dict[str, int] = {}
 
     def enter(self, deciding: Iterable[str], paid: Mapping[str, float]) -> None:
-        """Enter a round: who decided in it, in order, and what everybody was paid."""
+        """Enter a round: who decided in it, in order, and what all players were paid."""
         for player in deciding:
             self._latest[player] = len(self.rewards)
             self.rewards.append(self._early[player])
@@ -191,15 +189,15 @@ class Episode:
     Attributes:
         scenario: the name of the scenario (or the environment id).
         seed: the episode's seed; with the players' responses it determines everything else.
-        layout_seed: the seed of the initial state where it isn't ``seed`` (groups that share an initial state).
+        layout_seed: the seed of the initial state if it isn't ``seed``.
         agents: ``{player: agent name}``.
         steps: in the order played; with several players, players in order within a round.
-        returns: ``{player: undiscounted sum of its rewards}``, also of a player who never had a decision.
+        returns: ``{player: undiscounted sum of its rewards}``, also of a player without a decision.
         successes: ``{player: whether the game counts the end as a success}``.
         metrics: ``{player: {name: value}}`` of games that tell more than the return; else empty.
         terminated: the game ended by its own rules.
         truncated: the game ended by its step limit, or was left; never together with ``terminated``.
-        error: why the episode isn't complete (a provider's error), or ``None``. Then it is unscored.
+        error: why the episode isn't complete, and unscored (a provider's error), or ``None``.
         seconds: wall-clock time from reset to end.
         end_state: the game's state after the last round; there as :attr:`Step.state` is.
         unplayed: the answers of a round that a provider's error kept from being played, each with its player.

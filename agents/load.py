@@ -1,4 +1,4 @@
-"""From what a person writes (``"planner"``, ``"openai:gpt-4o-mini"``, ``"my_agents:Mine"``) to a player.
+"""From a spec (``"planner"``, ``"openai:gpt-4o-mini"``, ``"my_agents:Mine"``) to a player.
 
 ``spec, options -> Policy``. A command hands the same options to all of its agents and each takes those that concern it:
 the options of a player are the parameters of the class or function that makes it. A name that is an option of no agent
@@ -21,13 +21,12 @@ from typing import Any, NamedTuple, get_type_hints
 
 from agents.models.base import AsyncLanguageModel, Decoding, LanguageModel
 from agents.models.cache import ResponseCache, cached
-from agents.models.provider import Provider, call_with, find_model, providers
+from agents.models.provider import call_with, find_model, providers
 from agents.policy import LanguageAgentPolicy
 from agents.prompt import PromptMap
 from agents.prompt_texts import PromptTexts
 from agents.turn import Policy
 from agents.wrappers import (
-    Wrapped,
     Wrapper,
     check_form,
     form_of,
@@ -43,12 +42,13 @@ from textgames.plugins import installed, loaded, research_advice
 from textgames.settings import taken_by
 
 ENTRY_POINT_GROUP = "textbench.agents"
-"""Packages add agents under this group: ``[project.entry-points."textbench.agents"]``, ``mine = "my_package:Mine"``. An
-agent is a policy, or a class or function that makes one."""
+"""Packages add agents under this group of entry points: a policy, or a class or function that makes one."""
 
 BASELINES_GROUP = "textbench.baselines"
-"""Packages add players with options and an argument of their own under this group, each a :class:`Baseline`. All of
-them are imported to read a spec, so the module of a ``Baseline`` imports little."""
+"""Packages add players with options and an argument of their own under this group, each a :class:`Baseline`.
+
+All of them are imported to read a spec, so the module of a ``Baseline`` imports little.
+"""
 
 
 class Baseline(NamedTuple):
@@ -60,9 +60,9 @@ class Baseline(NamedTuple):
         options: the parameters of the class that are given by name.
         takes: what follows the name and a colon, which is the class's first argument; empty if nothing does.
         missing: says what has to be there before it can play; ``None`` if it can.
-        holds: of a player that runs a program of a file: says whether that program is held in a sandbox here, so that
-            anybody's may be run. It takes an option ``key``, by which the program's randomness follows from the
-            episode's seed without telling it. ``None`` for a player that runs none.
+        holds: for a player that runs a program of a file: whether a sandbox holds that program here, so that anybody's
+            may be run. Such a player takes an option ``key``, which the program's randomness follows from. Else
+            ``None``.
     """
 
     path: str
@@ -122,25 +122,13 @@ def load_agent(spec: str, **options: Any) -> Policy:
         TypeError: an option that no agent has, or an object that isn't a policy.
         ModuleNotFoundError: the agent needs a package that isn't installed; the message has the command.
     """
-    if not isinstance(spec, str):
-        raise TypeError(f"an agent is named by a text such as 'planner' or 'hf:FOLDER', got {spec!r}")
-    if (wrapped := wrapped_in(spec)) is not None:
-        return _wrapped(spec, wrapped, options, load_agent)
-    given = {name: value for name, value in options.items() if value is not None}
-    found = find_model(spec)
-    if found is None:
-        player, arguments = _player(spec)
-        own = tuple(taken_by(player, arguments=len(arguments)).named) if callable(player) else ()
-        _refuse_unknown(options, own)
-        return _as_policy(player, arguments, spec, given)
-    _refuse_unknown(options)
-    return _of_model(spec, *found, given, found[0].make)
+    return _agent(spec, options, loads=True)
 
 
 def check_agent(spec: str, **options: Any) -> Policy:
     """Refuse what :func:`load_agent` would, as far as that is known without loading weights or asking a server.
 
-    A key that is missing isn't refused: what a run would cost can be asked without one.
+    A missing key isn't refused, since what a run would cost can be asked without one.
 
     Returns:
         The agent with its prompts and settings; one of a language model can't act, as its model isn't loaded.
@@ -148,38 +136,35 @@ def check_agent(spec: str, **options: Any) -> Policy:
     Raises:
         ValueError, TypeError, ModuleNotFoundError: as :func:`load_agent`, in the same words.
     """
+    return _agent(spec, options, loads=False)
+
+
+def _agent(spec: str, options: Mapping[str, Any], *, loads: bool) -> Policy:
+    """Make an agent; of a language model only load the weights, or reach for the server, if ``loads``."""
+    if not isinstance(spec, str):
+        raise TypeError(f"an agent is named by a text such as 'planner' or 'hf:FOLDER', got {spec!r}")
+    given = {name: value for name, value in options.items() if value is not None}
+    policy: Policy
     if (wrapped := wrapped_in(spec)) is not None:
-        return _wrapped(spec, wrapped, options, check_agent)
+        check_form(spec)
+        inside = [_agent(one, options, loads=loads) for one in wrapped.inside]
+        policy = call_with(wrapper(wrapped.name), given, *inside)
+        return policy
     found = find_model(spec)
     if found is None:
-        return load_agent(spec, **options)
+        player, arguments = _player(spec)
+        _refuse_unknown(options, tuple(taken_by(player, arguments=len(arguments)).named) if callable(player) else ())
+        return _as_policy(player, arguments, spec, given)
     _refuse_unknown(options)
-    provider, _ = found
-
-    def checked(name: str, **given: Any) -> Any:
-        own = {option: value for option, value in given.items() if option in provider.options}
-        return call_with(provider.check, own, name)
-
-    given = {name: value for name, value in options.items() if value is not None and name != "cache"}
-    return _of_model(spec, *found, given, checked)
-
-
-def _wrapped(spec: str, wrapped: Wrapped, options: Mapping[str, Any], make: Callable[..., Policy]) -> Policy:
-    """Return the wrapper that a spec begins with, around what is made of those inside."""
-    check_form(spec)
-    given = {name: value for name, value in options.items() if value is not None}
-    policy: Policy = call_with(wrapper(wrapped.name), given, *(make(one, **options) for one in wrapped.inside))
-    return policy
-
-
-def _of_model(
-    spec: str, provider: Provider, name: str, given: Mapping[str, Any], make: Callable[..., Any]
-) -> LanguageAgentPolicy:
+    provider, name = found
     provider.check_packages(spec)
-    if (card := call_with(provider.card, given, name)) is not None:  # what a person says goes first
+    if not loads:
+        given.pop("cache", None)
+    if (card := call_with(provider.card, given, name)) is not None:  # the card yields to what a person says
         given = {"mode": card.mode, "texts": card.texts, **given}
-    model = call_with(make, given, name)
-    policy: LanguageAgentPolicy = call_with(language_agent, {"name": spec if ":" in spec else name, **given}, model)
+    own = {option: value for option, value in given.items() if option in provider.options}
+    model = call_with(provider.make, given, name) if loads else call_with(provider.check, own, name)
+    policy = call_with(language_agent, {"name": spec if ":" in spec else name, **given}, model)
     return policy
 
 
@@ -201,7 +186,7 @@ def language_agent(
     cache: str | Path | ResponseCache | None = None,
     legal_only: bool = False,
 ) -> LanguageAgentPolicy:
-    """Return a language model as a player: its parameters are the options that all language agents have.
+    """Make a player of a language model; the parameters are the options that all language agents have.
 
     ``temperature``, ``top_p``, ``max_tokens`` and ``stop`` are those of :class:`~agents.models.base.Decoding`, and
     ``decoding`` stands for all of them. ``mode``, ``history`` (how many of the last turns the prompt repeats),
@@ -224,8 +209,7 @@ def language_agent(
 
 
 def options_taken(spec: str) -> tuple[dict[str, Any], bool]:
-    """Return the options of one agent with their types, and whether it takes others besides; none of an object that is
-    ready.
+    """Return the options of one agent with their types, and whether it takes others besides.
 
     Raises:
         ValueError: no such agent; the message names what exists.
@@ -255,12 +239,11 @@ def runs_program(spec: str) -> bool:
 
 
 def holds_programs(spec: str) -> bool:
-    """Return whether every program that an agent runs is held in a sandbox here, so that anybody's may be run."""
+    """Return whether a sandbox holds every program that an agent runs, so that anybody's may be run."""
     return all(part.holds() for part in _parts(spec) if part.holds is not None)
 
 
 def _parts(spec: str) -> Iterator[Baseline | Wrapper]:
-    """Yield the wrappers and the baselines that a spec is made of."""
     if (wrapped := wrapped_in(spec)) is not None:
         yield wrappers()[wrapped.name]
         for one in wrapped.inside:
@@ -281,7 +264,7 @@ def type_of(taker: Callable[..., Any], name: str) -> Any:
 
 
 def known_options() -> tuple[str, ...]:
-    """Return every option that some agent takes."""
+    """List every option that some agent takes."""
     names = list(taken_by(language_agent, arguments=1).named)
     names += [name for provider in providers().values() for name in provider.options]
     names += [name for baseline in baselines().values() for name in baseline.options]
@@ -322,7 +305,7 @@ def _player(spec: str) -> tuple[Any, tuple[str, ...]]:
 
 
 def check_spec(spec: str) -> None:
-    """Refuse a spec that can't be anybody's, without making the agent.
+    """Refuse a spec that no agent can have, without making the agent.
 
     Raises:
         ValueError: no such agent; the message names what may have been meant.
@@ -335,21 +318,29 @@ def check_spec(spec: str) -> None:
 
 
 def _unknown(spec: str) -> str:
+    """Say that there is no such agent, with what may have been meant or with all that there are."""
     known = providers()
     names = [one.spec(name) for name, one in baselines().items()]
     names += [*(name for provider in known.values() for name in provider.models), *registered_agents()]
-    forms = [f"{name}:{provider.example}" for name, provider in known.items() if provider.takes]
     head, bracket, inside = spec.partition("(")
     if bracket and not wrappers():
         return f"unknown agent {spec!r}: no player around others is installed{research_advice()}"
     several = [part.strip() for part in re.split(r"[,\s]+", spec) if part.strip()]
     if len(several) > 1:
         return f"unknown agent {spec!r}: repeat --agent for each, as in --agent {' --agent '.join(several)}"
-    near = did_you_mean(spec, names) or _as_a_folder(spec) or _as_a_model(spec)
-    if bracket:  # of a player around others: a misspelt name, or a bracket that isn't closed
+    near = did_you_mean(spec, names)
+    if bracket:  # a player around others: a misspelt name, or a bracket that isn't closed
         near = did_you_mean(head, wrappers()) if inside.endswith(")") else " (its bracket isn't closed)"
+    elif not near and os.path.isdir(spec):  # a Path raises for a name that is too long for a file
+        near = f" (a folder without agent.toml, which may be unfinished; did you mean hf:{spec}, the model in it?)"
+    elif not near and spec.startswith(("/", "./", "../")):
+        near = " (there is no such folder)"
+    elif not near and _LIKE_A_MODEL.fullmatch(spec):
+        one_here = f"hf:{spec}, a model in this process, or " if "/" in spec else ""
+        near = f" (did you mean {one_here}openai:{spec}, {'one' if one_here else 'a model'} behind a server?)"
     if near:
         return f"unknown agent {spec!r}{near}; textbench list has all of them"
+    forms = [f"{name}:{provider.example}" for name, provider in known.items() if provider.takes]
     others = ", ".join([*forms, "my_module:MyAgent", *map(form_of, wrappers())])
     return f"unknown agent {spec!r}; there are {', '.join(names)}, and {others}{research_advice()}"
 
@@ -357,30 +348,30 @@ def _unknown(spec: str) -> str:
 _LIKE_A_MODEL = re.compile(r"[\w./~-]*(\d|/|gpt|claude|gemini|llama|mistral|qwen)[\w./~-]*", re.IGNORECASE)
 
 
-def _as_a_folder(spec: str) -> str:
-    """Return what is wrong with a path: an agent's folder that is no agent's, or isn't there."""
-    if os.path.isdir(spec):  # a Path raises for a name that is too long for a file
-        return f" (a folder without agent.toml, which may be unfinished; did you mean hf:{spec}, the model in it?)"
-    if spec.startswith(("/", "./", "../")):
-        return " (there is no such folder)"
-    return ""
-
-
-def _as_a_model(spec: str) -> str:
-    """Return what was meant by a name that stands alone and looks like a model's: ``gpt-4o-mini``,
-    ``Qwen/Qwen3-0.6B``."""
-    if not _LIKE_A_MODEL.fullmatch(spec):
-        return ""
-    if "/" in spec:
-        return f" (did you mean hf:{spec}, a model in this process, or openai:{spec}, one behind a server?)"
-    return f" (did you mean openai:{spec}, a model behind a server?)"
-
-
 def _import_attribute(module: str, attribute: str, spec: str) -> Any:
-    """Return what ``module:attr`` or ``file.py:attr`` names. The working directory counts, as for ``python -m``."""
+    """Import what ``module:attr`` or ``file.py:attr`` names. The working directory counts, as for ``python -m``."""
     if not attribute:
         raise ValueError(f"{spec!r} names no agent in {module}; write {module}:NAME")
-    found = _import_file(Path(module)) if module.endswith(".py") else _import_module(module, spec)
+    found: Any
+    if module.endswith(".py"):
+        path = Path(module)
+        if not path.is_file():
+            raise ValueError(f"there is no file {module!r}")
+        there = importlib.util.spec_from_file_location(path.stem, path)
+        assert there is not None
+        assert there.loader is not None
+        found = importlib.util.module_from_spec(there)
+        sys.modules.setdefault(path.stem, found)
+        there.loader.exec_module(found)
+    else:
+        try:
+            with from_here():
+                found = importlib.import_module(module)
+        except ModuleNotFoundError as error:
+            if error.name is None or not (module == error.name or module.startswith(f"{error.name}.")):
+                raise  # the agent's own module misses something: its message says what
+            told = f"As a user agent: no module {error.name!r} can be imported here"
+            raise ValueError(f"{_unknown(spec)}. {told}") from None
     for part in attribute.split("."):
         if not hasattr(found, part):
             near = did_you_mean(part, tuple(name for name in vars(found) if not name.startswith("_")))
@@ -389,28 +380,6 @@ def _import_attribute(module: str, attribute: str, spec: str) -> Any:
             raise ValueError(f"{spec!r}: {module} has no {part!r}{near}")
         found = getattr(found, part)
     return found
-
-
-def _import_module(module: str, spec: str) -> Any:
-    try:
-        with from_here():
-            return importlib.import_module(module)
-    except ModuleNotFoundError as error:
-        if error.name is None or not (module == error.name or module.startswith(f"{error.name}.")):
-            raise  # the agent's own module misses something: its message says what
-        raise ValueError(f"{_unknown(spec)}. As a user agent: no module {error.name!r} can be imported here") from None
-
-
-def _import_file(path: Path) -> Any:
-    if not path.is_file():
-        raise ValueError(f"there is no file {str(path)!r}")
-    spec = importlib.util.spec_from_file_location(path.stem, path)
-    if spec is None or spec.loader is None:
-        raise ValueError(f"{str(path)!r} isn't a Python file")
-    module = importlib.util.module_from_spec(spec)
-    sys.modules.setdefault(path.stem, module)
-    spec.loader.exec_module(module)
-    return module
 
 
 def _as_policy(found: Any, arguments: Sequence[str], spec: str, options: Mapping[str, Any]) -> Policy:

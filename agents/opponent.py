@@ -5,15 +5,15 @@ from typing import Any
 
 from agents.load import load_agent
 from agents.loop.asking import ask
-from agents.turn import Policy, TurnRequest, check_game, request_in
+from agents.turn import Policy, check_game, request_in
 from textgames.environments.opponents import OpponentTurn, Together
 from textgames.tsmg import TSMG
 
 
 def opponent(player: str | Policy, **options: Any) -> Together:
-    """Return a player for the ``opponents`` of an environment; a batch of games asks it once for all of them.
+    """Make a player for the ``opponents`` of an environment; a batch of games asks it once for all of them.
 
-    It has no history of the episode, and draws what it draws from the environment's generator.
+    It has no history of the episode, and draws from the environment's generator.
 
     Args:
         player: a policy, or a spec as :func:`agents.load_agent` takes it.
@@ -37,7 +37,7 @@ def opponent_in(game: TSMG[Any], spec: str) -> Together:
 
 
 class _Answers:
-    """What a player answers; pickled as its spec, since players hold caches and models."""
+    """A player's answers; pickled as its spec, since players hold caches and models."""
 
     def __init__(self, player: str | Policy, options: Mapping[str, Any]) -> None:
         if not isinstance(player, str | Policy):
@@ -49,12 +49,11 @@ class _Answers:
         return _Answers, self._made_of
 
     def __deepcopy__(self, memo: dict[int, Any]) -> "_Answers":
-        return self  # Gymnasium copies its specs deeply, and nobody wants a second model by that
+        return self  # Gymnasium copies its specs deeply, which would make a second model
 
     def __call__(self, turns: Sequence[OpponentTurn]) -> list[str]:
-        return [turn.response for turn in ask(self.policy, [_request(turn) for turn in turns])]
-
-
-def _request(turn: OpponentTurn) -> TurnRequest:
-    seed = tuple(int(number) for number in turn.rng.integers(2**32, size=2))
-    return request_in(turn.game, turn.state, turn.player, turn.steps_left, seed)
+        requests = []
+        for turn in turns:
+            seed = tuple(turn.rng.integers(2**32, size=2).tolist())
+            requests.append(request_in(turn.game, turn.state, turn.player, turn.steps_left, seed))
+        return [answer.response for answer in ask(self.policy, requests)]

@@ -1,7 +1,7 @@
 """The language-agent policy ``pi = (rho, p_theta, decoding)``: prompt map, model, decoding.
 
-``request -> rho -> prompt -> p_theta -> response``. The response goes to the game as it is; the game's action map reads
-the action from it. (Dilkes et al., arXiv 2508.10839, section 4.)
+``request -> rho -> prompt -> p_theta -> response``. The game's action map reads the action from the response. (Dilkes
+et al., arXiv 2508.10839, section 4.)
 """
 
 import asyncio
@@ -35,7 +35,7 @@ DEFAULT_REQUESTS_IN_FLIGHT = 64
 
 
 def as_request(request: TurnRequest | str) -> TurnRequest:
-    """Return a bare observation as a request about which nothing else is known; a TypeError for what is neither."""
+    """Make a request of a bare observation; a TypeError for anything else."""
     if isinstance(request, TurnRequest):
         return request
     if isinstance(request, str):
@@ -44,7 +44,7 @@ def as_request(request: TurnRequest | str) -> TurnRequest:
 
 
 def as_requests(requests: Sequence[TurnRequest | str]) -> list[TurnRequest]:
-    """Return the requests of a batch; a lone string is a mistake, as its letters would be taken for observations."""
+    """Make requests of a batch; a lone string is a mistake, as its letters would be taken for observations."""
     if isinstance(requests, str | TurnRequest):
         raise TypeError("act() takes a list of requests or observations; write act([observation])")
     return [as_request(request) for request in requests]
@@ -61,16 +61,15 @@ class LanguageAgentPolicy:
         prompt_map: the prompt map ``rho``; thinking, without history, when not given.
         decoding: temperature and the like; temperature 0.5 and 256 tokens when not given.
         name: what results call the player; the model's name when not given.
-        max_concurrency: the most requests to a server that are in flight during one :meth:`act`. The loop
-            (:func:`agents.loop.rollout.rollout`) has its own limit and doesn't use this one.
-        legal_only: at every position of a response only tokens that go on to some legal answer are drawn, so that none
-            is invalid (:mod:`agents.models.answers`). In the mode ``direct`` that is the whole response, in others
-            what stands before the action is free. So are the decisions of a game that don't list their actions.
+        max_concurrency: the most requests to a server that are in flight during one :meth:`act`; the loop has its own.
+        legal_only: draw only tokens that continue some legal answer, so that none is invalid
+            (:mod:`agents.models.answers`). In modes other than ``direct`` the text before the action is free, and so
+            are decisions that don't list their actions.
 
     Raises:
         TypeError: the model is of neither kind.
-        ValueError: the prompts have a prefix that the model is known not to go on from, or ``legal_only`` with a model
-            that can't be constrained, or with another end of responses.
+        ValueError: the prompts have a prefix that the model can't continue, or ``legal_only`` with a model that can't
+            be constrained, or with another end of responses.
     """
 
     def __init__(
@@ -126,7 +125,6 @@ class LanguageAgentPolicy:
         }
 
     def check_game(self, game: "TSMG[Any]") -> None:
-        """Raise a ValueError for a game that can't be played legal-only, if that is asked for."""
         if self.legal_only and (reason := why_not_legal_only(game)) is not None:
             raise ValueError(reason)
 
@@ -149,7 +147,7 @@ class LanguageAgentPolicy:
         return [turn_of(*pair, seconds) for pair in zip(prompts, completions, strict=True)]
 
     async def act_async(self, request: TurnRequest | str) -> Turn:
-        """Return the turn of one request. A provider's error is in :attr:`Turn.error`, never raised."""
+        """Answer one request. A provider's error is in :attr:`Turn.error`, never raised."""
         asked = as_request(request)
         if self._server is None:
             return (await asyncio.to_thread(self.act, [asked]))[0]
@@ -159,8 +157,7 @@ class LanguageAgentPolicy:
         return turn_of(prompt, await generate(prompt, self.decoding, asked.seed, *constrained))
 
     def _answers(self, request: TurnRequest, prompt: Prompt) -> LegalAnswers | None:
-        """Return what a response may say; ``None`` if the legal actions of the decision can't be listed, such as
-        talk."""
+        """Return what a response may say; ``None`` if the decision's legal actions can't be listed, such as talk."""
         names = request.legal_actions
         return LegalAnswers(names, self._reasons, prefix_of(prompt)) if self.legal_only and names else None
 
@@ -169,19 +166,16 @@ class LanguageAgentPolicy:
         return self.prompt_map.mode != "direct"
 
     def unknown_model(self) -> str | None:
-        """Return why the model's server has no model of its name, as half a sentence; ``None`` if it has, or can't
-        say.
+        """Ask the server why it has no model of this name, as half a sentence; ``None`` if it has, or can't say."""
 
-        One question to the server, which a run asks before its first episode.
-        """
-        return _run(self._unknown_model())
+        async def unknown() -> str | None:
+            try:
+                name: str | None = await self._server.unknown_name()  # type: ignore[union-attr]
+                return name
+            finally:
+                await self.aclose()
 
-    async def _unknown_model(self) -> str | None:
-        unknown = getattr(self._server, "unknown_name", None)
-        try:
-            return None if unknown is None else await unknown()
-        finally:
-            await self.aclose()
+        return _run(unknown()) if hasattr(self._server, "unknown_name") else None
 
     async def _act_concurrently(self, requests: Sequence[TurnRequest]) -> list[Turn]:
         limit = asyncio.Semaphore(self.max_concurrency)
@@ -210,17 +204,14 @@ class LanguageAgentPolicy:
 
 
 def turn_of(prompt: Prompt, answer: Turn, seconds: float = 0.0) -> Turn:
-    """Return a model's answer with what it was asked; ``seconds`` counts where the model didn't take the time itself.
-
-    The response is whole: with the prefix that the prompt ends with, which the model went on from.
-    """
+    """Complete a model's answer: its prompt, the prefix of its response, and ``seconds`` if the model took no time
+    itself."""
     whole = answer.response if answer.error is not None else prefix_of(prompt) + answer.response
     return replace(answer, prompt=prompt, response=whole, seconds=answer.seconds or seconds)
 
 
 def why_not_legal_only(game: "TSMG[Any]") -> str | None:
-    """Return why answers in a game can't be held to legal ones: its first decision doesn't list any; ``None`` if they
-    can."""
+    """Return why answers in a game can't be held to legal ones; ``None`` if they can."""
     if lists_actions(game):
         return None
     return (

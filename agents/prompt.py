@@ -1,4 +1,4 @@
-"""The prompt map ``rho``: from what a player may know to what its language model is sent.
+"""The prompt map ``rho``: from a player's request to the prompt of its language model.
 
 ``observation (and the last k turns) -> prompt``. All wording is data (:mod:`agents.prompt_texts`).
 """
@@ -20,8 +20,8 @@ class PromptMap:
 
     Attributes:
         mode: which response template ends the prompt: ``"think"``, ``"direct"``, or one of the texts' own.
-        history_turns: how many of the episode's last turns come before the observation, as chat turns; 0 for none (a
-            step's prompt then doesn't grow with the episode), ``None`` for all.
+        history_turns: how many of the episode's last turns come before the observation, as chat turns; 0 for none,
+            ``None`` for all.
         texts: the wording.
 
     Raises:
@@ -68,9 +68,9 @@ class PromptMap:
     def __call__(self, request: TurnRequest) -> Prompt:
         """Return the prompt of one decision. Nothing in it is random.
 
-        The last message is the user's; or the assistant's, if the texts have a prefix for the mode: what the model
-        says goes on from it, and the response is both together (:func:`agents.turn.prefix_of`). Texts of several
-        wordings take the one of the episode's seed, which is the first number of the request's.
+        The last message is the user's; or the assistant's, if the texts have a prefix for the mode, which the response
+        then begins with (:func:`agents.turn.prefix_of`). Texts of several wordings take the one of the episode's seed,
+        which is the first number of the request's.
         """
         texts = self.texts
         if texts.wordings and request.seed:
@@ -80,88 +80,69 @@ class PromptMap:
         if system := fill(texts.system, values):
             messages.append(Message("system", system))
         parts = [fill(texts.opening, values)]
-        for ago, (observation, response) in self._last_turns(request):
-            left = self._left_then(request, ago)
-            then = values | {"observation": self._cut(observation), "steps_left": self._steps_left_text(left)}
-            then["memory"] = self._memory(request.history[: len(request.history) - ago])
-            parts += [fill(texts.observation, then), self._clock(left, then)]
+        turns = len(request.history) if self.history_turns is None else self.history_turns
+        shown = request.history[-turns:] if turns else ()
+        for ago, (observation, response) in zip(range(len(shown), 0, -1), shown, strict=True):
+            parts += self._shown(
+                values
+                | self._then(observation, _left_then(request, ago), request.history[: len(request.history) - ago])
+            )
             messages += [Message("user", _join(parts)), Message("assistant", response)]
             parts = []
         template = texts.response[self.mode]
         if request.action_help and not request.legal_actions:
             template = texts.open_response.get(self.mode, template)
-        parts += [fill(texts.observation, values), self._clock(request.steps_left, values), fill(template, values)]
-        messages.append(Message("user", _join(parts)))
+        messages.append(Message("user", _join([*parts, *self._shown(values), fill(template, values)])))
+        default = PromptTexts.default()
         for refused in request.refused:
-            messages.append(Message("assistant", refused.turn.response))
-            messages.append(Message("user", self._complaint(refused.unreadable, values)))
+            reason = texts.reasons.get(refused.unreadable) or default.reasons[refused.unreadable]
+            complaint = fill(texts.complaint or default.complaint, {**values, "reason": reason}).strip("\n")
+            messages += [Message("assistant", refused.turn.response), Message("user", complaint)]
         if self.prefix:
             messages.append(Message("assistant", self.prefix))
         return tuple(messages)
 
-    def _complaint(self, unreadable: str, values: Mapping[str, str]) -> str:
-        """Return what a player is told whose answer couldn't be read."""
-        own, ours = self.texts, PromptTexts.default()
-        reason = own.reasons.get(unreadable) or ours.reasons[unreadable]
-        return fill(own.complaint or ours.complaint, {**values, "reason": reason}).strip("\n")
-
-    def _last_turns(self, request: TurnRequest) -> list[tuple[int, tuple[str, str]]]:
-        """Return ``(how many turns ago, (observation, response))`` of the turns that are shown, oldest first."""
-        turns = len(request.history) if self.history_turns is None else self.history_turns
-        shown = request.history[-turns:] if turns else ()
-        return [(len(shown) - index, turn) for index, turn in enumerate(shown)]
-
     def _values(self, request: TurnRequest) -> dict[str, str]:
-        return {
-            "instructions": self._instructions(request.instructions),
-            "observation": self._cut(request.observation),
-            "actions": self._actions(request),
-            "player": request.player,
-            "steps_left": self._steps_left_text(request.steps_left),
-            "memory": self._memory(request.history),
-        }
-
-    def _cut(self, observation: str) -> str:
-        if self.texts.cut_at:
-            observation = observation.partition(self.texts.cut_at)[0].rstrip("\n")
-        if self.texts.leave_out:
-            unseen = tuple(self.texts.leave_out.split("\n"))
-            observation = "\n".join([line for line in observation.split("\n") if not line.startswith(unseen)])
-        return observation
-
-    def _instructions(self, told: str) -> str:
+        """Return ``{placeholder: text}`` of the decision."""
+        instructions = request.instructions
         for today, then in self.texts.reworded.items():
-            told = told.replace(today, then)
-        return told
-
-    def _actions(self, request: TurnRequest) -> str:
+            instructions = instructions.replace(today, then)
         if request.legal_actions and not request.moves_listed:
-            return self.texts.unlisted or PromptTexts.default().unlisted
-        return request.action_help or ", ".join(request.legal_actions) or self.texts.no_actions
+            actions = self.texts.unlisted or PromptTexts.default().unlisted
+        else:
+            actions = request.action_help or ", ".join(request.legal_actions) or self.texts.no_actions
+        now = self._then(request.observation, request.steps_left, request.history)
+        return {"instructions": instructions, "actions": actions, "player": request.player, **now}
 
-    def _memory(self, history: Sequence[tuple[str, str]]) -> str:
-        """Return what the player wrote last in the tag that it remembers."""
-        if tag := re.escape(self.texts.memory):
-            for _, response in reversed(history):
-                if written := re.findall(f"<{tag}>(.*?)</{tag}>", response, re.DOTALL):
-                    return str(written[-1]).strip()
-        return self.texts.no_memory
+    def _then(self, observation: str, left: int | None, before: Sequence[tuple[str, str]]) -> dict[str, str]:
+        """Return the placeholders that differ from turn to turn, of one with these turns ``before`` it."""
+        texts = self.texts
+        if texts.cut_at:
+            observation = observation.partition(texts.cut_at)[0].rstrip("\n")
+        if texts.leave_out:
+            unseen = tuple(texts.leave_out.split("\n"))
+            observation = "\n".join([line for line in observation.split("\n") if not line.startswith(unseen)])
+        memory = texts.no_memory
+        if tag := re.escape(texts.memory):
+            written = (re.findall(f"<{tag}>(.*?)</{tag}>", response, re.DOTALL) for _, response in reversed(before))
+            memory = next((str(found[-1]).strip() for found in written if found), memory)
+        steps_left = texts.no_limit if left is None else str(left)
+        return {"observation": observation, "steps_left": steps_left, "memory": memory}
 
-    def _steps_left_text(self, steps_left: int | None) -> str:
-        return self.texts.no_limit if steps_left is None else str(steps_left)
+    def _shown(self, values: Mapping[str, str]) -> list[str]:
+        """Return an observation and its clock, which is left out if there is no limit."""
+        limited = values["steps_left"] != self.texts.no_limit
+        return [fill(self.texts.observation, values), fill(self.texts.clock, values) if limited else ""]
 
-    def _clock(self, steps_left: int | None, values: Mapping[str, str]) -> str:
-        """Return what says how many moves are left; nothing if there is no limit."""
-        return "" if steps_left is None else fill(self.texts.clock, values)
 
-    def _left_then(self, request: TurnRequest, ago: int) -> int | None:
-        """Return the rounds that were left so many of the player's turns ago.
+def _left_then(request: TurnRequest, ago: int) -> int | None:
+    """Return the rounds that were left so many of the player's turns ago.
 
-        If nobody told, as in a request that somebody made by hand, the player has moved in every round.
-        """
-        if request.history_steps_left:
-            return request.history_steps_left[-ago]
-        return None if request.steps_left is None else request.steps_left + ago
+    A request that was made by hand may not have them; then the player is taken to have moved in every round.
+    """
+    if request.history_steps_left:
+        return request.history_steps_left[-ago]
+    return None if request.steps_left is None else request.steps_left + ago
 
 
 def _join(parts: list[str]) -> str:
@@ -169,7 +150,7 @@ def _join(parts: list[str]) -> str:
 
 
 def as_text(prompt: Prompt) -> str:
-    """Return the prompt for a model without a chat template: the contents, joined by blank lines.
+    """Join the contents by blank lines, for a model without a chat template.
 
     A response follows its prompt without a blank line, and so does the prefix of one.
     """

@@ -39,26 +39,21 @@ class PromptTexts:
         opening: stands before the first observation.
         observation: wraps one observation.
         response: ``{mode: response template}``.
-        open_response: ``{mode: response template}`` for decisions whose actions can't be listed; if a mode has none,
-            its template in ``response`` is used.
-        prefix: ``{mode: what every response begins with}``: the model is made to go on from there. None for a mode
-            that isn't here.
-        no_actions: what ``$actions`` says where the legal actions aren't known.
-        no_limit: what ``$steps_left`` says where there is no limit.
-        clock: stands behind every observation, to say how many moves are left; left out if there is no limit. Empty
-            for never.
-        cut_at: an observation is shown up to this text alone, for models that read coordinates and no drawn board.
-            Empty for the whole of it.
-        leave_out: beginnings of lines of an observation that aren't shown, one a line, for models that read a drawn
-            board and no coordinates. Empty for none.
+        open_response: the same for decisions whose actions can't be listed; a mode without one takes ``response``.
+        prefix: ``{mode: what every response begins with}``, if the mode is here: the model continues it.
+        no_actions: ``$actions`` if the legal actions aren't known.
+        no_limit: ``$steps_left`` if there is no limit.
+        clock: stands behind every observation, to say how many moves are left; left out if there is no limit.
+        cut_at: an observation is shown up to this text alone, for models that read no drawn board. Empty for all of it.
+        leave_out: beginnings of lines of an observation that aren't shown, one a line. Empty for none.
         memory: the name of a tag: ``$memory`` is what the player wrote in it last. Empty for none.
         no_memory: what ``$memory`` says before that.
-        unlisted: what ``$actions`` says where the legal moves aren't to be listed; empty for the package's own words.
-        complaint: what follows a response that can't be read, if the player may answer again; empty likewise.
+        unlisted: ``$actions`` if the legal moves aren't to be listed; empty for the package's own words.
+        complaint: follows a response that can't be read, if the player may answer again; empty likewise.
         reasons: ``{reason: what $reason says of it}`` in a complaint; likewise.
         reworded: ``{what a game's rules say today: what they said}``, for models that were trained on the old words.
         wordings: ``{name: texts}`` of equal content, as in ``prompts/all.toml``: every episode is prompted in one of
-            them, and in these texts themselves only who is asked without a seed. Empty for these texts alone.
+            them, and in these texts themselves only a request without a seed. Empty for these texts alone.
 
     Raises:
         ValueError: an unknown or missing placeholder, naming the part; or wordings that can't stand for each other,
@@ -149,7 +144,7 @@ class PromptTexts:
 
     @classmethod
     def from_data(cls, data: Mapping[str, Any]) -> "PromptTexts":
-        """Return the texts that :meth:`as_data` gave.
+        """Make texts of what :meth:`as_data` gave.
 
         Raises:
             ValueError: they aren't whole, or hold something else.
@@ -183,8 +178,7 @@ class PromptTexts:
             raise ValueError(f"prompt file {str(path)!r}: {error}") from None
 
     def read_in(self, mode: str) -> dict[str, Any]:
-        """Return the texts that a prompt in one response mode is made of; others may differ without anybody
-        noticing."""
+        """Return the texts that a prompt in one response mode is made of; others may differ without effect."""
         plain: dict[str, Any] = {key: getattr(self, key) for key in (*_TEXTS, *_CLOCK, *_MEMORY)}
         plain |= {key: text for key in ("cut_at", "leave_out") if (text := getattr(self, key))}
         plain |= {table: getattr(self, table).get(mode) for table in ("response", "open_response", "prefix")}
@@ -192,17 +186,16 @@ class PromptTexts:
         return plain | ({_WORDINGS: wordings} if wordings else {})
 
     def of_seed(self, seed: int) -> "PromptTexts":
-        """Return the texts that prompt an episode with this seed: one of the wordings, or these if there are
-        none."""
+        """Return the texts that prompt an episode with this seed: one of the wordings, or these if there are none."""
         return self.wordings[wording_of(seed, tuple(self.wordings))] if self.wordings else self
 
 
 def wording_of(seed: int, names: Sequence[str]) -> str:
     """Return which of several wordings an episode with this seed has.
 
-    Seeds are taken in blocks of as many as there are names, and a generator of the block's own puts the names in order:
-    any run of consecutive seeds has each of them as often as the others, up to two. Neither the agent nor the scenario
-    matters, so agents that play the same seeds play them in the same wordings; nor does the order of the names.
+    Seeds are taken in blocks of as many as there are names, and a generator of the block's own puts the names in order,
+    so any run of consecutive seeds has each of them equally often, up to two. Agents that play the same seeds play them
+    in the same wordings, in whatever order the names are given.
     """
     block, place = divmod(int(seed), len(names))
     return _in_order(block, tuple(sorted(names)))[place]
@@ -214,12 +207,12 @@ def _in_order(block: int, names: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def packaged_prompts() -> tuple[str, ...]:
-    """Return the names of the files of prompts that ship."""
+    """List the names of the files of prompts that ship."""
     return tuple(sorted(file.name.removesuffix(".toml") for file in files("agents").joinpath("prompts").iterdir()))
 
 
 def prompt_path(name: str | Path) -> Path:
-    """Return the path of a file of prompts: as it is given, in that folder of a model, or of one that ships by that
+    """Return the path of a file of prompts: as given, that of a folder of a model, or that of one that ships by the
     name."""
     if Path(name).is_dir():
         return Path(name) / CARD_NAME
@@ -247,7 +240,7 @@ def _read(path: Path) -> dict[str, Any]:
 
 
 def _check_data(data: Mapping[str, Any]) -> None:
-    """Refuse unknown keys and wrong types, which would otherwise come out as prompts that nobody meant."""
+    """Refuse unknown keys and wrong types, which would otherwise come out as wrong prompts."""
     known = (*_TEXTS, *_CLOCK, *_MEMORY, *_OPTIONAL, *_TABLES, _WORDINGS)
     for key, value in data.items():
         if key not in known:
@@ -271,8 +264,7 @@ def _check_data(data: Mapping[str, Any]) -> None:
 
 
 def _completed(own: Mapping[str, Any], others: Mapping[str, Any]) -> dict[str, Any]:
-    """Return some texts, and others for what they leave out; but no clock where they show the moves left in their own
-    way."""
+    """Complete some texts with others; but add no clock if they show the moves left in their own way."""
     others = {**others, "clock": ""} if shows_steps_left(own) else others
     return {**others, **own, **{table: {**others.get(table, {}), **own.get(table, {})} for table in _TABLES}}
 
@@ -303,5 +295,5 @@ def _placeholders(part: str, text: str) -> set[str]:
 
 
 def fill(text: str, values: Mapping[str, str]) -> str:
-    """Return a part of the texts with its placeholders filled in."""
+    """Fill in the placeholders of a part of the texts."""
     return _template(text).substitute(values) if text else ""

@@ -1,8 +1,8 @@
 """The protocol of an episode: what an unreadable response leads to, and whether prompts list the legal moves.
 
 Scores of different protocols say different things: with ``default`` an agent that answers nothing plays the first
-action all the time, which is good in some games; with ``random`` it is exactly the random player. So a run has one
-protocol, and results of two are never ranked together.
+action all the time, with ``random`` it is the random player. So a run has one protocol, and results of two are never
+ranked together.
 """
 
 from typing import TYPE_CHECKING, NamedTuple
@@ -15,18 +15,18 @@ LEGAL_ONLY = "legal-only"
 PROTOCOLS = ("random", "default", "forfeit", "retry", LEGAL_ONLY)
 """The protocols; ``retry`` may say how often, ``retry:3``.
 
-``random``: a uniformly random legal action of the episode's own stream is executed (evaluation). ``default``: the
-first legal action (the paper's, and training). ``forfeit``: the player's episode ends as a loss. ``retry``: the player
-is told what was wrong and answers again, and forfeits when its last answer can't be read either. ``legal-only``:
-language models can write nothing but legal answers (:mod:`agents.models.answers`); if a decision doesn't list its
-actions, what can't be read is as in ``random``.
+``random``: a uniformly random legal action of the episode's own stream is executed (evaluation). ``default``: the first
+legal action (the paper's, and training). ``forfeit``: the player's episode ends as a loss. ``retry``: the player is
+told what was wrong and answers again, and forfeits when its last answer can't be read either. ``legal-only``: language
+models can write nothing but legal answers (:mod:`agents.models.answers`); decisions that don't list their actions are
+as in ``random``.
 """
 
 MOVES = ("listed", "unlisted")
 """Whether prompts list the legal moves of the state."""
 
 STANDARD = {"protocol": "random", "moves": "listed"}
-"""What an evaluation goes by when nobody says anything."""
+"""The protocol and moves of an evaluation by default."""
 
 UNLISTED = "unlisted"
 
@@ -37,19 +37,14 @@ RETRIES, MOST_RETRIES = 2, 20
 
 
 class Protocol(NamedTuple):
-    """What becomes of an unreadable response.
-
-    Attributes:
-        invalid_action: what the environment does with it, when there are no more answers.
-        retries: how many more answers there may be before that.
-    """
+    """What becomes of an unreadable response: the environment's ``invalid_action``, after so many more answers."""
 
     invalid_action: "InvalidAction"
     retries: int = 0
 
 
 def read_protocol(name: str) -> Protocol:
-    """Return the protocol of a name.
+    """Read the name of a protocol.
 
     Raises:
         ValueError: there is none of that name, or not as many retries.
@@ -97,7 +92,7 @@ def same_protocol(name: str) -> str:
 
 
 def check_moves(name: str) -> str:
-    """Return the word for the moves of prompts, or the ``ValueError`` of one that isn't known."""
+    """Return the word for the moves of prompts, or raise a ``ValueError`` for one that isn't known."""
     if name not in MOVES:
         raise ValueError(f"moves must be {' or '.join(MOVES)}, got {name!r}{_near(name, MOVES)}")
     return name

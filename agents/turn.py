@@ -1,7 +1,7 @@
 """One decision of a policy, as data: what it was asked (`TurnRequest`) and what it answered (`Turn`).
 
-``state -> observation -> [TurnRequest -> Turn] -> action``: everything in this package is on one side or the other of
-these two types, and they are all that a policy and the loop that plays it know of each other.
+``state -> observation -> [TurnRequest -> Turn] -> action``: these two types are all that a policy and the loop that
+plays it know of each other.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -27,7 +27,7 @@ class Message(NamedTuple):
 Prompt = tuple[Message, ...]
 """What a language model is sent. Models without a chat template get the contents joined by blank lines.
 
-Where the last message is the assistant's, it is the prefix of the response: models go on from it.
+If the last message is the assistant's, it is the prefix of the response, which models continue.
 """
 
 
@@ -65,15 +65,12 @@ class TurnRequest:
         history: the ``(observation, response)`` pairs of this episode so far, oldest first; empty when history is off.
         player: who is asked, as in ``game.players``.
         steps_left: rounds until truncation, this one included; ``None`` if there is no limit.
-        history_steps_left: what ``steps_left`` was at each of the turns in ``history``, which in games of turns isn't
-            one more each time; empty if nobody told.
-        game: the rules, for players that search; they read the state from the observation and play ahead on their
-            own copy. Language models never see it.
-        seed: entropy for this one decision. Equal seeds and equal requests give equal responses, whatever else is in
-            the batch, in whatever order, after a resume too.
+        history_steps_left: ``steps_left`` at each of the turns in ``history``; empty if it isn't known.
+        game: the rules, for players that search on their own copy. Language models never see it.
+        seed: entropy for this one decision. Equal seeds and equal requests give equal responses, in any batch.
         action_help: the game's words on what may be written as an action; empty if ``legal_actions`` says it all.
         sample_action: draws a random legal action from a generator, if they can't be listed; for random play.
-        refused: what was answered to this decision already and couldn't be read, oldest first.
+        refused: earlier answers to this decision that couldn't be read, oldest first.
         moves_listed: whether the prompt may list the legal actions; ``legal_actions`` has them in any case.
     """
 
@@ -101,7 +98,7 @@ def own_action_help(game: "TSMG[Any]", state: Any, player: str, legal_actions: t
 def request_in(
     game: "TSMG[Any]", state: Any, player: str, steps_left: int | None = None, seed: tuple[int, ...] = ()
 ) -> TurnRequest:
-    """Return what ``player`` would be asked in a state of the game, with nothing before it."""
+    """Make the request of ``player`` in a state of the game, with nothing before it."""
     legal = game.legal_actions(state, player)
     return TurnRequest(
         observation=game.observe(state, player),
@@ -117,7 +114,7 @@ def request_in(
 
 
 MOST_TOKENS = 10**9
-"""The most tokens that a decision, or an episode, is believed to have: more is a fault of whoever has counted."""
+"""The most tokens that a decision, or an episode, is believed to have; a higher count is a server's fault."""
 
 
 class Usage(NamedTuple):
@@ -137,8 +134,7 @@ NO_USAGE = Usage()
 
 
 def total_usage(usages: Iterable[Usage]) -> Usage:
-    """Return the tokens of several answers together; cached if all are that have any: a scripted player's have
-    none."""
+    """Add up the tokens of several answers; cached if all are that have any: a scripted player's have none."""
     counted = [usage for usage in usages if usage[:2] != (0, 0)]
     return Usage(
         prompt_tokens=sum(one.prompt_tokens for one in counted),
@@ -165,7 +161,7 @@ class TokenSet(NamedTuple):
 
     Attributes:
         ids: in ascending order.
-        others: whether ``ids`` are those that might not: nearly all tokens are told in few numbers so.
+        others: whether ``ids`` are those that might not, which says nearly all tokens in few numbers.
     """
 
     ids: tuple[int, ...]
@@ -190,22 +186,21 @@ class Turn:
     """One answer: of a policy, or of a model to one prompt, before the policy has put the prompt in.
 
     Attributes:
-        response: the free text that goes to the game, as it is: without special tokens, the stop string that ended it
-            included (``...</action>``). A model leaves out the prefix that the prompt ends with; the policy's has it.
+        response: the text that goes to the game: without special tokens, with the stop string that ended it. A model
+            leaves out the prefix that the prompt ends with; the policy's has it.
         prompt: what the model was sent; empty for players without a model, and from the model itself.
         prompt_ids: token ids of the prompt, without padding; ``None`` if the model doesn't give them.
         response_ids: token ids that were sampled, the end-of-sequence token included; ``None`` likewise.
         logprobs: natural log-probability of every sampled token under the distribution that it was sampled from
             (temperature and top-p applied), as long as ``response_ids``; ``None`` likewise.
-        finish_reason: ``"length"`` when the response was cut off at the token limit, ``"refusal"`` when the server says
-            that the model declined to answer.
+        finish_reason: ``"length"`` if the token limit cut the response off, ``"refusal"`` if the server says that the
+            model declined to answer.
         usage: tokens as counted.
         seconds: wall-clock time of this decision; for a batch, that of the batch.
-        error: why there is no response (provider error), which is then empty. The episode is unscored, neither lost nor
-            won.
+        error: why there is no response (a provider's error). The episode is then unscored.
         served_by: what a server calls the model that answered, with its fingerprint; ``None`` for other players.
         weights: which weights made which of the sampled tokens, in order and without gaps, if the model is being
-            trained; empty for other players.
+            trained.
         reasoning: the text of the model's reasoning, if a server gives it apart from the response.
         left_out: parameters of the decoding that weren't sent, since the server refuses them.
         allowed: the tokens that might stand at each of ``response_ids``, if answers were constrained; else ``None``.
@@ -244,9 +239,8 @@ class Turn:
 class Policy(Protocol):
     """A player: chooses for a whole batch of requests at once.
 
-    A request may also be a bare observation string, so that a policy can be tried by hand. A policy that can't play
-    every game may have a method ``check_game(game)`` that raises ``ValueError`` with the reason; commands call it
-    before the first episode.
+    A request may also be a bare observation string. A policy that can't play every game may have a method
+    ``check_game(game)`` that raises ``ValueError`` with the reason; commands call it before the first episode.
     """
 
     name: str
@@ -263,13 +257,13 @@ def check_game(policy: Policy, game: "TSMG[Any]") -> None:
 
 @runtime_checkable
 class AsyncPolicy(Policy, Protocol):
-    """A player that can be asked for one request at a time, many at once: the usual form where its model is a server.
+    """A player that can be asked for one request at a time, many at once: the usual form if its model is a server.
 
-    A policy that has both methods, but gains from whole batches, says so with an attribute ``served = False``.
+    A policy that has both methods, but gains from whole batches, has an attribute ``served = False``.
     """
 
     async def act_async(self, request: "TurnRequest | str") -> Turn:
-        """Return the :class:`Turn` of one request. Provider errors are returned in :attr:`Turn.error`, never raised."""
+        """Answer one request. Provider errors are returned in :attr:`Turn.error`, never raised."""
 
 
 def is_served(policy: Policy) -> TypeGuard[AsyncPolicy]:

@@ -1,16 +1,16 @@
 """Players around other players, written ``NAME(AGENT)`` in the place of a player's name.
 
 A wrapper is a subclass of :class:`Around` whose first arguments are the players that it asks; its other parameters are
-its options. What its questions cost is part of the turn that it answers with. Installed packages add wrappers under
-the group ``textbench.wrappers`` of entry points, each as a :class:`Wrapper`.
+its options. Installed packages add wrappers under the group ``textbench.wrappers`` of entry points, each as a
+:class:`Wrapper`.
 
-A wrapper asks its questions in :meth:`Around.decide`, a generator: it yields questions, is sent the turns that answer
+A wrapper asks its questions in :meth:`Around.decide`, a generator that yields questions, is sent the turns that answer
 them, and returns its own. So it is written once for batches and for servers: :meth:`Around.act` puts the questions of a
-whole batch to a player at once, :meth:`Around.act_async` asks for those of one decision at the same time.
+whole batch to a player at once, :meth:`Around.act_async` asks those of one decision at the same time.
 """
 
 import asyncio
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import replace
 from inspect import Parameter
 from pkgutil import resolve_name
@@ -25,8 +25,7 @@ from textgames.texts.actions import ActionNames, Unreadable, action_content, par
 from textgames.tsmg import TSMG
 
 ENTRY_POINT_GROUP = "textbench.wrappers"
-"""Packages add wrappers under this group: ``[project.entry-points."textbench.wrappers"]``, ``mine = "my_package:MINE"``
-with ``MINE = Wrapper("my_package.mine:Mine", "what it does")``."""
+"""Packages add wrappers under this group, such as ``MINE = Wrapper("my_package.mine:Mine", "what it does")``."""
 
 
 class Wrapper(NamedTuple):
@@ -62,18 +61,25 @@ class Wrapped(NamedTuple):
 
 
 def wrapped_in(spec: str) -> Wrapped | None:
-    """Return the wrapper that a spec names; ``None`` if it names none."""
+    """Read a spec ``NAME(AGENT, ...)``; ``None`` for any other."""
     name, opened, rest = spec.partition("(")
     if not opened or not rest.endswith(")") or name not in wrappers():
         return None
-    return Wrapped(name, tuple(_split(rest[:-1])))
+    inside, depth = [""], 0
+    for letter in rest[:-1]:  # the commas that stand in no brackets part the players
+        depth += (letter == "(") - (letter == ")")
+        if letter == "," and depth == 0:
+            inside.append("")
+        else:
+            inside[-1] += letter
+    return Wrapped(name, tuple(part.strip() for part in inside))
 
 
 def check_form(spec: str) -> None:
     """Refuse a wrapper that takes another number of players.
 
     Raises:
-        ValueError: says the form that is accepted.
+        ValueError: with the accepted form.
     """
     if (wrapped := wrapped_in(spec)) is None:
         return
@@ -90,17 +96,6 @@ def form_of(name: str) -> str:
     return f"{name}({', '.join(['AGENT'] * about.players)}{'[, AGENT]' * about.more})"
 
 
-def _split(listed: str) -> Iterator[str]:
-    """Yield the parts between commas that stand in no brackets."""
-    depth, start = 0, 0
-    for at, letter in enumerate(listed):
-        depth += (letter == "(") - (letter == ")")
-        if letter == "," and depth == 0:
-            yield listed[start:at].strip()
-            start = at + 1
-    yield listed[start:].strip()
-
-
 def innermost(spec: str) -> tuple[str, ...]:
     """Return the specs of the players that are inside of all wrappers; the spec itself if it is no wrapper."""
     wrapped = wrapped_in(spec)
@@ -108,7 +103,7 @@ def innermost(spec: str) -> tuple[str, ...]:
 
 
 def with_innermost(spec: str, of: Callable[[str], str]) -> str:
-    """Return the spec with another in the place of each of the innermost players."""
+    """Replace each of the innermost players of a spec."""
     wrapped = wrapped_in(spec)
     if wrapped is None:
         return of(spec)
@@ -139,12 +134,8 @@ def wrapper(name: str) -> Any:
         raise ValueError(f"the wrapper {name} ({path}) can't be imported: {error}") from error
 
 
-def own_options(name: str) -> tuple[str, ...]:
+def own_options(name: str) -> Mapping[str, Parameter]:
     """Return the options that a wrapper has besides those of the players inside."""
-    return tuple(_own_parameters(name))
-
-
-def _own_parameters(name: str) -> Mapping[str, Parameter]:
     about = wrappers()[name]
     return taken_by(wrapper(name), arguments=about.players + about.more).named
 
@@ -154,7 +145,7 @@ def questions(spec: str, options: Mapping[str, Any]) -> dict[str, int]:
     wrapped = wrapped_in(spec)
     if wrapped is None:
         return {spec: 1}
-    found, own = dict[str, int](), _own_parameters(wrapped.name)
+    found, own = dict[str, int](), own_options(wrapped.name)
     told = {name: options.get(name, parameter.default) for name, parameter in own.items()}
     asks = wrapper(wrapped.name).asks(len(wrapped.inside), told)
     for inner, times in zip(wrapped.inside, asks, strict=True):
@@ -164,10 +155,8 @@ def questions(spec: str, options: Mapping[str, Any]) -> dict[str, int]:
 
 
 class Question(NamedTuple):
-    """A request to one of the players inside, by its place.
-
-    ``words`` says that any words answer it, and not one of its legal actions alone.
-    """
+    """A request to the player inside at place ``player``; ``words``: any words answer it, not one of its legal actions
+    alone."""
 
     request: TurnRequest
     player: int = 0
@@ -206,22 +195,20 @@ class Around:
 
     @property
     def settings(self) -> dict[str, Any]:
-        """Return what results say of the wrapper's own options."""
+        """The wrapper's own options, as results have them."""
         return {}
 
     @property
     def served(self) -> bool:
-        """Report whether one of the players inside is behind a server."""
         return any(is_served(player) for player in self.players)
 
     @property
     def history_turns(self) -> int | None:
-        """Return the largest of the players inside; ``None`` if one of them reads all turns."""
+        """The largest of the players inside; ``None`` if one of them reads all turns."""
         turns = [getattr(player, "history_turns", 0) for player in self.players]
         return None if None in turns else max(turns)
 
     def check_game(self, game: TSMG[Any]) -> None:
-        """Raise a ValueError for a game that one of the players inside can't play."""
         for player in self.players:
             check_game(player, game)
 
@@ -234,34 +221,30 @@ class Around:
         running = [Decision(self.decide(request)) for request in requests]
         while open_ones := [one for one in running if one.turn is None]:
             asked = [each for one in open_ones for each in one.questions]
-            answers = iter(self._answers(asked))
+            found: dict[int, Turn] = {}
+            for place, player in enumerate(self.players):
+                own = [at for at, question in enumerate(asked) if question.player == place]
+                found |= zip(own, player.act([asked[at].request for at in own]) if own else [], strict=True)
+            answers = iter([found[at] for at in range(len(asked))])
             for one in open_ones:
                 one.answer([next(answers) for _ in one.questions])
         return running
 
-    def _answers(self, asked: Sequence[Question]) -> list[Turn]:
-        """Return the turns that answer questions, in their order; each player inside gets its own in one batch."""
-        found: dict[int, Turn] = {}
-        for place, player in enumerate(self.players):
-            own = [at for at, question in enumerate(asked) if question.player == place]
-            found |= zip(own, player.act([asked[at].request for at in own]) if own else [], strict=True)
-        return [found[at] for at in range(len(asked))]
-
     async def act_async(self, request: TurnRequest | str) -> Turn:
-        """Return the turn of one request; questions that don't wait for each other are asked at the same time."""
+        """Answer one request; questions that don't wait for each other are asked at the same time."""
+
+        async def ask(question: Question) -> Turn:
+            player = self.players[question.player]
+            if isinstance(player, AsyncPolicy):
+                return await player.act_async(question.request)
+            return (await asyncio.to_thread(player.act, [question.request]))[0]
+
         one = Decision(self.decide(as_request(request)))
         while one.turn is None:
-            one.answer(await asyncio.gather(*[self._ask(each) for each in one.questions]))
+            one.answer(await asyncio.gather(*map(ask, one.questions)))
         return one.turn
 
-    async def _ask(self, question: Question) -> Turn:
-        player = self.players[question.player]
-        if isinstance(player, AsyncPolicy):
-            return await player.act_async(question.request)
-        return (await asyncio.to_thread(player.act, [question.request]))[0]
-
     async def aclose(self) -> None:
-        """Release the connections of the players inside."""
         for player in self.players:
             if (close := getattr(player, "aclose", None)) is not None:
                 await close()
@@ -302,7 +285,7 @@ class Decision:
 
 
 def action_named(request: TurnRequest, response: str) -> str | None:
-    """Return the action that a response names; if none are listed, whatever stands in its action tag."""
+    """Return the action that a response names; if none are listed, the text in its action tag."""
     found = _read(request, response)
     return None if isinstance(found, Unreadable) else found
 
