@@ -1,11 +1,11 @@
-"""The player that a score of 0 is: the best one that doesn't read."""
+"""The best player that doesn't read, which has a score of 0."""
 
-import hashlib
 from typing import Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
 
+from agents.baselines.random import drawn
 from agents.baselines.scripted_player import Choice, ScriptedPlayer
 from agents.baselines.search import game_of_observation
 from agents.turn import TurnRequest
@@ -17,8 +17,7 @@ class BlindPlayer(ScriptedPlayer):
     """Draws every action from one distribution, whatever it is shown: see :mod:`textgames.solving.blind`.
 
     In a game of several players, which has no best blind play, it picks uniformly from the legal actions. The draw
-    comes from the request's seed alone; with another ``seed`` it is another one, for repeated plays of the same
-    episodes.
+    comes from the request's seed and ``seed``.
     """
 
     name = "blind"
@@ -29,13 +28,11 @@ class BlindPlayer(ScriptedPlayer):
         self._plays: WeakKeyDictionary[TSMG[Any], dict[int | None, BlindPlay | None]] = WeakKeyDictionary()
 
     def choose(self, request: TurnRequest) -> Choice:
-        """Return an action of the distribution; a ValueError for the bare observation of a game that isn't known
-        here."""
+        """Draw an action of the distribution; a ValueError for the bare observation of an unknown game."""
         play = self._play(request)
         policy = {} if play is None else play.policy
         reason = f"I don't read: {'uniform' if play is None else play.text}."
-        noise = repr((self.name, self.seed, request.seed or request.observation)).encode()
-        draw = int.from_bytes(hashlib.blake2b(noise, digest_size=8).digest(), "big")
+        draw = drawn(self.name, self.seed, request.seed or request.observation)
         # where actions can't be listed, those that the distribution names are what may be said
         names = request.legal_actions or tuple(policy)
         if not names and request.sample_action is not None:
@@ -45,21 +42,19 @@ class BlindPlayer(ScriptedPlayer):
         return Choice(names[min(place, len(names) - 1)], reason)
 
     def action_probabilities(self, request: TurnRequest) -> dict[str, float] | None:
-        """Return the chances of its distribution, if the actions are listed."""
         play, legal = self._play(request), request.legal_actions
         return dict(zip(legal, chances_of({} if play is None else play.policy, legal), strict=True)) if legal else None
 
     def _play(self, request: TurnRequest) -> BlindPlay | None:
-        """Return the play of the request's game, for the longest horizon that was met: an episode's first request tells
+        """Return the play of the request's game, for the longest horizon that was met: an episode's first request has
         it."""
         game = request.game
         if game is None:
             return None
         plays = self._plays.setdefault(game, {})
         left = request.steps_left
-        horizon = max(
-            (known for known in plays if known is not None and left is not None and known >= left), default=left
-        )
+        longer = [known for known in plays if known is not None and left is not None and known >= left]
+        horizon = max(longer, default=left)
         if horizon not in plays:
             plays[horizon] = blind_play_of(game, horizon)
         return plays[horizon]

@@ -25,9 +25,9 @@ class PersonLeft(KeyboardInterrupt):
 class HumanPlayer:
     """A :class:`~agents.turn.Policy` that asks the person at the terminal.
 
-    An action may be shortened as long as it stays clear (``r`` for right). At a terminal, arrow keys act at once where
-    the game has actions of their names, and so do ``q``, which leaves, and ``?``, which shows the rules; everything
-    else ends with Enter, as it does in a pipe.
+    An action may be shortened as long as it stays clear (``r`` for right). At a terminal, arrow keys act at once if the
+    game has actions of their names, and so do ``q``, which leaves, and ``?``, which shows the rules; everything else
+    ends with Enter.
 
     Args:
         stdin: where answers are read from, line by line; when not given, standard input, key by key at a terminal.
@@ -36,7 +36,7 @@ class HumanPlayer:
 
     name = "human"
     sequential = True
-    """The loop plays one episode after the other: nobody wants 64 boards in turn."""
+    """The loop plays one episode after the other."""
 
     def __init__(self, stdin: IO[str] | None = None, console: Console | None = None) -> None:
         if stdin is None and sys.stdin is None:
@@ -52,15 +52,13 @@ class HumanPlayer:
 
     def act(self, requests: Sequence[TurnRequest | str]) -> list[Turn]:
         """Ask for one action after the other; :class:`PersonLeft` is raised after ``q``, Ctrl-D or a file's end."""
-        return [Turn(self._response(request)) for request in as_requests(requests)]
-
-    def _response(self, request: TurnRequest) -> str:
-        """Return what the person typed; inside an action tag where actions are free text, or where the game wants
-        one."""
-        typed = self._ask(request)
-        open_action = bool(request.action_help) and not request.legal_actions
-        needs_tag = open_action or (request.game is not None and not request.game.bare_responses)
-        return f"<action>{typed}</action>" if needs_tag else typed
+        turns = []
+        for request in as_requests(requests):
+            typed = self._ask(request)
+            open_action = bool(request.action_help) and not request.legal_actions
+            needs_tag = open_action or (request.game is not None and not request.game.bare_responses)
+            turns.append(Turn(f"<action>{typed}</action>" if needs_tag else typed))
+        return turns
 
     def _ask(self, request: TurnRequest) -> str:
         legal = request.legal_actions
@@ -75,7 +73,12 @@ class HumanPlayer:
         hint = f"{known}{' (or the arrow keys)' if arrows else ''}; ? for the rules, q to quit"
         while True:
             self._console.print(Text(hint, style="bold"))
-            typed = self._read(legal)
+            if self._keyboard is not None:
+                typed = self._typed(self._keyboard, legal)
+            elif line := self._stdin.readline():
+                typed = line.strip()
+            else:
+                raise PersonLeft("no more input")
             action = complete(typed, legal)
             if typed.casefold() in QUIT and (action is None or not legal):
                 raise PersonLeft("the player left")
@@ -89,16 +92,8 @@ class HumanPlayer:
     def _show_rules(self, request: TurnRequest) -> None:
         self._console.print(Panel(Text(request.instructions or "this game has no rules to read"), title="rules"))
 
-    def _read(self, legal: Sequence[str]) -> str:
-        if self._keyboard is not None:
-            return self._typed(self._keyboard, legal)
-        line = self._stdin.readline()
-        if not line:
-            raise PersonLeft("no more input")
-        return line.strip()
-
     def _typed(self, keyboard: Keyboard, legal: Sequence[str]) -> str:
-        """Return what is typed up to Enter, echoed; or a key that acts at once."""
+        """Return the text that is typed up to Enter, echoed; or a key that acts at once."""
         at_once = [name for name in ARROWS if name in legal]
         at_once += [key for key in ("q", "?") if legal and not any(action.startswith(key) for action in legal)]
         typed = ""
@@ -127,8 +122,7 @@ class HumanPlayer:
 
 
 def complete(typed: str, actions: Sequence[str]) -> str | None:
-    """Return the action that was typed, in full or by a beginning that only it has; any text if no actions are
-    known."""
+    """Complete a typed action from a beginning that only it has; any text if no actions are known."""
     if not actions:
         return typed or None
     names = {action.casefold(): action for action in actions}

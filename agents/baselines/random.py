@@ -9,11 +9,13 @@ from agents.baselines.search import game_of_observation
 from agents.turn import TurnRequest
 
 
-class RandomPlayer(ScriptedPlayer):
-    """Picks uniformly from the legal actions; the draw comes from the request's seed alone.
+def drawn(*noise: object) -> int:
+    """Draw a number below 2^64; building a generator would take twenty times as long."""
+    return int.from_bytes(hashlib.blake2b(repr(noise).encode(), digest_size=8).digest(), "big")
 
-    With another ``seed`` it is another random player, for repeated plays of the same episodes.
-    """
+
+class RandomPlayer(ScriptedPlayer):
+    """Picks uniformly from the legal actions; the draw comes from the request's seed and ``seed``."""
 
     name = "random"
 
@@ -21,10 +23,8 @@ class RandomPlayer(ScriptedPlayer):
         self.seed = seed
 
     def choose(self, request: TurnRequest) -> Choice:
-        """Return a legal action; a ValueError for the bare observation of a game that isn't known here."""
-        # a hash instead of a generator: building a generator takes twenty times as long as the draw
-        noise = repr((self.seed, request.seed or request.observation)).encode()
-        draw = int.from_bytes(hashlib.blake2b(noise, digest_size=8).digest(), "big")
+        """Draw a legal action; a ValueError for the bare observation of an unknown game."""
+        draw = drawn(self.seed, request.seed or request.observation)
         if request.sample_action is not None and not request.legal_actions:
             action = request.sample_action(np.random.default_rng(draw))
             return Choice(action, "Any action that the rules allow is as good as another to me.")
@@ -32,6 +32,5 @@ class RandomPlayer(ScriptedPlayer):
         return Choice(actions[draw * len(actions) >> 64], "Any legal action is as good as another to me.")
 
     def action_probabilities(self, request: TurnRequest) -> dict[str, float] | None:
-        """Equal chances, if the actions are listed."""
         legal = request.legal_actions
         return {action: 1 / len(legal) for action in legal} if legal else None

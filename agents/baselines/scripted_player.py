@@ -1,4 +1,4 @@
-"""What the baselines have in common: an action and the reason for it, written as a language model would write it."""
+"""Shared parts of the baselines: an action and its reason, written as a language model would write it."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
@@ -16,17 +16,13 @@ class Choice(NamedTuple):
 
 
 def as_turn(choice: Choice) -> Turn:
-    """Return a choice in the form that language models are asked for."""
+    """Write a choice in the form that language models are asked for."""
     action, why = choice
     return Turn(f"<think>{why}</think><plan>{action}</plan><action>{action}</action>")
 
 
 class ScriptedPlayer(ABC):
-    """A :class:`~agents.turn.Policy` that computes its action.
-
-    Attributes:
-        name: what results call it.
-    """
+    """A :class:`~agents.turn.Policy` that computes its action."""
 
     name: str
 
@@ -35,8 +31,7 @@ class ScriptedPlayer(ABC):
         """Return the action for one request, and the reason."""
 
     def choices(self, request: TurnRequest) -> Sequence[Choice]:
-        """Return all actions that :meth:`choose` might as well choose, being equally good to it; by default its own
-        alone."""
+        """Return all actions that are as good to :meth:`choose`; by default its own alone."""
         return (self.choose(request),)
 
     def action_probabilities(self, request: TurnRequest) -> dict[str, float] | None:
@@ -48,7 +43,6 @@ class ScriptedPlayer(ABC):
         return {"kind": self.name}
 
     def act(self, requests: Sequence[TurnRequest | str]) -> list[Turn]:
-        """Answer every request with a turn, in order; responses are in the form that language models are asked for."""
         return [as_turn(self.choose(request)) for request in as_requests(requests)]
 
     def __repr__(self) -> str:

@@ -6,10 +6,9 @@ A game takes part with one line::
 
 where ``MySearch(game)`` is a :class:`SearchPlayer`. Both may also be given as ``"module:Name"``, so that nothing is
 imported before it plays. A game that has a yardstick (:mod:`textgames.yardsticks`) and reads its own observations back
-needs no such line: :class:`YardstickPlayer` plays it. A search player has values as a yardstick has, but of what a text
-reveals, if a yardstick takes the state: a player may not know all of that, so the protocols are two. What the search
-knows of the game serves others too: :mod:`agents.analysis.inspection` measures players against its action values, and
-where these are exact they are the scale of the game's normalised scores.
+needs no such line: :class:`YardstickPlayer` plays it. Unlike a yardstick, which is given the state, a search player has
+values of what a text reveals. :mod:`agents.analysis.inspection` measures players against them, and exact ones are the
+scale of the game's normalised scores.
 """
 
 from abc import ABC, abstractmethod
@@ -30,8 +29,8 @@ class SearchPlayer(ABC):
     """Computes moves in one game with its settings. It sees what any player sees: the request's text.
 
     Attributes:
-        kind: what :meth:`values` are: ``"optimal"`` if they are the true ones of the best play by what the
-            observation tells, else ``"reference"``; see :data:`textgames.yardsticks.Kind`.
+        kind: ``"optimal"`` if :meth:`values` are the true ones of the best play by what the observation tells, else
+            ``"reference"``; see :data:`textgames.yardsticks.Kind`.
         method: how they are computed, in a few words, for tables of results.
     """
 
@@ -47,7 +46,7 @@ class SearchPlayer(ABC):
     def values(self, request: TurnRequest) -> dict[str, float]:
         """Return ``{action: value}`` of every legal action, in their order.
 
-        A value is the expected return, undiscounted, of the steps that are left: of this action now and the best play
+        A value is the undiscounted expected return of the steps that are left: of this action now and the best play
         after it that the search knows.
         """
 
@@ -60,28 +59,28 @@ class SearchPlayer(ABC):
         return self.choice(self.values(request))
 
     def plans(self, request: TurnRequest) -> Sequence[Choice]:
-        """Return all moves that :meth:`plan` might as well choose: by default its own alone.
+        """Return all moves that are as good to :meth:`plan`: by default its own alone.
 
         Equal values aren't enough: with moves to spare they are those of dawdling too, and of a mixed strategy.
         """
         return (self.plan(request),)
 
     def value(self, request: TurnRequest) -> float:
-        """Return the value of where the player stands: that of its best action."""
+        """Return the value of the best action."""
         return max(self.values(request).values())
 
     def choice(self, values: dict[str, float]) -> Choice:
-        """Return the best of some actions."""
-        action, value = _best(values)
-        return Choice(action, f"Playing ahead, {action} gains {value:+.2f} on average in the rounds to come.")
+        action = max(values, key=values.__getitem__)
+        return Choice(action, f"Playing ahead, {action} gains {values[action]:+.2f} on average in the rounds to come.")
 
     def greedy(self, request: TurnRequest) -> Choice:
         """Return the move that looks best without looking far ahead: by default, that of the next reward alone."""
-        action, value = _best(self.values(replace(request, steps_left=1)))
-        return Choice(action, f"Looking no further than this step, {action} gains {value:+.2f} on average.")
+        values = self.values(replace(request, steps_left=1))
+        action = max(values, key=values.__getitem__)
+        return Choice(action, f"Looking no further than this step, {action} gains {values[action]:+.2f} on average.")
 
     def state(self, request: TurnRequest) -> Any:
-        """Return the state that a request tells, for who plays on from it by the game's rules.
+        """Return the state that a request tells, to play on from by the game's rules.
 
         Raises:
             ValueError: the request doesn't tell all of it.
@@ -93,7 +92,7 @@ class SearchPlayer(ABC):
         return None
 
     def greedy_probabilities(self, request: TurnRequest) -> dict[str, float] | None:
-        """Return the chances of the moves of :meth:`greedy`; see :meth:`plan_probabilities`."""
+        """Return ``{action: probability}`` with which :meth:`greedy` chooses; ``None`` if it isn't known."""
         return None
 
     def uniform_value(self, request: TurnRequest) -> float | None:
@@ -102,10 +101,6 @@ class SearchPlayer(ABC):
         ``None`` if it isn't computed; the scale of normalised scores then takes blind play's mean over other starts.
         """
         return None
-
-
-def _best(values: dict[str, float]) -> tuple[str, float]:
-    return max(values.items(), key=lambda item: item[1])
 
 
 class YardstickPlayer(SearchPlayer):
@@ -204,8 +199,11 @@ def search_player_of(game: TSMG[Any]) -> SearchPlayer:
 
 
 def game_of_observation(observation: str) -> TSMG[Any]:
-    """Return the game that an observation is of, with the settings that it shows; a ValueError if it is no known
-    game's."""
+    """Return the game that an observation is of, with the settings that it shows.
+
+    Raises:
+        ValueError: it is no known game's.
+    """
     for factory in _FACTORIES:
         recognise = getattr(factory, "recognise", None)
         game: TSMG[Any] | None = recognise(observation) if recognise is not None else None
@@ -242,26 +240,22 @@ class _SearchPolicy(ScriptedPlayer):
     """Plays as the search player of each game does."""
 
     def __init__(self) -> None:
-        self._searchers = SearchPlayers()
+        self._search = SearchPlayers().of
 
     def check_game(self, game: TSMG[Any]) -> None:
         search_player_of(game)
 
-    def searcher(self, request: TurnRequest) -> SearchPlayer:
-        """Return the search player of the request's game."""
-        return self._searchers.of(request)
-
 
 class GreedyPlayer(_SearchPolicy):
-    """Goes for the nearest good thing, looking no further."""
+    """Takes the nearest good thing, looking no further."""
 
     name = "greedy"
 
     def choose(self, request: TurnRequest) -> Choice:
-        return self.searcher(request).greedy(request)
+        return self._search(request).greedy(request)
 
     def action_probabilities(self, request: TurnRequest) -> dict[str, float] | None:
-        return self.searcher(request).greedy_probabilities(request)
+        return self._search(request).greedy_probabilities(request)
 
 
 class PlannerPlayer(_SearchPolicy):
@@ -270,10 +264,10 @@ class PlannerPlayer(_SearchPolicy):
     name = "planner"
 
     def choose(self, request: TurnRequest) -> Choice:
-        return self.searcher(request).plan(request)
+        return self._search(request).plan(request)
 
     def choices(self, request: TurnRequest) -> Sequence[Choice]:
-        return self.searcher(request).plans(request)
+        return self._search(request).plans(request)
 
     def action_probabilities(self, request: TurnRequest) -> dict[str, float] | None:
-        return self.searcher(request).plan_probabilities(request)
+        return self._search(request).plan_probabilities(request)

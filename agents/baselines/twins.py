@@ -1,4 +1,4 @@
-"""The search player of a twin: it puts what it reads into the game's own words, and its move into the twin's."""
+"""The search player of a twin: it translates observations into the game's own words, and its move into the twin's."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -13,8 +13,8 @@ from textgames.twins import Twin
 class TwinPlayer(SearchPlayer):
     """Plays a twin as the search player of the game itself would.
 
-    It knows the twin's vocabulary as it knows the rules. What it reads is the twin's text, as every player does; so it
-    is the proof that the text holds everything that the original's does.
+    It knows the twin's vocabulary as it knows the rules, and reads the twin's text: so it proves that the text holds
+    everything that the original's does.
 
     Raises:
         ValueError: the game itself has no search player.
@@ -27,23 +27,25 @@ class TwinPlayer(SearchPlayer):
     def values(self, request: TurnRequest) -> dict[str, float]:
         return self._named(self._own.values(self._request(request)))
 
+    def value(self, request: TurnRequest) -> float:
+        return self._own.value(self._request(request))
+
     def plan(self, request: TurnRequest) -> Choice:
         return self._choice(self._own.plan(self._request(request)))
 
     def plans(self, request: TurnRequest) -> Sequence[Choice]:
         return [self._choice(choice) for choice in self._own.plans(self._request(request))]
 
-    def value(self, request: TurnRequest) -> float:
-        return self._own.value(self._request(request))
-
     def greedy(self, request: TurnRequest) -> Choice:
         return self._choice(self._own.greedy(self._request(request)))
 
     def plan_probabilities(self, request: TurnRequest) -> dict[str, float] | None:
-        return self._chances(self._own.plan_probabilities(self._request(request)))
+        chances = self._own.plan_probabilities(self._request(request))
+        return None if chances is None else self._named(chances)
 
     def greedy_probabilities(self, request: TurnRequest) -> dict[str, float] | None:
-        return self._chances(self._own.greedy_probabilities(self._request(request)))
+        chances = self._own.greedy_probabilities(self._request(request))
+        return None if chances is None else self._named(chances)
 
     def state(self, request: TurnRequest) -> Any:
         return self._own.state(self._request(request))
@@ -71,6 +73,3 @@ class TwinPlayer(SearchPlayer):
 
     def _named(self, values: Mapping[str, float]) -> dict[str, float]:
         return {self._twin.twin_action(action): value for action, value in values.items()}
-
-    def _chances(self, chances: Mapping[str, float] | None) -> dict[str, float] | None:
-        return None if chances is None else self._named(chances)

@@ -1,7 +1,4 @@
-"""The players of bandits: Bayes-optimal where beliefs can be enumerated, else the index and sampling rules.
-
-All of them read the observation's text, like any other player.
-"""
+"""The players of bandits: Bayes-optimal if beliefs can be enumerated, else the index and sampling rules."""
 
 import math
 from typing import Literal
@@ -30,17 +27,16 @@ class BanditPlayer(SearchPlayer):
     """Plays a bandit.
 
     ``planner`` maximises the expected return over the prior exactly (:mod:`textgames.solving.bayes_bandit`): the most
-    that any player can get who doesn't know the means, the same for every seed. If that is too large to enumerate,
-    it takes the arm whose expected reward is largest where one arm is good and all others equal (which is optimal
-    wherever that could be computed), samples like Thompson where means are uniform, and follows UCB where rewards are
-    normal. ``greedy`` knows no prior: every arm once, then
-    the largest average.
+    that any player can get without knowing the means. If that is too large to enumerate, it takes the arm of the
+    largest expected reward if one arm is good and all others equal (optimal wherever that could be computed), samples
+    like Thompson if means are uniform, and follows UCB if rewards are normal. ``greedy`` knows no prior: every arm
+    once, then the largest average.
 
     Args:
         game: the bandit.
-        method: to play a named rule instead: ``"thompson"``, sampling from the posterior (Beta(1, 1) before rewards
-            of 0 and 1, normal before normal ones); or ``"ucb"``, every arm once and then the largest
-            ``mean + sqrt(.5 ln t / n)``, times the standard deviation of normal rewards.
+        method: to play a named rule instead: ``"thompson"``, sampling from the posterior (Beta(1, 1) before rewards of
+            0 and 1, normal before normal ones); or ``"ucb"``, see :func:`ucb`, with the standard deviation of normal
+            rewards.
     """
 
     def __init__(self, game: Bandit, method: Method | None = None) -> None:
@@ -53,7 +49,7 @@ class BanditPlayer(SearchPlayer):
         self.method = _NAMES[self._method]
 
     def values(self, request: TurnRequest) -> dict[str, float]:
-        """Bayes-optimal values; or, if the rule is another, those of staying with each arm to the end."""
+        """Return Bayes-optimal values; or, by another rule, those of staying with each arm to the end."""
         evidence, left = self._read(request)
         if self._method == "bayes" and left > 1:
             wins = tuple(round(total) for total in evidence.sums)
@@ -72,15 +68,19 @@ class BanditPlayer(SearchPlayer):
             scale = self._game.scale if self._game.prior == "gaussian" else 1.0
             arm = ucb(evidence, scale)
             return Choice(self._game.actions[arm], "It has the largest upper confidence bound.")
-        arm = self._sample(evidence, np.random.default_rng(request.seed))
-        return Choice(self._game.actions[arm], "It is the best in a world drawn from what I know.")
+        pulls, sums, rng = np.array(evidence.pulls), np.array(evidence.sums), np.random.default_rng(request.seed)
+        if self._game.prior == "gaussian":
+            sampled = rng.normal(sums / (pulls + 1), self._game.scale / np.sqrt(pulls + 1))
+        else:
+            sampled = rng.beta(1 + sums, 1 + pulls - sums)
+        return Choice(self._game.actions[int(np.argmax(sampled))], "It is the best in a world drawn from what I know.")
 
     def greedy(self, request: TurnRequest) -> Choice:
         evidence, _ = self._read(request)
         return Choice(self._game.actions[ucb(evidence, 0.0)], "It has the largest average so far.")
 
     def uniform_value(self, request: TurnRequest) -> float:
-        """Random play gets the mean of the arms' expected rewards in every round, since it never uses what it sees."""
+        """Return the mean of the arms' expected rewards for every round: random play never uses what it sees."""
         evidence, left = self._read(request)
         return left * float(np.mean(self._means(evidence)))
 
@@ -96,15 +96,9 @@ class BanditPlayer(SearchPlayer):
         chances: list[float] = self._prior.chances(self._prior.beliefs(wins, pulls - wins))[0].tolist()
         return chances
 
-    def _sample(self, evidence: Evidence, rng: np.random.Generator) -> int:
-        pulls, sums = np.array(evidence.pulls), np.array(evidence.sums)
-        if self._game.prior == "gaussian":
-            return int(np.argmax(rng.normal(sums / (pulls + 1), self._game.scale / np.sqrt(pulls + 1))))
-        return int(np.argmax(rng.beta(1 + sums, 1 + pulls - sums)))
-
 
 def ucb(evidence: Evidence, scale: float = 1.0) -> int:
-    """Return every arm once, in order, then the largest ``mean + scale * sqrt(.5 ln t / n)`` after ``t`` rounds."""
+    """Pick every arm once, in order, then the largest ``mean + scale * sqrt(.5 ln t / n)`` after ``t`` rounds."""
     if 0 in evidence.pulls:
         return evidence.pulls.index(0)
     width = 0.5 * math.log(sum(evidence.pulls))

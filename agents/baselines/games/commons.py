@@ -1,17 +1,20 @@
 """Reference players of Gathering and Cleanup: fixed rules, named as such, and no optimum.
 
-They read the state of the world from the observation; of the game they know its rules and its map.
+They read the state of the world from the observation, and know the rules and the map.
 
-* Both: ``greedy`` walks to the apple that it can have first. ``planner`` does so too, but rather goes for apples that
-  nobody else can have as soon. Neither uses its beam: fired whenever it would hit, it gained nothing against them.
-* Cleanup: ``greedy`` harvests in every seat, so nobody cleans. In ``planner`` the first player keeps the river clean
-  and the others harvest: roles by seat.
+* Both: ``greedy`` walks to the apple that it can have first. ``planner`` prefers apples that no other player can have
+  as soon. Neither uses its beam: fired whenever it would hit, it gained nothing against them.
+* Cleanup: ``greedy`` harvests in every seat, so the river stays dirty. In ``planner`` the first player keeps the river
+  clean and the others harvest: roles by seat.
 """
 
 import re
 from collections import deque
 from functools import lru_cache
 from typing import NamedTuple
+
+import numpy as np
+from scipy.sparse.csgraph import shortest_path
 
 from agents.baselines.scripted_player import Choice
 from agents.baselines.search import SearchPlayer
@@ -34,10 +37,10 @@ _NO_LIMIT = 40
 
 
 class _View(NamedTuple):
-    """What a player reads from an observation: its cell and heading, and cells by what is on them.
+    """A player's cell and heading as read from an observation, and cells by their content.
 
-    ``apples`` has the rounds until each apple is there, 0 if it is; ``others`` are the cells of the other players
-    who aren't out; ``dirt`` is empty in Gathering.
+    ``apples`` has the rounds until each apple is there, 0 if it is; ``others`` are the cells of the other players who
+    aren't out; ``dirt`` is empty in Gathering.
     """
 
     cell: int
@@ -48,13 +51,15 @@ class _View(NamedTuple):
 
 
 class CommonsPlayer(SearchPlayer):
-    """What the players of both games share: the way to the apple that can be had first."""
+    """Walks to the apple that can be had first."""
 
     def __init__(self, game: CommonsGame) -> None:
         self._game = game
         self._map = game.config.board
         self._cells = name_rows(self._map.nrow, self._map.ncol)
         self._far = distances(game.config.map)
+        self._costs = {BEAM: game.config.beam_reward}
+        self._back_after: int | None = None
 
     def _read(self, observation: str) -> _View:
         found = _SELF.search(observation)
@@ -86,7 +91,13 @@ class CommonsPlayer(SearchPlayer):
         """
         far = self._far[view.cell]
         if view.apples:
-            goal = min(view.apples, key=lambda cell: (self._wait(view, cell), far[cell], cell))
+
+            def wait(cell: int) -> int:
+                """Count the rounds until the player can have an apple, one more if another can have it as soon."""
+                mine = max(far[cell], view.apples[cell])
+                return mine + any(max(self._far[other][cell], view.apples[cell]) <= mine for other in view.others)
+
+            goal = min(view.apples, key=lambda cell: (wait(cell), far[cell], cell))
             why = f"I can have the apple at {self._map.names[goal]} first"
         else:
             goal = min(self._map.apples, key=lambda cell: (far[cell], cell))
@@ -96,26 +107,14 @@ class CommonsPlayer(SearchPlayer):
         action = min(STEPS, key=lambda step: self._far[self._after(view, step)[0]][goal])
         return Choice(action, f"{why}, and {action} is the shortest way.")
 
-    def _wait(self, view: _View, cell: int) -> int:
-        """Rounds until the player can have the apple of a cell, and one more where another can have it as soon."""
-        mine = max(self._far[view.cell][cell], view.apples[cell])
-        return mine + any(max(self._far[other][cell], view.apples[cell]) <= mine for other in view.others)
-
     def values(self, request: TurnRequest) -> dict[str, float]:
-        """Estimates: what the player would still collect alone, always going for the apple that it can have first.
-
-        Others, and apples that are yet to grow by chance, don't count.
-        """
+        """Estimate what the player would still collect alone; apples that are yet to grow by chance don't count."""
         view = self._read(request.observation)
         steps = _NO_LIMIT if request.steps_left is None else request.steps_left
-        rewards = self._costs()
         return {
-            action: rewards.get(action, 0.0) + self._walk(self._after(view, action)[0], view.apples, steps)
+            action: self._costs.get(action, 0.0) + self._walk(self._after(view, action)[0], view.apples, steps)
             for action in request.legal_actions
         }
-
-    def _costs(self) -> dict[str, float]:
-        return {BEAM: self._game.config.beam_reward}
 
     def _walk(self, cell: int, apples: dict[int, int], steps: int) -> float:
         """Return what a walk pays that stands on ``cell`` after one of ``steps`` rounds."""
@@ -128,16 +127,11 @@ class CommonsPlayer(SearchPlayer):
             if now > steps:
                 break
             eaten += 1
-            back = self._back_after()
-            if back is None:
+            if self._back_after is None:
                 del ready[cell]
             else:
-                ready[cell] = now + back
+                ready[cell] = now + self._back_after
         return eaten * self._game.config.apple_reward
-
-    def _back_after(self) -> int | None:
-        """Rounds after which an eaten apple is back; ``None`` if chance decides."""
-        return None
 
 
 class GatheringPlayer(CommonsPlayer):
@@ -147,32 +141,25 @@ class GatheringPlayer(CommonsPlayer):
 
     def __init__(self, game: Gathering) -> None:
         super().__init__(game)
-        self._refill = game.config.refill_rounds
-
-    def _back_after(self) -> int | None:
-        return self._refill
+        self._back_after = game.config.refill_rounds
 
 
 class CleanupPlayer(CommonsPlayer):
-    """Cleanup: harvesters, and as ``planner`` the first player as the one who cleans."""
+    """Cleanup: harvesters, and as ``planner`` the first player as the cleaner."""
 
     method = "one cleans, the others go for the apple that they can have first"
 
     def __init__(self, game: Cleanup) -> None:
         super().__init__(game)
-        self._clean_reward = game.config.clean_reward
+        self._costs[CLEAN] = game.config.clean_reward
         self._reach = board_of(game.config.map).beams(game.config.beam_length, game.config.beam_width)
         self._cleaner = game.players[0]
 
     def plan(self, request: TurnRequest) -> Choice:
+        """Harvest; the first player cleans if that removes enough dirt, or moves to where it removes most a round."""
         view = self._read(request.observation)
-        return self._keep_clean(view, request) if request.player == self._cleaner else self._harvest(view)
-
-    def _costs(self) -> dict[str, float]:
-        return {**super()._costs(), CLEAN: self._clean_reward}
-
-    def _keep_clean(self, view: _View, request: TurnRequest) -> Choice:
-        """Clean if it removes enough dirt; else the first move to where it removes the most per round."""
+        if request.player != self._cleaner:
+            return self._harvest(view)
         here = len(self._reach[view.heading][view.cell] & view.dirt)
         best_action, best_rate, best_cells = "", float(here) if here >= _WORTH_CLEANING else 0.0, here
         for cell, heading, first, rounds in self._poses(view):
@@ -208,22 +195,12 @@ def _listed(observation: str, label: str) -> list[str]:
 
 
 @lru_cache(maxsize=16)
-def distances(rows: tuple[str, ...]) -> tuple[tuple[int, ...], ...]:
-    """Return ``distances[a][b]``: steps from one cell of a map to another; the number of cells if there is no
-    way."""
+def distances(rows: tuple[str, ...]) -> list[list[int]]:
+    """Return ``distances[a][b]``: steps from one cell of a map to another; the number of cells if there is no way."""
     board = board_of(rows)
     size = len(board.tiles)
-    table = []
-    for start in range(size):
-        far = [size] * size
-        far[start] = 0
-        queue = deque([start])
-        while queue:
-            at = queue.popleft()
-            for step in board.steps:
-                to = step[at]
-                if far[to] > far[at] + 1:
-                    far[to] = far[at] + 1
-                    queue.append(to)
-        table.append(tuple(far))
-    return tuple(table)
+    neighbours = np.zeros((size, size))
+    for step in board.steps:
+        neighbours[range(size), step] = 1
+    far = shortest_path(neighbours, unweighted=True)
+    return np.where(np.isfinite(far), far, size).astype(int).tolist()

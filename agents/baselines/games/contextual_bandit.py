@@ -49,16 +49,15 @@ class LinearBelief:
         return self.means @ x, np.sqrt(np.einsum("i,aij,j->a", x, self.covariances, x))
 
     def best_on_average(self) -> float:
-        """:func:`best_on_average` as if the posterior means were the weights."""
         return best_on_average(tuple(map(tuple, self.means.tolist())))
 
 
 class ContextualBanditPlayer(SearchPlayer):
     """Plays a contextual bandit from the posterior of its weights. Bayes-optimal play can't be computed here.
 
-    ``planner`` samples weights from the posterior and takes the arm that would be best with them (linear Thompson
-    sampling, Agrawal and Goyal 2013), or, with ``method="ucb"``, the largest mean plus one standard deviation (LinUCB,
-    Li et al. 2010). ``greedy`` takes the largest mean.
+    ``planner`` takes the largest mean plus one standard deviation (LinUCB, Li et al. 2010), or, with
+    ``method="thompson"``, the arm that would be best with weights sampled from the posterior (linear Thompson sampling,
+    Agrawal and Goyal 2013). ``greedy`` takes the largest mean.
     """
 
     def __init__(self, game: ContextualBandit, method: Method = "ucb") -> None:
@@ -66,7 +65,7 @@ class ContextualBanditPlayer(SearchPlayer):
         self.method = "LinUCB" if self._ucb else "linear Thompson sampling"
 
     def values(self, request: TurnRequest) -> dict[str, float]:
-        """Estimates: the posterior mean now, and later rounds as if the posterior means were the weights."""
+        """Estimate values: the posterior mean now, and later rounds as if the posterior means were the weights."""
         belief, context, left = self._read(request)
         means, _ = belief.rewards(context)
         later = max(left - 1, 0) * belief.best_on_average()

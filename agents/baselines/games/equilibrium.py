@@ -1,8 +1,8 @@
 """The players of small games of hidden information: an equilibrium, and the best answer to random play.
 
-They know the rules and what they read, as every player does. The game is solved once for its settings, when the first
-move is asked for: Kuhn poker takes a tenth of a second, Leduc poker one second, Liar's Dice with one die of six sides
-ten; larger games are refused. A game of one's own needs nothing but its exact chances (:func:`hidden_game_player`).
+The game is solved once for its settings, when the first move is asked for: Kuhn poker takes a tenth of a second, Leduc
+poker one second, Liar's Dice with one die of six sides ten; larger games are refused. A game of one's own needs nothing
+but its exact chances (:func:`hidden_game_player`).
 """
 
 from collections.abc import Mapping
@@ -27,7 +27,6 @@ TREMBLE = 1e-3
 
 MOST_BIDS = 12
 """The most different bids of Liar's Dice with which it is solved: two to this power is the number of biddings."""
-
 
 MOST_HISTORIES = 20_000
 """The most histories of a game that comes without a player: a second to expand, a few to solve."""
@@ -66,16 +65,15 @@ def solved(game: TSMG[Any]) -> Solved:
     """Solve a game, once for each of its settings."""
     key = _key(game)
     if key not in _SOLVED:
-        _SOLVED[key] = _solve(tree_of(game))
+        tree = tree_of(game)
+        solution, uniform = solve(tree, ITERATIONS, TARGET), uniform_policy(tree)
+        greedy = {
+            each: action
+            for player in tree.players
+            for each, action in best_response(tree, uniform, player).actions.items()
+        }
+        _SOLVED[key] = Solved(tree, solution, mixed(solution.policy, uniform, TREMBLE), greedy)
     return _SOLVED[key]
-
-
-def _solve(tree: GameTree) -> Solved:
-    solution, uniform = solve(tree, ITERATIONS, TARGET), uniform_policy(tree)
-    greedy = {
-        key: action for player in tree.players for key, action in best_response(tree, uniform, player).actions.items()
-    }
-    return Solved(tree, solution, mixed(solution.policy, uniform, TREMBLE), greedy)
 
 
 class EquilibriumPlayer(SearchPlayer):
@@ -100,17 +98,14 @@ class EquilibriumPlayer(SearchPlayer):
         return Choice(action, f"Against somebody who plays at random, {action} gains the most on average.")
 
     def plan_probabilities(self, request: TurnRequest) -> dict[str, float]:
-        return dict(self._look_up(self._solved.solution.policy, request))
+        return dict(self._look_up(solved(self._game).solution.policy, request))
 
     def greedy_probabilities(self, request: TurnRequest) -> dict[str, float]:
-        return {self._look_up(self._solved.greedy, request): 1.0}
+        return {self._look_up(solved(self._game).greedy, request): 1.0}
 
     def values(self, request: TurnRequest) -> dict[str, float]:
-        return action_values(self._solved.tree, self._solved.trembling, (request.player, request.observation))
-
-    @property
-    def _solved(self) -> Solved:
-        return solved(self._game)
+        found = solved(self._game)
+        return action_values(found.tree, found.trembling, (request.player, request.observation))
 
     def _look_up(self, table: Mapping[tuple[str, str], Any], request: TurnRequest) -> Any:
         found = table.get((request.player, request.observation))
@@ -130,7 +125,7 @@ def hidden_game_player(game: TSMG[Any]) -> EquilibriumPlayer:
 
 
 def liars_dice_player(game: LiarsDice) -> EquilibriumPlayer:
-    """Return the player of Liar's Dice; a ValueError if it has too many bids to be solved."""
+    """Build the player of Liar's Dice; raise a ValueError if it has too many bids to be solved."""
     bids = 2 * game.num_dice * game.num_sides
     if bids > MOST_BIDS:
         raise ValueError(

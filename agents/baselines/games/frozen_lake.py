@@ -54,10 +54,10 @@ class FrozenLakePlayer(YardstickPlayer):
         ]
 
     def state(self, request: TurnRequest) -> FrozenLakeState:
-        """Return the state, on the one :class:`Lake` that stands for all observations of a map and remembers what it
+        """Return the state, on the one :class:`Lake` that stands for all observations of a map and keeps what it
         computed.
 
-        Where the start tile was can't be seen and doesn't matter.
+        The start tile can't be seen and doesn't matter.
         """
         lake, position = read_observation(request.observation)
         return FrozenLakeState(_lake(lake.nrow, lake.ncol, lake.tiles.replace(START, FROZEN)), position)
@@ -69,8 +69,7 @@ def _lake(nrow: int, ncol: int, tiles: str) -> Lake:
 
 
 def _distances(lake: Lake) -> dict[int, int]:
-    """Return ``{cell: steps to the nearest goal without entering a hole}`` of the cells that have a way; kept with the
-    map."""
+    """Return ``{cell: steps to the nearest goal around the holes}`` of the cells that have a way; kept with the map."""
     known: dict[int, int] | None = lake.memo.get("distances to a goal")
     if known is not None:
         return known

@@ -18,7 +18,7 @@ _ANSWER = re.compile(r"^\d+\. ([^:\n]+): (.+)$", re.MULTILINE)
 
 
 MANY = 64
-"""With more candidates, only the most promising guesses are solved by the players that choose."""
+"""With more candidates, only the :data:`PROMISING` best guesses are solved by the players that choose."""
 
 PROMISING = 12
 
@@ -50,13 +50,13 @@ class GuessingPlayer(SearchPlayer):
         return Choice(guess, f"{len(candidates)} are possible; {guess} leaves {expected[best]:.2f} on average.")
 
     def uniform_value(self, request: TurnRequest) -> float:
-        """Random guesses are right with one chance in all, whatever is known, so their number is geometric."""
+        """Return the value of random guesses: each is right with one chance in all, so their number is geometric."""
         _, guesses_left, lost = self._read(request)
         wrong = 1.0 - 1.0 / len(self._game.secrets)
         return -sum(wrong**guess for guess in range(guesses_left)) - lost * wrong**guesses_left
 
     def _read(self, request: TurnRequest) -> tuple[Indices, int, int]:
-        """Return what is possible, how many guesses are left, and what it costs if none of them is right."""
+        """Return the possible secrets, the guesses left, and what it costs if none of them is right."""
         text, game = request.observation, self._game
         left = _LEFT.search(text)
         possible = [
@@ -74,8 +74,8 @@ class GuessingPlayer(SearchPlayer):
 class SolvedGuessingPlayer(GuessingPlayer):
     """Optimal guessing if that is computed, else the guess whose answer tells most.
 
-    Among many candidates only the guesses that tell most are looked at, which makes the first guess at 313 words take a
-    second in place of twenty. That the best one is among them is checked by the tests.
+    Among many candidates only the guesses that tell most are looked at: the first guess at 313 words takes a second in
+    place of twenty. Tests check that the best one is among them.
     """
 
     def __init__(self, game: GuessingGame, knows_secrets: bool = True) -> None:
@@ -115,12 +115,13 @@ class SolvedGuessingPlayer(GuessingPlayer):
 
 
 def word_guess_player(game: WordGuess) -> SolvedGuessingPlayer:
-    """It knows the list of words: the optimum of what a model knows where that is shown the list, too."""
+    """Build the player of Word Guess. It knows the list of words, so it is optimal only if models are shown that,
+    too."""
     return SolvedGuessingPlayer(game, knows_secrets=game.show_words)
 
 
 class GuessNumberPlayer(GuessingPlayer):
-    """Optimal guessing of a number, exactly: what is possible is an interval."""
+    """Optimal guessing of a number, exactly: the possible ones are an interval."""
 
     kind = "optimal"
     method = "dynamic programming over intervals"

@@ -1,9 +1,8 @@
 """The player of online learning: it weighs the patterns that losses may have by how well they forecast what came.
 
-Every loss is seen, also of what wasn't chosen, and none depends on the choices. So there is nothing to explore, and the
-best a player can do is to take the action of the least expected loss, by what it believes of the pattern. It believes
-in those of :data:`textgames.exploration.online_learning.PATTERNS`.
-Models aren't told the patterns: this is a reference player and not the optimum of what a model knows.
+All losses are seen and none depends on the choices, so there is nothing to explore: the best play is the action of the
+least expected loss, under a belief over :data:`textgames.exploration.online_learning.PATTERNS`. Models aren't told the
+patterns, so this is a reference player and not the optimum of what a model knows.
 """
 
 from typing import NamedTuple
@@ -22,7 +21,7 @@ MEAN = LARGEST_LOSS / 2
 """What every loss is on average before the first round, under each of the patterns but the adversarial one."""
 
 PERIODS = (6.0, 8.0, 10.0, 12.0, 14.0)
-"""Of the waves that are believed in; they are drawn from [5, 15]."""
+"""Periods of the waves that are believed in; they are drawn from [5, 15]."""
 
 STEADY, OTHERS = 0.98, 0.005
 """How likely a pattern is before the first round: that of steady means, and each of the four others. Those show
@@ -53,8 +52,24 @@ class OnlineLearningPlayer(SearchPlayer):
         self._game = game
 
     def values(self, request: TurnRequest) -> dict[str, float]:
-        """Minus the loss that is expected of each action in the next round; rounds after it depend on none of them."""
-        expected = self._forecast(np.array(read_losses(request.observation)).reshape(-1, self._game.num_actions))
+        """Return minus the expected loss of each action in the next round; rounds after it depend on none of them."""
+        rows = np.array(read_losses(request.observation)).reshape(-1, self._game.num_actions)
+        time = np.arange(len(rows) + 1.0)
+        line = time / max(self._game.rounds - 1, 1)
+        ends = np.stack([1 - line, line])  # of a straight line between two numbers of [0, 10], each drawn by itself
+        beliefs: list[tuple[Belief, float]] = [
+            # uniform: nothing to learn
+            (_smooth(rows, np.zeros((len(time), len(time))), LARGEST_LOSS**2 / 12), OTHERS),
+            # means of [2.5, 7.5], noise of deviation 2
+            (_smooth(rows, np.full((len(time), len(time)), 25 / 12), 4.0), STEADY),
+            (_smooth(rows, np.asarray(LARGEST_LOSS**2 / 12 * ends.T @ ends), 0.25), OTHERS),
+            (_adversary(rows), OTHERS),
+        ]
+        waves = [8 * np.cos(2 * np.pi / period * (time[:, None] - time)) for period in PERIODS]
+        beliefs += [(_smooth(rows, wave, 0.25), OTHERS / len(waves)) for wave in waves]
+        logs = np.array([one.evidence + np.log(share) for one, share in beliefs])
+        weights = np.exp(logs - logs.max())
+        expected = weights @ np.array([one.forecast for one, _ in beliefs]) / weights.sum()
         return dict(zip(request.legal_actions, (-expected).tolist(), strict=True))
 
     def plan(self, request: TurnRequest) -> Choice:
@@ -67,32 +82,10 @@ class OnlineLearningPlayer(SearchPlayer):
         losses = [sum(row[action] for row in rows) for action in range(self._game.num_actions)]
         return Choice(request.legal_actions[losses.index(min(losses))], "It would have been the best so far.")
 
-    def _forecast(self, rows: Floats) -> Floats:
-        """Expected losses of the next round after ``rows``, of shape (rounds played, actions)."""
-        time = np.arange(len(rows) + 1.0)
-        beliefs: list[tuple[Belief, float]] = [
-            # uniform: nothing to learn
-            (_smooth(rows, np.zeros((len(time), len(time))), LARGEST_LOSS**2 / 12), OTHERS),
-            # means of [2.5, 7.5], noise of deviation 2
-            (_smooth(rows, np.full((len(time), len(time)), 25 / 12), 4.0), STEADY),
-            (_smooth(rows, _line(time / max(self._game.rounds - 1, 1)), 0.25), OTHERS),
-            (_adversary(rows), OTHERS),
-        ]
-        waves = [8 * np.cos(2 * np.pi / period * (time[:, None] - time)) for period in PERIODS]
-        beliefs += [(_smooth(rows, wave, 0.25), OTHERS / len(waves)) for wave in waves]
-        logs = np.array([one.evidence + np.log(share) for one, share in beliefs])
-        weights = np.exp(logs - logs.max())
-        return np.asarray(weights @ np.array([one.forecast for one, _ in beliefs]) / weights.sum())
-
-
-def _line(time: Floats) -> Floats:
-    """Covariance of a straight line between two numbers of [0, 10], each drawn by itself; shape (times, times)."""
-    ends = np.stack([1 - time, time])
-    return np.asarray(LARGEST_LOSS**2 / 12 * ends.T @ ends)
-
 
 def _smooth(rows: Floats, covariance: Floats, noise: float) -> Belief:
-    """Losses that vary around :data:`MEAN` with a covariance over time, plus noise of each round: Gaussian regression.
+    """Fit losses that vary around :data:`MEAN` with a covariance over time, plus noise of each round: Gaussian
+    regression.
 
     Args:
         rows: shape (rounds played, actions).
@@ -107,7 +100,7 @@ def _smooth(rows: Floats, covariance: Floats, noise: float) -> Belief:
 
 
 def _adversary(rows: Floats) -> Belief:
-    """Return the action that has cost least so far costs 8 to 10, all others 0 to 2."""
+    """Fit the pattern in which the action that has cost least so far costs 8 to 10, all others 0 to 2."""
     actions = rows.shape[1]
     so_far = np.cumsum(np.vstack([np.zeros(actions), rows]), axis=0)  # before every round, and now
     evidence = 0.0
@@ -120,7 +113,7 @@ def _adversary(rows: Floats) -> Belief:
 
 
 def _hit_chances(so_far: Floats) -> Floats:
-    """Who is hit next, shape (actions,)."""
+    """Return the chance of each action to be hit next, shape (actions,)."""
     least = so_far == so_far.min()
     if least.all():
         return np.full(len(so_far), 1 / len(so_far))

@@ -1,11 +1,11 @@
-"""Players of the planning puzzles: the exact optimum from the yardstick, and a greedy one that goes by distances."""
+"""Players of the planning puzzles: the exact optimum from the yardstick, and a greedy one that uses distances."""
 
 from agents.baselines.scripted_player import Choice
 from agents.baselines.search import YardstickPlayer
 from agents.turn import TurnRequest
 from textgames.planning.sliding_puzzle import GAP, GOAL, SIDE, SlidingPuzzle, SlidingYardstick, slide
 from textgames.planning.sokoban import Sokoban, SokobanYardstick
-from textgames.planning.sokoban_levels import ACTIONS, TARGET, WALL, SokobanState, steps
+from textgames.planning.sokoban_levels import ACTIONS, TARGET, WALL, steps
 
 
 class SlidingPuzzlePlayer(YardstickPlayer):
@@ -15,7 +15,7 @@ class SlidingPuzzlePlayer(YardstickPlayer):
         super().__init__(game, SlidingYardstick(game))
 
     def greedy(self, request: TurnRequest) -> Choice:
-        """Return the slide with the least sum of Manhattan distances after it. It may go to and fro for ever."""
+        """Return the slide with the least sum of Manhattan distances after it. It may move to and fro for ever."""
         state = self.state(request)
         away = {
             tile: sum(
@@ -37,40 +37,29 @@ class SokobanPlayer(YardstickPlayer):
 
     def greedy(self, request: TurnRequest) -> Choice:
         state = self.state(request)
-        walk = _walks(state)
-        good = [(len(walk[stand]), (*walk[stand], action)[0]) for stand, action in _good_pushes(state) if stand in walk]
+        level, boxes, moves = state.level, state.boxes, list(enumerate(steps(state.level)))
+        walks: dict[int, tuple[int, ...]] = {state.player: ()}  # the shortest one to each cell, without a push
+        for cell, walk in (queue := list(walks.items())):
+            for action, step in moves:
+                to = cell + step
+                if to not in walks and to not in boxes and level.tiles[to] != WALL:
+                    walks[to] = (*walk, action)
+                    queue.append((to, walks[to]))
+        targets = [cell for cell, tile in enumerate(level.tiles) if tile == TARGET]
+
+        def away(cell: int) -> int:
+            return min(_manhattan(cell, target, level.width) for target in targets)
+
+        pushes = [(box, action, step) for box in boxes for action, step in moves if box - step in walks]
+        good = [
+            (len(walks[box - step]), (*walks[box - step], action)[0])
+            for box, action, step in pushes
+            if level.tiles[box + step] != WALL and box + step not in boxes and away(box + step) < away(box)
+        ]
         if not good:
             return Choice(ACTIONS[0], "No push that I can reach brings a box nearer to a target.")
-        steps, action = min(good)
-        return Choice(ACTIONS[action], f"A push that brings a box nearer to a target is {steps} steps away.")
-
-
-def _good_pushes(state: SokobanState) -> list[tuple[int, int]]:
-    """Return ``(the cell to stand on, the action)`` of every push that brings a box nearer to its nearest target."""
-    level, _, boxes, *_ = state
-    targets = [cell for cell, tile in enumerate(level.tiles) if tile == TARGET]
-
-    def away(cell: int) -> int:
-        return min(_manhattan(cell, target, level.width) for target in targets)
-
-    return [
-        (box - step, action)
-        for box in boxes
-        for action, step in enumerate(steps(level))
-        if level.tiles[box + step] != WALL and box + step not in boxes and away(box + step) < away(box)
-    ]
-
-
-def _walks(state: SokobanState) -> dict[int, tuple[int, ...]]:
-    """Return ``{cell: actions}``: a shortest walk to every cell that can be reached without a push."""
-    walks: dict[int, tuple[int, ...]] = {state.player: ()}
-    for cell, walk in (queue := list(walks.items())):
-        for action, step in enumerate(steps(state.level)):
-            to = cell + step
-            if to not in walks and to not in state.boxes and state.level.tiles[to] != WALL:
-                walks[to] = (*walk, action)
-                queue.append((to, walks[to]))
-    return walks
+        far, first = min(good)
+        return Choice(ACTIONS[first], f"A push that brings a box nearer to a target is {far} steps away.")
 
 
 def _manhattan(a: int, b: int, width: int) -> int:

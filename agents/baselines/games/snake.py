@@ -31,7 +31,8 @@ class SnakePlayer(SearchPlayer):
 
     @staticmethod
     def recognise(text: str) -> Any:
-        """Snake with the board, the food and the number of enemies that this observation shows; else default rules."""
+        """Make Snake with the board, the food and the number of enemies that this observation shows; else default
+        rules."""
         size = board_size(text)
         if size is None or ("\nYou: " not in text and "1 your head" not in text):
             return None
@@ -39,6 +40,14 @@ class SnakePlayer(SearchPlayer):
         grid = text[text.rfind(":\n") + 2 :] if "1 your head" in text else ""
         enemies = {int(number) for number in re.findall(r"^Enemy (\d)", text, re.MULTILINE)}
         enemies |= {int(digit) for digit in re.findall(r"(?<!\S)[2-9](?!\S)", grid)} if not coordinates else set()
+        food: dict[str, Any] = {"num_apples": 0}
+        if coordinates:
+            shown = [(kind.lower(), worth, listed.count("(")) for kind, worth, listed in _FOOD_LINE.findall(text)]
+        else:
+            shown = [(f"{kind}s", worth, grid.count(letter)) for letter, kind, worth in _FOOD_KEY.findall(text)]
+        for kind, worth, number in shown:
+            food[f"num_{kind}"] = max(number, 1)
+            food[f"{kind[:-1]}_reward"] = float(worth)
         return Snake(
             width=size[0],
             height=size[1],
@@ -46,35 +55,20 @@ class SnakePlayer(SearchPlayer):
             coordinates=coordinates,
             grid=bool(grid),
             axes="rows are Y" in text,
-            **_food(text, grid, coordinates),
+            **food,
         )
 
     def greedy(self, request: TurnRequest) -> Choice:
-        action = greedy_action(self._read(request), self._me, self._game)
+        action = greedy_action(read_observation(request.observation, self._game), self._me, self._game)
         return Choice(action, f"The nearest good food that I can reach is {action}, as the board stands now.")
 
     def values(self, request: TurnRequest) -> dict[str, float]:
-        """Return the estimated return of every action; the search's random numbers come from the request's seed."""
-        state = self._read(request)
+        """Estimate the return of every action; the search's random numbers come from the request's seed."""
+        state = read_observation(request.observation, self._game)
         rng = np.random.default_rng(request.seed)
         return self._search.action_values(state, self._me, request.steps_left, rng)
 
     def state(self, request: TurnRequest) -> SnakeState:
         if len(self._game.players) > 1:
             raise ValueError("an observation of Snake for several players doesn't tell whose snake is whose")
-        return self._read(request)
-
-    def _read(self, request: TurnRequest) -> SnakeState:
         return read_observation(request.observation, self._game)
-
-
-def _food(text: str, grid: str, coordinates: bool) -> dict[str, Any]:
-    settings: dict[str, Any] = {"num_apples": 0}
-    if coordinates:
-        shown = [(kind.lower(), worth, listed.count("(")) for kind, worth, listed in _FOOD_LINE.findall(text)]
-    else:
-        shown = [(f"{kind}s", worth, grid.count(letter)) for letter, kind, worth in _FOOD_KEY.findall(text)]
-    for kind, worth, number in shown:
-        settings[f"num_{kind}"] = max(number, 1)
-        settings[f"{kind[:-1]}_reward"] = float(worth)
-    return settings

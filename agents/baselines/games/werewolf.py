@@ -1,12 +1,12 @@
 """Reference players of Werewolf: fixed rules, named as such, and no optimum.
 
-* ``planner`` follows the seer. The seer says whom it saw to be a wolf, and everybody of the village votes for that
-  player as long as the one who said so isn't known to be a wolf. While nobody has said anything, the village votes for
-  nobody where an even number is alive, else for the first player in the list. The doctor protects whoever spoke as the
-  seer, else itself; the wolves attack and vote against whoever did. They tell no lies.
-* ``greedy`` says nothing and believes nobody: it acts on what it alone knows, else at random.
+* ``planner`` follows the seer. The seer says whom it saw to be a wolf, and the village votes for that player as long as
+  the speaker isn't known to be a wolf. While there is no such claim, the village abstains if an even number is alive,
+  else votes for the first player in the list. The doctor protects the player that spoke as the seer, else itself; the
+  wolves attack and vote against that player. They tell no lies.
+* ``greedy`` says nothing and believes no other player: it acts on what it alone knows, else at random.
 
-Both read the observation only; what is random comes from the request's seed.
+Both read the observation only; chance comes from the request's seed.
 """
 
 import re
@@ -27,15 +27,15 @@ _QUIET = "I have nothing to say."
 
 
 class _View(NamedTuple):
-    """What a player reads from an observation.
+    """A player's view, as read from an observation.
 
     Attributes:
         role: its own role.
         alive: the living players, itself included.
-        wolves: living players that it knows to be wolves, from what the seer saw or as their fellow; not itself.
+        wolves: other living players that it knows to be wolves, as the seer or as their fellow.
         cleared: players that it has seen to be no wolves.
-        seer: the living player whom it believes to be the seer, ``""`` for nobody; ``accused`` is the living player
-            whom that one called a wolf.
+        seer: the living player that it believes to be the seer, or ``""``; ``accused`` is the living player whom that
+            one called a wolf.
     """
 
     role: str
