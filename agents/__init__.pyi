@@ -1,86 +1,56 @@
-from .analysis.action_probabilities import action_probabilities, response_logprobs
-from .baselines.search import PlannerPlayer, SearchPlayer, SearchPlayers, find_search_player, search_player_of
-from .episode import Episode, EpisodeStart, EpisodeTask, Step
-from .load import Baseline, check_spec, holds_programs, known_options, load_agent, options_taken, runs_program, type_of
-from .loop.rollout import rollout
-from .loop.session import EpisodeSession
-from .models.base import AsyncLanguageModel, Decoding, LanguageModel
-from .models.cache import ResponseCache
-from .models.scripted import ScriptedModel
-from .opponent import opponent
-from .policy import LanguageAgentPolicy, as_requests, lists_actions
-from .prompt import PromptMap, as_text
-from .prompt_texts import PromptTexts, prompt_path, wording_of
-from .protocol import read_protocol
-from .turn import AsyncPolicy, Message, Policy, Prompt, Turn, TurnRequest, Usage, own_action_help, prefix_of, request_in
-from .wrappers import (
-    Around,
-    Deciding,
-    Question,
-    Wrapper,
-    action_named,
-    innermost,
-    models_inside,
-    questions,
-    wrapped_in,
-    wrapper,
-)
-
-__all__ = [
-    "Around",
-    "AsyncLanguageModel",
-    "AsyncPolicy",
-    "Baseline",
-    "Deciding",
-    "Decoding",
-    "Episode",
-    "EpisodeSession",
-    "EpisodeStart",
-    "EpisodeTask",
-    "LanguageAgentPolicy",
-    "LanguageModel",
-    "Message",
-    "PlannerPlayer",
-    "Policy",
-    "Prompt",
-    "PromptMap",
-    "PromptTexts",
-    "Question",
-    "ResponseCache",
-    "ScriptedModel",
-    "SearchPlayer",
-    "SearchPlayers",
-    "Step",
-    "Turn",
-    "TurnRequest",
-    "Usage",
-    "Wrapper",
-    "action_named",
-    "action_probabilities",
-    "as_requests",
-    "as_text",
-    "check_spec",
-    "find_search_player",
-    "holds_programs",
-    "innermost",
-    "known_options",
-    "lists_actions",
-    "load_agent",
-    "models_inside",
-    "opponent",
-    "options_taken",
-    "own_action_help",
-    "prefix_of",
-    "prompt_path",
-    "questions",
-    "read_protocol",
-    "request_in",
-    "response_logprobs",
-    "rollout",
-    "runs_program",
-    "search_player_of",
-    "type_of",
-    "wording_of",
-    "wrapped_in",
-    "wrapper",
-]
+from .analysis.action_probabilities import action_probabilities as action_probabilities
+from .analysis.action_probabilities import response_logprobs as response_logprobs
+from .baselines.search import PlannerPlayer as PlannerPlayer
+from .baselines.search import SearchPlayer as SearchPlayer
+from .baselines.search import SearchPlayers as SearchPlayers
+from .baselines.search import find_search_player as find_search_player
+from .baselines.search import search_player_of as search_player_of
+from .episode import Episode as Episode
+from .episode import EpisodeStart as EpisodeStart
+from .episode import EpisodeTask as EpisodeTask
+from .episode import Step as Step
+from .load import Baseline as Baseline
+from .load import check_spec as check_spec
+from .load import holds_programs as holds_programs
+from .load import known_options as known_options
+from .load import load_agent as load_agent
+from .load import options_taken as options_taken
+from .load import runs_program as runs_program
+from .load import type_of as type_of
+from .loop.rollout import rollout as rollout
+from .loop.session import EpisodeSession as EpisodeSession
+from .models.base import AsyncLanguageModel as AsyncLanguageModel
+from .models.base import Decoding as Decoding
+from .models.base import LanguageModel as LanguageModel
+from .models.cache import ResponseCache as ResponseCache
+from .models.scripted import ScriptedModel as ScriptedModel
+from .opponent import opponent as opponent
+from .policy import LanguageAgentPolicy as LanguageAgentPolicy
+from .policy import as_requests as as_requests
+from .policy import lists_actions as lists_actions
+from .prompt import PromptMap as PromptMap
+from .prompt import as_text as as_text
+from .prompt_texts import PromptTexts as PromptTexts
+from .prompt_texts import prompt_path as prompt_path
+from .prompt_texts import wording_of as wording_of
+from .protocol import read_protocol as read_protocol
+from .turn import AsyncPolicy as AsyncPolicy
+from .turn import Message as Message
+from .turn import Policy as Policy
+from .turn import Prompt as Prompt
+from .turn import Turn as Turn
+from .turn import TurnRequest as TurnRequest
+from .turn import Usage as Usage
+from .turn import own_action_help as own_action_help
+from .turn import prefix_of as prefix_of
+from .turn import request_in as request_in
+from .wrappers import Around as Around
+from .wrappers import Deciding as Deciding
+from .wrappers import Question as Question
+from .wrappers import Wrapper as Wrapper
+from .wrappers import action_named as action_named
+from .wrappers import innermost as innermost
+from .wrappers import models_inside as models_inside
+from .wrappers import questions as questions
+from .wrappers import wrapped_in as wrapped_in
+from .wrappers import wrapper as wrapper

@@ -1,18 +1,19 @@
 """Claims: all that a player's spec and options make this machine do and that only its user can allow.
 
 ``spec, options -> Claim, ...``. A player may run code, ask a server, read a secret or a file, spend the user's money,
-and fetch weights. A command that names such a player has allowed it. A folder may come from anybody, and what it names
-is asked for once: by :mod:`agents.common.approvals`, for runs, agents' folders and trainings alike.
+and fetch weights. A command that names such a player has allowed it; what a folder names is asked for once, by
+:mod:`agents.common.approvals`, for runs, agents' folders and trainings alike.
 """
 
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from agents.common.approvals import Claim
 from agents.load import baselines, holds_programs, registered_agents
 from agents.models.local.loading.adapters import SETTINGS
-from agents.models.provider import Provider, fetched_by, find_model
+from agents.models.provider import fetched_by, find_model
 from agents.prompt_texts import packaged_prompts
 from agents.wrappers import innermost
 
@@ -22,9 +23,11 @@ HARMLESS = (
     *("reasoning_tokens", "dtype", "device", "revision", "max_batch_tokens", "chat"),
     *("chat_template_kwargs", "thinking_budget", "legal_only", "seconds", "memory_mb", "max_states"),
 )
-"""Options of players that neither run code nor read a file, fetch anything or decide where anything is sent. Every
-other one has to be allowed; ``prompts`` only if they lie elsewhere, and ``adapter`` only if it isn't here. So has the
-``key`` of a program, as the program finds out the seeds if its author has chosen the key."""
+"""Options of players that neither run code nor read a file, fetch anything or decide where anything is sent.
+
+Every other one has to be allowed; ``prompts`` only if they lie elsewhere, and ``adapter`` only if it isn't here. The
+``key`` of a program has to be, too: an author that has chosen the key can find out the seeds.
+"""
 
 
 def claims_of_player(spec: str, spent: str = "", folder: Path | None = None) -> Iterator[Claim]:
@@ -32,7 +35,7 @@ def claims_of_player(spec: str, spent: str = "", folder: Path | None = None) -> 
 
     Args:
         spec: the player.
-        spent: is to be said of a model whose tokens cost money: how much it would be asked.
+        spent: follows a model whose tokens cost money: how much it would be asked.
         folder: the folder that names the player, whose own programs it may run.
     """
     if "://" in spec:  # some of LiteLLM's models are named by their address
@@ -40,10 +43,11 @@ def claims_of_player(spec: str, spent: str = "", folder: Path | None = None) -> 
     elif names_code(spec):
         yield Claim("--allow", spec, f"the code {spec}")
     for one in innermost(spec):
-        if (found := _model(one)) is not None:
-            if found[0].paid:
-                yield Claim("--allow", one, f"the paid model {one}{spent}")
-            yield from claim_of_fetching(one)
+        with suppress(ValueError):  # a provider without a model, which is said when it is made
+            if (found := find_model(one)) is not None:
+                if found[0].paid:
+                    yield Claim("--allow", one, f"the paid model {one}{spent}")
+                yield from claim_of_fetching(one)
         kind, _, file = one.partition(":")
         if file and kind in baselines() and not is_own_file(file, folder):  # of which the error may show a line
             yield Claim("--allow", one, f"the program {file}")
@@ -58,7 +62,7 @@ def claim_of_fetching(source: str) -> Iterator[Claim]:
 def names_code(spec: str) -> bool:
     """Report whether a spec is code to import that no installed package has registered: ``file.py:Agent``.
 
-    A program that runs in a sandbox is none if the sandbox holds it.
+    A program that a sandbox holds is none.
     """
     return any(map(_is_code, innermost(spec)))
 
@@ -72,13 +76,6 @@ def _is_code(spec: str) -> bool:
         return ":" in spec and find_model(spec) is None
     except ValueError:  # a provider without a model, which is said when it is made
         return False
-
-
-def _model(spec: str) -> tuple[Provider, str] | None:
-    try:
-        return find_model(spec)
-    except ValueError:
-        return None
 
 
 def is_harmless(option: str, value: Any, folder: Path | None = None) -> bool:

@@ -1,10 +1,9 @@
-"""Adapters that ship, in ``weights``, and how what was trained becomes one that is small enough to.
+"""Adapters that ship, in ``weights``, and how a trained one becomes small enough to.
 
-``adapter or whole weights -> of a lower rank -> in float16, on a base that has a name``, by :func:`agents.adapters.
-shrinking.shrink`, or from the command line::
+``adapter or whole weights -> of a lower rank -> in float16, on a base that has a name``::
 
-    python -m agents.adapters runs/lake/last --rank 4 --out agents/adapters/weights/smollm2-lake
-    python -m agents.adapters runs/whole/last --base smollm2 --rank 16 --out runs/adapter
+    python -m agents.adapters runs/lake/last --rank 4 --out agents/adapters/weights/smollm2-lake python -m
+    agents.adapters runs/whole/last --base smollm2 --rank 16 --out runs/adapter
 """
 
 import lazy_loader

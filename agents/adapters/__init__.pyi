@@ -1,3 +1,1 @@
-from .shrinking import shrink
-
-__all__ = ["shrink"]
+from .shrinking import shrink as shrink

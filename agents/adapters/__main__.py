@@ -13,7 +13,7 @@ from textgames.extras import missing_packages
 
 @plain_streams()
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line; returns the exit code."""
+    """Run the command line; return the exit code."""
     parser = Parser(prog="python -m agents.adapters", description="Make an adapter that can ship.")
     parser.add_argument("source", metavar="SOURCE", help="a folder with an adapter, or with whole weights")
     parser.add_argument("--out", metavar="DIR", required=True, help="the adapter's folder; replaced if it is there")

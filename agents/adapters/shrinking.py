@@ -1,7 +1,7 @@
 """Smaller adapters: of a lower rank, in half precision, or made of a whole model's difference from its base.
 
-What a map of weights has learnt is a matrix ``D = scale * B @ A``, or trained minus base. The best matrix of rank r in
-its place, by the sum of squares, has D's r largest singular values (Eckart, Young 1936).
+A map of weights has learnt a matrix ``D = scale * B @ A``, or trained minus base. The best matrix of rank r in its
+place, by the sum of squares, has D's r largest singular values (Eckart, Young 1936).
 """
 
 import copy
@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
+from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from agents.common.files import replacing_folder
@@ -62,15 +63,17 @@ def shrink(
         out: the folder to write; one that is there is replaced.
         rank: of the adapter; 0 keeps that of the one in ``source``.
         dtype: of its weights on disk; they are computed with in float32 or in the base's type all the same.
-        base: what the adapter says is its base, such as ``smollm2``; empty: what ``source`` says. Of whole weights it
-            is what they were trained from, and has to be said.
+        base: what the adapter says is its base, such as ``smollm2``; empty: what ``source`` says. For whole weights it
+            is what they were trained from, and has to be given.
         scenarios: what it was trained on, for its card; empty: what the card in ``source`` says.
 
     Raises:
         ValueError: no adapter and no base, an adapter of another kind than LoRA, a rank or dtype that can't be, or
             weights outside of what the dtype can hold.
     """
-    source, kind = Path(source).expanduser(), _dtype(dtype)
+    if dtype not in ("float16", "bfloat16", "float32"):
+        raise ValueError(f"dtype is float16, bfloat16 or float32, got {dtype!r}")
+    source, out = Path(source).expanduser(), Path(out)
     if not source.is_dir():
         raise ValueError(f"there is no folder {str(source)!r}: SOURCE is one with an adapter, or with whole weights")
     below = base_of(source)
@@ -88,18 +91,25 @@ def shrink(
     if not keep:
         settings.r = settings.lora_alpha = rank
         settings.use_rslora, settings.rank_pattern, settings.alpha_pattern = False, {}, {}
-    tensors, error = _held(learnt, settings, rank=0 if keep else rank, dtype=kind)
+    tensors, error = _held(learnt, settings, rank=0 if keep else rank, dtype=getattr(torch, dtype))
     if below is None:
         maps = (name.removesuffix(".lora_A.weight") for name in tensors if name.endswith(".lora_A.weight"))
         settings.target_modules = sorted({name.rpartition(".")[2] for name in maps})
-    folder = _write(Path(out), settings, tensors, source, scenarios)
-    return Shrunk(folder, settings.r, (folder / WEIGHTS).stat().st_size, error)
+    settings.inference_mode, settings.lora_dropout = True, 0.0
+    card = read_card(str(source))
+    with replacing_folder(out) as draft:
+        settings.save_pretrained(str(draft))
+        save_file(tensors, draft / WEIGHTS, metadata={"format": "pt"})
+        (draft / WEIGHTS).chmod(0o644)  # written for the owner alone, but a package's files are for everyone
+        if card is not None:
+            write_card(draft, modes=card.modes, texts=card.texts, scenarios=scenarios or card.scenarios)
+    return Shrunk(out, settings.r, (out / WEIGHTS).stat().st_size, error)
 
 
 def _held(
     learnt: Iterator[_Learnt], settings: Any, *, rank: int, dtype: torch.dtype
 ) -> tuple[dict[str, Tensor], float]:
-    """Return an adapter's tensors, and the part of all that was learnt that isn't in them; of rank 0 the factors as
+    """Return an adapter's tensors, and the part of all that was learnt that isn't in them; with rank 0 the factors as
     they are.
 
     Raises:
@@ -112,7 +122,13 @@ def _held(
         if matrix.dim() != 2:  # a norm, or a table of tokens: no map that an adapter adds to
             missing += float(matrix.square().sum())
             continue
-        down, up = (part.to(dtype) for part in (_truncated(matrix, rank) if factors is None or rank else factors))
+        if factors is None or rank:
+            if rank > min(matrix.shape):
+                raise ValueError(f"rank is at most {min(matrix.shape)}, the least width of a map, got {rank}")
+            u, sizes, v = torch.linalg.svd(matrix, full_matrices=False)
+            roots = sizes[:rank].sqrt()  # both factors carry the roots of the singular values
+            factors = (roots[:, None] * v[:rank]).contiguous(), (u[:, :rank] * roots).contiguous()
+        down, up = (part.to(dtype) for part in factors)
         held = _scale(settings) * (up.float() @ down.float())
         if not torch.isfinite(held).all():
             raise ValueError(f"{name} has weights that {dtype} can't hold: take bfloat16 or float32")
@@ -121,22 +137,11 @@ def _held(
     return tensors, math.sqrt(missing / whole) if whole else 0.0
 
 
-def _truncated(matrix: Tensor, rank: int) -> tuple[Tensor, Tensor]:
-    """Return ``A`` and ``B`` whose product is the best of this rank; both carry the roots of the singular values."""
-    if rank > min(matrix.shape):
-        raise ValueError(f"rank is at most {min(matrix.shape)}, the least width of a map, got {rank}")
-    u, sizes, v = torch.linalg.svd(matrix, full_matrices=False)
-    roots = sizes[:rank].sqrt()
-    return (roots[:, None] * v[:rank]).contiguous(), (u[:, :rank] * roots).contiguous()
-
-
 def _scale(settings: Any) -> float:
     return float(settings.lora_alpha / (math.sqrt(settings.r) if settings.use_rslora else settings.r))
 
 
 def _of_adapter(folder: Path, settings: Any) -> Iterator[_Learnt]:
-    from safetensors.torch import load_file
-
     tensors = load_file(folder / WEIGHTS)
     names = [name.removesuffix(".lora_A.weight") for name in tensors if name.endswith(".lora_A.weight")]
     odd = [name for name in tensors if not name.endswith((".lora_A.weight", ".lora_B.weight"))]
@@ -175,24 +180,3 @@ def _settings(folder: Path | None) -> Any:
     if not isinstance(settings, peft.LoraConfig):
         raise ValueError(f"{folder} holds an adapter of kind {settings.peft_type}; accepted are those of LoRA")
     return settings
-
-
-def _write(out: Path, settings: Any, tensors: dict[str, Tensor], source: Path, scenarios: Sequence[str]) -> Path:
-    from safetensors.torch import save_file
-
-    settings.inference_mode, settings.lora_dropout = True, 0.0
-    card = read_card(str(source))
-    with replacing_folder(out) as draft:
-        settings.save_pretrained(str(draft))
-        save_file(tensors, draft / WEIGHTS, metadata={"format": "pt"})
-        (draft / WEIGHTS).chmod(0o644)  # written for the owner alone, but a package's files are for everyone
-        if card is not None:
-            write_card(draft, modes=card.modes, texts=card.texts, scenarios=scenarios or card.scenarios)
-    return out
-
-
-def _dtype(name: str) -> torch.dtype:
-    if name not in ("float16", "bfloat16", "float32"):
-        raise ValueError(f"dtype is float16, bfloat16 or float32, got {name!r}")
-    kind: torch.dtype = getattr(torch, name)
-    return kind

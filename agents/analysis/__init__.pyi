@@ -1,34 +1,18 @@
-from .action_probabilities import (
-    Source,
-    answer_after,
-    exact_probabilities,
-    has_local_model,
-    plays_legal_only,
-    sample_responses,
-    score_actions,
-)
-from .exploitability import Exploitability, behaviour_of, measure, requests_of
-from .inspection import TIE, best_actions
-from .regret import DirectAnswers, exact_regret, random_positions
-from .world_model import WORLD_QUESTION, asked_after
-
-__all__ = [
-    "TIE",
-    "WORLD_QUESTION",
-    "DirectAnswers",
-    "Exploitability",
-    "Source",
-    "answer_after",
-    "asked_after",
-    "behaviour_of",
-    "best_actions",
-    "exact_probabilities",
-    "exact_regret",
-    "has_local_model",
-    "measure",
-    "plays_legal_only",
-    "random_positions",
-    "requests_of",
-    "sample_responses",
-    "score_actions",
-]
+from .action_probabilities import Source as Source
+from .action_probabilities import answer_after as answer_after
+from .action_probabilities import exact_probabilities as exact_probabilities
+from .action_probabilities import has_local_model as has_local_model
+from .action_probabilities import plays_legal_only as plays_legal_only
+from .action_probabilities import sample_responses as sample_responses
+from .action_probabilities import score_actions as score_actions
+from .exploitability import Exploitability as Exploitability
+from .exploitability import behaviour_of as behaviour_of
+from .exploitability import measure as measure
+from .exploitability import requests_of as requests_of
+from .inspection import TIE as TIE
+from .inspection import best_actions as best_actions
+from .regret import DirectAnswers as DirectAnswers
+from .regret import exact_regret as exact_regret
+from .regret import random_positions as random_positions
+from .world_model import WORLD_QUESTION as WORLD_QUESTION
+from .world_model import asked_after as asked_after

@@ -1,23 +1,22 @@
-"""The distribution over actions that a policy has if it is asked: known, computed or sampled.
+"""A policy's distribution over actions when it is asked: known, computed or sampled.
 
-``request -> {action: probability}``; what is missing to 1 is the probability of an invalid response. Looking inside an
-episode (:mod:`agents.analysis.inspection`) and computing what a policy can lose (:mod:`agents.analysis.exploitability`)
-both start here.
+``request -> {action: probability}``; what is missing to 1 is the probability of an invalid response.
 """
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import takewhile
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
 from agents.turn import Policy, Prompt, Turn, TurnRequest, is_served, prefix_of
-from textgames.texts.actions import CLOSE_TAG, OPEN_TAG, ActionNames, Unreadable, parse_action
+from textgames.texts.actions import CLOSE_TAG, OPEN_TAG, ActionNames, parse_action
 
 Source = Literal["known", "scored", "sampled"]
-"""Where probabilities come from: a policy that knows its own, a local model's exact ones, or responses drawn anew."""
+"""The source of probabilities: a policy that knows its own, a local model's exact ones, or responses drawn anew."""
 
 NOT_SUMMED = "an answer has thousands of tokenisations, whose probabilities aren't summed up exactly"
 """Why nothing exact is computed of a policy that plays legal-only."""
@@ -25,7 +24,7 @@ NOT_SUMMED = "an answer has thousands of tokenisations, whose probabilities aren
 _ROWS = 64  # that a model scores together
 
 DEFAULT_SAMPLES = 32
-"""Responses for each request where its distribution has to be sampled."""
+"""Responses for each request if its distribution has to be sampled."""
 
 
 class Distributions(NamedTuple):
@@ -33,7 +32,7 @@ class Distributions(NamedTuple):
 
     Attributes:
         probabilities: ``{action: probability}`` of every legal action; exact, or shares of ``samples`` responses.
-        source: where they come from.
+        source: see :data:`Source`.
         samples: responses for each request; ``None`` if the probabilities are exact.
     """
 
@@ -48,7 +47,7 @@ def action_probabilities(
     """Return the distributions of a policy, exact if that can be.
 
     They are exact for a policy that knows them (it has a method ``action_probabilities(request)``), for a local model
-    that answers with nothing but the action, and for a local model at temperature 0, of which one response is enough.
+    that answers with nothing but the action, and for a local model at temperature 0, by one response.
 
     Raises:
         RuntimeError: a provider's error.
@@ -65,34 +64,25 @@ def exact_probabilities(policy: Policy, requests: Sequence[TurnRequest]) -> Dist
     Raises:
         RuntimeError: a provider's error.
     """
-    known = [_known(policy, request) for request in requests]
-    if None not in known:
-        return Distributions([each for each in known if each is not None], "known", None)
+    if (tell := getattr(policy, "action_probabilities", None)) is not None:
+        known = [tell(request) for request in requests]
+        if None not in known:
+            return Distributions(known, "known", None)
     decoding = getattr(policy, "decoding", None)
-    if has_local_model(policy) and decoding is not None:
-        if decoding.deterministic:
-            return Distributions(sample_actions(policy, requests, 1), "known", None)
-        if decoding.top_p == 1 and not plays_legal_only(policy) and (scored := _scored(policy, requests)) is not None:
-            return Distributions(scored, "scored", None)
-    return None
-
-
-def _known(policy: Policy, request: TurnRequest) -> dict[str, float] | None:
-    tell = getattr(policy, "action_probabilities", None)
-    known: dict[str, float] | None = None if tell is None else tell(request)
-    return known
-
-
-def _scored(policy: Policy, requests: Sequence[TurnRequest]) -> list[dict[str, float]] | None:
-    """Exact probabilities, if the model's responses begin with the action's tag."""
+    if decoding is None or not has_local_model(policy):
+        return None
+    if decoding.deterministic:
+        return Distributions(sample_actions(policy, requests, 1), "known", None)
+    if decoding.top_p != 1 or plays_legal_only(policy):
+        return None
     turns = answered(policy.act(requests))
     if not all(turn.response.startswith(OPEN_TAG) for turn in turns):
         return None
     asked = [(turn.prompt, request.legal_actions) for turn, request in zip(turns, requests, strict=True)]
     # equal prompts are scored once: most don't tell the time
     scored = {(prompt, actions): score_actions(policy, prompt, "", actions) for prompt, actions in dict.fromkeys(asked)}
-    found = [scored[each] for each in asked]
-    return [each for each in found if each is not None] if None not in found else None
+    found = [each for each in map(scored.__getitem__, asked) if each is not None]
+    return Distributions(found, "scored", None) if len(found) == len(asked) else None
 
 
 def has_local_model(policy: Policy) -> bool:
@@ -104,8 +94,7 @@ def has_local_model(policy: Policy) -> bool:
 def plays_legal_only(policy: Policy) -> bool:
     """Return whether a policy's answers are held to legal ones.
 
-    Then an action's probability is a sum over all tokenisations of its answer, thousands of them, each over its own
-    masks: it is sampled and not computed.
+    Then an action's probability is a sum over thousands of tokenisations of its answer, each with its own masks.
     """
     return bool(getattr(policy, "legal_only", False))
 
@@ -119,14 +108,14 @@ def answered(turns: list[Turn]) -> list[Turn]:
 
 
 def score_actions(policy: Policy, prompt: Prompt, given: str, actions: Sequence[str]) -> dict[str, float] | None:
-    """Return the exact probability of the continuations ``<action>NAME</action>``, at the policy's temperature.
+    """Compute the exact probability of the continuations ``<action>NAME</action>``, at the policy's temperature.
 
     One forward pass scores all of them. With a tokenizer that joins the end of ``given`` and the name into one token
     the score begins at the first token in which the continuations differ. At temperature 0 it is the model's own
     distribution (temperature 1), as a greedy choice has none.
 
-    ``given`` is the response so far: nothing, or its text up to and with the opening tag. Returns
-    ``{action: probability}``, or ``None`` if the policy has no local model, or plays legal-only.
+    ``given`` is the response so far: nothing, or its text up to and with the opening tag. Returns ``{action:
+    probability}``, or ``None`` if the policy has no local model, or plays legal-only.
     """
     if not has_local_model(policy) or plays_legal_only(policy) or not prompt:
         return None
@@ -162,7 +151,7 @@ def response_logprobs(policy: Policy, prompts: Sequence[Prompt], responses: Sequ
 
 
 def answer_after(prefix: str, action: str) -> str:
-    """Return what goes on from a response's prefix and answers with nothing but ``<action>NAME</action>``."""
+    """Continue a response's prefix by nothing but ``<action>NAME</action>``."""
     if OPEN_TAG in prefix:
         return action + CLOSE_TAG
     begun = next(length for length in range(len(OPEN_TAG), -1, -1) if prefix.endswith(OPEN_TAG[:length]))
@@ -172,7 +161,7 @@ def answer_after(prefix: str, action: str) -> str:
 def _continuation_logprobs(
     model: Any, rows: Sequence[Sequence[int]], starts: Sequence[int], temperature: float
 ) -> list[float]:
-    """Return the log-probability of what each row of token ids has from its start on."""
+    """Return the log-probability of each row of token ids from its start."""
     import torch
 
     longest, start = max(map(len, rows)), min(starts)
@@ -197,34 +186,29 @@ def _continuation_logprobs(
 
 
 def sample_actions(policy: Policy, requests: Sequence[TurnRequest], samples: int) -> list[dict[str, float]]:
-    """Shares of the legal actions among ``samples`` responses drawn anew, for every request.
+    """Return the shares of the legal actions among ``samples`` responses drawn anew, for every request.
 
-    Where actions can't be listed they are the shares of those that were written. A provider's error is raised as a
+    If actions can't be listed they are the shares of those that were written. A provider's error is raised as a
     RuntimeError.
     """
     sampled = sample_responses(policy, requests, samples)
     shares = []
     for request, turns in zip(requests, sampled, strict=True):
-        reads = _reader(request)
+        if request.legal_actions:
+            reads = partial(parse_action, names=ActionNames(request.legal_actions))
+        else:
+            game = request.game
+            assert game is not None
+            anywhere = game.initial_state(np.random.default_rng(0))  # what isn't listed is read alike in every state
+            reads = partial(game.read, state=anywhere, player=request.player)
         read = Counter(reads(turn.response) for turn in turns)
         actions = request.legal_actions or [action for action in read if isinstance(action, str)]
         shares.append({action: read[action] / samples for action in actions})
     return shares
 
 
-def _reader(request: TurnRequest) -> Callable[[str], str | Unreadable]:
-    """Reads the actions that responses to a request name."""
-    if request.legal_actions:
-        names = ActionNames(request.legal_actions)
-        return lambda response: parse_action(response, names)
-    game = request.game
-    assert game is not None
-    anywhere = game.initial_state(np.random.default_rng(0))  # what isn't listed is read alike in every state
-    return lambda response: game.read(response, anywhere, request.player)
-
-
 def sample_responses(policy: Policy, requests: Sequence[TurnRequest], samples: int) -> list[list[Turn]]:
-    """Return ``samples`` responses drawn anew for every request; a provider's error is raised as a RuntimeError."""
+    """Draw ``samples`` responses anew for every request; a provider's error is raised as a RuntimeError."""
     asked = [replace(one, seed=(*one.seed, index)) for one in requests for index in range(samples)]
     alone = 1 if is_served(policy) else 0  # a server that isn't there fails once, and not thousands of times
     turns = [turn for part in (asked[:alone], asked[alone:]) if part for turn in answered(policy.act(part))]

@@ -1,10 +1,10 @@
-"""Look inside a policy: what it wants to do at every step of an episode, and what each action is worth.
+"""Inside a policy: its distribution over actions at every step of an episode, and what each action is worth.
 
-Two distributions over actions:
+Two distributions:
 
 * what the policy *wants*, ``pi(a | s) = sum over responses y with psi(y) = a of p(y | rho(phi(s)))`` (arXiv 2508.10839,
-  section 4): exact if the response is nothing but the action (``direct`` mode, local model), else shares of
-  responses drawn anew;
+  section 4): exact if the response is nothing but the action (``direct`` mode, local model), else shares of responses
+  drawn anew;
 * what is left *after its reasoning*, for local models: every legal action is scored behind the response's own text up
   to its ``<action>`` tag. Exact. It shows whether the choice is made by the reasoning or after it.
 
@@ -24,7 +24,6 @@ from agents.policy import as_requests
 from agents.turn import Policy, Turn, TurnRequest
 from textgames.scenarios import Scenario
 from textgames.texts.actions import OPEN_TAG
-from textgames.tsmg import TSMG
 
 TIE = 1e-9
 MIXED = 0.01
@@ -49,10 +48,10 @@ class InspectedStep:
         step: what was played.
         probabilities: ``{action: probability}`` of every legal action; what is missing to 1 is invalid.
         source: of the probabilities: ``"scored"`` (exact) or ``"sampled"`` (shares of sampled responses).
-        after_reasoning: ``{action: exact probability behind the response's own reasoning}``; ``None`` if the policy
-            has no local model or the response no action tag.
+        after_reasoning: ``{action: exact probability behind the response's own reasoning}``; ``None`` if the policy has
+            no local model or the response no action tag.
         values: ``{action: value}`` of every legal action: expected return of it and the best known play after it.
-        best: the actions that :func:`best_actions` tells.
+        best: the actions that :func:`best_actions` returns.
     """
 
     step: Step
@@ -79,9 +78,8 @@ class InspectedStep:
 def best_actions(solver: SearchPlayer, request: TurnRequest, values: Mapping[str, float]) -> tuple[str, ...]:
     """Return the actions of the largest value, and those that the solver's plan mixes.
 
-    In an equilibrium all of these are worth the same, and who plays one of them alone can be exploited. What an
-    approximate one leaves between their values is its error, which no tolerance tells from a loss: in a position that
-    is seldom reached it is large.
+    In an equilibrium all of these are worth the same, and a player of one alone can be exploited. The differences that
+    an approximate one leaves between their values can be large in a position that is seldom reached.
     """
     most, plan = max(values.values()), solver.plan_probabilities(request) or {}
     return tuple(action for action, value in values.items() if value >= most - TIE or plan.get(action, 0.0) > MIXED)
@@ -115,7 +113,7 @@ class Inspection:
 def inspect_episode(policy: Policy, scenario: Any, seed: int, *, samples: int = DEFAULT_SAMPLES) -> Inspection:
     """Play one episode of a game that has a search player, and look inside every step.
 
-    Where the distribution of a step has to be sampled, that takes ``samples`` responses.
+    If the distribution of a step has to be sampled, that takes ``samples`` responses.
 
     Raises:
         ValueError: a game without a search player, an unknown scenario, or no samples.
@@ -125,7 +123,12 @@ def inspect_episode(policy: Policy, scenario: Any, seed: int, *, samples: int = 
         raise ValueError(f"samples is a whole number of at least 1, got {samples!r}")
     task = EpisodeTask.of(scenario, seed)
     game = textgames.parallel_env(task.env_id, **task.kwargs).game
-    solver = _solver_of(game)
+    solver = search_player_of(game)
+    if not isinstance(solver, SearchPlayer):
+        raise ValueError(
+            f"{type(solver).__name__} plays {type(game).__name__} but has no action values: make it a subclass of "
+            "agents.baselines.search.SearchPlayer with values(request)"
+        )
     listener = _Listener(policy, game.players[0])
     policies = {player: listener if player == listener.player else policy for player in game.players}
     (episode,) = rollout(policies, [task])
@@ -136,28 +139,32 @@ def inspect_episode(policy: Policy, scenario: Any, seed: int, *, samples: int = 
         replace(request, seed=(_AGAIN, seed, step.index))
         for request, step in zip(listener.requests, steps, strict=True)
     ]
-    wanted, source = _wanted(policy, steps, requests, samples)
+    scored: list[dict[str, float] | None] = [None]
+    listed = all(request.legal_actions for request in requests)
+    if listed and all(step.turn.response.startswith(OPEN_TAG) for step in steps):
+        scored = [
+            score_actions(policy, step.turn.prompt, "", request.legal_actions)
+            for step, request in zip(steps, requests, strict=True)
+        ]
+    source: Source = "sampled" if None in scored else "scored"
+    wanted = [one for one in scored if one is not None]
+    if source == "sampled":
+        wanted = sample_actions(policy, requests, samples)
     inspected = []
     for step, request, probabilities in zip(steps, requests, wanted, strict=True):
-        after, values = _after_reasoning(policy, step, request.legal_actions), solver.values(request)
+        reasoning, tag, _ = step.turn.response.rpartition(OPEN_TAG)  # the one behind the last thought
+        actions, after = request.legal_actions, None
+        if tag and actions:
+            after = score_actions(policy, step.turn.prompt, reasoning + tag, actions)
+        values = solver.values(request)
         best = best_actions(solver, request, values)
         legal = {action: share for action, share in probabilities.items() if action in values}
         inspected.append(InspectedStep(step, legal, source, after, values, best))
     return Inspection(episode, tuple(inspected), "exact" if solver.exact else "search")
 
 
-def _solver_of(game: TSMG[Any]) -> SearchPlayer:
-    solver = search_player_of(game)
-    if not isinstance(solver, SearchPlayer):
-        raise ValueError(
-            f"{type(solver).__name__} plays {type(game).__name__} but has no action values: make it a subclass of "
-            "agents.baselines.search.SearchPlayer with values(request)"
-        )
-    return solver
-
-
 class _Listener:
-    """A policy in one seat that remembers what it was asked there."""
+    """A policy in one seat that remembers its requests."""
 
     def __init__(self, policy: Policy, player: str) -> None:
         self.name, self.player = policy.name, player
@@ -168,23 +175,3 @@ class _Listener:
     def act(self, requests: Sequence[TurnRequest | str]) -> list[Turn]:
         self.requests += as_requests(requests)
         return self._policy.act(requests)
-
-
-def _wanted(
-    policy: Policy, steps: Sequence[Step], requests: Sequence[TurnRequest], samples: int
-) -> tuple[list[dict[str, float]], Source]:
-    """Return ``pi(a | s)`` of every step."""
-    listed = all(request.legal_actions for request in requests)
-    if listed and all(step.turn.response.startswith(OPEN_TAG) for step in steps):
-        scored = [
-            score_actions(policy, step.turn.prompt, "", r.legal_actions)
-            for step, r in zip(steps, requests, strict=True)
-        ]
-        if None not in scored:
-            return [one for one in scored if one is not None], "scored"
-    return sample_actions(policy, requests, samples), "sampled"
-
-
-def _after_reasoning(policy: Policy, step: Step, actions: Sequence[str]) -> dict[str, float] | None:
-    reasoning, tag, _ = step.turn.response.rpartition(OPEN_TAG)  # the one behind the last thought
-    return score_actions(policy, step.turn.prompt, reasoning + tag, actions) if tag and actions else None

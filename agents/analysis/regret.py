@@ -1,9 +1,8 @@
-"""How much a policy gives away per decision, exactly: its action probabilities against a game's exact values.
+"""A policy's exact loss per decision: its action probabilities against a game's exact values.
 
-Nothing is played and nothing is sampled: the positions are fixed, those of random legal play from fixed seeds, and at
-each the probability of every action is computed (:func:`agents.analysis.inspection.score_actions`). So the same weights
-have the same regret always, and small changes show. In a zero-sum game, if a policy that plays itself has a mean
-return of 0 however well it plays, this is what tells whether it learns.
+Nothing is sampled: the positions are those of random legal play from fixed seeds, and at each the probability of every
+action is computed. So the same weights always have the same regret, and small changes show. A policy that plays itself
+in a zero-sum game has a mean return of 0 however well it plays; this shows whether it learns.
 """
 
 from collections.abc import Mapping, Sequence
@@ -29,7 +28,7 @@ from textgames.yardsticks import find_yardstick
 
 
 class Position(NamedTuple):
-    """One decision of somebody: what it is asked, what its actions are worth, and the episode's seed."""
+    """One decision: its request, what its actions are worth, and the episode's seed."""
 
     request: TurnRequest
     values: Mapping[str, float]
@@ -43,7 +42,7 @@ class ExactRegret(NamedTuple):
         mean: over the positions; 0 for a perfect player.
         low: of the 95% interval (normal, over the episodes that the positions come from).
         high: likewise.
-        uniform: what a player gives away that picks every legal action with equal chances, on the same positions.
+        uniform: the regret of uniform play on the same positions.
         invalid: the mean probability of a response that names no legal action.
         positions: how many there are; equal ones count as often as they came up.
     """
@@ -79,10 +78,10 @@ def random_positions(tasks: Sequence[EpisodeTask]) -> list[Position]:
 
 
 class DirectAnswers:
-    """A policy with a local model that answers with the action alone, as one that knows its own probabilities.
+    """A policy with a local model that answers with the action alone, and so knows its own probabilities.
 
     The probability of an action is that of the response ``<action>NAME</action>``; every other response counts as
-    invalid. What was computed for a prompt is kept, so make a new one when the weights have changed.
+    invalid. Results are kept by prompt, so make a new one when the weights have changed.
 
     Raises:
         ValueError: the policy reasons before it acts, or has no local model.

@@ -1,8 +1,8 @@
-"""How well a player predicts what an action leads to, against the true chances.
+"""How well a player predicts the result of an action, against the true chances.
 
-A world model is asked in positions of random play about every legal action. Its predictions are compared with all that
-may come of the action by the rules: whether they can come about, how probable that is, and whether repeated answers
-come as often as they should. No result of play is in these figures.
+A world model is asked in positions of random play about every legal action. Its predictions are compared with all
+outcomes that the rules allow: whether they can occur, how probable they are, and whether repeated answers occur as
+often as they should. No result of play is in these figures.
 """
 
 from collections.abc import Iterator
@@ -16,14 +16,13 @@ from agents.common.intervals import Estimate, student
 from agents.turn import Policy, TurnRequest, request_in
 from textgames.rounds import rounds_of_play
 from textgames.scenarios import Scenario
-from textgames.tsmg import TSMG
 
 WORLD_QUESTION = "The player answers: {action}\nWhat is shown next?"
 """What stands below an observation if a world model is asked."""
 
 
 def asked_after(request: TurnRequest, action: str) -> TurnRequest:
-    """Return the request in which a world model is asked what an action leads to."""
+    """Make the request in which a world model is asked for the result of an action."""
     return replace(request, observation=f"{request.observation}\n\n{WORLD_QUESTION.format(action=action)}")
 
 
@@ -33,7 +32,7 @@ class WorldFidelity(NamedTuple):
     Intervals are Student's over the starts that positions come from.
 
     Attributes:
-        possible: the share of predictions that may come about.
+        possible: the share of predictions that can occur.
         probability: the true probability of what was predicted.
         attainable: the same of the likeliest outcome, which is the most that ``probability`` can be.
         distance: the total variation between the predictions of a pair and the true chances, 0 if they are equal. A
@@ -58,7 +57,7 @@ def world_fidelity(
     Args:
         world: the model of the world.
         scenario: the game, of one player and with known chances.
-        starts: of how many episodes; their seeds are the scenario's own.
+        starts: how many episodes; their seeds are the scenario's own.
         positions: of each episode at most, drawn among those that were played.
         samples: predictions of each pair of a position and an action.
         seed: of play and predictions.
@@ -75,10 +74,20 @@ def world_fidelity(
             f"{scenario.name} has no outcomes that a world model could predict: choose a single-player game that lists "
             "its chances"
         )
+
+    def drawn(start: int) -> Iterator[tuple[TurnRequest, Any]]:
+        """Yield different positions of one episode of random play."""
+        rng = np.random.default_rng([seed, start])
+        state = game.initial_state(np.random.default_rng(scenario.seed(start)))
+        states = list(dict.fromkeys(one.state for one in rounds_of_play(game, state, scenario.horizon, rng)))
+        for at in sorted(rng.permutation(len(states))[:positions].tolist()):
+            if player := game.to_move(states[at]):
+                yield request_in(game, states[at], player[0]), states[at]
+
     asked = [
         (start, request, action, state)
         for start in range(starts)
-        for request, state in _positions(game, scenario, start, positions, seed)
+        for request, state in drawn(start)
         for action in request.legal_actions
     ]
     if not asked:
@@ -94,37 +103,16 @@ def world_fidelity(
     figures: dict[int, list[tuple[float, float, float, float]]] = {}
     for at, (start, request, action, state) in enumerate(asked):
         said = [turn.response.strip() for turn in turns[at * samples : (at + 1) * samples]]
-        figures.setdefault(start, []).append(_compared(said, _chances(game, state, request.player, action)))
+        chances: dict[str, float] = {}
+        for chance, after, *_ in game.outcomes(state, {request.player: action}):
+            text = game.observe(after, request.player).strip()
+            chances[text] = chances.get(text, 0.0) + chance
+        true = [chances.get(text, 0.0) for text in said]
+        shares = {text: said.count(text) / len(said) for text in said}
+        apart = sum(abs(shares.get(text, 0.0) - chances.get(text, 0.0)) for text in {*shares, *chances}) / 2
+        possible = float(np.mean([p > 0 for p in true]))
+        figures.setdefault(start, []).append((possible, float(np.mean(true)), max(chances.values()), apart))
     means = np.array([np.mean(own, axis=0) for own in figures.values()])
     # where all starts agree, how far they may differ isn't known
     figures_of = (student(column) if np.ptp(column) > 0 else Estimate(float(column[0])) for column in means.T)
-    possible, probability, attainable, distance = figures_of
-    return WorldFidelity(possible, probability, attainable, distance, len(asked), samples)
-
-
-def _compared(said: list[str], chances: dict[str, float]) -> tuple[float, float, float, float]:
-    true = [chances.get(text, 0.0) for text in said]
-    shares = {text: said.count(text) / len(said) for text in said}
-    apart = sum(abs(shares.get(text, 0.0) - chances.get(text, 0.0)) for text in {*shares, *chances}) / 2
-    return float(np.mean([p > 0 for p in true])), float(np.mean(true)), max(chances.values()), apart
-
-
-def _chances(game: TSMG[Any], state: Any, player: str, action: str) -> dict[str, float]:
-    """Return ``{next observation: probability}``"""
-    found: dict[str, float] = {}
-    for chance, after, *_ in game.outcomes(state, {player: action}):
-        text = game.observe(after, player).strip()
-        found[text] = found.get(text, 0.0) + chance
-    return found
-
-
-def _positions(
-    game: TSMG[Any], scenario: Scenario, start: int, count: int, seed: int
-) -> Iterator[tuple[TurnRequest, Any]]:
-    """Different positions of one episode of random play."""
-    rng = np.random.default_rng([seed, start])
-    state = game.initial_state(np.random.default_rng(scenario.seed(start)))
-    states = list(dict.fromkeys(one.state for one in rounds_of_play(game, state, scenario.horizon, rng)))
-    for at in sorted(rng.permutation(len(states))[:count].tolist()):
-        if player := game.to_move(states[at]):
-            yield request_in(game, states[at], player[0]), states[at]
+    return WorldFidelity(*figures_of, len(asked), samples)

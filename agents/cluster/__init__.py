@@ -1,4 +1,4 @@
-"""How are episodes played on many machines? Workers of a Ray cluster play, and the process that asked collects."""
+"""Episodes on many machines: workers of a Ray cluster play, and the process that asked collects."""
 
 import lazy_loader
 

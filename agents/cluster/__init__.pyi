@@ -1,7 +1,2 @@
-from .cluster import Cluster
-from .rollout import Pace
-
-__all__ = [
-    "Cluster",
-    "Pace",
-]
+from .cluster import Cluster as Cluster
+from .rollout import Pace as Pace

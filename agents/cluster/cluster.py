@@ -20,14 +20,14 @@ T = TypeVar("T")
 class Cluster:
     """The cluster and its workers; leaving the ``with`` block lets them go.
 
-    Machines that join while episodes are played get workers within seconds; a machine that is lost isn't missed, as
-    the workers of others play its episodes.
+    Machines that join while episodes are played get workers within seconds; if a machine is lost, the workers of others
+    play its episodes.
 
     Args:
         address: of the cluster; see :func:`~agents.cluster.connection.connected`.
         most_workers: at most so many workers; ``None`` for as many as there is room for.
         cpus: processor cores that each worker takes.
-        gpus: GPUs that each worker takes; of a fraction several share one.
+        gpus: GPUs that each worker takes; with a fraction several share one.
         sharers: how many processes use the cluster like this one, each with a share of its room.
 
     Raises:
@@ -51,7 +51,17 @@ class Cluster:
     def __enter__(self) -> "Cluster":
         with ExitStack() as stack:
             stack.enter_context(connected(self._address))
-            self._check_room()
+            if not workers_that_fit(self._need):
+                import ray
+
+                needs, has = (
+                    ", ".join(f"{amounts.get(name, 0.0):g} {name}" for name in self._need)
+                    for amounts in (self._need, ray.cluster_resources())
+                )
+                raise ClusterError(
+                    f"no machine of the cluster has room for a worker: one takes {needs}, and all machines together "
+                    f"have {has}"
+                )
             self._workers = Workers(self._need, self._most_workers, self._sharers)
             stack.callback(self._workers.close)
             self._leaving = stack.pop_all()
@@ -67,19 +77,6 @@ class Cluster:
         """How many there are, those that are just starting included."""
         return self._workers.count
 
-    def _check_room(self) -> None:
-        if workers_that_fit(self._need):
-            return
-        import ray
-
-        there = ray.cluster_resources()
-        needs, has = (
-            ", ".join(f"{amounts.get(name, 0.0):g} {name}" for name in self._need) for amounts in (self._need, there)
-        )
-        raise ClusterError(
-            f"no machine of the cluster has room for a worker: one takes {needs}, and all machines together have {has}"
-        )
-
     def rollout(
         self,
         setup: Setup[T],
@@ -92,15 +89,15 @@ class Cluster:
     ) -> Generator[T]:
         """Play every task, and yield what ``setup`` makes of its episode when it arrives, in no particular order.
 
-        What is yielded depends on the tasks and the players alone, as with :func:`agents.loop.rollout.rollout`, and
-        not on how many workers there are or which of them die.
+        As with :func:`agents.loop.rollout.rollout`, what is yielded depends on the tasks and the players alone, not on
+        how many workers there are or which of them die.
 
         Args:
             setup: who plays, and what is sent back.
             tasks: consumed lazily, as workers have room; no two have the same scenario and seed.
             total: how many tasks there are; they may end earlier.
-            news: what comes with every portion of tasks (:meth:`~agents.cluster.worker.Setup.policies`). What is large
-                in it is a reference of ``ray.put``, which travels to every machine once.
+            news: what comes with every portion of tasks (:meth:`~agents.cluster.worker.Setup.policies`). A reference of
+                ``ray.put`` in it travels to every machine once.
             pace: how much is under way at once.
             timeout: seconds for the whole rollout; then it is broken off with a ``TimeoutError``.
 

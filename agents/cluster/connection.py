@@ -8,7 +8,6 @@ from contextlib import contextmanager
 ANY = "any"
 """The address that leaves the choice to Ray: ``$RAY_ADDRESS``, a cluster of this machine, or else a new one on it."""
 
-
 CONNECTION_SECONDS = 10.0
 
 
@@ -44,7 +43,9 @@ def connected(address: str = ANY) -> Iterator[None]:
         yield
         return
     try:
-        _check_listens(address)
+        host, _, port = address.rpartition(":")
+        if port.isdecimal() and "/" not in host:  # if nothing listens there, Ray itself would try for minutes
+            socket.create_connection((host, int(port)), timeout=CONNECTION_SECONDS).close()
         ray.init(
             address=None if address == ANY else address,
             log_to_driver=False,  # what players print on workers is theirs; errors come back as such
@@ -63,19 +64,10 @@ def connected(address: str = ANY) -> Iterator[None]:
         ray.shutdown()
 
 
-def _check_listens(address: str) -> None:
-    """Refuse an address if nothing answers: Ray itself would try for minutes."""
-    host, _, port = address.rpartition(":")
-    if port.isdecimal() and "/" not in host:
-        with socket.create_connection((host, int(port)), timeout=CONNECTION_SECONDS):
-            pass
-
-
 def workers_that_fit(need: dict[str, float]) -> int:
     """Return how many workers the machines that are alive now have room for, whatever else runs on them.
 
-    Args:
-        need: ``{resource: amount}`` of one worker, by Ray's names: ``{"CPU": 1, "GPU": 1}``.
+    ``need`` is ``{resource: amount}`` of one worker, by Ray's names: ``{"CPU": 1, "GPU": 1}``.
     """
     import ray
 

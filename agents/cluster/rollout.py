@@ -1,8 +1,8 @@
-"""One rollout on the workers of a cluster: tasks go out in portions, and results come back as episodes end.
+"""One rollout on the workers of a cluster: tasks are sent out in portions, and results come back as episodes end.
 
-Ray starts the workers, tells that one has died, and carries tasks and results. What is left for this file is who plays
-what: of a portion whose worker died, the episodes that haven't come back go to another worker. (Ray's own retries would
-wait for the worker to come back, on a machine that may never have room for it, and would play the whole portion again.)
+If a worker dies, the episodes of its portion that haven't come back are given to another worker. (Ray's own retries
+would wait for the worker to come back, on a machine that may never have room for it, and would play the whole portion
+again.)
 """
 
 from collections import deque
@@ -21,7 +21,7 @@ from agents.episode import EpisodeTask
 T = TypeVar("T")
 
 MOST_DEATHS = 3
-"""Workers that may die over the same episodes; after that nobody expects a fourth one to live."""
+"""Workers that may die over the same episodes."""
 PORTIONS_IN_FLIGHT = 4
 """A portion is at most so many times what its worker has in flight, as there are fewer only at a portion's end."""
 
@@ -34,7 +34,7 @@ class Pace:
         max_concurrency: the most episodes in flight on one worker; with ``together``, on all of them.
         together: the players of all workers ask one server, which has to bear it.
         cautious: hand out no more than is in flight, so that little is under way when the tasks end early.
-        evenly: every worker gets its share in one portion, as is best where models gain from large batches and episodes
+        evenly: every worker gets its share in one portion, as is best if models gain from large batches and episodes
             take equally long.
     """
 
@@ -79,9 +79,12 @@ class ClusterRollout(Generic[T]):
         """Play everything; closing it lets the workers go that are still at it."""
         try:
             while True:
-                self._workers.grow(self._useful_workers())
+                useful = len(self._busy) + len(self._orphans) + (0 if self._all_out else self._left)
+                self._workers.grow(min(useful, self._pace.max_concurrency) if self._pace.together else useful)
                 while self._workers.idle and (portion := self._next_portion()) is not None:
-                    self._hand_out(self._workers.idle.popleft(), portion)
+                    worker, tasks = self._workers.idle.popleft(), list(portion.tasks.values())
+                    play = worker.play.options(num_returns="streaming")
+                    self._busy[play.remote(self._setup, self._news, tasks, portion.in_flight)] = worker, portion
                 if not self._busy and not self._orphans and self._all_out:
                     return
                 yield from self._wait()
@@ -89,21 +92,12 @@ class ClusterRollout(Generic[T]):
             for worker, _ in self._busy.values():
                 self._workers.dismiss(worker)
 
-    def _useful_workers(self) -> int:
-        useful = len(self._busy) + len(self._orphans) + (0 if self._all_out else self._left)
-        return min(useful, self._pace.max_concurrency) if self._pace.together else useful
-
-    def _share(self) -> int:
-        """Return how many episodes the next portion may have in flight."""
-        pace = self._pace
-        if not pace.together:
-            return pace.max_concurrency
-        in_flight = sum(portion.in_flight for _, portion in self._busy.values())
-        return min(max(1, pace.max_concurrency // self._workers.count), pace.max_concurrency - in_flight)
-
     def _next_portion(self) -> Portion | None:
         """Return what the next idle worker plays; ``None`` if nothing is left, or no more may be in flight."""
-        share = self._share()
+        share = most = self._pace.max_concurrency
+        if self._pace.together:
+            in_flight = sum(portion.in_flight for _, portion in self._busy.values())
+            share = min(max(1, most // self._workers.count), most - in_flight)
         if share == 0:
             return None
         if self._orphans:
@@ -122,11 +116,6 @@ class ClusterRollout(Generic[T]):
         if len(by_place) < len(tasks):
             raise ValueError("two tasks of a rollout have the same scenario and seed: their results look alike")
         return Portion(by_place, share) if tasks else None
-
-    def _hand_out(self, worker: Any, portion: Portion) -> None:
-        tasks = list(portion.tasks.values())
-        play = worker.play.options(num_returns="streaming")
-        self._busy[play.remote(self._setup, self._news, tasks, portion.in_flight)] = worker, portion
 
     def _wait(self) -> list[T]:
         """Return the results that come back next; none if nothing happens for a while."""
@@ -158,19 +147,14 @@ class ClusterRollout(Generic[T]):
         except self._workers.deaths as error:
             del self._busy[stream]
             self._workers.dismiss(worker)
-            self._set_aside(portion, error)
+            portion.deaths += 1
+            if portion.tasks and portion.deaths >= MOST_DEATHS:
+                (scenario, seed), *others = portion.tasks
+                raise ClusterError(
+                    f"{portion.deaths} workers died over the same {1 + len(others)} episodes, of {scenario} from seed "
+                    f"{seed} on: {' '.join(str(error).split())[:300]}"
+                ) from None
+            if portion.tasks:
+                self._orphans.append(portion)
             return []
         return [result for place, result in parcel if portion.tasks.pop(place, None) is not None]
-
-    def _set_aside(self, portion: Portion, reason: Exception) -> None:
-        """Set aside, for another worker, what a worker that died hasn't sent back."""
-        if not portion.tasks:
-            return
-        portion.deaths += 1
-        if portion.deaths >= MOST_DEATHS:
-            (scenario, seed), *others = portion.tasks
-            raise ClusterError(
-                f"{portion.deaths} workers died over the same {1 + len(others)} episodes, of {scenario} from seed "
-                f"{seed} on: {' '.join(str(reason).split())[:300]}"
-            )
-        self._orphans.append(portion)

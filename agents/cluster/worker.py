@@ -1,4 +1,4 @@
-"""What runs on a worker of the cluster: players that are made there, and episodes that go back as they end."""
+"""The code on a worker of the cluster: players that are made there, and episodes that are sent back as they end."""
 
 import socket
 import traceback
@@ -15,14 +15,14 @@ T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
 
 SECONDS_BETWEEN_PARCELS = 0.1
-"""Results travel together where episodes end faster than this: a message each would cost more than they do."""
+"""Results travel together if episodes end faster than this: a message each would cost more than they do."""
 
 Place = tuple[str, int]
-"""What the tasks of one rollout are told apart by: the scenario and the seed."""
+"""What tells the tasks of one rollout apart: the scenario and the seed."""
 
 
 class Setup(Protocol[T_co]):
-    """What a worker is sent with its tasks: how to make what plays, and what of an episode goes back.
+    """What a worker is sent with its tasks: how to make what plays, and what of an episode is sent back.
 
     It is plain data that can be pickled and compared: a worker keeps what it has made as long as equal setups come, and
     has that of one setup at a time, since a model may fill its machine.
@@ -32,7 +32,7 @@ class Setup(Protocol[T_co]):
         """Make on the worker what takes long to make: the players, or the engine that they share."""
 
     def policies(self, made: Any, news: Any) -> Policies:
-        """Who plays the tasks that came with ``news``, such as new weights, which are taken over first."""
+        """Return who plays the tasks that came with ``news``, such as new weights, which are taken over first."""
 
     def result(self, episode: Episode) -> T_co:
         """Return what is sent back of an episode. It is made on the worker, so that the driver has little to do."""
@@ -65,7 +65,8 @@ class PlayError(Exception):
 
 
 class EpisodeWorker:
-    """Plays tasks in a process of its own. Everything that it needs comes with each call, as a new one has to go on."""
+    """Plays tasks in a process of its own. Everything that it needs comes with each call, for workers that replace
+    others."""
 
     def __init__(self) -> None:
         self._setup: Setup[Any] | None = None
@@ -95,11 +96,7 @@ class EpisodeWorker:
             raise _play_error(error, making) from None
 
     def ask(self, setup: AskedSetup[Any], news: Any, question: Any) -> Any:
-        """Return the setup's answer to a question, after it has taken over ``news``.
-
-        Raises:
-            PlayError: it failed.
-        """
+        """Return the setup's answer to a question, after it has taken over ``news``; raise as :meth:`play`."""
         try:
             return setup.answer(self._made_by(setup), news, question)
         except Exception as error:  # noqa: BLE001 - it is told on another machine
@@ -113,7 +110,7 @@ class EpisodeWorker:
 
 
 def _play_error(error: Exception, making: bool) -> PlayError:
-    """Return the error as the driver gets it, in words and without this machine's secrets."""
+    """Make the error that the driver gets, in words and without this machine's secrets."""
     redactor = Redactor.from_environment()  # the driver doesn't know this machine's secrets
     reason = redactor.scrub(" ".join(str(error).split()))
     trace = redactor.scrub("".join(traceback.format_exception(error)))

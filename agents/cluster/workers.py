@@ -9,10 +9,10 @@ from agents.cluster.connection import ClusterError, workers_that_fit
 from agents.cluster.worker import EpisodeWorker
 
 MOST_FAILED_STARTS = 3
-"""Starts that may fail in a row. A worker can die while it starts, with its machine; when none can start, something
-is missing there."""
+"""Starts that may fail in a row. A worker can die while it starts, with its machine; if none can start, something is
+missing there."""
 SECONDS_BETWEEN_LOOKS = 1.0
-"""How often the cluster is looked over for machines that have come."""
+"""How often the cluster is searched for machines that have come."""
 
 
 class Workers:
@@ -29,7 +29,7 @@ class Workers:
         idle: those that wait for tasks, the one that has waited longest first.
         starting: ``{reference that is ready when the worker is: the worker}``.
         count: how many there are: idle, starting and at work.
-        deaths: the errors that tell that a worker or its machine is gone.
+        deaths: the errors by which Ray says that a worker or its machine is gone.
     """
 
     def __init__(self, need: dict[str, float], most: int | None, sharers: int = 1) -> None:
@@ -58,7 +58,7 @@ class Workers:
             self.count += 1
 
     def await_some(self, busy: Collection[Any], timeout: float) -> list[Any]:
-        """Return the first of the busy ones' references, and of those of starting workers, that is ready within the
+        """Return the first reference, of the busy ones' and those of starting workers, that is ready within the
         time."""
         waited_for = [*busy, *self.starting]
         if not waited_for:  # every machine with room for a worker is gone; another one may come
@@ -90,7 +90,7 @@ class Workers:
             self._failed_starts = 0
 
     def dismiss(self, worker: Any) -> None:
-        """Let a worker go at once, whatever it does; one that has died already is only forgotten."""
+        """Let a worker go at once; one that has died already is only forgotten."""
         self._ray.kill(worker)
         self.count -= 1
 

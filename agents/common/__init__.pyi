@@ -1,85 +1,48 @@
-from .arguments import Parser, real_number, whole_number
-from .clock import duration
-from .console import PlainConsole
-from .files import check_folder, check_writable, open_for_appending, reason_of, refusal, replacing, replacing_folder
-from .interrupt import kills_interrupt
-from .intervals import (
-    ANYWHERE,
-    CONFIDENCE,
-    RESAMPLES,
-    SEED,
-    Array,
-    Estimate,
-    Range,
-    column,
-    half_interval,
-    is_above,
-    mean,
-    mean_estimate,
-    means_of_estimates,
-    over_parts,
-    over_rows,
-    percentiles,
-    ratio,
-    student,
-    student_quantile,
-    without_each,
-)
-from .locking import LOCK_NAME, FolderLock, strangers
-from .progress import ProgressLines
-from .reading import read_bytes, read_json, read_text
-from .redaction import Redactor, url_secrets
-from .refusals import problem_of, shown
-from .terminal import plain_streams
-from .toml import read_setting, read_toml, to_toml
-
-__all__ = [
-    "ANYWHERE",
-    "CONFIDENCE",
-    "LOCK_NAME",
-    "RESAMPLES",
-    "SEED",
-    "Array",
-    "Estimate",
-    "FolderLock",
-    "Parser",
-    "PlainConsole",
-    "ProgressLines",
-    "Range",
-    "Redactor",
-    "check_folder",
-    "check_writable",
-    "column",
-    "duration",
-    "half_interval",
-    "is_above",
-    "kills_interrupt",
-    "mean",
-    "mean_estimate",
-    "means_of_estimates",
-    "open_for_appending",
-    "over_parts",
-    "over_rows",
-    "percentiles",
-    "plain_streams",
-    "problem_of",
-    "ratio",
-    "read_bytes",
-    "read_json",
-    "read_setting",
-    "read_text",
-    "read_toml",
-    "real_number",
-    "reason_of",
-    "refusal",
-    "replacing",
-    "replacing_folder",
-    "shown",
-    "strangers",
-    "student",
-    "student_quantile",
-    "to_toml",
-    "url_secrets",
-    "whole_number",
-    "without_each",
-]
+from .arguments import Parser as Parser
+from .arguments import real_number as real_number
+from .arguments import whole_number as whole_number
+from .clock import duration as duration
+from .console import PlainConsole as PlainConsole
+from .files import check_folder as check_folder
+from .files import check_writable as check_writable
+from .files import open_for_appending as open_for_appending
+from .files import reason_of as reason_of
+from .files import refusal as refusal
+from .files import replacing as replacing
+from .files import replacing_folder as replacing_folder
+from .interrupt import kills_interrupt as kills_interrupt
+from .intervals import ANYWHERE as ANYWHERE
+from .intervals import CONFIDENCE as CONFIDENCE
+from .intervals import RESAMPLES as RESAMPLES
+from .intervals import SEED as SEED
+from .intervals import Array as Array
+from .intervals import Estimate as Estimate
+from .intervals import Range as Range
+from .intervals import column as column
+from .intervals import half_interval as half_interval
+from .intervals import is_above as is_above
+from .intervals import mean as mean
+from .intervals import mean_estimate as mean_estimate
+from .intervals import means_of_estimates as means_of_estimates
+from .intervals import over_parts as over_parts
+from .intervals import over_rows as over_rows
+from .intervals import percentiles as percentiles
+from .intervals import ratio as ratio
+from .intervals import student as student
+from .intervals import student_quantile as student_quantile
+from .intervals import without_each as without_each
+from .locking import LOCK_NAME as LOCK_NAME
+from .locking import FolderLock as FolderLock
+from .locking import strangers as strangers
+from .progress import ProgressLines as ProgressLines
+from .reading import read_bytes as read_bytes
+from .reading import read_json as read_json
+from .reading import read_text as read_text
+from .redaction import Redactor as Redactor
+from .redaction import url_secrets as url_secrets
+from .refusals import problem_of as problem_of
+from .refusals import shown as shown
+from .terminal import plain_streams as plain_streams
+from .toml import read_setting as read_setting
+from .toml import read_toml as read_toml
+from .toml import to_toml as to_toml

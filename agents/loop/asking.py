@@ -1,4 +1,4 @@
-"""Asking a player, who may be anybody's own class, for its turns."""
+"""Asking a player, which may be a user's own class, for its turns."""
 
 from collections.abc import Sequence
 from inspect import iscoroutine
@@ -21,7 +21,7 @@ class AnswerStore(Protocol):
 
 
 def ask(policy: Policy, requests: Sequence[TurnRequest]) -> Sequence[Turn]:
-    """Return what a policy answers, one turn a request.
+    """Ask a policy for one turn a request.
 
     Raises:
         TypeError: it answered in another form; the message says which is accepted.
@@ -43,11 +43,7 @@ def ask(policy: Policy, requests: Sequence[TurnRequest]) -> Sequence[Turn]:
 
 
 def check_turn(policy: Policy, turn: Any) -> None:
-    """Refuse what isn't a turn with a response.
-
-    Raises:
-        TypeError: it isn't; the message names the player and says what is accepted.
-    """
+    """Raise a TypeError for anything but a turn with a response; it names the player and what is accepted."""
     if not isinstance(turn, Turn) or not isinstance(turn.response, str):
         got = f"Turn({turn.response!r})" if isinstance(turn, Turn) else f"a {type(turn).__name__}"
         raise TypeError(f"{policy.name} returned {got}; accepted: agents.Turn(response) for every request, with a text")

@@ -1,7 +1,7 @@
 """The loop for players behind servers: every episode at its own pace, on an event loop in a thread of its own.
 
-The consumer's thread hands out the tasks and takes the episodes; the loop's thread plays. So requests in flight go on
-while the consumer writes to disk, and it works inside a notebook, whose own event loop is running already.
+The consumer's thread hands out the tasks and takes the episodes, so requests in flight continue while it writes to
+disk, and all of it works inside a notebook, whose own event loop is running already.
 """
 
 import asyncio
@@ -105,7 +105,7 @@ class _LoopThread:
         gc.unfreeze()
         gc.set_threshold(*self._thresholds)
 
-    def submit(self, task: EpisodeTask, on_step: Callable[[EpisodeTask, Step], None] | None) -> Future[Episode]:
+    def submit(self, task: EpisodeTask, on_step: Callable[[EpisodeTask, Step], None]) -> Future[Episode]:
         return asyncio.run_coroutine_threadsafe(self._play(task, on_step), self._loop)
 
     async def _main(self) -> None:
@@ -121,34 +121,29 @@ class _LoopThread:
             if close is not None:
                 await close()
 
-    async def _play(self, task: EpisodeTask, on_step: Callable[[EpisodeTask, Step], None] | None) -> Episode:
+    async def _play(self, task: EpisodeTask, on_step: Callable[[EpisodeTask, Step], None]) -> Episode:
         live = LiveEpisode(task, self._policies, self._pool)
         while not live.over:
-            for step in live.play(await self._answers(live)):
-                if on_step is not None:
-                    on_step(task, step)
+            requests = live.requests()
+            asks = [self._answer(live, player, request) for player, request in requests.items()]
+            turns = [await asks[0]] if len(asks) == 1 else await asyncio.gather(*asks)
+            for step in live.play(dict(zip(requests, turns, strict=True))):
+                on_step(task, step)
         return live.finish()
-
-    async def _answers(self, live: LiveEpisode) -> dict[str, Turn]:
-        requests = live.requests()
-        asks = [self._answer(live, player, request) for player, request in requests.items()]
-        turns = [await asks[0]] if len(asks) == 1 else await asyncio.gather(*asks)
-        return dict(zip(requests, turns, strict=True))
 
     async def _answer(self, live: LiveEpisode, player: str, request: TurnRequest) -> Turn:
         policy = live.policies[player]
         kept = self._kept if is_served(policy) else None  # others answer again for nothing
-        if kept is None:
-            return await self._ask[id(policy)](request)
-        turn = kept.recall(live.task, request)
+        turn = None if kept is None else kept.recall(live.task, request)
         if turn is None:
             turn = await self._ask[id(policy)](request)
-            kept.keep(live.task, request, turn)
+            if kept is not None:
+                kept.keep(live.task, request, turn)
         return turn
 
 
 async def _ask(policy: Policy, request: TurnRequest) -> Turn:
-    """Return what a player behind a server answers, which may be anybody's own class."""
+    """Ask a player behind a server, which may be a user's own class."""
     answer: Any = policy.act_async(request)  # type: ignore[attr-defined]
     turn = await answer if isawaitable(answer) else answer
     check_turn(policy, turn)

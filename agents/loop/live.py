@@ -36,7 +36,7 @@ Policies = Policy | Mapping[str, Policy]
 
 
 def all_policies(policies: Policies | Teams) -> list[Policy]:
-    """Return every policy that plays; one that has several seats may come several times."""
+    """List every policy that plays; one that has several seats may come several times."""
     if isinstance(policies, Teams):
         return [policy for team in policies.policies.values() for policy in team]
     return list(policies.values()) if isinstance(policies, Mapping) else [policies]
@@ -45,8 +45,8 @@ def all_policies(policies: Policies | Teams) -> list[Policy]:
 class EnvironmentPool:
     """Games and the rules of their environments, by what they were made from.
 
-    Building a game costs more than an episode of a scripted player, and a solver, which keeps its tables by game,
-    solves each of them once. Several threads may use one pool.
+    Building a game costs more than an episode of a scripted player, and a solver keeps its tables by game. Several
+    threads may use one pool.
     """
 
     def __init__(self) -> None:
@@ -126,7 +126,7 @@ class LiveEpisode:
         return {player: self._table.observe(player) for player in self._table.asked}
 
     def _fault(self, error: Exception) -> GameError:
-        """Make what a game's own code raised a fault of the game, which is named."""
+        """Blame the game, by its name, for what its own code raised."""
         what = str(error) if isinstance(error, GameError) else f"{type(error).__name__}: {error}"
         return GameError(
             f"the game {self.task.scenario} failed: {what}; textgames.conformance.check({self.task.env_id!r}) says "
@@ -140,7 +140,6 @@ class LiveEpisode:
 
     @property
     def state(self) -> Any:
-        """The game's state at this moment."""
         return self._table.state
 
     @property
@@ -162,10 +161,11 @@ class LiveEpisode:
         return self._refused.get(player, ())
 
     def requests(self) -> dict[str, TurnRequest]:
-        """Return what each player is asked that has to answer now, or has to answer again."""
+        """Return the request of each player that has to answer now, or has to answer again."""
         task, game, state = self.task, self._table.game, self._table.state
         steps_left = self._steps_left
         legal = {player: self._table.legal_actions(player) for player in self._reads}
+        attempts = {player: (len(refused),) for player, refused in self._refused.items()}
         return {
             player: TurnRequest(
                 observation=observation,
@@ -176,7 +176,8 @@ class LiveEpisode:
                 player=player,
                 steps_left=steps_left,
                 game=game,
-                seed=(task.seed, *task.noise, self._round, self._index[player], *self._attempt(player)),
+                # another answer to one decision has another seed
+                seed=(task.seed, *task.noise, self._round, self._index[player], *attempts.get(player, ())),
                 action_help=own_action_help(game, state, player, legal[player]),
                 sample_action=None if legal[player] else partial(game.sample_action, state, player),
                 refused=self.refused_of(player),
@@ -191,30 +192,33 @@ class LiveEpisode:
         limit = self._table.rules.max_steps
         return None if limit is None else limit - self._table.elapsed
 
-    def _attempt(self, player: str) -> tuple[int, ...]:
-        """Return what sets the seed of another answer apart from that of the first."""
-        return (len(self._refused[player]),) if player in self._refused else ()
-
     def _shown(self, player: str, past: list[Past]) -> list[Past]:
         """Return the last of a player's turns, as many as its policy reads."""
         turns: int | None = getattr(self.policies[player], "history_turns", 0)
         return past if turns is None else past[-turns:] if turns else []
 
     def play(self, turns: Mapping[str, Turn]) -> tuple[Step, ...]:
-        """Play one round with the answers of everybody who was asked, and return its steps.
+        """Play one round with the answers of all players that were asked, and return its steps.
 
         If an answer can't be read and its player may answer again, no round is played yet, and there are no steps:
-        :meth:`requests` has the players that are still asked. A provider's error ends the episode as it stands, since
-        there is no response to execute.
+        :meth:`requests` has the players that are still asked. A provider's error ends the episode as it stands.
         """
         for player, turn in turns.items():
             if turn.error is not None:
                 self._error = f"round {self._round}, {player} ({self.policies[player].name}): {turn.error}"
-                refused = [(who, each.turn) for who, those in self._refused.items() for each in those]
-                self._unplayed = [*refused, *self._accepted.items(), *turns.items()]
+                before = [(who, each.turn) for who, those in self._refused.items() for each in those]
+                self._unplayed = [*before, *self._accepted.items(), *turns.items()]
                 return ()
-        if self.task.retries and not self._all_accepted(turns):
-            return ()
+        if self.task.retries:
+            for player, turn in turns.items():
+                refused = self.refused_of(player)
+                understood = self._table.game.read(turn.response, self._table.state, player)
+                if isinstance(understood, Unreadable) and len(refused) < self.task.retries:
+                    self._refused[player] = (*refused, Refused(turn, str(understood.reason)))
+                else:
+                    self._accepted[player], self._read[player] = turn, understood
+            if len(self._accepted) < len(self._reads):
+                return ()
         turns = {player: self._accepted.get(player) or turns[player] for player in self._reads}
         state, steps_left = self._table.state, self._steps_left
         responses = {player: turn.response for player, turn in turns.items()}
@@ -253,17 +257,6 @@ class LiveEpisode:
         self._round += 1
         self._truncated = bool(truncated) or (self._left and bool(self._table.agents))
         return tuple(steps)
-
-    def _all_accepted(self, turns: Mapping[str, Turn]) -> bool:
-        """Sort out which answers stand; return whether all of them do, so that no player has to answer again."""
-        for player, turn in turns.items():
-            refused = self.refused_of(player)
-            read = self._table.game.read(turn.response, self._table.state, player)
-            if isinstance(read, Unreadable) and len(refused) < self.task.retries:
-                self._refused[player] = (*refused, Refused(turn, str(read.reason)))
-            else:
-                self._accepted[player], self._read[player] = turn, read
-        return len(self._accepted) == len(self._reads)
 
     def finish(self) -> Episode:
         """Return what was played as a record."""

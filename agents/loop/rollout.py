@@ -32,20 +32,19 @@ def rollout(
     decision has its own seed, ``(task.seed, *task.noise, round, player's index)``.
 
     Args:
-        policies: one policy for all players, ``{player: policy}``, or several teams, one of which each task names.
-            With policies that are all synchronous, live
-            episodes advance in lock step (one ``act`` per policy and round, over all live episodes) and are refilled
-            as they end; one whose model is a server (:func:`~agents.turn.is_served`) is asked request by request, each
-            episode at its own pace.
+        policies: one policy for all players, ``{player: policy}``, or several teams, one of which each task names. If
+            all are synchronous, live episodes advance in lock step (one ``act`` per policy and round, over all live
+            episodes) and are refilled as they end; one whose model is a server (:func:`~agents.turn.is_served`) is
+            asked request by request, each episode at its own pace.
         tasks: consumed lazily, one at a time. ``None`` is none for now: the next one is asked for when an episode ends,
             or beside servers when a step is played.
         max_concurrency: the most episodes in flight (one with a policy that is ``sequential``, as a person is). An
-            episode's place is given to the next task only when the consumer has come back for more, so what was
-            yielded is safe on disk before another one starts.
+            episode's place is given to the next task only when the consumer has come back for more, so what was yielded
+            is safe on disk before another one starts.
         timeout: seconds for the whole loop; then everything in flight is cancelled and ``TimeoutError`` raised.
         on_step: called after every step, in the thread that plays; for live displays and for counting costs.
-        pool: environments to play in, of one rollout after the other; those who search keep what they found by game.
-        answers: keeps what players behind servers answer.
+        pool: environments to play in, of one rollout after the other; search players keep what they found by game.
+        answers: keeps the answers of players behind servers.
 
     Yields:
         Complete episodes, and incomplete ones whose :attr:`Episode.error` says which provider's error ended them.
@@ -53,8 +52,8 @@ def rollout(
     Raises:
         ValueError: a player without a policy, an unknown environment or setting.
 
-    Errors of a policy that aren't a provider's are the program's: they are raised, and what is in flight is cancelled.
-    Closing the iterator (also by Ctrl-C in the consumer) cancels it likewise; when it returns, nothing is running.
+    Errors of a policy that aren't a provider's are raised, and what is in flight is cancelled. Closing the iterator
+    (also by Ctrl-C in the consumer) cancels it likewise; when it returns, nothing is running.
     """
     if isinstance(max_concurrency, bool) or not isinstance(max_concurrency, int) or max_concurrency < 1:
         raise ValueError(f"max_concurrency is a whole number of at least 1, got {max_concurrency!r}")
@@ -81,8 +80,7 @@ def _in_lock_step(
     on_step: Callable[[EpisodeTask, Step], None] | None,
     pool: EnvironmentPool,
 ) -> Iterator[Episode]:
-    """Yield all live episodes advance by one round at a time, so that a local model sees the largest possible
-    batches."""
+    """Advance all live episodes by one round at a time, so that a local model sees the largest possible batches."""
     live: list[LiveEpisode] = []
     while True:
         while len(live) < max_concurrency and (task := next(tasks, None)) is not None:
@@ -91,28 +89,22 @@ def _in_lock_step(
             return
         if deadline is not None and monotonic() > deadline:
             raise TimeoutError(f"out of time with {len(live)} episodes in flight, which were cancelled")
-        for episode, turns in zip(live, _answers(live), strict=True):
-            for step in episode.play(turns):
+        requests = [episode.requests() for episode in live]
+        asked: dict[int, tuple[Policy, list[tuple[int, str, TurnRequest]]]] = {}
+        for row, episode in enumerate(live):
+            for player, request in requests[row].items():
+                policy = episode.policies[player]
+                asked.setdefault(id(policy), (policy, []))[1].append((row, player, request))
+        answers: dict[tuple[int, str], Turn] = {}
+        for policy, questions in asked.values():
+            turns = ask(policy, [request for _, _, request in questions])
+            answers.update({(row, player): turn for (row, player, _), turn in zip(questions, turns, strict=True)})
+        for row, episode in enumerate(live):
+            # in the players' order, and not in that of the policies, which depends on what else is live
+            for step in episode.play({player: answers[row, player] for player in requests[row]}):
                 if on_step is not None:
                     on_step(episode.task, step)
         over = [episode for episode in live if episode.over]
         live = [episode for episode in live if not episode.over]
         for episode in over:
             yield episode.finish()
-
-
-def _answers(live: list[LiveEpisode]) -> list[dict[str, Turn]]:
-    """Return every episode's ``{player: turn}`` of one round; each policy is asked once, for everything it has to
-    answer."""
-    requests = [episode.requests() for episode in live]
-    asked: dict[int, tuple[Policy, list[tuple[int, str, TurnRequest]]]] = {}
-    for row, episode in enumerate(live):
-        for player, request in requests[row].items():
-            policy = episode.policies[player]
-            asked.setdefault(id(policy), (policy, []))[1].append((row, player, request))
-    answers: dict[tuple[int, str], Turn] = {}
-    for policy, questions in asked.values():
-        turns = ask(policy, [request for _, _, request in questions])
-        answers.update({(row, player): turn for (row, player, _), turn in zip(questions, turns, strict=True)})
-    # in the players' order, and not in that of the policies, which depends on what else is live
-    return [{player: answers[row, player] for player in asked_of} for row, asked_of in enumerate(requests)]

@@ -1,8 +1,7 @@
-"""One episode that somebody else's loop plays: it asks for a prompt, and gives back a response.
+"""One episode that another loop plays: it asks for a prompt, and gives back a response.
 
-Trainers and evaluation tools have loops of their own, in which :func:`~agents.loop.rollout.rollout` has no place. What
-they need of an episode is the same everywhere: who is asked now and with which prompt, what became of the response, and
-opponents who play inside. The adapters in ``textbench.integrations`` are made of this.
+Trainers and evaluation tools have loops of their own, in which :func:`~agents.loop.rollout.rollout` has no place. The
+adapters in ``textbench.integrations`` are made of this.
 """
 
 from collections.abc import Mapping, Sequence
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
     from textgames.scenarios import Scenario
 
 Opponents = str | Policy | Mapping[str, str | Policy]
-"""Who plays inside: a spec as :func:`agents.load_agent` takes it, a policy, or ``{player: either of them}``."""
+"""The players inside: a spec as :func:`agents.load_agent` takes it, a policy, or ``{player: either of them}``."""
 
 
 class Outcome(NamedTuple):
@@ -30,12 +29,12 @@ class Outcome(NamedTuple):
 
     Attributes:
         reward: what the player was paid since its last outcome: until it is asked again, or to the end of the episode.
-            The rewards of the one player outside sum to its return. If several play from outside, what comes later
-            in a round, or after a player's last response, is in :attr:`EpisodeSession.returns` alone.
-        valid: whether the response named a legal action; ``None`` if others have to answer before the round is
-            played, and of a response that came as an error.
-        action: the name of the action that was executed; empty in these cases, and where the same player is asked
-            again, as the protocol ``retry`` has it: its next prompt then says what was wrong.
+            The rewards of the one player outside sum to its return. If several play from outside, what comes later in a
+            round, or after a player's last response, is in :attr:`EpisodeSession.returns` alone.
+        valid: whether the response named a legal action; ``None`` if others have to answer before the round is played,
+            and of a response that came as an error.
+        action: the name of the action that was executed; empty in these cases, and if the protocol ``retry`` asks the
+            same player again: its next prompt then says what was wrong.
         unreadable: why the response wasn't valid (a value of ``textgames.UnreadableReason``), or ``None``.
     """
 
@@ -50,10 +49,8 @@ class EpisodeSession:
 
     ::
 
-        session = EpisodeSession("frozen-lake", seed=1_000_000)
-        while not session.over:
-            outcome = session.respond(ask_my_model(session.messages))
-        session.episode.returns
+        session = EpisodeSession("frozen-lake", seed=1_000_000) while not session.over: outcome =
+        session.respond(ask_my_model(session.messages)) session.episode.returns
 
     Every prompt stands for itself: it has the rules, the observation and, if the prompt map says so, the last turns.
     Equal seeds and equal responses give equal episodes, those of ``textbench run``.
@@ -62,9 +59,9 @@ class EpisodeSession:
         scenario: a scenario, by name or itself, an environment id, or a whole task, which has the seeds and settings.
         seed: drives the layout, unless ``layout_seed`` is given, and the transitions.
         layout_seed: fixes the initial state alone. Sessions that share it and differ in ``seed`` are an MS-GRPO group.
-        seat: in a game of several players, who is played from outside; the first one when not given.
-        opponents: who plays the other seats. ``None``: they are played from outside as well (self-play), one after
-            the other; :attr:`player` says who is asked.
+        seat: in a game of several players, the one who is played from outside; the first one when not given.
+        opponents: who plays the other seats. ``None``: they are played from outside as well (self-play), one after the
+            other, as :attr:`player` says.
         prompt_map: makes the prompts; the one that ``textbench run`` uses when not given.
         name: what the episode's record calls the player outside.
         pool: environments to play in; those of this process when not given, so that no game is built twice.
@@ -123,19 +120,13 @@ class EpisodeSession:
 
     @property
     def reader(self) -> str:
-        """Who is asked now; when the episode is over, who was asked last, or :attr:`seat` if nobody ever was.
-
-        A player can be out before it is asked, as one that dies in Werewolf's first night.
-        """
+        """Who is asked now, or was asked last; :attr:`seat` if none ever was, as one that dies in Werewolf's first
+        night."""
         return self.player or self._asked_last
 
     @property
     def request(self) -> TurnRequest:
-        """What the player who is asked may know.
-
-        Raises:
-            RuntimeError: the episode is over, and nobody is asked.
-        """
+        """What the player who is asked may know; a RuntimeError when the episode is over."""
         if self.player is None:
             raise RuntimeError(f"the episode of {self.task.scenario!r} is over; make a new session for another one")
         return self._requests[self.player]
@@ -166,30 +157,21 @@ class EpisodeSession:
         return self._live.steps if self._episode is None else self._episode.steps
 
     def steps_of(self, player: str) -> tuple[Step, ...]:
-        """Return the steps of one player, in order."""
         return tuple(step for step in self.steps if step.player == player)
 
     @property
     def episode(self) -> Episode:
-        """The whole episode as a record: steps, returns, successes, metrics.
-
-        Raises:
-            RuntimeError: it isn't over.
-        """
+        """The whole episode as a record: steps, returns, successes, metrics; a RuntimeError until it is over."""
         if self._episode is None:
             raise RuntimeError(f"the episode of {self.task.scenario!r} isn't over: {self.player} is asked")
         return self._episode
 
     def last_observation(self, player: str) -> str:
-        """Return what a player sees of the state in which the episode has ended.
-
-        Raises:
-            RuntimeError: it isn't over.
-        """
+        """Return what a player sees of the state in which the episode has ended; a RuntimeError until it is over."""
         return self._game.observe(self.episode.end_state, player)
 
     def respond(self, response: str | Turn) -> Outcome:
-        """Give the response of the player who is asked, and play on until somebody outside is asked again.
+        """Give the response of the player who is asked, and play until a player outside is asked again.
 
         Args:
             response: what the model wrote after :attr:`prompt`, so without the prefix that the prompt may end with. As
@@ -206,7 +188,12 @@ class EpisodeSession:
             prompt, prefix = self.prompt, prefix_of(self.prompt)
             response = Turn(prefix + response[: end_of_response(response, (CLOSE_TAG,), prefix)], prompt=prompt)
         self._turns[player] = response
-        played = () if self.player is not None else self._play()
+        played: tuple[Step, ...] = ()
+        if self.player is None:  # all outside have answered
+            turns = {player: self._turns[player] for player in self._requests} | self._answers_inside()
+            self._turns = {}
+            played = self._live.play({player: turns[player] for player in self._asked})
+            self._go_on()
         paid = self._live.returns[player] - self._reported[player]
         self._reported[player] += paid
         for step in played:
@@ -215,15 +202,6 @@ class EpisodeSession:
         if refused := self._live.refused_of(player):
             return Outcome(paid, False, "", refused[-1].unreadable)
         return Outcome(paid, None, "", None)
-
-    def _play(self) -> tuple[Step, ...]:
-        """Play the round that everybody outside has answered in, and go on; returns the steps of that round."""
-        turns = {player: self._turns[player] for player in self._requests} | self._answers_inside()
-        in_order = {player: turns[player] for player in self._asked}
-        self._turns = {}
-        played = self._live.play(in_order)
-        self._go_on()
-        return played
 
     def _answers_inside(self) -> dict[str, Turn]:
         """Return the turns of those inside who are asked in this round."""
@@ -234,7 +212,7 @@ class EpisodeSession:
         }
 
     def _go_on(self) -> None:
-        """Play the rounds in which nobody outside is asked, to the next one in which somebody is, or to the end."""
+        """Play the rounds in which no player outside is asked, to the next one in which one is, or to the end."""
         while not self._live.over:
             self._asked = self._live.requests()
             self._requests = {player: request for player, request in self._asked.items() if player not in self._inside}
@@ -262,7 +240,7 @@ def check_seat(seat: str, players: Sequence[str]) -> None:
 
 
 def _policies_inside(players: Sequence[str], seat: str | None, opponents: Opponents | None) -> dict[str, Policy]:
-    """Return ``{player: policy}`` of everybody who isn't played from outside."""
+    """Return ``{player: policy}`` of all players who aren't played from outside."""
     if seat is not None:
         check_seat(seat, players)
     if opponents is None:
@@ -271,8 +249,7 @@ def _policies_inside(players: Sequence[str], seat: str | None, opponents: Oppone
         return {}
     others = [player for player in players if player != (players[0] if seat is None else seat)]
     if not isinstance(opponents, Mapping):
-        one = _policy_of(opponents) if others else None
-        return {player: one for player in others if one is not None}
+        return dict.fromkeys(others, _policy_of(opponents)) if others else {}
     if missing := [player for player in others if player not in opponents]:
         raise ValueError(
             f"opponents has no player for {', '.join(missing)}, where {seat or players[0]} is played from outside: it "

@@ -1,25 +1,15 @@
-from .data import Example, demonstrations, scenarios_of
-from .demonstrator import Demonstrator, StyleShares
-from .imitation import Pretrained, demonstrate, make_model, make_tokenizer, pretrain
-from .legal import legal_play
-from .recipe import Recipe
-from .saving import save
-from .sight import Sight, directions_of
-
-__all__ = [
-    "Demonstrator",
-    "Example",
-    "Pretrained",
-    "Recipe",
-    "Sight",
-    "StyleShares",
-    "demonstrate",
-    "demonstrations",
-    "directions_of",
-    "legal_play",
-    "make_model",
-    "make_tokenizer",
-    "pretrain",
-    "save",
-    "scenarios_of",
-]
+from .data import Example as Example
+from .data import demonstrations as demonstrations
+from .data import legal_play as legal_play
+from .data import scenarios_of as scenarios_of
+from .demonstrator import Demonstrator as Demonstrator
+from .demonstrator import StyleShares as StyleShares
+from .imitation import Pretrained as Pretrained
+from .imitation import demonstrate as demonstrate
+from .imitation import make_model as make_model
+from .imitation import make_tokenizer as make_tokenizer
+from .imitation import pretrain as pretrain
+from .recipe import Recipe as Recipe
+from .saving import save as save
+from .sight import Sight as Sight
+from .sight import directions_of as directions_of

@@ -1,7 +1,10 @@
-"""Demonstrations as training data: episodes of the noisy demonstrator on training seeds, as prompts and responses."""
+"""Demonstrations as training data: episodes on training seeds, as prompts and responses."""
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
 from typing import Any, NamedTuple
+from zlib import crc32
 
 import numpy as np
 
@@ -10,19 +13,19 @@ from agents.prompt_texts import PromptTexts
 from agents.tiny.demonstrator import Demonstrator, StyleShares
 from agents.turn import TurnRequest
 from textgames.registry import registered_ids
+from textgames.rounds import Choose, rounds_of_play
 from textgames.scenarios import SCENARIOS, TRAINING_SEEDS, Scenario, known_scenario, scenario_of_game
-from textgames.tsmg import TSMG
+from textgames.tsmg import TSMG, Action, Player
 
-MARKED_STEPS = 7_777_777_777
-"""A number of moves left that no prompt has, to find where prompts say it."""
+_MARKED_STEPS = 7_777_777_777  # a number of moves left that no prompt has, to find where prompts say it
+_CONSTANT = 0.9  # a line in fewer of a player's observations than this share says something about the position
 
 
 class Example(NamedTuple):
-    """One decision to imitate. The prompt is kept in parts, as what stands around observations is shared by many.
+    """One decision to imitate. The prompt is kept in parts, as the text around observations is shared by many.
 
-    ``frame`` are the parts of ``before`` and ``after`` that are the same at every decision: what stands around the
-    number of moves that are left. ``fixed`` are texts that are to be one token each, if the demonstration knows
-    them.
+    ``frame`` are the parts of ``before`` and ``after`` that are the same at every decision: the text around the number
+    of moves that are left. ``fixed`` are texts that are to be one token each, if the demonstration knows them.
     """
 
     before: str
@@ -41,7 +44,7 @@ def scenarios_of(games: Sequence[str]) -> dict[str, float]:
     """Return the scenarios to demonstrate and their shares of the examples; a ValueError for another name.
 
     ``"frozen-lake"`` or ``"snake"`` is the game's training scenario for one half, its variants for the other; with
-    ``-training`` after it, it is the training scenario alone. The name of a variant, or of a twin, is that one.
+    ``-training`` after it, the training scenario alone. The name of a variant, or of a twin, is that one.
     """
     shares: dict[str, float] = {}
     for game in games:
@@ -56,7 +59,7 @@ def scenarios_of(games: Sequence[str]) -> dict[str, float]:
 
 
 def scenario_of(name: str, game: str = "") -> Scenario:
-    """Find the scenario of a name, a twin's or a registered game's; a ValueError tells of ``game`` if it's unknown."""
+    """Find the scenario of a name, a twin's or a registered game's; a ValueError names ``game`` if it is unknown."""
     if (found := known_scenario(name)) is not None:
         return found
     if ":" in name or name in registered_ids():  # a game of one's own, which the command that asks for it has named
@@ -87,45 +90,115 @@ def demonstrations(
     game = scenario.game()
     demonstrator = Demonstrator(game, style, foresight=foresight)
     texts = PromptTexts.default() if texts is None else texts
-    # what a prompt says around its observation, which depends on the mode and the moves left alone
-    frames = {mode: _frame(PromptMap(mode=mode, texts=texts), game) for mode in modes}
-    examples: list[Example] = []
-    while len(examples) < count:
-        state = game.initial_state(np.random.default_rng(int(rng.integers(len(TRAINING_SEEDS)))))
-        for step in range(scenario.horizon):
-            left = str(scenario.horizon - step)
-            actions = {}
-            for player in game.players:
-                if not game.is_playing(state, player):
-                    continue
-                observation = game.observe(state, player)
-                told = demonstrator(state, observation, rng)
-                actions[player] = told.action
-                mode = modes[int(rng.integers(len(modes)))]
-                before, after = frames[mode]
-                response = told.think if mode == "think" else told.direct
-                examples.append(
-                    Example(left.join(before), observation, left.join(after), response, frame=(before, after))
-                )
-            joint = {player: actions.get(player, game.actions[0]) for player in game.players}
-            state, _, over = game.transition(state, joint, rng)
-            if over:
-                break
-    return examples[:count]
+    frames = {mode: _frame(PromptMap(mode, texts=texts), game, game.players[0], listed=True) for mode in modes}
+    told: dict[Player, tuple[str, str, str]] = {}
+
+    def choose(state: Any, player: Player) -> Action:
+        observation = game.observe(state, player)
+        made = demonstrator(state, observation, rng)
+        mode = modes[int(rng.integers(len(modes)))]
+        told[player] = mode, observation, made.think if mode == "think" else made.direct
+        return made.action
+
+    examples = []
+    for left, _, player, _ in islice(_decisions(scenario, game, rng, choose), count):
+        mode, observation, response = told[player]
+        before, after = frames[mode]
+        examples.append(Example(left.join(before), observation, left.join(after), response, (before, after)))
+    return examples
 
 
-def _frame(prompt_map: PromptMap, game: TSMG[Any]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the text before and after the observation in a game's prompts, for players that are told the same.
+def legal_play(
+    scenario: Scenario,
+    count: int,
+    rng: np.random.Generator,
+    *,
+    favourites: float = 0.5,
+    favourite_of: Callable[[TSMG[Any], Any, Player], Action] | None = None,
+    texts: PromptTexts | None = None,
+) -> list[Example]:
+    """Play training seeds by random legal moves until there are ``count`` decisions, answered directly.
 
-    Each is in parts, which the number of moves left joins.
+    It teaches a model to read and to answer, and no skill: a start for self-play (:mod:`agents.msgrpo`). The share
+    ``favourites`` of moves is a favourite that every observation has, picked by a checksum of its text: it is as good
+    as any legal move, but can't be imitated without reading the whole observation. A model that has seen uniform play
+    alone learns to overlook everything but the list of what is legal. ``favourite_of(game, state, player)`` picks
+    another favourite, such as a good move. ``texts`` is the prompts' wording, the package's when not given.
+
+    Raises:
+        ValueError: the game doesn't list its actions.
     """
-    player = game.players[0]
-    here = "<observation>"
-    request = TurnRequest(here, game.instructions(player), game.actions, player=player, steps_left=MARKED_STEPS)
+    game = scenario.game()
+    if not game.actions:
+        raise ValueError(f"{scenario.name} doesn't list its actions, so random legal play can't be demonstrated")
+    prompt_map = PromptMap("direct", texts=PromptTexts.default() if texts is None else texts)
+    frames = {player: _frame(prompt_map, game, player, listed=False) for player in game.players}
+
+    def choose(state: Any, player: Player) -> Action:
+        legal = game.legal_actions(state, player)
+        drawn = legal[int(rng.integers(len(legal)))]
+        if rng.random() >= favourites:
+            return drawn
+        return favourite_of(game, state, player) if favourite_of else favourite(game.observe(state, player), legal)
+
+    examples = []
+    for left, state, player, action in islice(_decisions(scenario, game, rng, choose), count):
+        before, between, after = frames[player]
+        rest = f"{left.join(between)}{', '.join(game.legal_actions(state, player))}{left.join(after)}"
+        shown, fixed = game.observe(state, player), (*before, *between, *after, *game.actions)
+        response = f"<action>{action}</action>"
+        examples.append(Example(left.join(before), shown, rest, response, (before, (*between, *after)), fixed))
+    return examples
+
+
+def favourite(observation: str, legal: Sequence[str]) -> str:
+    """Return the legal action that an observation's checksum points at: always the same one, for no reason."""
+    return legal[crc32(observation.encode()) % len(legal)]
+
+
+def _decisions(
+    scenario: Scenario, game: TSMG[Any], rng: np.random.Generator, choose: Choose
+) -> Iterator[tuple[str, Any, Player, Action]]:
+    """Yield ``(moves left, state, player, action)`` of all players in endless episodes on training seeds."""
+    while True:
+        start = game.initial_state(np.random.default_rng(int(rng.integers(len(TRAINING_SEEDS)))))
+        for played, state, joint_action, *_ in rounds_of_play(game, start, scenario.horizon, rng, choose):
+            for player, action in joint_action.items():
+                yield str(scenario.horizon - played), state, player, action
+
+
+def _frame(prompt_map: PromptMap, game: TSMG[Any], player: Player, *, listed: bool) -> tuple[tuple[str, ...], ...]:
+    """Return a player's prompt before the observation and after it, each in parts that the number of moves left joins.
+
+    Unless legal actions are ``listed``, being always the same, what comes after is split once more, at the actions.
+    """
+    here, there = "<observation>", "<actions>"
+    request = TurnRequest(
+        *(here, game.instructions(player), game.actions),
+        player=player,
+        steps_left=_MARKED_STEPS,
+        action_help="" if listed else there,
+    )
     before, _, after = as_text(prompt_map(request)).partition(here)
-    return around_the_clock(before), around_the_clock(after)
+    return tuple(tuple(text.split(str(_MARKED_STEPS))) for text in (before, *after.split(there)))
 
 
-def around_the_clock(text: str) -> tuple[str, ...]:
-    """Return the parts of a text that :data:`MARKED_STEPS` stands between."""
-    return tuple(text.split(str(MARKED_STEPS)))
+def whole_texts(examples: Sequence[Example]) -> list[str]:
+    """Return the texts that are to be one token each: fixed ones of the examples, and lines that observations always
+    have.
+
+    Everything else, such as a board's cells, is left to be read piece by piece. In order of first appearance.
+    """
+    texts: dict[str, None] = {}
+    lines: dict[tuple[str, ...], Counter[str]] = {}
+    count: Counter[tuple[str, ...]] = Counter()
+    for example in examples:
+        texts |= dict.fromkeys(example.fixed)
+        # what stands before the observation tells the players apart
+        player = example.frame[0]
+        count[player] += 1
+        lines.setdefault(player, Counter()).update(set(example.observation.splitlines(keepends=True)))
+    for player, found in lines.items():
+        # sorted: a set's order differs from process to process, and with it the ids of tokens
+        texts |= dict.fromkeys(line for line, times in sorted(found.items()) if times >= _CONSTANT * count[player])
+    return [text for text in texts if len(text) > 1]

@@ -1,19 +1,17 @@
 """The noisy demonstrator: plays a game in a mixture of styles and says true things about the board while it does.
 
-What it writes is what the tiny base model imitates. Each decision is taken in one of three styles:
+The tiny base model imitates its responses. Each decision is taken in one of three styles:
 
 * *sensible*: Frozen Lake: a move that the exact solver takes to reach the goal soonest; Snake: the first step of a
   shortest way to food that pays, around snakes and away from enemy heads;
 * *hasty*: a move that brings the goal (or the nearest food that pays) nearer, whatever lies there;
 * *random*: any move.
 
-The reasoning is true in every style: where the target lies, and what
-is in the cells that come into question. What the demonstrator gets wrong is what it does, not what it says. In
-Snake it names its own cell and the food's before it says where that lies: finding both and comparing them are steps
-that a small model learns one by one, and hardly learns at once. With a foresight of 2 or more it also says what lies as
-many moves ahead on the ways towards the target, which changes what it says and not what it does. With ``cells`` it also
-names every cell before it says what is there: a model that reads coordinates then has one step to work out the cell
-and one to find it in the observation, instead of both at once.
+The reasoning is true in every style: where the target lies, and what is in the cells that come into question. In Snake
+it names its own cell and the food's first, since finding both and comparing them are steps that a small model hardly
+learns at once. With a foresight of 2 or more it also says what lies as many moves ahead on the ways towards the target.
+With ``cells`` it names every cell before it says what is there: a model that reads coordinates then works out the cell
+in one step and finds it in the observation in another.
 """
 
 from collections import deque
@@ -25,6 +23,7 @@ import numpy as np
 from agents.tiny.sight import DIRECTIONS, Sight, directions_of
 from textgames.frozen_lake import FrozenLake
 from textgames.frozen_lake.solver import FrozenLakeSolver
+from textgames.settings import check_whole
 from textgames.snake import Snake
 from textgames.tsmg import TSMG
 
@@ -70,11 +69,7 @@ class Demonstrator:
     """
 
     def __init__(self, game: TSMG[Any], style: StyleShares, *, foresight: int = 1, cells: bool = False) -> None:
-        if foresight not in FORESIGHTS:
-            raise ValueError(
-                f"foresight is {FORESIGHTS[0]} (the neighbouring cells) to {FORESIGHTS[-1]} (moves ahead), "
-                f"got {foresight!r}"
-            )
+        check_whole("foresight", foresight, FORESIGHTS[0], FORESIGHTS[-1])
         self.game, self.style, self.foresight, self.cells = game, style.checked(), foresight, cells
         if isinstance(game, FrozenLake):
             self._solver = FrozenLakeSolver(game)
@@ -98,7 +93,7 @@ class Demonstrator:
         return Demonstration(action, think, f"<action>{action}</action>")
 
     def reasons(self, observation: str, action: str) -> str:
-        """True words on a board that lead to an action, whoever chose it.
+        """Say true words on a board that lead to an action.
 
         Raises:
             ValueError: the observation shows no grid.
@@ -109,8 +104,7 @@ class Demonstrator:
         return self._reasons(sight, target, towards, action)
 
     def _reasons(self, sight: Sight, target: str, towards: tuple[str, ...], action: str) -> str:
-        """Return the statements on where the target is, and on what is beside the player in the directions that
-        matter."""
+        """State where the target is, and what is beside the player in the directions that matter."""
         parts = []
         if "(" in target:  # a cell to compare one's own with
             parts.append(f"{sight.own} {_cell(sight.head)}")
@@ -119,16 +113,16 @@ class Demonstrator:
         considered = towards if action in towards else (*towards, action)
         beside: list[tuple[str, ...]] = [(direction,) for direction in considered]
         told = (beside, *_ahead(sight, towards, self.foresight))
-        parts += [", ".join([self._seen(sight, way) for way in ways]) for ways in told]
+        for ways in told:
+            seen = [
+                f"{' '.join(way)}{f' {_cell(sight.cell(*way))}' if self.cells else ''} is {sight.beside(*way)}"
+                for way in ways
+            ]
+            parts.append(", ".join(seen))
         return "; ".join(parts)
 
-    def _seen(self, sight: Sight, way: tuple[str, ...]) -> str:
-        """Return what some moves lead to, as a statement."""
-        cell = f" {_cell(sight.cell(*way))}" if self.cells else ""
-        return f"{' '.join(way)}{cell} is {sight.beside(*way)}"
-
     def _target(self, sight: Sight, rng: np.random.Generator) -> tuple[str, tuple[str, ...]]:
-        """Return what it is after and where that lies; no directions if there is nothing to be after."""
+        """Return the target and the directions to it; no directions if there is none."""
         goals = [cell for cell, kind in sight.kinds.items() if kind in self._paying]
         if not goals:
             return "", ()
@@ -167,7 +161,8 @@ def _cell(cell: tuple[int, int]) -> str:
 
 
 def _ahead(sight: Sight, towards: tuple[str, ...], foresight: int) -> Iterator[list[tuple[str, ...]]]:
-    """Ways towards the target of 2 moves, then of 3, ..., that lead over free cells; one way to every cell."""
+    """Yield the ways towards the target of 2 moves, then of 3, ..., that lead over free cells; one way to every
+    cell."""
     ways: list[tuple[str, ...]] = [(direction,) for direction in towards]
     for _ in range(1, foresight):
         open_ways = [way for way in ways if sight.beside(*way) in ("ice", "free")]
@@ -178,7 +173,8 @@ def _ahead(sight: Sight, towards: tuple[str, ...], foresight: int) -> Iterator[l
 
 
 def _towards_food(sight: Sight, paying: tuple[str, ...], rng: np.random.Generator) -> list[str]:
-    """First steps of shortest ways to food that pays; without a way, the neighbours with the most room around them."""
+    """Return first steps of shortest ways to food that pays; without a way, the neighbours with the most room around
+    them."""
     avoided = {"wall", "body", "enemy"} | ({"apple", "banana", "fire"} - set(paying))
 
     def open_cells(cell: tuple[int, int]) -> list[tuple[str, tuple[int, int]]]:

@@ -1,8 +1,8 @@
 """Train a tiny language model from scratch by imitation: next-token cross entropy on the demonstrator's responses.
 
 ``recipe -> demonstrations -> tokenizer -> model``. The forward pass is the packed one of
-:mod:`agents.models.local.forward.llama_forward`, so prompts and responses of different lengths cost no padding outside
-attention, and only the positions that predict response tokens meet the output layer.
+:mod:`agents.models.local.forward.llama_forward`, so lengths cost no padding outside attention, and only the positions
+that predict response tokens meet the output layer.
 """
 
 import json
@@ -23,9 +23,8 @@ from agents.common.progress import Progress
 from agents.common.tensors import load_tensors
 from agents.models.local.forward import llama_forward
 from agents.models.local.forward.llama_forward import CausalAttention, Packing
-from agents.tiny.data import Example, demonstrations, scenario_of, scenarios_of
+from agents.tiny.data import Example, demonstrations, legal_play, scenario_of, scenarios_of, whole_texts
 from agents.tiny.demonstrator import has_demonstrator
-from agents.tiny.legal import legal_play, whole_texts
 from agents.tiny.recipe import Recipe
 from agents.tiny.tokenizer import build_tokenizer, constant_blocks
 
@@ -70,8 +69,7 @@ def pretrain(
         recipe: everything that decides the outcome.
         examples: what to imitate, in place of the recipe's own demonstrations.
         on_progress: called after every 1% of the steps.
-        checkpoint: a file that keeps the state, so that the same call goes on where it was stopped. It is removed
-            at the end.
+        checkpoint: a file that keeps the state, by which the same call resumes a stopped training; removed at the end.
 
     Returns:
         The model (a ``LlamaForCausalLM`` in evaluation mode on the CPU) and its tokenizer.
@@ -115,7 +113,7 @@ def demonstrate(recipe: Recipe) -> list[Example]:
 
 
 def make_tokenizer(examples: Sequence[Example]) -> Any:
-    """Return the tokenizer for these examples, from an even sample of them."""
+    """Build the tokenizer from an even sample of these examples."""
     sample = examples[:: max(1, len(examples) // _TOKENIZER_EXAMPLES)]
     known = [example for example in sample if example.fixed]
     blocks = constant_blocks((one.frame[0], one.observation, one.frame[1]) for one in sample if not one.fixed)
@@ -124,7 +122,7 @@ def make_tokenizer(examples: Sequence[Example]) -> Any:
 
 
 def tokenize(examples: Sequence[Example], tokenizer: Any) -> list[Tokens]:
-    """Prompts and responses as ids, each response with the end-of-sequence token after it."""
+    """Encode prompts and responses, each response with the end-of-sequence token after it."""
     data = []
     for begin in range(0, len(examples), 4096):
         part = examples[begin : begin + 4096]
@@ -159,7 +157,7 @@ def make_model(recipe: Recipe, tokenizer: Any) -> Any:
 
 
 def imitation_loss(model: Any, batch: Sequence[Tokens]) -> Tensor:
-    """Sum of the cross entropy in nats over the batch's response tokens; a scalar."""
+    """Sum the cross entropy in nats over the batch's response tokens; a scalar."""
     weights = llama_forward.read_weights(model)
     packing = Packing([len(example.ids) for example in batch], torch.device("cpu"))
     ids = torch.tensor([token for example in batch for token in example.ids])
@@ -185,7 +183,7 @@ def _parts(batch: Sequence[Tokens]) -> Iterator[list[Tokens]]:
 
 
 def _batches(data: Sequence[Tokens], recipe: Recipe) -> Iterator[list[Tokens]]:
-    """Endless shuffled batches; neighbours in length come together, so that attention's padding stays small."""
+    """Yield endless shuffled batches; neighbours in length come together, so that attention's padding stays small."""
     rng = np.random.default_rng([recipe.seed, 2])
     size = recipe.batch_size
     while True:
@@ -204,12 +202,20 @@ def _train(
     on_progress: Callable[[Progress], None] | None,
     checkpoint: Path | None,
 ) -> tuple[tuple[float, ...], float]:
-    """Train in place; the losses, and the seconds that earlier parts of this training took."""
+    """Train in place; return the losses, and the seconds that earlier parts of this training took."""
     decayed = [p for p in model.parameters() if p.dim() > 1]
     others = [p for p in model.parameters() if p.dim() <= 1]
     groups = [{"params": decayed, "weight_decay": recipe.weight_decay}, {"params": others, "weight_decay": 0.0}]
     optimizer = torch.optim.AdamW(groups, lr=recipe.learning_rate, betas=(0.9, 0.98), fused=True)
-    schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: _rate(step, recipe.steps))
+    warmup = max(1, round(_WARMUP * recipe.steps))
+
+    def rate(step: int) -> float:
+        """Return the share of the highest learning rate: linear warm-up, then half a cosine down to 0."""
+        if step < warmup:
+            return (step + 1) / warmup
+        return 0.5 * (1 + math.cos(math.pi * (step - warmup) / max(1, recipe.steps - warmup)))
+
+    schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, rate)
     trained = {"model": model, "optimizer": optimizer, "schedule": schedule}
     done, losses, earlier = _restore(checkpoint, recipe, trained)
     model.train()
@@ -230,7 +236,10 @@ def _train(
             recent = 0.0
             seconds = earlier + time.perf_counter() - started
             if checkpoint is not None and step % (_REPORTS_PER_CHECKPOINT * report_every) == 0:
-                _keep(checkpoint, recipe, trained, step, losses, seconds)
+                state = {name: part.state_dict() for name, part in trained.items()}
+                state |= {"recipe": json.dumps(recipe.as_data), "step": step, "losses": losses, "seconds": seconds}
+                with replacing(checkpoint, "wb") as stream:
+                    torch.save(state, stream)
             if on_progress is not None:
                 on_progress(Progress(step, recipe.steps, losses[-1], seconds))
     if checkpoint is not None:
@@ -238,17 +247,8 @@ def _train(
     return tuple(losses), earlier
 
 
-def _keep(
-    file: Path, recipe: Recipe, trained: dict[str, Any], step: int, losses: Sequence[float], seconds: float
-) -> None:
-    state = {name: part.state_dict() for name, part in trained.items()}
-    state |= {"recipe": json.dumps(recipe.as_data), "step": step, "losses": list(losses), "seconds": seconds}
-    with replacing(file, "wb") as stream:
-        torch.save(state, stream)
-
-
 def _restore(file: Path | None, recipe: Recipe, trained: dict[str, Any]) -> tuple[int, list[float], float]:
-    """Steps, losses and seconds up to the checkpoint, whose state the parts take on; nothing without one."""
+    """Load the checkpoint, if there is one, into the parts; return its steps, losses and seconds."""
     if file is None or not file.exists():
         return 0, [], 0.0
     try:
@@ -261,11 +261,3 @@ def _restore(file: Path | None, recipe: Recipe, trained: dict[str, Any]) -> tupl
     for name, part in trained.items():
         part.load_state_dict(state[name])
     return state["step"], state["losses"], state["seconds"]
-
-
-def _rate(step: int, steps: int) -> float:
-    """Learning rate as a share of the highest: linear warm-up, then half a cosine down to 0."""
-    warmup = max(1, round(_WARMUP * steps))
-    if step < warmup:
-        return (step + 1) / warmup
-    return 0.5 * (1 + math.cos(math.pi * (step - warmup) / max(1, steps - warmup)))

@@ -2,11 +2,13 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from math import inf
 from typing import Any
 
 from agents.prompt_texts import PromptTexts
 from agents.tiny.demonstrator import FORESIGHTS, StyleShares
 from textgames.names import nearest_or_all
+from textgames.settings import check_number, check_whole
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,14 +22,13 @@ class Recipe:
         prompts: the wording that it learns to read: a file, or the name of one that ships.
         examples: decisions that are demonstrated, over all scenarios.
         style: how noisy the demonstrator is.
-        foresight: how many moves ahead the demonstrator's reasoning reports, from 1 (the neighbouring cells) to 6 (all
-            of a lake of 4x4). What it does is the same.
+        foresight: how many moves ahead the demonstrator's reasoning reports, from 1 (the neighbouring cells) to 6.
         steps: optimiser steps.
         batch_size: examples per step.
         learning_rate: the highest; it rises over the first 5% of the steps and falls to 0 by a cosine.
         weight_decay: of AdamW, on matrices.
-        hidden_size: width of the model; ``intermediate_size``, ``layers``, ``heads``, ``kv_heads``: the rest of
-            its shape.
+        hidden_size: width of the model; ``intermediate_size``, ``layers``, ``heads``, ``kv_heads``: the rest of its
+            shape.
         context_length: positions that it has.
         seed: of data, weights and batches.
         threads: of PyTorch. Sums are rounded differently with another number, so it is part of the recipe.
@@ -56,21 +57,13 @@ class Recipe:
     threads: int = 1
 
     def __post_init__(self) -> None:
-        for name in (
-            *("examples", "steps", "batch_size", "threads"),
-            *("hidden_size", "intermediate_size", "layers", "heads", "kv_heads", "context_length"),
-        ):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-                raise ValueError(f"{name} is a whole number of at least 1, got {value!r}")
-        if self.foresight not in FORESIGHTS:
-            raise ValueError(f"foresight is {FORESIGHTS[0]} to {FORESIGHTS[-1]}, got {self.foresight!r}")
-        if not isinstance(self.seed, int) or self.seed < 0:
-            raise ValueError(f"seed is a whole number of at least 0, got {self.seed!r}")
-        if not isinstance(self.learning_rate, int | float) or not self.learning_rate > 0:
-            raise ValueError(f"learning_rate is above 0, got {self.learning_rate!r}")
-        if not isinstance(self.weight_decay, int | float) or not self.weight_decay >= 0:
-            raise ValueError(f"weight_decay is at least 0, got {self.weight_decay!r}")
+        counts = ("hidden_size", "intermediate_size", "layers", "heads", "kv_heads", "context_length")
+        for name in ("examples", "steps", "batch_size", "threads", *counts):
+            check_whole(name, getattr(self, name), 1, None)
+        check_whole("foresight", self.foresight, FORESIGHTS[0], FORESIGHTS[-1])
+        check_whole("seed", self.seed, 0, None)
+        check_number("learning_rate", self.learning_rate, 0, inf, open_ends=True)
+        check_number("weight_decay", self.weight_decay, 0, inf)
         if self.hidden_size % (2 * self.heads):
             raise ValueError(
                 f"hidden_size must be a multiple of twice the heads, got hidden_size={self.hidden_size} "
@@ -87,7 +80,7 @@ class Recipe:
 
     @classmethod
     def quick(cls, **changes: Any) -> "Recipe":
-        """0.2 million parameters for the Frozen Lake training scenario: about a minute on one core."""
+        """Return 0.2 million parameters for the Frozen Lake training scenario: about a minute on one core."""
         settings: dict[str, Any] = {
             "games": ("frozen-lake-training",),
             "modes": ("think",),
@@ -104,7 +97,7 @@ class Recipe:
 
     @classmethod
     def legal_play(cls, games: Sequence[str], **changes: Any) -> "Recipe":
-        """0.07 million parameters that answer with random legal moves of any games that list their actions.
+        """Return 0.07 million parameters that answer with random legal moves of any games that list their actions.
 
         It teaches the form of answers and no skill: a start for self-play. About twenty seconds of one core.
         """
@@ -121,7 +114,7 @@ class Recipe:
         return cls.quick(**(settings | changes))
 
     def changed(self, settings: Mapping[str, Any]) -> "Recipe":
-        """This recipe with other settings, as TOML has them: lists for tuples, a text for one of one, tables.
+        """Return this recipe with other settings, as TOML has them: lists for tuples, a text for one of one, tables.
 
         Raises:
             ValueError: a name that is no setting, or a value that can't be.
@@ -140,11 +133,7 @@ class Recipe:
 
     @property
     def texts(self) -> PromptTexts:
-        """The texts of the prompts.
-
-        Raises:
-            ValueError: :attr:`prompts` can't be read.
-        """
+        """The texts of the prompts; a ValueError if :attr:`prompts` can't be read."""
         return PromptTexts.from_file(self.prompts)
 
     @property

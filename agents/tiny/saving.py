@@ -34,14 +34,9 @@ _NO_CLOCK = """\
 
 
 def save(made: Pretrained, folder: str | Path, *, command: str = "") -> Path:
-    """Save a model in Hugging Face format with its recipe and a model card.
+    """Save a model in Hugging Face format with its recipe and a model card; files in the folder are overwritten.
 
-    The folder is made if it isn't there; files in it are overwritten.
-
-    Args:
-        made: the model.
-        folder: where to.
-        command: that made it, for the card; empty: it isn't told.
+    ``command`` is the command that made it, for the card.
     """
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
@@ -58,7 +53,7 @@ def save(made: Pretrained, folder: str | Path, *, command: str = "") -> Path:
 
 
 def card(made: Pretrained, command: str) -> str:
-    """Return the model card in Markdown: data, training and limits; who evaluates the model fills in its results."""
+    """Write the model card in Markdown: data, training and limits; the results are filled in by the evaluation."""
     recipe = made.recipe
     parameters = sum(p.numel() for p in made.model.parameters())
     shares = ", ".join(f"{name} {share:.1%}" for name, share in scenarios_of(recipe.games).items())
@@ -101,7 +96,7 @@ Not evaluated.
 
 
 def _demonstrated(recipe: Recipe) -> str:
-    """Return which player took the decisions that are imitated."""
+    """Say which player took the decisions that are imitated."""
     known = {name: has_demonstrator(scenario_of(name).game()) for name in scenarios_of(recipe.games)}
     style, told = recipe.style, ""
     if any(known.values()):

@@ -1,7 +1,7 @@
 """What a player sees on the board of Frozen Lake or Snake, read from the grid that observations show.
 
-No knowledge of a game's state is needed, so the demonstrator says nothing that isn't in the prompt, and
-any model's reasoning can be checked against the same sight.
+It needs no game state, so the demonstrator says nothing that isn't in the prompt, and any model's reasoning can be
+checked against the same sight.
 """
 
 import re
@@ -16,12 +16,12 @@ _GRID = re.compile(r"^Grid \((?P<key>.*)\):\n", re.MULTILINE)
 
 
 class Sight(NamedTuple):
-    """What a player sees on the grid. Cells are ``(x, y)`` with ``(0, 0)`` at the bottom left.
+    """A player's view of the grid. Cells are ``(x, y)`` with ``(0, 0)`` at the bottom left.
 
     Attributes:
         width: cells in a row.
         height: cells in a column.
-        head: if the player is.
+        head: the player's cell.
         kinds: ``{cell: kind}`` of every other cell, as statements call it.
         edge: what statements call the outside of the board.
     """
@@ -68,7 +68,7 @@ class Sight(NamedTuple):
         return self.head[0] + sum(dx for dx, _ in steps), self.head[1] + sum(dy for _, dy in steps)
 
     def nearest(self, target: str) -> list[tuple[str, ...]]:
-        """Directions to each of the nearest things of a kind, horizontal first: ``[("right", "down")]``."""
+        """Return the directions to each of the nearest things of a kind, horizontal first: ``[("right", "down")]``."""
         x, y = self.head
         offsets = [(cx - x, cy - y) for (cx, cy), kind in self.kinds.items() if kind == target]
         least = min((abs(dx) + abs(dy) for dx, dy in offsets), default=0)

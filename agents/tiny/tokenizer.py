@@ -1,7 +1,6 @@
 """A tokenizer for our own prompts: few tokens for what they always say, and lossless for everything else.
 
-Byte-level BPE over a small vocabulary, so any text is encoded and decoded to itself, plus whole-text tokens that are
-matched first:
+Byte-level BPE over a small vocabulary, plus whole-text tokens that are matched first:
 
 * every constant block of the prompts (a game's instructions, a response template, a board's header line, a label such
   as ``"Player: "``) is one token;
@@ -10,8 +9,8 @@ matched first:
   same place in every prompt;
 * every tag is one token.
 
-A Frozen Lake prompt of 900 characters becomes about 40 tokens. The price: to a model with this tokenizer the rules are
-a name, not a text that it could read differently if they were worded differently.
+A Frozen Lake prompt of 900 characters becomes about 40 tokens. The price: to such a model the rules are a name, not a
+text that it could read differently if they were worded differently.
 """
 
 import json
@@ -33,9 +32,7 @@ _RARE = 0.002  # a piece of observation in fewer prompts than this share isn't w
 def constant_blocks(prompts: Iterable[tuple[Sequence[str], str, Sequence[str]]]) -> list[str]:
     """Return the texts that prompts ``(before, observation, after)`` always repeat, in order of first appearance.
 
-    What stands before and after an observation is in parts, between which a prompt has the number of moves left.
-
-    These are what stands before and after observations, their header lines, and their labels.
+    Before and after an observation stand parts, between which a prompt has the number of moves left.
     """
     frames: dict[str, None] = {}
     labels: Counter[str] = Counter()
@@ -54,8 +51,7 @@ def constant_blocks(prompts: Iterable[tuple[Sequence[str], str, Sequence[str]]])
 def build_tokenizer(blocks: Sequence[str], responses: Sequence[str]) -> Any:
     """Build the tokenizer from :func:`constant_blocks` and the words of responses.
 
-    It has at most 400 BPE tokens, the 256 bytes among them. The ``PreTrainedTokenizerFast`` has no chat template, as
-    prompts are plain text; saving the model writes the template that says so to chat servers.
+    It has at most 400 BPE tokens, the 256 bytes among them, and no chat template, as prompts are plain text.
     """
     from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers, trainers
     from transformers import PreTrainedTokenizerFast

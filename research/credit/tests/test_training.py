@@ -21,8 +21,8 @@ def study() -> Study:
 def base(study: Study) -> Any:
     """A model of a few thousand random weights, and a tokenizer that reads the game."""
     pytest.importorskip("torch")
+    from agents.tiny.data import legal_play
     from agents.tiny.imitation import make_model, make_tokenizer
-    from agents.tiny.legal import legal_play
 
     examples = legal_play(study.scenario(GAME), 60, np.random.default_rng(0))
     tokenizer = make_tokenizer(examples)

@@ -465,7 +465,7 @@ def test_self_play_learns_a_small_game_of_nim() -> None:
     The 95% interval of the fall over seeds, by Student's t, lies above zero, and each seed's regret is a quarter less.
     """
     from agents.tiny import Recipe, pretrain
-    from agents.tiny.legal import legal_play
+    from agents.tiny.data import legal_play
 
     small = textgames.Scenario("nim-of-two", "TextNim-v0", {"heaps": (3, 3), "random_heaps": True}, 6, 495_000)
     recipe = Recipe.legal_play(["nim"], steps=150, hidden_size=32, intermediate_size=64)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from agents.prompt import PromptMap, as_text
-from agents.tiny.legal import favourite, legal_play, whole_texts
+from agents.tiny.data import favourite, legal_play, whole_texts
 from agents.tiny.recipe import Recipe
 from agents.turn import TurnRequest
 from textgames import SCENARIOS, Scenario

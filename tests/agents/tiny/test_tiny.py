@@ -65,7 +65,7 @@ def test_foresight_changes_what_is_said_and_nothing_that_is_done(name: str) -> N
             assert long.response.split("</think>")[1] == short.response.split("</think>")[1]
             assert long.response.startswith(short.response.split("</think>")[0])
         assert sum(len(one.response) for one in longer) > 1.1 * sum(len(one.response) for one in shorter)
-    with pytest.raises(ValueError, match="foresight is 1"):
+    with pytest.raises(ValueError, match="foresight must be a whole number from 1 to 6"):
         Demonstrator(SCENARIOS[name].game(), StyleShares(), foresight=7)
 
 
@@ -177,14 +177,14 @@ def test_shares_of_the_scenarios() -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"steps": 0}, "steps is a whole number"),
-        ({"learning_rate": 0.0}, "learning_rate is above 0"),
+        ({"steps": 0}, "steps must be a whole number of at least 1"),
+        ({"learning_rate": 0.0}, "learning_rate must be a finite number above 0"),
         ({"hidden_size": 32}, "multiple of twice the heads"),
         ({"heads": 4, "hidden_size": 64, "kv_heads": 3}, "kv_heads divides heads"),
         ({"modes": ("shout",)}, "modes are think and direct"),
         ({"games": ()}, "games is empty"),
         ({"style": StyleShares(2, 0)}, "shares of 1"),
-        ({"foresight": 7}, "foresight is 1 to 6, got 7"),
+        ({"foresight": 7}, "foresight must be a whole number from 1 to 6, got 7"),
         ({"prompts": "no-such-file"}, "can't read the prompt file 'no-such-file'"),
     ],
 )
