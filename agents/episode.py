@@ -19,7 +19,7 @@ class EpisodeStart:
     Attributes:
         state: the game's state, as a :class:`Step` has it.
         elapsed_steps: rounds that were played before it, which count towards the step limit.
-        rounds: how many are played; the episode is then left where it stands, truncated. ``None``: to its end.
+        rounds: how many are played before the episode is left, truncated. ``None``: to its end.
     """
 
     state: Any

@@ -36,7 +36,7 @@ def connected(address: str = ANY) -> Iterator[None]:
     """
     if lacking := lacking_packages():
         raise ClusterError(lacking)
-    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # a cluster that is started here reports to nobody
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # no reports from a cluster that starts here
     import ray
 
     if ray.is_initialized():  # a notebook's: it stays when we go

@@ -87,7 +87,7 @@ def replacing_folder(folder: Path) -> Iterator[Path]:
 def _naming_what_was_refused() -> Iterator[None]:
     """Raise the operating system's own error if a library has wrapped one in its own words.
 
-    Of a full disk torch says ``unexpected pos 576 vs 534``, with the reason in the error's context, and safetensors
+    On a full disk torch says ``unexpected pos 576 vs 534``, with the reason in the error's context, and safetensors
     ``I/O error: No space left on device (os error 28)``.
     """
     try:
@@ -173,7 +173,7 @@ def check_folder(folder: Path) -> None:
     The folder itself may be a link, as its user has named it, and so may a training's ``last`` and ``best`` inside.
 
     Raises:
-        OSError: with the path, and where it leads.
+        OSError: with the path and its target.
     """
     root = os.path.realpath(folder)
     is_junction = getattr(os.path, "isjunction", lambda _: False)  # a folder's link on Windows

@@ -51,7 +51,7 @@ def uninterrupted() -> Iterator[None]:
             raise KeyboardInterrupt
         pending = True
 
-    # those that would end the process at once, or are ignored, stay so: nobody waits for a KeyboardInterrupt
+    # those that would end the process at once, or are ignored, stay so: no caller waits for a KeyboardInterrupt
     before = {number: signal.getsignal(number) for number in (signal.SIGINT, *POLITE)}
     held = {number: handler for number, handler in before.items() if callable(handler)}
     for number in held:

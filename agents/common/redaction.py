@@ -44,7 +44,7 @@ def url_secrets(url: str) -> list[str]:
     try:
         parts = urlsplit(url)
     except ValueError:
-        return [url]  # nobody can say which part of something malformed is the secret
+        return [url]  # any part of something malformed may be the secret
     userinfo = parts.netloc.rpartition("@")[0]
     user, _, password = userinfo.partition(":")
     # Beside a password a plain word is an account's name, and masking it would maul every text with that word.

@@ -32,7 +32,7 @@ class Teams:
 
 
 Policies = Policy | Mapping[str, Policy]
-"""Who plays: one policy for all players, or ``{player: policy}``."""
+"""The players: one policy for all players, or ``{player: policy}``."""
 
 
 def all_policies(policies: Policies | Teams) -> list[Policy]:

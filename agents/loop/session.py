@@ -97,7 +97,7 @@ class EpisodeSession:
         self._game = game
         self._inside = _policies_inside(players, seat, opponents)
         self.seat = players[0] if seat is None else seat
-        """Who is played from outside; the first of them if several are."""
+        """The player from outside; the first of them if there are several."""
         for policy in self._inside.values():
             check_game(policy, game)
         self._live = LiveEpisode(self.task, {player: self._inside.get(player, outside) for player in players}, pool)
@@ -115,12 +115,12 @@ class EpisodeSession:
 
     @property
     def player(self) -> str | None:
-        """Who is asked now; ``None`` when the episode is over."""
+        """The player that is asked now; ``None`` when the episode is over."""
         return next((player for player in self._requests if player not in self._turns), None)
 
     @property
     def reader(self) -> str:
-        """Who is asked now, or was asked last; :attr:`seat` if none ever was, as one that dies in Werewolf's first
+        """The player that is asked now, or was asked last; else :attr:`seat`, as if it dies in Werewolf's first
         night."""
         return self.player or self._asked_last
 

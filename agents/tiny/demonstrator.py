@@ -99,7 +99,7 @@ class Demonstrator:
             ValueError: the observation shows no grid.
         """
         sight = Sight.of(observation)
-        # of several nearest targets the first: whoever reads it has one way of saying it to learn
+        # of several nearest targets the first, so that a reader has one way of saying it to learn
         target, towards = self._target(sight, np.random.default_rng(0))
         return self._reasons(sight, target, towards, action)
 

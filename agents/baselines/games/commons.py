@@ -156,7 +156,7 @@ class CleanupPlayer(CommonsPlayer):
         self._cleaner = game.players[0]
 
     def plan(self, request: TurnRequest) -> Choice:
-        """Harvest; the first player cleans if that removes enough dirt, or moves to where it removes most a round."""
+        """Harvest; the first player cleans if that removes enough dirt, or moves to the place with the most a round."""
         view = self._read(request.observation)
         if request.player != self._cleaner:
             return self._harvest(view)

@@ -20,7 +20,7 @@ from textgames.strategy.liars_dice import LiarsDice
 from textgames.tsmg import TSMG
 
 ITERATIONS, TARGET = 1000, 0.0015
-"""Of CFR+: the most iterations, and the exploitability at which it stops; in the units of the game's returns."""
+"""CFR+: the most iterations, and the exploitability at which it stops; in the units of the game's returns."""
 
 TREMBLE = 1e-3
 """How often an opponent is taken to play at random if values are asked for, so that it may come everywhere."""

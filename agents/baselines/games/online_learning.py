@@ -105,7 +105,7 @@ def _adversary(rows: Floats) -> Belief:
     so_far = np.cumsum(np.vstack([np.zeros(actions), rows]), axis=0)  # before every round, and now
     evidence = 0.0
     for losses, before in zip(rows, so_far, strict=False):
-        # whoever is hit, one loss is uniform on [8, 10] and the others on [0, 2]; a tenth allows for rounding
+        # one loss is uniform on [8, 10] and the others on [0, 2]; a tenth allows for rounding
         high, low = (losses >= 7.9) & (losses <= 10.1), losses <= 2.1
         hit = high & (low.sum() - low == actions - 1)
         evidence += float(np.log(max(_hit_chances(before) @ hit / 2.0**actions, 1e-12)))

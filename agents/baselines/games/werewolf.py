@@ -86,7 +86,7 @@ class WerewolfPlayer(SearchPlayer):
         if view.accused == request.player and view.seer in legal:
             return Choice(view.seer, f"I am no wolf, so {view.seer} lies.")
         if ABSTAIN in legal and len(view.alive) % 2 == 0:
-            # with an even number a wrong vote costs the village a day, and voting for nobody costs it nothing
+            # with an even number a wrong vote costs the village a day, and abstaining costs it nothing
             return Choice(ABSTAIN, "We know nothing, and have as many days left if nobody is out today.")
         names = [name for name in legal if name != ABSTAIN]
         target = next((name for name in names if name not in view.cleared), names[0])
