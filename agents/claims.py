@@ -33,10 +33,7 @@ Every other one has to be allowed; ``prompts`` only if they lie elsewhere, and `
 def claims_of_player(spec: str, spent: str = "", folder: Path | None = None) -> Iterator[Claim]:
     """Yield what a player's spec names: code, servers, files, models whose tokens cost money, and what is fetched.
 
-    Args:
-        spec: the player.
-        spent: follows a model whose tokens cost money: how much it would be asked.
-        folder: the folder that names the player, whose own programs it may run.
+    ``spent`` says how much a paid model would be asked; ``folder`` names the player and may have programs of its own.
     """
     if "://" in spec:  # some of LiteLLM's models are named by their address
         yield Claim("--allow", spec, f"the server in {spec}")
@@ -60,10 +57,7 @@ def claim_of_fetching(source: str) -> Iterator[Claim]:
 
 
 def names_code(spec: str) -> bool:
-    """Report whether a spec is code to import that no installed package has registered: ``file.py:Agent``.
-
-    A program that a sandbox holds is none.
-    """
+    """Report whether a spec is code to import that no installed package has registered and no sandbox holds."""
     return any(map(_is_code, innermost(spec)))
 
 
@@ -79,13 +73,7 @@ def _is_code(spec: str) -> bool:
 
 
 def is_harmless(option: str, value: Any, folder: Path | None = None) -> bool:
-    """Report whether a player's option needs no leave of the user.
-
-    Args:
-        option: its name.
-        value: what it is set to; one that says nothing (``false``, an empty text) does nothing.
-        folder: the folder that names it, whose own files it may read.
-    """
+    """Report whether a player's option needs no leave of the user, in the ``folder`` that names it if one does."""
     if not value or option in HARMLESS:
         return True
     if option == "adapter":  # of a hub, unless it is here
@@ -94,10 +82,8 @@ def is_harmless(option: str, value: Any, folder: Path | None = None) -> bool:
 
 
 def is_own_prompts(name: str, folder: Path | None) -> bool:
-    """Report whether prompts are some that ship, or lie in the folder that names them, and are no link out of it.
-
-    Their content is sent to a server, and a file from anywhere else could be a private one.
-    """
+    """Report whether prompts ship, or lie in the folder that names them: others could be a private file, sent to a
+    server."""
     if folder is None or not any(place.exists() for place in _places(name, folder)):
         return name in packaged_prompts()
     return is_own_file(name, folder)

@@ -14,47 +14,27 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class EpisodeStart:
-    """A place inside an episode from which another one is begun: rules are pure, so any visited state can be one.
+    """A place inside an episode from which another one is begun: rules are pure, so any visited state can be one."""
 
-    Attributes:
-        state: the game's state, as a :class:`Step` has it.
-        elapsed_steps: rounds that were played before it, which count towards the step limit.
-        rounds: how many are played before the episode is left, truncated. ``None``: to its end.
-    """
-
-    state: Any
-    elapsed_steps: int = 0
-    rounds: int | None = None
+    state: Any  #: the game's state, as a :class:`Step` has it
+    elapsed_steps: int = 0  #: rounds that were played before it, which count towards the step limit
+    rounds: int | None = None  #: how many are played before the episode is left, truncated. ``None``: to its end.
 
 
 @dataclass(frozen=True, slots=True)
 class EpisodeTask:
-    """One episode to play: which game, from which seeds.
+    """One episode to play: which game, from which seeds."""
 
-    Attributes:
-        scenario: what results call it: a scenario's name or the environment id.
-        env_id: the environment's id, ``"TextSnake-v0"``.
-        kwargs: the environment's keyword arguments.
-        seed: drives the layout (unless ``layout_seed`` is given), the transitions and the sampling noise.
-        layout_seed: fixes the initial state alone, for tasks that start alike and differ in transitions and in sampling
-            noise (the groups of MS-GRPO).
-        noise: more entropy for sampling alone, for repeated plays of one seed; the transitions stay the seed's.
-        start: where the episode begins, in place of an initial state that the seeds decide.
-        retries: how many more answers a player may give to a decision when the one before couldn't be read.
-        moves_listed: whether prompts may list the legal moves.
-        team: the names of the agents that play, by seat, if several teams play in one rollout; else empty.
-    """
-
-    scenario: str
-    env_id: str
-    seed: int
-    layout_seed: int | None = None
-    kwargs: Mapping[str, Any] = field(default_factory=dict)
-    noise: tuple[int, ...] = ()
-    start: EpisodeStart | None = None
-    retries: int = 0
-    moves_listed: bool = True
-    team: tuple[str, ...] = ()
+    scenario: str  #: what results call it: a scenario's name or the environment id
+    env_id: str  #: the environment's id, ``"TextSnake-v0"``
+    seed: int  #: drives the layout (unless ``layout_seed`` is given), the transitions and the sampling noise
+    layout_seed: int | None = None  #: fixes the initial state alone (the groups of MS-GRPO)
+    kwargs: Mapping[str, Any] = field(default_factory=dict)  #: the environment's keyword arguments
+    noise: tuple[int, ...] = ()  #: more entropy for sampling alone; transitions stay the seed's
+    start: EpisodeStart | None = None  #: where the episode begins, in place of an initial state that the seeds decide
+    retries: int = 0  #: how many more answers a player may give to a decision when the one before couldn't be read
+    moves_listed: bool = True  #: whether prompts may list the legal moves
+    team: tuple[str, ...] = ()  #: names of the agents by seat, if several teams play; else empty
 
     @classmethod
     def of(
@@ -70,11 +50,8 @@ class EpisodeTask:
     ) -> "EpisodeTask":
         """Make the task of a scenario (by name or itself) or of a bare environment id; ``settings`` override its own.
 
-        ``protocol`` and ``moves`` are as :mod:`agents.protocol` has them; those of the scenario when not given, else
-        ``"random"`` and ``"listed"``.
-
-        Raises:
-            ValueError: neither a scenario nor a registered id, no such protocol, or a seed that isn't a whole number.
+        ``protocol`` and ``moves`` are as :mod:`agents.protocol` has them; by default the scenario's. A ValueError says
+        that there is no such scenario, id or protocol, or that a seed isn't a whole number.
         """
         import textgames
         from textgames.environments.rules import INVALID_ACTION
@@ -106,37 +83,20 @@ class EpisodeTask:
 
 @dataclass(slots=True, unsafe_hash=True)  # nothing may change it; but a frozen one takes four times as long to make
 class Step:
-    """One player's part of one round.
+    """One player's part of one round."""
 
-    Attributes:
-        index: the round, from 0.
-        player: who acted.
-        observation: what it read before acting.
-        turn: what it answered, and what the model tells about it.
-        action: the name of the action that was executed (for an invalid response, the one put in its place).
-        valid: whether the response named a legal action.
-        unreadable: the reason why it didn't (a value of ``textgames.UnreadableReason``), or ``None``.
-        reward: what the player was paid from this decision to its next one, the format penalty included; for its first
-            decision also what it was paid before. They sum to its return. (Until the episode is over, a step knows only
-            of its own round.)
-        state: the game's state before the round, in episodes that were just played; records don't keep it.
-        steps_left: rounds until truncation, this one included; ``None`` if there is no limit, and in records.
-        refused: the answers before ``turn`` that couldn't be read, if the protocol lets players answer again.
-        out: whether the round ended the player's own episode by the rules of the game; unknown, false, in records.
-    """
-
-    index: int
-    player: str
-    observation: str
-    turn: Turn
-    action: str
-    valid: bool
-    unreadable: str | None
-    reward: float
-    state: Any = None
-    steps_left: int | None = None
-    refused: tuple[Refused, ...] = ()
-    out: bool = False
+    index: int  #: the round, from 0
+    player: str  #: who acted
+    observation: str  #: what it read before acting
+    turn: Turn  #: what it answered, and what the model tells about it
+    action: str  #: the name of the action that was executed (for an invalid response, the one put in its place)
+    valid: bool  #: whether the response named a legal action
+    unreadable: str | None  #: the reason why it didn't (a value of ``textgames.UnreadableReason``), or ``None``
+    reward: float  #: paid until its next decision, penalties included; the first has what was paid before, too
+    state: Any = None  #: the game's state before the round, in episodes that were just played; records don't keep it
+    steps_left: int | None = None  #: rounds until truncation, this one included; ``None`` without, and in records
+    refused: tuple[Refused, ...] = ()  #: answers before ``turn`` that couldn't be read (``retry``)
+    out: bool = False  #: whether the game ended the player's own episode; false in records
 
     @property
     def turns(self) -> tuple[Turn, ...]:
@@ -151,14 +111,8 @@ class Step:
 
 
 class RewardLedger:
-    """Which decision every reward belongs to, and what each player's return is.
-
-    A reward belongs to the player's latest decision, or before its first one to the first one.
-
-    Attributes:
-        rewards: of every decision, in the order in which they were entered.
-        returns: ``{player: sum of all that it was paid}``.
-    """
+    """Which decision every reward belongs to (the latest one, or the first), and ``returns``: ``{player: sum of its
+    rewards}``."""
 
     def __init__(self, players: Iterable[str]) -> None:
         self.returns = dict.fromkeys(players, 0.0)
@@ -182,47 +136,26 @@ class RewardLedger:
 
 @dataclass(frozen=True, slots=True)
 class Episode:
-    """One episode of one scenario, of all its players: as it was played, as a line of a run's file, and played again.
+    """One episode of one scenario, of all its players: as it was played, as a line of a run's file, and played
+    again."""
 
-    A line (:mod:`benchmark.runs.record`) lacks the states, the observations, and of a turn what only a trainer needs.
-
-    Attributes:
-        scenario: the name of the scenario (or the environment id).
-        seed: the episode's seed; with the players' responses it determines everything else.
-        layout_seed: the seed of the initial state if it isn't ``seed``.
-        agents: ``{player: agent name}``.
-        steps: in the order played; with several players, players in order within a round.
-        returns: ``{player: undiscounted sum of its rewards}``, also of a player without a decision.
-        successes: ``{player: whether the game counts the end as a success}``.
-        metrics: ``{player: {name: value}}`` of games that tell more than the return; else empty.
-        terminated: the game ended by its own rules.
-        truncated: the game ended by its step limit, or was left; never together with ``terminated``.
-        error: why the episode isn't complete, and unscored (a provider's error), or ``None``.
-        seconds: wall-clock time from reset to end.
-        end_state: the game's state after the last round; there as :attr:`Step.state` is.
-        unplayed: the answers of a round that a provider's error kept from being played, each with its player.
-        team: as the task has it.
-        observations_digest: a fingerprint of everything that the players read; there in records.
-        measured: what depends on the machine, as the line has it; there in records.
-    """
-
-    scenario: str
-    seed: int
-    layout_seed: int | None
-    agents: dict[str, str]
-    steps: tuple[Step, ...]
-    returns: dict[str, float]
-    successes: dict[str, bool]
-    terminated: bool
-    truncated: bool
-    error: str | None = None
-    seconds: float = 0.0
-    metrics: dict[str, dict[str, float]] = field(default_factory=dict)
-    end_state: Any = None
-    unplayed: tuple[tuple[str, Turn], ...] = ()
-    team: tuple[str, ...] = ()
-    observations_digest: str = ""
-    measured: Mapping[str, Any] = field(default_factory=dict)
+    scenario: str  #: the name of the scenario (or the environment id)
+    seed: int  #: the episode's seed; with the players' responses it determines everything else
+    layout_seed: int | None  #: the seed of the initial state if it isn't ``seed``
+    agents: dict[str, str]  #: ``{player: agent name}``
+    steps: tuple[Step, ...]  #: in the order played; with several players, players in order within a round
+    returns: dict[str, float]  #: ``{player: undiscounted sum of its rewards}``, also of a player without a decision
+    successes: dict[str, bool]  #: ``{player: whether the game counts the end as a success}``
+    terminated: bool  #: the game ended by its own rules
+    truncated: bool  #: the game ended by its step limit, or was left; never together with ``terminated``
+    error: str | None = None  #: why the episode isn't complete, and unscored (a provider's error), or ``None``
+    seconds: float = 0.0  #: wall-clock time from reset to end
+    metrics: dict[str, dict[str, float]] = field(default_factory=dict)  #: beyond the return, if any
+    end_state: Any = None  #: the game's state after the last round; there as :attr:`Step.state` is
+    unplayed: tuple[tuple[str, Turn], ...] = ()  #: answers of a round that an error kept from being played
+    team: tuple[str, ...] = ()  #: as the task has it
+    observations_digest: str = ""  #: a fingerprint of everything that the players read; there in records
+    measured: Mapping[str, Any] = field(default_factory=dict)  #: depends on the machine; in records
 
     def steps_of(self, player: str) -> tuple[Step, ...]:
         return tuple(step for step in self.steps if step.player == player)

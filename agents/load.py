@@ -52,25 +52,14 @@ All of them are imported to read a spec, so the module of a ``Baseline`` imports
 
 
 class Baseline(NamedTuple):
-    """A player without a language model.
+    """A player without a language model."""
 
-    Attributes:
-        path: ``"module:Class"``; it is only imported to play.
-        description: what it does, in one line.
-        options: the parameters of the class that are given by name.
-        takes: what follows the name and a colon, which is the class's first argument; empty if nothing does.
-        missing: says what has to be there before it can play; ``None`` if it can.
-        holds: for a player that runs a program of a file: whether a sandbox holds that program here, so that anybody's
-            may be run. Such a player takes an option ``key``, which the program's randomness follows from. Else
-            ``None``.
-    """
-
-    path: str
-    description: str
-    options: tuple[str, ...] = ()
-    takes: str = ""
-    missing: Callable[[], str | None] = lambda: None
-    holds: Callable[[], bool] | None = None
+    path: str  #: ``"module:Class"``; it is only imported to play
+    description: str  #: what it does, in one line
+    options: tuple[str, ...] = ()  #: the parameters of the class that are given by name
+    takes: str = ""  #: what follows the name and a colon, which is the class's first argument; empty if nothing does
+    missing: Callable[[], str | None] = lambda: None  #: says what it lacks to play
+    holds: Callable[[], bool] | None = None  #: if it runs a file's program (by a ``key``): does a sandbox hold it?
 
     def spec(self, name: str) -> str:
         """Return what ``--agent`` takes, as lists show it: ``planner``, ``mine:FILE``."""
@@ -128,13 +117,8 @@ def load_agent(spec: str, **options: Any) -> Policy:
 def check_agent(spec: str, **options: Any) -> Policy:
     """Refuse what :func:`load_agent` would, as far as that is known without loading weights or asking a server.
 
-    A missing key isn't refused, since what a run would cost can be asked without one.
-
-    Returns:
-        The agent with its prompts and settings; one of a language model can't act, as its model isn't loaded.
-
-    Raises:
-        ValueError, TypeError, ModuleNotFoundError: as :func:`load_agent`, in the same words.
+    It returns the agent with its prompts and settings; one of a language model can't act. A missing key isn't refused,
+    since what a run would cost can be asked without one.
     """
     return _agent(spec, options, loads=False)
 
@@ -209,11 +193,7 @@ def language_agent(
 
 
 def options_taken(spec: str) -> tuple[dict[str, Any], bool]:
-    """Return the options of one agent with their types, and whether it takes others besides.
-
-    Raises:
-        ValueError: no such agent; the message names what exists.
-    """
+    """Return the options of one agent with their types, and whether it takes others besides."""
     if (wrapped := wrapped_in(spec)) is not None:
         inside, made = [options_taken(one) for one in wrapped.inside], wrapper(wrapped.name)
         options = {name: kind for taken, _ in inside for name, kind in taken.items()}
@@ -305,11 +285,7 @@ def _player(spec: str) -> tuple[Any, tuple[str, ...]]:
 
 
 def check_spec(spec: str) -> None:
-    """Refuse a spec that no agent can have, without making the agent.
-
-    Raises:
-        ValueError: no such agent; the message names what may have been meant.
-    """
+    """Raise the ValueError of a spec that no agent can have, without making the agent."""
     check_form(spec)
     alone = [name for name, one in baselines().items() if not one.takes]
     for one in innermost(spec):

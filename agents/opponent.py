@@ -13,24 +13,14 @@ from textgames.tsmg import TSMG
 def opponent(player: str | Policy, **options: Any) -> Together:
     """Make a player for the ``opponents`` of an environment; a batch of games asks it once for all of them.
 
-    It has no history of the episode, and draws from the environment's generator.
-
-    Args:
-        player: a policy, or a spec as :func:`agents.load_agent` takes it.
-        **options: of the spec.
-
-    Raises:
-        ValueError, TypeError, ModuleNotFoundError: as :func:`agents.load_agent` raises them.
+    ``player`` is a policy, or a spec with ``options`` as :func:`agents.load_agent` takes them. It has no history of the
+    episode, and draws from the environment's generator.
     """
     return Together(_Answers(player, options))
 
 
 def opponent_in(game: TSMG[Any], spec: str) -> Together:
-    """Load the player that an environment of the game names among its ``opponents``.
-
-    Raises:
-        ValueError, TypeError, ModuleNotFoundError: as :func:`agents.load_agent`, or the player can't play the game.
-    """
+    """Load the player that an environment names among its ``opponents``; a ValueError if it can't play the game."""
     answers = _Answers(spec, {})
     check_game(answers.policy, game)
     return Together(answers)

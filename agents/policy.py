@@ -1,7 +1,6 @@
-"""The language-agent policy ``pi = (rho, p_theta, decoding)``: prompt map, model, decoding.
+"""The language-agent policy ``pi = (rho, p_theta, decoding)``, ``request -> rho -> prompt -> p_theta -> response``.
 
-``request -> rho -> prompt -> p_theta -> response``. The game's action map reads the action from the response. (Dilkes
-et al., arXiv 2508.10839, section 4.)
+(Dilkes et al., arXiv 2508.10839, section 4.)
 """
 
 import asyncio
@@ -51,25 +50,18 @@ def as_requests(requests: Sequence[TurnRequest | str]) -> list[TurnRequest]:
 
 
 class LanguageAgentPolicy:
-    """A player that asks a language model.
-
-    The model is either in this process and completes a whole batch at once, or behind a server and completes one prompt
-    at a time, many at once; :attr:`served` tells which. Both kinds answer :meth:`act` and :meth:`act_async`.
+    """A player that asks a language model, in this process (a whole batch at once) or behind a server (many prompts at
+    once).
 
     Args:
-        model: the model ``p_theta``.
+        model: the model ``p_theta``; a TypeError if it is of neither kind.
         prompt_map: the prompt map ``rho``; thinking, without history, when not given.
         decoding: temperature and the like; temperature 0.5 and 256 tokens when not given.
         name: what results call the player; the model's name when not given.
         max_concurrency: the most requests to a server that are in flight during one :meth:`act`; the loop has its own.
         legal_only: draw only tokens that continue some legal answer, so that none is invalid
             (:mod:`agents.models.answers`). In modes other than ``direct`` the text before the action is free, and so
-            are decisions that don't list their actions.
-
-    Raises:
-        TypeError: the model is of neither kind.
-        ValueError: the prompts have a prefix that the model can't continue, or ``legal_only`` with a model that can't
-            be constrained, or with another end of responses.
+            are decisions that don't list their actions. A ValueError if the model can't be constrained.
     """
 
     def __init__(

@@ -1,7 +1,5 @@
-"""The prompt map ``rho``: from a player's request to the prompt of its language model.
-
-``observation (and the last k turns) -> prompt``. All wording is data (:mod:`agents.prompt_texts`).
-"""
+"""The prompt map ``rho``: ``observation (and the last k turns) -> prompt``. The wording is in
+:mod:`agents.prompt_texts`."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -16,21 +14,11 @@ from textgames.names import did_you_mean
 
 @dataclass(frozen=True)
 class PromptMap:
-    """``rho``: builds the prompt of one decision.
+    """``rho``: builds the prompt of one decision."""
 
-    Attributes:
-        mode: which response template ends the prompt: ``"think"``, ``"direct"``, or one of the texts' own.
-        history_turns: how many of the episode's last turns come before the observation, as chat turns; 0 for none,
-            ``None`` for all.
-        texts: the wording.
-
-    Raises:
-        ValueError: a mode that the texts don't have, or a negative number of turns.
-    """
-
-    mode: str = "think"
-    history_turns: int | None = 0
-    texts: PromptTexts = field(default_factory=PromptTexts.default)
+    mode: str = "think"  #: which response template ends the prompt: ``"think"``, ``"direct"``, or one of the texts' own
+    history_turns: int | None = 0  #: how many of the last turns come before, as chat turns; ``None`` for all
+    texts: PromptTexts = field(default_factory=PromptTexts.default)  #: the wording
 
     def __post_init__(self) -> None:
         modes = tuple(self.texts.response)
@@ -136,10 +124,7 @@ class PromptMap:
 
 
 def _left_then(request: TurnRequest, ago: int) -> int | None:
-    """Return the rounds that were left so many of the player's turns ago.
-
-    A request that was made by hand may not have them; then the player is taken to have moved in every round.
-    """
+    """Return the rounds left ``ago`` of the player's turns ago; if unknown, as if it had moved in every round."""
     if request.history_steps_left:
         return request.history_steps_left[-ago]
     return None if request.steps_left is None else request.steps_left + ago
@@ -150,8 +135,5 @@ def _join(parts: list[str]) -> str:
 
 
 def as_text(prompt: Prompt) -> str:
-    """Join the contents by blank lines, for a model without a chat template.
-
-    A response follows its prompt without a blank line, and so does the prefix of one.
-    """
+    """Join the contents by blank lines, for a model without a chat template; a response follows directly."""
     return "\n\n".join(message.content for message in without_prefix(prompt)) + prefix_of(prompt)

@@ -34,49 +34,30 @@ _STREAM_OF_WORDINGS = 20261123
 class PromptTexts:
     """The wording of prompts; ``prompts/default.toml`` says what each part is for.
 
-    Attributes:
-        system: the system message; empty for none.
-        opening: stands before the first observation.
-        observation: wraps one observation.
-        response: ``{mode: response template}``.
-        open_response: the same for decisions whose actions can't be listed; a mode without one takes ``response``.
-        prefix: ``{mode: what every response begins with}``, if the mode is here: the model continues it.
-        no_actions: ``$actions`` if the legal actions aren't known.
-        no_limit: ``$steps_left`` if there is no limit.
-        clock: stands behind every observation, to say how many moves are left; left out if there is no limit.
-        cut_at: an observation is shown up to this text alone, for models that read no drawn board. Empty for all of it.
-        leave_out: beginnings of lines of an observation that aren't shown, one a line. Empty for none.
-        memory: the name of a tag: ``$memory`` is what the player wrote in it last. Empty for none.
-        no_memory: what ``$memory`` says before that.
-        unlisted: ``$actions`` if the legal moves aren't to be listed; empty for the package's own words.
-        complaint: follows a response that can't be read, if the player may answer again; empty likewise.
-        reasons: ``{reason: what $reason says of it}`` in a complaint; likewise.
-        reworded: ``{what a game's rules say today: what they said}``, for models that were trained on the old words.
-        wordings: ``{name: texts}`` of equal content, as in ``prompts/all.toml``: every episode is prompted in one of
-            them, and in these texts themselves only a request without a seed. Empty for these texts alone.
-
-    Raises:
-        ValueError: an unknown or missing placeholder, naming the part; or wordings that can't stand for each other,
-            since their modes, prefixes or memories differ.
+    A ValueError names an unknown or missing placeholder, or wordings that can't stand for each other.
     """
 
-    system: str
-    opening: str
-    observation: str
-    response: Mapping[str, str]
-    no_actions: str
-    no_limit: str
+    system: str  #: the system message; empty for none
+    opening: str  #: stands before the first observation
+    observation: str  #: wraps one observation
+    response: Mapping[str, str]  #: ``{mode: response template}``
+    no_actions: str  #: ``$actions`` if the legal actions aren't known
+    no_limit: str  #: ``$steps_left`` if there is no limit
+    #: for decisions whose actions can't be listed; else ``response``
     open_response: Mapping[str, str] = field(default_factory=dict)
+    #: ``{mode: the beginning of a response}``, which the model continues
     prefix: Mapping[str, str] = field(default_factory=dict)
+    #: stands behind every observation, if there is a limit; cards of older models have none
     clock: str = ""  # records and cards of models from before there was a clock don't have it
-    cut_at: str = ""
-    leave_out: str = ""
-    memory: str = ""
-    no_memory: str = "nothing yet"
-    unlisted: str = ""
-    complaint: str = ""
-    reasons: Mapping[str, str] = field(default_factory=dict)
-    reworded: Mapping[str, str] = field(default_factory=dict)
+    cut_at: str = ""  #: an observation ends before this text, for models that read no drawn board; empty for none
+    leave_out: str = ""  #: beginnings of lines of an observation that aren't shown, one a line. Empty for none.
+    memory: str = ""  #: the name of a tag: ``$memory`` is what the player wrote in it last. Empty for none.
+    no_memory: str = "nothing yet"  #: what ``$memory`` says before that
+    unlisted: str = ""  #: ``$actions`` if the legal moves aren't to be listed; empty for the package's own words
+    complaint: str = ""  #: follows a response that can't be read, if the player may answer again; empty likewise
+    reasons: Mapping[str, str] = field(default_factory=dict)  #: ``{reason: $reason of a complaint}``; likewise
+    reworded: Mapping[str, str] = field(default_factory=dict)  #: ``{words of a game's rules today: those of before}``
+    #: texts of equal content: an episode takes one by its seed
     wordings: Mapping[str, "PromptTexts"] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -144,11 +125,7 @@ class PromptTexts:
 
     @classmethod
     def from_data(cls, data: Mapping[str, Any]) -> "PromptTexts":
-        """Make texts of what :meth:`as_data` gave.
-
-        Raises:
-            ValueError: they aren't whole, or hold something else.
-        """
+        """Make texts of what :meth:`as_data` gave; a ValueError if they aren't whole, or hold something else."""
         _check_data(data)
         if missing := [key for key in (*_TEXTS, "response") if key not in data]:
             raise ValueError(f"prompts without {', '.join(missing)}")
@@ -160,10 +137,7 @@ class PromptTexts:
         """Read a TOML file of the form of ``prompts/default.toml``, or one of those that ship, by its name.
 
         What it leaves out stays as in that file, but for the clock of a file that shows ``$steps_left`` in its own way.
-        A folder of a trained model, or its ``textbench.json``, is read for the whole texts that it was trained with.
-
-        Raises:
-            ValueError: not readable, not TOML, an unknown key or a wrong type, a bad placeholder; naming the file.
+        A trained model's folder or ``textbench.json`` has the whole texts of its training. A ValueError names the file.
         """
         data = _read(prompt_path(path))
         try:
@@ -191,11 +165,10 @@ class PromptTexts:
 
 
 def wording_of(seed: int, names: Sequence[str]) -> str:
-    """Return which of several wordings an episode with this seed has.
+    """Return which of several wordings an episode with this seed has, in whatever order they are named.
 
-    Seeds are taken in blocks of as many as there are names, and a generator of the block's own puts the names in order,
-    so any run of consecutive seeds has each of them equally often, up to two. Agents that play the same seeds play them
-    in the same wordings, in whatever order the names are given.
+    Seeds are taken in blocks of as many as there are names, each in an order of its own, so any run of consecutive
+    seeds has each wording equally often, up to two.
     """
     block, place = divmod(int(seed), len(names))
     return _in_order(block, tuple(sorted(names)))[place]

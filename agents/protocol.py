@@ -44,11 +44,7 @@ class Protocol(NamedTuple):
 
 
 def read_protocol(name: str) -> Protocol:
-    """Read the name of a protocol.
-
-    Raises:
-        ValueError: there is none of that name, or not as many retries.
-    """
+    """Read the name of a protocol; a ValueError if there is none of that name, or not as many retries."""
     kind, separator, count = name.partition(":")
     if kind not in PROTOCOLS or (separator and kind != "retry"):
         raise ValueError(
@@ -66,11 +62,8 @@ def read_protocol(name: str) -> Protocol:
 
 
 def read_protocols(names: str) -> str:
-    """Return the one spelling of several protocols with commas between them; ``all`` stands for :data:`SIDE_BY_SIDE`.
-
-    Raises:
-        ValueError: there are fewer than two different ones, or one that isn't known.
-    """
+    """Return the one spelling of several protocols with commas between them; ``all`` stands for
+    :data:`SIDE_BY_SIDE`."""
     asked = SIDE_BY_SIDE if names == "all" else [name.strip() for name in names.split(",")]
     known = (*PROTOCOLS, UNLISTED)
     for name in asked:

@@ -43,50 +43,29 @@ def without_prefix(prompt: Prompt) -> Prompt:
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """An answer that couldn't be read, if the player may answer again.
+    """An answer that couldn't be read, if the player may answer again."""
 
-    Attributes:
-        turn: the answer.
-        unreadable: why it couldn't be read, a value of ``textgames.UnreadableReason``.
-    """
-
-    turn: "Turn"
-    unreadable: str
+    turn: "Turn"  #: the answer
+    unreadable: str  #: why it couldn't be read, a value of ``textgames.UnreadableReason``
 
 
 @dataclass(slots=True, unsafe_hash=True)  # not frozen: see Step
 class TurnRequest:
-    """Everything that a player may know when it has to choose.
+    """Everything that a player may know when it has to choose."""
 
-    Attributes:
-        observation: the text observation ``phi(s)``.
-        instructions: the game's rules and actions, constant over an episode.
-        legal_actions: the names that count as an action now; empty if they can't be listed.
-        history: the ``(observation, response)`` pairs of this episode so far, oldest first; empty when history is off.
-        player: who is asked, as in ``game.players``.
-        steps_left: rounds until truncation, this one included; ``None`` if there is no limit.
-        history_steps_left: ``steps_left`` at each of the turns in ``history``; empty if it isn't known.
-        game: the rules, for players that search on their own copy. Language models never see it.
-        seed: entropy for this one decision. Equal seeds and equal requests give equal responses, in any batch.
-        action_help: the game's words on what may be written as an action; empty if ``legal_actions`` says it all.
-        sample_action: draws a random legal action from a generator, if they can't be listed; for random play.
-        refused: earlier answers to this decision that couldn't be read, oldest first.
-        moves_listed: whether the prompt may list the legal actions; ``legal_actions`` has them in any case.
-    """
-
-    observation: str
-    instructions: str = ""
-    legal_actions: tuple[str, ...] = ()
-    history: tuple[tuple[str, str], ...] = ()
-    player: str = "player_0"
-    steps_left: int | None = None
-    game: "TSMG[Any] | None" = None
-    seed: tuple[int, ...] = ()
-    action_help: str = ""
-    sample_action: "Callable[[np.random.Generator], str] | None" = None
-    history_steps_left: tuple[int | None, ...] = ()
-    refused: tuple[Refused, ...] = ()
-    moves_listed: bool = True
+    observation: str  #: the text observation ``phi(s)``
+    instructions: str = ""  #: the game's rules and actions, constant over an episode
+    legal_actions: tuple[str, ...] = ()  #: the names that count as an action now; empty if they can't be listed
+    history: tuple[tuple[str, str], ...] = ()  #: ``(observation, response)`` of the turns so far; empty if off
+    player: str = "player_0"  #: who is asked, as in ``game.players``
+    steps_left: int | None = None  #: rounds until truncation, this one included; ``None`` if there is no limit
+    game: "TSMG[Any] | None" = None  #: the rules, for players that search; language models never see them
+    seed: tuple[int, ...] = ()  #: entropy for this decision: equal seeds, equal responses, in any batch
+    action_help: str = ""  #: the game's words on what may be written; empty if ``legal_actions`` says it all
+    sample_action: "Callable[[np.random.Generator], str] | None" = None  #: draws a random action if none are listed
+    history_steps_left: tuple[int | None, ...] = ()  #: ``steps_left`` at each turn in ``history``, if known
+    refused: tuple[Refused, ...] = ()  #: earlier answers to this decision that couldn't be read, oldest first
+    moves_listed: bool = True  #: whether the prompt may list the legal actions; ``legal_actions`` has them in any case
 
 
 def own_action_help(game: "TSMG[Any]", state: Any, player: str, legal_actions: tuple[str, ...]) -> str:
@@ -146,10 +125,8 @@ def total_usage(usages: Iterable[Usage]) -> Usage:
 
 
 class WeightsSpan(NamedTuple):
-    """Which weights made the tokens ``start`` to ``stop`` (exclusive) of a response.
-
-    ``version`` counts the updates that the weights have had, from 0, in a model that is being trained.
-    """
+    """Which weights (their number of updates, from 0) made the tokens ``start`` to ``stop`` (exclusive) of a
+    response."""
 
     version: int
     start: int
@@ -157,15 +134,10 @@ class WeightsSpan(NamedTuple):
 
 
 class TokenSet(NamedTuple):
-    """The tokens that might stand at one place of a response, if not all might.
+    """The tokens that might stand at one place of a response, if not all might."""
 
-    Attributes:
-        ids: in ascending order.
-        others: whether ``ids`` are those that might not, which says nearly all tokens in few numbers.
-    """
-
-    ids: tuple[int, ...]
-    others: bool = False
+    ids: tuple[int, ...]  #: in ascending order
+    others: bool = False  #: whether ``ids`` are those that might not, which says nearly all tokens in few numbers
 
 
 Allowed = tuple[TokenSet | None, ...]
@@ -183,51 +155,26 @@ def eaten_up(finish_reason: str | None, response: str, reasoning: object) -> boo
 
 @dataclass(slots=True, unsafe_hash=True)  # not frozen: see Step
 class Turn:
-    """One answer: of a policy, or of a model to one prompt, before the policy has put the prompt in.
+    """One answer: of a policy, or of a model to one prompt, before the policy has put the prompt in."""
 
-    Attributes:
-        response: the text that goes to the game: without special tokens, with the stop string that ended it. A model
-            leaves out the prefix that the prompt ends with; the policy's has it.
-        prompt: what the model was sent; empty for players without a model, and from the model itself.
-        prompt_ids: token ids of the prompt, without padding; ``None`` if the model doesn't give them.
-        response_ids: token ids that were sampled, the end-of-sequence token included; ``None`` likewise.
-        logprobs: natural log-probability of every sampled token under the distribution that it was sampled from
-            (temperature and top-p applied), as long as ``response_ids``; ``None`` likewise.
-        finish_reason: ``"length"`` if the token limit cut the response off, ``"refusal"`` if the server says that the
-            model declined to answer.
-        usage: tokens as counted.
-        seconds: wall-clock time of this decision; for a batch, that of the batch.
-        error: why there is no response (a provider's error). The episode is then unscored.
-        served_by: what a server calls the model that answered, with its fingerprint; ``None`` for other players.
-        weights: which weights made which of the sampled tokens, in order and without gaps, if the model is being
-            trained.
-        reasoning: the text of the model's reasoning, if a server gives it apart from the response.
-        left_out: parameters of the decoding that weren't sent, since the server refuses them.
-        allowed: the tokens that might stand at each of ``response_ids``, if answers were constrained; else ``None``.
-        discarded: tokens of answers that a server gave before, or in place of, the response and that weren't taken.
-        uncounted: whether a server answered without saying how many tokens that took.
-        tool_calls: the calls of tools that a server's model made, as JSON; no tool is offered, and none is called.
-        cut: what a server's model wrote behind the end of its response, which no game reads.
-    """
-
-    response: str
-    prompt: Prompt = ()
-    prompt_ids: tuple[int, ...] | None = None
-    response_ids: tuple[int, ...] | None = None
-    logprobs: tuple[float, ...] | None = None
-    finish_reason: FinishReason = "stop"
-    usage: Usage = NO_USAGE
-    seconds: float = 0.0
-    error: str | None = None
-    served_by: str | None = None
-    weights: tuple[WeightsSpan, ...] = ()
-    reasoning: str = ""
-    left_out: tuple[str, ...] = ()
-    allowed: Allowed | None = None
-    discarded: Usage = NO_USAGE
-    uncounted: bool = False
-    tool_calls: str = ""
-    cut: str = ""
+    response: str  #: the whole text that goes to the game; a model's answer lacks the prompt's prefix
+    prompt: Prompt = ()  #: what the model was sent; empty for players without a model, and from the model itself
+    prompt_ids: tuple[int, ...] | None = None  #: without padding; ``None`` if the model doesn't give them
+    response_ids: tuple[int, ...] | None = None  #: sampled ones, the end-of-sequence token included; ``None`` likewise
+    logprobs: tuple[float, ...] | None = None  #: of ``response_ids``, as sampled (temperature, top-p); natural
+    finish_reason: FinishReason = "stop"  #: ``"length"``: cut off at the token limit
+    usage: Usage = NO_USAGE  #: tokens as counted
+    seconds: float = 0.0  #: wall-clock time of this decision; for a batch, that of the batch
+    error: str | None = None  #: why there is no response (a provider's error). The episode is then unscored.
+    served_by: str | None = None  #: a server's name for the model, with its fingerprint
+    weights: tuple[WeightsSpan, ...] = ()  #: the weights that made the sampled tokens, in order, in training
+    reasoning: str = ""  #: the text of the model's reasoning, if a server gives it apart from the response
+    left_out: tuple[str, ...] = ()  #: parameters of the decoding that weren't sent, since the server refuses them
+    allowed: Allowed | None = None  #: tokens that might stand at each of ``response_ids``, if constrained
+    discarded: Usage = NO_USAGE  #: answers that a server gave before, or in place of, the response
+    uncounted: bool = False  #: whether a server answered without saying how many tokens that took
+    tool_calls: str = ""  #: calls of tools that a server's model made, as JSON; none is offered, and none is called
+    cut: str = ""  #: what a server's model wrote behind the end of its response, which no game reads
 
     @property
     def paid(self) -> Usage:
@@ -237,10 +184,9 @@ class Turn:
 
 @runtime_checkable
 class Policy(Protocol):
-    """A player: chooses for a whole batch of requests at once.
+    """A player: chooses for a whole batch of requests, or bare observations, at once.
 
-    A request may also be a bare observation string. A policy that can't play every game may have a method
-    ``check_game(game)`` that raises ``ValueError`` with the reason; commands call it before the first episode.
+    It may have a method ``check_game(game)`` that raises ``ValueError`` if it can't play; commands call it first.
     """
 
     name: str
@@ -257,7 +203,7 @@ def check_game(policy: Policy, game: "TSMG[Any]") -> None:
 
 @runtime_checkable
 class AsyncPolicy(Policy, Protocol):
-    """A player that can be asked for one request at a time, many at once: the usual form if its model is a server.
+    """A player, usually a model behind a server, that can be asked for one request at a time, many at once.
 
     A policy that has both methods, but gains from whole batches, has an attribute ``served = False``.
     """

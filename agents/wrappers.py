@@ -29,23 +29,14 @@ ENTRY_POINT_GROUP = "textbench.wrappers"
 
 
 class Wrapper(NamedTuple):
-    """A kind of player around others.
+    """A kind of player around others."""
 
-    Attributes:
-        path: ``"module:Class"``; it is only imported to play.
-        description: what it does, in one line.
-        players: how many players are inside.
-        more: how many there may be besides.
-        tells_more: whether the player whose answer it gives was told more than what a player alone is asked with.
-        holds: see :class:`agents.load.Baseline`.
-    """
-
-    path: str
-    description: str
-    players: int = 1
-    more: int = 0
-    tells_more: bool = False
-    holds: Callable[[], bool] | None = None
+    path: str  #: ``"module:Class"``; it is only imported to play
+    description: str  #: what it does, in one line
+    players: int = 1  #: how many players are inside
+    more: int = 0  #: how many there may be besides
+    tells_more: bool = False  #: whether the player that answers is told more than one that plays alone
+    holds: Callable[[], bool] | None = None  #: see :class:`agents.load.Baseline`
 
 
 def wrappers() -> dict[str, Wrapper]:
@@ -76,11 +67,7 @@ def wrapped_in(spec: str) -> Wrapped | None:
 
 
 def check_form(spec: str) -> None:
-    """Refuse a wrapper that takes another number of players.
-
-    Raises:
-        ValueError: with the accepted form.
-    """
+    """Raise a ValueError, with the accepted form, for a wrapper that takes another number of players."""
     if (wrapped := wrapped_in(spec)) is None:
         return
     about = wrappers()[wrapped.name]
@@ -122,11 +109,7 @@ def told_more(spec: str) -> bool:
 
 
 def wrapper(name: str) -> Any:
-    """Import a wrapper's class.
-
-    Raises:
-        ValueError: it can't be imported.
-    """
+    """Import a wrapper's class; a ValueError if it can't be imported."""
     path = wrappers()[name].path
     try:
         return resolve_name(path)
@@ -173,12 +156,7 @@ Deciding = Generator[list[Question], list[Turn], Turn]
 
 
 class Around:
-    """A player around others. A subclass has ``decide``, and options of its own.
-
-    Args:
-        name: of the wrapper.
-        players: those inside.
-    """
+    """A player around others. A subclass has ``decide``, and options of its own."""
 
     def __init__(self, name: str, *players: Policy) -> None:
         self.players = players
@@ -251,10 +229,7 @@ class Around:
 
 
 class Decision:
-    """One decision on its way: its open questions, and its turn as soon as there is one.
-
-    ``asked`` has the questions that were answered, each with its answer, in their order.
-    """
+    """One decision on its way: its open questions, those ``asked`` with their answers, and its turn if there is one."""
 
     def __init__(self, deciding: Deciding) -> None:
         self._deciding = deciding

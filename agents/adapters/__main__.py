@@ -1,7 +1,4 @@
-"""``python -m agents.adapters SOURCE --out DIR [--rank R] [--dtype float16] [--base MODEL]``: a smaller adapter.
-
-Exit codes: 0 done, 2 something that can't be used.
-"""
+"""``python -m agents.adapters SOURCE --out DIR ...``: a smaller adapter. Exit codes: 0 done, 2 unusable input."""
 
 import sys
 from collections.abc import Sequence

@@ -24,19 +24,12 @@ PREFIX = "base_model.model."
 
 
 class Shrunk(NamedTuple):
-    """An adapter that was written.
+    """An adapter that was written."""
 
-    Attributes:
-        folder: where.
-        rank: its rank.
-        size: of its weights' file, in bytes.
-        error: the norm of what it doesn't hold of what was learnt, divided by the norm of all of it.
-    """
-
-    folder: Path
-    rank: int
-    size: int
-    error: float
+    folder: Path  #: where
+    rank: int  #: its rank
+    size: int  #: of its weights' file, in bytes
+    error: float  #: the norm of what it doesn't hold of what was learnt, divided by the norm of all of it
 
 
 class _Learnt(NamedTuple):
@@ -62,14 +55,12 @@ def shrink(
         source: a folder with an adapter, or with whole weights.
         out: the folder to write; one that is there is replaced.
         rank: of the adapter; 0 keeps that of the one in ``source``.
-        dtype: of its weights on disk; they are computed with in float32 or in the base's type all the same.
-        base: what the adapter says is its base, such as ``smollm2``; empty: what ``source`` says. For whole weights it
-            is what they were trained from, and has to be given.
+        dtype: of its weights on disk.
+        base: the adapter's base, such as ``smollm2``; empty: that of ``source``. Whole weights need the one before.
         scenarios: what it was trained on, for its card; empty: what the card in ``source`` says.
 
     Raises:
-        ValueError: no adapter and no base, an adapter of another kind than LoRA, a rank or dtype that can't be, or
-            weights outside of what the dtype can hold.
+        ValueError: no adapter and no base, another kind than LoRA, or a rank or dtype that can't be.
     """
     if dtype not in ("float16", "bfloat16", "float32"):
         raise ValueError(f"dtype is float16, bfloat16 or float32, got {dtype!r}")
@@ -109,12 +100,8 @@ def shrink(
 def _held(
     learnt: Iterator[_Learnt], settings: Any, *, rank: int, dtype: torch.dtype
 ) -> tuple[dict[str, Tensor], float]:
-    """Return an adapter's tensors, and the part of all that was learnt that isn't in them; with rank 0 the factors as
-    they are.
-
-    Raises:
-        ValueError: the dtype can't hold them.
-    """
+    """Return an adapter's tensors (rank 0: the factors as they are), and the part of what was learnt that isn't in
+    them."""
     tensors: dict[str, Tensor] = {}
     missing, whole = 0.0, 0.0
     for name, matrix, factors in learnt:

@@ -1,7 +1,5 @@
-"""A policy's distribution over actions when it is asked: known, computed or sampled.
-
-``request -> {action: probability}``; what is missing to 1 is the probability of an invalid response.
-"""
+"""A policy's distribution over actions: ``request -> {action: probability}``; the rest to 1 is that of an invalid
+response."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -28,29 +26,20 @@ DEFAULT_SAMPLES = 32
 
 
 class Distributions(NamedTuple):
-    """The distributions of a policy at several requests, in their order.
+    """The distributions of a policy at several requests, in their order."""
 
-    Attributes:
-        probabilities: ``{action: probability}`` of every legal action; exact, or shares of ``samples`` responses.
-        source: see :data:`Source`.
-        samples: responses for each request; ``None`` if the probabilities are exact.
-    """
-
-    probabilities: list[dict[str, float]]
-    source: Source
-    samples: int | None
+    probabilities: list[dict[str, float]]  #: of every legal action
+    source: Source  #: see :data:`Source`
+    samples: int | None  #: responses for each request; ``None`` if the probabilities are exact
 
 
 def action_probabilities(
     policy: Policy, requests: Sequence[TurnRequest], samples: int = DEFAULT_SAMPLES
 ) -> Distributions:
-    """Return the distributions of a policy, exact if that can be.
+    """Return the distributions of a policy, exact if that can be; a provider's error is raised as a RuntimeError.
 
     They are exact for a policy that knows them (it has a method ``action_probabilities(request)``), for a local model
     that answers with nothing but the action, and for a local model at temperature 0, by one response.
-
-    Raises:
-        RuntimeError: a provider's error.
     """
     exact = exact_probabilities(policy, requests)
     if exact is not None:
@@ -59,11 +48,7 @@ def action_probabilities(
 
 
 def exact_probabilities(policy: Policy, requests: Sequence[TurnRequest]) -> Distributions | None:
-    """Return the exact distributions of a policy; ``None`` if they have to be sampled.
-
-    Raises:
-        RuntimeError: a provider's error.
-    """
+    """Return the exact distributions of a policy; ``None`` if they have to be sampled."""
     if (tell := getattr(policy, "action_probabilities", None)) is not None:
         known = [tell(request) for request in requests]
         if None not in known:
@@ -92,10 +77,8 @@ def has_local_model(policy: Policy) -> bool:
 
 
 def plays_legal_only(policy: Policy) -> bool:
-    """Return whether a policy's answers are held to legal ones.
-
-    Then an action's probability is a sum over thousands of tokenisations of its answer, each with its own masks.
-    """
+    """Return whether a policy's answers are held to legal ones, so that its actions are sums over many
+    tokenisations."""
     return bool(getattr(policy, "legal_only", False))
 
 
@@ -110,12 +93,10 @@ def answered(turns: list[Turn]) -> list[Turn]:
 def score_actions(policy: Policy, prompt: Prompt, given: str, actions: Sequence[str]) -> dict[str, float] | None:
     """Compute the exact probability of the continuations ``<action>NAME</action>``, at the policy's temperature.
 
-    One forward pass scores all of them. With a tokenizer that joins the end of ``given`` and the name into one token
-    the score begins at the first token in which the continuations differ. At temperature 0 it is the model's own
-    distribution (temperature 1), as a greedy choice has none.
-
-    ``given`` is the response so far: nothing, or its text up to and with the opening tag. Returns ``{action:
-    probability}``, or ``None`` if the policy has no local model, or plays legal-only.
+    One forward pass scores all of them. ``given`` is the response so far: nothing, or its text up to and with the
+    opening tag. With a tokenizer that joins its end and the name into one token the score begins where the
+    continuations first differ. At temperature 0 it is the model's own distribution (temperature 1). ``None`` without a
+    local model, and for a policy that plays legal-only.
     """
     if not has_local_model(policy) or plays_legal_only(policy) or not prompt:
         return None
@@ -134,10 +115,8 @@ def score_actions(policy: Policy, prompt: Prompt, given: str, actions: Sequence[
 
 
 def response_logprobs(policy: Policy, prompts: Sequence[Prompt], responses: Sequence[Sequence[int]]) -> list[float]:
-    """Return the log-probabilities of responses, by their tokens, after these prompts, at the policy's temperature.
-
-    The policy has a local model; equal pairs of a prompt and a response are scored once.
-    """
+    """Return the log-probabilities of responses, by their tokens, after these prompts, under the policy's local
+    model."""
     model: Any = policy.model  # type: ignore[attr-defined]
     temperature = getattr(getattr(policy, "decoding", None), "temperature", 1.0) or 1.0
     pairs = [(tuple(ids), tuple(own)) for ids, own in zip(model.encode(prompts), responses, strict=True)]
@@ -186,11 +165,8 @@ def _continuation_logprobs(
 
 
 def sample_actions(policy: Policy, requests: Sequence[TurnRequest], samples: int) -> list[dict[str, float]]:
-    """Return the shares of the legal actions among ``samples`` responses drawn anew, for every request.
-
-    If actions can't be listed they are the shares of those that were written. A provider's error is raised as a
-    RuntimeError.
-    """
+    """Return the shares of the legal actions among ``samples`` responses; of those written, if actions can't be
+    listed."""
     sampled = sample_responses(policy, requests, samples)
     shares = []
     for request, turns in zip(requests, sampled, strict=True):

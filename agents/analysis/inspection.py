@@ -42,24 +42,14 @@ class Inspectable(Protocol):
 
 @dataclass(frozen=True)
 class InspectedStep:
-    """One step, seen from inside.
+    """One step, seen from inside."""
 
-    Attributes:
-        step: what was played.
-        probabilities: ``{action: probability}`` of every legal action; what is missing to 1 is invalid.
-        source: of the probabilities: ``"scored"`` (exact) or ``"sampled"`` (shares of sampled responses).
-        after_reasoning: ``{action: exact probability behind the response's own reasoning}``; ``None`` if the policy has
-            no local model or the response no action tag.
-        values: ``{action: value}`` of every legal action: expected return of it and the best known play after it.
-        best: the actions that :func:`best_actions` returns.
-    """
-
-    step: Step
-    probabilities: Mapping[str, float]
-    source: Source
-    after_reasoning: Mapping[str, float] | None
-    values: Mapping[str, float]
-    best: tuple[str, ...]
+    step: Step  #: what was played
+    probabilities: Mapping[str, float]  #: of every legal action; the rest to 1 is invalid
+    source: Source  #: of the probabilities: ``"scored"`` (exact) or ``"sampled"`` (shares of sampled responses)
+    after_reasoning: Mapping[str, float] | None  #: exact, behind the response's own reasoning; if it can be computed
+    values: Mapping[str, float]  #: ``{action: value}`` of it and the best known play after it
+    best: tuple[str, ...]  #: the actions that :func:`best_actions` returns
 
     @property
     def best_probability(self) -> float:
@@ -78,18 +68,16 @@ class InspectedStep:
 def best_actions(solver: SearchPlayer, request: TurnRequest, values: Mapping[str, float]) -> tuple[str, ...]:
     """Return the actions of the largest value, and those that the solver's plan mixes.
 
-    In an equilibrium all of these are worth the same, and a player of one alone can be exploited. The differences that
-    an approximate one leaves between their values can be large in a position that is seldom reached.
+    An approximate equilibrium leaves differences between the values of those, large ones in positions that are seldom
+    reached.
     """
     most, plan = max(values.values()), solver.plan_probabilities(request) or {}
     return tuple(action for action, value in values.items() if value >= most - TIE or plan.get(action, 0.0) > MIXED)
 
 
 def expected_regret(probabilities: Mapping[str, float], values: Mapping[str, float]) -> float:
-    """Return what is lost in expectation against the best action.
-
-    What the probabilities leave to 1 is that of an invalid response, which executes the first action.
-    """
+    """Return what is lost in expectation against the best action; the rest to 1 is invalid and executes the first
+    action."""
     invalid = max(0.0, 1.0 - sum(probabilities.values()))
     expected = sum(probability * values[action] for action, probability in probabilities.items())
     return max(0.0, max(values.values()) - expected - invalid * next(iter(values.values())))
@@ -97,23 +85,15 @@ def expected_regret(probabilities: Mapping[str, float], values: Mapping[str, flo
 
 @dataclass(frozen=True)
 class Inspection:
-    """One episode, seen from inside.
+    """One episode, seen from inside."""
 
-    Attributes:
-        episode: what was played.
-        steps: of the first player.
-        value_source: ``"exact"``, or ``"search"`` for estimates.
-    """
-
-    episode: Episode
-    steps: tuple[InspectedStep, ...]
-    value_source: str
+    episode: Episode  #: what was played
+    steps: tuple[InspectedStep, ...]  #: of the first player
+    value_source: str  #: ``"exact"``, or ``"search"`` for estimates
 
 
 def inspect_episode(policy: Policy, scenario: Any, seed: int, *, samples: int = DEFAULT_SAMPLES) -> Inspection:
-    """Play one episode of a game that has a search player, and look inside every step.
-
-    If the distribution of a step has to be sampled, that takes ``samples`` responses.
+    """Play one episode, and look inside every step, by ``samples`` responses if its distribution has to be sampled.
 
     Raises:
         ValueError: a game without a search player, an unknown scenario, or no samples.

@@ -1,8 +1,7 @@
 """A policy's exact loss per decision: its action probabilities against a game's exact values.
 
-Nothing is sampled: the positions are those of random legal play from fixed seeds, and at each the probability of every
-action is computed. So the same weights always have the same regret, and small changes show. A policy that plays itself
-in a zero-sum game has a mean return of 0 however well it plays; this shows whether it learns.
+The positions are those of random legal play from fixed seeds, so the same weights always have the same regret. A policy
+that plays itself in a zero-sum game has a mean return of 0 however well it plays; this shows whether it learns.
 """
 
 from collections.abc import Mapping, Sequence
@@ -36,31 +35,19 @@ class Position(NamedTuple):
 
 
 class ExactRegret(NamedTuple):
-    """The mean regret per decision, in units of the return.
+    """The mean regret per decision, in units of the return."""
 
-    Attributes:
-        mean: over the positions; 0 for a perfect player.
-        low: of the 95% interval (normal, over the episodes that the positions come from).
-        high: likewise.
-        uniform: the regret of uniform play on the same positions.
-        invalid: the mean probability of a response that names no legal action.
-        positions: how many there are; equal ones count as often as they came up.
-    """
-
-    mean: float
-    low: float
-    high: float
-    uniform: float
-    invalid: float
-    positions: int
+    mean: float  #: over the positions; 0 for a perfect player
+    low: float  #: of the 95% interval (normal, over the episodes that the positions come from)
+    high: float  #: likewise
+    uniform: float  #: the regret of uniform play on the same positions
+    invalid: float  #: the mean probability of a response that names no legal action
+    positions: int  #: how many there are; equal ones count as often as they came up
 
 
 def random_positions(tasks: Sequence[EpisodeTask]) -> list[Position]:
-    """Return every decision of every player in episodes of one scenario that are played by random legal actions.
-
-    Raises:
-        ValueError: the game has no exact yardstick.
-    """
+    """Return every decision in episodes of one scenario with an exact yardstick that are played by random legal
+    actions."""
     env = textgames.parallel_env(tasks[0].env_id, **tasks[0].kwargs)
     game, limit, yardstick = env.game, env.rules.max_steps, find_yardstick(env.game)
     if yardstick is None or not yardstick.exact:
@@ -80,11 +67,8 @@ def random_positions(tasks: Sequence[EpisodeTask]) -> list[Position]:
 class DirectAnswers:
     """A policy with a local model that answers with the action alone, and so knows its own probabilities.
 
-    The probability of an action is that of the response ``<action>NAME</action>``; every other response counts as
-    invalid. Results are kept by prompt, so make a new one when the weights have changed.
-
-    Raises:
-        ValueError: the policy reasons before it acts, or has no local model.
+    The probability of an action is that of ``<action>NAME</action>``; every other response counts as invalid. Results
+    are kept by prompt, so make a new one when the weights have changed.
     """
 
     def __init__(self, policy: LanguageAgentPolicy) -> None:
@@ -110,12 +94,9 @@ class DirectAnswers:
 
 
 def exact_regret(policy: Policy, positions: Sequence[Position]) -> ExactRegret:
-    """Return the mean regret of a policy whose action probabilities are known, such as :class:`DirectAnswers`.
+    """Return the mean regret of a policy whose action probabilities are known; a ValueError if they aren't.
 
-    An invalid response counts as the environment takes it: as the first legal action.
-
-    Raises:
-        ValueError: the probabilities would have to be sampled, or there are no positions.
+    An invalid response counts as the first legal action.
     """
     if not positions:
         raise ValueError("there are no positions to measure regret on")

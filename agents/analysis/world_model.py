@@ -1,9 +1,4 @@
-"""How well a player predicts the result of an action, against the true chances.
-
-A world model is asked in positions of random play about every legal action. Its predictions are compared with all
-outcomes that the rules allow: whether they can occur, how probable they are, and whether repeated answers occur as
-often as they should. No result of play is in these figures.
-"""
+"""How well a player predicts the result of an action, against the true chances, in positions of random play."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -27,44 +22,29 @@ def asked_after(request: TurnRequest, action: str) -> TurnRequest:
 
 
 class WorldFidelity(NamedTuple):
-    """What a world model's predictions are worth; means over pairs of a position and an action, with 95% intervals.
+    """What a world model's predictions are worth: means over pairs of a position and an action, with intervals over
+    starts."""
 
-    Intervals are Student's over the starts that positions come from.
-
-    Attributes:
-        possible: the share of predictions that can occur.
-        probability: the true probability of what was predicted.
-        attainable: the same of the likeliest outcome, which is the most that ``probability`` can be.
-        distance: the total variation between the predictions of a pair and the true chances, 0 if they are equal. A
-            perfect model isn't at 0 with few samples.
-        pairs: positions with an action that were asked about.
-        samples: predictions of each pair.
-    """
-
-    possible: Estimate
-    probability: Estimate
-    attainable: Estimate
-    distance: Estimate
-    pairs: int
-    samples: int
+    possible: Estimate  #: the share of predictions that can occur
+    probability: Estimate  #: the true probability of what was predicted
+    attainable: Estimate  #: the same of the likeliest outcome, the most that it can be
+    distance: Estimate  #: total variation between a pair's predictions and the true chances
+    pairs: int  #: positions with an action that were asked about
+    samples: int  #: predictions of each pair
 
 
 def world_fidelity(
     world: Policy, scenario: Scenario, *, starts: int = 20, positions: int = 3, samples: int = 1, seed: int = 0
 ) -> WorldFidelity:
-    """Ask a world model about every legal action in some positions of random play.
+    """Ask a world model about every legal action in positions of random play of a one-player game with known chances.
 
     Args:
-        world: the model of the world.
-        scenario: the game, of one player and with known chances.
+        world: the model of the world; not a player that plays by rules.
+        scenario: the game.
         starts: how many episodes; their seeds are the scenario's own.
         positions: of each episode at most, drawn among those that were played.
         samples: predictions of each pair of a position and an action.
         seed: of play and predictions.
-
-    Raises:
-        ValueError: a game of several players, or whose chances or actions aren't told; a player that plays by rules.
-        RuntimeError: a provider's error.
     """
     if isinstance(world, ScriptedPlayer):
         raise ValueError(f"{world.name} answers with a move whatever it is asked: name a language model")
@@ -110,9 +90,10 @@ def world_fidelity(
         true = [chances.get(text, 0.0) for text in said]
         shares = {text: said.count(text) / len(said) for text in said}
         apart = sum(abs(shares.get(text, 0.0) - chances.get(text, 0.0)) for text in {*shares, *chances}) / 2
-        possible = float(np.mean([p > 0 for p in true]))
-        figures.setdefault(start, []).append((possible, float(np.mean(true)), max(chances.values()), apart))
+        can_occur = float(np.mean([p > 0 for p in true]))
+        figures.setdefault(start, []).append((can_occur, float(np.mean(true)), max(chances.values()), apart))
     means = np.array([np.mean(own, axis=0) for own in figures.values()])
     # where all starts agree, how far they may differ isn't known
     figures_of = (student(column) if np.ptp(column) > 0 else Estimate(float(column[0])) for column in means.T)
-    return WorldFidelity(*figures_of, len(asked), samples)
+    possible, probability, attainable, distance = figures_of
+    return WorldFidelity(possible, probability, attainable, distance, len(asked), samples)

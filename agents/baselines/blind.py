@@ -16,8 +16,7 @@ from textgames.tsmg import TSMG
 class BlindPlayer(ScriptedPlayer):
     """Draws every action from one distribution, whatever it is shown: see :mod:`textgames.solving.blind`.
 
-    In a game of several players, which has no best blind play, it picks uniformly from the legal actions. The draw
-    comes from the request's seed and ``seed``.
+    In a game of several players, which has no best blind play, it picks uniformly from the legal actions.
     """
 
     name = "blind"

@@ -26,12 +26,8 @@ class HumanPlayer:
     """A :class:`~agents.turn.Policy` that asks the person at the terminal.
 
     An action may be shortened as long as it stays clear (``r`` for right). At a terminal, arrow keys act at once if the
-    game has actions of their names, and so do ``q``, which leaves, and ``?``, which shows the rules; everything else
-    ends with Enter.
-
-    Args:
-        stdin: where answers are read from, line by line; when not given, standard input, key by key at a terminal.
-        console: where everything is shown; standard error when not given.
+    game has actions of their names, and so do ``q``, which leaves, and ``?``, which shows the rules. ``stdin`` is read
+    line by line; without it, standard input, key by key at a terminal.
     """
 
     name = "human"

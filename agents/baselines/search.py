@@ -26,16 +26,10 @@ from textgames.yardsticks import Kind, Yardstick, find_yardstick
 
 
 class SearchPlayer(ABC):
-    """Computes moves in one game with its settings. It sees what any player sees: the request's text.
+    """Computes moves in one game with its settings. It sees what any player sees: the request's text."""
 
-    Attributes:
-        kind: ``"optimal"`` if :meth:`values` are the true ones of the best play by what the observation tells, else
-            ``"reference"``; see :data:`textgames.yardsticks.Kind`.
-        method: how they are computed, in a few words, for tables of results.
-    """
-
-    kind: Kind = "reference"
-    method: str = "search"
+    kind: Kind = "reference"  #: ``"optimal"`` if :meth:`values` are true, else ``"reference"``
+    method: str = "search"  #: how they are computed, in a few words, for tables of results
 
     @property
     def exact(self) -> bool:
@@ -46,8 +40,7 @@ class SearchPlayer(ABC):
     def values(self, request: TurnRequest) -> dict[str, float]:
         """Return ``{action: value}`` of every legal action, in their order.
 
-        A value is the undiscounted expected return of the steps that are left: of this action now and the best play
-        after it that the search knows.
+        A value is the undiscounted expected return of this action now and the best play after it that the search knows.
         """
 
     def values_with(self, request: TurnRequest, actions: Collection[str]) -> dict[str, float]:
@@ -59,10 +52,8 @@ class SearchPlayer(ABC):
         return self.choice(self.values(request))
 
     def plans(self, request: TurnRequest) -> Sequence[Choice]:
-        """Return all moves that are as good to :meth:`plan`: by default its own alone.
-
-        Equal values aren't enough: with moves to spare they are those of dawdling too, and of a mixed strategy.
-        """
+        """Return all moves that are as good to :meth:`plan`; dawdling ones of equal value aren't. By default its own
+        alone."""
         return (self.plan(request),)
 
     def value(self, request: TurnRequest) -> float:
@@ -80,11 +71,7 @@ class SearchPlayer(ABC):
         return Choice(action, f"Looking no further than this step, {action} gains {values[action]:+.2f} on average.")
 
     def state(self, request: TurnRequest) -> Any:
-        """Return the state that a request tells, to play on from by the game's rules.
-
-        Raises:
-            ValueError: the request doesn't tell all of it.
-        """
+        """Return the state that a request tells; a ValueError if it doesn't tell all of it."""
         raise ValueError(f"{type(self).__name__} can't tell the whole state from an observation")
 
     def plan_probabilities(self, request: TurnRequest) -> dict[str, float] | None:
@@ -96,10 +83,7 @@ class SearchPlayer(ABC):
         return None
 
     def uniform_value(self, request: TurnRequest) -> float | None:
-        """Return the exact expected return of a player that picks every action with equal chances.
-
-        ``None`` if it isn't computed; the scale of normalised scores then takes blind play's mean over other starts.
-        """
+        """Return the exact expected return of uniform play; ``None`` if it isn't computed."""
         return None
 
 
@@ -171,10 +155,8 @@ def search_player_of(game: TSMG[Any]) -> SearchPlayer:
     """Return the search player of a game: that of its class or of the nearest registered base class, or of its
     yardstick.
 
-    A small zero-sum game of two players with hidden information that has neither is played in equilibrium.
-
-    Raises:
-        ValueError: there is none, and the message says how to add one; or it refuses the game's settings.
+    A small zero-sum game of two players with hidden information that has neither is played in equilibrium. A ValueError
+    says how to add one, or why it refuses the game's settings.
     """
     factory = _FACTORIES.of(game)
     if factory is not None:
@@ -199,11 +181,7 @@ def search_player_of(game: TSMG[Any]) -> SearchPlayer:
 
 
 def game_of_observation(observation: str) -> TSMG[Any]:
-    """Return the game that an observation is of, with the settings that it shows.
-
-    Raises:
-        ValueError: it is no known game's.
-    """
+    """Return the game of an observation, with the settings that it shows; a ValueError if it is no known game's."""
     for factory in _FACTORIES:
         recognise = getattr(factory, "recognise", None)
         game: TSMG[Any] | None = recognise(observation) if recognise is not None else None
@@ -222,11 +200,7 @@ class SearchPlayers:
         self._players: WeakKeyDictionary[TSMG[Any], SearchPlayer] = WeakKeyDictionary()
 
     def of(self, request: TurnRequest) -> SearchPlayer:
-        """Return the search player of the request's game.
-
-        Raises:
-            ValueError: as :func:`search_player_of`.
-        """
+        """Return the search player of the request's game, as :func:`search_player_of`."""
         game = request.game
         if game is None:
             return search_player_of(game_of_observation(request.observation))

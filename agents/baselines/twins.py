@@ -11,13 +11,9 @@ from textgames.twins import Twin
 
 
 class TwinPlayer(SearchPlayer):
-    """Plays a twin as the search player of the game itself would.
+    """Plays a twin as the search player of the game itself would; a ValueError if that has none.
 
-    It knows the twin's vocabulary as it knows the rules, and reads the twin's text: so it proves that the text holds
-    everything that the original's does.
-
-    Raises:
-        ValueError: the game itself has no search player.
+    It reads the twin's text, so it proves that the text holds everything that the original's does.
     """
 
     def __init__(self, game: Twin) -> None:

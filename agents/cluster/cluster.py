@@ -21,7 +21,7 @@ class Cluster:
     """The cluster and its workers; leaving the ``with`` block lets them go.
 
     Machines that join while episodes are played get workers within seconds; if a machine is lost, the workers of others
-    play its episodes.
+    play its episodes. Entering raises a ClusterError without Ray, such a cluster, or room for a worker.
 
     Args:
         address: of the cluster; see :func:`~agents.cluster.connection.connected`.
@@ -29,10 +29,6 @@ class Cluster:
         cpus: processor cores that each worker takes.
         gpus: GPUs that each worker takes; with a fraction several share one.
         sharers: how many processes use the cluster like this one, each with a share of its room.
-
-    Raises:
-        ClusterError: on entering: Ray isn't installed, there is no such cluster, or no machine of it has room for a
-            worker.
     """
 
     def __init__(
@@ -89,8 +85,8 @@ class Cluster:
     ) -> Generator[T]:
         """Play every task, and yield what ``setup`` makes of its episode when it arrives, in no particular order.
 
-        As with :func:`agents.loop.rollout.rollout`, what is yielded depends on the tasks and the players alone, not on
-        how many workers there are or which of them die.
+        What is yielded depends on the tasks and the players alone, not on how many workers there are or which of them
+        die. Closing the iterator lets the workers go that are still at it.
 
         Args:
             setup: who plays, and what is sent back.
@@ -104,20 +100,13 @@ class Cluster:
         Raises:
             PlayError: players failed on a worker.
             ClusterError: workers can't be started, or die again and again.
-
-        Closing the iterator lets the workers go that are still at it; the next rollout starts others.
         """
         deadline = None if timeout is None else monotonic() + timeout
         pace = pace or Pace(DEFAULT_CONCURRENCY)
         return ClusterRollout(self._workers, setup, iter(tasks), total, news, pace, deadline).play()
 
     def ask(self, setup: AskedSetup[Any], news: Any, question: Any, *, everywhere: bool = True) -> list[Any]:
-        """Return what the workers answer: every one that is there, or only one; waits until there is one.
-
-        Raises:
-            PlayError: it failed on a worker.
-            ClusterError: workers can't be started.
-        """
+        """Return what the workers answer: every one that is there, or only one; raise as :meth:`rollout`."""
         import ray
 
         workers, sent = self._workers, ray.put(setup)

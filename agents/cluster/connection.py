@@ -27,12 +27,8 @@ def lacking_packages() -> str:
 def connected(address: str = ANY) -> Iterator[None]:
     """Be connected to a cluster, and leave it at the end, unless this process was connected before.
 
-    Args:
-        address: ``"host:6379"``, ``"auto"`` (a running cluster), ``"local"`` (a new one on this machine), or
-            :data:`ANY`.
-
-    Raises:
-        ClusterError: Ray isn't installed, or there is no such cluster.
+    ``address`` is ``"host:6379"``, ``"auto"`` (a running cluster), ``"local"`` (a new one on this machine), or
+    :data:`ANY`. A ClusterError says that Ray isn't installed, or that there is no such cluster.
     """
     if lacking := lacking_packages():
         raise ClusterError(lacking)
@@ -65,10 +61,7 @@ def connected(address: str = ANY) -> Iterator[None]:
 
 
 def workers_that_fit(need: dict[str, float]) -> int:
-    """Return how many workers the machines that are alive now have room for, whatever else runs on them.
-
-    ``need`` is ``{resource: amount}`` of one worker, by Ray's names: ``{"CPU": 1, "GPU": 1}``.
-    """
+    """Return how many workers that need ``{resource: amount}`` the machines that are alive have room for."""
     import ray
 
     rooms = [node["Resources"] for node in ray.nodes() if node["Alive"]]

@@ -28,20 +28,12 @@ PORTIONS_IN_FLIGHT = 4
 
 @dataclass(frozen=True)
 class Pace:
-    """How much is under way at once.
+    """How much is under way at once."""
 
-    Attributes:
-        max_concurrency: the most episodes in flight on one worker; with ``together``, on all of them.
-        together: the players of all workers ask one server, which has to bear it.
-        cautious: hand out no more than is in flight, so that little is under way when the tasks end early.
-        evenly: every worker gets its share in one portion, as is best if models gain from large batches and episodes
-            take equally long.
-    """
-
-    max_concurrency: int
-    together: bool = False
-    cautious: bool = False
-    evenly: bool = False
+    max_concurrency: int  #: the most episodes in flight on one worker; with ``together``, on all of them
+    together: bool = False  #: the players of all workers ask one server, which has to bear it
+    cautious: bool = False  #: hand out no more than is in flight, so that little is under way when the tasks end early
+    evenly: bool = False  #: every worker gets its share in one portion: best for models that gain from large batches
 
 
 @dataclass

@@ -46,15 +46,8 @@ class AskedSetup(Setup[T_co], Protocol[T_co]):
 
 
 class PlayError(Exception):
-    """The players of a worker failed, in their making or in play; without the secrets of the worker's environment.
-
-    Attributes:
-        kind: the name of the original error's class.
-        reason: its message.
-        host: the machine.
-        making: whether it happened before the first episode, when the players were made.
-        trace: the worker's traceback.
-    """
+    """The players of a worker failed, in their ``making`` or in play; without the secrets of the worker's
+    environment."""
 
     def __init__(self, kind: str, reason: str, host: str, making: bool, trace: str) -> None:
         super().__init__(kind, reason, host, making, trace)  # what pickle makes it of again
@@ -76,11 +69,7 @@ class EpisodeWorker:
     def play(
         self, setup: Setup[T], news: Any, tasks: Sequence[EpisodeTask], max_concurrency: int
     ) -> Iterator[list[tuple[Place, T]]]:
-        """Play all tasks, and yield what the setup makes of their episodes, a parcel of those that ended at a time.
-
-        Raises:
-            PlayError: something failed that isn't a provider's error.
-        """
+        """Play all tasks, and yield what the setup makes of their episodes, a parcel of those that ended at a time."""
         making = True
         try:
             policies = setup.policies(self._made_by(setup), news)

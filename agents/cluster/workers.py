@@ -16,20 +16,10 @@ SECONDS_BETWEEN_LOOKS = 1.0
 
 
 class Workers:
-    """Actors of Ray that play episodes.
+    """Actors of Ray that play episodes: as many of ``most`` as there is room for, in the share of one of ``sharers``.
 
-    They are never restarted: one that died is dropped, and a new one is started if there is room for it.
-
-    Args:
-        need: ``{resource: amount}`` of each, by Ray's names.
-        most: at most so many; ``None`` for as many as there is room for.
-        sharers: how many have workers like these on the cluster; each takes its share of the room.
-
-    Attributes:
-        idle: those that wait for tasks, the one that has waited longest first.
-        starting: ``{reference that is ready when the worker is: the worker}``.
-        count: how many there are: idle, starting and at work.
-        deaths: the errors by which Ray says that a worker or its machine is gone.
+    They are never restarted: one that died is dropped, and a new one is started if there is room for it. ``need`` is
+    ``{resource: amount}`` of each, by Ray's names. ``idle`` has those that wait, the one that has waited longest first.
     """
 
     def __init__(self, need: dict[str, float], most: int | None, sharers: int = 1) -> None:
@@ -68,11 +58,7 @@ class Workers:
         return ready
 
     def welcome(self, started: Any) -> None:
-        """Take in a worker that has started, or notice that it couldn't.
-
-        Raises:
-            ClusterError: again and again workers couldn't start.
-        """
+        """Take in a worker that has started; a ClusterError if again and again workers couldn't start."""
         worker = self.starting.pop(started)
         try:
             self._ray.get(started)

@@ -16,8 +16,8 @@ NAMES_OF_ONE = frozenset({"--agent", "--scenario", "--config"})
 class Parser(ArgumentParser):
     """A parser with one-sentence errors that name what may have been meant, exit code 2; options aren't abbreviated.
 
-    An option of :data:`NAMES_OF_ONE` that takes one value and is given two is refused. If a command sets ``daily``,
-    ``{heading: flags and names of places}``, ``--help`` shows these arguments alone, and ``--help all`` all of them.
+    If a command sets ``daily``, ``{heading: flags and names of places}``, ``--help`` shows these alone, ``--help all``
+    all.
     """
 
     daily: Mapping[str, Sequence[str]] = {}

@@ -1,7 +1,4 @@
-"""A checksum inside a line of JSON, so that a damaged line is noticed and never read as something else.
-
-It is a CRC-32 of the line without it, and no signature. A line without a checksum is read as it is.
-"""
+"""A checksum (CRC-32, no signature) inside a line of JSON, so that a damaged line is never read as something else."""
 
 import re
 from zlib import crc32
@@ -19,11 +16,7 @@ def sealed(line: bytes, closing: bytes) -> bytes:
 
 
 def opened(line: bytes, closing: bytes) -> bytes:
-    """Undo :func:`sealed`; a line without a checksum is returned as it is.
-
-    Raises:
-        ValueError: the checksum doesn't fit the line.
-    """
+    """Undo :func:`sealed`, or return a line without a checksum; a ValueError if the checksum doesn't fit."""
     end = len(line) - len(closing)
     found = _SEALED.search(line, max(0, end - _LENGTH), end) if line.endswith(closing) else None
     if found is None:

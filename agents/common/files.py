@@ -85,11 +85,7 @@ def replacing_folder(folder: Path) -> Iterator[Path]:
 
 @contextmanager
 def _naming_what_was_refused() -> Iterator[None]:
-    """Raise the operating system's own error if a library has wrapped one in its own words.
-
-    On a full disk torch says ``unexpected pos 576 vs 534``, with the reason in the error's context, and safetensors
-    ``I/O error: No space left on device (os error 28)``.
-    """
+    """Raise the operating system's own error if a library wrapped one: torch in ``unexpected pos 576 vs 534``, say."""
     try:
         yield
     except Exception as raised:
@@ -139,10 +135,10 @@ def _exchanged(first: Path, second: Path) -> bool:
 
 
 def restore(parent: Path, name: str | None = None) -> None:
-    """Remove the drafts that killed processes left in ``parent``, and put back what one had moved aside.
+    """Remove the drafts of ``name``, or all, that killed processes left in ``parent``; put back what one had moved
+    aside.
 
-    Only this module's names are touched, and no links. The caller is the only process that writes there. With ``name``
-    only the drafts of that file or folder are meant.
+    Only this module's names are touched, and no links. The caller is the only process that writes there.
     """
     with suppress(FileNotFoundError):
         for path in [*parent.iterdir()]:
@@ -168,12 +164,9 @@ def _draft_for(path: Path) -> Path:
 
 
 def check_folder(folder: Path) -> None:
-    """Refuse a folder that holds a link out of it, or a device or a pipe, at any depth.
+    """Raise an OSError for a folder that holds a link out of it, or a device or a pipe, at any depth.
 
     The folder itself may be a link, as its user has named it, and so may a training's ``last`` and ``best`` inside.
-
-    Raises:
-        OSError: with the path and its target.
     """
     root = os.path.realpath(folder)
     is_junction = getattr(os.path, "isjunction", lambda _: False)  # a folder's link on Windows
@@ -192,11 +185,7 @@ def check_folder(folder: Path) -> None:
 
 
 def member(folder: Path, name: str) -> Path:
-    """Return the path of a file or folder in ``folder``, which is no link.
-
-    Raises:
-        OSError: the name leads elsewhere, or a link has it.
-    """
+    """Return the path of a file or folder in ``folder``; an OSError if the name leads elsewhere, or a link has it."""
     path = folder / name
     if path.name != name or name == ".." or "\\" in name:
         raise _unfit(path, "its name isn't one of a file in this folder")
@@ -208,10 +197,7 @@ def member(folder: Path, name: str) -> Path:
 def open_for_appending(file: Path) -> int:
     """Open or make a file to read and to append to; return the descriptor.
 
-    A file with a second name is refused: it may be another file of the user's, which appending would change.
-
-    Raises:
-        OSError: it is a link, a device or a pipe, it has a second name, or it can't be written.
+    An OSError refuses a link, a device, a pipe, and a file with a second name, which may be another file of the user's.
     """
     try:
         handle = os.open(file, os.O_RDWR | os.O_CREAT | os.O_APPEND | NO_LINKS, 0o644)
@@ -243,11 +229,7 @@ def sync(path: Path) -> None:
 
 
 def check_writable(folder: Path) -> None:
-    """Refuse a folder that can't be made or written to, before anything is computed that should go there.
-
-    Raises:
-        OSError: with the path that stands in the way.
-    """
+    """Raise an OSError, with the path that stands in the way, if a folder can't be made or written to."""
     place = folder.expanduser().absolute()
     while True:
         with suppress(FileNotFoundError, NotADirectoryError):

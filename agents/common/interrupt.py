@@ -12,10 +12,8 @@ POLITE = tuple(getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasatt
 
 @contextmanager
 def kills_interrupt() -> Iterator[None]:
-    """End a terminated process (a batch system's time limit, a closed terminal) as Ctrl-C does.
-
-    Signals with a handler already are left alone: ``nohup`` ignores the one of a closed terminal.
-    """
+    """End a terminated process (a batch system's time limit, a closed terminal) as Ctrl-C does, unless a handler is
+    set."""
 
     def interrupt(number: int, frame: FrameType | None) -> None:
         raise KeyboardInterrupt

@@ -1,25 +1,20 @@
-"""Confidence intervals: the record of a figure with its interval, and all ways to find its ends.
+"""Confidence intervals: the record of a figure with its interval, and all ways to find its ends, 95% by default.
 
 What varies decides which way it is:
 
 * one mean over few independent runs, seeds or games: :func:`student`;
 * a mean over many values, those of one episode together: :func:`half_interval`, which is normal;
-* any function of means over few independent parts, such as batches: :func:`over_rows`, or :func:`over_parts` if the
-  function takes the weights of the parts; Student's interval of the jackknife, corrected for skewness;
+* any function of means over few independent parts, such as batches: :func:`over_rows` or :func:`over_parts`; Student's
+  interval of the jackknife, corrected for skewness;
 * scores of a leaderboard, whose next episode may be like none before: :func:`bootstrap`, :func:`mean_estimate`.
 
-Intervals are of 95% unless a function takes another ``confidence``. Every generator is seeded by a constant: equal data
-have equal intervals.
-
-**Scores.** Every figure of an episode table is a smooth function of column means, so one matrix product of resampling
-weights and columns gives all replicates of all of them. Equal seeds of different agents get equal weights. The interval
-is that of a Bayesian bootstrap (episodes weighted by a flat Dirichlet; Rubin 1981) with one further episode that was
-not played: for the lower end it has the lowest possible value, for the upper end the highest. So a sample without
-spread still has an interval. For values of 0 and 1 the ends are those of Clopper and Pearson (1934); for any bounded
-values this is the bound of Gaffke (2005), see Learned-Miller & Thomas, "A new confidence interval for the mean of a
-bounded random variable" (2019). If the possible values are unknown, the extremes of the sample stand in, and a sample
-of equal values has no interval: a disaster in one of twenty episodes is then missed by one in six intervals of 20
-episodes, and by one in twelve of 50.
+**Scores** are smooth functions of column means, so one matrix product of resampling weights and columns gives all
+replicates of all of them. Equal seeds of different agents get equal weights. The interval is that of a Bayesian
+bootstrap (episodes weighted by a flat Dirichlet; Rubin 1981) with one further episode that was not played: for the
+lower end it has the lowest possible value, for the upper end the highest. For values of 0 and 1 the ends are those of
+Clopper and Pearson (1934); for any bounded values this is the bound of Gaffke (2005), see Learned-Miller & Thomas
+(2019). If the possible values are unknown, the extremes of the sample stand in, and a sample of equal values has no
+interval. Every generator is seeded by a constant: equal data have equal intervals.
 """
 
 from collections.abc import Callable, Sequence
@@ -48,10 +43,8 @@ _Z = 1.96  # the normal distribution's quantile of LEVELS[1], as rounded as reco
 
 
 class Estimate(NamedTuple):
-    """A figure with its 95% interval; its ends are ``None`` if there isn't enough to have one.
-
-    ``value`` isn't finite if the figure isn't defined, such as a correlation with a constant.
-    """
+    """A figure with its 95% interval; ends are ``None`` if there isn't enough to have one, ``value`` NaN if
+    undefined."""
 
     value: float
     low: float | None = None
@@ -88,28 +81,22 @@ def of_replicates(value: float, replicates: Array) -> Estimate:
 
 
 def over_rows(table: Array, of: Callable[[Array], Array], within: Range = ANYWHERE) -> Estimate:
-    """Estimate a function of a table's column means, (..., columns) -> (...), with its interval over the rows.
-
-    The rows of ``table``, shape (parts, columns), are independent of each other; ``within`` as in :func:`over_parts`.
-    """
+    """Estimate a function of a table's column means, (..., columns) -> (...), over its independent rows."""
     return over_parts(lambda weights: of(weights @ table), len(table), within)
 
 
 def over_parts(of: Callable[[Array], Array], parts: int, within: Range = ANYWHERE) -> Estimate:
     """Estimate a figure of independent parts with its interval, from what it is without each of them.
 
-    The jackknife's pseudo-values ``n f - (n - 1) f_(without i)``, which are the values themselves if the figure is a
-    mean, have a mean, a standard deviation s and a skewness g. With ``U = (mean - truth) / s`` the transformation ``U +
-    (g / 3) U^2 + (g^2 / 27) U^3 + g / (6 n)`` has no skewness to the order of 1 / n (Hall 1992, "On the removal of
-    skewness by transformation"); Student's quantiles over the root of n are its ends, and are transformed back.
-
-    Simulated coverage with 5, 8, 16 and 32 parts: 95, 95, 94 and 95% of normal values, and 92, 93, 94 and 95% of
-    exponential ones, where Student's plain interval has 89 to 93%. A bootstrap's percentiles cover normal values in 80,
-    87, 91 and 93%.
+    The jackknife's pseudo-values ``n f - (n - 1) f_(without i)`` have a mean, a standard deviation s and a skewness g.
+    With ``U = (mean - truth) / s`` the transformation ``U + (g / 3) U^2 + (g^2 / 27) U^3 + g / (6 n)`` has no skewness
+    to the order of 1 / n (Hall 1992, "On the removal of skewness by transformation"); Student's quantiles over the root
+    of n are its ends, and are transformed back. With 5, 8, 16 and 32 parts that covers 95, 95, 94 and 95% of normal
+    values, and 92, 93, 94 and 95% of exponential ones.
 
     Args:
         of: takes weights of the parts, shape (..., parts), whose last axis sums to 1, and gives shape (...).
-        parts: n; fewer than two leave the figure without interval, and so does a figure that isn't defined without some
+        parts: n; fewer than two leave the figure without interval, and so does one that isn't defined without some
             part.
         within: the least and the largest possible value of the figure, beyond which no end reaches.
     """
@@ -178,11 +165,8 @@ def student_quantile(freedom: Any, confidence: float = CONFIDENCE) -> Any:
 
 
 def half_interval(values: Sequence[float] | Array, episodes: Sequence[int] | None = None) -> float:
-    """Return half the normal interval of the mean of ``values``; NaN for a single episode.
-
-    Values of one episode, such as the returns of its players, depend on each other, so the episodes are the sample. By
-    default every value has an episode of its own.
-    """
+    """Return half the normal interval of the mean of ``values``, in which those of one of ``episodes`` count
+    together."""
     _, episode = np.unique(range(len(values)) if episodes is None else episodes, return_inverse=True)
     sums = np.bincount(episode, weights=np.asarray(values) - np.mean(values))
     n = len(sums)
@@ -233,14 +217,10 @@ def normalised(
 ) -> Statistic:
     """Take ``(mean - blind) / (reference - blind)``, which is NaN unless the reference is above blind play.
 
-    Args:
-        score, blind, reference: the columns of the returns, of the scale's 0 and of its 1.
-        possible: returns that can occur besides the ones seen.
-        played: whether an agent played the reference. That agent's own score is 1 by definition.
-        ends: the least and the largest return of a further episode on an average board, if these are known better than
-            by the sample's extremes.
-        blind_error: the standard error of the mean of ``blind``, if that was estimated on other episodes; in every
-            replicate it is then off by a normal number of that size.
+    ``score``, ``blind`` and ``reference`` are columns; ``possible`` are returns besides the ones seen, and ``ends``
+    those of a further episode on an average board, if known. An agent that ``played`` the reference has a score of 1 by
+    definition. ``blind_error`` is the standard error of ``blind``, if that was estimated on other episodes: it varies
+    by that.
     """
 
     def position(means: Array) -> Array:
@@ -271,11 +251,8 @@ def _further(table: Array, index: int, lowest: float, highest: float) -> tuple[A
 
 
 def bootstrap(table: Array, statistics: Sequence[Statistic], confidence: float = CONFIDENCE) -> list[Estimate]:
-    """Estimate statistics of an episode table, shape (episodes, k), with their intervals over episodes.
-
-    There is no interval for fewer than two episodes, for equal episodes without known bounds, and for a figure that is
-    fixed by definition.
-    """
+    """Estimate statistics of an episode table, shape (episodes, k), with their intervals over episodes, if these
+    differ."""
     sums, rest = resampled(table)
     means = table.mean(axis=0)
     estimates = []
@@ -327,8 +304,8 @@ def means_of_estimates(
 ) -> list[Estimate]:
     """Estimate the weighted mean of one statistic each of several independent episode tables, for many agents at once.
 
-    Rows of tables and of statistics are agents, whose scenarios are the same, in equal order. With ``below`` the
-    statistics are **floored at 0**, see :func:`sums_of_replicates`.
+    Rows of tables and of statistics are agents; with ``below`` they are **floored at 0**, see
+    :func:`sums_of_replicates`.
     """
     sums = sums_of_replicates(tables, statistics, weights, below)
     return [interval_of(*pair) for pair in zip(sums, confidences, strict=True)]
@@ -446,10 +423,7 @@ def _quantile(replicates: Array, level: float) -> float | None:
 
 
 def order_statistic(values: Array, place: int) -> float:
-    """Find ``np.sort(values)[place]`` among the few values that can be it by a sample.
-
-    For a place near either end that takes a fifth of ``np.partition``'s time, which boards spend most of theirs in.
-    """
+    """Find ``np.sort(values)[place]`` by a sample: near either end, in a fifth of the time of ``np.partition``."""
     if place > len(values) // 2:
         return -order_statistic(-values, len(values) - 1 - place)
     sample = np.sort(values[::_SAMPLED])
@@ -462,8 +436,7 @@ def order_statistic(values: Array, place: int) -> float:
 def resampled(table: Array, stream: int = 0, most: int = RESAMPLES) -> tuple[Array, Array]:
     """Sum the weighted episodes in every resample, (k, resamples); with the further one's weight, (resamples,).
 
-    With fewer than two episodes there are no resamples. Their number depends on the number of episodes alone, and on
-    ``most``, which very many episodes don't keep to.
+    Their number depends on the number of episodes (none for fewer than two) and on ``most``, except for very many.
     """
     count = len(table)
     if count < 2:
@@ -483,11 +456,7 @@ def resampled(table: Array, stream: int = 0, most: int = RESAMPLES) -> tuple[Arr
 
 
 def _weighted_sums(table: Array, weights: Array) -> Array:
-    """Sum a table's columns, (k, resamples), with weights of shape (resamples, episodes).
-
-    The linear algebra library would share each of a board's ten thousand small products among threads, which wait for
-    each other much longer than they work; pieces of :data:`_SERIAL` numbers it does at once.
-    """
+    """Sum a table's columns, (k, resamples), with weights (resamples, episodes), in pieces that stay in one thread."""
     count, columns = len(table), np.ascontiguousarray(table.T)
     step = _SERIAL // count
     if step < 16:

@@ -16,13 +16,10 @@ MOST_LINE = 64 * 2**20
 
 
 def read_bytes(file: str | Path, most: int = MOST_BYTES) -> bytes:
-    """Read a file.
+    """Read a file; an OSError if it is no file, or is larger than ``most`` bytes.
 
     A pipe is only read if the path itself names a device, as ``--config <(command)`` does; one in a folder would never
     end.
-
-    Raises:
-        OSError: it can't be read, is no file, or is larger than ``most`` bytes.
     """
     device = str(file).startswith("/dev/")
     handle = os.open(file, os.O_RDONLY | (0 if device else os.O_NONBLOCK))
@@ -49,22 +46,12 @@ def _too_large(file: str | Path, size: int, most: int) -> OSError:
 
 
 def read_text(file: str | Path) -> str:
-    """Read a file as UTF-8.
-
-    Raises:
-        OSError: as :func:`read_bytes`.
-        UnicodeDecodeError: it isn't UTF-8.
-    """
+    """Read a file as UTF-8; raise as :func:`read_bytes`, or a UnicodeDecodeError."""
     return read_bytes(file).decode("utf-8").replace("\r\n", "\n")
 
 
 def read_json(file: str | Path) -> Any:
-    """Read a file of JSON.
-
-    Raises:
-        OSError: as :func:`read_bytes`.
-        ValueError: it isn't JSON in UTF-8, or is nested too deeply.
-    """
+    """Read a file of JSON; raise as :func:`read_bytes`, or a ValueError."""
     try:
         return json.loads(read_text(file))
     except RecursionError:
@@ -79,11 +66,7 @@ class LineTooLongError(ValueError):
 
 
 def read_lines(stream: IO[bytes]) -> Iterator[bytes]:
-    """Yield a file's lines; the last one may lack its end.
-
-    Raises:
-        LineTooLongError: at the first line that is longer than :data:`MOST_LINE`.
-    """
+    """Yield a file's lines; raise a LineTooLongError at the first one that is longer than :data:`MOST_LINE`."""
     while line := stream.readline(MOST_LINE + 1):
         if len(line) > MOST_LINE:
             raise LineTooLongError

@@ -54,11 +54,7 @@ def url_secrets(url: str) -> list[str]:
 
 
 def with_variables(text: str) -> str:
-    """Fill in environment variables for ``$NAME`` and ``${NAME}``.
-
-    Raises:
-        ValueError: one of them isn't set.
-    """
+    """Fill in environment variables for ``$NAME`` and ``${NAME}``; a ValueError if one isn't set."""
 
     def value_of(match: re.Match[str]) -> str:
         name = match[1] or match[2]

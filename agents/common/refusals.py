@@ -51,12 +51,8 @@ def refusals(
 ) -> list[str]:
     """Say what pydantic found wrong with settings: a sentence each, with its value and what would be accepted.
 
-    Args:
-        error: what pydantic raised.
-        given: ``{setting: value}``, as it was given.
-        known: ``{setting: its JSON Schema}``.
-        unknown: makes the sentence on an unknown setting.
-        accepts: says what a setting accepts.
+    ``given`` is ``{setting: value}``, ``known`` ``{setting: its JSON Schema}``; ``unknown`` makes the sentence on a
+    setting that isn't known, and ``accepts`` says what one accepts.
     """
     from textgames.names import did_you_mean
 
@@ -77,11 +73,8 @@ def refusals(
 
 
 def problem_of(error: "ValidationError", place: str = "") -> str:
-    """Say the first problem that pydantic found in a document as half a sentence: place, what is accepted, what was
-    found.
-
-    ``place`` is what to call the checked value; places inside it follow after a point.
-    """
+    """Say the first problem of a document, called ``place``, as half a sentence: place, what is accepted, what was
+    found."""
     first = error.errors(include_url=False)[0]
     parts = [*([place] if place else []), *map(str, first["loc"])]
     where = ".".join(part if part.isprintable() and 0 < len(part) < 100 else shown(part) for part in parts) or "it"

@@ -11,11 +11,8 @@ OLDEST = (2, 10)
 
 
 def check_torch(file: str | Path) -> None:
-    """Refuse to read a pickled file with a PyTorch older than :data:`OLDEST`.
-
-    Raises:
-        ModuleNotFoundError: with the command that installs a newer one.
-    """
+    """Refuse to read a pickled file with a PyTorch older than :data:`OLDEST`, by a ModuleNotFoundError with the
+    command."""
     import torch
 
     numbers = tuple(int(number) for number in re.findall(r"\d+", torch.__version__)[:2])
@@ -27,12 +24,7 @@ def check_torch(file: str | Path) -> None:
 
 
 def load_tensors(file: str | Path) -> Any:
-    """Load tensors and plain values from a file to the computer's memory.
-
-    Raises:
-        ModuleNotFoundError: the installed PyTorch is too old to read it safely.
-        ValueError: the file is damaged, or holds something else; the message is one line.
-    """
+    """Load tensors and plain values from a file to the computer's memory; a one-line ValueError for anything else."""
     import torch
 
     check_torch(file)

@@ -56,10 +56,7 @@ class PlainStream:
 
 @contextmanager
 def plain_streams() -> Iterator[None]:
-    """Let nothing that is printed in this context control the terminal.
-
-    After an error that leaves the context the streams stay plain, since its traceback is printed later.
-    """
+    """Let nothing that is printed in this context, or in a traceback that leaves it, control the terminal."""
     before = sys.stdout, sys.stderr
     sys.stdout, sys.stderr = map(plain, before)
     yield

@@ -14,11 +14,8 @@ Refusal = Callable[[str], Exception]
 
 
 def read_toml(file: Path | Traversable, name: str, refusal: Refusal = ValueError, advice: str = "") -> dict[str, Any]:
-    """Read a TOML file, which errors call ``name``, such as ``"the price file prices.toml"``.
-
-    Raises:
-        ValueError: or what ``refusal`` makes: it can't be read (``advice`` then ends the error), or isn't TOML.
-    """
+    """Read a TOML file, which errors call ``name`` and end with ``advice``; raise what ``refusal`` makes of a
+    sentence."""
     try:
         return tomllib.loads(read_text(file) if isinstance(file, Path) else file.read_text(encoding="utf-8"))
     except OSError as error:
@@ -30,12 +27,7 @@ def read_toml(file: Path | Traversable, name: str, refusal: Refusal = ValueError
 
 
 def read_setting(text: str, form: str, refusal: Refusal = ValueError) -> tuple[str, Any]:
-    """Read the name and the value (:func:`read_value`) of a ``--set NAME=VALUE``.
-
-    Raises:
-        ValueError: or what ``refusal`` makes: there is no ``=`` in it, or no name. The message has the accepted
-            ``form``.
-    """
+    """Read the name and the value (:func:`read_value`) of a ``--set NAME=VALUE``, or raise what ``refusal`` makes."""
     name, equals, value = text.partition("=")
     if not equals or not name.strip():
         raise refusal(f"--set takes {form}, got {text!r}")
@@ -43,10 +35,8 @@ def read_setting(text: str, form: str, refusal: Refusal = ValueError) -> tuple[s
 
 
 def read_value(text: str) -> Any:
-    """Read a value as TOML, or as JSON if TOML has no such value (``null``, ``{"a": 1}``), else as the text that it is.
-
-    So a text needs no quotes, unless it would be read as something else: ``"true"``.
-    """
+    """Read a value as TOML, or as JSON if TOML has no such value (``null``, ``{"a": 1}``), else as the text that it
+    is."""
     for read in (_toml_value, json.loads):
         try:
             return read(text)

@@ -21,12 +21,7 @@ class AnswerStore(Protocol):
 
 
 def ask(policy: Policy, requests: Sequence[TurnRequest]) -> Sequence[Turn]:
-    """Ask a policy for one turn a request.
-
-    Raises:
-        TypeError: it answered in another form; the message says which is accepted.
-        RuntimeError: it answered another number of requests.
-    """
+    """Ask a policy for one turn a request; a TypeError or a RuntimeError says how it answered and what is accepted."""
     turns: Any = policy.act(requests)
     if iscoroutine(turns):
         turns.close()

@@ -22,13 +22,9 @@ Past = TypeVar("Past")
 
 @dataclass(frozen=True)
 class Teams:
-    """Several teams in one rollout: a task's :attr:`~agents.episode.EpisodeTask.team` says which of them plays it.
+    """Several teams in one rollout: a task's :attr:`~agents.episode.EpisodeTask.team` says which of them plays it."""
 
-    Attributes:
-        policies: ``{team: its policies by seat}``.
-    """
-
-    policies: Mapping[tuple[str, ...], Sequence[Policy]]
+    policies: Mapping[tuple[str, ...], Sequence[Policy]]  #: ``{team: its policies by seat}``
 
 
 Policies = Policy | Mapping[str, Policy]
@@ -43,10 +39,9 @@ def all_policies(policies: Policies | Teams) -> list[Policy]:
 
 
 class EnvironmentPool:
-    """Games and the rules of their environments, by what they were made from.
+    """Games and the rules of their environments, kept by what they were made from, for several threads.
 
-    Building a game costs more than an episode of a scripted player, and a solver keeps its tables by game. Several
-    threads may use one pool.
+    Building a game costs more than an episode of a scripted player, and a solver keeps its tables by game.
     """
 
     def __init__(self) -> None:
@@ -79,11 +74,7 @@ class EnvironmentPool:
 
 
 class LiveEpisode:
-    """One episode between its reset and its end, of a game of the pool.
-
-    Raises:
-        ValueError: a player without a policy.
-    """
+    """One episode between its reset and its end, of a game of the pool; a ValueError for a player without a policy."""
 
     def __init__(self, task: EpisodeTask, policies: Policies | Teams, pool: EnvironmentPool) -> None:
         self.task, self._table = task, pool.table(task)

@@ -173,14 +173,9 @@ class EpisodeSession:
     def respond(self, response: str | Turn) -> Outcome:
         """Give the response of the player who is asked, and play until a player outside is asked again.
 
-        Args:
-            response: what the model wrote after :attr:`prompt`, so without the prefix that the prompt may end with. As
-                in ``textbench run`` it ends at its action, whether the engine was told to stop there or not. Or a
-                :class:`~agents.turn.Turn`, whose response is whole, and which the record then has with its tokens. A
-                turn with an error ends the episode, unscored.
-
-        Raises:
-            RuntimeError: the episode is over.
+        ``response`` is what the model wrote after :attr:`prompt`, without the prefix that the prompt may end with; it
+        ends at its action. Or it is a :class:`~agents.turn.Turn`, whose response is whole and is recorded with its
+        tokens. A turn with an error ends the episode, unscored. A RuntimeError says that the episode is over.
         """
         player = self.request.player
         self._asked_last = player

@@ -22,11 +22,7 @@ _CONSTANT = 0.9  # a line in fewer of a player's observations than this share sa
 
 
 class Example(NamedTuple):
-    """One decision to imitate. The prompt is kept in parts, as the text around observations is shared by many.
-
-    ``frame`` are the parts of ``before`` and ``after`` that are the same at every decision: the text around the number
-    of moves that are left. ``fixed`` are texts that are to be one token each, if the demonstration knows them.
-    """
+    """One decision to imitate, its prompt in parts, as the text around observations is shared by many."""
 
     before: str
     observation: str
@@ -43,8 +39,8 @@ class Example(NamedTuple):
 def scenarios_of(games: Sequence[str]) -> dict[str, float]:
     """Return the scenarios to demonstrate and their shares of the examples; a ValueError for another name.
 
-    ``"frozen-lake"`` or ``"snake"`` is the game's training scenario for one half, its variants for the other; with
-    ``-training`` after it, the training scenario alone. The name of a variant, or of a twin, is that one.
+    ``"frozen-lake"`` or ``"snake"`` is half its training scenario, half its variants; with ``-training`` the first
+    alone.
     """
     shares: dict[str, float] = {}
     for game in games:
@@ -82,11 +78,7 @@ def demonstrations(
     foresight: int = 1,
     texts: PromptTexts | None = None,
 ) -> list[Example]:
-    """Play training seeds until there are ``count`` decisions, each with the prompt of a random one of ``modes``.
-
-    The layouts are those of the environment's training seeds; transitions and choices come from ``rng``. ``texts`` is
-    the prompts' wording, the package's when not given.
-    """
+    """Play training seeds until there are ``count`` decisions, each with the prompt of a random one of ``modes``."""
     game = scenario.game()
     demonstrator = Demonstrator(game, style, foresight=foresight)
     texts = PromptTexts.default() if texts is None else texts
@@ -168,7 +160,7 @@ def _decisions(
 
 
 def _frame(prompt_map: PromptMap, game: TSMG[Any], player: Player, *, listed: bool) -> tuple[tuple[str, ...], ...]:
-    """Return a player's prompt before the observation and after it, each in parts that the number of moves left joins.
+    """Return a player's prompt before and after the observation, each in parts that the number of moves left joins.
 
     Unless legal actions are ``listed``, being always the same, what comes after is split once more, at the actions.
     """
@@ -185,10 +177,7 @@ def _frame(prompt_map: PromptMap, game: TSMG[Any], player: Player, *, listed: bo
 
 def whole_texts(examples: Sequence[Example]) -> list[str]:
     """Return the texts that are to be one token each: fixed ones of the examples, and lines that observations always
-    have.
-
-    Everything else, such as a board's cells, is left to be read piece by piece. In order of first appearance.
-    """
+    have."""
     texts: dict[str, None] = {}
     lines: dict[tuple[str, ...], Counter[str]] = {}
     count: Counter[tuple[str, ...]] = Counter()

@@ -61,12 +61,8 @@ def has_demonstrator(game: TSMG[Any]) -> bool:
 
 
 class Demonstrator:
-    """Demonstrates one game, Frozen Lake or Snake with any settings.
-
-    Raises:
-        ValueError: another game, shares that are negative or more than 1 together, or a foresight that isn't in
-            :data:`FORESIGHTS`.
-    """
+    """Demonstrates one game, Frozen Lake or Snake with any settings; a ValueError for another game, shares or
+    foresight."""
 
     def __init__(self, game: TSMG[Any], style: StyleShares, *, foresight: int = 1, cells: bool = False) -> None:
         check_whole("foresight", foresight, FORESIGHTS[0], FORESIGHTS[-1])
@@ -93,11 +89,7 @@ class Demonstrator:
         return Demonstration(action, think, f"<action>{action}</action>")
 
     def reasons(self, observation: str, action: str) -> str:
-        """Say true words on a board that lead to an action.
-
-        Raises:
-            ValueError: the observation shows no grid.
-        """
+        """Say true words on a board that lead to an action; a ValueError if the observation shows no grid."""
         sight = Sight.of(observation)
         # of several nearest targets the first, so that a reader has one way of saying it to learn
         target, towards = self._target(sight, np.random.default_rng(0))

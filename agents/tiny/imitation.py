@@ -43,11 +43,8 @@ class Tokens(NamedTuple):
 
 
 class Pretrained(NamedTuple):
-    """A trained model, its tokenizer, and what is known about the training.
-
-    ``losses`` has the mean cross entropy in nats per response token of every 1% of the steps; ``seconds`` counts all
-    parts of a training that was interrupted, up to their last checkpoints.
-    """
+    """A trained model, its tokenizer, the losses (nats per response token, of every 1% of the steps) and the
+    seconds."""
 
     model: Any
     tokenizer: Any
@@ -63,19 +60,15 @@ def pretrain(
     on_progress: Callable[[Progress], None] | None = None,
     checkpoint: Path | None = None,
 ) -> Pretrained:
-    """Make a tiny model. Deterministic given the recipe, on one machine, interrupted or not.
+    """Make a tiny model (a ``LlamaForCausalLM`` in evaluation mode). Deterministic given the recipe, interrupted or
+    not.
 
     Args:
         recipe: everything that decides the outcome.
         examples: what to imitate, in place of the recipe's own demonstrations.
         on_progress: called after every 1% of the steps.
         checkpoint: a file that keeps the state, by which the same call resumes a stopped training; removed at the end.
-
-    Returns:
-        The model (a ``LlamaForCausalLM`` in evaluation mode on the CPU) and its tokenizer.
-
-    Raises:
-        ValueError: the checkpoint is of another recipe, or is none.
+            A ValueError if it is of another recipe.
     """
     threads = torch.get_num_threads()
     torch.set_num_threads(recipe.threads)

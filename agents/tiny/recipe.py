@@ -13,48 +13,28 @@ from textgames.settings import check_number, check_whole
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """How a tiny model is made. The defaults make a base model of 0.4 million parameters that reads both games.
+    """How a tiny model is made; by default one of 0.4 million parameters that reads both games. A ValueError names the
+    field."""
 
-    Attributes:
-        games: what it learns to read: ``"frozen-lake"`` and ``"snake"``, each with its variants, or single scenarios.
-            Those of other games are demonstrated by random legal moves, in direct mode.
-        modes: response modes to learn: ``"think"``, ``"direct"``.
-        prompts: the wording that it learns to read: a file, or the name of one that ships.
-        examples: decisions that are demonstrated, over all scenarios.
-        style: how noisy the demonstrator is.
-        foresight: how many moves ahead the demonstrator's reasoning reports, from 1 (the neighbouring cells) to 6.
-        steps: optimiser steps.
-        batch_size: examples per step.
-        learning_rate: the highest; it rises over the first 5% of the steps and falls to 0 by a cosine.
-        weight_decay: of AdamW, on matrices.
-        hidden_size: width of the model; ``intermediate_size``, ``layers``, ``heads``, ``kv_heads``: the rest of its
-            shape.
-        context_length: positions that it has.
-        seed: of data, weights and batches.
-        threads: of PyTorch. Sums are rounded differently with another number, so it is part of the recipe.
-
-    Raises:
-        ValueError: a number that can't be, or a file of prompts that can't be read; the message names the field.
-    """
-
+    #: what it learns to read: games with all variants, or single scenarios
     games: tuple[str, ...] = ("frozen-lake", "snake")
-    modes: tuple[str, ...] = ("think", "direct")
-    prompts: str = "default"
-    examples: int = 120_000
-    style: StyleShares = field(default_factory=StyleShares)
-    steps: int = 1_250
-    batch_size: int = 96
-    learning_rate: float = 3e-3
-    weight_decay: float = 0.05
-    hidden_size: int = 96
+    modes: tuple[str, ...] = ("think", "direct")  #: response modes to learn: ``"think"``, ``"direct"``
+    prompts: str = "default"  #: the wording that it learns to read: a file, or the name of one that ships
+    examples: int = 120_000  #: decisions that are demonstrated, over all scenarios
+    style: StyleShares = field(default_factory=StyleShares)  #: how noisy the demonstrator is
+    steps: int = 1_250  #: optimiser steps
+    batch_size: int = 96  #: examples per step
+    learning_rate: float = 3e-3  #: the highest; it rises over the first 5% of the steps and falls to 0 by a cosine
+    weight_decay: float = 0.05  #: of AdamW, on matrices
+    hidden_size: int = 96  #: the model's width
     intermediate_size: int = 256
     layers: int = 4
     heads: int = 3
     kv_heads: int = 1
-    context_length: int = 2048
-    foresight: int = 1
-    seed: int = 0
-    threads: int = 1
+    context_length: int = 2048  #: positions that it has
+    foresight: int = 1  #: how many moves ahead the demonstrator's reasoning reports, 1 to 6
+    seed: int = 0  #: of data, weights and batches
+    threads: int = 1  #: of PyTorch. Sums are rounded differently with another number, so it is part of the recipe.
 
     def __post_init__(self) -> None:
         counts = ("hidden_size", "intermediate_size", "layers", "heads", "kv_heads", "context_length")
@@ -97,10 +77,8 @@ class Recipe:
 
     @classmethod
     def legal_play(cls, games: Sequence[str], **changes: Any) -> "Recipe":
-        """Return 0.07 million parameters that answer with random legal moves of any games that list their actions.
-
-        It teaches the form of answers and no skill: a start for self-play. About twenty seconds of one core.
-        """
+        """Return 0.07 million parameters that answer with random legal moves of any games: a start for self-play
+        without skill."""
         settings: dict[str, Any] = {
             "games": tuple(games),
             "modes": ("direct",),
@@ -114,12 +92,7 @@ class Recipe:
         return cls.quick(**(settings | changes))
 
     def changed(self, settings: Mapping[str, Any]) -> "Recipe":
-        """Return this recipe with other settings, as TOML has them: lists for tuples, a text for one of one, tables.
-
-        Raises:
-            ValueError: a name that is no setting, or a value that can't be.
-            TypeError: a value of a kind that can't be.
-        """
+        """Return this recipe with other settings, as TOML has them: lists for tuples, a text for one of one, tables."""
         values = dict(settings)
         for name in values:
             if name not in self.as_data:

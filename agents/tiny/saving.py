@@ -34,10 +34,7 @@ _NO_CLOCK = """\
 
 
 def save(made: Pretrained, folder: str | Path, *, command: str = "") -> Path:
-    """Save a model in Hugging Face format with its recipe and a model card; files in the folder are overwritten.
-
-    ``command`` is the command that made it, for the card.
-    """
+    """Save a model in Hugging Face format with its recipe and a model card, which has the ``command`` that made it."""
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     made.model.save_pretrained(folder)

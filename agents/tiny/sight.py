@@ -1,8 +1,5 @@
-"""What a player sees on the board of Frozen Lake or Snake, read from the grid that observations show.
-
-It needs no game state, so the demonstrator says nothing that isn't in the prompt, and any model's reasoning can be
-checked against the same sight.
-"""
+"""A player's view of the board of Frozen Lake or Snake, read from the grid that observations show, without game
+state."""
 
 import re
 from typing import NamedTuple
@@ -16,21 +13,13 @@ _GRID = re.compile(r"^Grid \((?P<key>.*)\):\n", re.MULTILINE)
 
 
 class Sight(NamedTuple):
-    """A player's view of the grid. Cells are ``(x, y)`` with ``(0, 0)`` at the bottom left.
+    """A player's view of the grid. Cells are ``(x, y)`` with ``(0, 0)`` at the bottom left."""
 
-    Attributes:
-        width: cells in a row.
-        height: cells in a column.
-        head: the player's cell.
-        kinds: ``{cell: kind}`` of every other cell, as statements call it.
-        edge: what statements call the outside of the board.
-    """
-
-    width: int
-    height: int
-    head: tuple[int, int]
-    kinds: dict[tuple[int, int], str]
-    edge: str
+    width: int  #: cells in a row
+    height: int  #: cells in a column
+    head: tuple[int, int]  #: the player's cell
+    kinds: dict[tuple[int, int], str]  #: ``{cell: kind}`` of every other cell, as statements call it
+    edge: str  #: what statements call the outside of the board
 
     @classmethod
     def of(cls, observation: str) -> "Sight":

@@ -30,10 +30,7 @@ _RARE = 0.002  # a piece of observation in fewer prompts than this share isn't w
 
 
 def constant_blocks(prompts: Iterable[tuple[Sequence[str], str, Sequence[str]]]) -> list[str]:
-    """Return the texts that prompts ``(before, observation, after)`` always repeat, in order of first appearance.
-
-    Before and after an observation stand parts, between which a prompt has the number of moves left.
-    """
+    """Return the texts that prompts ``(before, observation, after)`` always repeat, in order of first appearance."""
     frames: dict[str, None] = {}
     labels: Counter[str] = Counter()
     count = 0
@@ -49,10 +46,7 @@ def constant_blocks(prompts: Iterable[tuple[Sequence[str], str, Sequence[str]]])
 
 
 def build_tokenizer(blocks: Sequence[str], responses: Sequence[str]) -> Any:
-    """Build the tokenizer from :func:`constant_blocks` and the words of responses.
-
-    It has at most 400 BPE tokens, the 256 bytes among them, and no chat template, as prompts are plain text.
-    """
+    """Build the tokenizer, with at most 400 BPE tokens, from :func:`constant_blocks` and the words of responses."""
     from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers, trainers
     from transformers import PreTrainedTokenizerFast
 

@@ -37,11 +37,7 @@ _NO_LIMIT = 40
 
 
 class _View(NamedTuple):
-    """A player's cell and heading as read from an observation, and cells by their content.
-
-    ``apples`` has the rounds until each apple is there, 0 if it is; ``others`` are the cells of the other players who
-    aren't out; ``dirt`` is empty in Gathering.
-    """
+    """A player's cell and heading as read from an observation, and cells by their content."""
 
     cell: int
     heading: int
@@ -85,10 +81,8 @@ class CommonsPlayer(SearchPlayer):
         return self._harvest(self._read(request.observation))
 
     def _harvest(self, view: _View) -> Choice:
-        """Return the first step towards the apple that can be had first, or towards where apples grow.
-
-        An apple that one of ``view.others`` can have as soon counts as a round further away.
-        """
+        """Step towards the apple that can be had first (a round later if another player is as near), or to where apples
+        grow."""
         far = self._far[view.cell]
         if view.apples:
 
@@ -203,4 +197,5 @@ def distances(rows: tuple[str, ...]) -> list[list[int]]:
     for step in board.steps:
         neighbours[range(size), step] = 1
     far = shortest_path(neighbours, unweighted=True)
-    return np.where(np.isfinite(far), far, size).astype(int).tolist()
+    steps: list[list[int]] = np.where(np.isfinite(far), far, size).astype(int).tolist()
+    return steps

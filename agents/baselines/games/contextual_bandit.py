@@ -22,14 +22,10 @@ Method = Literal["thompson", "ucb"]
 
 
 class LinearBelief:
-    """The posterior of every arm's weights after the evidence: Bayesian linear regression.
+    """The posterior of every arm's weights, ``means`` (arms, features): Bayesian linear regression.
 
     The prior is the game's own, standard normal; the noise counts as normal with its true standard deviation, of at
     least .02, since rewards are read with two decimals.
-
-    Attributes:
-        means: shape (arms, features).
-        covariances: shape (arms, features, features).
     """
 
     def __init__(self, num_arms: int, noise: float, log: tuple[Visit, ...]) -> None:

@@ -77,10 +77,8 @@ def solved(game: TSMG[Any]) -> Solved:
 
 
 class EquilibriumPlayer(SearchPlayer):
-    """Draws its moves from the average strategy of CFR+; ``greedy`` plays the best response to random play.
-
-    Its values are the returns to expect against an opponent in equilibrium, so they are no optimum over all opponents.
-    """
+    """Draws its moves from the average strategy of CFR+, with values against it; ``greedy`` best responds to random
+    play."""
 
     method = "CFR+"
 

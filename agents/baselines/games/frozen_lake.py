@@ -54,11 +54,8 @@ class FrozenLakePlayer(YardstickPlayer):
         ]
 
     def state(self, request: TurnRequest) -> FrozenLakeState:
-        """Return the state, on the one :class:`Lake` that stands for all observations of a map and keeps what it
-        computed.
-
-        The start tile can't be seen and doesn't matter.
-        """
+        """Return the state, on the one :class:`Lake` of a map, which keeps what it computed; the start tile can't be
+        seen."""
         lake, position = read_observation(request.observation)
         return FrozenLakeState(_lake(lake.nrow, lake.ncol, lake.tiles.replace(START, FROZEN)), position)
 

@@ -74,8 +74,7 @@ class GuessingPlayer(SearchPlayer):
 class SolvedGuessingPlayer(GuessingPlayer):
     """Optimal guessing if that is computed, else the guess whose answer tells most.
 
-    Among many candidates only the guesses that tell most are looked at: the first guess at 313 words takes a second in
-    place of twenty. Tests check that the best one is among them.
+    Among many candidates only the guesses that tell most are solved: a second in place of twenty for 313 words.
     """
 
     def __init__(self, game: GuessingGame, knows_secrets: bool = True) -> None:

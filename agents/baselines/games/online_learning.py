@@ -32,15 +32,10 @@ LEADER_IS_HIT = 0.9
 
 
 class Belief(NamedTuple):
-    """One pattern after the rounds so far.
+    """One pattern after the rounds so far."""
 
-    Attributes:
-        evidence: log-probability of the losses that were seen.
-        forecast: the expected losses of the next round, shape (actions,).
-    """
-
-    evidence: float
-    forecast: Floats
+    evidence: float  #: log-probability of the losses that were seen
+    forecast: Floats  #: the expected losses of the next round, shape (actions,)
 
 
 class OnlineLearningPlayer(SearchPlayer):
@@ -84,14 +79,8 @@ class OnlineLearningPlayer(SearchPlayer):
 
 
 def _smooth(rows: Floats, covariance: Floats, noise: float) -> Belief:
-    """Fit losses that vary around :data:`MEAN` with a covariance over time, plus noise of each round: Gaussian
-    regression.
-
-    Args:
-        rows: shape (rounds played, actions).
-        covariance: of the rounds that were played and the next one, shape (rounds + 1, rounds + 1).
-        noise: its variance.
-    """
+    """Fit losses (rounds, actions) that vary around :data:`MEAN` with a covariance over the rounds and the next one,
+    plus noise of a variance: Gaussian regression."""
     played = len(rows)
     lower = np.linalg.cholesky(covariance[:played, :played] + noise * np.eye(played))
     off = np.linalg.solve(lower, rows - MEAN)

@@ -19,10 +19,7 @@ _FOOD_KEY = re.compile(r"([ABF]) (apple|banana|fire) \(([+-][\d.e+-]+)\)")
 
 
 class SnakePlayer(SearchPlayer):
-    """Snake's search: estimates by playing plans ahead.
-
-    An observation read back has its reader as the first snake, so the moves are computed for the first player.
-    """
+    """Snake's search: estimates by playing plans ahead. An observation read back has its reader as the first snake."""
 
     def __init__(self, game: Snake) -> None:
         self._game = game

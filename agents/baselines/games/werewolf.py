@@ -27,22 +27,13 @@ _QUIET = "I have nothing to say."
 
 
 class _View(NamedTuple):
-    """A player's view, as read from an observation.
+    """A player's view, as read from an observation."""
 
-    Attributes:
-        role: its own role.
-        alive: the living players, itself included.
-        wolves: other living players that it knows to be wolves, as the seer or as their fellow.
-        cleared: players that it has seen to be no wolves.
-        seer: the living player that it believes to be the seer, or ``""``; ``accused`` is the living player whom that
-            one called a wolf.
-    """
-
-    role: str
-    alive: tuple[str, ...]
-    wolves: tuple[str, ...]
-    cleared: frozenset[str]
-    seer: str
+    role: str  #: its own role
+    alive: tuple[str, ...]  #: the living players, itself included
+    wolves: tuple[str, ...]  #: other living players that it knows to be wolves, as the seer or as their fellow
+    cleared: frozenset[str]  #: players that it has seen to be no wolves
+    seer: str  #: the living player that it believes to be the seer, or ``""``
     accused: str
 
 
