@@ -1,6 +1,6 @@
-"""Players of text games: ``request -> prompt -> model -> response``, and ``policies + tasks -> episodes``.
+"""Players of text games: language-agent policies, baselines, and the loop that plays them. Begin at :mod:`agents.turn`.
 
-Start reading at :mod:`agents.turn`. Names are imported when they are first used: no torch, no API client before.
+Names are imported when they are first used, so ``import agents`` loads neither torch nor an API client.
 """
 
 import lazy_loader

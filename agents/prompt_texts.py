@@ -3,7 +3,7 @@
 import json
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import cache, lru_cache
 from importlib.resources import files
 from pathlib import Path
@@ -17,16 +17,11 @@ from agents.common.reading import read_text
 from textgames.names import did_you_mean
 
 PLACEHOLDERS = ("instructions", "observation", "actions", "player", "steps_left", "memory", "reason")
-_TEXTS = ("system", "opening", "observation", "no_actions", "no_limit")
-_CLOCK = ("clock",)
-
 CARD_NAME, CARD_PROMPTS = "textbench.json", "prompts"
 """The file in a trained model's folder that says how it was asked (:mod:`agents.models.local.loading.card`), and where
 its texts stand there."""
-_MEMORY = ("memory", "no_memory")
-_OPTIONAL = ("cut_at", "leave_out", "unlisted", "complaint")
+_NEEDED = ("system", "opening", "observation", "response", "no_actions", "no_limit")
 _TABLES = ("response", "open_response", "prefix", "reasons", "reworded")
-_WORDINGS = "wordings"
 _STREAM_OF_WORDINGS = 20261123
 
 
@@ -115,22 +110,25 @@ class PromptTexts:
 
     def as_data(self) -> dict[str, Any]:
         """Return the texts as plain data, as they would stand in a file."""
-        keys = (*_TEXTS, *(_CLOCK if self.clock else ()), *(_MEMORY if self.memory else ()))
-        plain: dict[str, Any] = {key: getattr(self, key) for key in keys}
-        plain |= {key: text for key in _OPTIONAL if (text := getattr(self, key))}
-        always = ("response", "open_response")
-        plain |= {name: dict(texts) for name in _TABLES if (texts := getattr(self, name)) or name in always}
-        wordings = {name: texts.as_data() for name, texts in self.wordings.items()}
-        return plain | ({_WORDINGS: wordings} if wordings else {})
+        plain: dict[str, Any] = {}
+        for one in fields(self):
+            value = getattr(self, one.name)
+            if value or one.name in (*_NEEDED, "open_response"):
+                plain[one.name] = dict(value) if one.name in _TABLES else value
+        if not self.memory:
+            del plain["no_memory"]
+        if self.wordings:
+            plain["wordings"] = {name: texts.as_data() for name, texts in self.wordings.items()}
+        return plain
 
     @classmethod
     def from_data(cls, data: Mapping[str, Any]) -> "PromptTexts":
         """Make texts of what :meth:`as_data` gave; a ValueError if they aren't whole, or hold something else."""
         _check_data(data)
-        if missing := [key for key in (*_TEXTS, "response") if key not in data]:
+        if missing := [key for key in _NEEDED if key not in data]:
             raise ValueError(f"prompts without {', '.join(missing)}")
-        wordings = {name: cls.from_data(own) for name, own in data.get(_WORDINGS, {}).items()}
-        return cls(**{**data, _WORDINGS: wordings})
+        wordings = {name: cls.from_data(own) for name, own in data.get("wordings", {}).items()}
+        return cls(**{**data, "wordings": wordings})
 
     @classmethod
     def from_file(cls, path: str | Path) -> "PromptTexts":
@@ -144,20 +142,19 @@ class PromptTexts:
             if CARD_PROMPTS in data:
                 return cls.from_data(data[CARD_PROMPTS])
             _check_data(data)
-            own = {key: value for key, value in data.items() if key != _WORDINGS}
-            texts = _completed(own, cls.default().as_data())
-            wordings = {name: cls(**_completed(theirs, texts)) for name, theirs in data.get(_WORDINGS, {}).items()}
+            theirs = data.pop("wordings", {})
+            texts = _completed(data, cls.default().as_data())
+            wordings = {name: cls(**_completed(own, texts)) for name, own in theirs.items()}
             return cls(**texts, wordings=wordings)
         except ValueError as error:
             raise ValueError(f"prompt file {str(path)!r}: {error}") from None
 
     def read_in(self, mode: str) -> dict[str, Any]:
         """Return the texts that a prompt in one response mode is made of; others may differ without effect."""
-        plain: dict[str, Any] = {key: getattr(self, key) for key in (*_TEXTS, *_CLOCK, *_MEMORY)}
-        plain |= {key: text for key in ("cut_at", "leave_out") if (text := getattr(self, key))}
-        plain |= {table: getattr(self, table).get(mode) for table in ("response", "open_response", "prefix")}
-        wordings = {name: texts.read_in(mode) for name, texts in self.wordings.items()}
-        return plain | ({_WORDINGS: wordings} if wordings else {})
+        never = ("unlisted", "complaint", "reasons", "reworded")
+        plain = {one.name: getattr(self, one.name) for one in fields(self) if one.name not in never}
+        plain |= {table: plain[table].get(mode) for table in ("response", "open_response", "prefix")}
+        return plain | {"wordings": {name: texts.read_in(mode) for name, texts in self.wordings.items()}}
 
     def of_seed(self, seed: int) -> "PromptTexts":
         """Return the texts that prompt an episode with this seed: one of the wordings, or these if there are none."""
@@ -214,26 +211,24 @@ def _read(path: Path) -> dict[str, Any]:
 
 def _check_data(data: Mapping[str, Any]) -> None:
     """Refuse unknown keys and wrong types, which would otherwise come out as wrong prompts."""
-    known = (*_TEXTS, *_CLOCK, *_MEMORY, *_OPTIONAL, *_TABLES, _WORDINGS)
+    known = [one.name for one in fields(PromptTexts)]
     for key, value in data.items():
         if key not in known:
             raise ValueError(f"unknown key {key!r}{did_you_mean(key, known)}; the keys are {', '.join(known)}")
-        if key not in (*_TABLES, _WORDINGS) and not isinstance(value, str):
-            raise ValueError(f"{key} must be a text, got {value!r}")
-    for table in _TABLES:
-        modes = data.get(table, {})
-        if not isinstance(modes, dict) or not all(isinstance(text, str) for text in modes.values()):
-            raise ValueError(f"{table} must be a table of texts, one per mode, got {modes!r}")
-    wordings = data.get(_WORDINGS, {})
-    if not isinstance(wordings, dict) or not all(isinstance(own, dict) for own in wordings.values()):
-        raise ValueError(f"{_WORDINGS} must be a table of tables, one per wording, got {wordings!r}")
-    for name, own in wordings.items():
-        if _WORDINGS in own:
-            raise ValueError(f"{_WORDINGS}.{name} has wordings of its own, and is to be one")
+        inside = str if key in _TABLES else dict
+        if key not in (*_TABLES, "wordings"):
+            if not isinstance(value, str):
+                raise ValueError(f"{key} must be a text, got {value!r}")
+        elif not isinstance(value, dict) or not all(isinstance(each, inside) for each in value.values()):
+            what = "tables, one per wording" if inside is dict else "texts, one per mode"
+            raise ValueError(f"{key} must be a table of {what}, got {value!r}")
+    for name, own in data.get("wordings", {}).items():
+        if "wordings" in own:
+            raise ValueError(f"wordings.{name} has wordings of its own, and is to be one")
         try:
             _check_data(own)
         except ValueError as error:
-            raise ValueError(f"{_WORDINGS}.{name}: {error}") from None
+            raise ValueError(f"wordings.{name}: {error}") from None
 
 
 def _completed(own: Mapping[str, Any], others: Mapping[str, Any]) -> dict[str, Any]:

@@ -16,6 +16,9 @@ WORLD_QUESTION = "The player answers: {action}\nWhat is shown next?"
 """What stands below an observation if a world model is asked."""
 
 
+_POSITIONS = 3  # of each episode at most, drawn among those that were played
+
+
 def asked_after(request: TurnRequest, action: str) -> TurnRequest:
     """Make the request in which a world model is asked for the result of an action."""
     return replace(request, observation=f"{request.observation}\n\n{WORLD_QUESTION.format(action=action)}")
@@ -33,18 +36,14 @@ class WorldFidelity(NamedTuple):
     samples: int  #: predictions of each pair
 
 
-def world_fidelity(
-    world: Policy, scenario: Scenario, *, starts: int = 20, positions: int = 3, samples: int = 1, seed: int = 0
-) -> WorldFidelity:
+def world_fidelity(world: Policy, scenario: Scenario, *, starts: int = 20, samples: int = 1) -> WorldFidelity:
     """Ask a world model about every legal action in positions of random play of a one-player game with known chances.
 
     Args:
         world: the model of the world; not a player that plays by rules.
         scenario: the game.
         starts: how many episodes; their seeds are the scenario's own.
-        positions: of each episode at most, drawn among those that were played.
         samples: predictions of each pair of a position and an action.
-        seed: of play and predictions.
     """
     if isinstance(world, ScriptedPlayer):
         raise ValueError(f"{world.name} answers with a move whatever it is asked: name a language model")
@@ -57,10 +56,10 @@ def world_fidelity(
 
     def drawn(start: int) -> Iterator[tuple[TurnRequest, Any]]:
         """Yield different positions of one episode of random play."""
-        rng = np.random.default_rng([seed, start])
+        rng = np.random.default_rng([0, start])
         state = game.initial_state(np.random.default_rng(scenario.seed(start)))
         states = list(dict.fromkeys(one.state for one in rounds_of_play(game, state, scenario.horizon, rng)))
-        for at in sorted(rng.permutation(len(states))[:positions].tolist()):
+        for at in sorted(rng.permutation(len(states))[:_POSITIONS].tolist()):
             if player := game.to_move(states[at]):
                 yield request_in(game, states[at], player[0]), states[at]
 
@@ -73,7 +72,7 @@ def world_fidelity(
     if not asked:
         raise ValueError(f"{scenario.name} doesn't list its actions, which a world model would be asked about")
     questions = [
-        replace(asked_after(request, action), seed=(seed, at, sample))
+        replace(asked_after(request, action), seed=(0, at, sample))
         for at, (_, request, action, _) in enumerate(asked)
         for sample in range(samples)
     ]

@@ -15,8 +15,8 @@ MOST_LINE = 64 * 2**20
 """Most bytes of one line of records. An episode of 80 steps with 100,000 tokens of reasoning each has half as many."""
 
 
-def read_bytes(file: str | Path, most: int = MOST_BYTES) -> bytes:
-    """Read a file; an OSError if it is no file, or is larger than ``most`` bytes.
+def read_bytes(file: str | Path) -> bytes:
+    """Read a file; an OSError if it is no file, or is larger than :data:`MOST_BYTES`.
 
     A pipe is only read if the path itself names a device, as ``--config <(command)`` does; one in a folder would never
     end.
@@ -29,20 +29,17 @@ def read_bytes(file: str | Path, most: int = MOST_BYTES) -> bytes:
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(file))
         if not (device or S_ISREG(about.st_mode)):
             raise OSError(errno.EINVAL, "it is a device or a pipe; accepted: a file", str(file))
-        if about.st_size > most:
-            raise _too_large(file, about.st_size, most)
-        with os.fdopen(handle, "rb", closefd=False) as stream:
-            data = stream.read(most + 1)
+        size = about.st_size
+        if size <= MOST_BYTES:
+            with os.fdopen(handle, "rb", closefd=False) as stream:
+                data = stream.read(MOST_BYTES + 1)
+            size = len(data)  # it may have grown meanwhile, and those in /proc tell no size
     finally:
         os.close(handle)
-    if len(data) > most:  # it has grown meanwhile, or its size isn't told, as of those in /proc
-        raise _too_large(file, len(data), most)
+    if size > MOST_BYTES:
+        told = f"it has {size:,} bytes, and at most {MOST_BYTES:,} are read: it is damaged, or isn't what its name says"
+        raise OSError(errno.EFBIG, told, str(file))
     return data
-
-
-def _too_large(file: str | Path, size: int, most: int) -> OSError:
-    told = f"it has {size:,} bytes, and at most {most:,} are read: it is damaged, or isn't what its name says"
-    return OSError(errno.EFBIG, told, str(file))
 
 
 def read_text(file: str | Path) -> str:

@@ -109,8 +109,7 @@ def test_players_learn_and_say_that_they_are_not_exact() -> None:
     planner = find_search_player(game)
     assert isinstance(planner, ContextualBanditPlayer)
     assert (planner.exact, planner.method) == (False, "LinUCB")
-    thompson = ContextualBanditPlayer(game, "thompson")
-    regrets: dict[str, list[float]] = {"ucb": [], "thompson": [], "greedy": [], "random": []}
+    regrets: dict[str, list[float]] = {"ucb": [], "greedy": [], "random": []}
     for name in regrets:
         for seed in range(25):
             rng = np.random.default_rng(seed)
@@ -119,11 +118,10 @@ def test_players_learn_and_say_that_they_are_not_exact() -> None:
                 request = TurnRequest(game.observe(state, ME), steps_left=5, game=game, seed=(seed, len(state.log)))
                 action = {
                     "ucb": lambda r: planner.plan(r).action,
-                    "thompson": lambda r: thompson.plan(r).action,
                     "greedy": lambda r: planner.greedy(r).action,
                     "random": lambda r: game.actions[int(rng.integers(4))],  # noqa: B023
                 }[name](request)
                 state, _, over = game.transition(state, {ME: action}, rng)
             regrets[name].append(game.metrics(state, ME)["regret"])
     means = {name: np.mean(each) for name, each in regrets.items()}
-    assert max(means["ucb"], means["thompson"], means["greedy"]) < 0.5 * means["random"]
+    assert max(means["ucb"], means["greedy"]) < 0.5 * means["random"]

@@ -31,20 +31,14 @@ class BanditPlayer(SearchPlayer):
     largest expected reward if one arm is good and all others equal (optimal wherever that could be computed), samples
     like Thompson if means are uniform, and follows UCB if rewards are normal. ``greedy`` knows no prior: every arm
     once, then the largest average.
-
-    Args:
-        game: the bandit.
-        method: to play a named rule instead: ``"thompson"``, sampling from the posterior (Beta(1, 1) before rewards of
-            0 and 1, normal before normal ones); or ``"ucb"``, see :func:`ucb`, with the standard deviation of normal
-            rewards.
     """
 
-    def __init__(self, game: Bandit, method: Method | None = None) -> None:
+    def __init__(self, game: Bandit) -> None:
         self._game = game
         self._gap = game.gap if game.prior == "gap" else None
         self._prior = UniformMeans() if self._gap is None else OneGoodArm(self._gap)
         solved = game.prior != "gaussian" and is_solved(self._prior, game.num_arms, game.rounds)
-        self._method: Method = method or ("bayes" if solved else _UNSOLVED[game.prior])
+        self._method: Method = "bayes" if solved else _UNSOLVED[game.prior]
         self.kind = "optimal" if self._method == "bayes" and game.tells_prior else "reference"
         self.method = _NAMES[self._method]
 

@@ -1,6 +1,4 @@
-"""The players of the contextual bandit: Bayesian linear regression with three rules of choice."""
-
-from typing import Literal
+"""The players of the contextual bandit: Bayesian linear regression and LinUCB."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,8 +15,6 @@ from textgames.exploration.contextual_bandit import (
     read_evidence,
 )
 from textgames.rounds import at_most
-
-Method = Literal["thompson", "ucb"]
 
 
 class LinearBelief:
@@ -44,38 +40,29 @@ class LinearBelief:
         x = np.array(CONTEXTS[context])
         return self.means @ x, np.sqrt(np.einsum("i,aij,j->a", x, self.covariances, x))
 
-    def best_on_average(self) -> float:
-        return best_on_average(tuple(map(tuple, self.means.tolist())))
-
 
 class ContextualBanditPlayer(SearchPlayer):
     """Plays a contextual bandit from the posterior of its weights. Bayes-optimal play can't be computed here.
 
-    ``planner`` takes the largest mean plus one standard deviation (LinUCB, Li et al. 2010), or, with
-    ``method="thompson"``, the arm that would be best with weights sampled from the posterior (linear Thompson sampling,
-    Agrawal and Goyal 2013). ``greedy`` takes the largest mean.
+    ``planner`` takes the largest mean plus one standard deviation (LinUCB, Li et al. 2010), ``greedy`` the mean.
     """
 
-    def __init__(self, game: ContextualBandit, method: Method = "ucb") -> None:
-        self._game, self._ucb = game, method == "ucb"
-        self.method = "LinUCB" if self._ucb else "linear Thompson sampling"
+    method = "LinUCB"
+
+    def __init__(self, game: ContextualBandit) -> None:
+        self._game = game
 
     def values(self, request: TurnRequest) -> dict[str, float]:
         """Estimate values: the posterior mean now, and later rounds as if the posterior means were the weights."""
         belief, context, left = self._read(request)
         means, _ = belief.rewards(context)
-        later = max(left - 1, 0) * belief.best_on_average()
+        later = max(left - 1, 0) * best_on_average(tuple(map(tuple, belief.means.tolist())))
         return {name: float(mean) + later for name, mean in zip(self._game.actions, means, strict=True)}
 
     def plan(self, request: TurnRequest) -> Choice:
         belief, context, _ = self._read(request)
-        means, deviations = belief.rewards(context)
-        if self._ucb:
-            arm = int(np.argmax(means + deviations))
-            return Choice(self._game.actions[arm], "It has the largest upper confidence bound for them.")
-        # of the sampled weights only the sampled reward matters, and arms are independent
-        arm = int(np.argmax(np.random.default_rng(request.seed).normal(means, deviations)))
-        return Choice(self._game.actions[arm], "It is the best for them in a world drawn from what I know.")
+        arm = int(np.argmax(np.add(*belief.rewards(context))))
+        return Choice(self._game.actions[arm], "It has the largest upper confidence bound for them.")
 
     def _read(self, request: TurnRequest) -> tuple[LinearBelief, int, int]:
         context, log = read_evidence(request.observation, self._game.actions)
