@@ -1,13 +1,13 @@
-"""Legal-only decoding: which tokens may follow a text, so that what comes out is an answer that the game accepts.
+"""Legal-only decoding: which tokens may follow a text, so that the response is an answer that the game accepts.
 
-``legal names, text so far -> tokens that go on to some legal answer``. An answer is ``<action>NAME</action>``; where
-the model reasons first, its reasoning is free until the tag opens. A text has several tokenisations, and all of them
-are allowed: a token may follow where its *text* goes on with an answer, as in the engines that constrain by a grammar
+``legal names, text so far -> tokens that continue some legal answer``. An answer is ``<action>NAME</action>``; if the
+model reasons first, its reasoning is free until the tag opens. A text has several tokenisations, and all of them
+are allowed: a token may follow if its *text* continues an answer, as in the engines that constrain by a grammar
 (vLLM's structured outputs, llama.cpp's GBNF). So one rule describes them all, nothing has to be tokenised again, and a
 model is never forced off a way of writing a name that it prefers. (The canonical tokenisation alone would be another
 distribution with each tokenizer, and no server can be asked for it.)
 
-Everything here is about text and token ids: nothing knows a model, so that a learner can ask for the same sets again.
+Everything here is about text and token ids, and nothing knows a model: a learner can ask for the same sets again.
 """
 
 import json
@@ -20,22 +20,32 @@ from typing import Any, NamedTuple
 from agents.turn import TokenSet
 from textgames.texts.actions import CLOSE_TAG, OPEN_TAG, THINK, THOUGHT, behind_thoughts
 
-_OPEN, _CLOSE, _THINK, _THOUGHT = (mark.encode() for mark in (OPEN_TAG, CLOSE_TAG, THINK, THOUGHT))
-_MARKS = (_OPEN, _CLOSE, _THINK, _THOUGHT)
+_OPEN, _CLOSE, _THINK, _THOUGHT = _MARKS = tuple(mark.encode() for mark in (OPEN_TAG, CLOSE_TAG, THINK, THOUGHT))
 _REMEMBERED = 1024  # sets of names whose rules are kept: a game with many positions has many
+
+NEVER_CLOSED = (
+    "its engine is told whole answers, and nothing there closes reasoning in time: it can be held to legal ones in the "
+    "mode direct alone"
+)
+"""The reason why an engine that is told the answers can't hold one behind reasoning, which has a limit of tokens."""
+
+CLOSED_BY_A_BUDGET = (
+    "its thinking_budget closes its reasoning as well: leave that out, and max_tokens closes it in time"
+)
+"""The reason why a model of this process with a budget for its reasoning can't be held to legal answers."""
+
+UNLIMITED = 10**9
+"""A number of tokens left that no limit is near."""
 
 
 @dataclass(frozen=True)
 class LegalAnswers:
-    """The answers that one decision accepts.
+    """The answers that one decision accepts; a ValueError without names, as there is nothing to constrain by.
 
     Attributes:
         names: of the legal actions.
         reasons: whether the model may write anything before the action.
-        begun: the response as far as it is written already, if it goes on from a prefix.
-
-    Raises:
-        ValueError: no names: where actions can't be listed there is nothing to constrain by.
+        begun: the response as far as it is written already, if it continues a prefix.
     """
 
     names: tuple[str, ...]
@@ -47,10 +57,10 @@ class LegalAnswers:
             raise ValueError("legal-only decoding needs the list of legal actions, and there is none here")
 
     def endings(self) -> list[str]:
-        """Return what may follow the beginning, of answers without reasoning: for engines that are told whole texts.
+        """Return the texts that may follow the beginning, of answers without reasoning: for engines that are told them.
 
         Raises:
-            ValueError: a prefix that no legal answer goes on from.
+            ValueError: a prefix that no legal answer continues.
         """
         if (said := behind_thoughts(self.begun)) is None:
             return [f"{THOUGHT}{OPEN_TAG}{name}{CLOSE_TAG}" for name in self.names]
@@ -59,8 +69,13 @@ class LegalAnswers:
         begun = opened + inside if opened else next(OPEN_TAG[:n] for n in sizes if said.endswith(OPEN_TAG[:n]))
         texts = [f"{OPEN_TAG}{name}{CLOSE_TAG}" for name in self.names]
         if not (found := [text.removeprefix(begun) for text in texts if text.startswith(begun)]):
-            raise ValueError(no_answer_after(self))
+            raise self.no_answer()
         return found
+
+    def no_answer(self) -> ValueError:
+        """Return the error for a prefix that no legal answer continues."""
+        names = ", ".join(self.names)
+        return ValueError(f"no legal answer goes on from the response prefix {self.begun!r}; there are {names}")
 
     @property
     def most_tokens(self) -> int:
@@ -68,28 +83,8 @@ class LegalAnswers:
         return max(len(text.encode()) for text in self.endings())
 
     def gbnf(self) -> str:
-        """Such answers as a grammar of llama.cpp."""
+        """Return such answers as a grammar of llama.cpp."""
         return "root ::= " + " | ".join(json.dumps(text, ensure_ascii=False) for text in self.endings())
-
-
-NEVER_CLOSED = (
-    "its engine is told whole answers, and nothing there closes reasoning in time: it can be held to legal ones in the "
-    "mode direct alone"
-)
-"""Why an engine that is told the answers can't hold one behind reasoning, for which only so many tokens are left."""
-
-CLOSED_BY_A_BUDGET = (
-    "its thinking_budget closes its reasoning as well: leave that out, and max_tokens closes it in time"
-)
-"""Why a model of this process with a budget for its reasoning can't be held to legal answers."""
-
-UNLIMITED = 10**9
-"""Tokens that are left if no limit is near."""
-
-
-def no_answer_after(answers: LegalAnswers) -> str:
-    """Return what to say of a prefix that no legal answer goes on from."""
-    return f"no legal answer goes on from the response prefix {answers.begun!r}; there are {', '.join(answers.names)}"
 
 
 class Vocabulary:
@@ -127,15 +122,23 @@ class Vocabulary:
             found = self._rules[answers] = Rules(self, answers)
         return found
 
+    def fewest(self, text: bytes) -> list[float]:
+        """Return the fewest tokens that write ``text[place:]``, for every place, its end included."""
+        fewest = [inf] * len(text) + [0.0]
+        for place in range(len(text) - 1, -1, -1):
+            stops = range(place + 1, len(text) + 1)
+            fewest[place] = min((1 + fewest[stop] for stop in stops if text[place:stop] in self.ids), default=inf)
+        return fewest
+
 
 class State(NamedTuple):
     """How far a response has come.
 
     Attributes:
-        text: of the answer, what is written of it; before that, the end of the reasoning that may become a tag.
+        text: the written part of the answer; before that, the end of the reasoning that may become a tag.
         free: whether the action has yet to be opened.
-        thinking: whether the reasoning stands in a ``<think>`` that is open. There no action is read, so none may be
-            opened; an answer that is forced begins with ``</think>``.
+        thinking: whether the reasoning stands in an open ``<think>``. There no action is read, so none may be opened;
+            an answer that is forced begins with ``</think>``.
     """
 
     text: bytes
@@ -151,7 +154,7 @@ class Rules:
         reserve: so many tokens are always enough to end with a legal answer, from every state.
 
     Raises:
-        ValueError: a prefix that no legal answer goes on from, or a name that the tokenizer can't write.
+        ValueError: a prefix that no legal answer continues, or a name that the tokenizer can't write.
     """
 
     def __init__(self, vocabulary: Vocabulary, answers: LegalAnswers) -> None:
@@ -159,7 +162,7 @@ class Rules:
         texts = [f"{OPEN_TAG}{name}{CLOSE_TAG}".encode() for name in answers.names]
         # (text, the fewest tokens that write it from each of its places to its end), by whether a thought is open
         self._answers = {
-            thinking: [(lead + text, _fewest(vocabulary, lead + text)) for text in texts]
+            thinking: [(lead + text, vocabulary.fewest(lead + text)) for text in texts]
             for thinking, lead in ((False, b""), (True, _THOUGHT))
             if not thinking or answers.reasons or THINK in answers.begun
         }
@@ -169,18 +172,15 @@ class Rules:
                 raise ValueError(f"the model's tokenizer has no tokens for the answer {text.decode()!r}")
         every = [count for found in self._answers.values() for _, fewest in found for count in fewest]
         self.reserve = int(max(count for count in every if count != inf))
-        self.start = self._begin(answers)
-
-    def _begin(self, answers: LegalAnswers) -> State:
         state = self._read(State(b"", free=True), answers.begun.encode())
         if state is not None and state.free and not answers.reasons:
             state = self._forced(state)
-        if state is None or not self._goes_on(state):
-            raise ValueError(no_answer_after(answers))
-        return state
+        if state is None or not self._continues(state):
+            raise answers.no_answer()
+        self.start = state
 
     def allowed(self, state: State, left: int) -> TokenSet | None:
-        """Return the tokens that may come next where the response may have ``left`` more; ``None``: all of them."""
+        """Return the tokens that may come next if the response may have ``left`` more; ``None``: all of them."""
         left = min(left, self.reserve + 1)  # more makes no difference
         key = state, left
         if key not in self._known:
@@ -202,7 +202,7 @@ class Rules:
         return state._replace(text=state.text + text)
 
     def _only(self, state: State, left: int) -> TokenSet:
-        """Return the tokens that go on with an answer which ``left`` tokens are enough for."""
+        """Return the tokens that continue an answer which ``left`` tokens are enough for."""
         start, found = len(state.text), set[int]()
         for text, fewest in self._answers[state.thinking]:
             if text.startswith(state.text):
@@ -213,39 +213,36 @@ class Rules:
 
     def _all_but(self, state: State) -> TokenSet | None:
         """Return all tokens but those that would end the reasoning in an answer that isn't legal, or in none."""
-        vocabulary = self._vocabulary
-        wrong = [
-            token
-            for token in vocabulary.closing
-            if (then := self._read(state, vocabulary.texts[token])) is None or not self._goes_on(then)
-        ]
-        ids = tuple(sorted({*wrong, *vocabulary.ends}))
-        return TokenSet(ids, others=True) if ids else None
+        wrong = set(self._vocabulary.ends)
+        for token in self._vocabulary.closing:
+            then = self._read(state, self._vocabulary.texts[token])
+            if then is None or not self._continues(then):
+                wrong.add(token)
+        return TokenSet(tuple(sorted(wrong)), others=True) if wrong else None
 
-    def _goes_on(self, state: State) -> bool:
-        """Return whether the tokenizer can write some legal answer from here."""
+    def _continues(self, state: State) -> bool:
+        """Report whether the tokenizer can write some legal answer from here, or has written one."""
         place = len(state.text)
         return state.free or any(
-            (text.startswith(state.text) and place < len(text) and fewest[place] != inf)
-            or text == state.text
-            for text, fewest in self._answers[state.thinking]
-        )  # fmt: skip
+            text.startswith(state.text) and fewest[place] != inf for text, fewest in self._answers[state.thinking]
+        )
 
     def _forced(self, state: State) -> State:
-        """Return the state in which nothing but the ending may follow; the tag that the text has begun is gone on
-        with."""
+        """Return the state in which nothing but the ending may follow; it continues the tag that the text has begun."""
         if not state.free:
             return state
         begun = [state._replace(text=state.text[at:], free=False) for at in range(len(state.text))]
-        return next(filter(self._goes_on, begun), State(b"", free=False, thinking=state.thinking))
+        return next(filter(self._continues, begun), State(b"", free=False, thinking=state.thinking))
 
     def _read(self, state: State, text: bytes) -> State | None:
-        """Return the state when free text goes on; ``None`` if no legal answer can follow."""
+        """Return the state when free text continues; ``None`` if no legal answer can follow."""
         text, thinking = state.text + text, state.thinking
         while True:
             places = [(at, mark) for mark in _MARKS if (at := text.find(mark)) >= 0]
-            if not places:
-                return State(_begun_mark(text), free=True, thinking=thinking)
+            if not places:  # the longest end that a tag may begin with is kept
+                ends = (text[at:] for at in range(max(0, len(text) - max(map(len, _MARKS)) + 1), len(text)))
+                begun = next((end for end in ends if any(mark.startswith(end) for mark in _MARKS)), b"")
+                return State(begun, free=True, thinking=thinking)
             at, mark = min(places)
             if mark == _CLOSE or (mark == _OPEN and thinking):
                 return None
@@ -255,26 +252,24 @@ class Rules:
 
 
 class Guide:
-    """One response as it grows: it says which tokens may come next, and is given the one that came."""
+    """One response as it grows: ``allowed`` returns the tokens that may come next, ``take`` is given the drawn one."""
 
     def __init__(self, rules: Rules, limit: int) -> None:
         self._rules, self._state, self._left = rules, rules.start, limit
 
     def allowed(self) -> TokenSet | None:
-        """Return the tokens that may come next."""
         return self._rules.allowed(self._state, self._left)
 
     def take(self, token: int) -> None:
-        """Advance by a token that was drawn."""
         self._state = self._rules.after(self._state, token, self._left)
         self._left -= 1
 
 
 def sets_of(rules: Rules, tokens: Sequence[int], limit: int) -> tuple[TokenSet | None, ...]:
-    """Return what was allowed at every token of a response of at most ``limit``, for engines that don't tell.
+    """Return the allowed tokens at every token of a response of at most ``limit``, for engines that don't tell them.
 
     Raises:
-        ValueError: a token that wasn't: the engine constrains by something else.
+        ValueError: a token that wasn't allowed: the engine constrains by something else.
     """
     guide, found = Guide(rules, limit), list[TokenSet | None]()
     for place, token in enumerate(tokens):
@@ -284,22 +279,6 @@ def sets_of(rules: Rules, tokens: Sequence[int], limit: int) -> tuple[TokenSet |
         found.append(allowed)
         guide.take(token)
     return tuple(found)
-
-
-def _begun_mark(text: bytes) -> bytes:
-    """Return the longest end of a text that a tag may begin with."""
-    longest = max(map(len, _MARKS)) - 1
-    ends = (text[-size:] for size in range(min(longest, len(text)), 0, -1))
-    return next((end for end in ends if any(mark.startswith(end) for mark in _MARKS)), b"")
-
-
-def _fewest(vocabulary: Vocabulary, text: bytes) -> list[float]:
-    """Return the fewest tokens that write ``text[place:]``, for every place, its end included."""
-    fewest = [inf] * len(text) + [0.0]
-    for place in range(len(text) - 1, -1, -1):
-        stops = range(place + 1, len(text) + 1)
-        fewest[place] = min((1 + fewest[stop] for stop in stops if text[place:stop] in vocabulary.ids), default=inf)
-    return fewest
 
 
 def token_texts(tokenizer: Any, count: int) -> list[bytes]:
@@ -312,23 +291,22 @@ def token_texts(tokenizer: Any, count: int) -> list[bytes]:
             piece.encode() if token in added else bytes([byte_of[letter] for letter in piece if letter in byte_of])
             for token, piece in enumerate(pieces)
         ]
-    # others are asked what a token adds behind a letter; pieces like <0xE2> stand for a byte
+    # other tokenizers are asked what a token adds behind a letter; pieces like <0xE2> stand for a byte
     anchor = tokenizer("a", add_special_tokens=False)["input_ids"][-1:]
     options = {"skip_special_tokens": False, "clean_up_tokenization_spaces": False}
     (before, *found) = tokenizer.batch_decode([anchor, *([*anchor, token] for token in range(count))], **options)
-    return [
-        bytes([int(piece[3:5], 16)])
-        if len(piece) == 6 and piece.startswith("<0x") and piece.endswith(">")
-        else text[len(before) :].encode()
-        if text.startswith(before) and "�" not in text
-        else b""
-        for piece, text in zip(pieces, found, strict=True)
-    ]
+    texts = []
+    for piece, text in zip(pieces, found, strict=True):
+        if len(piece) == 6 and piece.startswith("<0x") and piece.endswith(">"):
+            texts.append(bytes([int(piece[3:5], 16)]))
+        else:
+            texts.append(text[len(before) :].encode() if text.startswith(before) and "�" not in text else b"")
+    return texts
 
 
 @cache
 def _byte_alphabet() -> dict[str, int]:
-    """Return what byte each letter stands for in the pieces of byte-level BPE (as in GPT-2)."""
+    """Return the byte for which each letter stands in the pieces of byte-level BPE (as in GPT-2)."""
     plain = [*range(ord("!"), ord("~") + 1), *range(ord("¡"), ord("¬") + 1), *range(ord("®"), ord("ÿ") + 1)]
     others = [byte for byte in range(256) if byte not in plain]
     return {chr(byte): byte for byte in plain} | {chr(256 + index): byte for index, byte in enumerate(others)}

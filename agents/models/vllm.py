@@ -23,6 +23,8 @@ from agents.turn import Prompt, Turn, Usage, prefix_of
 from textgames.extras import install_command, missing_packages
 from textgames.texts.actions import behind_thoughts
 
+_BUDGET = "thinking_token_budget"
+
 
 class VLLMModel:
     """A :class:`~agents.models.base.LanguageModel` over ``vllm.LLM``.
@@ -33,7 +35,7 @@ class VLLMModel:
             is its messages' contents joined by blank lines.
         chat_template_kwargs: arguments of the chat template, such as ``{"enable_thinking": False}``.
         thinking_budget: the most tokens of a model's own reasoning (:mod:`agents.models.reasoning`), which vLLM then
-            closes where ``engine`` has its ``reasoning_config``. The limit of a response is beside it.
+            closes if ``engine`` has its ``reasoning_config``. The limit of a response is beside it.
         engine: arguments of ``vllm.LLM``: ``tensor_parallel_size``, ``gpu_memory_utilization``, ``max_model_len`` ...
 
     Log-probabilities are asked for in vLLM's mode ``processed_logprobs``: those of the distribution that was sampled
@@ -41,7 +43,7 @@ class VLLMModel:
     batches of different sizes, so that equal seeds give equal responses on one machine with one batch size only.
 
     vLLM looks for stop strings in reasoning, too. A model that reasons is sent none, and its responses end here; a
-    response that is stopped in a ``<think>`` that the prompt asks for is gone on with.
+    response that is stopped in a ``<think>`` that the prompt asks for is continued.
 
     Raises:
         ModuleNotFoundError: vLLM isn't installed; the message has the command.
@@ -75,28 +77,18 @@ class VLLMModel:
             raise ValueError(
                 f"thinking_budget needs a newer vLLM: {vllm.__version__} has no {_BUDGET}; hf: has budgets"
             )
+        end = getattr(self._tokenizer, "eos_token_id", None)
+        self._identity |= tokenizer_identity(self._tokenizer, [] if end is None else [end])
 
     @property
     def settings(self) -> dict[str, Any]:
         """What decides the responses, as plain data."""
-        return {
-            "kind": "vllm",
-            "name": self.name,
-            "version": str(self._vllm.__version__),
-            "chat": self._chat,
-            **self._identity,
-            **self._tokenizer_identity,
-            **self._thinking.settings,
-        }
+        about = {"kind": "vllm", "name": self.name, "version": str(self._vllm.__version__), "chat": self._chat}
+        return {**about, **self._identity, **self._thinking.settings}
 
     def why_unconstrained(self, reasons: bool) -> str | None:
         """Return why answers can't be held to legal ones; ``None`` if they can."""
         return NEVER_CLOSED if reasons else None
-
-    @cached_property
-    def _tokenizer_identity(self) -> dict[str, str]:
-        end = getattr(self._tokenizer, "eos_token_id", None)
-        return tokenizer_identity(self._tokenizer, [] if end is None else [end])
 
     @cached_property
     def vocabulary(self) -> Vocabulary:
@@ -113,7 +105,8 @@ class VLLMModel:
         """Answer every prompt with a completion, in order; the engine batches them itself."""
         if not prompts:
             return []
-        begun = [Begun(prefix_of(prompt), self._opening(prompt)) for prompt in prompts]
+        openings = [self._thinking.opening(prompt) if self._chat else "none" for prompt in prompts]
+        begun = [Begun(prefix_of(prompt), opening) for prompt, opening in zip(prompts, openings, strict=True)]
         legal = list(answers or [None] * len(prompts))
         fields = [
             sampling_fields(decoding, seed, own.opening, self._thinking.budget)
@@ -127,11 +120,10 @@ class VLLMModel:
             parts = [going_on(done[row], decoding, seeds[row], begun[row]) for row in going]
             for row, more in zip(going, self._completed(*zip(*parts, strict=True)), strict=True):
                 done[row] = joined(done[row], more, decoding.stop, begun[row], self._decode)
-        completions = [
-            behind_reasoning(one, own.opening, decoding.stop, self._decode)
-            for one, own in zip(done, begun, strict=True)
+        return [
+            held_to(behind_reasoning(one, own.opening, decoding.stop, self._decode), each, lambda: self.vocabulary)
+            for one, own, each in zip(done, begun, legal, strict=True)
         ]
-        return [held_to(*pair, lambda: self.vocabulary) for pair in zip(completions, legal, strict=True)]
 
     def _completed(self, prompts: Sequence[Sequence[int]], fields: Sequence[Mapping[str, Any]]) -> list[Turn]:
         started = perf_counter()
@@ -140,28 +132,25 @@ class VLLMModel:
         seconds = perf_counter() - started
         return [_completion(output, seconds) for output in outputs]
 
-    def _opening(self, prompt: Prompt) -> Opening:
-        return self._thinking.opening(prompt) if self._chat else "none"
-
     def _decode(self, ids: Sequence[int]) -> str:
         return str(self._tokenizer.decode(list(ids), skip_special_tokens=False))
 
     def check_prefix(self, prefix: str) -> None:
-        """See that the chat template can go on from a response's prefix; a ValueError if it can't."""
+        """Raise a ValueError if the chat template can't continue a response's prefix."""
         if self._chat:
             check_prefix(self._tokenizer, prefix, self.name)
 
     def _encode(self, prompt: Prompt) -> list[int]:
         if not self._chat:
             ids: list[int] = self._tokenizer.encode(as_text(prompt))
-            return ids
-        text = render(self._tokenizer, prompt, self._thinking.arguments)
-        rendered: list[int] = self._tokenizer.encode(text, add_special_tokens=False)  # the template has written them
-        return rendered
+        else:
+            text = render(self._tokenizer, prompt, self._thinking.arguments)
+            ids = self._tokenizer.encode(text, add_special_tokens=False)  # the template has written them
+        return ids
 
 
 def _of_platform() -> dict[str, Any]:
-    """Settings that the platform wants.
+    """Return the settings that the platform needs.
 
     On a CPU a prompt with a seed mustn't be read in parts: vLLM 0.32 then asks the seed's generator for something that
     only a GPU's has, and the engine dies.
@@ -173,15 +162,12 @@ def _of_platform() -> dict[str, Any]:
     return {"enable_chunked_prefill": False} if current_platform.is_cpu() else {}
 
 
-_BUDGET = "thinking_token_budget"
-
-
 def sampling_fields(
     decoding: Decoding, seed: tuple[int, ...], opening: Opening = "none", budget: int | None = None
 ) -> dict[str, Any]:
-    """vLLM's sampling parameters of one response, for the engine in this process and for its servers alike.
+    """Return vLLM's sampling parameters of one response, for the engine in this process and for its servers alike.
 
-    What is reasoned about has no stop string: vLLM doesn't tell one in the reasoning from that of the response.
+    If the model reasons there is no stop string: vLLM doesn't tell one in the reasoning from that of the response.
     """
     budget = None if opening == "none" else budget
     return {
@@ -191,7 +177,7 @@ def sampling_fields(
         "max_tokens": decoding.max_tokens + (budget or 0),
         "stop": list(decoding.stop) if opening == "none" else [],
         "include_stop_str_in_output": True,
-        "skip_special_tokens": False,  # text is what was sampled, as of models in this process
+        "skip_special_tokens": False,  # the text has every sampled token, as of models in this process
         "spaces_between_special_tokens": False,
         "seed": seed_number(seed),
         "logprobs": 0,  # that of the sampled token, and no alternatives
@@ -199,10 +185,7 @@ def sampling_fields(
 
 
 def tokens_left(completion: Turn, decoding: Decoding, begun: Begun) -> int:
-    """Return how many tokens more a response may take that vLLM has stopped in a ``<think>``; 0 for any other.
-
-    vLLM doesn't tell a stop string in there from the one that ends the response.
-    """
+    """Return how many more tokens a response may take that vLLM has stopped in a ``<think>``; 0 for any other."""
     stopped = completion.finish_reason == "stop" and completion.response.endswith(decoding.stop)
     if begun.opening != "none" or not stopped or behind_thoughts(begun.text + completion.response) is not None:
         return 0
@@ -212,14 +195,14 @@ def tokens_left(completion: Turn, decoding: Decoding, begun: Begun) -> int:
 def going_on(
     completion: Turn, decoding: Decoding, seed: tuple[int, ...], begun: Begun
 ) -> tuple[tuple[int, ...], dict[str, Any]]:
-    """Token ids and sampling parameters by which such a response goes on, with draws of its own."""
+    """Return token ids and sampling parameters by which such a response continues, with draws of its own."""
     ids = completion.response_ids or ()
     rest = replace(decoding, max_tokens=tokens_left(completion, decoding, begun))
     return (*(completion.prompt_ids or ()), *ids), sampling_fields(rest, (*seed, len(ids)))
 
 
 def joined(first: Turn, more: Turn, stops: Sequence[str], begun: Begun, decode: Callable[[Sequence[int]], str]) -> Turn:
-    """Such a response and what it has gone on with, as one."""
+    """Return such a response and its continuation as one."""
     if more.error is not None:
         return more
     begin, rest = first.response_ids or (), more.response_ids or ()
@@ -239,17 +222,18 @@ def joined(first: Turn, more: Turn, stops: Sequence[str], begun: Begun, decode: 
 
 
 def held_to(completion: Turn, answers: LegalAnswers | None, vocabulary: Callable[[], Vocabulary]) -> Turn:
-    """Return a completion of vLLM with what was allowed at each of its tokens, which vLLM itself doesn't tell.
+    """Return a completion of vLLM with the allowed tokens at each of its own, which vLLM itself doesn't tell.
 
-    Its grammars allow the tokens whose text goes on with an answer, as ours do; a completion that isn't so is an error.
+    Its grammars allow the tokens whose text continues an answer, as ours do; any other completion is an error.
     """
     if answers is None or completion.response_ids is None:
         return completion
-    if not completion.response.endswith(CLOSE_TAG):
-        said = completion.response
-        wrong = f"its response {said!r} isn't a whole one: max_tokens may be too low, or it reasons by itself"
-        return Turn("", finish_reason="error", error=f"vLLM was held to legal answers: {wrong}")
     try:
+        if not completion.response.endswith(CLOSE_TAG):
+            said = completion.response
+            raise ValueError(
+                f"its response {said!r} isn't a whole one: max_tokens may be too low, or it reasons by itself"
+            )
         rules = vocabulary().rules(answers)
         return replace(completion, allowed=sets_of(rules, completion.response_ids, UNLIMITED))
     except ValueError as error:
@@ -257,15 +241,13 @@ def held_to(completion: Turn, answers: LegalAnswers | None, vocabulary: Callable
 
 
 def cut_off(finish_reason: str | None) -> str | None:
-    """Return what to say of a response that neither stopped nor reached its limit, such as one aborted with the
-    engine."""
+    """Return the error of a response that neither stopped nor reached its limit, as one aborted with the engine."""
     if finish_reason in ("stop", "length"):
         return None
     return f"vLLM ended the response with finish_reason {finish_reason!r}"
 
 
 def _completion(output: Any, seconds: float) -> Turn:
-    """Return a completion, made of one of vLLM's outputs."""
     best = output.outputs[0]
     if (message := cut_off(best.finish_reason)) is not None:
         return Turn("", finish_reason="error", seconds=seconds, error=message)
@@ -284,19 +266,19 @@ def _completion(output: Any, seconds: float) -> Turn:
     )
 
 
-def check(path_or_repo: str, **options: Any) -> NotLoaded:
-    """Say before an engine is started that there is none; a ModuleNotFoundError with the command."""
-    if find_spec("vllm") is None:
-        raise _no_vllm(path_or_repo)
-    return NotLoaded(path_or_repo, lambda reasons: NEVER_CLOSED if reasons else None)
-
-
 def _no_vllm(path_or_repo: str) -> ModuleNotFoundError:
     return ModuleNotFoundError(
         f"vllm:{path_or_repo} needs vLLM, which isn't installed: {install_command('vllm')} (Linux with a GPU). "
         f"Without one, hf:{path_or_repo} runs the same model through transformers",
         name="vllm",
     )
+
+
+def check(path_or_repo: str, **options: Any) -> NotLoaded:
+    """Raise a ModuleNotFoundError with the command if there is no vLLM, before an engine is started."""
+    if find_spec("vllm") is None:
+        raise _no_vllm(path_or_repo)
+    return NotLoaded(path_or_repo, lambda reasons: NEVER_CLOSED if reasons else None)
 
 
 PROVIDER = Provider(

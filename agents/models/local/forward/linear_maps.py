@@ -4,19 +4,19 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import torch
-import torch.nn.functional as F  # noqa: N812  (the name that everyone uses)
+import torch.nn.functional as F  # noqa: N812
 from torch import Tensor, nn
 
 
 class LowRank(NamedTuple):
-    """What LoRA adds to a map: ``up @ down``, with ``down (rank, in)``, ``up (out, rank)`` and the scale in ``up``."""
+    """LoRA's addition to a map: ``up @ down``, with ``down (rank, in)``, ``up (out, rank)`` and the scale in ``up``."""
 
     down: Tensor
     up: Tensor
 
 
 class Linear(NamedTuple):
-    """Weights of one linear map: ``weight (out, in)`` and ``bias (out,)`` or ``None``, and what is added to it."""
+    """Weights of one linear map: ``weight (out, in)``, ``bias (out,)`` or ``None``, and an addition."""
 
     weight: Tensor
     bias: Tensor | None
@@ -96,7 +96,7 @@ def read_linear(module: Any, *, merge: bool) -> Linear:
 
 
 def fused(maps: Sequence[Linear], fuse: bool) -> tuple[Linear, ...]:
-    """Maps of the same input as one, if ``fuse``, or as they are."""
+    """Return maps of the same input as one, if ``fuse``, or as they are."""
     if not fuse:
         return tuple(maps)
     biases = [m.bias for m in maps if m.bias is not None]
@@ -107,6 +107,5 @@ def fused(maps: Sequence[Linear], fuse: bool) -> tuple[Linear, ...]:
 
 
 def outputs(maps: Sequence[Linear], x: Tensor, widths: Sequence[int]) -> Sequence[Tensor]:
-    """Return what each map makes of ``x (T, in)``; if one stands for several, its output is cut into their
-    ``widths``."""
+    """Return each map's output for ``x (T, in)``; one that stands for several is cut into their ``widths``."""
     return [each(x) for each in maps] if len(maps) > 1 else torch.split(maps[0](x), list(widths), dim=-1)

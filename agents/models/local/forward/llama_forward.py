@@ -6,11 +6,11 @@ the same computation as the model's own ``forward`` with as few operations as po
 * tokens of all sequences are *packed* into one ``(T, hidden)`` matrix, so that padding costs nothing outside attention;
 * query, key and value are one matrix product, gate and up another (small models only: it copies the weights, as does
   adding LoRA adapters to them; large models keep adapters as two thin products beside their own weights);
-* what attention does with the past is a function that is passed in, so prefill, decoding and training share the rest.
+* attention is a function that is passed in, so prefill, decoding and training share the rest.
 
 Nothing here is a second set of weights: :func:`read_weights` reads the model's parameters as they are now, and
-gradients flow back to them where autograd is on. Covered: Llama, Mistral, Qwen2 and Qwen3 (dense, full attention),
-plain or with LoRA adapters; :func:`why_not` says what stands in the way of anything else.
+gradients flow back to them. Covered: Llama, Mistral, Qwen2 and Qwen3 (dense, full attention), plain or with LoRA
+adapters; :func:`why_not` has the reason for anything else.
 
 Shapes: ``T`` packed tokens, ``H`` query heads, ``K`` key-value heads, ``G = H / K``, ``D`` head dimension.
 """
@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
 import torch
-import torch.nn.functional as F  # noqa: N812  (the name that everyone uses)
+import torch.nn.functional as F  # noqa: N812
 from torch import Tensor, nn
 
 from agents.models.local.forward.activations import gated_silu, rms_norm
@@ -47,7 +47,7 @@ class Layer(NamedTuple):
 
 
 class LlamaWeights(NamedTuple):
-    """A model's weights as this file uses them, and the few numbers of its configuration that matter.
+    """A model's weights, and the few numbers of its configuration that matter.
 
     ``cos`` and ``sin`` are ``(positions, D)``; the first half of ``sin`` is negated, see :func:`_rotate`.
     """
@@ -75,7 +75,7 @@ def unwrap(model: nn.Module) -> Any:
 
 
 def why_not(model: nn.Module) -> str | None:
-    """Return what keeps :func:`read_weights` from covering this model, or ``None`` if nothing does."""
+    """Return the reason why :func:`read_weights` doesn't cover this model; ``None`` if it does."""
     inner = unwrap(model)
     if type(inner).__name__ not in _MODEL_CLASSES:
         return f"{type(inner).__name__} is not one of {', '.join(_MODEL_CLASSES)}"
@@ -103,12 +103,9 @@ def read_weights(model: nn.Module, *, fuse: bool | None = None) -> LlamaWeights:
     """Return the model's weights as they are now.
 
     Args:
-        model: a model for which :func:`why_not` says ``None``.
+        model: a model that is covered; else a ValueError has the reason.
         fuse: copy query, key and value (and gate and up) into one matrix each, LoRA adapters added in; ``None``: for
             small models. Without it the large tensors are the model's own, and adapters stay beside them as factors.
-
-    Raises:
-        ValueError: the model isn't covered.
     """
     reason = why_not(model)
     if reason is not None:
@@ -149,7 +146,7 @@ def read_weights(model: nn.Module, *, fuse: bool | None = None) -> LlamaWeights:
 
 
 def _rope_tables(inner: Any) -> tuple[Tensor, Tensor]:
-    """Cosines and signed sines of every position that the model has, from the model's own rotary module; kept."""
+    """Return cosines and signed sines of every position, from the model's own rotary module; they are kept."""
     weight = inner.model.embed_tokens.weight
     kept = _ROPE_TABLES.get(inner.model.rotary_emb)
     if kept is not None and kept[0].device == weight.device and kept[0].dtype == weight.dtype:
@@ -165,20 +162,20 @@ def _rope_tables(inner: Any) -> tuple[Tensor, Tensor]:
 
 
 def _rotate(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
-    """Rotary embedding of ``x (T, heads, D)``: ``x * cos + (-x2, x1) * sin``, the minus sign being in the table."""
+    """Rotate ``x (T, heads, D)``: ``x * cos + (-x2, x1) * sin``, the minus sign being in the table."""
     return torch.addcmul(x * cos, x.roll(x.shape[-1] // 2, -1), sin)
 
 
 def hidden_states(
     weights: LlamaWeights, ids: Tensor, positions: Tensor, attend: Attend, *, only: Tensor | None = None
 ) -> Tensor:
-    """Final hidden states ``(T, hidden)``, normalised, of packed tokens.
+    """Return final hidden states ``(T, hidden)``, normalised, of packed tokens.
 
     Args:
         weights: the model's.
         ids: ``(T,)`` token ids of all sequences.
         positions: ``(T,)`` the position of each in its sequence.
-        attend: what a token sees; :class:`CausalAttention` for whole sequences.
+        attend: attention, such as :class:`CausalAttention` for whole sequences.
         only: return these tokens' states alone, ``(len(only), hidden)``. In the last layer the others then need no more
             than their keys and values; ``attend`` has to give every token's output as always.
     """
@@ -206,12 +203,12 @@ def hidden_states(
 
 
 def logits(weights: LlamaWeights, hidden: Tensor) -> Tensor:
-    """Next-token logits ``(T, vocabulary)`` of final hidden states ``(T, hidden)``."""
+    """Return next-token logits ``(T, vocabulary)`` of final hidden states ``(T, hidden)``."""
     return weights.head(hidden)
 
 
 class Packing:
-    """Where the tokens of packed sequences of these lengths go in a right-padded ``(sequences, longest)`` table."""
+    """The places of packed sequences' tokens in a right-padded ``(sequences, longest)`` table."""
 
     def __init__(self, lengths: Sequence[int], device: torch.device, first_position: int = 0) -> None:
         size = torch.tensor(lengths, dtype=torch.long)
@@ -226,7 +223,7 @@ class Packing:
         self.positions = self.column + first_position
 
     def pad(self, x: Tensor) -> Tensor:
-        """Return ``(T, heads, D)`` to ``(sequences, heads, longest, D)``, zeros after the end."""
+        """Spread ``(T, heads, D)`` to ``(sequences, heads, longest, D)``, zeros after the end."""
         if self.even:
             table = x.reshape(self.count, self.longest, *x.shape[1:])
         else:
@@ -236,13 +233,13 @@ class Packing:
         return table.transpose(1, 2)
 
     def unpad(self, table: Tensor) -> Tensor:
-        """Return ``(sequences, H, longest, D)`` to ``(T, H * D)``."""
+        """Pack ``(sequences, H, longest, D)`` to ``(T, H * D)``."""
         flat = table.transpose(1, 2).reshape(self.count * self.longest, -1)
         return flat if self.even else flat.index_select(0, self.flat)
 
 
 class CausalAttention:
-    """Attention of packed whole sequences on themselves: what training needs. An :data:`Attend`."""
+    """Attention of packed whole sequences on themselves, as training needs it. An :data:`Attend`."""
 
     def __init__(self, packing: Packing) -> None:
         self.packing = packing
@@ -258,5 +255,5 @@ class CausalAttention:
 
 
 def repeat_heads(x: Tensor, groups: int) -> Tensor:
-    """Return ``(B, K, S, D)`` to ``(B, K * groups, S, D)``: every key-value head once per query head that uses it."""
+    """Repeat the heads of ``(B, K, S, D)`` to ``(B, K * groups, S, D)``, once per query head that uses them."""
     return x if groups == 1 else x.repeat_interleave(groups, dim=1)

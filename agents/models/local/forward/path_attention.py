@@ -22,7 +22,7 @@ _SCORES = 2**19  # scores that exist at a time, at least one block's: they stay 
 
 
 class Blocks(NamedTuple):
-    """Which keys every block of ``Q`` queries meets; ``N`` blocks, their keys padded to the longest list ``S``.
+    """The keys that every block of ``Q`` queries meets; ``N`` blocks, their keys padded to the longest list ``S``.
 
     Blocks with lists of like length stand side by side: those that are computed together pad no more than they need.
     """
@@ -57,7 +57,7 @@ class Part(NamedTuple):
 
 
 def tree_blocks(subtree_end: NDArray[np.int64], size: int = QUERIES) -> Blocks:
-    """Blocks of trees in depth-first order: token ``j`` is seen by the tokens ``j .. subtree_end[j] - 1``, ``(T,)``."""
+    """Return blocks of trees in depth-first order: tokens ``j .. subtree_end[j] - 1`` see token ``j``, ``(T,)``."""
     count = len(subtree_end)
     size = min(size, count)
     found = []
@@ -85,7 +85,7 @@ def tree_blocks(subtree_end: NDArray[np.int64], size: int = QUERIES) -> Blocks:
 
 
 def hidden_where(hidden: Tensor) -> Tensor:
-    """Zeros, and the lowest number where ``hidden``: unlike infinity it leaves a row that sees nothing a number."""
+    """Return zeros, and the lowest number if ``hidden``: unlike infinity it leaves a row that sees nothing a number."""
     return torch.zeros(hidden.shape).masked_fill_(hidden, torch.finfo(torch.float32).min)
 
 
@@ -99,7 +99,7 @@ def attend(q: Tensor, k: Tensor, v: Tensor, blocks: Blocks) -> Tensor:
 
 
 def attend_to(q: Tensor, keys: Tensor, values: Tensor, blocks: Blocks) -> Tensor:
-    """Attention without a gradient, on keys and values that are kept heads first: ``(K, T', D)``."""
+    """Attend without a gradient to keys and values that are kept heads first: ``(K, T', D)``."""
     queries = _heads_first(q * q.shape[2] ** -0.5, keys.shape[0])
     parts = []
     for part in blocks.parts(q.shape[1]):
@@ -158,13 +158,13 @@ class _PathAttention(torch.autograd.Function):
 
 
 def _heads_first(q: Tensor, kv_heads: int) -> Tensor:
-    """Return ``(T, H, D)`` to ``(K, T + 1, G, D)``, with a token of zeros for places without a query."""
+    """Turn ``(T, H, D)`` to ``(K, T + 1, G, D)``, with a token of zeros for places without a query."""
     table = q.view(q.shape[0], kv_heads, -1, q.shape[2]).transpose(0, 1)
     return F.pad(table, (0, 0, 0, 0, 0, 1))
 
 
 def _keys_first(k: Tensor) -> Tensor:
-    """Return ``(T, K, D)`` to ``(K, T, D)``, contiguous as half-precision products copy anything else."""
+    """Turn ``(T, K, D)`` to ``(K, T, D)``, contiguous as half-precision products copy anything else."""
     return k.transpose(0, 1).contiguous()
 
 
@@ -174,12 +174,12 @@ def _gather(keys: Tensor, index: Tensor) -> Tensor:
 
 
 def _gather_queries(queries: Tensor, index: Tensor) -> Tensor:
-    """Queries ``(K, T + 1, G, D)`` of some blocks ``(n, Q)``: ``(K * n, Q * G, D)``."""
+    """Return queries ``(K, T + 1, G, D)`` of some blocks ``(n, Q)``: ``(K * n, Q * G, D)``."""
     return queries.index_select(1, index.reshape(-1)).view(-1, index.shape[1] * queries.shape[2], queries.shape[3])
 
 
 def _shares(queries: Tensor, keys: Tensor, part: Part) -> tuple[Tensor, Tensor, Tensor]:
-    """Attention ``(K * n, Q * G, S')`` of some blocks, in float32 at least, and their queries, scaled, and keys."""
+    """Return some blocks' attention ``(K * n, Q * G, S')``, in float32 at least, their scaled queries, and keys."""
     kv_heads, _, groups, _ = queries.shape
     count, size = part.queries.shape
     mine, seen = _gather_queries(queries, part.queries), _gather(keys, part.keys)
@@ -189,7 +189,7 @@ def _shares(queries: Tensor, keys: Tensor, part: Part) -> tuple[Tensor, Tensor, 
 
 
 def _unfold(out: Tensor, queries: Tensor, part: Part) -> Tensor:
-    """Return ``(K * n, Q * G, D)`` to ``(n * Q, K, G, D)``."""
+    """Turn ``(K * n, Q * G, D)`` to ``(n * Q, K, G, D)``."""
     kv_heads, _, groups, dim = queries.shape
     count, size = part.queries.shape
     return out.view(kv_heads, count * size, groups, dim).transpose(0, 1)
