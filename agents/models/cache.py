@@ -271,7 +271,7 @@ class CachedModel(_Kept):
 
 
 class AsyncCachedModel(_Kept):
-    """A model behind a server whose answers are kept. Of equal prompts that are in flight together one is asked."""
+    """A model behind a server whose answers are kept. Equal prompts that are in flight together are asked once."""
 
     async def generate_async(
         self, prompt: Prompt, decoding: Decoding, seed: tuple[int, ...], *answers: LegalAnswers | None

@@ -20,6 +20,7 @@ RESEARCH = ROOT / "docs/research"
 GUIDE = [page for page in sorted((ROOT / "docs").rglob("*.md")) if not page.is_relative_to(RESEARCH)]
 PAGES = [ROOT / "README.md", ROOT / "ARCHITECTURE.md", *GUIDE]
 PACKAGES = (
+    "agents/models",
     "docs/tools",
     "textgames",
 )

