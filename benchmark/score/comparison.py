@@ -1,7 +1,6 @@
 """Comparing agents on the same seeds: paired differences, tests, and how many episodes would settle it."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import combinations
 from types import MappingProxyType
 
 import numpy as np
@@ -26,20 +25,10 @@ from textgames.scenarios import Scenario
 
 BEST = 8  # how many agents of a large board are compared with everyone below them
 
-
 Scores = Mapping[tuple[str, str], Sequence[EstimateView | None]]
 """``{(agent, scenario): the figures beside its rank}``, see :func:`benchmark.score.scores.shown_figures`."""
 
 Pair = tuple[str, str]
-
-
-def compare(results: ResultColumns, agents: Sequence[str]) -> list[ComparisonView]:
-    """Return every pair of ``agents`` in every scenario for one player, if both scored at least two common seeds.
-
-    Positive differences mean that the first of the pair got the higher returns. Holm's correction is over everything
-    that is returned. (Agents that met in a scenario for two players are compared by their ratings.)
-    """
-    return compared(results, combinations(agents, 2))[0]
 
 
 def compare_best(results: ResultColumns, agents: Sequence[str], scores: Scores) -> list[ComparisonView]:
@@ -60,12 +49,11 @@ def board_family(results: ResultColumns) -> int:
 
 
 def _family(played: Sequence[int], solo: int, agents: int) -> int:
-    counts = [*played, *([agents] if solo > 1 else [])]
-    return sum(count * (count - 1) // 2 for count in counts)
+    return sum(count * (count - 1) // 2 for count in (*played, *([agents] if solo > 1 else [])))
 
 
 def too_few_starts(plan: Plan) -> str:
-    """Say that no paired test of a scenario can tell two agents of a plan apart; empty if one can.
+    """Report that no paired test of a scenario can tell two agents of a plan apart; empty if one can.
 
     The smallest p-value of n pairs is ``2 / 2^n``, and a board corrects it for all comparisons that it could make.
     """
@@ -86,7 +74,7 @@ def too_few_starts(plan: Plan) -> str:
 
 
 def solo_scenarios(results: ResultColumns) -> list[Scenario]:
-    """Return the scenarios for one player: the others are told by ratings."""
+    """Return the scenarios for one player: the others have ratings."""
     return [scenario for scenario in results.scenarios.values() if num_players(scenario) == 1]
 
 
@@ -101,40 +89,39 @@ def compared(
 
     Args:
         results: where they played.
-        pairs: who is compared with whom.
-        scores: what each was ranked by. Two whose intervals have no point in common are told apart by that.
+        pairs: the agents; a positive difference means that the first got the higher returns.
+        scores: the figures that each was ranked by. Two whose intervals have no point in common are told apart by that.
         overall: further p-values that are shown beside these, and corrected with them.
         family: how many comparisons there could be; by default there are as many as are made.
 
     Returns:
-        A row for each pair and scenario, and the corrected p-values of ``overall``.
+        A row for each pair and scenario with two common seeds or more, and the corrected p-values of ``overall``.
     """
     rows, samples = [], []
     names = [scenario.name for scenario in solo_scenarios(results)]
-    for a, b in pairs:
-        for name in names:
-            differences = paired_differences(results, a, b, name)
-            if len(differences) < 2:
-                continue
-            cells = [results.cells[agent, name] for agent in (a, b)]
-            estimate, is_free = mean_difference(differences, cells, [results.scenarios[name]] * 2)
-            samples.append(differences)
-            rows.append(
-                ComparisonView(
-                    scenario=name,
-                    a=a,
-                    b=b,
-                    pairs=len(differences),
-                    difference=EstimateView(value=estimate.value, low=estimate.low, high=estimate.high),
-                    luck_free=is_free,
-                    p_value=paired_p_value(differences),
-                    p_holm=1.0,
-                    verdict=TIE,
-                    episodes_needed=None,
-                    episodes_needed_low=None,
-                    episodes_needed_high=None,
-                )
+    for (a, b), name in ((pair, name) for pair in pairs for name in names):
+        differences = paired_differences(results, a, b, name)
+        if len(differences) < 2:
+            continue
+        cells = [results.cells[agent, name] for agent in (a, b)]
+        estimate, is_free = mean_difference(differences, cells, [results.scenarios[name]] * 2)
+        samples.append(differences)
+        rows.append(
+            ComparisonView(
+                scenario=name,
+                a=a,
+                b=b,
+                pairs=len(differences),
+                difference=EstimateView(value=estimate.value, low=estimate.low, high=estimate.high),
+                luck_free=is_free,
+                p_value=paired_p_value(differences),
+                p_holm=1.0,
+                verdict=TIE,
+                episodes_needed=None,
+                episodes_needed_low=None,
+                episodes_needed_high=None,
             )
+        )
     p_values: dict[int | Pair, float] = {index: row["p_value"] for index, row in enumerate(rows)}
     p_values |= {pair: overall[pair] for pair in overall}
     adjusted = holm(p_values, family)

@@ -1,11 +1,8 @@
-"""The shape of everything that tables and pages show: one JSON-able document, :class:`ViewDocument`.
+"""The document that tables and pages show: plain JSON, whose rows are the rows of all tables (:class:`ViewDocument`).
 
-The page (``benchmark.show.page``) knows nothing of run folders, environments or statistics; it draws this document,
-which ``benchmark.show.document_of`` builds. The document is deterministic: the same sources give the same bytes (no
-clock, no host name), so a page can be compared with the committed one. Every number in it is finite; an unknown one is
-``None``.
-
-Untrusted text (responses, error messages, names) is in here as it was written: whoever draws it must escape it.
+``benchmark.show.document_of`` builds it. The same sources give the same bytes (no clock, no host name). Every number is
+finite; an unknown one is ``None``. Texts of others (responses, errors, names) are in it as they were written: a drawer
+escapes them.
 """
 
 from typing import Any, Literal, NotRequired, TypedDict
@@ -14,11 +11,10 @@ SCHEMA_VERSION = 2
 
 
 class EstimateView(TypedDict):
-    """A :class:`agents.common.intervals.Estimate` as JSON: a figure with its interval, of 95% but for ``--until``.
+    """A figure with its interval, of 95% but for ``--until``: ``low <= value <= high``.
 
-    ``low <= value <= high``. Both ends are ``None`` if there are fewer than two episodes, if all of them are equal and
-    it is unknown what else was possible (say, the tokens of a player without a model), and if the figure is fixed by
-    definition (the normalised score of the agent that is the end of the scale).
+    Both ends are ``None`` with fewer than two episodes, if all are equal and it is unknown what else was possible, and
+    if the figure is fixed by definition (the score of the agent that is the end of the scale).
     """
 
     value: float
@@ -27,52 +23,47 @@ class EstimateView(TypedDict):
 
 
 class SourceView(TypedDict):
-    """A run folder or a leaderboard entry that the document was made from."""
+    """A run folder or a leaderboard entry."""
 
     name: str
     kind: Literal["run", "entry"]
     textbench_version: str
     commit: str | None
     dirty: bool | None
-    started: str  # ISO 8601, UTC; from the manifest
+    started: str  # ISO 8601, UTC
     finished: str | None
     complete: bool  # every planned episode was played, without errors
-    season: str | None  # the name of the season that it was played in
+    season: str | None
 
 
 class PromptPiece(TypedDict):
-    """A stretch of a prompt: either literal ``text`` or, with ``slot``, the step's observation or moves left."""
+    """A stretch of a prompt: literal ``text``, or a ``slot`` for the step's observation or moves left."""
 
     text: NotRequired[str]
     slot: NotRequired[Literal["observation", "steps_left"]]
 
 
 class PromptMessageView(TypedDict):
-    """One chat message of a prompt; its content is the pieces joined without separator."""
+    """A chat message; its content is the pieces joined without separator."""
 
     role: Literal["system", "user", "assistant"]
     pieces: list[PromptPiece]
 
 
 class AgentView(TypedDict):
-    """One row of the leaderboard. ``name`` is unique in the document and is what everything else refers to."""
+    """An agent; its ``name`` is unique in the document."""
 
     name: str
-    spec: str  # as ``--agent`` takes it (``"openai:MODEL"``); no key and no credentials are ever in it
-    kind: str
-    """``"scripted"`` for players without a model, else the spec's scheme: ``"openai"``, ``"hf"``, ``"tiny"``, ..."""
+    spec: str  # as ``--agent`` takes it; it never holds a key
+    kind: str  # "scripted" for players without a model, else the spec's scheme: "openai", "hf", "tiny", ...
     source: int  # index into ``sources``
-    authorship: str | None
-    """Who vouches for an entry's responses: ``"re-run here"``, ``"reproduced by maintainers"`` or ``"self-reported"``
-    (:mod:`benchmark.runs.authorship`); ``None`` in a run."""
-    settings: dict[str, Any]
-    """Model and decoding settings as in the manifest (temperature, max_tokens, mode, ...); may be empty."""
-    prompts: dict[str, list[PromptMessageView]]
-    """``{scenario: messages}``: what the model is sent, with a slot for the observation. Empty for scripted players."""
+    authorship: str | None  # who vouches for an entry's responses (:mod:`benchmark.runs.authorship`); None in a run
+    settings: dict[str, Any]  # of model and decoding, as in the manifest
+    prompts: dict[str, list[PromptMessageView]]  # {scenario: messages}; empty for scripted players
 
 
 class ScenarioView(TypedDict):
-    """One scenario: a column group or tab of the leaderboard."""
+    """A scenario as it was played."""
 
     name: str
     env_id: str
@@ -80,102 +71,84 @@ class ScenarioView(TypedDict):
     horizon: int
     first_seed: int
     training: bool
-    protocol: str  # of the runs in it, as in the scores: runs of another one have a scenario of their own
+    protocol: str
     moves: str
     num_players: int
     actions: list[str]
     instructions: str
-    palette: dict[str, tuple[int, int, int]]  # ``{board character: (r, g, b)}`` for drawing boards; may be empty
-    board_labels: list[list[str]] | None  # names of columns and rows, as prompts have them; ``None``: (0, 0) below left
-    success_means: str  # what follows "the player": ``"reached the goal"``; empty in a game that knows no success
-    legend: dict[str, str]  # ``{board character: what it is}``, for example ``{"P": "player"}``; may be empty
+    palette: dict[str, tuple[int, int, int]]  # {board character: (r, g, b)}
+    board_labels: list[list[str]] | None  # names of columns and rows; None: (0, 0) is below left
+    success_means: str  # what follows "the player": "reached the goal"; empty in a game that knows no success
+    legend: dict[str, str]  # {board character: what it is}
 
 
 class BlindView(TypedDict):
-    """The 0 of a scenario's normalised scores: what the best player that doesn't read gets."""
+    """The 0 of normalised scores: what the best player gets that doesn't read."""
 
-    value: float | None  # the mean over the agent's episodes, or over many others where ``exact`` is false
-    policy: str  # from which distribution it draws its actions: ``"right 0.5, down 0.5"``, ``"uniform"``
-    exact: (
-        bool  # whether the value is computed by the game's own chances, from the start of each of the agent's episodes
-    )
+    value: float | None  # the mean over the agent's episodes, or over many others if it isn't exact
+    policy: str  # its distribution over actions: "right 0.5, down 0.5", "uniform"
+    exact: bool  # whether it is computed by the game's own chances from the start of each episode
 
 
 class ReferenceView(TypedDict):
-    """The 1 of a scenario's normalised scores, on the same seeds as the agent's episodes."""
+    """The 1 of normalised scores, on the same seeds as the agent's episodes."""
 
     value: float | None
     kind: Literal["optimal", "clairvoyant", "reference"] | None
-    """``"optimal"``: the exact optimum of a player who knows what players are told. ``"reference"``: what the strongest
-    player got, which can be beaten. A clairvoyant bound, for which hidden things are known, is never the 1."""
-    source: str  # how it is computed, or who played it: ``"value iteration"``, ``"planner (search)"``
+    """``"optimal"``: the exact optimum of a player that knows what players are told. ``"reference"``: what the
+    strongest player got, which can be beaten. A clairvoyant bound is never the 1."""
+    source: str  # how it is computed, or who played it: "value iteration", "planner (search)"
 
 
 class LuckView(TypedDict):
-    """How luck was taken out of an agent's returns in a scenario, and how much there was."""
+    """How luck was removed from an agent's returns, and how much there was."""
 
     values: str  # the fixed values that luck is measured by, with their version
-    beta: float  # the mean of the fitted coefficients: the corrected return is ``return - beta * luck``
-    sd_ratio: float | None
-    """The standard deviation of corrected returns over that of plain ones, both as distances from what the start was
-    worth by these values."""
+    beta: float  # the mean coefficient: the corrected return is ``return - beta * luck``
+    sd_ratio: float | None  # standard deviation of corrected over plain returns, as distances from the start's worth
     z: float  # the luck of all episodes in standard deviations of an honest player's
-    p: float  # how likely an honest player is to have at least so much, by the normal distribution
+    p: float  # how likely an honest player has at least so much, by the normal distribution
 
 
 class ScoreView(TypedDict):
-    """One agent in one scenario. Estimates are ``None`` when no episode was scored.
+    """One agent in one scenario. Estimates are ``None`` if no episode was scored; intervals are over seeds.
 
-    In a game for several players an episode counts once for every seat that the agent had in it; the mean return is
-    over all its seats at all its tables. Intervals are over seeds, since games of one seed depend on each other.
+    In a game for several players an episode counts once for every seat that the agent had in it.
     """
 
     agent: str
     scenario: str
-    protocol: str  # what an unreadable response led to: a name of ``agents.protocol.PROTOCOLS``, or ``retry:K``
-    moves: str  # whether prompts list the legal moves: ``"listed"`` or ``"unlisted"``
-    twin: int  # which twin of the game was played (``textgames.twins``); 0 for the game itself
-    level: int  # which level of its game's ladder it is (``textgames.ladders``); 0 for none
-    episodes: int  # scored episodes
+    protocol: str  # of ``agents.protocol.PROTOCOLS``, or ``retry:K``
+    moves: str  # whether prompts list the legal moves: "listed" or "unlisted"
+    twin: int  # of ``textgames.twins``; 0 for the game itself
+    level: int  # of ``textgames.ladders``; 0 for none
+    episodes: int  # scored ones
     planned: int
     confidence: float  # the level of its intervals; above 0.95 if ``--until`` looked several times
-    unscored: int
-    """Episodes that ended in an error: neither won nor lost. With any, the scenario isn't ranked for the agent."""
-    errors: dict[str, int]  # ``{reason: episodes}`` of the unscored ones
-    served_by: dict[str, int]
-    """``{model: episodes}``: what a server called the model that answered, with its fingerprint. More than one is a mix
-    of models under one name."""
-    left_out: dict[str, int]  # ``{parameter of the decoding: episodes}`` in which the server refused it: it wasn't sent
+    unscored: int  # episodes that ended in an error, neither won nor lost; with any there is no rank
+    errors: dict[str, int]  # {reason: episodes} of the unscored ones
+    served_by: dict[str, int]  # {model that a server says answered: episodes}; several are a mix under one name
+    left_out: dict[str, int]  # {parameter of the decoding that the server refused: episodes}
     eaten_up: int  # responses that are empty because reasoning took all of their tokens
-    rank: int | None
-    """From 1, by the luck-free mean return if there is one, else by the plain one; ``None`` if it isn't ranked
-    (unscored or missing episodes). Agents share the rank of the best one that they can't be told apart from."""
-    tied: bool  # whether it shares its rank with another agent
+    rank: int | None  # from 1; None with unscored or missing episodes. Shared with the best one not told apart
+    tied: bool
     mean_return: EstimateView | None  # plain
-    luck_free_return: EstimateView | None
-    """The mean return with luck taken out, if the game has exact values and chances (``benchmark.score.luck``)."""
-    controlled_return: EstimateView | None
-    """The mean return with luck taken out as far as a fixed heuristic tells it, in games whose exact values aren't
-    knows (Snake). It estimates the same mean as ``mean_return``; nothing else is made of it."""
-    luck: LuckView | None  # how either was made; ``None`` if neither was, or there is no chance in the game
-    normalized: EstimateView | None
-    """``(mean - blind) / (reference - blind)``; ``None`` too if an end is missing, or blind play gets as much as the
-    reference."""
+    luck_free_return: EstimateView | None  # if the game has exact values and chances (``benchmark.score.luck``)
+    controlled_return: EstimateView | None  # the same mean, with luck removed as far as a fixed heuristic knows it
+    luck: LuckView | None  # how either was made
+    normalized: EstimateView | None  # (mean - blind) / (reference - blind); None too if these don't differ
     normalized_by: Literal["luck_free", "plain"]  # which mean that is; ranks and comparisons are by the same
-    normalized_plain: EstimateView | None  # the same of the plain mean
-    above_blind: bool | None
-    """Whether ``normalized`` and its interval are above 0: an agent for which that is false does no better than a
-    player that doesn't read. ``None`` if there is no such score."""
-    success_rate: EstimateView | None  # share of episodes, 0..1; ``None`` in a game that knows no success
-    invalid_rate: EstimateView | None  # share of responses that named no legal action, 0..1
-    invalid_reasons: dict[str, int]  # ``{reason: responses}``; reasons are values of ``textgames.UnreadableReason``
+    normalized_plain: EstimateView | None
+    above_blind: bool | None  # whether ``normalized`` and its interval are above 0
+    success_rate: EstimateView | None  # of episodes; None in a game that knows no success
+    invalid_rate: EstimateView | None  # of responses: named no legal action
+    invalid_reasons: dict[str, int]  # {a value of ``textgames.UnreadableReason``: responses}
     length: EstimateView | None  # rounds per episode
-    tokens: EstimateView | None  # prompt + completion tokens per episode
-    cost: float | None  # US dollars over all episodes; ``None`` without a price for the model
-    seconds: float | None  # mean seconds per episode. Depends on the machine and the load; doesn't count.
-    seats: dict[str, EstimateView]  # ``{player: mean return in this seat}``; empty in a game for one player
-    metrics: dict[str, EstimateView]
-    """``{name: mean over seeds}`` of what the game tells besides the return, and of the value lost per move."""
+    tokens: EstimateView | None  # of prompts and completions, per episode
+    cost: float | None  # US dollars over all episodes; None without a price for the model
+    seconds: float | None  # mean per episode; depends on the machine and the load
+    seats: dict[str, EstimateView]  # {player: mean return in this seat}; empty in a game for one player
+    metrics: dict[str, EstimateView]  # {name: mean over seeds} of what the game reports, and the value lost per move
     blind: BlindView
     reference: ReferenceView
 
@@ -184,29 +157,32 @@ class OverallView(TypedDict):
     """One agent over the document's ``overall_scenarios``."""
 
     agent: str
-    rank: int | None  # from 1, by ``normalized``; ``None`` unless the agent is ranked in all of these scenarios
-    tied: bool  # whether it shares its rank with another agent, as in :class:`ScoreView`
-    normalized: EstimateView | None
-    """Mean over games of the normalised scores, of which those below 0 count as 0; a game's scenarios share its
-    weight."""
+    rank: int | None  # from 1, by ``normalized``; None unless it is ranked in all of these scenarios
+    tied: bool
+    normalized: EstimateView | None  # mean over games of normalised scores, floored at 0
     above_blind: bool | None
-    """Whether ``normalized`` and its interval are above 0, or the score and interval of one of the scenarios are, at
-    the level corrected by Bonferroni for their number. ``None`` if there is no such score."""
-    success: EstimateView | None
-    """Mean success rate over those of the scenarios whose game knows success, weighted in the same way."""
-    invalid_rate: float | None  # share of the responses that named no legal action, in everything that it played here
+    """Whether ``normalized`` and its interval are above 0, or those of one scenario are, after Bonferroni."""
+    success: EstimateView | None  # over those of the scenarios whose game knows success, weighted in the same way
+    invalid_rate: float | None  # of all responses on this board
     scenarios: int  # how many of these scenarios it is ranked in
     lacks: list[str]  # the others
 
 
 class SuiteView(TypedDict):
-    """The agents over one suite of scenarios, of which the document has all."""
+    """The agents over a suite, of which the document has all scenarios."""
 
     name: str
     about: str
     scenarios: list[str]  # those that count: for one player, with a scale, and most agents were to play them
-    normalized: dict[str, EstimateView | None]
-    """``{agent: overall score}`` as in :class:`OverallView`; ``None`` for one that isn't ranked in all of these."""
+    normalized: dict[str, EstimateView | None]  # {agent: overall score}; None without a rank in one of these
+
+
+class NeededView(TypedDict):
+    """A number of pairs or starts with its 95% interval; ``high`` is ``None`` if perhaps no number is enough."""
+
+    value: int
+    low: int
+    high: int | None
 
 
 class ComparisonView(TypedDict):
@@ -215,68 +191,53 @@ class ComparisonView(TypedDict):
     scenario: str
     a: str
     b: str
-    pairs: int  # seeds that both played and scored
+    pairs: int  # seeds that both scored
     difference: EstimateView  # mean of ``return_a - return_b`` over seeds
     luck_free: bool  # whether the returns of both are luck-free ones
     p_value: float  # paired sign-flip permutation test, two-sided, exact up to 1,000 pairs
-    p_holm: float  # the same after Holm's correction over all comparisons of the table or the board, shown or not
-    verdict: str  # ``"NAME is better"`` or ``"not told apart"``, by ``p_holm``, or by intervals that don't meet
+    p_holm: float  # after Holm's correction over all comparisons of the table or the board, shown or not
+    verdict: str  # "NAME is better" or "not told apart", by ``p_holm``, or by intervals that don't meet
     episodes_needed: int | None
-    """Episodes to detect the observed difference with power 0.8 at level 0.05, after the same correction as ``p_holm``;
-    ``None`` when the difference is 0."""
-    episodes_needed_low: int | None  # the 95% interval of that number
-    episodes_needed_high: int | None  # ``None``, too, if the difference may be 0
+    """Episodes to detect this difference with power 0.8 at level 0.05, after the same correction; ``None`` if it is
+    0."""
+    episodes_needed_low: int | None
+    episodes_needed_high: int | None  # None, too, if the difference may be 0
 
 
 class OverallPairView(TypedDict):
-    """Two agents' overall scores over the document's ``overall_scenarios``, by the resampling of their intervals."""
+    """Two agents' overall scores, by the resampling of their intervals."""
 
     a: str
     b: str
-    difference: float  # positive where ``a`` is higher
-    low: float | None  # its 95% interval
+    difference: float  # positive if ``a`` is higher
+    low: float | None
     high: float | None
     p: float  # two-sided, not corrected
-    corrected: float
-    """After correction for all comparisons: Bonferroni's for everything that a board could compare, in a comparison
-    Holm's for everything in it."""
-    verdict: str  # as in :class:`ComparisonView`
+    corrected: float  # Bonferroni's over all that a board could compare; in a comparison Holm's over all of it
+    verdict: str
 
 
 class OverallComparisonView(OverallPairView):
-    """What ``textbench compare`` says of two agents over all scenarios, on common seeds."""
+    """What ``textbench compare`` reports of two agents over all scenarios, on common seeds."""
 
-    scenarios: list[str]  # that it is over
-    unit: Literal["score", "return"]  # of the difference: the return if a single scenario is compared
+    scenarios: list[str]
+    unit: Literal["score", "return"]  # of the difference; the return if a single scenario is compared
     comparisons: int  # that the correction is for
     decided_by: list[str]  # scenarios in which the better agent is told apart by itself
     against: list[str]  # and in which the other one is better
     starts: int  # common ones in each scenario, on average
-    starts_needed: NotRequired["NeededView | None"]
-    """If the agents aren't told apart: how many starts of each scenario would tell, with power 0.8 after the same
-    correction, if all are as these; ``None`` if they don't differ at all."""
-
-
-class NeededView(TypedDict):
-    """A number of starts with its 95% interval; ``high`` is ``None`` if perhaps no number is enough."""
-
-    value: int
-    low: int
-    high: int | None
+    starts_needed: NotRequired[NeededView | None]
+    """If they aren't told apart: starts of each scenario that would, with power 0.8 after the same correction."""
 
 
 class RatingView(TypedDict):
-    """Head-to-head strength in a scenario for several players (Bradley-Terry, in Elo points).
-
-    A table of more than two seats is one game for every two agents at it: the higher mean return wins.
-    """
+    """Head-to-head strength in a scenario for several players (Bradley-Terry, in Elo points)."""
 
     scenario: str
     agent: str
-    group: int  # agents with equal numbers are on one scale with mean 0; ratings of different groups can't be compared
-    rating: EstimateView | None
-    """``None`` for an agent alone in its group: it won, or lost, all games against each of the others."""
-    in_cycle: bool  # whether it is one of several agents that beat each other in a circle, which no order explains
+    group: int  # ratings of one group are on one scale with mean 0; those of different groups can't be compared
+    rating: EstimateView | None  # None for an agent alone in its group: it won, or lost, all games
+    in_cycle: bool  # whether it is one of several agents that beat each other in a circle
     games: int
     wins: int
     losses: int
@@ -285,19 +246,16 @@ class RatingView(TypedDict):
 
 
 class ReliabilityView(TypedDict):
-    """How often an agent answers as it should, over everything that it played; nothing of it says how well it plays.
-
-    Shares are 0..1 and in scored episodes, but for those of episodes that failed. Intervals are over seeds.
-    """
+    """How often an agent answers as it should, over everything that it played."""
 
     agent: str
-    protocol: str  # what an unreadable response led to
-    moves: str  # whether prompts listed the legal moves
+    protocol: str
+    moves: str
     episodes: int  # that were played, times seats
     responses: int  # in the scored ones; all of a decision count, if the protocol asks again
     invalid: EstimateView | None  # of responses: named no legal action
     cut_off: EstimateView | None  # of responses: out of tokens
-    refused: EstimateView | None  # of responses: the server says that the model, or a filter, declined
+    refused: EstimateView | None  # of responses: the model, or a filter, declined
     forfeited: EstimateView | None  # of scored episodes: lost by a response that couldn't be read
     timed_out: EstimateView | None  # of all episodes: unscored, since a request's time was up
     failed: EstimateView | None  # of all episodes: unscored for another reason
@@ -306,19 +264,18 @@ class ReliabilityView(TypedDict):
 class SkillShareView(TypedDict):
     """What one kind of decision makes of the value that an agent loses."""
 
-    lost: EstimateView  # its share of the value lost, 0..1
-    decisions: float  # its share of the decisions, 0..1
+    lost: EstimateView  # its share of the value lost
+    decisions: float  # its share of the decisions
 
 
 class SkillView(TypedDict):
-    """At which decisions an agent loses value in a scenario whose values are exact. Intervals are over seeds."""
+    """At which decisions an agent loses value in a scenario whose values are exact."""
 
     agent: str
     scenario: str
     episodes: int  # whose decisions were looked at, times seats
     lost: EstimateView  # value lost per episode, in units of the return; agents that lost nothing have no row
-    kinds: dict[str, SkillShareView]
-    """By the keys of :data:`benchmark.score.move_losses.KINDS`; a decision may be of several kinds."""
+    kinds: dict[str, SkillShareView]  # by the keys of ``benchmark.score.move_losses.KINDS``, which overlap
 
 
 class ProtocolView(TypedDict):
@@ -328,12 +285,10 @@ class ProtocolView(TypedDict):
     scenario: str  # without the protocol
     protocol: str
     moves: str
-    mean: EstimateView | None  # the mean return, luck-free if there is such
+    mean: EstimateView | None  # the mean return, luck-free if possible
     invalid_rate: EstimateView | None
-    difference: EstimateView | None
-    """The mean of its return by this protocol less that by ``against``, over the seeds that it played by both; ``None``
-    in the row of ``against`` itself."""
-    against: str  # the protocol that the others are compared with, as a label: ``"random"``, ``"retry, unlisted"``
+    difference: EstimateView | None  # mean return by this protocol less that by ``against`` on common seeds
+    against: str  # the label of the protocol that the others are compared with: "random", "retry, unlisted"
     pairs: int  # common seeds
 
 
@@ -342,8 +297,8 @@ class RungView(TypedDict):
 
     level: int
     scenario: str
-    episodes: int  # scored ones
-    kept: EstimateView  # 1 for best play, 0 for the best play that doesn't read; the interval is over starts
+    episodes: int
+    kept: EstimateView  # 1 for best play, 0 for the best play that doesn't read
 
 
 class LadderView(TypedDict):
@@ -351,15 +306,13 @@ class LadderView(TypedDict):
 
     agent: str
     scenario: str  # what the levels are levels of
-    level: EstimateView
-    """The posterior mean and the central 95%, see ``benchmark.score.levels``. Beyond the levels that were played
-    the figure means little, and only one end of the interval is there, which leaves out 5%."""
-    beyond: Literal["below", "above"] | None  # whether the level is outside of those that were played
+    level: EstimateView  # the posterior mean and the central 95%; one end alone beyond the levels that were played
+    beyond: Literal["below", "above"] | None
     first: int  # the easiest and
     last: int  # the hardest level that was played
     spread: float  # over how many levels the agent falls from good play to bad
-    episodes: int  # scored ones, at all levels
-    rungs: list[RungView]  # by level
+    episodes: int
+    rungs: list[RungView]
 
 
 class MeetingView(TypedDict):
@@ -374,56 +327,46 @@ class MeetingView(TypedDict):
 
 
 class StepColumns(TypedDict):
-    """The steps of one episode as columns of equal length, in the order played.
+    """The steps of one episode as columns of equal length, an entry for each player and round.
 
-    With two players there is one entry per player and round; ``round`` tells which belong together. Columns that hold
-    text hold an index into the document's ``texts`` (equal texts are stored once); -1 means that there is none.
+    Columns of texts hold an index into the document's ``texts``; -1 means that there is none.
     """
 
     round: list[int]
     player: list[str]
-    board: list[int]
-    """The board *before* the action: rows joined by newlines, one character a cell; -1 for games without a board."""
-    observation: list[int]  # what the player read before it acted
-    prompt: list[int]
-    """The whole prompt where the agent's ``prompts`` pieces don't reproduce it (history is on); else -1."""
-    reasoning: list[int]
-    """What a model thought, if its server gives that apart from the response; else -1."""
+    board: list[int]  # before the action: rows joined by newlines, one character a cell
+    observation: list[int]
+    prompt: list[int]  # the whole prompt, if the agent's ``prompts`` don't reproduce it (history is on)
+    reasoning: list[int]  # if the server gives that apart from the response
     response: list[int]
-    action: list[str]  # the executed action's name
+    action: list[str]  # that was executed
     valid: list[bool]
-    unreadable: list[str | None]  # the reason why a response was invalid
+    unreadable: list[str | None]  # why a response was invalid
     reward: list[float]
-    happened: list[int]
-    """What the round did to the player and why (``"fell into a hole"``); -1 if there is nothing to tell."""
+    happened: list[int]  # what the round did to the player ("fell into a hole")
     finish_reason: list[str]
 
 
 class EpisodeView(TypedDict):
-    """One episode. ``id`` is unique; episodes with equal ``scenario`` and ``seed`` start from the same state."""
+    """One episode; those with equal ``scenario`` and ``seed`` start from the same state."""
 
     id: int
     scenario: str
     seed: int
-    agents: dict[str, str]  # ``{player: agent name}``; one item in the single-player scenarios
+    agents: dict[str, str]  # {player: agent}
     returns: dict[str, float]
     successes: dict[str, bool]
     terminated: bool
     truncated: bool
     error: str | None
-    ending: int
-    """How it ended and why, as what follows "the episode": ``"reached the step limit"`` (index into ``texts``)."""
-    final_board: int  # the board after the last action (index into ``texts``, or -1)
-    final_observation: int
-    """The last observation, which has no answer; of the first player (index into ``texts``, or -1)."""
+    ending: int  # what follows "the episode": "reached the step limit" (index into ``texts``)
+    final_board: int
+    final_observation: int  # of the first player
     steps: StepColumns
 
 
 class ViewDocument(TypedDict):
-    """The whole document. Lists are in the order in which a page shows them by default.
-
-    Tables of installed packages (:mod:`benchmark.show.board`) have their rows in it, each under its own key.
-    """
+    """The whole document. Tables of installed packages have their rows in it, each under its own key."""
 
     schema_version: int
     title: str
@@ -434,22 +377,19 @@ class ViewDocument(TypedDict):
     scores: list[ScoreView]  # one for every agent and scenario with at least one planned episode
     overall: list[OverallView]  # best first; agents without a rank last
     overall_scenarios: list[str]
-    """What the overall score is over: the paper's scenarios where more than half of the agents were to play all of
-    them, else every scenario for one player that more than half were to play."""
-    suites: list[SuiteView]  # those whose scenarios are all in the document, in order
-    comparisons: list[ComparisonView]
-    """Pairs of agents, ``a`` before ``b`` in ``agents``: the best eight with everyone, and neighbours."""
+    """The paper's scenarios if more than half of the agents were to play all of them, else every scenario for one
+    player that more than half were to play."""
+    suites: list[SuiteView]
+    comparisons: list[ComparisonView]  # the best eight agents with everyone, and neighbours
     overall_pairs: list[OverallPairView]  # every pair of the best 30 agents
-    comparisons_family: int  # how many comparisons the board could make: what the correction of the p-values counts
+    comparisons_family: int  # how many comparisons the board could make: what p-values are corrected for
     ratings: list[RatingView]
     meetings: list[MeetingView]
-    reliability: list[ReliabilityView]  # agents as in ``agents``
-    skill: NotRequired[list[SkillView]]  # if values are exact
-    protocols: NotRequired[list[ProtocolView]]  # where agents played by several
-    ladders: NotRequired[list[LadderView]]  # where levels of a game were played
+    reliability: list[ReliabilityView]
+    skill: NotRequired[list[SkillView]]
+    protocols: NotRequired[list[ProtocolView]]  # if agents played by several
+    ladders: NotRequired[list[LadderView]]
     texts: list[str]  # the string table of the episodes
-    episodes: list[EpisodeView]
-    episodes_planned: int  # how many the sources are to hold
-    episodes_total: int
-    """Episodes in the sources; more than ``len(episodes)`` where the page would get too large. The ones kept are the
-    first seeds of every scenario, the same seeds for all agents, so that they can be shown side by side."""
+    episodes: list[EpisodeView]  # the first seeds of every scenario, the same ones for all agents
+    episodes_planned: int
+    episodes_total: int  # episodes in the sources; more than ``episodes`` if the page would get too large

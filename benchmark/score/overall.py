@@ -1,14 +1,12 @@
 """One score over many scenarios: the mean over games of the normalised scores, floored at 0.
 
-An agent's score in a scenario is its estimated normalised score there; below 0, if it is worse than play that
-doesn't read, it counts as 0, so that no scenario can take away what was won in another one. The scenarios of one game
-share its weight. ``ResultColumns -> scenarios, weights -> OverallView``, and the test by which the ranks go.
+An agent's score in a scenario is its estimated normalised score there; one below 0, worse than play that doesn't read,
+counts as 0, so that no scenario takes away what was won in another one. The scenarios of one game share its weight.
 
-By how much one agent's floored score over scenarios is above another's, by the resampling of the scores' intervals.
-
-In every resample two agents with equal seeds have equal weights of episodes (:mod:`agents.common.intervals`), so a
-difference is one of whole starts that stay paired; scenarios are independent. Each scenario's mean is floored in each
-resample as in the scores' own intervals: at 0 if that is on the safe side, not where noise would come out positive.
+Differences of two agents are by the resampling of the scores' intervals. In every resample two agents with equal seeds
+have equal weights of episodes (:mod:`agents.common.intervals`), so a difference is one of whole starts that stay
+paired; scenarios are independent. Each scenario's mean is floored in each resample as in the scores' own intervals: at
+0 if that is on the safe side, not if noise would come out positive.
 
 The further start, which was not played, may bring as large a difference as any start did, either way: as in the
 sign-flip test, whose verdict on a few differences of one sign the interval then shares. It may take away a scenario's
@@ -17,7 +15,7 @@ chance, and so counts 0 for certain, and on starts that aren't the same.
 """
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from itertools import combinations
 from typing import NamedTuple
 
@@ -31,12 +29,11 @@ from benchmark.score.comparison import board_family, solo_scenarios
 from benchmark.score.differences import LEVEL, any_disjoint, verdict
 from benchmark.score.document import EstimateView, OverallPairView, OverallView, SuiteView
 from benchmark.score.references import References
-from benchmark.score.results import ResultColumns, luck_free
+from benchmark.score.results import Cell, ResultColumns, luck_free, once
 from benchmark.score.scores import (
     BLIND,
     REFERENCE,
     SUCCESS,
-    Place,
     above_blind,
     best_first,
     episode_table,
@@ -44,11 +41,18 @@ from benchmark.score.scores import (
     rank,
     to_view,
 )
-from textgames.scenarios import ABOUT_SUITES, SUITES
+from textgames.scenarios import ABOUT_SUITES, SUITES, Scenario
+
+MOST_KEPT = 32  # agents whose resamples are kept, since they are compared with several others
+
+CLEARLY = 0.99
+"""The level of the interval that must lie below 0 for a score to be below it beyond chance. It is above the usual one,
+since an overall score may be over many scenarios, and those of a player whose scores are 0 must rarely be among
+them."""
 
 
 class Part(NamedTuple):
-    """What one agent did in one of the scenarios that its score is made of, and its score in every resample."""
+    """One agent's score in one of the scenarios that its overall score is made of, and that score in every resample."""
 
     seeds: Array  # (episodes,) in order
     returns: Array  # (episodes,)
@@ -87,39 +91,26 @@ def floored_difference(
     first: Sequence[Part], second: Sequence[Part], weights: Sequence[float], confidence: float = CONFIDENCE
 ) -> stats.Difference:
     """Subtract the scores of two agents over the same scenarios, in equal order."""
-    sums: list[list[Array]] = [[], [], [], []]
+    sums: list[list[Array]] = [[], [], [], []]  # the lower and the higher replicates of the first, of the second
     value = 0.0
     for a, b, weight in zip(first, second, weights, strict=True):
         value += weight * (max(0.0, a.score) - max(0.0, b.score))
-        for parts, replicates in zip((sums[:2], sums[2:]), _both(a, b), strict=True):
-            for part, one in zip(parts, replicates, strict=True):
-                part.append(weight * one)
+        off_a = off_b = None
+        if not (a.is_below or b.is_below) and np.array_equal(a.seeds, b.seeds):
+            differences = a.returns - b.returns
+            most, mean = float(np.abs(differences).max()), float(differences.mean())
+            off_a, off_b = most + mean, most - mean
+        for part, one in zip(sums, (*a.replicates(off_a), *b.replicates(off_b)), strict=True):
+            part.append(weight * one)
     count = min(len(part) for parts in sums for part in parts)
     low_a, high_a, low_b, high_b = (np.sum([part[:count] for part in parts], axis=0) for parts in sums)
     return stats.difference_of(value, np.maximum(0.0, low_a) - high_b, high_a - np.maximum(0.0, low_b), confidence)
 
 
-def _both(a: Part, b: Part) -> list[tuple[Array, Array]]:
-    """Return the replicates of two agents, whose further start has the largest difference seen, either way."""
-    if a.is_below or b.is_below or not np.array_equal(a.seeds, b.seeds):
-        return [part.replicates(None) for part in (a, b)]
-    differences = a.returns - b.returns
-    most, mean = float(np.abs(differences).max()), float(differences.mean())
-    return [a.replicates(most + mean), b.replicates(most - mean)]
-
-
-MOST_KEPT = 32  # agents whose resamples are kept, since they are compared with several others
-
-CLEARLY = 0.99
-"""The level of the interval that must lie below 0 for a score to be below it beyond chance. It is above the usual one,
-since an overall score may be over many scenarios, and those of a player whose scores are 0 must rarely be among
-them."""
-
-
 def overall_scenarios(results: ResultColumns) -> list[str]:
     """Return the scenarios of the overall score: the same for all agents, each played by most of them.
 
-    They are the paper's scenarios where more than half of the agents were to play all of those, else every scenario for
+    They are the paper's scenarios if more than half of the agents were to play all of those, else every scenario for
     one player that more than half of the agents were to play. If there are several protocols, they are of one.
     """
     standard, players = (STANDARD["protocol"], STANDARD["moves"]), _agents_by_protocol(results)
@@ -127,27 +118,26 @@ def overall_scenarios(results: ResultColumns) -> list[str]:
     protocol = max(players, key=lambda one: (len(players[one]), one == standard), default=standard)
     # a twin is the same game again: beside the game itself it would count twice; so would the levels of one ladder
     rungs = Counter(one.ladder_name for one in results.scenarios.values() if one.level_number)
-    once = [
-        one
+    shared = [
+        one.name
         for one in solo_scenarios(results)
         if (not one.twin_number or one.plain_name not in results.scenarios)
         and (not one.level_number or (rungs[one.ladder_name] == 1 and one.ladder_name not in results.scenarios))
+        and one.rules == protocol
+        and is_shared(results, one.name)
     ]
-    shared = [one.name for one in once if is_shared(results, one.name) and one.rules == protocol]
     return list(PAPER_SCENARIOS) if set(PAPER_SCENARIOS) <= set(shared) else shared
 
 
 def is_shared(results: ResultColumns, scenario: str) -> bool:
-    """Return whether more than half of the agents were to play a scenario, of those who play by its protocol."""
+    """Return whether more than half of the agents that play by a scenario's protocol were to play it."""
     players = _agents_by_protocol(results)[results.scenarios[scenario].rules]
     return 2 * sum((agent, scenario) in results.cells for agent in players) > len(players)
 
 
 def _agents_by_protocol(results: ResultColumns) -> dict[tuple[str, str], set[str]]:
     """Return ``{(protocol, moves): agents}``: an agent is of one source, and a source of one protocol."""
-    found: dict[tuple[str, str], set[str]] = {}
-    for scenario in results.scenarios.values():
-        found.setdefault(scenario.rules, set())
+    found: dict[tuple[str, str], set[str]] = {scenario.rules: set() for scenario in results.scenarios.values()}
     for agent, name in results.cells:
         found[results.scenarios[name].rules].add(agent)
     return found
@@ -159,37 +149,18 @@ def game_weights(results: ResultColumns, names: Sequence[str]) -> dict[str, floa
     return {name: 1 / (len(games) * games[results.scenarios[name].env_id]) for name in names}
 
 
-def _scored(results: ResultColumns, references: References, agent: str, name: str) -> tuple[Array, stats.Statistic]:
-    """Return an agent's episode table in a scenario, and the normalised score as a figure of it."""
-    cell, scenario = results.cells[agent, name], results.scenarios[name]
+def _scored(cell: Cell, scenario: Scenario, references: References) -> tuple[Array, stats.Statistic]:
+    """Return the episode table of a cell, and the normalised score as a figure of it."""
     table, scale = episode_table(cell, scenario, references)
     return table, normalised(scenario, table, scale, luck_free(cell, scenario))
 
 
-def _above_somewhere(results: ResultColumns, references: References, agent: str, names: Sequence[str]) -> bool:
-    """Return whether an agent beats the best blind play of one of the scenarios, by Bonferroni's correction.
-
-    The interval of the overall score takes the noise of all scenarios together, and may reach 0 for an agent that is
-    clearly above it in a single one.
-    """
-    level = 1 - (1 - CONFIDENCE) / len(names)
-    for name in names:
-        table, score = _scored(results, references, agent, name)
-        (estimate,) = stats.bootstrap(table, [score], level)
-        if above_blind(to_view(estimate)):
-            return True
-    return False
-
-
-def is_below_blind(results: ResultColumns, references: References, agent: str, name: str) -> bool:
+@once
+def is_below_blind(cell: Cell, scenario: Scenario, references: References) -> bool:
     """Return whether an agent is worse than the best blind play of a scenario beyond chance."""
-    cell = results.cells[agent, name]
-    known = cell.memo.get("below_blind")  # asked for in every comparison
-    if known is None or known[0] is not references:
-        table, score = _scored(results, references, agent, name)
-        (estimate,) = stats.bootstrap(table, [score], CLEARLY)
-        known = cell.memo["below_blind"] = (references, estimate.high is not None and is_above(0.0, estimate.high))
-    return bool(known[1])
+    table, score = _scored(cell, scenario, references)
+    (estimate,) = stats.bootstrap(table, [score], CLEARLY)
+    return estimate.high is not None and is_above(0.0, estimate.high)
 
 
 def span_of(results: ResultColumns, references: References, agent: str, name: str) -> float:
@@ -210,8 +181,7 @@ def suite_rows(results: ResultColumns, references: References) -> list[SuiteView
     for suite, names in SUITES.items():
         if not names or not set(names) <= results.scenarios.keys():
             continue
-        wanted = [name for name in names if name in alone and is_shared(results, name)]
-        overall = Overall(results, references, wanted)
+        overall = Overall(results, references, [name for name in names if name in alone and is_shared(results, name)])
         if overall.names:
             scores = {row["agent"]: row["normalized"] for row in overall.rows(ranked=False)}
             rows.append(SuiteView(name=suite, about=ABOUT_SUITES[suite], scenarios=overall.names, normalized=scores))
@@ -221,8 +191,7 @@ def suite_rows(results: ResultColumns, references: References) -> list[SuiteView
 class Overall:
     """The agents over several scenarios: scores, their intervals, differences and ranks, all of one resampling.
 
-    A difference is one of the floored scores that are shown (:func:`floored_difference`). Two agents that both
-    score above 0 nowhere have the same overall score, 0, and can't be told apart.
+    Two agents that both score above 0 nowhere have the same overall score, 0, and can't be told apart.
 
     Attributes:
         names: the scenarios: those that were asked for, or :func:`overall_scenarios`, whose scale is known.
@@ -249,30 +218,29 @@ class Overall:
             if self.names and all((agent, name) in self._complete for name in self.names)
         ]
         self._weights = list(game_weights(results, self.names).values())
-        scored = [[_scored(results, references, agent, name) for name in self.names] for agent in self.whole]
+        asked = {agent: [self._about(agent, name) for name in self.names] for agent in self.whole}
+        scored = [[_scored(*about) for about in own] for own in asked.values()]
         resampled = stats.sums_of_replicates(
             [[table for table, _ in own] for own in scored],
             [[score for _, score in own] for own in scored],
             self._weights,
-            [[is_below_blind(results, references, agent, name) for name in self.names] for agent in self.whole],
+            [[is_below_blind(*about) for about in own] for own in asked.values()],
         )
         self._replicates = dict(zip(self.whole, resampled, strict=True))
         self._family = board_family(results)
         self._parts: dict[str, list[Part]] = {}  # of the agents that were compared last
 
+    def _about(self, agent: str, name: str) -> tuple[Cell, Scenario, References]:
+        return self._results.cells[agent, name], self._results.scenarios[name], self._references
+
     def _parts_of(self, agent: str) -> list[Part]:
         if agent not in self._parts:
-            about = self._results, self._references, agent
             if len(self._parts) >= MOST_KEPT:
                 del self._parts[next(iter(self._parts))]
+            asked = [self._about(agent, name) for name in self.names]
             self._parts[agent] = [
-                Part.of(
-                    self._results.cells[agent, name].table()["seed"],
-                    *_scored(*about, name),
-                    is_below_blind(*about, name),
-                    stream,
-                )
-                for stream, name in enumerate(self.names)
+                Part.of(about[0].table()["seed"], *_scored(*about), is_below_blind(*about), stream)
+                for stream, about in enumerate(asked)
             ]
         return self._parts[agent]
 
@@ -286,49 +254,57 @@ class Overall:
         return to_view(stats.interval_of(self._replicates[agent], self._level(agent)))
 
     def difference(self, a: str, b: str) -> stats.Difference:
-        """By how much the overall score of ``a`` is above that of ``b``; its p-value isn't corrected."""
+        """Return by how much the overall score of ``a`` is above that of ``b``; its p-value isn't corrected."""
         return floored_difference(self._parts_of(a), self._parts_of(b), self._weights, self._level(a, b))
 
     def rows(self, *, ranked: bool = True) -> list[OverallView]:
-        """Return a row for every agent, best first; those that lack a scenario are last and have no rank."""
-        results, references = self._results, self._references
-        scores = {agent: self.score(agent) for agent in results.agents}
-        places = self._ranks(scores) if ranked else {}
+        """Return a row for every agent, best first; those that lack a scenario are last and have no rank.
+
+        Ranks are by the test of :meth:`difference`, corrected by Bonferroni for everything that the board could
+        compare: which tests are made depends on what the ones before showed.
+        """
+        scores = {agent: self.score(agent) for agent in self._results.agents}
+        places = {}
+        if ranked:
+            places = rank(
+                {agent: score["value"] for agent, score in scores.items() if score is not None},
+                lambda a, b: self._family * self.difference(a, b).p < LEVEL,
+                lambda a, b: any_disjoint([scores[a]], [scores[b]]),
+            )
         successes = self._successes()
         rows = []
         for agent, normalized in scores.items():
             lacks = [name for name in self.names if (agent, name) not in self._complete]
-            place = places.get(agent)
-            cells = [cell for (name, _), cell in results.cells.items() if name == agent]
-            invalid, responses = ([sum(cell.columns[what]) for cell in cells] for what in ("invalid", "responses"))
+            cells = [cell for (name, _), cell in self._results.cells.items() if name == agent]
+            invalid, responses = (sum(sum(cell.columns[what]) for cell in cells) for what in ("invalid", "responses"))
+            place, tied = places.get(agent, (None, False))
             rows.append(
                 OverallView(
                     agent=agent,
-                    rank=None if place is None else place.rank,
-                    tied=place is not None and place.tied,
+                    rank=place,
+                    tied=tied,
                     normalized=normalized,
-                    above_blind=above_blind(normalized) or _above_somewhere(results, references, agent, self.names)
-                    if normalized is not None
-                    else None,
+                    above_blind=None if normalized is None else above_blind(normalized) or self._above_somewhere(agent),
                     success=successes.get(agent),
-                    invalid_rate=sum(invalid) / sum(responses) if sum(responses) else None,
+                    invalid_rate=invalid / responses if responses else None,
                     scenarios=len(self.names) - len(lacks),
                     lacks=lacks,
                 )
             )
         return sorted(rows, key=lambda row: (*best_first(row, row["normalized"]), -row["scenarios"], row["agent"]))
 
-    def _ranks(self, scores: Mapping[str, EstimateView | None]) -> dict[str, Place]:
-        """Ranks by the test of :meth:`difference`, corrected by Bonferroni for everything that the board could compare.
+    def _above_somewhere(self, agent: str) -> bool:
+        """Return whether an agent beats the best blind play of one of the scenarios, by Bonferroni's correction.
 
-        Which tests are made depends on what the ones before showed, so all that are possible count.
+        The interval of the overall score takes the noise of all scenarios together, and may reach 0 for an agent that
+        is clearly above it in a single one.
         """
-        known = {agent: score["value"] for agent, score in scores.items() if score is not None}
-        return rank(
-            known,
-            lambda a, b: self._family * self.difference(a, b).p < LEVEL,
-            lambda a, b: any_disjoint([scores[a]], [scores[b]]),
-        )
+        level = 1 - (1 - CONFIDENCE) / len(self.names)
+        for name in self.names:
+            table, score = _scored(*self._about(agent, name))
+            if above_blind(to_view(stats.bootstrap(table, [score], level)[0])):
+                return True
+        return False
 
     def _successes(self) -> dict[str, EstimateView | None]:
         """Return the success rates over those of the scenarios whose game knows success, weighted in the same way."""
@@ -336,7 +312,7 @@ class Overall:
         if not knowing:
             return {}
         estimates = stats.means_of_estimates(
-            [[_scored(self._results, self._references, agent, name)[0] for name in knowing] for agent in self.whole],
+            [[episode_table(*self._about(agent, name))[0] for name in knowing] for agent in self.whole],
             [[stats.column(SUCCESS, (0, 1))] * len(knowing) for _ in self.whole],
             [self._level(agent) for agent in self.whole],
             list(game_weights(self._results, knowing).values()),
@@ -345,23 +321,13 @@ class Overall:
 
     def pairs(self, agents: Sequence[str]) -> list[OverallPairView]:
         """Return the differences of every two of ``agents``, who have all scenarios, after Bonferroni's correction."""
-        return [
-            pair_view(a, b, found, min(1.0, self._family * found.p), any_disjoint([self.score(a)], [self.score(b)]))
-            for a, b in combinations(agents, 2)
-            for found in [self.difference(a, b)]
-        ]
+        found = {(a, b): self.difference(a, b) for a, b in combinations(agents, 2)}
+        return [self.pair_view(*pair, one, min(1.0, self._family * one.p)) for pair, one in found.items()]
 
-
-def pair_view(a: str, b: str, found: stats.Difference, corrected: float, apart: bool) -> OverallPairView:
-    """Return what a difference says of two agents; ``apart`` is whether their own intervals have no point in common."""
-    value, low, high = found.estimate
-    return OverallPairView(
-        a=a,
-        b=b,
-        difference=value,
-        low=low,
-        high=high,
-        p=found.p,
-        corrected=corrected,
-        verdict=verdict(a, b, value, corrected, apart),
-    )
+    def pair_view(self, a: str, b: str, found: stats.Difference, corrected: float) -> OverallPairView:
+        """Return the meaning of a difference for two agents, by its corrected p-value and by their own intervals."""
+        value, low, high = found.estimate
+        told = verdict(a, b, value, corrected, any_disjoint([self.score(a)], [self.score(b)]))
+        return OverallPairView(
+            a=a, b=b, difference=value, low=low, high=high, p=found.p, corrected=corrected, verdict=told
+        )

@@ -10,9 +10,9 @@ import numpy as np
 
 from agents.common.intervals import Difference, is_above
 from benchmark.score.comparison import Pair, compared, solo_scenarios
-from benchmark.score.differences import LEVEL, MOST_NEEDED, POWER, TIE, any_disjoint
+from benchmark.score.differences import LEVEL, MOST_NEEDED, POWER, TIE
 from benchmark.score.document import ComparisonView, MeetingView, NeededView, OverallComparisonView
-from benchmark.score.overall import Overall, overall_scenarios, pair_view, span_of
+from benchmark.score.overall import Overall, overall_scenarios, span_of
 from benchmark.score.ratings import meetings
 from benchmark.score.references import References
 from benchmark.score.results import ResultColumns
@@ -47,55 +47,47 @@ def compare_overall(
         if pair in found:
             overall, difference = found[pair]
             level = LEVEL / (len(order) - order.index(difference.p))
-            view = _over_all(pair, overall, difference, corrected[pair], own, level)
-            views.append(OverallComparisonView(**view, comparisons=len(order)))  # type: ignore[typeddict-item]
+            view: dict[str, Any] = {**overall.pair_view(*pair, difference, corrected[pair])}
+            ahead = f"{pair[0] if difference.estimate.value > 0 else pair[1]} is better"
+            told = {row["scenario"]: row["verdict"] for row in own if row["scenario"] in overall.names}
+            starts = round(np.mean([row["pairs"] for row in own if row["scenario"] in told]))
+            view |= {
+                "scenarios": overall.names,
+                "unit": "score",
+                "decided_by": [name for name, said in told.items() if said == ahead],
+                "against": [name for name, said in told.items() if said not in (ahead, TIE)],
+                "starts": starts,
+            }
+            if view["verdict"] == TIE:
+                view["starts_needed"] = _starts_needed(difference, starts, level)
         elif len(own) == 1:
-            views.append(_of_row(own[0], len(order)))
+            view = _of_row(own[0])
+        else:
+            continue
+        views.append(OverallComparisonView(**view, comparisons=len(order)))  # type: ignore[typeddict-item]
     return rows, views
 
 
-def _over_all(
-    pair: Pair, overall: Overall, found: Difference, corrected: float, rows: Sequence[ComparisonView], level: float
-) -> dict[str, Any]:
-    a, b = pair
-    view = pair_view(a, b, found, corrected, any_disjoint([overall.score(a)], [overall.score(b)]))
-    ahead = f"{a if found.estimate.value > 0 else b} is better"
-    told = {row["scenario"]: row["verdict"] for row in rows if row["scenario"] in overall.names}
-    starts = round(np.mean([row["pairs"] for row in rows if row["scenario"] in told]))
-    needed = {} if view["verdict"] != TIE else {"starts_needed": _starts_needed(found, starts, level)}
-    return {
-        **view,
-        "scenarios": overall.names,
-        "unit": "score",
-        "decided_by": [name for name, said in told.items() if said == ahead],
-        "against": [name for name, said in told.items() if said not in (ahead, TIE)],
-        "starts": starts,
-        **needed,
-    }
-
-
-def _of_row(row: ComparisonView, comparisons: int) -> OverallComparisonView:
+def _of_row(row: ComparisonView) -> dict[str, Any]:
     """Return the comparison in the only scenario as the one over all."""
-    view = OverallComparisonView(
-        a=row["a"],
-        b=row["b"],
-        difference=row["difference"]["value"],
-        low=row["difference"]["low"],
-        high=row["difference"]["high"],
-        p=row["p_value"],
-        corrected=row["p_holm"],
-        verdict=row["verdict"],
-        scenarios=[row["scenario"]],
-        unit="return",
-        comparisons=comparisons,
-        decided_by=[row["scenario"]] if row["verdict"] != TIE else [],
-        against=[],
-        starts=row["pairs"],
-    )
-    if row["verdict"] == TIE:
-        value, low, high = (row[f"episodes_needed{end}"] for end in ("", "_low", "_high"))  # type: ignore[literal-required]
-        view["starts_needed"] = None if value is None else NeededView(value=value, low=low, high=high)
-    return view
+    tie, number = row["verdict"] == TIE, row["episodes_needed"]
+    low, high = row["episodes_needed_low"], row["episodes_needed_high"]
+    return {
+        "a": row["a"],
+        "b": row["b"],
+        "difference": row["difference"]["value"],
+        "low": row["difference"]["low"],
+        "high": row["difference"]["high"],
+        "p": row["p_value"],
+        "corrected": row["p_holm"],
+        "verdict": row["verdict"],
+        "scenarios": [row["scenario"]],
+        "unit": "return",
+        "decided_by": [] if tie else [row["scenario"]],
+        "against": [],
+        "starts": row["pairs"],
+        **({"starts_needed": number and {"value": number, "low": low, "high": high}} if tie else {}),
+    }
 
 
 def _starts_needed(found: Difference, starts: int, level: float) -> NeededView | None:
@@ -120,7 +112,7 @@ def _starts_needed(found: Difference, starts: int, level: float) -> NeededView |
 
 
 def _on_common_seeds(results: ResultColumns, a: str, b: str) -> ResultColumns:
-    """Two agents in the scenarios for one player in which they scored at least two common seeds, on these alone."""
+    """Keep two agents in the scenarios for one player in which they scored two common seeds or more, on these alone."""
     scenarios, cells = {}, {}
     for one in solo_scenarios(results):
         own = {agent: results.cells[agent, one.name] for agent in (a, b) if (agent, one.name) in results.cells}
@@ -132,9 +124,9 @@ def _on_common_seeds(results: ResultColumns, a: str, b: str) -> ResultColumns:
 
 
 def meeting_rows(results: ResultColumns) -> list[MeetingView]:
-    """Who won how often against whom, in every scenario for several players."""
+    """Return the results of every two agents against each other, in every scenario for several players."""
     return [
-        MeetingView(scenario=scenario, a=a, b=b, wins=met.wins, draws=met.draws, losses=met.losses)
+        MeetingView(scenario=scenario, a=a, b=b, wins=wins, draws=draws, losses=losses)
         for scenario, games in results.games.items()
-        for (a, b), met in meetings(games).items()
+        for (a, b), (wins, draws, losses) in meetings(games).items()
     ]

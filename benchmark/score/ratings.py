@@ -47,23 +47,15 @@ class Game(NamedTuple):
         ]
 
 
-class Meeting(NamedTuple):
-    """The games of two agents, as the first of them sees them."""
-
-    wins: int
-    draws: int
-    losses: int
-
-
-def meetings(games: Sequence[Game]) -> dict[tuple[str, str], Meeting]:
-    """Return what came of the games of every two agents that met, ``{(a, b): a's results}`` with ``a`` before ``b``."""
+def meetings(games: Sequence[Game]) -> dict[tuple[str, str], list[int]]:
+    """Return ``{(a, b): [a's wins, draws, losses]}`` of every two agents that met, ``a`` before ``b`` by name."""
     counts: dict[tuple[str, str], list[int]] = {}
     for game in games:
         if game.first != game.second:
             a, b = sorted(game[:2])
             won = game.result if game.first == a else 1 - game.result
             counts.setdefault((a, b), [0, 0, 0])[int(2 - 2 * won)] += 1
-    return {pair: Meeting(*counts[pair]) for pair in sorted(counts)}
+    return dict(sorted(counts.items()))
 
 
 class Rating(NamedTuple):
@@ -82,7 +74,7 @@ class Rating(NamedTuple):
 
 
 def bradley_terry(games: Sequence[Game]) -> list[Rating]:
-    """Rate everyone who played someone else, best first within each group, the groups by their share of points.
+    """Rate all agents that played another one, best first within each group, the groups by their share of points.
 
     The intervals are from a Bayesian bootstrap over seeds, whose games are drawn together, in which every pair that met
     plays one further game, with a random winner: equal results leave room for another one, too.
@@ -101,12 +93,23 @@ def bradley_terry(games: Sequence[Game]) -> list[Rating]:
             for index, game in enumerate(games)
         ]
     )
+    from scipy.sparse.csgraph import connected_components
+
+    def linked(arrows: NDArray[np.bool_]) -> NDArray[np.int32]:
+        """Return the number of each agent's group: arrows lead from each of its members to every other one."""
+        numbers: NDArray[np.int32] = connected_components(arrows, directed=True, connection="strong")[1]
+        return numbers
+
     points = _points(table, np.ones(len(table)), len(names))
     decided = table[table[:, 2] != 0.5]
     wins = _points(decided, np.ones(len(decided)), len(names))
-    groups, circles = _linked(points > 0), _linked(points > points.T)
+    groups, circles = linked(points > 0), linked(points > points.T)
+    share = {}  # of the points that a group's members took from others
+    for group in set(groups.tolist()):
+        taken, given = points[groups == group].sum(), points[:, groups == group].sum()
+        share[group] = taken / (taken + given)
     ratings: list[Rating] = []
-    for number, group in enumerate(_best_first(points, groups), 1):
+    for number, group in enumerate(sorted(share, key=lambda group: (-share[group], group)), 1):
         members = np.flatnonzero(groups == group)
         rated = []
         for member, estimate in zip(members, _estimates(table, members), strict=True):
@@ -125,24 +128,6 @@ def _points(table: Array, weights: Array, count: int) -> Array:
     np.add.at(points, (first, second), weights * table[:, 2])
     np.add.at(points, (second, first), weights * (1 - table[:, 2]))
     return points
-
-
-def _linked(arrows: NDArray[np.bool_]) -> NDArray[np.int32]:
-    """Return the number of everyone's group: arrows lead from each of its members to every other one."""
-    from scipy.sparse.csgraph import connected_components
-
-    numbers: NDArray[np.int32] = connected_components(arrows, directed=True, connection="strong")[1]
-    return numbers
-
-
-def _best_first(points: Array, groups: NDArray[np.int32]) -> list[int]:
-    """Return the groups by the share of points that their members took from others."""
-    share = {}
-    for group in set(groups.tolist()):
-        inside = groups == group
-        taken, given = points[inside].sum(), points[:, inside].sum()
-        share[group] = taken / (taken + given)
-    return sorted(share, key=lambda group: (-share[group], group))
 
 
 def _estimates(table: Array, members: NDArray[np.intp]) -> list[Estimate | None]:

@@ -8,11 +8,11 @@ from array import array
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, wraps
 from os.path import realpath
 from pathlib import Path
 from sys import intern
-from typing import Any
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import numpy as np
 
@@ -36,22 +36,34 @@ COLUMNS = (
     *("prompt_tokens", "completion_tokens", "seconds", "seat"),
     *("cut_off", "refused", "forfeited"),
 )
-
-REFUSED = ("refusal", "content_filter")
-"""The finish reasons of responses that a server says are the model's refusal, or a filter's."""
-
+REFUSED = ("refusal", "content_filter")  # finish reasons
 UNKNOWN = float("nan")
-
 START, SKILL, LUCK, VARIANCE = range(4)
-"""The columns of :attr:`benchmark.score.results.Cell.luck`."""
-
-CONTROLLED_LIMIT = 500
-"""The most episodes whose luck is told by a heuristic, which takes about a millisecond a step."""
-
-Values = Sequence[float] | Array
-
+"""The columns of :attr:`Cell.luck`."""
 LUCK_LIMIT = 2000
 """The most episodes of one agent in one scenario that are played again for their luck: more have narrow intervals."""
+CONTROLLED_LIMIT = 500
+"""The most episodes whose luck is computed by a heuristic, which takes about a millisecond a step."""
+
+Values = Sequence[float] | Array
+About = ParamSpec("About")
+Found = TypeVar("Found")
+
+
+def once(
+    compute: "Callable[Concatenate[Cell, About], Found]",
+) -> "Callable[Concatenate[Cell, About], Found]":
+    """Keep what a function makes of a cell with the same further objects: a board asks again in every comparison."""
+
+    @wraps(compute)
+    def kept(cell: "Cell", *args: About.args, **kwargs: About.kwargs) -> Found:
+        before, found = cell.memo.get(compute.__name__, (None, None))
+        if before is None or any(one is not other for one, other in zip(before, args, strict=True)):
+            found = compute(cell, *args, **kwargs)
+            cell.memo[compute.__name__] = args, found
+        return found
+
+    return kept
 
 
 @dataclass
@@ -59,24 +71,20 @@ class Cell:
     """What one agent did in one scenario: a row of numbers per scored episode (and seat, if it has several)."""
 
     planned: int = 0  # episodes that were to be played
-    # ``{name: values}`` for the names in :data:`COLUMNS`
+    # {name: values} for the names in COLUMNS
     columns: dict[str, "array[float]"] = field(default_factory=lambda: {name: array("d") for name in COLUMNS})
-    # ``{name: values}`` of the games' metrics, as long as the columns; NaN if a row has none of that name
-    metrics: dict[str, "array[float]"] = field(default_factory=dict)
+    metrics: dict[str, "array[float]"] = field(default_factory=dict)  # of the games; NaN if a row has none of that name
     errors: Counter[str] = field(default_factory=Counter)  # reasons of the unscored episodes
     reasons: Counter[str] = field(default_factory=Counter)  # reasons of the invalid responses
     # tokens that weren't answered from the response cache, unscored episodes included: of prompts, of completions, and
     # of the prompts those that the provider had in its own cache
     paid_tokens: list[int] = field(default_factory=lambda: [0, 0, 0])
-    # episodes in which a server said that this model, with this fingerprint, had answered
-    served_by: Counter[str] = field(default_factory=Counter)
+    served_by: Counter[str] = field(default_factory=Counter)  # episodes by the model that a server says answered
     left_out: Counter[str] = field(default_factory=Counter)  # episodes in which a server refused this parameter
     eaten_up: int = 0  # responses that are empty, since reasoning took all tokens
-    # asks for the luck of the episodes, which is computed only if it is wanted; None if there is none
-    ask_luck: Callable[[], SeedLuck | None] | None = field(default=None, compare=False)
-    confidence: float = CONFIDENCE  # the level of its intervals; higher where the run looked several times
-    # what is derived from the columns, once they are all read
-    memo: dict[str, Any] = field(default_factory=dict, compare=False, repr=False)
+    ask_luck: Callable[[], SeedLuck | None] | None = field(default=None, compare=False)  # computes it on demand
+    confidence: float = CONFIDENCE  # the level of its intervals; higher if the run looked several times
+    memo: dict[str, Any] = field(default_factory=dict, compare=False, repr=False)  # of :func:`once`
 
     @property
     def episodes(self) -> int:
@@ -93,26 +101,26 @@ class Cell:
         return self.episodes == self.planned > 0 and not self.errors
 
     def on_seeds(self, seeds: Values) -> "Cell":
-        """Return the scored episodes of some seeds alone; this cell where these are all of its own."""
+        """Return the scored episodes of some seeds alone; this cell if these are all of its own."""
         rows = np.flatnonzero(np.isin(self.columns["seed"], seeds))
         if len(rows) == self.episodes:
             return self
         columns = {name: array("d", np.array(values)[rows]) for name, values in self.columns.items()}
         return Cell(len(rows), columns, ask_luck=self.ask_luck, confidence=self.confidence)
 
+    @once
     def returns(self) -> tuple[Array, Array]:
         """Return the seeds of the scored episodes in order, and the mean return on each over games and seats."""
-        if "returns" not in self.memo:  # asked for in every comparison
-            self.memo["returns"] = per_seed(self.columns["seed"], self.columns["score"])
-        found: tuple[Array, Array] = self.memo["returns"]
-        return found
+        return per_seed(self.columns["seed"], self.columns["score"])
+
+    @once
+    def table(self) -> dict[str, Array]:
+        """Return the columns as arrays with a row for every seed, in order."""
+        return dict(zip(self.columns, columns_per_seed(self.columns), strict=True))
 
     @cached_property
     def luck(self) -> Array | None:
-        """The luck of the scored episodes in the order of their seeds, shape (episodes, 4).
-
-        Columns are those of :class:`benchmark.score.luck.EpisodeLuck`; ``None`` if the game offers none.
-        """
+        """The luck of the scored episodes in the order of their seeds, shape (episodes, 4), or ``None`` if unknown."""
         if self.ask_luck is None or self.episodes > LUCK_LIMIT:
             return None
         known = self.ask_luck()
@@ -121,12 +129,40 @@ class Cell:
             return None
         return np.array([known[seed] for seed in seeds])
 
-    def table(self) -> dict[str, Array]:
-        """Return the columns as arrays with a row for every seed, in order; see :func:`per_seed`."""
-        if "table" not in self.memo:  # the scores of a scenario, of a suite and over all need the same one
-            self.memo["table"] = dict(zip(self.columns, columns_per_seed(self.columns), strict=True))
-        found: dict[str, Array] = self.memo["table"]
-        return found
+    def add(self, record: Episode, player: str) -> None:
+        """Add one player's part of an episode."""
+        steps = record.steps_of(player)
+        answers = [answer for step in steps for answer in step.answers]
+        for place, paid in enumerate(paid_tokens(record)[player]):
+            self.paid_tokens[place] += paid
+        for counter, name in ((self.served_by, "served_by"), (self.left_out, "left_out")):
+            counter.update(record.measured.get(name, {}).get(player, ()))
+        for turn, _ in answers:
+            reasoning = turn.usage.reasoning_tokens or turn.reasoning
+            self.eaten_up += eaten_up(turn.finish_reason, turn.response, reasoning)
+        if record.error is not None:
+            self.errors[error_reason(record.error)] += 1
+            return
+        invalid = [unreadable for _, unreadable in answers if unreadable is not None]
+        self.reasons.update(invalid)
+        row = (
+            record.seed,
+            record.returns[player],
+            record.successes[player],
+            len(invalid),
+            len(answers),
+            len(steps),
+            sum(turn.usage.prompt_tokens for turn, _ in answers),
+            sum(turn.usage.completion_tokens for turn, _ in answers),
+            record.measured.get("seconds", 0.0),
+            list(record.agents).index(player),
+            sum(turn.finish_reason == "length" for turn, _ in answers),
+            sum(turn.finish_reason in REFUSED for turn, _ in answers),
+            bool(steps) and not steps[-1].action,  # nothing was executed: the response ended the player's episode
+        )
+        for name, value in zip(COLUMNS, row, strict=True):
+            self.columns[name].append(value)
+        self.add_metrics(record.metrics.get(player, {}))
 
     def add_metrics(self, metrics: Mapping[str, float]) -> None:
         """Note the metrics of the last row."""
@@ -158,44 +194,32 @@ def per_seed(seeds: Values, values: Values) -> tuple[Array, Array]:
     return found, np.bincount(place, np.array(values)[known], minlength=len(found)) / count
 
 
-def luck_free(cell: Cell, scenario: Scenario) -> Corrected | None:
-    """Return the corrected returns in the order of seeds; ``None`` if scores are plain, as without exact values.
+@once
+def without_luck(cell: Cell, scenario: Scenario) -> tuple[Corrected | None, bool]:
+    """Return the corrected returns in the order of seeds, if any, and whether the values behind them are exact.
 
-    They are worked out once: a board asks for them in every comparison. In a game without chance they are the returns
-    themselves.
+    In a game without chance they are the returns themselves. By the values of a heuristic they are a control variate,
+    whose mean is that of the plain returns; its promise of a start is removed from none, as its mean over starts is
+    unknown.
     """
-    if "luck_free" not in cell.memo:
-        values = LuckValues.of(scenario.game())
-        told = values is None or values.exact
-        cell.memo["luck_free"] = _luck_free(cell, scenario.game().return_range or ()) if told else None
-    found: Corrected | None = cell.memo["luck_free"]
-    return found
-
-
-def controlled(cell: Cell, scenario: Scenario) -> Corrected | None:
-    """Return the returns with luck taken out as far as a heuristic tells it, in the order of seeds.
-
-    A control variate: the mean is that of the plain returns. ``None`` if there is no such heuristic, the values of
-    the game are exact (:func:`luck_free`), or there are too many episodes or too few. What the heuristic promised of a
-    start is taken out of nothing: its mean over starts isn't known.
-    """
-    if "controlled" not in cell.memo:
-        values = LuckValues.of(scenario.game())
-        offered = values is not None and not values.exact and cell.episodes <= CONTROLLED_LIMIT
-        cell.memo["controlled"] = _luck_free(cell, ()) if offered else None
-    found: Corrected | None = cell.memo["controlled"]
-    return found
-
-
-def _luck_free(cell: Cell, possible: Sequence[float]) -> Corrected | None:
-    luck = cell.luck
+    game = scenario.game()
+    values = LuckValues.of(game)
+    exact = values is None or values.exact
+    luck = cell.luck if exact or cell.episodes <= CONTROLLED_LIMIT else None
     if luck is None:
-        return None
+        return None, exact
+    possible = game.return_range or () if exact else ()
     returns = cell.returns()[1]
-    if not luck[:, VARIANCE].any():
-        ends = [*returns.tolist(), *possible]
-        return Corrected(returns, (min(ends), max(ends)) if possible else None, beta=None, sd_ratio=None)
-    return corrected(returns, luck[:, START], luck[:, LUCK], possible)
+    if luck[:, VARIANCE].any():
+        return corrected(returns, luck[:, START], luck[:, LUCK], possible), exact
+    ends = [*returns.tolist(), *possible]
+    return Corrected(returns, (min(ends), max(ends)) if possible else None, beta=None, sd_ratio=None), exact
+
+
+def luck_free(cell: Cell, scenario: Scenario) -> Corrected | None:
+    """Return the returns corrected by exact values; ``None`` if scores are plain."""
+    found, exact = without_luck(cell, scenario)
+    return found if exact else None
 
 
 def corrected_returns(cell: Cell, scenario: Scenario) -> tuple[Array, Array]:
@@ -207,27 +231,25 @@ def corrected_returns(cell: Cell, scenario: Scenario) -> tuple[Array, Array]:
 
 @dataclass
 class ResultColumns:
-    """What several sources hold together."""
+    """The results of several sources together."""
 
-    sources: list[tuple[Path, Manifest]] = field(default_factory=list)  # ``(path, manifest)`` of each
-    # whether everything that each was to hold was played and scored
-    source_complete: list[bool] = field(default_factory=list)
-    names: list[dict[str, str]] = field(default_factory=list)  # ``{name in the source: name here}`` of each source
-    scenarios: dict[str, Scenario] = field(default_factory=dict)  # by name, in the order of first appearance
-    agents: dict[str, dict[str, Any]] = field(default_factory=dict)  # ``{name: its card in the manifest}``
-    agent_source: dict[str, int] = field(default_factory=dict)  # ``{name: index into sources}``
-    cells: dict[tuple[str, str], Cell] = field(default_factory=dict)  # ``{(agent, scenario): Cell}``
-    games: dict[str, list[Game]] = field(default_factory=dict)  # ``{scenario: games}`` of those for several players
-    # ``{scenario: (least, most)}`` of the sum of all players' returns: equal where one's gain is the others' loss
+    sources: list[tuple[Path, Manifest]] = field(default_factory=list)
+    source_complete: list[bool] = field(default_factory=list)  # everything that each was to hold was played and scored
+    names: list[dict[str, str]] = field(default_factory=list)  # {name in the source: name here} of each source
+    scenarios: dict[str, Scenario] = field(default_factory=dict)  # in the order of first appearance
+    agents: dict[str, dict[str, Any]] = field(default_factory=dict)  # {name: its card in the manifest}
+    agent_source: dict[str, int] = field(default_factory=dict)  # {name: index into sources}
+    cells: dict[tuple[str, str], Cell] = field(default_factory=dict)  # {(agent, scenario): Cell}
+    games: dict[str, list[Game]] = field(default_factory=dict)  # {scenario: games} of those for several players
+    # {scenario: (least, most)} of the sum of all players' returns: equal if one's gain is the others' loss
     sums: dict[str, tuple[float, float]] = field(default_factory=dict)
-    # ``(scenario, seed, byte offset)`` of every episode of each source, in the order in which they were read
+    # (scenario, seed, byte offset) of every episode of each source, in the order in which they were read
     places: list[list[tuple[str, int, int]]] = field(default_factory=list)
     played: int = 0  # episodes read, unscored ones included
     planned: int = 0  # episodes that the sources were to hold
-    losses: dict[str, MoveLosses | None] = field(default_factory=dict)  # ``{scenario: what tells the value lost}``
-    # ``{scenario: what tells its losses}`` of each source, for games of two that have exact values
-    source_losses: list[dict[str, FolderLosses]] = field(default_factory=list)
-    # the games that are in ``games``: two agents' entries both hold the games that they played together
+    losses: dict[str, MoveLosses | None] = field(default_factory=dict)  # {scenario: what finds the value lost}
+    source_losses: list[dict[str, FolderLosses]] = field(default_factory=list)  # {scenario: its losses} of each source
+    # the games in ``games``: two agents' entries both hold the games that they played together
     rated: set[Key] = field(default_factory=set)
 
     @property
@@ -237,30 +259,23 @@ class ResultColumns:
 
     def cell(self, agent: str, scenario: str) -> Cell:
         """Return the cell of an agent in a scenario, a new one if there is none yet."""
-        key = agent, scenario
-        if key not in self.cells:
-            self.cells[key] = Cell()
-        return self.cells[key]
+        return self.cells.setdefault((agent, scenario), Cell())
 
     @property
     def prices(self) -> dict[str, Price]:
-        """``{agent: {"input": USD per million tokens, "output": ...}}`` where a source states them."""
-        prices: dict[str, Price] = {}
-        for name, index in self.agent_source.items():
-            manifest = self.sources[index][1]
-            stated = manifest.get("prices", {}).get(self.agents[name]["name"])
-            if stated:
-                prices[name] = stated
-        return prices
+        """``{agent: {"input": USD per million tokens, "output": ...}}`` if a source states them."""
+        stated = {
+            name: self.sources[index][1].get("prices", {}).get(self.agents[name]["name"])
+            for name, index in self.agent_source.items()
+        }
+        return {name: price for name, price in stated.items() if price}
 
 
 def expand_sources(paths: Iterable[str | Path]) -> list[Path]:
-    """Run folders and entries; a folder of folders stands for all runs and entries right inside it.
-
-    What is named twice, however it is written, is there once: its agents would else stand beside themselves.
+    """Return run folders and entries, each once; a folder of folders stands for all of them right inside it.
 
     Raises:
-        UsageError: a path that isn't any of these, or a folder in it that is a link out of it.
+        UsageError: a folder is a link out of the one that it is in.
     """
     found: dict[str, Path] = {}
     for given in paths:
@@ -279,10 +294,13 @@ def read_columns(
 ) -> ResultColumns:
     """Read run folders and entries into columns.
 
-    ``paths`` are as :func:`expand_sources` takes them, ``agents`` the names to keep; all when empty. An agent's name
-    that a source before has taken gets the folder's name in front. Where the sources were played by several protocols,
-    the scenarios of each have names of their own (:mod:`benchmark.score.protocols`). ``told`` is what was
-    found of luck in a folder that is read again and again; it is added to.
+    An agent's name that a source before has taken gets the folder's name in front. If the sources were played by
+    several protocols, the scenarios of each have names of their own (:mod:`benchmark.score.protocols`).
+
+    Args:
+        paths: as :func:`expand_sources` takes them.
+        agents: the names to keep; all if empty.
+        told: the luck found so far in a folder that is read again and again; it is added to.
 
     Raises:
         UsageError: a path that isn't a run or an entry, two sources that mean different things by a scenario's name, an
@@ -291,7 +309,7 @@ def read_columns(
     results = ResultColumns()
     folders = [RunFolder.open(path) for path in expand_sources(paths)]
     if len({protocol_of(folder.manifest["settings"]) for folder in folders}) > 1:
-        # plain runs come first, so that it is their agents who keep their names
+        # plain runs come first, so that their agents keep their names
         folders = sorted(map(with_labels, folders), key=lambda folder: "labels" in folder.manifest)
     for folder in folders:
         _add_source(results, folder, frozenset(agents), told)
@@ -303,46 +321,40 @@ def read_columns(
     return results
 
 
-def _rename_clashes(results: ResultColumns, path: Path, manifest: Manifest) -> dict[str, str]:
-    """Return ``{name in the source: name in the results}``, with the folder's name in front of names that are taken."""
+def _add_source(results: ResultColumns, folder: RunFolder, keep: frozenset[str], told: ToldLuck | None) -> None:
+    plan, manifest, luck = Plan.from_manifest(folder.manifest), folder.manifest, FolderLuck(folder, told)
     renamed = {}
     for card in manifest["agents"]:
-        name = card["name"] if card["name"] not in results.agents else f"{path.resolve().name}/{card['name']}"
+        name = card["name"] if card["name"] not in results.agents else f"{folder.path.resolve().name}/{card['name']}"
         while name in results.agents:
             name += "'"  # the same folder name in two places
         renamed[card["name"]] = name
-    return renamed
-
-
-def _add_source(results: ResultColumns, folder: RunFolder, keep: frozenset[str], told: ToldLuck | None) -> None:
-    plan = Plan.from_manifest(folder.manifest)
-    luck = FolderLuck(folder, told)
-    renamed = _rename_clashes(results, folder.path, folder.manifest)
-    source = len(results.sources)
     wanted = {name for name in renamed if not keep or name in keep or renamed[name] in keep}
-    for card in folder.manifest["agents"]:
+    for card in manifest["agents"]:
         if card["name"] in wanted:
             results.agents[renamed[card["name"]]] = card
-            results.agent_source[renamed[card["name"]]] = source
+            results.agent_source[renamed[card["name"]]] = len(results.sources)
     for name, scenario in plan.scenarios.items():
         known = results.scenarios.setdefault(name, scenario)
         if known._replace(training=False) != scenario._replace(training=False):
             raise UsageError(
                 f"{folder.path} defines another scenario under the name {name!r} than the sources before it"
             )
+        if name not in results.losses:  # one for all sources, since it solves the game
+            results.losses[name] = MoveLosses.of(scenario)
     for matchup, seeds in plan.seeds.items():
         for agent in matchup.agents:
             if agent in wanted:
                 cell = results.cell(renamed[agent], matchup.scenario)
                 cell.planned += len(seeds)
-                cell.confidence = confidence_of(folder.manifest["settings"], folder.manifest.get("extended", ()))
+                cell.confidence = confidence_of(manifest["settings"], manifest.get("extended", ()))
                 if len(matchup.agents) == 1:
                     cell.ask_luck = luck.lookup(agent, plan.scenarios[matchup.scenario])
     results.names.append({name: renamed[name] for name in renamed if name in wanted})
-    scored = 0
-    losses = _losses_of(results, plan, folder)
+    losses = folder_losses({name: one for name in plan.scenarios if (one := results.losses[name]) is not None}, folder)
     results.source_losses.append(losses)
     results.places.append([])
+    scored = 0
     for offset, record in folder.located_records():
         results.played += 1
         results.places[-1].append((intern(record.scenario), record.seed, offset))
@@ -352,26 +364,17 @@ def _add_source(results: ResultColumns, folder: RunFolder, keep: frozenset[str],
             losses[record.scenario].add_to(record)
         for player, agent in record.agents.items():
             if agent in wanted:
-                add_to_cell(results.cell(renamed[agent], record.scenario), record, player)
+                results.cell(renamed[agent], record.scenario).add(record, player)
     for one in losses.values():
         one.keep()
     results.planned += plan.total
     results.source_complete.append(scored >= plan.total)
     folder.path = folder.path.absolute()  # wherever the program goes, its results are read on from where they are
-    results.sources.append((folder.path, folder.manifest))
-
-
-def _losses_of(results: ResultColumns, plan: Plan, folder: RunFolder) -> dict[str, FolderLosses]:
-    """Return what tells the value lost per move in the scenarios of a folder that have exact values."""
-    for name, scenario in plan.scenarios.items():
-        if name not in results.losses:  # one for all sources, since it solves the game
-            results.losses[name] = MoveLosses.of(scenario)
-    told = {name: losses for name in plan.scenarios if (losses := results.losses[name]) is not None}
-    return folder_losses(told, folder)
+    results.sources.append((folder.path, manifest))
 
 
 def _add_game(results: ResultColumns, record: Episode, renamed: Mapping[str, str]) -> None:
-    """A game between agents counts for the ratings: the higher return wins."""
+    """Count a game between agents for the ratings: the higher return wins."""
     if len(record.agents) < 2 or record.error is not None:
         return
     names = tuple(renamed.get(agent, agent) for agent in record.agents.values())
@@ -384,42 +387,3 @@ def _add_game(results: ResultColumns, record: Episode, renamed: Mapping[str, str
     total = sum(value for _, value in returns)
     least, most = results.sums.get(record.scenario, (total, total))
     results.sums[record.scenario] = min(least, total), max(most, total)
-
-
-def add_to_cell(cell: Cell, record: Episode, player: str) -> None:
-    """Add one player's part of an episode to its agent's cell."""
-    steps = record.steps_of(player)
-    answers = [answer for step in steps for answer in step.answers]
-    prompt = completion = 0
-    for i, paid in enumerate(paid_tokens(record)[player]):
-        cell.paid_tokens[i] += paid
-    for counter, name in ((cell.served_by, "served_by"), (cell.left_out, "left_out")):
-        counter.update(record.measured.get(name, {}).get(player, ()))
-    for turn, _ in answers:
-        prompt += turn.usage.prompt_tokens
-        completion += turn.usage.completion_tokens
-        reasoning = turn.usage.reasoning_tokens or turn.reasoning
-        cell.eaten_up += eaten_up(turn.finish_reason, turn.response, reasoning)
-    if record.error is not None:
-        cell.errors[error_reason(record.error)] += 1
-        return
-    invalid = [unreadable for _, unreadable in answers if unreadable is not None]
-    cell.reasons.update(invalid)
-    row = (
-        record.seed,
-        record.returns[player],
-        record.successes[player],
-        len(invalid),
-        len(answers),
-        len(steps),
-        prompt,
-        completion,
-        record.measured.get("seconds", 0.0),
-        list(record.agents).index(player),
-        sum(turn.finish_reason == "length" for turn, _ in answers),
-        sum(turn.finish_reason in REFUSED for turn, _ in answers),
-        bool(steps) and not steps[-1].action,  # nothing was executed: the response ended the player's episode
-    )
-    for name, value in zip(COLUMNS, row, strict=True):
-        cell.columns[name].append(value)
-    cell.add_metrics(record.metrics.get(player, {}))

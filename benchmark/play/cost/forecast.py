@@ -22,7 +22,7 @@ from benchmark.runs.plan import Plan
 from benchmark.runs.record import recorded
 from benchmark.score.luck import LuckValues, record_luck
 from benchmark.score.references import References
-from benchmark.score.results import Cell, add_to_cell
+from benchmark.score.results import Cell
 from benchmark.score.scores import score_row
 from benchmark.score.stopping import confidence_of, half_width, looks
 from textgames.scenarios import Scenario
@@ -127,7 +127,7 @@ def _pilot(name: str, scenario: Scenario, seeds: Sequence[int], options: RunOpti
     decisions = letters = 0
     for episode in rollout(load_agent(name), [EpisodeTask.of(scenario, seed) for seed in seeds]):
         record = recorded(episode)
-        add_to_cell(cell, record, player)
+        cell.add(record, player)
         if values is not None and values.exact and (found := record_luck(record, scenario, values)) is not None:
             luck[episode.seed] = found
         for _, length in prompt_letters(episode, scenario, prompts):

@@ -99,7 +99,7 @@ def test_against_a_floored_score_only_what_is_above_0_counts():
     lake = {"a": [1.0, 0.0, 0.0, 1.0, 0.0] * 8, "b": [0.0] * 40}
     results = board({LAKE: lake, SNAKE: {"a": [-1.0] * 40, "b": [-1.0] * 40}})
     references = References(results)
-    assert is_below_blind(results, references, "b", LAKE)
+    assert is_below_blind(results.cells["b", LAKE], results.scenarios[LAKE], references)
     found = Overall(results, references, [LAKE, SNAKE]).difference("a", "b")
     assert found.estimate.value == pytest.approx(overall(results)["a"]["normalized"]["value"])
     assert found.p > 0.05

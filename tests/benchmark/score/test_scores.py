@@ -1,6 +1,7 @@
 """From records to rows: counts, ranks, references, comparisons; checked by hand."""
 
 import json
+from itertools import combinations
 from pathlib import Path
 
 import numpy as np
@@ -12,8 +13,8 @@ from benchmark.runs.manifest import MANIFEST_VERSION, MOST_SEEDS, RUN_KIND
 from benchmark.runs.plan import PAPER_SCENARIOS, Plan, expand_ranges, find_scenarios, to_ranges
 from benchmark.score.comparison import (
     board_family,
-    compare,
     compare_best,
+    compared,
     further_differences,
     paired_differences,
 )
@@ -24,6 +25,11 @@ from benchmark.score.results import COLUMNS, Cell, ResultColumns, read_columns
 from benchmark.score.scores import above_blind, board_test, cost, rank, score_rows
 from textgames.scenarios import SCENARIOS
 from textgames.solving.blind import blind_play
+
+
+def compare(results, agents):
+    """Return the comparisons of every two of these agents."""
+    return compared(results, combinations(agents, 2))[0]
 
 
 def write_run(folder, returns, scenario="frozen-lake", planned=None, errors=()):

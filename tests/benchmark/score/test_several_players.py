@@ -12,7 +12,7 @@ from benchmark.entries.validation import replay_problems
 from benchmark.runs.folder import RunFolder
 from benchmark.runs.record import parse_line, recorded, to_line
 from benchmark.score.move_losses import VALUE_LOST
-from benchmark.score.results import Cell, add_to_cell, per_seed, read_columns
+from benchmark.score.results import Cell, per_seed, read_columns
 from benchmark.score.scores import rating_rows, score_row, score_rows
 from textgames.scenarios import Scenario
 
@@ -69,7 +69,7 @@ def test_intervals_are_over_seeds_and_not_over_seats():
                 metrics = {"player_0": {"m": value}} if copy == 0 else {}
                 me, paid, won = {"player_0": "a"}, {"player_0": value}, {"player_0": False}
                 played = Episode("duel", k, None, me, (), paid, won, True, False, metrics=metrics)
-                add_to_cell(made, played, "player_0")
+                made.add(played, "player_0")
         return made
 
     from textgames.scenarios import SCENARIOS

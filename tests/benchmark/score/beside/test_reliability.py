@@ -8,7 +8,7 @@ import pytest
 from agents import Episode, Step, Turn
 from agents.turn import Refused
 from benchmark.score.beside import reliability_rows
-from benchmark.score.results import Cell, ResultColumns, add_to_cell
+from benchmark.score.results import Cell, ResultColumns
 from benchmark.show.board import leaderboard_tables
 from benchmark.show.document_of import results_document
 from tests.benchmark.score.test_scores import SCENARIOS
@@ -40,7 +40,7 @@ def board(episodes) -> ResultColumns:
             me, paid, won = {"player_0": agent}, {"player_0": 1.0}, {"player_0": True}
             told = {"error": error, "measured": {"seconds": 1.0}}
             played = Episode("frozen-lake", scenario.seed(k), None, me, tuple(steps), paid, won, True, False, **told)
-            add_to_cell(cell, played, "player_0")
+            cell.add(played, "player_0")
     return results
 
 

@@ -119,10 +119,10 @@ def test_very_many_episodes_are_not_played_again(monkeypatch):
     for name, values in cell.columns.items():
         values.extend(range(30) if name == "seed" else [0.0] * 30)
     monkeypatch.setattr(cells, "CONTROLLED_LIMIT", 29)
-    assert cells.controlled(cell, SNAKE) is None
+    assert cells.without_luck(cell, SNAKE) == (None, False)
     assert not asked
     monkeypatch.setattr(cells, "CONTROLLED_LIMIT", 30)
     cell.memo.clear()
-    assert cells.controlled(cell, SNAKE) is None  # nobody knew the luck
+    assert cells.without_luck(cell, SNAKE) == (None, False)  # nobody knew the luck
     assert asked
     assert cells.luck_free(cell, SNAKE) is None

@@ -13,7 +13,7 @@ from benchmark.runs.folder import RunFolder
 from benchmark.runs.plan import Matchup, Plan
 from benchmark.score import luck as luck_folder
 from benchmark.score import results as results_module
-from benchmark.score.comparison import compare, paired_differences
+from benchmark.score.comparison import compared, paired_differences
 from benchmark.score.results import luck_free, read_columns
 
 ENTRIES = Path(__file__).parents[4] / "leaderboards"
@@ -80,7 +80,7 @@ def test_a_heuristic_is_asked_only_for_its_own_figure(monkeypatch):
 
 def test_comparisons_are_of_luck_free_returns(textbench):
     results = read_columns([ENTRIES / "planner", ENTRIES / "greedy"])
-    rows = {row["scenario"]: row for row in compare(results, ["planner", "greedy"])}
+    rows = {row["scenario"]: row for row in compared(results, [("planner", "greedy")])[0]}
     assert rows[ICE]["luck_free"] is True
     assert rows[ICE]["p_value"] < 0.001
     assert rows[ICE]["episodes_needed"] < 20
