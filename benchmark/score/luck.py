@@ -1,4 +1,4 @@
-"""The luck in one episode, and returns with luck taken out.
+"""The luck in one episode, and returns corrected for it.
 
 **The luck of an episode.** With a value ``V_h(s)`` for every state and number of rounds left, the expected outcome of
 an action is ``Q_h(s, a) = E[r + V_{h-1}(s')]``, and the return of an episode splits without remainder into ::
@@ -6,9 +6,9 @@ an action is ``Q_h(s, a) = E[r + V_{h-1}(s')]``, and the return of an episode sp
     R = V(s_0) + sum_t A_t + L,    A_t = Q(s_t, a_t) - V(s_t),    L = sum_t [r_t + V(s_{t+1}) - Q(s_t, a_t)].
 
 The draws of ``transition`` don't depend on the player, so every term of ``L`` has mean zero whatever the player does,
-for **any** fixed ``V``; with the optimal values no ``A_t`` is above 0, and its size is what the action cost. The values
-include the horizon: ``V_0 = 0``. The action that the game executes in place of an unreadable response is the player's
-own doing, and so is the format penalty. Only a random one (``invalid_action="random"``) is a part of luck.
+for **any** fixed ``V``; with the optimal values no ``A_t`` is above 0, and its size is the cost of the action. The
+values include the horizon: ``V_0 = 0``. The action that the game executes in place of an unreadable response is the
+player's own doing, and so is the format penalty. Only a random one (``invalid_action="random"``) is a part of luck.
 
 **Variance reduction.** ``R - beta L`` has the mean of ``R`` for every fixed ``beta``. With ``beta = 1`` an optimal
 player's corrected return is its start value exactly; a weak player rarely gets what the values promise it, and for it a
@@ -20,14 +20,11 @@ smaller coefficient leaves less noise. One rule holds for every agent, so that n
   an optimal player the two are equal, and the coefficient is 1 exactly.
 * It is held between 0 and 1: few episodes of a weak player may suggest anything.
 
-With fewer than :data:`LEAST` episodes there is no correction.
-
-Records hold no states, so every episode is played again (the rules only, some 0.5 ms an episode of Frozen Lake). The
-figures are kept in the cache by the digest of the episodes' file and of the source code, as reference values are.
+Records hold no states, so every episode is played again (the rules only, some 0.5 ms an episode of Frozen Lake).
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -60,17 +57,16 @@ class LuckValues:
         self._game, self._yardstick = game, yardstick
         self.player: Player = game.players[0]
         self.name = f"{yardstick.method}, version {yardstick.version}"
-        # what a clairvoyant player is worth is exact too, and as good a fixed function of the state: what chance makes
-        # of it has mean zero whoever plays. Else luck is measured by a guess: it is luck as well, but takes less out
+        # a clairvoyant player's worth is exact too, and as good a fixed function of the state: chance moves it by zero
+        # on average for any player. Else luck is measured by a guess: it is luck as well, but removes less
         self.exact = yardstick.kind != "reference"
 
     @classmethod
     def of(cls, game: TSMG[Any]) -> "LuckValues | None":
-        """Return the values of a game; ``None`` if its luck isn't told.
+        """Return the values of a game; ``None`` if its luck is unknown.
 
-        A game needs one player, ``outcomes`` and a yardstick that is exact or a :class:`HeuristicYardstick`. With
-        several players their moves would have to be told from chance, and a search that draws random numbers isn't one
-        fixed value.
+        A game needs one player, as others' moves would have to be told from chance, ``outcomes``, and a yardstick that
+        is exact or a :class:`HeuristicYardstick`: a search that draws random numbers isn't one fixed value.
         """
         if len(game.players) != 1 or not game.has_outcomes:
             return None
@@ -83,9 +79,9 @@ class LuckValues:
         return 0.0 if steps_left == 0 else self._yardstick.value(state, steps_left, self.player)
 
     def expects(self, state: Any, actions: tuple[Action, ...], steps_left: int | None) -> Moments:
-        """Return what is to be expected of one of ``actions``, each as likely as the others.
+        """Return the mean and variance to expect of one of ``actions``, each as likely as the others.
 
-        With one action, this is ``Q_h(s, a)`` and the variance of luck after it.
+        With one action, the mean is ``Q_h(s, a)``.
         """
         if isinstance(self._yardstick, HeuristicYardstick):
             each = [self._yardstick.moments(state, action, steps_left, self.player) for action in actions]
@@ -102,44 +98,34 @@ class LuckValues:
 
 
 def episode_luck(replay: Replay, values: LuckValues) -> EpisodeLuck | None:
-    """Split an episode's return into its start's value, its actions' worth and luck.
-
-    Args:
-        replay: a finished episode of the game that ``values`` are of.
+    """Split the return of a finished episode into its start's value, its actions' worth and luck.
 
     Returns:
         ``None`` if a random action stood in for a response and the game doesn't list what it was drawn from, or a
         round has too many outcomes to be listed.
     """
-    try:
-        return _split(replay, values)
-    except NotImplementedError:
-        return None
-
-
-def _split(replay: Replay, values: LuckValues) -> EpisodeLuck | None:
     limit, penalty = replay.rules.max_steps, replay.rules.format_penalty
-    start = values.value(replay.states[0], limit)
-    skill = luck = variance = 0.0
-    before = start
-    for number, step in enumerate(replay.steps):
-        left = None if limit is None else limit - number
-        fee = 0.0 if step.valid else penalty
-        if not step.action:  # the response ended the episode: what was still to be won is lost, and nothing was drawn
-            skill += step.reward - before  # giving up may be paid for
-            continue
-        legal = replay.asked[number].legal_actions
-        substituted = not step.valid and replay.rules.invalid_action == "random"
-        if substituted and not legal:
-            return None
-        expected = values.expects(replay.states[number], legal if substituted else (step.action,), left)
-        next_left = None if left is None else left - 1
-        after = 0.0 if step.out else values.value(replay.states[number + 1], next_left)
-        skill += expected.mean - before - fee
-        luck += step.reward + fee + after - expected.mean
-        variance += expected.variance
-        before = after
-    return EpisodeLuck(start, skill, luck, variance)
+    with suppress(NotImplementedError):
+        start = before = values.value(replay.states[0], limit)
+        skill = luck = variance = 0.0
+        for number, step in enumerate(replay.steps):
+            left = None if limit is None else limit - number
+            if not step.action:  # the response ended the episode: what was still to be won is lost, nothing was drawn
+                skill += step.reward - before  # giving up may be paid for
+                continue
+            fee = 0.0 if step.valid else penalty
+            legal = replay.asked[number].legal_actions
+            substituted = not step.valid and replay.rules.invalid_action == "random"
+            if substituted and not legal:
+                return None
+            expected = values.expects(replay.states[number], legal if substituted else (step.action,), left)
+            after = 0.0 if step.out else values.value(replay.states[number + 1], None if left is None else left - 1)
+            skill += expected.mean - before - fee
+            luck += step.reward + fee + after - expected.mean
+            variance += expected.variance
+            before = after
+        return EpisodeLuck(start, skill, luck, variance)
+    return None
 
 
 LEAST = 20  # episodes; fewer than two in a fold fit no coefficient that is worth having
@@ -147,7 +133,7 @@ FOLDS = 10
 
 
 class Corrected(NamedTuple):
-    """The returns of one agent in one scenario with luck taken out."""
+    """The returns of one agent in one scenario, corrected for luck."""
 
     values: Array  # (episodes,) R - beta L
     ends: tuple[float, float] | None
@@ -161,7 +147,7 @@ class Corrected(NamedTuple):
 
 
 def corrected(returns: Array, start: Array, luck: Array, possible: Sequence[float] = ()) -> Corrected | None:
-    """Take luck out of returns.
+    """Correct returns for luck.
 
     Args:
         returns, start, luck: of the episodes in the order of their seeds, shape (episodes,): R, V(s_0) and L.
@@ -190,7 +176,7 @@ def corrected(returns: Array, start: Array, luck: Array, possible: Sequence[floa
 
 
 def cross_fitted(outcome: Array, luck: Array) -> Array:
-    """Return every episode's coefficient, (episodes,), fitted on the folds that it isn't in."""
+    """Return each episode's coefficient, (episodes,), fitted on the folds that it isn't in."""
     fold = np.arange(len(luck)) % FOLDS
     betas = np.empty(FOLDS)
     for number in range(FOLDS):
@@ -208,7 +194,7 @@ SeedLuck = Mapping[int, EpisodeLuck]
 
 
 ToldLuck = dict[Key, EpisodeLuck | None]
-"""The luck of single episodes; ``None`` if it can't be told."""
+"""The luck of single episodes; ``None`` if it is unknown."""
 
 
 class FolderLuck:
@@ -216,21 +202,21 @@ class FolderLuck:
 
     Args:
         folder: the run folder or entry.
-        told: the luck of episodes that was computed before, by their keys; is added to.
+        told: the luck of episodes that was computed before, by their keys; it is added to.
     """
 
     def __init__(self, folder: RunFolder, told: ToldLuck | None = None) -> None:
         self._folder, self._cache = folder, FolderCache(folder, "score/luck.py")
         self._told: ToldLuck = {} if told is None else told
         self._scenarios: dict[str, Scenario] = {}
-        # what exact values tell, and what heuristics tell, which takes longer and is asked for less
+        # by exact values, and by heuristics, which take longer and are asked for less
         self._known: dict[bool, dict[str, dict[str, SeedLuck | None]]] = {}
 
     def lookup(self, agent: str, scenario: Scenario) -> Callable[[], SeedLuck | None]:
         """Return the luck of an agent (by its name in the folder) in a scenario, to be asked for when it is needed.
 
         The answer is ``None`` if the game offers none, an episode doesn't replay to the return on record, or a
-        heuristic would have to tell it while the run is being played.
+        heuristic would have to measure it while the run is being played.
         """
         self._scenarios[scenario.name] = scenario
 
@@ -246,41 +232,26 @@ class FolderLuck:
 
     def _look_up(self, exact: bool) -> dict[str, dict[str, SeedLuck | None]]:
         offered = {name: _values_of(scenario) for name, scenario in self._scenarios.items()}
-        known: dict[str, dict[str, SeedLuck | None]] = {}
-        missing: dict[str, LuckValues] = {}
-        cached: dict[str, Path | None] = {}
-        for name, values in offered.items():
-            if values is None or values.exact != exact:
-                continue
-            cached[name] = self._cache.file("luck", self._scenarios[name], f" {values.name}")
-            kept = read_cache(cached[name], _of_json)
-            if kept is None:
-                missing[name] = values
-            else:
-                known[name] = kept
-        if missing:
-            for name, luck in self._compute(missing).items():
-                known[name] = luck
-                write_cache(cached[name], luck)
-        return known
-
-    def _compute(self, offered: Mapping[str, LuckValues]) -> dict[str, dict[str, SeedLuck | None]]:
-        found: dict[str, dict[str, Any]] = {name: {} for name in offered}
-        for record in self._folder.records():
-            values = offered.get(record.scenario)
-            if values is None or record.error is not None:
+        values = {name: one for name, one in offered.items() if one is not None and one.exact == exact}
+        files = {name: self._cache.file("luck", self._scenarios[name], f" {one.name}") for name, one in values.items()}
+        known = {name: kept for name, file in files.items() if (kept := read_cache(file, _of_json)) is not None}
+        missing: dict[str, dict[str, Any]] = {name: {} for name in values if name not in known}
+        for record in self._folder.records() if missing else ():
+            if record.scenario not in missing or record.error is not None:
                 continue
             (agent,) = record.agents.values()
             key = key_of(record)
             if key not in self._told:
-                self._told[key] = record_luck(record, self._scenarios[record.scenario], values)
-            luck = self._told[key]
-            seeds = found[record.scenario].setdefault(agent, {})
-            if luck is None:
-                found[record.scenario][agent] = None
-            elif seeds is not None:
-                seeds[record.seed] = luck
-        return found
+                scenario = self._scenarios[record.scenario]
+                self._told[key] = record_luck(record, scenario, values[record.scenario])
+            own = missing[record.scenario]
+            if self._told[key] is None:
+                own[agent] = None
+            elif own.setdefault(agent, {}) is not None:
+                own[agent][record.seed] = self._told[key]
+        for name, found in missing.items():
+            write_cache(files[name], found)
+        return known | missing
 
 
 def _values_of(scenario: Scenario) -> LuckValues | None:
@@ -294,13 +265,10 @@ def record_luck(record: Episode, scenario: Scenario, values: LuckValues) -> Epis
         played = replay(record, scenario)
     except ReplayError:
         return None
-    if not played.over or played.episode.returns != record.returns:
-        return None
-    return episode_luck(played, values)
+    return episode_luck(played, values) if played.over and played.episode.returns == record.returns else None
 
 
 def _of_json(kept: Mapping[str, Any]) -> dict[str, SeedLuck | None]:
-    """Return the luck of one scenario as :class:`FolderLuck` keeps it."""
     return {
         agent: seeds and {int(seed): EpisodeLuck(*row) for seed, row in seeds.items()} for agent, seeds in kept.items()
     }

@@ -1,17 +1,14 @@
-"""Luck as a check: an honest player's luck sums to a number whose spread is known.
+"""Luck as a check of entries: the luck of an honest player sums to a number whose spread is known.
 
-Every term of luck has mean zero and a known variance, given what happened before, so that the sum over an entry
-divided by the root of the summed variances, ``z``, is close to a standard normal number for whoever can't see the
-coming draw (a central limit theorem for martingales). A player that reads the random numbers, plays episodes again
-until they end well, or leaves out unlucky ones has more luck than that. How much more it takes to be found out is the
+**Draws after the start.** Every term of luck has mean zero and a known variance, given what happened before, so the sum
+over an entry divided by the root of the summed variances, ``z``, is close to a standard normal number for a player that
+can't see the coming draw (a central limit theorem for martingales). A player that reads the random numbers, plays
+episodes again until they end well, or leaves out unlucky ones has more luck than that. How much more it takes is the
 check's power (:func:`power_of`): a player that peeks now and then stays below it.
 
-What a game draws at the start and hides is luck, too: :mod:`benchmark.score.luck_check`.
-
-Luck with what was drawn at the start and hidden: whether a player's actions suit it better than guessing can.
-
-An honest player knows what is hidden by its observations alone. So before each of its actions the hidden state is
-distributed as the draw of the start is, given all that happened, and what comes of the action has a known mean::
+**What was drawn at the start and hidden.** An honest player knows it by its observations alone. So before each of its
+actions the hidden state is distributed as the draw of the start is, given all that happened, and the result of the
+action has a known mean::
 
     gain_t = x_t - sum_s P(s | what happened) E[x_t | s, a_t],    x_t = reward + forfeit of the next state
 
@@ -22,8 +19,8 @@ Waudby-Smith and Ramdas, JRSS B 2024), and by Markov's inequality it reaches ``1
 multiplies it at every hit.
 
 All decisions are looked at if the possible starts can be listed. Else only the first one of an episode is, and only if
-enough drawn starts look like it: what is known later isn't computed there. What it is worth is taken from the true
-start then, without the noise of what came of it.
+enough drawn starts look like it: what is known later isn't computed there. Its worth is taken from the true start then,
+without the noise of what came of it.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -81,9 +78,13 @@ class HiddenStart:
         if not self._complete:
             action = played.steps[0].action if played.steps else ""
             if action and len(possible) >= DRAWS / 2:
-                left = _rounds_left(played, 0)
-                worths = [(chance, self._worth(state, action, left)) for state, chance in possible.items()]
-                yield from _gain(self._worth(played.states[0], action, left), worths)
+
+                def worth(state: Any) -> float:
+                    outcomes = self._outcomes(state, action, _rounds_left(played, 0))
+                    return sum(chance * worth for chance, _, (_, worth) in outcomes)
+
+                worths = [(chance, worth(state)) for state, chance in possible.items()]
+                yield from _gain(worth(played.states[0]), worths)
             return
         for number, step in enumerate(played.steps):
             if not step.action:
@@ -100,9 +101,6 @@ class HiddenStart:
             for chance, after, looks in come:
                 if looks == seen:
                     possible[after] = possible.get(after, 0.0) + chance
-
-    def _worth(self, state: Any, action: str, left: float) -> float:
-        return sum(chance * worth for chance, _, (_, worth) in self._outcomes(state, action, left))
 
     def _outcomes(self, state: Any, action: str, left: float) -> Iterator[tuple[float, Any, tuple[str, float]]]:
         for chance, after, rewards, over in self._game.outcomes(state, {self._player: action}):
@@ -126,7 +124,7 @@ def _rounds_left(played: Replay, number: int) -> float:
 
 
 def _gain(worth: float, possible: Sequence[tuple[float, float]]) -> Iterator[Gain]:
-    """Yield how much more something is worth than it is on average, if that can differ at all."""
+    """Yield by how much a worth is above its mean over the possible ones, if these differ at all."""
     total = sum(chance for chance, _ in possible)
     if total > 0.0:
         mean, variance = Moments.of([(chance / total, each) for chance, each in possible])
@@ -144,7 +142,7 @@ def chance_of(gains: list[Gain]) -> float:
 
 
 SUSPICIOUS = 1e-4
-"""An entry is refused where the luck of a scenario has a smaller corrected probability than this."""
+"""An entry is refused if the luck of a scenario has a smaller corrected probability than this."""
 
 
 class LuckCheck(TypedDict):
@@ -159,7 +157,7 @@ POWER = 0.8
 
 
 class LuckPower(TypedDict):
-    """How much undue luck the check of one scenario can find."""
+    """The sensitivity of the check of one scenario."""
 
     episodes: int
     detectable: float  # the least undue luck an episode, in returns, that is found with the probability `power`
@@ -223,7 +221,10 @@ class LuckTally:
                 continue
             z = sum(one.gain for one in gains) / sqrt(sum(one.variance for one in gains))
             hidden, luck = LuckCheck(z=z, p=chance_of(gains)), found.get(scenario)
-            found[scenario] = hidden if luck is None else _less_likely(luck, hidden)
+            if luck is not None:  # the less likely of the two, whose probability is doubled
+                least = min(luck, hidden, key=lambda each: each["p"])
+                hidden = LuckCheck(z=least["z"], p=min(1.0, 2 * least["p"]))
+            found[scenario] = hidden
         return found
 
     def powers(self) -> dict[str, LuckPower]:
@@ -232,12 +233,6 @@ class LuckTally:
         chancy = {name: variance for name, variance in variances.items() if variance.sum() > 0.0}
         found = {name: power_of(variance, len(chancy)) for name, variance in chancy.items()}
         return {name: power for name, power in found.items() if power is not None}
-
-
-def _less_likely(one: LuckCheck, other: LuckCheck) -> LuckCheck:
-    """Return the check of smaller probability, which is doubled as there were two."""
-    least = min(one, other, key=lambda each: each["p"])
-    return LuckCheck(z=least["z"], p=min(1.0, 2 * least["p"]))
 
 
 def luck_problems(checks: Mapping[str, LuckCheck]) -> Iterator[str]:

@@ -1,13 +1,13 @@
-"""What moves cost if values are exact: the value lost with each against the best one, from the replayed states.
+"""The value lost with each move against the best one, in games whose values are exact, from the replayed states.
 
-In a game of two with opposed interests who take turns and see everything, the yardstick of the game knows the value of
-every move against the best replies. What a move is worth less than the best one is what its player gave away with it,
-whatever the opponent then made of it. So the value lost per move, a metric of every episode, tells strong players apart
-whose games all end in draws.
+In a game of two with opposed interests that take turns and see everything, the yardstick of the game knows the value of
+every move against the best replies. The difference to the best move is the loss of its player, whatever the opponent
+then made of it. So the value lost per move, a metric of every episode, tells strong players apart whose games all end
+in draws.
 
-In these games and in those for one player that have exact values the losses are also told apart by the kind of decision
-that they were made at (:data:`KINDS`), for :mod:`benchmark.score.beside`. Where something is hidden, values are
-those of what a player knows of it, by the search player of the game.
+In these games and in those for one player that have exact values the losses are also split by the kind of decision
+(:data:`KINDS`), for :mod:`benchmark.score.beside`. If something is hidden, values are those of what a player knows of
+it, by the search player of the game.
 """
 
 import json
@@ -16,9 +16,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from agents.baselines.search import SearchPlayer, find_search_player
+from agents.baselines.search import find_search_player
 from agents.episode import Episode
-from agents.turn import TurnRequest
 from benchmark.runs.folder import RunFolder
 from benchmark.runs.replay import ReplayError, replay, requests_of, shows_what_was_seen
 from benchmark.score.cache import FolderCache, read_cache, write_cache
@@ -71,7 +70,7 @@ class Decision(NamedTuple):
 
 
 class MoveLosses:
-    """Tells the losses in the records of one scenario."""
+    """Finds the losses in the records of one scenario."""
 
     def __init__(self, scenario: Scenario, yardstick: Yardstick | None) -> None:
         """Without a ``yardstick`` values are those of the game's search player, by what it reads."""
@@ -112,7 +111,7 @@ class MoveLosses:
         return found
 
     def decisions(self, record: Episode) -> "list[Decision]":
-        """Return every decision of a record with what it lost; none if the game has changed since the record."""
+        """Return every decision of a record with its loss; none if the game has changed since the record."""
         try:
             played = replay(record, self.scenario)
         except ReplayError:
@@ -123,15 +122,21 @@ class MoveLosses:
         last = {step.player: step for step in played.steps}
         begun: set[str] = set()
         for step, request in requests_of(played):
-            state = step.state
-            greedy = None if self._search is None else self._greedy_in(self._search, state, request)
+            greedy = None
+            if self._search is not None:
+                position = (step.state, request.steps_left, request.player)
+                if position not in self._greedy:
+                    if len(self._greedy) >= KEPT_POSITIONS:
+                        self._greedy.clear()
+                    self._greedy[position] = self._search.greedy(request).action
+                greedy = self._greedy[position]
             if self._values is not None:
-                values = self._values(state, step.steps_left, step.player)
+                values = self._values(step.state, step.steps_left, step.player)
             else:
                 assert self._search is not None
                 values = self._search.values_with(request, {*filter(None, (step.action, greedy))})
             best = max(values.values())
-            # who forfeits is paid what a loss pays, in place of what was still to be won
+            # a player that forfeits is paid as for a loss, in place of what was still to be won
             lost = best - values[step.action] if step.action else max(0.0, best - step.reward)
             kinds = {
                 ALL: True,
@@ -144,23 +149,12 @@ class MoveLosses:
             if greedy is not None:
                 kinds["greedy"] = values[greedy] < best - TIE
             begun.add(step.player)
-            found.append(Decision(step.player, state, step.steps_left, step.action, lost, kinds))
+            found.append(Decision(step.player, step.state, step.steps_left, step.action, lost, kinds))
         return found
-
-    def _greedy_in(self, search: SearchPlayer, state: Any, request: TurnRequest) -> str:
-        position = (state, request.steps_left, request.player)
-        if position not in self._greedy:
-            if len(self._greedy) >= KEPT_POSITIONS:
-                self._greedy.clear()
-            self._greedy[position] = search.greedy(request).action
-        return self._greedy[position]
 
 
 class FolderLosses:
-    """Tells the losses in the records of one folder in one scenario, and puts the metric into them.
-
-    Episodes are played again for it once: what came of them is kept in the cache, as their luck is.
-    """
+    """Finds the losses in the records of one folder in one scenario, adds the metric to them, and keeps them."""
 
     def __init__(self, losses: MoveLosses, file: Path | None) -> None:
         self._losses, self._file = losses, file
@@ -178,26 +172,25 @@ class FolderLosses:
         return self._known.get(episode, {})
 
     def add_to(self, record: Episode) -> None:
-        """Put what the players' moves lost into the metrics of a record."""
+        """Add the value lost per move to the metrics of a record."""
         for player, losses in self.of(record).items():
             lost, moves = losses[MOVES]
             if moves:
                 record.metrics[player] = {**record.metrics.get(player, {}), VALUE_LOST: lost / moves}
 
     def keep(self) -> None:
-        """Write what was worked out, when all records have been there."""
+        """Write the losses to the cache, after all records."""
         if self._changed:
             write_cache(self._file, self._known)
 
 
 def folder_losses(told: Mapping[str, MoveLosses], folder: RunFolder) -> dict[str, FolderLosses]:
-    """Return what puts the metric into the records of a folder, by scenario."""
+    """Return ``{scenario: its losses in the records of a folder}``."""
     cache = FolderCache(folder, "score/move_losses.py")
     return {name: FolderLosses(losses, cache.file("losses", losses.scenario)) for name, losses in told.items()}
 
 
 def _of_json(kept: Mapping[str, Any]) -> dict[str, dict[str, Losses]]:
-    """Return ``{episode: {player: losses}}`` as :class:`FolderLosses` keeps it."""
     return {
         episode: {
             player: {kind: [float(lost), int(count)] for kind, (lost, count) in losses.items()}

@@ -12,7 +12,7 @@ from functools import cached_property, wraps
 from os.path import realpath
 from pathlib import Path
 from sys import intern
-from typing import Any, Concatenate, ParamSpec, TypeVar
+from typing import Any, Concatenate, ParamSpec, TypeVar, cast
 
 import numpy as np
 
@@ -50,20 +50,17 @@ About = ParamSpec("About")
 Found = TypeVar("Found")
 
 
-def once(
-    compute: "Callable[Concatenate[Cell, About], Found]",
-) -> "Callable[Concatenate[Cell, About], Found]":
+def once(compute: "Callable[Concatenate[Cell, About], Found]") -> "Callable[Concatenate[Cell, About], Found]":
     """Keep what a function makes of a cell with the same further objects: a board asks again in every comparison."""
 
-    @wraps(compute)
-    def kept(cell: "Cell", *args: About.args, **kwargs: About.kwargs) -> Found:
-        before, found = cell.memo.get(compute.__name__, (None, None))
-        if before is None or any(one is not other for one, other in zip(before, args, strict=True)):
+    def kept(cell: "Cell", /, *args: About.args, **kwargs: About.kwargs) -> Found:
+        before, found = cell.memo.get(compute, ((), None))
+        if compute not in cell.memo or any(one is not other for one, other in zip(before, args, strict=True)):
             found = compute(cell, *args, **kwargs)
-            cell.memo[compute.__name__] = args, found
-        return found
+            cell.memo[compute] = args, found
+        return cast(Found, found)
 
-    return kept
+    return wraps(compute)(kept)
 
 
 @dataclass
@@ -84,7 +81,7 @@ class Cell:
     eaten_up: int = 0  # responses that are empty, since reasoning took all tokens
     ask_luck: Callable[[], SeedLuck | None] | None = field(default=None, compare=False)  # computes it on demand
     confidence: float = CONFIDENCE  # the level of its intervals; higher if the run looked several times
-    memo: dict[str, Any] = field(default_factory=dict, compare=False, repr=False)  # of :func:`once`
+    memo: dict[Any, Any] = field(default_factory=dict, compare=False, repr=False)  # of :func:`once`
 
     @property
     def episodes(self) -> int:
@@ -365,8 +362,8 @@ def _add_source(results: ResultColumns, folder: RunFolder, keep: frozenset[str],
         for player, agent in record.agents.items():
             if agent in wanted:
                 results.cell(renamed[agent], record.scenario).add(record, player)
-    for one in losses.values():
-        one.keep()
+    for found in losses.values():
+        found.keep()
     results.planned += plan.total
     results.source_complete.append(scored >= plan.total)
     folder.path = folder.path.absolute()  # wherever the program goes, its results are read on from where they are

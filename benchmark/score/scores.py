@@ -107,7 +107,8 @@ def score_row(
         estimates = stats.bootstrap(table, [*wanted.values()], cell.confidence)
         found = dict(zip(wanted, map(to_view, estimates), strict=True))
         found.setdefault("normalized", found["normalized_plain"])
-        if not game.success_means and not (found["success_rate"] or {}).get("value"):
+        success = found["success_rate"]
+        if not game.success_means and success is not None and not success["value"]:
             found["success_rate"] = None  # the game knows none, and best play has 0, too
         values = LuckValues.of(game)
         if values is not None and removed is not None and removed.beta is not None and cell.luck is not None:
