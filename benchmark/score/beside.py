@@ -1,20 +1,19 @@
 """The rows of the tables beside the scores: reliability, skills, protocols and levels.
 
-**Reliability**, how often a player answers as it should: ``cells of an agent -> one row a seed -> shares``. A response
-can be unreadable, out of tokens, or a refusal; an episode can be forfeited by one, and it fails if a provider does. The
-cost of that depends on the protocol (:mod:`agents.protocol`), and is in the score already.
+**Reliability**: how often a response is unreadable, out of tokens, or a refusal, an episode is forfeited by one, or
+fails. The cost of that depends on the protocol (:mod:`agents.protocol`), and is in the score already.
 
-**Skills**, at which kinds of decisions a player loses value, if values are exact: ``records -> losses by kind
-(benchmark.score.move_losses) -> one row a seed -> shares``. A share of the value lost says little alone: if a player
-errs anywhere alike, decisions of a kind lose as much as they are many. So the share of the decisions stands beside it.
+**Skills**: at which kinds of decisions a player loses value, if values are exact
+(:mod:`benchmark.score.move_losses`). A player that errs anywhere alike loses as much at decisions of a kind as they are
+many, so the share of the decisions stands beside the share of the value lost.
 
-**Protocols**: an agent that several sources hold under one name, with equal settings, is one agent; every scenario in
-which it was played by two protocols or more has a row for each, and the paired difference to the first, which is the
-standard one if that was played. Nothing is ranked across protocols: these are differences of one agent to itself.
+**Protocols**: an agent that several sources hold under one name, with equal settings, is one agent. A scenario in which
+it was played by two protocols or more has a row for each, and the paired difference to the first, which is the standard
+one if that was played. Nothing is ranked across protocols.
 
-**Levels**: ``cells of the levels of one ladder -> y of every episode -> Fit -> LadderView``. An episode's ``y`` is 1
-less what it lost to the optimum of its own start, in units of the level's headroom (optimum less blind play). Its mean
-over starts is the normalised score, and it is 1 for best play whatever the start is worth.
+**Levels**: an episode's ``y`` is 1 less its loss to the optimum of its own start, in units of the level's headroom
+(optimum less blind play). Its mean over starts is the normalised score, and it is 1 for best play whatever the start is
+worth.
 """
 
 from collections.abc import Mapping, Sequence
@@ -52,12 +51,12 @@ OF_RESPONSES = ("invalid", "cut_off", "refused")
 
 def reliability_rows(results: ResultColumns, agents: Sequence[str]) -> list[ReliabilityView]:
     """Make a row for each of ``agents``, over all scenarios that it played; they are of one protocol."""
-    of_each = ((agent, [key for key in results.cells if key[0] == agent]) for agent in agents)
-    return [  # a manifest may have a card of an agent and no matchup
-        _reliability(agent, results.scenarios[keys[0][1]], [results.cells[key] for key in keys])
-        for agent, keys in of_each
-        if keys
-    ]
+    rows = []
+    for agent in agents:
+        keys = [key for key in results.cells if key[0] == agent]
+        if keys:  # a manifest may have a card of an agent and no matchup
+            rows.append(_reliability(agent, results.scenarios[keys[0][1]], [results.cells[key] for key in keys]))
+    return rows
 
 
 def _reliability(agent: str, scenario: Scenario, cells: Sequence[Cell]) -> ReliabilityView:
@@ -75,6 +74,9 @@ def _reliability(agent: str, scenario: Scenario, cells: Sequence[Cell]) -> Relia
     late = sum(count for cell in cells for reason, count in cell.errors.items() if reason.startswith(NO_ANSWER))
     failed = sum(cell.unscored for cell in cells) - late
     episodes = scored + late + failed
+    for name, count in (("timed_out", late), ("failed", failed)):
+        happened = (np.arange(episodes) < count).astype(float)
+        shares[name] = to_view(stats.mean_estimate(happened, (0.0, 1.0))) if episodes else None
     return ReliabilityView(
         agent=agent,
         protocol=scenario.protocol,
@@ -85,47 +87,33 @@ def _reliability(agent: str, scenario: Scenario, cells: Sequence[Cell]) -> Relia
         cut_off=shares["cut_off"],
         refused=shares["refused"],
         forfeited=shares["forfeited"],
-        timed_out=_part(late, episodes),
-        failed=_part(failed, episodes),
+        timed_out=shares["timed_out"],
+        failed=shares["failed"],
     )
-
-
-def _part(count: int, of: int) -> EstimateView | None:
-    """Return the share that so many episodes are of so many, with its interval."""
-    return to_view(stats.mean_estimate((np.arange(of) < count).astype(float), (0.0, 1.0))) if of else None
-
-
-Found = dict[tuple[str, str], list[tuple[int, Losses]]]
-"""``{(agent, scenario): [(seed, losses)]}``, one item for every seat of every episode."""
 
 
 def skill_rows(results: ResultColumns, agents: Sequence[str]) -> list[SkillView]:
     """Make a row for each of ``agents`` in every scenario with exact values in which it lost any."""
-    found: Found = {}
-    for source in range(len(results.places)):
-        _add_source(results, source, found)
+    found: dict[tuple[str, str], list[tuple[int, Losses]]] = {}  # an item for every seat of every episode
+    for source, names in enumerate(results.names):
+        folder = RunFolder(*results.sources[source])
+        solo = {name: one for name in folder.manifest["scenarios"] if (one := solo_losses(results, name)) is not None}
+        told = results.source_losses[source] | folder_losses(solo, folder)
+        offsets = [
+            offset
+            for name, places in groupby(sorted(results.places[source]), key=lambda place: place[0])
+            if name in told
+            for _, _, offset in islice(places, LIMIT)
+        ]
+        for record in folder.records_at(offsets) if offsets else ():
+            losses = told[record.scenario].of(record)
+            for player, agent in record.agents.items():
+                if player in losses and agent in names:
+                    found.setdefault((names[agent], record.scenario), []).append((record.seed, losses[player]))
+        for kept in told.values():
+            kept.keep()
     keys = [(agent, name) for name in results.scenarios for agent in agents if (agent, name) in found]
     return [row for agent, name in keys if (row := _skill(results, agent, name, found[agent, name]))]
-
-
-def _add_source(results: ResultColumns, source: int, found: Found) -> None:
-    folder = RunFolder(*results.sources[source])
-    solo = {name: one for name in folder.manifest["scenarios"] if (one := solo_losses(results, name)) is not None}
-    told = results.source_losses[source] | folder_losses(solo, folder)
-    offsets = [
-        offset
-        for name, places in groupby(sorted(results.places[source]), key=lambda place: place[0])
-        if name in told
-        for _, _, offset in islice(places, LIMIT)
-    ]
-    for record in folder.records_at(offsets) if offsets else ():
-        losses = told[record.scenario].of(record)
-        for player, agent in record.agents.items():
-            if player in losses and agent in results.names[source]:
-                key = results.names[source][agent], record.scenario
-                found.setdefault(key, []).append((record.seed, losses[player]))
-    for kept in told.values():
-        kept.keep()
 
 
 def solo_losses(results: ResultColumns, name: str) -> MoveLosses | None:
@@ -164,38 +152,30 @@ def protocol_rows(results: ResultColumns, scores: Sequence[ScoreView]) -> list[P
     """Make a row for every agent, scenario for one player and protocol, if it played by several."""
     by_name = {(row["agent"], row["scenario"]): row for row in scores}
     solo = {scenario.name for scenario in solo_scenarios(results)}
+    same: list[tuple[dict[str, Any], list[str]]] = []  # (card, names here) of every agent
+    for name, card in results.agents.items():
+        known = next((names for other, names in same if other == card), None)
+        if known is None:
+            same.append((card, [name]))
+        else:
+            known.append(name)
     rows: list[ProtocolView] = []
-    for names in _same_agents(results):
+    for names in (names for _, names in same if len(names) > 1):
         played: dict[str, list[tuple[str, str]]] = {}
         for key in (key for name in names for key in results.cells if key[0] == name and key[1] in solo):
             played.setdefault(plain_name(key[1]), []).append(key)
         for plain, keys in played.items():
             first, *others = sorted(keys, key=lambda key: bool(label(*results.scenarios[key[1]].rules)))
-            others = [key for key in others if _same_game(results, first[1], key[1])]
+            others = [key for key in others if _same_game(results.scenarios[first[1]], results.scenarios[key[1]])]
             shown = (first, *others) if others else ()
             rows += [_by_protocol(results, by_name[key], plain, key, first) for key in shown]
     return rows
 
 
-def _same_agents(results: ResultColumns) -> list[list[str]]:
-    """Return the names here of every agent that several sources hold."""
-    found: list[tuple[dict[str, Any], list[str]]] = []
-    for name, card in results.agents.items():
-        same = next((names for known, names in found if known == card), None)
-        if same is None:
-            found.append((card, [name]))
-        else:
-            same.append(name)
-    return [names for _, names in found if len(names) > 1]
-
-
-def _same_game(results: ResultColumns, a: str, b: str) -> bool:
+def _same_game(first: Scenario, second: Scenario) -> bool:
     """Return whether two scenarios differ in their protocols, and in nothing else that decides an episode."""
-    first, second = results.scenarios[a], results.scenarios[b]
-    if first.rules == second.rules:
-        return False
     about: dict[str, Any] = {"name": "", "protocol": "", "moves": "", "training": False}
-    return first._replace(**about) == second._replace(**about)
+    return first.rules != second.rules and first._replace(**about) == second._replace(**about)
 
 
 def _by_protocol(
@@ -217,8 +197,7 @@ def _by_protocol(
     )
 
 
-UNMEASURED = 100
-"""So many episodes tell the headroom of a level that has not been measured."""
+UNMEASURED = 100  # so many episodes tell the headroom of a level that has not been measured
 
 
 class Rung(NamedTuple):
@@ -233,8 +212,31 @@ def ladder_rows(results: ResultColumns, references: References) -> list[LadderVi
     """Find the level of every agent in every ladder of which it played two levels or more."""
     rows = []
     for ladder in dict.fromkeys(one.ladder_name for one in results.scenarios.values() if one.level_number):
-        found = {agent: rungs_of(results, references, agent, ladder) for agent in results.agents}
-        own = [_level(agent, ladder, rungs) for agent, rungs in found.items() if len(rungs) > 1]
+        own = []
+        for agent in results.agents:
+            rungs = rungs_of(results, references, agent, ladder)
+            if len(rungs) < 2:
+                continue
+            level, low, high, spread = fit_of(rungs).found()
+            first, last = min(rungs), max(rungs)
+            kept = {number: to_view(student(rung.values)) for number, rung in rungs.items()}
+            own.append(
+                LadderView(
+                    agent=agent,
+                    scenario=ladder,
+                    level=EstimateView(value=level, low=low, high=high),
+                    beyond="below" if level < first else "above" if level > last else None,
+                    first=first,
+                    last=last,
+                    spread=spread,
+                    episodes=sum(len(rung.values) for rung in rungs.values()),
+                    rungs=[
+                        RungView(level=number, scenario=rung.scenario.name, episodes=len(rung.values), kept=view)
+                        for number, rung in rungs.items()
+                        if (view := kept[number]) is not None
+                    ],
+                )
+            )
         rows += sorted(own, key=lambda row: -row["level"]["value"])
     return rows
 
@@ -271,7 +273,7 @@ def headroom_of(scenario: Scenario, references: References) -> float:
 
 
 def fit_of(rungs: Mapping[int, Rung]) -> Fit:
-    """Return what is known of the level of an agent that played these."""
+    """Return the posterior of the level of an agent that played these."""
     weights = weights_of(rungs)
     return Fit({level: Seen(rung.values, weights[level]) for level, rung in rungs.items()}, min(rungs), max(rungs))
 
@@ -280,23 +282,3 @@ def weights_of(rungs: Mapping[int, Rung]) -> dict[int, float]:
     """Weigh an episode at each level: returns vary alike at all, so ``y`` varies more if the headroom is small."""
     most = max(rung.headroom for rung in rungs.values())
     return {level: (rung.headroom / most) ** 2 for level, rung in rungs.items()}
-
-
-def _level(agent: str, ladder: str, rungs: Mapping[int, Rung]) -> LadderView:
-    level, low, high, spread = fit_of(rungs).found()
-    first, last = min(rungs), max(rungs)
-    return LadderView(
-        agent=agent,
-        scenario=ladder,
-        level=EstimateView(value=level, low=low, high=high),
-        beyond="below" if level < first else "above" if level > last else None,
-        first=first,
-        last=last,
-        spread=spread,
-        episodes=sum(len(rung.values) for rung in rungs.values()),
-        rungs=[
-            RungView(level=number, scenario=rung.scenario.name, episodes=len(rung.values), kept=kept)
-            for number, rung in rungs.items()
-            if (kept := to_view(student(rung.values))) is not None
-        ],
-    )

@@ -159,6 +159,8 @@ def episodes_needed(differences: Array, level: float = LEVEL) -> Needed | None:
     The interval is that of a Bayesian bootstrap of the pairs, with a further pair that is equal. It is wide, since a
     mean that is known roughly is squared in ``n``.
     """
+    from scipy.special import bdtrc
+
     if len(differences) < 2:
         return None
     differences = _unrounded(differences)
@@ -166,7 +168,12 @@ def episodes_needed(differences: Array, level: float = LEVEL) -> Needed | None:
     value = float(_pairs_for(np.array(mean), np.array(square), len(differences), level))
     if not value <= MOST_NEEDED:
         return None
-    least = _for_unequal_pairs(float(np.mean(differences != 0)), level)
+    unequal, fewest = float(np.mean(differences != 0)), fewest_pairs(level)
+    enough = fewest
+    while bdtrc(fewest - 1, enough, unequal) < POWER:
+        enough *= 2
+    # so many pairs that enough are unequal for a p below the level in four of five runs
+    least = bisect_left(range(enough), POWER, lo=fewest, key=lambda pairs: float(bdtrc(fewest - 1, pairs, unequal)))
     means, squares = resampled(np.stack([differences, differences**2], axis=1), most=LEAST_RESAMPLES)[0]
     numbers = _pairs_for(means, squares, len(differences), level)
     low, high = (order_statistic(numbers, round(end * (len(numbers) - 1))) for end in (0.025, 0.975))
@@ -184,16 +191,6 @@ def _pairs_for(means: Array, squares: Array, count: int, level: float) -> Array:
     known = np.abs(means) > ROUNDING * np.maximum(1.0, np.sqrt(squares))
     numbers: Array = np.divide(reach, means, out=np.full(np.shape(means), np.inf), where=known) ** 2
     return numbers
-
-
-def _for_unequal_pairs(unequal: float, level: float) -> int:
-    """So many pairs that enough are unequal for a p below the level in four of five runs, if a share of all is."""
-    from scipy.special import bdtrc
-
-    fewest = enough = fewest_pairs(level)
-    while bdtrc(fewest - 1, enough, unequal) < POWER:
-        enough *= 2
-    return bisect_left(range(enough), POWER, lo=fewest, key=lambda pairs: float(bdtrc(fewest - 1, pairs, unequal)))
 
 
 def any_disjoint(first: Iterable[EstimateView | None], second: Iterable[EstimateView | None]) -> bool:

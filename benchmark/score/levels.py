@@ -10,10 +10,9 @@ The posterior is exact on a grid, on which ``theta`` and the logarithm of ``spre
 coins, so the likelihood is the quasi-likelihood of variance ``dispersion * p (1 - p)`` (McCullagh and Nelder,
 "Generalized Linear Models", 1989, chapter 9), with the dispersion that the residuals show and no less than a coin's.
 
-The next episodes are best played where they will narrow ``theta`` most: at the level whose mean ``y`` has, for its own
+The next episodes are best played at the level where they will narrow ``theta`` most: whose mean ``y`` has, for its own
 uncertainty, the largest covariance with ``theta`` (a linear Bayes update; Goldstein and Wooff, "Bayes Linear
-Statistics", 2007). ``docs/research/ladders.md`` reports its coverage, which
-``research/robustness/ladders/staircase.py`` measures.
+Statistics", 2007). ``docs/research/ladders.md`` reports the coverage.
 """
 
 from collections.abc import Mapping, Sequence
@@ -23,13 +22,11 @@ import numpy as np
 
 from agents.common.intervals import LEVELS, Array
 
-BEYOND = 3.0
-"""So many levels below the first one and above the last one may a player's level be."""
+BEYOND = 3.0  # so many levels below the first one and above the last one may a player's level be
 
 STEP, SPREADS = 0.05, np.geomspace(0.25, 6.0, 13)  # the grid
 LAPSE = 0.03
-PRIOR_EPISODES = 6.0
-"""So many episodes of a coin's dispersion count beside those that were played."""
+PRIOR_EPISODES = 6.0  # so many episodes of a coin's dispersion count beside those that were played
 
 
 class Seen(NamedTuple):
@@ -49,7 +46,7 @@ class Found(NamedTuple):
 
 
 class Fit:
-    """What is known of a player's level after some episodes.
+    """The posterior of a player's level after some episodes.
 
     Args:
         seen: ``{level: its episodes}``, of levels that have any.
@@ -89,19 +86,20 @@ class Fit:
 
         ``weights`` are those of :class:`Seen`, of every level that may be played.
         """
-        return max(weights, key=lambda level: self._narrows(level, self._dispersion / (weights[level] * episodes)))
+
+        def narrowed(level: int) -> float:
+            """Return by how much the variance of ``theta`` is expected to fall."""
+            p, mass, dispersion = self._curve(level), self._mass, self._dispersion / (weights[level] * episodes)
+            mean = float((mass * p).sum())
+            together = float((mass * (p - mean) * self._thetas[:, None]).sum())
+            return together**2 / float((mass * ((p - mean) ** 2 + dispersion * p * (1 - p))).sum())
+
+        return max(weights, key=narrowed)
 
     def _curve(self, level: int) -> Array:
         """Return ``E[y]`` at a level, shape (thetas, spreads)."""
         good = 1 / (1 + np.exp((level - self._thetas[:, None]) / SPREADS))
         return np.asarray(LAPSE + (1 - 2 * LAPSE) * good)
-
-    def _narrows(self, level: int, dispersion: float) -> float:
-        """By how much the variance of ``theta`` is expected to fall, by a mean of episodes with this dispersion."""
-        p, mass = self._curve(level), self._mass
-        mean = float((mass * p).sum())
-        together = float((mass * (p - mean) * self._thetas[:, None]).sum())
-        return together**2 / float((mass * ((p - mean) ** 2 + dispersion * p * (1 - p))).sum())
 
     def _quantile(self, share: float) -> float:
         return float(np.interp(share, np.cumsum(self._mass.sum(axis=1)), self._thetas + STEP / 2))

@@ -1,8 +1,8 @@
 """When a run with ``--until`` may look at its intervals, and how wide those must be for the looks that it takes.
 
-Whoever looks after every batch and stops as soon as the 95% interval is narrow stops too often where the sample happens
-to vary little: the interval then covers less than 95% of the time. So a run looks at few, planned numbers of episodes
-(50, 100, 200, ..., doubling to the most that it may play), and every interval of it is at the level
+A run that looks after every batch and stops as soon as the 95% interval is narrow stops too often when the sample
+happens to vary little: the interval then covers less than 95% of the time. So a run looks at few, planned numbers of
+episodes (50, 100, 200, ..., doubling to the most that it may play), and every interval of it is at the level
 ``1 - 0.05 / number of looks``. By Bonferroni's inequality all of these cover the truth together at least 95% of the
 time, whatever the rule by which one of them is chosen. (A group-sequential design with equal error spending; Pocock,
 "Group sequential methods in the design and analysis of clinical trials", 1977, spends the same a little better by
