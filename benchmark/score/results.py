@@ -213,10 +213,11 @@ def without_luck(cell: Cell, scenario: Scenario) -> tuple[Corrected | None, bool
     return Corrected(returns, (min(ends), max(ends)) if possible else None, beta=None, sd_ratio=None), exact
 
 
+@once
 def luck_free(cell: Cell, scenario: Scenario) -> Corrected | None:
     """Return the returns corrected by exact values; ``None`` if scores are plain."""
-    found, exact = without_luck(cell, scenario)
-    return found if exact else None
+    values = LuckValues.of(scenario.game())  # a heuristic isn't asked here, which takes long
+    return without_luck(cell, scenario)[0] if values is None or values.exact else None
 
 
 def corrected_returns(cell: Cell, scenario: Scenario) -> tuple[Array, Array]:

@@ -14,10 +14,8 @@ from benchmark.score.differences import TIE
 from benchmark.score.document import (
     ComparisonView,
     LadderView,
-    NeededView,
     OverallComparisonView,
     OverallView,
-    ProtocolView,
     RatingView,
     ScoreView,
     SkillView,
@@ -58,11 +56,7 @@ from textgames.scenarios import ABOUT_SUITES
 ENTRY_POINT_GROUP = "textbench.tables"
 LARGE = 8  # a board of more scenarios is shown by suite, in one table for each
 MOST_FURTHER = 5  # columns of metrics that stand in one table of a terminal
-OVER = "intervals over starts"
-"""What the intervals of scores hold over, for the headings of their tables: those over wordings too are in another."""
-
-
-# --- the columns of scores
+OVER = "intervals over starts"  # in headings, as those over wordings too are in another table
 
 
 def _counts(counts: Mapping[str, int]) -> str:
@@ -170,20 +164,20 @@ SCORES: tuple[Column[ScoreView], ...] = (
 )
 
 
-def _lacking(row: OverallView) -> Figure:
-    note = f"not ranked, lacks {listed(row['lacks'])}" if row["lacks"] else ""
-    return agent_figure(row)._replace(note=note)
-
-
 def invalid_share(row: OverallView) -> Figure:
-    """Return the share of the responses that named no legal action, of all that an agent gave."""
+    """Return the share of an agent's responses that named no legal action."""
     share = row["invalid_rate"]
     return Figure() if share is None else Figure(f"{share:.0%}", share)
 
 
 OVERALL: tuple[Column[OverallView], ...] = (
     RANK,
-    replace(AGENT, figure=_lacking),
+    replace(
+        AGENT,
+        figure=lambda row: agent_figure(row)._replace(
+            note=f"not ranked, lacks {listed(row['lacks'])}" if row["lacks"] else ""
+        ),
+    ),
     estimate(
         "normalized",
         "overall score",
@@ -214,9 +208,6 @@ RATINGS: tuple[Column[RatingView], ...] = (
 )
 
 
-# --- the tables of scores
-
-
 def _scale_note(rows: Sequence[ScoreView]) -> str:
     """Name the ends of a scenario's normalised scores, if both are known."""
     ends = [f"{name} {number(value)}, {source}" for name, value, source in scale_ends(rows)]
@@ -244,7 +235,7 @@ def score_table(scenario: str, rows: Sequence[ScoreView]) -> Table:
 
 
 def rating_table(scenario: str, rows: Sequence[RatingView]) -> Table:
-    """Make the table of one scenario's head-to-head ratings."""
+    """Make the table of one scenario's ratings."""
     return Table(
         f"{scenario}-ratings",
         f"{scenario}, head to head",
@@ -259,19 +250,14 @@ def rating_table(scenario: str, rows: Sequence[RatingView]) -> Table:
 def further_tables(scenario: str, rows: Sequence[ScoreView]) -> list[Table]:
     """Make the tables of a scenario's metrics and, in a game for several players, of its mean returns by seat."""
 
-    def column(part: str, name: str, title: str) -> Column[ScoreView]:
+    def column(part: str, name: str) -> Column[ScoreView]:
         # which direction is the better one, only the game's author knows
-        return Column(
-            f"{part}-{name}",
-            title,
-            lambda row: estimate_figure(row[part].get(name)),
-            is_name=True,
-        )
+        title = name.replace("_", " ") if part == "metrics" else f"as {name}"
+        return Column(f"{part}-{name}", title, lambda row: estimate_figure(row[part].get(name)), is_name=True)  # type: ignore[literal-required]
 
     tables = []
     for part, what in (("metrics", "more figures"), ("seats", "mean return by seat")):
-        names = dict.fromkeys(name for row in rows for name in row[part])  # type: ignore[literal-required]
-        columns = [column(part, name, name.replace("_", " ") if part == "metrics" else f"as {name}") for name in names]
+        columns = [column(part, name) for name in dict.fromkeys(name for row in rows for name in row[part])]  # type: ignore[literal-required]
         if columns:
             title, caption = f"{scenario}, {what}", f"{scenario}: {what}"
             tables.append(Table(f"{scenario}-{part}", title, [AGENT, *columns], rows=rows, caption=caption))
@@ -334,7 +320,12 @@ def leaderboard_tables(document: Mapping[str, Any], *, overall_first: bool = Fal
         tables = list(_tables_of_suites(scores, ratings))
     else:
         tables = [*map(score_table, scores, scores.values()), *map(rating_table, ratings, ratings.values())]
-        tables += [part for one in scores.items() for table in further_tables(*one) for part in _parts(table)]
+        further = [table for one in scores.items() for table in further_tables(*one)]
+        tables += [
+            replace(table, columns=[table.columns[0], *table.columns[start : start + MOST_FURTHER]])
+            for table in further  # a terminal has room for a part of a wide one
+            for start in range(1, len(table.columns), MOST_FURTHER)
+        ]
     tables += found_tables(document)
     overalls = []
     if suites := suite_table(document):
@@ -362,14 +353,14 @@ def _by_scenario(rows: Rows) -> dict[str, list[Any]]:
     return found
 
 
-def _parts(table: Table) -> Iterator[Table]:
-    """Cut a wide table into some that a terminal has room for."""
-    for start in range(1, len(table.columns), MOST_FURTHER):
-        yield replace(table, columns=[table.columns[0], *table.columns[start : start + MOST_FURTHER]])
-
-
 def _tables_of_suites(scores: Mapping[str, list[Any]], ratings: Mapping[str, list[Any]]) -> Iterator[Table]:
     """Make the tables of a large board: those of all scenarios of a suite are one."""
+
+    def all_metrics(row: ScoreView) -> Figure:
+        named = ((name.replace("_", " "), one["value"]) for name, one in row["metrics"].items())
+        return Figure(", ".join(f"{name} {number(value)}" for name, value in named))
+
+    metrics: Column[ScoreView] = Column("metrics", "figures", all_metrics, left=True)
     for suite, names in by_suite(scores).items():
         groups = {name: scores[name] for name in names}
         measured = {name: [row for row in rows if row["metrics"]] for name, rows in groups.items()}
@@ -381,19 +372,11 @@ def _tables_of_suites(scores: Mapping[str, list[Any]], ratings: Mapping[str, lis
                 groups,
                 lambda rows: (_scale_note(rows), blind_note(rows), *further_protocols(rows)),
             ),
-            ("more figures", (AGENT, _ALL_METRICS), measured, lambda rows: ()),
+            ("more figures", (AGENT, metrics), measured, lambda rows: ()),
             ("head to head", RATINGS, met, rating_notes),
         ):
             if any(shown.values()):
                 yield _grouped(f"{suite}: {title}", columns, shown, told)
-
-
-def _all_metrics(row: ScoreView) -> Figure:
-    named = ((name.replace("_", " "), one["value"]) for name, one in row["metrics"].items())
-    return Figure(", ".join(f"{name} {number(value)}" for name, value in named))
-
-
-_ALL_METRICS: Column[ScoreView] = Column("metrics", "figures", _all_metrics, left=True)
 
 
 def _grouped(
@@ -416,9 +399,6 @@ def _grouped(
     return Table(
         "", title, [scenario, *map(alone, columns)], told, rows=[row for own in groups.values() for row in own]
     )
-
-
-# --- the tables beside those of scores
 
 
 def level_figure(row: LadderView) -> Figure:
@@ -450,14 +430,6 @@ def _kind(key: str) -> Column[SkillView]:
     return Column(f"kind-{key}", KINDS[key], figure, wide_only=key in ("first", "last", "unread"))
 
 
-def _kept_at_levels(row: LadderView) -> Figure:
-    return Figure(" ".join(f"{one['level']}:{number(one['kept']['value'], '.2f')}" for one in row["rungs"]))
-
-
-def _protocol(row: ProtocolView) -> Figure:
-    return Figure(label(row["protocol"], row["moves"]) or row["protocol"])
-
-
 _TABLES = (
     Table(
         "ladders",
@@ -468,7 +440,14 @@ _TABLES = (
             Column("level", "level", level_figure),
             value("spread", form=".1f", wide_only=True),
             value("episodes", form=","),
-            Column("rungs", "kept at each level", _kept_at_levels, wide_only=True),
+            Column(
+                "rungs",
+                "kept at each level",
+                lambda row: Figure(
+                    " ".join(f"{one['level']}:{number(one['kept']['value'], '.2f')}" for one in row["rungs"])
+                ),
+                wide_only=True,
+            ),
         ),
         (
             "the level at which half is kept of what best play gets above play that doesn't read; the share that is "
@@ -494,7 +473,7 @@ _TABLES = (
         (
             AGENT,
             SCENARIO,
-            Column("protocol", "protocol", _protocol),
+            Column("protocol", "protocol", lambda row: Figure(label(row["protocol"], row["moves"]) or row["protocol"])),
             estimate("mean", "mean return"),
             estimate("invalid_rate", "invalid", ".0%", "ascending"),
             estimate(
@@ -560,9 +539,6 @@ def found_tables(document: Mapping[str, Any]) -> list[Table]:
     ]
 
 
-# --- comparisons
-
-
 COMPARISON_NOTES = (
     "Difference: mean of (return of A - return of B) over the seeds that both played, with its 95% interval.",
     "The returns are luck-free where both have such (textbench leaderboard shows them beside the plain ones).",
@@ -579,19 +555,24 @@ def p_text(value: float) -> str:
     return "<0.001" if value < 0.001 else f"{value:.3f}"
 
 
-def _needed(row: ComparisonView) -> Figure:
-    """Return ``120 [66, 217]``, or ``120 [66, ...]`` if it may be any number."""
-    value, low, high = row["episodes_needed"], row["episodes_needed_low"], row["episodes_needed_high"]
-    return Figure() if value is None else Figure(f"{value:,} [{low:,}, {'...' if high is None else f'{high:,}'}]")
-
-
 COMPARISONS: tuple[Column[Any], ...] = (
     replace(SCENARIO, left=True),
     value("pairs"),
     estimate("difference", "difference", "+.3f"),
     Column("p_value", "p", lambda row: Figure(p_text(row["p_value"]))),
     Column("p_holm", "p (Holm)", lambda row: Figure(p_text(row["p_holm"]))),
-    Column("episodes_needed", "episodes needed", _needed),
+    Column(
+        "episodes_needed",
+        "episodes needed",
+        lambda row: (
+            Figure()
+            if row["episodes_needed"] is None
+            else Figure(
+                f"{row['episodes_needed']:,} [{row['episodes_needed_low']:,}, "
+                + ("...]" if row["episodes_needed_high"] is None else f"{row['episodes_needed_high']:,}]")
+            )
+        ),
+    ),
 )
 
 
@@ -613,7 +594,7 @@ def comparison_tables(
 
 
 def verdict_sentence(row: OverallComparisonView) -> str:
-    """Say who is better of two agents, by how much, with which interval and p, and which scenarios decide it."""
+    """Return which of two agents is better, by how much, with which interval and p, and which scenarios decide it."""
     several = len(row["scenarios"]) > 1
     over = f"over {len(row['scenarios'])} scenarios" if several else f"in {row['scenarios'][0]}"
     what = "overall score" if row["unit"] == "score" else "mean return"
@@ -626,16 +607,13 @@ def verdict_sentence(row: OverallComparisonView) -> str:
     corrected = f"p {p_text(row['corrected'])} after correction for {row['comparisons']} comparisons"
     by += f", {corrected}" if row["comparisons"] > 1 else f", p {p_text(row['p'])}"
     if row["verdict"] == TIE:
-        more = _more_starts(row.get("starts_needed"), row["starts"], " of each scenario" if several else "")
+        needed, starts, more = row.get("starts_needed"), row["starts"], "no number of starts would tell"
+        if needed is not None:
+            further, least, high = needed["value"] - starts, needed["low"] - starts, needed["high"]
+            between = f"at least {least:,}, and perhaps none" if high is None else f"{least:,} to {high - starts:,}"
+            each = " of each scenario" if several else ""
+            more = f"about {further:,} more start{'' if further == 1 else 's'}{each} would tell ({between})"
         return f"{row['a']} and {row['b']} can't be told apart {over}: {what} of {ahead} higher by {by}; {more}."
     decided = f"; decided by {listed(row['decided_by']) or 'no scenario alone'}" if several else ""
     against = f"; {other} is better in {listed(row['against'])}" if row["against"] else ""
     return f"{ahead} is better than {other} {over}: {what} higher by {by}{decided}{against}."
-
-
-def _more_starts(needed: NeededView | None, starts: int, each: str) -> str:
-    if needed is None:
-        return "no number of starts would tell"
-    more, least, high = needed["value"] - starts, needed["low"] - starts, needed["high"]
-    between = f"at least {least:,}, and perhaps none" if high is None else f"{least:,} to {high - starts:,}"
-    return f"about {more:,} more start{'' if more == 1 else 's'}{each} would tell ({between})"

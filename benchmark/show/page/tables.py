@@ -1,10 +1,7 @@
-"""A board's tables as the page draws them: with bars, addresses and real minus signs, and its own ones around them.
-
-The template only writes these down, so the tables can be read, printed and searched without any script.
-"""
+"""A board's tables as the page draws them: with bars, addresses and real minus signs, and its own ones around them."""
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -18,9 +15,7 @@ from benchmark.show.notes import ENDS, by_suite, protocol_note, scale_ends
 from benchmark.show.table import Column, Elsewhere, Figure, Table, estimate_figure, number, value
 from textgames.scenarios import ABOUT_SUITES
 
-MOST_COLUMNS = 6
-"""The overall table shows the scenarios that it is over as columns if there are no more than these."""
-
+MOST_COLUMNS = 6  # scenarios that the overall table shows as columns, if it is over no more
 MOST_BEST = 3  # names of agents that share the first rank of a scenario, in the list of scenarios
 LOCAL, SCRIPTED, SERVED, OWN = "local model", "scripted", "served model", "Python policy"
 RATING_NOTE = "Bradley-Terry ratings on the Elo scale: 400 points more are odds of 10 to 1; the mean is 0."
@@ -74,24 +69,36 @@ class Sortable:
 
     def __init__(self, table: Table) -> None:
         """Draw the columns that the table's rows need."""
-        self.name, self.sorted_by = table.key, table.sorted_by
+        self.name, self.sorted_by, self.details = table.key, table.sorted_by, table.details
         self.caption = table.caption or table.title.capitalize()
+        self.heading = self.caption.rpartition(": ")[2].capitalize()  # below the scenario's name
         self.notes = [note for note in table.notes if note and not isinstance(note, Elsewhere)]
-        self.details = table.details
         self.columns = [
             column if column.is_name else replace(column, title=column.title[:1].upper() + column.title[1:])
             for column in table.shown
         ]
         keys = [column.key for column in self.columns]
         self.head = "agent" if "agent" in keys else keys[0]  # whose cells are the rows' headings
-        barred = [column.key for column in self.columns if column.bar]
-        scale = _scale([row[key] for key in barred for row in table.rows], table.marks)
-        marks = tuple(map(scale, table.marks))
+        # values are mapped linearly onto 2..98, so that every interval's ends and the marks are on it
+        barred = [row[column.key] for column in self.columns if column.bar for row in table.rows]
+        seen = [end for one in barred if one for end in (*_ends(one), one["value"])] + list(table.marks)
+        low, high = (min(seen), max(seen)) if seen else (0.0, 1.0)
+
+        def place(value: float) -> float:
+            return round(2 + 96 * (value - low) / (high - low or 1.0), 2)
+
+        def drawn(column: Column[Any], figure: Figure, row: Any) -> Drawn:
+            bar = None
+            if column.bar and (estimate := row[column.key]) is not None:
+                lowest, highest = _ends(estimate)
+                bar = Bar(place(lowest), place(estimate["value"]), place(highest), tuple(map(place, table.marks)))
+            text, sort, interval, note, href = figure
+            if column.key != "agent" and not isinstance(sort, str):
+                text, interval = (part.replace("-", MINUS) for part in (text, interval))
+            return Drawn(text or DASH, sort, interval, note, href, bar)
+
         self.rows = [
-            [
-                _drawn(figure, row[column.key] if column.bar else None, scale, marks, is_head=column.key == "agent")
-                for column, figure in zip(self.columns, figures, strict=True)
-            ]
+            [drawn(column, figure, row) for column, figure in zip(self.columns, figures, strict=True)]
             for row, figures in zip(table.rows, table.cells, strict=True)
         ]
 
@@ -110,19 +117,6 @@ class Sortable:
         places = [place for place, column in enumerate(self.columns) if column.key not in ("rank", self.head)]
         return 1 + next((place for place in places if self.columns[place].bar), places[0] if places else 0)
 
-    @property
-    def heading(self) -> str:
-        """What it shows, below the scenario's name."""
-        return self.caption.rpartition(": ")[2].capitalize()
-
-
-def _scale(estimates: Sequence[EstimateView | None], also: Sequence[float]) -> Callable[[float], float]:
-    """Map values linearly onto 2..98, so that every interval's ends and the values of ``also`` are on it."""
-    seen = [end for one in estimates if one for end in (*_ends(one), one["value"])] + list(also)
-    low, high = (min(seen), max(seen)) if seen else (0.0, 1.0)
-    span = high - low or 1.0
-    return lambda value: round(2 + 96 * (value - low) / span, 2)
-
 
 def _ends(estimate: EstimateView) -> tuple[float, float]:
     """Return an interval's ends, or the value twice if there is no interval."""
@@ -130,36 +124,18 @@ def _ends(estimate: EstimateView) -> tuple[float, float]:
     return (estimate["value"], estimate["value"]) if low is None or high is None else (low, high)
 
 
-def _drawn(
-    figure: Figure,
-    estimate: EstimateView | None,
-    scale: Callable[[float], float],
-    marks: tuple[float, ...],
-    *,
-    is_head: bool,
-) -> Drawn:
-    text, sort, interval, note, href = figure
-    bar = None
-    if estimate is not None:
-        low, high = _ends(estimate)
-        bar = Bar(scale(low), scale(estimate["value"]), scale(high), marks)
-    if not is_head and not isinstance(sort, str):
-        text, interval = (part.replace("-", MINUS) for part in (text, interval))
-    return Drawn(text or DASH, sort, interval, note, href, bar)
-
-
 class Section(NamedTuple):
-    """A scenario's part of the leaderboard: its facts as (name, value), and its tables."""
+    """A scenario's part of the leaderboard."""
 
     name: str
-    facts: tuple[tuple[str, str], ...]
+    facts: tuple[tuple[str, str], ...]  # (name, value)
     tables: tuple[Sortable, ...]
     game: str  # its environment's id
-    definitions: tuple[tuple[str, str], ...]  # (term, meaning) of what its columns count
+    definitions: tuple[tuple[str, str], ...]  # (term, meaning) of its columns
 
 
 class Group(NamedTuple):
-    """The sections of one suite's scenarios, with what it tests."""
+    """The sections of one suite's scenarios."""
 
     suite: str
     about: str
@@ -183,32 +159,27 @@ def scenario_section(document: ViewDocument, scenario: ScenarioView) -> Section:
     name = scenario["name"]
     scores = [score for score in document["scores"] if score["scenario"] == name]
     scores.sort(key=lambda score: (score["rank"] is None, score["rank"] or 0))
-    tables = [_with_replays(board.score_table(name, scores), document)]
+    replayed = [episode["agents"].values() for episode in document["episodes"] if episode["scenario"] == name]
+    shown = {agent for agents in replayed for agent in agents}
+    table = board.score_table(name, scores)
+    rank, agent, *others = table.columns
+
+    def leading(row: ScoreView) -> Figure:
+        """Lead from the agent's name to its first episode, if the page has it."""
+        href = address("replay", scenario=name, a=row["agent"]) if row["agent"] in shown else ""
+        return agent.figure(row)._replace(href=href)
+
+    if not any(row["success_rate"] for row in scores):
+        others = [column for column in others if column.key != "success"]
+    tables = [replace(table, columns=[rank, replace(agent, figure=leading), *others])]
     if ratings := [rating for rating in document["ratings"] if rating["scenario"] == name]:
         table = board.rating_table(name, ratings)
         tables.append(replace(table, notes=(RATING_NOTE, *table.notes)))
     drawn = tuple(map(Sortable, [*tables, *board.further_tables(name, scores)]))
-    terms = [MEANINGS[column.key] for column in drawn[0].columns if column.key in MEANINGS]
     own = {"aim": scenario["success_means"] or "met the game's aim", "protocol": protocol_note(scenario)}
+    terms = [MEANINGS[column.key] for column in drawn[0].columns if column.key in MEANINGS]
     meanings = tuple((term, meaning.format(**own)) for term, meaning in terms)
     return Section(name, tuple(_facts(scenario, scores)), drawn, scenario["env_id"], meanings)
-
-
-def _with_replays(table: Table, document: ViewDocument) -> Table:
-    """Lead from the agents' names to their first episodes, of those that the page has, and drop an unknown success."""
-    name = table.key
-    shown = {
-        agent for episode in document["episodes"] if episode["scenario"] == name for agent in episode["agents"].values()
-    }
-
-    def leading(row: ScoreView) -> Figure:
-        href = address("replay", scenario=name, a=row["agent"]) if row["agent"] in shown else ""
-        return agent.figure(row)._replace(href=href)
-
-    rank, agent, *others = table.columns
-    known = any(row["success_rate"] for row in table.rows)
-    others = [column for column in others if known or column.key != "success"]
-    return replace(table, columns=[rank, replace(agent, figure=leading), *others])
 
 
 def address(view: str, **params: str) -> str:
@@ -232,32 +203,27 @@ def _facts(scenario: ScenarioView, scores: Sequence[ScoreView]) -> Iterator[tupl
 
 
 def overall_table(document: ViewDocument) -> Sortable:
-    """Draw the overall scores, with what kind of player each agent is and, if they are few, each scenario's score."""
+    """Draw the overall scores, with each agent's kind and size and, if they are few, each scenario's score."""
     table, names = board.overall_table(document), document["overall_scenarios"]
-    columns = [*table.columns, *_agent_columns(document)]
-    if len(names) <= MOST_COLUMNS:
-        columns += [_score_in(document, name, say_unranked=True) for name in names]
-    return Sortable(replace(table, columns=columns))
-
-
-def _agent_columns(document: ViewDocument) -> list[Column[OverallView]]:
-    """Make the columns that say who an agent is: what kind of player, and how large its model."""
     agents = {agent["name"]: agent for agent in document["agents"]}
-    sized = any(map(size_of, document["agents"]))
-
-    def kind(row: OverallView) -> Figure:
-        return _word(kind_of(agents[row["agent"]]))
+    about: dict[str, Any] = {"first": "ascending", "optional": True}
 
     def size(row: OverallView) -> Figure:
         count = size_of(agents[row["agent"]])
-        return Figure() if count is None else Figure(size_text(count), float(count))
+        units = ((1e12, "T"), (1e9, "B"), (1e6, "M"), (1e3, "k"))
+        told = next((f"{count / unit:.3g}{letter}" for unit, letter in units if count and count >= unit), str(count))
+        return Figure() if count is None else Figure(told, float(count))
 
-    about: dict[str, Any] = {"first": "ascending", "optional": True}
-    explain = "parameters of the model"
-    return [
-        Column("kind", "kind", kind, **about),
-        Column("size", "size", size, explain=explain, needed=lambda rows: sized, **about),
+    columns = [
+        *table.columns,
+        Column("kind", "kind", lambda row: _word(kind_of(agents[row["agent"]])), **about),
+        Column("size", "size", size, explain="parameters of the model", **about),
     ]
+    if not any(map(size_of, document["agents"])):
+        columns.pop()
+    if len(names) <= MOST_COLUMNS:
+        columns += [_score_in(document, name, say_unranked=True) for name in names]
+    return Sortable(replace(table, columns=columns))
 
 
 def _score_in(document: ViewDocument, name: str, *, say_unranked: bool = False) -> Column[OverallView]:
@@ -287,21 +253,53 @@ def suite_grid(document: ViewDocument, suite: str, names: Sequence[str]) -> Sort
 
 
 def scenario_index(document: ViewDocument) -> Sortable:
-    """Draw every scenario with its game, its length, and who is best; each leads to its own view."""
+    """Draw every scenario with its game, its length, and its best agents; each leads to its own view."""
     known = {scenario["name"]: scenario for scenario in document["scenarios"]}
     rows = [
         {**known[name], "suite": suite, "scores": [row for row in document["scores"] if row["scenario"] == name]}
         for suite, names in by_suite(known).items()
         for name in names
     ]
+
+    def whole(key: str, title: str) -> Column[Any]:
+        return Column(key, title, lambda row: Figure(str(row[key]), float(row[key])), "ascending")
+
+    def leading(row: ScenarioView) -> Figure:
+        return Figure(row["name"], row["name"], href=address("leaderboard", scenario=row["name"]))
+
+    def mean(row: ScoreView) -> float:
+        ranked = ranked_by(row)
+        return ranked["value"] if ranked else float("-inf")
+
+    def best_of(row: Any) -> tuple[list[ScoreView], int]:
+        """Return the agents with the highest mean, and how many share their rank without it: they aren't told apart."""
+        first = [score for score in row["scores"] if score["rank"] == 1]
+        best = [score for score in first if not is_above(mean(first[0]), mean(score))]
+        return best, len(first) - len(best)
+
+    def best_agents(row: Any) -> Figure:
+        best, alike = best_of(row)
+        named = [score["agent"] for score in best[:MOST_BEST]]
+        more = f" and {len(best) - MOST_BEST} more" if len(best) > MOST_BEST else ""
+        more += f"; {alike} not told apart" if alike else ""
+        text = ("tie: " if len(best) > 1 else "") + ", ".join(named) + more
+        return Figure(text, named[0].casefold() if named else None)
+
+    def best_score(row: Any) -> Figure:
+        best, _ = best_of(row)
+        text, sort, *_ = estimate_figure(next((one["normalized"] or one["mean_return"] for one in best), None), ".2f")
+        if best and best[0]["normalized"]:
+            return Figure(text, sort)
+        return Figure(text, note="return" if text else "")
+
     columns: tuple[Column[Any], ...] = (
-        Column("scenario", "scenario", _leading_to, "ascending"),
+        Column("scenario", "scenario", leading, "ascending"),
         Column("game", "game", lambda row: _word(game_name(row["env_id"])), "ascending"),
         value("suite", first="ascending"),
-        Column("players", "players", lambda row: _whole(row["num_players"]), "ascending"),
-        Column("horizon", "rounds, at most", lambda row: _whole(row["horizon"]), "ascending"),
-        Column("best", "best agents", lambda row: _best_agents(row["scores"]), "ascending"),
-        Column("score", "their score", lambda row: _best_score(row["scores"])),
+        replace(whole("num_players", "players"), key="players"),
+        whole("horizon", "rounds, at most"),
+        Column("best", "best agents", best_agents, "ascending"),
+        Column("score", "their score", best_score),
     )
     note = f"Score: normalised, {ENDS}; where a game has no such scale, the mean return."
     return Sortable(Table("scenarios", "", columns, [note], rows=rows, caption="All scenarios", sorted_by="suite"))
@@ -309,43 +307,6 @@ def scenario_index(document: ViewDocument) -> Sortable:
 
 def _word(text: str) -> Figure:
     return Figure(text, text)
-
-
-def _leading_to(row: ScenarioView) -> Figure:
-    return Figure(row["name"], row["name"], href=address("leaderboard", scenario=row["name"]))
-
-
-def _whole(count: int) -> Figure:
-    return Figure(str(count), float(count))
-
-
-def _best_of(scores: Sequence[ScoreView]) -> tuple[list[ScoreView], int]:
-    """Return the agents with the highest mean, and how many share their rank without it: they aren't told apart."""
-    first = [row for row in scores if row["rank"] == 1]
-    best = [row for row in first if not is_above(_mean(first[0]), _mean(row))]
-    return best, len(first) - len(best)
-
-
-def _mean(row: ScoreView) -> float:
-    ranked = ranked_by(row)
-    return ranked["value"] if ranked else float("-inf")
-
-
-def _best_agents(scores: Sequence[ScoreView]) -> Figure:
-    best, alike = _best_of(scores)
-    named = [row["agent"] for row in best[:MOST_BEST]]
-    more = f" and {len(best) - MOST_BEST} more" if len(best) > MOST_BEST else ""
-    more += f"; {alike} not told apart" if alike else ""
-    return Figure(("tie: " if len(best) > 1 else "") + ", ".join(named) + more, named[0].casefold() if named else None)
-
-
-def _best_score(scores: Sequence[ScoreView]) -> Figure:
-    best, _ = _best_of(scores)
-    shown = next((row["normalized"] or row["mean_return"] for row in best), None)
-    text, sort, *_ = estimate_figure(shown, ".2f")
-    if best and best[0]["normalized"]:
-        return Figure(text, sort)
-    return Figure(text, note="return" if text else "")
 
 
 def kind_of(agent: AgentView) -> str:
@@ -363,14 +324,6 @@ def size_of(agent: AgentView) -> int | None:
     """Return how many parameters an agent's model has; ``None`` if that is unknown, as of a model behind a server."""
     count = agent["settings"].get("model_parameters")
     return count if isinstance(count, int) and count > 0 else None
-
-
-def size_text(count: int) -> str:
-    """Write a number of parameters in few letters, such as ``219k`` or ``7.6B``."""
-    for unit, letter in ((1e12, "T"), (1e9, "B"), (1e6, "M"), (1e3, "k")):
-        if count >= unit:
-            return f"{count / unit:.3g}{letter}"
-    return str(count)
 
 
 def game_name(env_id: str) -> str:
