@@ -1,7 +1,4 @@
-"""Everything that a leaderboard page shows, as one JSON-able document: :func:`results_document`.
-
-The types are in ``benchmark.score.document``, the episodes in ``benchmark.show.episode_views``.
-"""
+"""The document of a leaderboard page: :func:`results_document`. Its types are in ``benchmark.score.document``."""
 
 from typing import cast
 
@@ -30,7 +27,7 @@ def results_document(
     max_episodes: int = 5000,
     references: References | None = None,
 ) -> ViewDocument:
-    """Return what a page shows of results.
+    """Make the document of results.
 
     Args:
         results: of :func:`benchmark.score.results.read_columns`.

@@ -1,7 +1,4 @@
-"""The episodes of a page: every step with its board, observation and prompt, rebuilt by replaying the record.
-
-A run folder holds responses only. Everything else that a reader wants to see follows from the seed and the responses.
-"""
+"""The episodes of a page: every step with its board, observation and prompt, rebuilt by replaying the record."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -46,7 +43,8 @@ def episode_views(results: ResultColumns, max_episodes: int, texts: TextTable) -
     Where one seed of every line-up is more than ``max_episodes``, later line-ups are left out.
     """
     shown = _shown_seeds(results, max_episodes)
-    tables = _shown_tables(results, max_episodes)
+    # each scenario has the same share of the episodes
+    tables = max(1, max_episodes // max(1, len(results.scenarios)))
     lineups: dict[str, set[tuple[str, ...]]] = {name: set() for name in results.scenarios}
     seen = set()
     number = 0
@@ -78,11 +76,6 @@ def _shown_seeds(results: ResultColumns, max_episodes: int) -> dict[str, set[int
             tables[row["scenario"]] += len(row["agents"]) > 1  # a round robin has more tables than agents
     each = max(1, max_episodes // max(1, sum(tables.values())))
     return {name: set(sorted(found)[:each]) for name, found in seeds.items()}
-
-
-def _shown_tables(results: ResultColumns, max_episodes: int) -> int:
-    """Return how many line-ups of a scenario are shown at most: each scenario has the same share of the episodes."""
-    return max(1, max_episodes // max(1, len(results.scenarios)))
 
 
 def _episode_view(
@@ -146,21 +139,18 @@ def prompt_pieces(prompt_map: PromptMap, scenario: Scenario) -> list[PromptMessa
     game = scenario.game()
     player = game.players[0]
     request = TurnRequest(_SLOT, game.instructions(player), game.actions, (), player, _STEPS)
-    messages = []
-    for message in prompt_map(request):
-        pieces = [_piece(text) for text in _SLOTS.split(message.content) if text]
-        messages.append(PromptMessageView(role=message.role, pieces=pieces))
-    return messages
-
-
-def _piece(text: str) -> PromptPiece:
-    if text == _SLOT:
-        return PromptPiece(slot="observation")
-    return PromptPiece(slot="steps_left") if text == str(_STEPS) else PromptPiece(text=text)
+    slots = {_SLOT: PromptPiece(slot="observation"), str(_STEPS): PromptPiece(slot="steps_left")}
+    return [
+        PromptMessageView(
+            role=message.role,
+            pieces=[slots.get(text) or PromptPiece(text=text) for text in _SLOTS.split(message.content) if text],
+        )
+        for message in prompt_map(request)
+    ]
 
 
 def fill_pieces(messages: list[PromptMessageView], observation: str, steps_left: int | None) -> str:
-    """Return what the page makes of the pieces: the contents joined by blank lines."""
+    """Join the contents of the messages by blank lines, as the page does."""
     filled = {"observation": observation, "steps_left": str(steps_left)}
     return "\n\n".join(
         "".join(filled[piece["slot"]] if "slot" in piece else piece["text"] for piece in message["pieces"])
@@ -175,7 +165,7 @@ def _prompts(
     prompt_maps: Mapping[str, PromptMap | None],
     texts: TextTable,
 ) -> list[int]:
-    """Per step the whole prompt where the pieces don't give it, else -1."""
+    """Return the place of each step's whole prompt, or -1 if the pieces give it."""
     known = {player: prompt_maps.get(agent) for player, agent in agents.items()}
     if not any(known.values()):
         return [NONE] * len(replayed.steps)
@@ -183,11 +173,11 @@ def _prompts(
     places = []
     for step, request in requests_of(replayed):
         prompt_map = known[step.player]
-        place = NONE
+        whole = None
         if prompt_map is not None:
             whole = "\n\n".join(message.content for message in prompt_map(request))
             left = scenario.horizon - step.index  # as the page has it
-            if whole != fill_pieces(pieces[step.player], step.observation, left):
-                place = texts.place(whole)
-        places.append(place)
+            if whole == fill_pieces(pieces[step.player], step.observation, left):
+                whole = None
+        places.append(texts.place(whole))
     return places

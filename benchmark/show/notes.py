@@ -9,20 +9,25 @@ from benchmark.score.protocols import label, plain_name
 from textgames.scenarios import SUITES
 
 MOST_NAMES = 12  # of scenarios that a note lists
-ZERO = "0 is the best play that doesn't read"
-"""In every table; what that play is stands with each scenario."""
-
+MOST_NAMED = 4  # scenarios of one kind that a sentence names
+OTHERS = "others"  # the group of the scenarios that no suite has, such as a user's own games
+SHORT_FIRST = "which favours short episodes, as they end first"  # of partial figures
+SUITE_NOTE = "overall scores of each suite alone; empty where an agent lacks one of the suite's scenarios"
+ZERO = "0 is the best play that doesn't read"  # in every table; each scenario says which play that is
 ENDS = f"{ZERO}, 1 the scenario's reference: optimal play where that is known, else a strong player's"
-
-MOST_NAMED = 4
-"""The most scenarios of one kind that a sentence names."""
+PROTOCOL_NOTES = {
+    "random": "executes a random legal action",
+    "default": "executes the first legal action",
+    "forfeit": "loses the episode",
+    "retry": "is given again, up to {more} times, and then loses the episode",
+    LEGAL_ONLY: "can't be written by language models, which are held to the legal moves where these are listed",
+}
 
 
 def scale_ends(rows: Sequence[ScoreView]) -> list[tuple[str, float, str]]:
-    """The known ends of a scenario's normalised scores as (name, return, source), 0 first.
+    """Return the known ends of a scenario's normalised scores as (name, return, source), 0 first.
 
-    The 1 is called "optimal" if it is that, else "reference". They are those of the agent with the most episodes:
-    others may have played fewer.
+    They are those of the agent with the most episodes: others may have played fewer.
     """
     if not rows:
         return []
@@ -63,13 +68,9 @@ def above_one(estimates: Sequence[EstimateView | None], kind: str | None = None)
 
 
 def blind_note(rows: Sequence[ScoreView] | Sequence[OverallView]) -> str:
-    """Who can't be told from a player that doesn't read, or is worse than one."""
+    """Return which agents can't be told from a player that doesn't read, or are worse than one."""
     names = [row["agent"] for row in rows if row["above_blind"] is False]
     return f"no better than blind play, within chance: {', '.join(names)}" if names else ""
-
-
-OTHERS = "others"
-"""The group of the scenarios that no suite has, such as a user's own games."""
 
 
 def home_suite(scenario: str) -> str:
@@ -92,15 +93,8 @@ def listed(names: Sequence[str]) -> str:
     return ", ".join(names if more <= 0 else [*names[:MOST_NAMES], f"{more} more"])
 
 
-SHORT_FIRST = "which favours short episodes, as they end first"
-"""What partial figures lean to."""
-
-
 def agent_note(row: Mapping[str, Any]) -> str:
-    """Return why an agent has no rank in a scenario, and which models answered under its name.
-
-    Nothing of the rows of other tables than the scores'.
-    """
+    """Return why an agent has no rank in a scenario, and which models answered; empty in other tables."""
     if "planned" not in row:
         return ""
     missing = row["planned"] - row["episodes"] - row["unscored"]
@@ -126,7 +120,7 @@ def agent_warning(row: Mapping[str, Any]) -> str:
 
 
 def source_notes(document: Mapping[str, Any]) -> list[str]:
-    """Tell which agents' results are of which season, and who vouches for the responses of which entries."""
+    """Return which agents' results are of which season, and who vouches for the responses of which entries."""
     found: dict[str, list[str]] = {}
     for agent in document["agents"]:
         if season := document["sources"][agent["source"]].get("season"):
@@ -143,7 +137,7 @@ def without_luck(rows: Sequence[ScoreView]) -> bool:
 
 
 def protocol_note(row: Mapping[str, Any]) -> str:
-    """Return what the unreadable responses of a scenario led to, and what its prompts didn't tell."""
+    """Return the effect of an unreadable response in a scenario, and whether its prompts list the legal moves."""
     told = PROTOCOL_NOTES.get(row["protocol"].partition(":")[0], row["protocol"])
     more = row["protocol"].partition(":")[2] or str(RETRIES)
     unlisted = "; prompts don't list the legal moves" if row["moves"] == "unlisted" else ""
@@ -154,18 +148,6 @@ def further_protocols(rows: Iterable[Mapping[str, Any]]) -> list[str]:
     """Return the notes of protocols other than a plain run's; each with its label if they differ."""
     notes = {label(row["protocol"], row["moves"]): protocol_note(row) for row in rows}
     return [f"({name}) {note}" if len(notes) > 1 else note for name, note in notes.items() if name]
-
-
-PROTOCOL_NOTES = {
-    "random": "executes a random legal action",
-    "default": "executes the first legal action",
-    "forfeit": "loses the episode",
-    "retry": "is given again, up to {more} times, and then loses the episode",
-    LEGAL_ONLY: "can't be written by language models, which are held to the legal moves where these are listed",
-}
-
-
-SUITE_NOTE = "overall scores of each suite alone; empty where an agent lacks one of the suite's scenarios"
 
 
 def luck_note(rows: Sequence[ScoreView]) -> str:
@@ -184,19 +166,19 @@ def luck_note(rows: Sequence[ScoreView]) -> str:
 
 
 def score_notes(rows: Sequence[ScoreView]) -> list[str]:
-    """Return what a reader must know of the scores of one scenario."""
+    """Return the notes on the scores of one scenario."""
     kind = next((row["reference"]["kind"] for row in rows if row["reference"]["kind"]), None)
     return list(filter(None, (luck_note(rows), above_one([row["normalized"] for row in rows], kind), blind_note(rows))))
 
 
 def overall_notes(rows: Sequence[OverallView], scores: Sequence[ScoreView], scenarios: Sequence[str]) -> list[str]:
-    """Return what a reader must know of the overall scores."""
+    """Return the notes on the overall scores."""
     notes = (scale_sentence(scores, scenarios), above_one([row["normalized"] for row in rows]), blind_note(rows))
     return list(filter(None, notes))
 
 
 def rating_notes(rows: Sequence[RatingView]) -> list[str]:
-    """Return what the ratings of one scenario can't say: agents without one, several scales, circles, single games."""
+    """Return the limits of one scenario's ratings: agents without one, several scales, circles, single games."""
     notes = []
     alone = [row["agent"] for row in rows if row["rating"] is None]
     if alone:

@@ -1,11 +1,8 @@
 """Episodes as the page carries them: a small index that is read at once, and compressed blocks that are read on demand.
 
-A page with thousands of episodes opens fast because opening it touches only the index. The steps lie in blocks of some
-tens of episodes, each ``base64(zlib(json))``; a replay unpacks the one block that it needs. Episodes are sorted by
-scenario, seed and line-up, so the two of a side-by-side replay usually share a block, and neighbours that resemble each
-other compress well.
-
-What isn't base64 is :func:`inert_json`, which can stand inside a ``<script>`` element whatever the texts hold.
+The steps lie in blocks of some tens of episodes, each ``base64(zlib(json))``; a replay unpacks the one block that it
+needs. Episodes are sorted by scenario, seed and line-up, so the two of a side-by-side replay usually share a block, and
+neighbours that resemble each other compress well. The rest is :func:`inert_json`.
 """
 
 import base64
@@ -95,11 +92,9 @@ def _blocks(episodes: Sequence[EpisodeView], texts: Sequence[str]) -> Iterator[t
         known = len(table)
         held.append(_local(episode, table))
         chars += sum(len(texts[place]) for place in list(table)[known:])
-        if chars >= BLOCK_CHARS:
-            yield _compress(table, texts, held), len(held)
+        if chars >= BLOCK_CHARS or episode is episodes[-1]:
+            yield packed({"texts": [texts[place] for place in table if place >= 0], "episodes": held}), len(held)
             table, held, chars = {-1: -1}, [], 0
-    if held:
-        yield _compress(table, texts, held), len(held)
 
 
 def _local(episode: EpisodeView, table: dict[int, int]) -> dict[str, Any]:
@@ -108,28 +103,18 @@ def _local(episode: EpisodeView, table: dict[int, int]) -> dict[str, Any]:
     def local(place: int) -> int:
         return table.setdefault(place, len(table) - 1)
 
-    steps = episode["steps"]
+    ending = local(episode["ending"])
+    steps: dict[str, Any] = {**episode["steps"]}
+    for name in ("board", "observation", "prompt", "reasoning", "response", "happened"):
+        steps[name] = [local(place) for place in steps[name]]
+    finish = steps.pop("finish_reason")
     return {
         "players": list(episode["agents"]),
         "error": episode["error"],
-        "ending": local(episode["ending"]),
-        "round": steps["round"],
-        "player": steps["player"],
-        "board": [local(place) for place in steps["board"]],
-        "observation": [local(place) for place in steps["observation"]],
-        "prompt": [local(place) for place in steps["prompt"]],
-        "reasoning": [local(place) for place in steps["reasoning"]],
-        "response": [local(place) for place in steps["response"]],
-        "action": steps["action"],
-        "unreadable": steps["unreadable"],
+        "ending": ending,
+        **steps,
         "valid": [int(valid) for valid in steps["valid"]],
-        "reward": steps["reward"],
-        "happened": [local(place) for place in steps["happened"]],
-        "finish": steps["finish_reason"],
+        "finish": finish,
         "final_board": local(episode["final_board"]),
         "final_observation": local(episode["final_observation"]),
     }
-
-
-def _compress(table: dict[int, int], texts: Sequence[str], episodes: list[dict[str, Any]]) -> str:
-    return packed({"texts": [texts[place] for place in table if place >= 0], "episodes": episodes})
