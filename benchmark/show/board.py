@@ -253,7 +253,7 @@ def further_tables(scenario: str, rows: Sequence[ScoreView]) -> list[Table]:
     def column(part: str, name: str) -> Column[ScoreView]:
         # which direction is the better one, only the game's author knows
         title = name.replace("_", " ") if part == "metrics" else f"as {name}"
-        return Column(f"{part}-{name}", title, lambda row: estimate_figure(row[part].get(name)), is_name=True)  # type: ignore[literal-required]
+        return Column(f"{part}-{name}", title, lambda row: estimate_figure(row[part].get(name)), is_name=True)
 
     tables = []
     for part, what in (("metrics", "more figures"), ("seats", "mean return by seat")):

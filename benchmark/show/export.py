@@ -15,7 +15,7 @@ from agents.turn import total_usage
 from benchmark.errors import UsageError, storing
 from benchmark.runs.folder import RunFolder
 from benchmark.runs.replay import replay_if_unchanged
-from benchmark.score.document import ScoreView
+from benchmark.score.document import EstimateView, ScoreView
 from benchmark.score.results import ResultColumns
 from textgames.extras import install_command
 
@@ -103,7 +103,7 @@ def _records(results: ResultColumns) -> Iterator[tuple[str, Episode, Mapping[str
 
 @contextmanager
 def text_output(file: str) -> Iterator[TextIO]:
-    """A file to write text to, line ends as they are; stdout for ``"-"``. An error leaves the old file as it was.
+    """Open a file for text, line ends as they are; stdout for ``"-"``. An error leaves the old file as it was.
 
     Raises:
         StorageError: the disk refuses.
@@ -131,22 +131,19 @@ def write_csv(rows: Iterator[Row], fields: Mapping[str, type], file: str) -> int
         writer = csv.DictWriter(stream, list(fields), lineterminator="\n")
         writer.writeheader()
         for row in rows:
-            writer.writerow({name: _cell(row[name]) for name in fields})
+            cells = {name: _plain(row[name]) for name in fields}
+            for name, value in cells.items():
+                if isinstance(value, bool):
+                    cells[name] = str(value).lower()
+                elif isinstance(value, str) and value.startswith(("=", "+", "-", "@", "\t", "\r")):
+                    cells[name] = f"'{value}"  # a spreadsheet takes it for a formula; the page's download does the same
+            writer.writerow(cells)
             count += 1
     return count
 
 
-def _cell(value: Any) -> Any:
-    """Return a value as CSV holds it; a text that a spreadsheet takes for a formula gets an apostrophe in front."""
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, str) and value.startswith(("=", "+", "-", "@", "\t", "\r")):  # as the page's download has it
-        return f"'{_plain(value)}"
-    return _plain(value)
-
-
 def _plain(value: Any) -> Any:
-    # a response may hold lone surrogates, which UTF-8 can't hold: they are written as \udc00
+    """Write lone surrogates in a response, which UTF-8 can't hold, as ``\\udc00``."""
     return value.encode("utf-8", "backslashreplace").decode() if isinstance(value, str) else value
 
 
@@ -197,8 +194,16 @@ def write_plot(rows: Sequence[ScoreView], file: str, measure: str = "normalized"
     FigureCanvasAgg(figure)
     panels = figure.subplots(1, len(scenarios), sharey=True, squeeze=False)[0]
     for panel, scenario in zip(panels, scenarios, strict=True):
-        group = {row["agent"]: row for row in rows if row["scenario"] == scenario}
-        _draw_panel(panel, [(agents.index(a), row[measure]) for a, row in group.items()])  # type: ignore[literal-required]
+        for row in rows:
+            estimate: EstimateView | None = row[measure]  # type: ignore[literal-required]
+            if row["scenario"] == scenario and estimate is not None:
+                value, low, high = estimate["value"], estimate["low"], estimate["high"]
+                below = 0.0 if low is None else max(0.0, value - low)
+                above = 0.0 if high is None else max(0.0, high - value)
+                place = agents.index(row["agent"])
+                panel.errorbar([value], [place], xerr=[[below], [above]], fmt="o", capsize=3)
+        panel.axvline(0.0, color="0.8", linewidth=0.8, zorder=0)
+        panel.grid(axis="x", color="0.93")
         panel.set_title(scenario)
         panel.set_xlabel(measure.replace("_", " "))
     panels[0].set_yticks(range(len(agents)), [agent.replace("$", r"\$") for agent in agents])  # $ means mathematics
@@ -208,22 +213,7 @@ def write_plot(rows: Sequence[ScoreView], file: str, measure: str = "normalized"
         figure.savefig(file, dpi=150, metadata={"Date": None} if file.lower().endswith((".svg", ".pdf")) else None)
 
 
-def _draw_panel(panel: Any, estimates: Sequence[tuple[int, Any]]) -> None:
-    """Points with interval bars; agents without a value stay empty."""
-    for place, estimate in estimates:
-        if estimate is None:
-            continue
-        value = estimate["value"]
-        low = value if estimate["low"] is None else estimate["low"]
-        high = value if estimate["high"] is None else estimate["high"]
-        panel.errorbar([value], [place], xerr=[[max(0.0, value - low)], [max(0.0, high - value)]], fmt="o", capsize=3)
-    panel.axvline(0.0, color="0.8", linewidth=0.8, zorder=0)
-    panel.grid(axis="x", color="0.93")
-
-
-_TYPES = {str: "object", int: "Int64", float: "float64", bool: "boolean"}
-"""Pandas' types that know a missing value: an unscored episode has neither return nor success."""
-
+_TYPES = {str: "object", int: "Int64", float: "float64", bool: "boolean"}  # of pandas, that know a missing value
 _COUNTS = ("errors", "served_by", "invalid_reasons", "lacks")  # of a score: stay what they are, in one column each
 
 

@@ -1,8 +1,6 @@
-"""Scores as catalogues of results hold them: Hugging Face's ``.eval_results`` and Every Eval Ever.
+"""Normalised scores as catalogues of results hold them: Hugging Face's ``.eval_results`` and Every Eval Ever.
 
-``document -> the agents that may be models, their ranked scores -> files``. Both hold the normalised scores, since
-these are on one scale in all scenarios; what else a score stands on (protocol, episodes, interval) goes with it. The
-same results give the same files.
+The same results give the same files.
 
 * ``.eval_results/*.yaml`` belongs into a model's own repository; its ``dataset`` is a benchmark that is registered on
   the Hub, whose tasks are named as our scenarios (https://huggingface.co/docs/hub/eval-results).
@@ -96,14 +94,53 @@ def write_every_eval_ever(document: Mapping[str, Any], folder: Path, organizatio
 def _aggregate(
     document: Mapping[str, Any], agent: AgentView, scores: Sequence[ScoreView], organization: str
 ) -> dict[str, Any]:
-    played, model = _played(document, agent), _model_id(agent["spec"])
+    played, model, settings = _played(document, agent), _model_id(agent["spec"]), agent["settings"]
     stamp = str(int(datetime.fromisoformat(played).timestamp())) if played else "0"
     source = document["sources"][agent["source"]]
     about = {"deployment_type": "self_deployed" if kind_of(agent) == LOCAL else "unknown", "spec": agent["spec"]}
+    timed = {"evaluation_timestamp": played} if played else {}
+    arguments = {name: settings[name] for name in ("temperature", "top_p", "max_tokens") if name in settings}
+
+    def result(row: ScoreView) -> dict[str, Any]:
+        score = row["normalized"]
+        assert score is not None
+        uncertainty: dict[str, Any] = {"num_samples": row["episodes"]}
+        if score["low"] is not None:
+            ends = {"lower": score["low"], "upper": score["high"], "confidence_level": row["confidence"]}
+            uncertainty["confidence_interval"] = {**ends, "method": "Bayesian bootstrap over episodes"}
+        means = {name: row[name] for name in ("mean_return", "success_rate", "invalid_rate")}
+        rules = {"protocol": row["protocol"], "moves": row["moves"], "mode": str(settings.get("mode", ""))}
+        return {
+            "evaluation_result_id": f"{row['scenario']}:normalized",
+            "evaluation_name": row["scenario"],
+            "source_data": {"dataset_name": f"textbench/{plain_name(row['scenario'])}", "source_type": "other"},
+            **timed,
+            "metric_config": {
+                "evaluation_description": f"Normalised score: {ENDS}.",
+                "metric_id": "textbench.normalized_score",
+                "metric_name": "Normalised score",
+                "metric_unit": "proportion",
+                "lower_is_better": False,
+                "score_type": "continuous",
+                "min_score": "-Infinity",
+                "max_score": "Infinity",
+                "additional_details": {
+                    "0": row["blind"]["policy"] or "blind play",
+                    "1": row["reference"]["source"] or "the reference",
+                },
+            },
+            "score_details": {
+                "score": score["value"],
+                "details": {name: str(one["value"]) for name, one in means.items() if one is not None},
+                "uncertainty": uncertainty,
+            },
+            "generation_config": {"generation_args": arguments, "additional_details": rules},
+        }
+
     return {
         "schema_version": EEE_VERSION,
         "evaluation_id": f"textbench/{model}/{stamp}",
-        **({"evaluation_timestamp": played} if played else {}),
+        **timed,
         "retrieved_timestamp": stamp,
         "source_metadata": {
             "source_name": "textbench",
@@ -121,43 +158,7 @@ def _aggregate(
             "id": model,
             "additional_details": {**about, "model_availability": "unknown"},
         },
-        "evaluation_results": [_result(agent, row, played) for row in scores],
-    }
-
-
-def _result(agent: AgentView, row: ScoreView, played: str) -> dict[str, Any]:
-    score, settings = row["normalized"], agent["settings"]
-    assert score is not None
-    scale = {"0": row["blind"]["policy"] or "blind play", "1": row["reference"]["source"] or "the reference"}
-    uncertainty: dict[str, Any] = {"num_samples": row["episodes"]}
-    if score["low"] is not None:
-        ends = {"lower": score["low"], "upper": score["high"], "confidence_level": row["confidence"]}
-        uncertainty["confidence_interval"] = {**ends, "method": "Bayesian bootstrap over episodes"}
-    means = {name: row[name] for name in ("mean_return", "success_rate", "invalid_rate")}
-    rules = {"protocol": row["protocol"], "moves": row["moves"], "mode": str(settings.get("mode", ""))}
-    arguments = {name: settings[name] for name in ("temperature", "top_p", "max_tokens") if name in settings}
-    return {
-        "evaluation_result_id": f"{row['scenario']}:normalized",
-        "evaluation_name": row["scenario"],
-        "source_data": {"dataset_name": f"textbench/{plain_name(row['scenario'])}", "source_type": "other"},
-        **({"evaluation_timestamp": played} if played else {}),
-        "metric_config": {
-            "evaluation_description": f"Normalised score: {ENDS}.",
-            "metric_id": "textbench.normalized_score",
-            "metric_name": "Normalised score",
-            "metric_unit": "proportion",
-            "lower_is_better": False,
-            "score_type": "continuous",
-            "min_score": "-Infinity",
-            "max_score": "Infinity",
-            "additional_details": scale,
-        },
-        "score_details": {
-            "score": score["value"],
-            "details": {name: str(one["value"]) for name, one in means.items() if one is not None},
-            "uncertainty": uncertainty,
-        },
-        "generation_config": {"generation_args": arguments, "additional_details": rules},
+        "evaluation_results": [result(row) for row in scores],
     }
 
 

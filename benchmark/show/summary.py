@@ -1,4 +1,4 @@
-"""The few lines that a run ends in: who played how well, and what the figures mean. ``--stats`` has the rest."""
+"""The few lines that a run ends in. ``--stats`` has the rest."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -13,14 +13,10 @@ from benchmark.show.board import OVER, found_tables, invalid_share
 from benchmark.show.notes import SHORT_FIRST, agent_note, agent_warning, further_protocols, scale_sentence, source_notes
 from benchmark.show.table import Column, Figure, Table, estimate_figure
 
-MOST_LINES = 10
-"""With the two lines that say how to go on, a run ends in a dozen."""
-
+MOST_LINES = 10  # with the two lines on further commands, a run ends in a dozen
 MOST_SCENARIOS = 4  # that have a column of their own, if the terminal is wide enough
 MOST_LETTERS = 28  # of an agent's name
-
-MARK = "*"
-"""Behind the score of an agent that does no better than play that doesn't read."""
+MARK = "*"  # behind the score of an agent that does no better than play that doesn't read
 
 
 def summary_lines(document: Mapping[str, Any], width: int) -> list[str]:
@@ -35,15 +31,18 @@ def summary_lines(document: Mapping[str, Any], width: int) -> list[str]:
     # the episodes of levels are put if they tell most of the agent's level
     off_ladders = [row for row in scores if row["scenario"] not in rungs]
     table = Table("", "", _columns(document, off_ladders, beside), rows=_best_first(document))
+    played, names = {row["scenario"] for row in scores}, _unscaled(scores)
+    unscaled = ", ".join(names) if len(names) <= MOST_SCENARIOS else f"{len(names)} scenarios"
+    noted = dict.fromkeys(_short(row["agent"]) for row in scores if agent_note(row))
     is_marked = any(text.endswith(MARK) for row in table.texts for text in row)
     told = [
         _counted(off_ladders),
         scale_sentence(scores),
-        _without_scale(scores),
+        f"No scale, so returns and in no score: {unscaled}." if unscaled and len(played) > 1 else "",
         *(one.brief for one in beside),
         f"{MARK}: no better than 0, within chance." if is_marked else "",
         _warned(scores),
-        _noted(scores),
+        f"Notes on {', '.join(noted)}: add --stats." if noted else "",
     ]
     told += [f"{note[0].upper()}{note[1:]}." for note in (*further_protocols(scores), *source_notes(document))]
     notes = wrap(" ".join(filter(None, told)), width)
@@ -99,17 +98,7 @@ def _columns(
 def _unscaled(scores: Sequence[Mapping[str, Any]]) -> list[str]:
     """Return the played scenarios without a 0 and a 1, as those of several players mostly are."""
     scaled = {row["scenario"] for row in scores if row["normalized"]}
-    played = [row["scenario"] for row in scores if row["episodes"]]
-    return [scenario for scenario in dict.fromkeys(played) if scenario not in scaled]
-
-
-def _without_scale(scores: Sequence[Mapping[str, Any]]) -> str:
-    """Return what is in no score, if other scenarios are or a column says nothing of it."""
-    names = _unscaled(scores)
-    if not names or len({row["scenario"] for row in scores}) == 1:
-        return ""
-    told = ", ".join(names) if len(names) <= MOST_SCENARIOS else f"{len(names)} scenarios"
-    return f"No scale, so returns and in no score: {told}."
+    return [*dict.fromkeys(row["scenario"] for row in scores if row["episodes"] and row["scenario"] not in scaled)]
 
 
 def _best_first(document: Mapping[str, Any]) -> list[Mapping[str, Any]]:
@@ -146,12 +135,6 @@ def _counted(scores: Sequence[Mapping[str, Any]]) -> str:
     one = (planned if missing else counts) == [1]
     lean = f", {SHORT_FIRST}" if missing else ""
     return f"Means of {many}{missing} episode{'' if one else 's'}{of}{lean}, with {levels} {OVER}."
-
-
-def _noted(scores: Sequence[Mapping[str, Any]]) -> str:
-    """Return a line on those of whom there is more to know: why one isn't ranked, or that several models answered."""
-    names = dict.fromkeys(_short(row["agent"]) for row in scores if agent_note(row))
-    return f"Notes on {', '.join(names)}: add --stats." if names else ""
 
 
 def _warned(scores: Sequence[Mapping[str, Any]]) -> str:

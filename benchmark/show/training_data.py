@@ -10,7 +10,7 @@ own prompt map or, for players without a model, by the default one.
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Literal, NamedTuple
 
 from agents.analysis.inspection import TIE, best_actions
@@ -21,17 +21,16 @@ from agents.turn import Message, Prompt, TurnRequest, without_prefix
 from agents.wrappers import told_more, wrappers
 from benchmark.errors import UsageError
 from benchmark.runs.folder import RunFolder
-from benchmark.runs.replay import Replay, replay_if_unchanged, requests_of
+from benchmark.runs.replay import replay_if_unchanged, requests_of
 from benchmark.score.results import ResultColumns
 from benchmark.show.episode_views import prompt_map_of
 from benchmark.show.export import text_output
 from textgames.scenarios import Scenario
 from textgames.texts.actions import CLOSE_TAG, OPEN_TAG
-from textgames.tsmg import TSMG
 
 Kept = Literal["all", "best", "value"]
-"""Which decisions become demonstrations: all valid ones; those of episodes that paid more than the mean of their
-scenario and seat (all of them where returns are equal); or those with an action of the largest value."""
+"""The decisions that become demonstrations: all valid ones; those of episodes that paid more than the mean of their
+scenario and seat (all of them if returns are equal); or those with an action of the largest value."""
 
 REASONED, BARE = "think", "direct"
 EVALUATED = 1000  # episodes of a scenario, from its first seed on, that published scores may be of
@@ -40,23 +39,14 @@ Line = dict[str, Any]
 
 
 class RecordedDecision(NamedTuple):
-    """One valid decision of a recorded episode.
+    """One valid decision of a recorded episode."""
 
-    Attributes:
-        origin: ``scenario``, ``seed``, ``round``, ``player``, ``agent`` and ``action``, as columns.
-        request: what the player could know.
-        prompt_map: what asks for it.
-        response: what it answered, in the form of the prompt map's mode.
-        result: the return of the player's episode.
-        state: of the game's rules, in which it was taken.
-    """
-
-    origin: Mapping[str, Any]
-    request: TurnRequest
+    origin: Mapping[str, Any]  # scenario, seed, round, player, agent and action, as columns
+    request: TurnRequest  # the player's information
     prompt_map: PromptMap
-    response: str
-    result: float
-    state: Any
+    response: str  # in the form of the prompt map's mode
+    result: float  # the return of the player's episode
+    state: Any  # of the game's rules, in which it was taken
 
     @property
     def action(self) -> str:
@@ -64,7 +54,7 @@ class RecordedDecision(NamedTuple):
 
     @property
     def prompt(self) -> Prompt:
-        """What it was asked, without the response's prefix, which the response has."""
+        """The prompt, without the response's prefix, which the response has."""
         return without_prefix(self.prompt_map(self.request))
 
 
@@ -73,8 +63,9 @@ class Source:
 
     Args:
         results: what was read.
-        mode: the response mode of prompts and completions; each agent's own when not given, and ``"think"`` for players
+        mode: the response mode of prompts and completions; by default each agent's own, and ``"think"`` for players
             without a model.
+        lenient: leave out responses that lack their mode's reasoning, in place of raising.
 
     Attributes:
         left_out: ``{why: how many episodes}`` weren't used.
@@ -85,27 +76,16 @@ class Source:
         self._results, self._mode, self._lenient = results, mode, lenient
         self.left_out: Counter[str] = Counter()
         self.evaluation_seeds = False
-        self._games: dict[str, TSMG[Any]] = {}
         self._solvers: dict[str, SearchPlayer | None] = {}
 
-    def game(self, scenario: str) -> TSMG[Any]:
-        if scenario not in self._games:
-            self._games[scenario] = self._results.scenarios[scenario].game()
-        return self._games[scenario]
-
     def solver(self, scenario: str) -> SearchPlayer | None:
-        """Return what tells the values of a scenario's actions; ``None`` if they are unknown."""
+        """Return the search player that values a scenario's actions; ``None`` if there is none."""
         if scenario not in self._solvers:
-            found = find_search_player(self.game(scenario))
-            self._solvers[scenario] = found if isinstance(found, SearchPlayer) else None
+            self._solvers[scenario] = find_search_player(self._results.scenarios[scenario].game())
         return self._solvers[scenario]
 
     def require_values(self) -> None:
-        """Refuse results of which no scenario has action values.
-
-        Raises:
-            UsageError: it says which they are.
-        """
+        """Raise a UsageError if no scenario has action values."""
         if not any(self.solver(scenario) for scenario in self._results.scenarios):
             raise UsageError(
                 f"the value of an action isn't known in {', '.join(self._results.scenarios)}: choose by return with "
@@ -136,29 +116,18 @@ class Source:
                 continue
             past = scenario.first_seed + EVALUATED
             self.evaluation_seeds |= scenario.first_seed <= record.seed < past
-            yield from self._of_episode(record, replayed, names, prompt_maps)
-
-    def _of_episode(
-        self, record: Episode, replayed: Replay, names: Mapping[str, str], prompt_maps: Mapping[str, PromptMap]
-    ) -> Iterator[RecordedDecision]:
-        for step, request in requests_of(replayed):
-            agent = record.agents[step.player]
-            if agent not in names or not step.valid:
-                continue
-            prompt_map = prompt_maps[agent]
-            origin = {
-                "scenario": record.scenario,
-                "seed": record.seed,
-                "round": step.index,
-                "player": step.player,
-                "agent": names[agent],
-                "action": step.action,
-            }
-            if self._lenient and not _has_its_form(step.turn.response, prompt_map.mode):
-                continue
-            response = _in_mode(step.turn.response, step.action, prompt_map.mode, names[agent])
-            result, state = record.returns[step.player], step.state
-            yield RecordedDecision(origin, request, prompt_map, response, result, state)
+            for step, request in requests_of(replayed):
+                agent = record.agents[step.player]
+                if agent not in names or not step.valid:
+                    continue
+                prompt_map = prompt_maps[agent]
+                if self._lenient and not _has_its_form(step.turn.response, prompt_map.mode):
+                    continue
+                response = _in_mode(step.turn.response, step.action, prompt_map.mode, names[agent])
+                origin = {"scenario": record.scenario, "seed": record.seed, "round": step.index, "player": step.player}
+                origin |= {"agent": names[agent], "action": step.action}
+                result = record.returns[step.player]
+                yield RecordedDecision(origin, request, prompt_map, response, result, step.state)
 
     def _records(self) -> Iterator[tuple[Episode, Scenario, Mapping[str, str], Mapping[str, PromptMap]]]:
         """Yield every scored episode with its scenario, ``{agent: name here}`` and ``{agent: prompt map}``."""
@@ -224,7 +193,7 @@ def _in_mode(response: str, action: str, mode: str, agent: str) -> str:
 
 
 def demonstrations(source: Source, keep: Kept = "all") -> Iterator[Line]:
-    """Lines for supervised fine-tuning.
+    """Yield lines for supervised fine-tuning.
 
     Raises:
         UsageError: ``keep`` is ``"value"`` and no scenario has action values; or as :meth:`Source.decisions`.
@@ -252,7 +221,7 @@ def demonstrations(source: Source, keep: Kept = "all") -> Iterator[Line]:
 
 
 def preferences(source: Source, *, own: bool = False) -> Iterator[Line]:
-    """Lines for preference optimisation: at one prompt, a response whose action is worth more than that of another.
+    """Yield lines for preference optimisation: at one prompt, a response whose action is worth more than another's.
 
     The better response is the best that the runs have there; if the planner knows a better one, it is the planner's.
     With ``own`` it is the runs' even so, and a player learns from its own responses alone.
@@ -277,12 +246,18 @@ def preferences(source: Source, *, own: bool = False) -> Iterator[Line]:
         if not known:
             continue
         good = best_actions(solver, first.request, values)
-        best, action = _best(known, values, good, None if own else planner)
+        best = max(known, key=lambda decision: values[decision.action])
+        chosen, action = best.response, best.action
+        if not own and action not in good:
+            better = planner.choose(best.request).action
+            if values[better] > values[action] + TIE:
+                response, action = planner.act([best.request])[0].response, better
+                chosen = _in_mode(response, action, best.prompt_map.mode, planner.name)
         for decision in known:
             if decision.action not in good and values[decision.action] < values[action] - TIE:
                 yield {
                     "prompt": _messages(decision),
-                    "chosen": _said(best),
+                    "chosen": _said(chosen),
                     "rejected": _said(decision.response),
                     **decision.origin,
                     "better": action,
@@ -292,25 +267,8 @@ def preferences(source: Source, *, own: bool = False) -> Iterator[Line]:
                 }
 
 
-def _best(
-    known: Sequence[RecordedDecision],
-    values: Mapping[str, float],
-    good: Sequence[str],
-    planner: PlannerPlayer | None,
-) -> tuple[str, str]:
-    """Return the response of the largest value and its action, or the planner's if that is worth more."""
-    best = max(known, key=lambda decision: values[decision.action])
-    if planner is None or best.action in good:
-        return best.response, best.action
-    action = planner.choose(best.request).action
-    if values[action] <= values[best.action] + TIE:
-        return best.response, best.action
-    response = planner.act([best.request])[0].response
-    return _in_mode(response, action, best.prompt_map.mode, planner.name), action
-
-
-def _kind(solver: SearchPlayer | None) -> str:
-    return "exact" if solver is not None and solver.exact else "search"
+def _kind(solver: SearchPlayer) -> str:
+    return "exact" if solver.exact else "search"
 
 
 def _messages(decision: RecordedDecision) -> list[dict[str, str]]:
@@ -329,22 +287,16 @@ def write_lines(lines: Iterable[Line], file: str, *, text: bool = False) -> int:
     count = 0
     with text_output(file) as stream:
         for line in lines:
-            print(_encoded(_as_texts(line) if text else line), file=stream)
+            if text:
+                line = {
+                    name: as_text(tuple(Message(**message) for message in value)) if isinstance(value, list) else value
+                    for name, value in line.items()
+                }
+            written = json.dumps(line, ensure_ascii=False)
+            try:
+                written.encode()
+            except UnicodeEncodeError:  # half a surrogate pair in a response: escapes hold it, UTF-8 doesn't
+                written = json.dumps(line)
+            print(written, file=stream)
             count += 1
     return count
-
-
-def _as_texts(line: Line) -> Line:
-    return {
-        name: as_text(tuple(Message(**message) for message in value)) if isinstance(value, list) else value
-        for name, value in line.items()
-    }
-
-
-def _encoded(line: Line) -> str:
-    text = json.dumps(line, ensure_ascii=False)
-    try:
-        text.encode()
-    except UnicodeEncodeError:  # half a surrogate pair in a response: escapes hold it, UTF-8 doesn't
-        return json.dumps(line)
-    return text

@@ -108,7 +108,7 @@ def move(record: Episode, replayed: Replay | None, index: int) -> Text:
 
 
 def outcome(record: Episode, replayed: Replay | None) -> list[Text]:
-    """Return how the episode ended and why, and everybody's return."""
+    """Return how the episode ended and why, and all returns."""
     rounds = 1 + max((step.index for step in record.steps), default=-1)
     lines = [Text(f"after {rounds} round{'s'[: rounds != 1]} the episode {ending(record, replayed)}")]
     if record.error is not None:
@@ -126,7 +126,7 @@ def spaced(board: str) -> Text:
 
 
 def response_text(step: Step) -> Text:
-    """Return the response as it was given, or in its place that it was empty; before it those that were refused."""
+    """Return the response as it was given, below those that were refused."""
     lines: list[Text] = []
     for turn, unreadable in step.answers:
         lines.append(Text(turn.response) if turn.response.strip() else Text("(empty)", style="dim"))
@@ -136,12 +136,12 @@ def response_text(step: Step) -> Text:
 
 
 def reasoning_text(step: Step) -> Text | None:
-    """Return the model's reasoning before its response, if the record has it: dimmed, as the game never reads it."""
+    """Return the model's reasoning, if the record has it: dimmed, as the game never reads it."""
     return Text(step.turn.reasoning, style="dim") if step.turn.reasoning.strip() else None
 
 
 def print_episode(picker: EpisodePicker, number: int) -> None:
-    """The whole episode, one step below the other."""
+    """Print the whole episode, one step below the other."""
     console = stdout_console()
     showing = picker.showing(number)
     record, replayed = showing.record, showing.replayed
