@@ -259,10 +259,7 @@ def rungs_of(results: ResultColumns, references: References, agent: str, ladder:
 
 
 def headroom_of(scenario: Scenario, references: References) -> float:
-    """Return what best play gets above blind play: as measured of the level, else over its first episodes.
-
-    It is 0 if that isn't known.
-    """
+    """Return what best play gets above blind play, as measured or over the level's first episodes; 0 if unknown."""
     rung, play = scenario.rung, blind_play(scenario)
     if rung is not None and rung.optimum is not None and play is not None:
         return rung.optimum - play.value

@@ -22,10 +22,9 @@ PLAYING = (("textgames", "**/*.py"), ("agents", "*.py"), ("agents", "baselines/*
 
 
 def cache_file(name: str, scenario: Scenario, about: str = "") -> Path | None:
-    """Return where what was computed for a scenario is kept: changed settings or changed source code are another file.
+    """Return the file for what is computed of a scenario: changed settings or changed source code are another one.
 
-    ``name`` says what it is (the agent whose returns are kept), ``about`` what else it depends on. ``None`` if the
-    game, its yardstick or its search player was typed into a notebook: then nothing tells whether it has changed.
+    ``None`` if the game, its yardstick or its search player was typed into a notebook: its source may have changed.
     """
     game = scenario.game()
     own = own_sources(
@@ -40,14 +39,10 @@ def cache_file(name: str, scenario: Scenario, about: str = "") -> Path | None:
 
 
 class FolderCache:
-    """Where what replays of a folder's episodes tell is kept: changed episodes or changed code are another file.
+    """Files for what replays of a folder's episodes tell: changed episodes or changed code are another file.
 
-    Of a run that is being played nothing is kept, since its episodes change all the time.
-
-    Args:
-        folder: whose episodes are played again.
-        code: a pattern below the package ``benchmark``: the files that compute something of the replays.
-        more: files elsewhere that do.
+    Nothing is kept of a run that is being played. ``code``, a pattern below the package ``benchmark``, and ``more`` are
+    the files that compute something of the replays.
     """
 
     def __init__(self, folder: RunFolder, code: str, *more: Path) -> None:

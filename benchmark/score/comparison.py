@@ -53,10 +53,7 @@ def _family(played: Sequence[int], solo: int, agents: int) -> int:
 
 
 def too_few_starts(plan: Plan) -> str:
-    """Report that no paired test of a scenario can tell two agents of a plan apart; empty if one can.
-
-    The smallest p-value of n pairs is ``2 / 2^n``, and a board corrects it for all comparisons that it could make.
-    """
+    """Report that no paired test, whose least p-value is ``2 / 2^n``, can tell two agents of a plan apart; else empty."""
     players = {
         name: {one for each in plan.seeds if each.scenario == name for one in each.agents} for name in plan.scenarios
     }
@@ -91,11 +88,8 @@ def compared(
         results: where they played.
         pairs: the agents; a positive difference means that the first got the higher returns.
         scores: the figures that each was ranked by. Two whose intervals have no point in common are told apart by that.
-        overall: further p-values that are shown beside these, and corrected with them.
+        overall: further p-values that are corrected with these; they are returned after that.
         family: how many comparisons there could be; by default there are as many as are made.
-
-    Returns:
-        A row for each pair and scenario with two common seeds or more, and the corrected p-values of ``overall``.
     """
     rows, samples = [], []
     names = [scenario.name for scenario in solo_scenarios(results)]

@@ -35,11 +35,11 @@ MOST_WORK = 30_000_000  # additions: a grid isn't made finer beyond this
 
 
 def paired_p_value(differences: Array) -> float:
-    """Two-sided p-value of "no difference" for differences (pairs,): the sign-flip permutation test of their sum.
+    """Return the two-sided p-value of "no difference" for differences (pairs,): the sign-flip test of their sum.
 
-    The p-value is exact: by enumeration of the signs if there are few pairs, else by the distribution of the sum on
-    the grid that the differences lie on. Those on none are rounded to one that changes them by little, of at least 400
-    steps. Above :data:`EXACT_LIMIT` pairs it is the normal distribution that the sum then has.
+    It is exact: by enumeration of the signs if there are few pairs, else by the distribution of the sum on the grid of the
+    differences. Those on none are rounded to one that changes them by little, of at least 400 steps. Above
+    :data:`EXACT_LIMIT` pairs it is the normal distribution that the sum then has.
     """
     differences = _unrounded(differences)
     sizes = np.abs(differences[differences != 0])  # a zero stays zero whatever its sign: it changes no permutation
@@ -103,10 +103,10 @@ def _on_a_grid(sizes: Array) -> NDArray[np.int64]:
 
 
 def holm(p_values: Mapping[Key, float], family: int | None = None) -> dict[Key, float]:
-    """Holm's step-down correction (Holm 1979): adjusted p-values, in the given order.
+    """Adjust p-values by Holm's step-down correction (Holm 1979), in the given order.
 
-    ``family`` says how many comparisons could have been made; by default all of them were. The ones that were not made
-    could only have made the others' adjusted p-values smaller, so leaving them out errs on the safe side.
+    ``family`` is how many comparisons could have been made, by default these. Others could only have made adjusted
+    p-values smaller, so leaving them out errs on the safe side.
     """
     family = max(family or 0, len(p_values))
     adjusted, running = dict(p_values), 0.0
@@ -194,10 +194,7 @@ def _pairs_for(means: Array, squares: Array, count: int, level: float) -> Array:
 
 
 def any_disjoint(first: Iterable[EstimateView | None], second: Iterable[EstimateView | None]) -> bool:
-    """Return whether the intervals of two agents have no point in common in any of their figures, given in one order.
-
-    A figure without interval is disjoint from none.
-    """
+    """Return whether two agents' intervals, if they have any, have no point in common in one of their figures."""
     for one, other in zip(first, second, strict=True):
         if one is None or other is None or None in (one["low"], other["low"]):
             continue
@@ -211,8 +208,5 @@ TIE = "not told apart"
 
 
 def verdict(a: str, b: str, difference: float, corrected: float, apart: bool) -> str:
-    """Say who is better: whoever is ahead by a corrected p-value below 0.05, or by intervals that don't meet.
-
-    ``apart`` is whether the two own intervals have no point in common: then no table puts the agents on one rank.
-    """
+    """Name the better agent: ahead by a corrected p-value below 0.05, or by own intervals that are ``apart``."""
     return f"{a if difference > 0 else b} is better" if corrected < LEVEL or apart else TIE

@@ -46,13 +46,7 @@ class Found(NamedTuple):
 
 
 class Fit:
-    """The posterior of a player's level after some episodes.
-
-    Args:
-        seen: ``{level: its episodes}``, of levels that have any.
-        first: the easiest level of the ladder.
-        last: the hardest one.
-    """
+    """The posterior of a player's level after the episodes ``seen``, on a ladder from ``first`` to ``last``."""
 
     def __init__(self, seen: Mapping[int, Seen], first: int, last: int) -> None:
         self.first, self.last = first, last
@@ -69,10 +63,7 @@ class Fit:
             self._mass = _normalised(logs / self._dispersion)
 
     def found(self) -> Found:
-        """Return the mean of the posterior, and the quantiles that leave out 2.5% on either side.
-
-        A level beyond the ladder has one end, which leaves out 5%.
-        """
+        """Return the mean of the posterior and the central 95%; beyond the ladder one end, which leaves out 5%."""
         of_theta, of_spread = self._mass.sum(axis=1), self._mass.sum(axis=0)
         level, spread = float(of_theta @ self._thetas), float(np.exp(of_spread @ np.log(SPREADS)))
         if level < self.first:
@@ -82,10 +73,7 @@ class Fit:
         return Found(level, self._quantile(LEVELS[0]), self._quantile(LEVELS[1]), spread)
 
     def next_level(self, episodes: int, weights: Mapping[int, float]) -> int:
-        """Return the level at which so many episodes are expected to narrow ``theta`` most.
-
-        ``weights`` are those of :class:`Seen`, of every level that may be played.
-        """
+        """Return the level, of those that have ``weights``, at which more episodes should narrow ``theta`` most."""
 
         def narrowed(level: int) -> float:
             """Return by how much the variance of ``theta`` is expected to fall."""

@@ -79,10 +79,7 @@ class LuckValues:
         return 0.0 if steps_left == 0 else self._yardstick.value(state, steps_left, self.player)
 
     def expects(self, state: Any, actions: tuple[Action, ...], steps_left: int | None) -> Moments:
-        """Return the mean and variance to expect of one of ``actions``, each as likely as the others.
-
-        With one action, the mean is ``Q_h(s, a)``.
-        """
+        """Return the mean, ``Q_h(s, a)`` for one action, and the variance of ``actions`` that are equally likely."""
         if isinstance(self._yardstick, HeuristicYardstick):
             each = [self._yardstick.moments(state, action, steps_left, self.player) for action in actions]
             mean = sum(one.mean for one in each) / len(each)
@@ -147,14 +144,11 @@ class Corrected(NamedTuple):
 
 
 def corrected(returns: Array, start: Array, luck: Array, possible: Sequence[float] = ()) -> Corrected | None:
-    """Correct returns for luck.
+    """Correct returns for luck; ``None`` with fewer than :data:`LEAST` episodes.
 
     Args:
         returns, start, luck: of the episodes in the order of their seeds, shape (episodes,): R, V(s_0) and L.
         possible: the lowest and the highest return that the game states; empty if it states none.
-
-    Returns:
-        ``None`` with fewer than :data:`LEAST` episodes.
     """
     if len(returns) < LEAST:
         return None
@@ -198,12 +192,7 @@ ToldLuck = dict[Key, EpisodeLuck | None]
 
 
 class FolderLuck:
-    """Looks up the luck of one run folder's or entry's episodes; it is computed when it is first asked for.
-
-    Args:
-        folder: the run folder or entry.
-        told: the luck of episodes that was computed before, by their keys; it is added to.
-    """
+    """The luck of one folder's episodes, computed when it is first asked for, and added to ``told``."""
 
     def __init__(self, folder: RunFolder, told: ToldLuck | None = None) -> None:
         self._folder, self._cache = folder, FolderCache(folder, "score/luck.py")

@@ -107,10 +107,7 @@ class HiddenStart:
             yield chance, after, self._seen(after, over, rewards[self._player], left)
 
     def _seen(self, state: Any, over: bool, paid: float, left: float) -> tuple[str, float]:
-        """Return what the player sees next, and what was paid with what giving up would pay then.
-
-        The latter may be any fixed number: it tells an end from going on.
-        """
+        """Return what the player sees next, and its pay with that of giving up then: any fixed number tells an end."""
         if over:
             return "", round(paid, 9)
         with suppress(NotImplementedError):

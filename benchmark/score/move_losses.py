@@ -95,10 +95,7 @@ class MoveLosses:
         return cls(scenario, None) if search is not None and search.exact else None
 
     def of_record(self, record: Episode) -> dict[str, Losses] | None:
-        """Return the losses of every player; empty for a record that isn't any more what the game makes of it.
-
-        ``None`` after :data:`LIMIT` records.
-        """
+        """Return the losses of every player, if the game is as it was; ``None`` after :data:`LIMIT` records."""
         if not self._left:
             return None
         self._left -= 1

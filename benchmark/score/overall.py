@@ -78,8 +78,7 @@ class Part(NamedTuple):
         """Return the score in every resample: its lower replicates, and the higher ones, which are floored at 0.
 
         The further episode of the lower ones is worse than the mean by ``off``, but takes no more than the score that
-        there is, and that of the higher ones is like the mean. Without ``off`` both are as the statistic has them. The
-        lower ones of a score that is below 0 are 0.
+        there is; that of the higher ones is like the mean. Without ``off`` both are the statistic's own.
         """
         low, high = self.own
         if off is not None:
@@ -191,11 +190,8 @@ def suite_rows(results: ResultColumns, references: References) -> list[SuiteView
 class Overall:
     """The agents over several scenarios: scores, their intervals, differences and ranks, all of one resampling.
 
-    Two agents that both score above 0 nowhere have the same overall score, 0, and can't be told apart.
-
-    Attributes:
-        names: the scenarios: those that were asked for, or :func:`overall_scenarios`, whose scale is known.
-        whole: the agents that have all of these, in order.
+    ``names`` are the scenarios whose scale is known, of those asked for or :func:`overall_scenarios`; ``whole`` are the
+    agents that have all of these.
     """
 
     def __init__(

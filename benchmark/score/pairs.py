@@ -91,10 +91,7 @@ def _of_row(row: ComparisonView) -> dict[str, Any]:
 
 
 def _starts_needed(found: Difference, starts: int, level: float) -> NeededView | None:
-    """Return how many starts would tell two agents apart at this level, by a difference found from ``starts``.
-
-    The error of a difference falls with the root of the starts. The interval is that of the difference, seen so.
-    """
+    """Return how many starts would tell at this level: the error of a difference falls with the root of the starts."""
     from scipy.special import ndtri
 
     value, low, high = found.estimate

@@ -162,15 +162,9 @@ def strengths_of_many(points: Array, met: Array | None = None, tolerance: float 
     ranking, Maystre & Grossglauser 2015); the hundreds of small chains of a bootstrap are solved together.
 
     Args:
-        points: points of i against j, shape (tables, agents, agents).
+        points: points of i against j, shape (tables, agents, agents); the result has the shape (tables, agents).
         met: 1 for the pairs that the prior ties, shape (agents, agents); all by default, as in choix.
         tolerance: how far the mean strength may still change, in natural-log units.
-
-    Returns:
-        Shape (tables, agents).
-
-    Raises:
-        RuntimeError: the iteration doesn't end.
     """
     count = points.shape[-1]
     prior = ALPHA * (np.ones((count, count)) if met is None else met)

@@ -66,10 +66,7 @@ class Scale(NamedTuple):
 
 
 class References:
-    """Looks references up: computed, in ``results``, in the cache, or by playing.
-
-    Since playing takes time, ``say`` is told so, once per scenario.
-    """
+    """Looks references up: computed, in ``results``, in the cache, or by playing, which ``say`` reports."""
 
     def __init__(self, results: ResultColumns | None = None, say: Callable[[str], None] | None = None) -> None:
         self._results = results

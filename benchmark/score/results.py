@@ -270,11 +270,7 @@ class ResultColumns:
 
 
 def expand_sources(paths: Iterable[str | Path]) -> list[Path]:
-    """Return run folders and entries, each once; a folder of folders stands for all of them right inside it.
-
-    Raises:
-        UsageError: a folder is a link out of the one that it is in.
-    """
+    """Return run folders and entries, each once; a folder of folders stands for those in it, which mustn't be links."""
     found: dict[str, Path] = {}
     for given in paths:
         path = Path(given)
@@ -301,8 +297,7 @@ def read_columns(
         told: the luck found so far in a folder that is read again and again; it is added to.
 
     Raises:
-        UsageError: a path that isn't a run or an entry, two sources that mean different things by a scenario's name, an
-            agent that none has, or no episode at all.
+        UsageError: no run or entry, no such agent, no episode, or two meanings of a scenario's name.
     """
     results = ResultColumns()
     folders = [RunFolder.open(path) for path in expand_sources(paths)]

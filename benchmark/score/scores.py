@@ -42,10 +42,7 @@ class Place(NamedTuple):
 
 
 def score_rows(results: ResultColumns, references: References | None = None) -> list[ScoreView]:
-    """Return a row for each agent and scenario with planned episodes: scenarios in order, best agents first.
-
-    Without ``references`` there are no normalised scores.
-    """
+    """Return a row for each agent and scenario, best agents first; normalised scores need ``references``."""
     rows, prices = [], results.prices
     for name, scenario in results.scenarios.items():
         group = [
@@ -165,10 +162,7 @@ def score_row(
 
 
 def possible_returns(scenario: Scenario, table: Array, returns: int = SCORE) -> list[float]:
-    """Return the bounds of returns that the game states.
-
-    If it states none, the sample has to do; only if all its returns are equal, those of the references stand in.
-    """
+    """Return the game's bounds of returns; without any, the references' if all returns are equal, else those seen."""
     if stated := return_range(scenario):
         return [*stated]
     references = table[:, [BLIND, REFERENCE]]
@@ -230,8 +224,8 @@ def rank(
     """Place agents by value, largest first; those not told apart from the best of their group share its rank.
 
     The best agent opens a group; going down, an agent joins it if it can't be told apart from that one, and else opens
-    the next group. So there are fewer tests than agents. Two agents that are ``apart``, whose intervals have no point
-    in common, are never in one group, whatever a test finds that is corrected for a large board.
+    the next group. Two agents that are ``apart``, whose intervals have no point in common, are never in one group,
+    whatever a test finds that is corrected for a large board.
     """
     groups: list[list[str]] = []
     for name in sorted(values, key=lambda name: (-values[name], name)):
@@ -246,10 +240,10 @@ def rank(
 
 
 def board_test(results: ResultColumns, scenario: str) -> Callable[[str, str], bool]:
-    """Return the test whether the first of two agents is the better one on their common seeds of a scenario.
+    """Return the paired test whether the first of two agents is the better one on their common seeds of a scenario.
 
-    It is the paired one, corrected by Bonferroni for everything that the board could compare: which tests are made
-    depends on what the ones before showed. An agent that is above by other seeds than the common ones isn't told apart.
+    It is corrected by Bonferroni for everything that the board could compare: which tests are made depends on the ones
+    before. An agent that is above by other seeds than the common ones isn't told apart.
     """
     family = board_family(results)
 
@@ -274,10 +268,9 @@ def rating_rows(results: ResultColumns) -> list[RatingView]:
 
 
 def cost(tokens: Sequence[int], price: Mapping[str, Any] | None) -> float | None:
-    """Return the US dollars of tokens at a price per million; ``None`` without a price.
+    """Return the US dollars of tokens at a price per million; ``None`` without a price for tokens that were used.
 
     ``tokens`` are those of prompts, of completions, and of the prompts those that the provider had in its cache.
-    Players without a model use no tokens and cost nothing.
     """
     if not any(tokens):
         return 0.0

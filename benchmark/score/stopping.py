@@ -20,10 +20,7 @@ MOST = 1600  # episodes of each agent and scenario, if no number is given
 
 
 def looks(most: int, before: Iterable[int] = ()) -> list[int]:
-    """Return the numbers of episodes after which a run of at most so many looks at its intervals, in order.
-
-    ``before`` has the most of each time before it was extended: it has looked there, too.
-    """
+    """Return the numbers of episodes after which a run of ``most`` looks, also at the ``before`` of its extensions."""
     numbers = {most, *before}
     count = FIRST_LOOK
     while count < most:
@@ -40,11 +37,10 @@ def confidence_of(settings: Mapping[str, Any], before: Iterable[int] = ()) -> fl
 
 
 def half_width(row: ScoreView) -> float:
-    """Half the interval that ``--until`` is about: of the normalised score, or of the mean if there is no scale.
+    """Return half the interval that ``--until`` is about: of the normalised score, or of the mean without a scale.
 
-    For a normalised score that is the part above 0: by how much an agent is worse than play that doesn't read counts
-    nowhere, and may take very many episodes to know. 0 if there is no interval, which more episodes wouldn't make
-    narrower.
+    Of a normalised score that is the part above 0: the rest counts nowhere, and may take very many episodes to know. 0
+    without an interval, which more episodes wouldn't make narrower.
     """
     judged: EstimateView | None = row["normalized"] or row["luck_free_return"] or row["mean_return"]
     if judged is None or judged["low"] is None or judged["high"] is None:

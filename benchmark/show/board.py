@@ -311,10 +311,7 @@ def suite_table(document: Mapping[str, Any]) -> Table | None:
 
 
 def leaderboard_tables(document: Mapping[str, Any], *, overall_first: bool = False) -> list[Table]:
-    """Make all tables of a :class:`benchmark.score.document.ViewDocument`.
-
-    Below the last one that ranks agents stands what a shared rank means.
-    """
+    """Make all tables of a document; the last one that ranks agents says what a shared rank means."""
     scores, ratings = _by_scenario(document["scores"]), _by_scenario(document["ratings"])
     if len(scores) > LARGE:
         tables = list(_tables_of_suites(scores, ratings))
@@ -515,11 +512,7 @@ _TABLES = (
 
 
 def board_tables() -> tuple[Table, ...]:
-    """Return the tables beside the scores, those of installed packages last.
-
-    Raises:
-        UsageError: an installed package's table can't be imported.
-    """
+    """Return the tables beside the scores, those of installed packages last."""
     try:
         return (*_TABLES, *loaded(ENTRY_POINT_GROUP).values())
     except ImportError as error:

@@ -29,12 +29,8 @@ def results_document(
 ) -> ViewDocument:
     """Make the document of results.
 
-    Args:
-        results: of :func:`benchmark.score.results.read_columns`.
-        title: the page's heading.
-        max_episodes: at most this many episodes are kept with their steps; scores are over all of them. With 0 the
-            comparisons are left out, too.
-        references: for the normalised scores; by default those of the results.
+    With ``max_episodes`` so many are kept with their steps, while scores are over all of them; with 0 the comparisons
+    are left out, too. Normalised scores are by ``references``, by default those of the results.
     """
     references = references or References(results)
     over_all = Overall(results, references)

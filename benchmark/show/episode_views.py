@@ -38,10 +38,7 @@ class TextTable:
 
 
 def episode_views(results: ResultColumns, max_episodes: int, texts: TextTable) -> Iterator[EpisodeView]:
-    """Yield the first episodes of every scenario, with the same seeds for all agents.
-
-    Where one seed of every line-up is more than ``max_episodes``, later line-ups are left out.
-    """
+    """Yield the first episodes of every scenario, of the first line-ups, with the same seeds for all agents."""
     shown = _shown_seeds(results, max_episodes)
     # each scenario has the same share of the episodes
     tables = max(1, max_episodes // max(1, len(results.scenarios)))

@@ -66,10 +66,7 @@ def episode_rows(results: ResultColumns) -> Iterator[Row]:
 
 
 def step_rows(results: ResultColumns) -> Iterator[Row]:
-    """Yield one row per step of every episode, responses included.
-
-    ``happened`` is what the round did to the player; it comes from a replay, and is empty if the game has changed.
-    """
+    """Yield one row per step, responses included; ``happened`` is empty if the game has changed since."""
     for source, record, names in _records(results):
         replayed = replay_if_unchanged(record, results.scenarios[record.scenario])
         for index, step in enumerate(record.steps):
@@ -103,11 +100,7 @@ def _records(results: ResultColumns) -> Iterator[tuple[str, Episode, Mapping[str
 
 @contextmanager
 def text_output(file: str) -> Iterator[TextIO]:
-    """Open a file for text, line ends as they are; stdout for ``"-"``. An error leaves the old file as it was.
-
-    Raises:
-        StorageError: the disk refuses.
-    """
+    """Open a file for text, line ends as they are; stdout for ``"-"``. An error leaves the old file as it was."""
     target = Path(file)
     with storing(file):
         if file == "-":
@@ -148,12 +141,7 @@ def _plain(value: Any) -> Any:
 
 
 def write_parquet(rows: Iterator[Row], fields: Mapping[str, type], file: str) -> int:
-    """Write rows as Parquet, ten thousand at a time; returns how many.
-
-    Raises:
-        UsageError: pyarrow isn't installed; says how to install it.
-        StorageError: the file can't be written.
-    """
+    """Write rows as Parquet, ten thousand at a time; returns how many."""
     try:
         import pyarrow as pa
         import pyarrow.parquet as pq
@@ -172,17 +160,7 @@ def write_parquet(rows: Iterator[Row], fields: Mapping[str, type], file: str) ->
 
 
 def write_plot(rows: Sequence[ScoreView], file: str, measure: str = "normalized") -> None:
-    """Draw the scores with their intervals, one panel per scenario, as SVG, PNG or PDF by the file's ending.
-
-    Args:
-        rows: the leaderboard's rows.
-        file: where to; ends with one of :data:`PLOT_ENDINGS`.
-        measure: a row's estimate: ``normalized``, ``mean_return``, ``success_rate``, ``invalid_rate`` or ``length``.
-
-    Raises:
-        UsageError: matplotlib isn't installed.
-        StorageError: the file can't be written.
-    """
+    """Draw an estimate of the rows, such as ``mean_return``, by scenario; the ending is of :data:`PLOT_ENDINGS`."""
     try:
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure
@@ -218,21 +196,13 @@ _COUNTS = ("errors", "served_by", "invalid_reasons", "lacks")  # of a score: sta
 
 
 def frame_of_rows(rows: Iterable[Mapping[str, Any]], fields: Mapping[str, type]) -> "pandas.DataFrame":
-    """Return the frame of rows that have these fields, in this order.
-
-    Raises:
-        UsageError: pandas isn't installed; says how to install it.
-    """
+    """Return the frame of rows that have these fields, in this order."""
     kinds = {name: _TYPES[kind] for name, kind in fields.items()}
     return _pandas().DataFrame(rows, columns=list(fields)).astype(kinds)
 
 
 def frame_of_views(views: Sequence[Mapping[str, Any]]) -> "pandas.DataFrame":
-    """Return the frame of a document's rows: an estimate is three columns, such as ``length_low``.
-
-    Raises:
-        UsageError: pandas isn't installed.
-    """
+    """Return the frame of a document's rows: an estimate is three columns, such as ``length_low``."""
     return _pandas().DataFrame([dict(flat_view(view)) for view in views])
 
 

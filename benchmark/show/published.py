@@ -31,14 +31,7 @@ EEE_VERSION = "0.3.0"
 def write_eval_results(document: Mapping[str, Any], folder: Path, benchmark: str) -> list[Path]:
     """Write ``FOLDER/AGENT/.eval_results/textbench.yaml`` for every model; the name has a protocol that isn't usual.
 
-    Args:
-        document: of :meth:`benchmark.results.Results.document`.
-        folder: is made.
-        benchmark: the dataset on the Hub that is registered as the benchmark, ``OWNER/NAME``.
-
-    Raises:
-        UsageError: there is no such score.
-        StorageError: a file can't be written.
+    ``benchmark`` is the dataset on the Hub that is registered as the benchmark, ``OWNER/NAME``.
     """
     written = []
     for agent, scores in _models(document):
@@ -71,17 +64,7 @@ def _entry(document: Mapping[str, Any], agent: AgentView, row: ScoreView, benchm
 
 
 def write_every_eval_ever(document: Mapping[str, Any], folder: Path, organization: str) -> list[Path]:
-    """Write ``FOLDER/data/textbench/DEVELOPER/MODEL/UUID.json`` for every model.
-
-    Args:
-        document: of :meth:`benchmark.results.Results.document`.
-        folder: is made.
-        organization: who provides the results.
-
-    Raises:
-        UsageError: there is no such score.
-        StorageError: a file can't be written.
-    """
+    """Write ``FOLDER/data/textbench/DEVELOPER/MODEL/UUID.json`` for every model, as ``organization`` provides it."""
     written = []
     for agent, scores in _models(document):
         data = _aggregate(document, agent, scores, organization)

@@ -22,9 +22,7 @@ MARK = "*"  # behind the score of an agent that does no better than play that do
 def summary_lines(document: Mapping[str, Any], width: int) -> list[str]:
     """Return the agents, best first, with their scores, success and invalid responses; below them what 0 and 1 are.
 
-    Args:
-        document: a :class:`benchmark.score.document.ViewDocument`.
-        width: of the terminal, in letters. Columns of single scenarios are left out if they don't fit.
+    ``width`` is the terminal's, in letters. Columns of single scenarios are left out if they don't fit.
     """
     scores, beside = document["scores"], found_tables(document)
     rungs = {rung["scenario"] for ladder in document.get("ladders", ()) for rung in ladder["rungs"]}

@@ -193,11 +193,7 @@ def _in_mode(response: str, action: str, mode: str, agent: str) -> str:
 
 
 def demonstrations(source: Source, keep: Kept = "all") -> Iterator[Line]:
-    """Yield lines for supervised fine-tuning.
-
-    Raises:
-        UsageError: ``keep`` is ``"value"`` and no scenario has action values; or as :meth:`Source.decisions`.
-    """
+    """Yield lines for supervised fine-tuning."""
     if keep == "value":
         source.require_values()
     means = source.mean_returns() if keep == "best" else {}
@@ -223,11 +219,8 @@ def demonstrations(source: Source, keep: Kept = "all") -> Iterator[Line]:
 def preferences(source: Source, *, own: bool = False) -> Iterator[Line]:
     """Yield lines for preference optimisation: at one prompt, a response whose action is worth more than another's.
 
-    The better response is the best that the runs have there; if the planner knows a better one, it is the planner's.
-    With ``own`` it is the runs' even so, and a player learns from its own responses alone.
-
-    Raises:
-        UsageError: no scenario has action values; or as :meth:`Source.decisions`.
+    The better response is the best that the runs have there; if the planner knows a better one, it is the planner's,
+    unless a player is to learn from its ``own`` responses alone.
     """
     source.require_values()
     answered: dict[tuple[Any, ...], dict[str, RecordedDecision]] = {}
@@ -280,10 +273,7 @@ def _said(response: str) -> list[dict[str, str]]:
 
 
 def write_lines(lines: Iterable[Line], file: str, *, text: bool = False) -> int:
-    """Write lines as JSONL to a file, or to stdout for ``"-"``; returns how many.
-
-    With ``text`` conversations are plain texts, their messages joined by blank lines.
-    """
+    """Write lines as JSONL, conversations as plain ``text`` if asked, and return how many; ``"-"`` is stdout."""
     count = 0
     with text_output(file) as stream:
         for line in lines:

@@ -240,11 +240,7 @@ class Screen:
 
 
 def step_through(picker: EpisodePicker, number: int) -> int:
-    """Show one step at a time until ``q``; returns the exit code.
-
-    Raises:
-        UsageError: the terminal is too small.
-    """
+    """Show one step at a time until ``q``; returns the exit code."""
     console = PlainConsole()
     width, height = console.size
     if width < MIN_WIDTH or height < MIN_HEIGHT:

@@ -27,15 +27,8 @@ def pages_of(
 ) -> Iterator[tuple[str, str]]:
     """Yield (text, version) of the page of these sources, and again after every change, until they are complete.
 
-    Args:
-        sources: as :func:`benchmark.score.results.read_columns` takes them.
-        make: makes the page of what there is now, and tells whether the sources are complete. Its argument is the
-            version that the page has to ask its server with.
-        sleep: waits for some seconds.
-        clock: tells the seconds that making a page takes.
-
-    Raises:
-        UsageError: as ``make``, of the first page; later ones are tried again.
+    ``make`` makes the page, which asks its server for newer ones by the version that it is given, and tells whether the
+    sources are complete. A UsageError is raised for the first page alone; later ones are tried again.
     """
     version, complete = "", False
     while not complete:

@@ -29,10 +29,8 @@ class Pack(NamedTuple):
 def inert_json(value: object) -> str:
     """Serialise ``value`` so that no HTML parser finds anything in it: ASCII only, no ``<``, ``>`` or ``&``.
 
-    Everything else (null characters, U+2028, lone surrogates, right-to-left marks) is a ``\\uXXXX`` escape.
-
-    Raises:
-        ValueError: a number is NaN or infinite; JSON has neither.
+    Everything else (null characters, U+2028, lone surrogates, right-to-left marks) is a ``\\uXXXX`` escape; NaN and
+    infinity raise a ValueError.
     """
     return _json(value).replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 

@@ -52,18 +52,10 @@ MONTHS = (
 
 
 def render_page(document: ViewDocument, *, follow: str = "") -> str:
-    """Draw a document as one HTML page, ASCII apart from names and captions.
+    """Draw a document as one HTML page; the same document gives the same text (with the same build of zlib).
 
-    The same document gives the same text (with the same build of zlib).
-
-    Args:
-        document: of :func:`benchmark.show.document_of.results_document`.
-        follow: what :mod:`benchmark.show.page.server` calls this state of a run that is being played: the page then
-            asks its own server alone for newer ones.
-
-    Raises:
-        ValueError: a document of another schema version, with a number that isn't finite, or with an episode of an
-            unlisted agent or scenario.
+    ``follow`` is what the page's server calls this state of a run that is being played: the page then asks it for newer
+    ones. A ValueError is raised for another schema version, or an episode of an unlisted agent or scenario.
     """
     version = document["schema_version"]
     if version != SCHEMA_VERSION:
@@ -127,12 +119,7 @@ def render_page(document: ViewDocument, *, follow: str = "") -> str:
 
 
 def write_page(document: ViewDocument, path: str | Path) -> int:
-    """Write the page of ``document`` to ``path`` and return its size in bytes; an existing file is replaced whole.
-
-    Raises:
-        ValueError: as :func:`render_page`.
-        OSError: the file can't be written; the old one is then still there.
-    """
+    """Write the page of ``document`` to ``path`` and return its size in bytes; an existing file is replaced whole."""
     content = render_page(document).encode("utf-8")
     with replacing(Path(path), "wb", through_links=True) as stream:
         stream.write(content)
@@ -193,10 +180,7 @@ def _asset(name: str) -> str:
 
 
 def _policy(style: str, script: str, *, follows: bool) -> str:
-    """Return the content security policy: this style, this script, nothing else; no HTML from strings, no network.
-
-    A page that follows a run may ask the server that it came from.
-    """
+    """Return the content security policy: this style and script alone; one that ``follows`` may ask its own server."""
     digests = [base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() for text in (script, style)]
     directives = {
         "default-src": "'none'",

@@ -23,13 +23,10 @@ HEADERS = {
 
 
 class PageServer(ThreadingHTTPServer):
-    """A server of one page's text on 127.0.0.1; port 0 takes a free port.
+    """A server of one page's text on 127.0.0.1; port 0 takes a free port. An OSError names the port.
 
     The text may be replaced while it is served. A page that names the version that it has, in ``/?after=VERSION``, is
     told that there is nothing newer (204) or gets the newer one.
-
-    Raises:
-        OSError: the port is taken or may not be used; the message names it.
     """
 
     daemon_threads = True
@@ -96,13 +93,10 @@ def serve_page(
     open_browser: bool = True,
     announce: Callable[[str], None] = print,
 ) -> None:
-    """Serve a page's text until Ctrl-C, as :class:`PageServer` does, and announce its address once the server answers.
+    """Serve a page's text until Ctrl-C and ``announce`` its address once the server answers.
 
-    Args:
-        pages: (text, version) of the page and, as they come, of those that take its place; asked in a thread.
-        port: where to listen; 0 takes a free port.
-        open_browser: ask the desktop to show it; if there is none, nothing happens.
-        announce: is told the address.
+    ``pages`` are (text, version) of the page and, as they come, of those that take its place; they are asked in a
+    thread.
     """
     page, version = next(pages)
 
