@@ -53,7 +53,7 @@ def _family(played: Sequence[int], solo: int, agents: int) -> int:
 
 
 def too_few_starts(plan: Plan) -> str:
-    """Report that no paired test, whose least p-value is ``2 / 2^n``, can tell two agents of a plan apart; else empty."""
+    """Report that no paired test, whose least p-value is ``2 / 2^n``, tells two agents of a plan apart; else empty."""
     players = {
         name: {one for each in plan.seeds if each.scenario == name for one in each.agents} for name in plan.scenarios
     }

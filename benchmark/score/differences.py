@@ -37,8 +37,8 @@ MOST_WORK = 30_000_000  # additions: a grid isn't made finer beyond this
 def paired_p_value(differences: Array) -> float:
     """Return the two-sided p-value of "no difference" for differences (pairs,): the sign-flip test of their sum.
 
-    It is exact: by enumeration of the signs if there are few pairs, else by the distribution of the sum on the grid of the
-    differences. Those on none are rounded to one that changes them by little, of at least 400 steps. Above
+    It is exact: by enumeration of the signs if there are few pairs, else by the distribution of the sum on the grid of
+    the differences. Those on none are rounded to one that changes them by little, of at least 400 steps. Above
     :data:`EXACT_LIMIT` pairs it is the normal distribution that the sum then has.
     """
     differences = _unrounded(differences)
