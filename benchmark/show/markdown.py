@@ -28,20 +28,13 @@ it.
 
 def leaderboard_markdown(document: Mapping[str, Any]) -> str:
     """Return the tables of a document as one Markdown page; the same sources give the same bytes."""
-    parts = [f"# {document['title']}\n"]
-    if all(source["kind"] == "entry" for source in document["sources"]):
-        parts.append(_INTRODUCTION)
-    parts += [
-        "".join(map(_source_line, document["sources"])),
-        _LEGEND,
-        to_markdown(leaderboard_tables(document, overall_first=True)),
-    ]
-    return "\n".join(parts)
-
-
-def _source_line(source: Mapping[str, Any]) -> str:
-    """Return where results come from: ``- `planner`: textbench 0.1.0, commit 0123456789ab``."""
-    line = f"- `{source['name']}`: textbench {source['textbench_version']}"
-    if source["commit"]:
-        line += f", commit {source['commit'][:12]}" + (" with uncommitted changes" if source["dirty"] else "")
-    return line + (f", season {source['season']}" if source["season"] else "") + "\n"
+    sources = []
+    for source in document["sources"]:  # - `planner`: textbench 0.1.0, commit 0123456789ab
+        changed = " with uncommitted changes" if source["dirty"] else ""
+        commit = f", commit {source['commit'][:12]}{changed}" if source["commit"] else ""
+        season = f", season {source['season']}" if source["season"] else ""
+        sources.append(f"- `{source['name']}`: textbench {source['textbench_version']}{commit}{season}\n")
+    is_published = all(source["kind"] == "entry" for source in document["sources"])
+    tables = to_markdown(leaderboard_tables(document, overall_first=True))
+    parts = (f"# {document['title']}\n", _INTRODUCTION if is_published else "", "".join(sources), _LEGEND, tables)
+    return "\n".join(filter(None, parts))

@@ -7,7 +7,6 @@ the outputs in ``benchmark.show.draw`` and ``benchmark.show.page``.
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, TypeVar
 
 from benchmark.score.document import EstimateView
@@ -152,13 +151,9 @@ def value(key: str, title: str = "", form: str = "", **about: Any) -> Column[Any
 
 def text_table(title: str, headings: Sequence[str], rows: Sequence[Sequence[str]], notes: Sequence[str] = ()) -> Table:
     """Make a table of finished texts, one a column; headings that start with ``<`` are of columns flush left."""
-    columns = [
-        Column(heading, heading.removeprefix("<"), _text_at(place), left=heading.startswith("<"), none="")
-        for place, heading in enumerate(headings)
-    ]
-    return Table("", title, columns, notes, rows=rows)
 
+    def column(place: int, heading: str) -> Column[Any]:
+        is_left = heading.startswith("<")
+        return Column(heading, heading.removeprefix("<"), lambda row: Figure(row[place]), left=is_left, none="")
 
-def _text_at(place: int) -> Callable[[Any], Figure]:
-    get = itemgetter(place)
-    return lambda row: Figure(get(row))
+    return Table("", title, [column(*one) for one in enumerate(headings)], notes, rows=rows)

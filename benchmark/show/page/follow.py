@@ -6,6 +6,7 @@
 import hashlib
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from benchmark.errors import StorageError, UsageError
@@ -47,18 +48,12 @@ def pages_of(
             took = clock() - started
         waited = 0.0
         while not complete and waited < max(LOOK_EVERY, took * (1 - SHARE) / SHARE):
-            if waited and state_of(sources) != version and _all_final(sources):
-                break  # the last page comes at once
+            if waited and state_of(sources) != version:
+                with suppress(UsageError):  # a manifest that is being written
+                    if all(is_final(read_manifest(folder)) for folder in expand_sources(sources)):
+                        break  # no source is being played any more: the last page comes at once
             sleep(LOOK_EVERY)
             waited += LOOK_EVERY
-
-
-def _all_final(sources: Sequence[str | Path]) -> bool:
-    """Return whether no source is being played any more."""
-    try:
-        return all(is_final(read_manifest(folder)) for folder in expand_sources(sources))
-    except UsageError:  # a manifest that is being written
-        return False
 
 
 def state_of(sources: Sequence[str | Path]) -> str:

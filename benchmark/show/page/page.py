@@ -23,7 +23,6 @@ from benchmark.show.export import flat_view
 from benchmark.show.notes import source_notes
 from benchmark.show.page.pack import inert_json, pack_episodes, packed
 from benchmark.show.page.tables import (
-    Group,
     Sortable,
     game_name,
     grouped_sections,
@@ -82,6 +81,7 @@ def render_page(document: ViewDocument, *, follow: str = "") -> str:
         "index": pack.listing,
     }
     groups = grouped_sections(document)
+    games = Counter(section.game for group in groups for section in group.sections)
     overall = overall_table(document) if len(document["overall_scenarios"]) > 1 else None
     suites = suite_table(document)
     # everything is escaped, whatever a template's name ends with, and an unknown name is an error
@@ -100,7 +100,7 @@ def render_page(document: ViewDocument, *, follow: str = "") -> str:
             group.suite: suite_grid(document, group.suite, [one.name for one in group.sections]) for group in groups
         },
         index=scenario_index(document) if overall else None,
-        games=_shared_games(groups),
+        games=[(game, game_name(game)) for game, count in games.items() if count > 1],  # of several scenarios
         kinds=sorted({agent["kind"] for agent in agents}),
         document_date=played_on(document),
         played=_day(played_on(document)),
@@ -153,12 +153,6 @@ def _day(date: str) -> str:
         return f"{day} {MONTHS[month - 1]} {year}"
     except (ValueError, IndexError):
         return ""
-
-
-def _shared_games(groups: Sequence[Group]) -> list[tuple[str, str]]:
-    """Return (id, name) of the games that several scenarios are of."""
-    counts = Counter(section.game for group in groups for section in group.sections)
-    return [(game, game_name(game)) for game, count in counts.items() if count > 1]
 
 
 def _columns(views: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:
