@@ -85,7 +85,7 @@ def compared(
     """Compare pairs of agents in every scenario for one player, with Holm's correction over all of it.
 
     Args:
-        results: where they played.
+        results: those of the agents.
         pairs: the agents; a positive difference means that the first got the higher returns.
         scores: the figures that each was ranked by. Two whose intervals have no point in common are told apart by that.
         overall: further p-values that are corrected with these; they are returned after that.

@@ -81,7 +81,7 @@ def student_p_value(values: Array) -> float:
 
 
 def _unrounded(differences: Array) -> Array:
-    """Differences that are 0 if they are nothing but rounding, as those of returns that luck was taken out of."""
+    """Return the differences, those of nothing but rounding as 0, which corrections for luck leave."""
     return np.where(np.abs(differences) <= ROUNDING, 0.0, differences)
 
 

@@ -302,7 +302,7 @@ class RungView(TypedDict):
 
 
 class LadderView(TypedDict):
-    """The level of an agent: where it keeps half of what best play gets above play that doesn't read."""
+    """The level at which an agent keeps half of the surplus of best play over play that doesn't read."""
 
     agent: str
     scenario: str  # what the levels are levels of

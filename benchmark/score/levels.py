@@ -1,4 +1,4 @@
-"""The level of a player: where it keeps half of a ladder's headroom, from the episodes that it played.
+"""The level at which a player keeps half of a ladder's headroom, from the episodes that it played.
 
 An episode at a level comes to ``y``: on average 0 for what the best blind play gets, and 1 for the optimum. The model
 is ``E[y | level] = p = LAPSE + (1 - 2 LAPSE) / (1 + exp((level - theta) / spread))``: ``theta`` is the player's level,
@@ -10,7 +10,7 @@ The posterior is exact on a grid, on which ``theta`` and the logarithm of ``spre
 coins, so the likelihood is the quasi-likelihood of variance ``dispersion * p (1 - p)`` (McCullagh and Nelder,
 "Generalized Linear Models", 1989, chapter 9), with the dispersion that the residuals show and no less than a coin's.
 
-The next episodes are best played at the level where they will narrow ``theta`` most: whose mean ``y`` has, for its own
+The next episodes are best played at the level that will narrow ``theta`` most: its mean ``y`` has, for its own
 uncertainty, the largest covariance with ``theta`` (a linear Bayes update; Goldstein and Wooff, "Bayes Linear
 Statistics", 2007). ``docs/research/ladders.md`` reports the coverage.
 """

@@ -75,7 +75,7 @@ class LuckValues:
         return cls(game, yardstick) if yardstick is not None and fixed else None
 
     def value(self, state: Any, steps_left: int | None) -> float:
-        """Return ``V_h(s)`` of a state in which the game goes on; 0 if no round is left."""
+        """Return ``V_h(s)`` of a state in which the game isn't over; 0 if no round is left."""
         return 0.0 if steps_left == 0 else self._yardstick.value(state, steps_left, self.player)
 
     def expects(self, state: Any, actions: tuple[Action, ...], steps_left: int | None) -> Moments:

@@ -53,7 +53,7 @@ named no legal action, so that the loss is that of what stood in for it, or of f
 Losses = dict[str, list[float]]
 """``{kind: [value lost, decisions]}`` of one player in one episode.
 
-Of :data:`KINDS`, of :data:`ALL` decisions, and of :data:`MOVES`, without the one that forfeited. ``greedy`` is missing
+Kinds are :data:`KINDS`, :data:`ALL`, and :data:`MOVES`, without the one that forfeited. ``greedy`` is missing
 if no player looks one step ahead in the game.
 """
 

@@ -1,4 +1,4 @@
-"""Pairs of agents over all scenarios, by the resampling that the overall ranks go by, and in games where they met."""
+"""Pairs of agents over all scenarios, by the resampling that the overall ranks go by, and in the games of both."""
 
 from collections.abc import Sequence
 from dataclasses import replace

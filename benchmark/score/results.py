@@ -362,7 +362,7 @@ def _add_source(results: ResultColumns, folder: RunFolder, keep: frozenset[str],
         found.keep()
     results.planned += plan.total
     results.source_complete.append(scored >= plan.total)
-    folder.path = folder.path.absolute()  # wherever the program goes, its results are read on from where they are
+    folder.path = folder.path.absolute()  # the program may change its folder, and reads on
     results.sources.append((folder.path, manifest))
 
 

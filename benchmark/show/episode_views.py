@@ -18,7 +18,7 @@ from textgames.scenarios import Scenario
 
 NONE = -1
 _SLOT = "\x00observation\x00"
-_STEPS = 7_777_777_777  # a number of moves left that no prompt has, to find where it is said
+_STEPS = 7_777_777_777  # a number of moves left that no prompt has, to find its place
 _SLOTS = re.compile(f"({_SLOT}|{_STEPS})")
 
 

@@ -132,7 +132,7 @@ def source_notes(document: Mapping[str, Any]) -> list[str]:
 
 
 def without_luck(rows: Sequence[ScoreView]) -> bool:
-    """Return whether luck was taken out of these rows' scores by exact values."""
+    """Return whether these rows' scores are corrected for luck by exact values."""
     return any(row["luck"] and row["luck_free_return"] for row in rows)
 
 
@@ -151,7 +151,7 @@ def further_protocols(rows: Iterable[Mapping[str, Any]]) -> list[str]:
 
 
 def luck_note(rows: Sequence[ScoreView]) -> str:
-    """Return which returns the normalised scores and ranks of a scenario go by, if luck was taken out of some."""
+    """Return which returns the normalised scores and ranks of a scenario go by, if some are corrected for luck."""
     measured = next((row["luck"] for row in rows if row["luck"]), None)
     if measured is None:
         return ""

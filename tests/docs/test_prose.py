@@ -21,6 +21,8 @@ GUIDE = [page for page in sorted((ROOT / "docs").rglob("*.md")) if not page.is_r
 PAGES = [ROOT / "README.md", ROOT / "ARCHITECTURE.md", *GUIDE]
 PACKAGES = (
     "agents/models",
+    "benchmark/score",
+    "benchmark/show",
     "docs/tools",
     "textgames",
 )
