@@ -165,7 +165,8 @@ def test_the_number_of_episodes_is_for_the_corrected_level(level):
 def test_the_number_of_episodes_knows_how_little_is_known_of_it():
     rng = np.random.default_rng(6)
     held, open_ended = [], 0
-    truth = stats.episodes_needed(rng.normal(0.3, 1, 200_000)).value
+    level, power = scipy_stats.norm.ppf([0.975, 0.8])
+    truth = ((level * np.sqrt(0.3**2 + 1) + power) / 0.3) ** 2
     for _ in range(80):
         needed = stats.episodes_needed(rng.normal(0.3, 1, 50))
         held.append(needed.low <= truth <= (needed.high or np.inf))

@@ -36,8 +36,8 @@ def scores(results):
 
 
 def test_a_games_scenarios_share_its_weight():
-    played = {"a": [1.0] * 20}
-    results = board({LAKE: played, ICE: played, BIG: played, SNAKE: {"a": [0.0, 1.0] * 10}})
+    played = {"a": [1.0] * 4}
+    results = board({LAKE: played, ICE: played, BIG: played, SNAKE: {"a": [0.0, 1.0] * 2}})
     weights = game_weights(results, [LAKE, ICE, BIG, SNAKE])
     assert weights == pytest.approx({LAKE: 1 / 6, ICE: 1 / 6, BIG: 1 / 6, SNAKE: 1 / 2})
     single = {name: scores(results)["a", name]["normalized"]["value"] for name in weights}
@@ -47,14 +47,14 @@ def test_a_games_scenarios_share_its_weight():
 
 
 def test_a_score_below_0_counts_as_0():
-    results = board({LAKE: {"a": [1.0] * 20}, SNAKE: {"a": [-1.0] * 20}})
+    results = board({LAKE: {"a": [1.0] * 3}, SNAKE: {"a": [-1.0] * 3}})
     single = scores(results)
     assert single["a", LAKE]["normalized"]["value"] == 1.0
     assert single["a", SNAKE]["normalized"]["value"] < 0
     assert overall(results)["a"]["normalized"]["value"] == pytest.approx(0.5)
     # the score of a suite is made in the same way
     papers = ("frozen-lake", "frozen-lake-slippery", "snake", "snake-poison")
-    whole = board({name: {"a": [1.0 if name == LAKE else -1.0] * 20} for name in papers})
+    whole = board({name: {"a": [1.0 if name == LAKE else -1.0] * 3} for name in papers})
     (paper,) = suite_rows(whole, References(whole))
     assert paper["normalized"]["a"]["value"] == pytest.approx(1 / 4)
 
@@ -69,7 +69,7 @@ def test_success_is_over_the_same_games():
 
 
 def test_whoever_is_below_0_everywhere_scores_0_and_nobody_is_above_the_others():
-    results = board({LAKE: {"a": [0.0] * 40, "b": [0.0] * 40}, SNAKE: {"a": [-1.0] * 40, "b": [-3.0] * 40}})
+    results = board({LAKE: {"a": [0.0] * 40, "b": [0.0] * 40}, SNAKE: {"a": [-1.0] * 24, "b": [-3.0] * 24}})
     rows = overall(results)
     for row in rows.values():
         assert row["normalized"] == {"value": 0.0, "low": 0.0, "high": 0.0}
@@ -209,7 +209,7 @@ def contradictions(results):
 
 def test_the_planner_and_a_random_player_dont_share_a_rank(tmp_path):
     """Cliff walking, where a random player loses hundreds, made a tie of 1.000 [0.926, 1.007] and 0.003 [0, 0.039]."""
-    names = ["frozen-lake", "cliff-walking", "sliding-puzzle", "taxi"]
+    names = ["frozen-lake", "cliff-walking"]
     results = evaluate(["planner", "random"], scenarios=names, episodes=20, out=tmp_path / "run", quiet=True).columns
     for starts in (10, 20):
         cut = first_starts(results, starts)
