@@ -69,7 +69,7 @@ def test_success_is_over_the_same_games():
 
 
 def test_whoever_is_below_0_everywhere_scores_0_and_nobody_is_above_the_others():
-    results = board({LAKE: {"a": [0.0] * 40, "b": [0.0] * 40}, SNAKE: {"a": [-1.0] * 24, "b": [-3.0] * 24}})
+    results = board({LAKE: {"a": [0.0] * 40, "b": [0.0] * 40}, SNAKE: {"a": [-1.0] * 40, "b": [-3.0] * 40}})
     rows = overall(results)
     for row in rows.values():
         assert row["normalized"] == {"value": 0.0, "low": 0.0, "high": 0.0}
