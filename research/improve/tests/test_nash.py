@@ -28,7 +28,7 @@ def task_of(out, agent, *scenarios, say=lambda line: None):
     [
         ({"mode": "direct"}, ("kuhn-poker", "nim"), {}, "an equilibrium is of one game, got kuhn-poker, nim"),
         ({}, ("kuhn-poker",), {}, "--mode direct, not 'think'"),
-        ({"mode": "direct"}, ("frozen-lake",), {}, "frozen-lake: exploitability is of games for two players"),
+        ({"mode": "direct"}, ("frozen-lake",), {}, "frozen-lake: exploitability is defined for games of two players"),
         ({"mode": "direct"}, ("kuhn-poker",), {"rate": 0.0}, "rate is above 0.*got rate = 0, pull = 0.05"),
     ],
 )
