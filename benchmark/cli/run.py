@@ -81,9 +81,8 @@ def _forecast(plan: "Plan", players: "Players", options: "RunOptions", as_json: 
     """Say what ``--until`` is expected to take, and how that is estimated."""
     import json
 
-    from benchmark.play.cost.estimate import paid_prices, total_of
+    from benchmark.play.cost.estimate import LETTERS_PER_TOKEN, paid_prices, total_of
     from benchmark.play.cost.forecast import forecast
-    from benchmark.play.cost.letters import LETTERS_PER_TOKEN
     from benchmark.score.stopping import looks
     from benchmark.show.draw import print_tables
     from benchmark.show.table import text_table
@@ -188,7 +187,7 @@ def _total_note(total: "Total", options: "RunOptions") -> str:
 
 def _money_table(estimates: "Sequence[Estimate]", total: str) -> "Table":
     """Show what the agents would take whose tokens cost money."""
-    from benchmark.play.cost.letters import LETTERS_PER_TOKEN
+    from benchmark.play.cost.estimate import LETTERS_PER_TOKEN
     from benchmark.show import AGENT, Column, Figure, Table, value
 
     def dollars(key: str, title: str) -> "Column[Any]":

@@ -19,7 +19,7 @@ from textgames.scenarios import Scenario
 
 
 def play_by_hand(scenario: Scenario, seed: int, against: str | None = None) -> int:
-    """Let the person have the first seat, say what every move did, and show the end; returns the exit code.
+    """Let the person have the first seat, tell what every move did, and show the end; returns the exit code.
 
     The agent ``against`` has the other seats; ``None`` is greedy, or random in a game that greedy can't play.
 
@@ -51,8 +51,7 @@ def play_by_hand(scenario: Scenario, seed: int, against: str | None = None) -> i
     replayed = replay(episode, scenario)
     board = replayed.board(episode.end_state)
     telling.console.print(spaced(board) if board else Text(replayed.final_observations.get(me, "")))
-    fates = [replayed.happened(step) for step in replayed.steps if step.player == me and step.out]
-    fates = [fate for fate in fates if fate]
+    fates = [*filter(None, (replayed.happened(step) for step in replayed.steps if step.player == me and step.out))]
     how, *results = map(str, outcome(episode, replayed))
     for line in (*(f"game over for you: {fate}" for fate in fates), *([how] if others or not fates else []), *results):
         print(line)

@@ -1,4 +1,4 @@
-"""What a run's settings name that only its user can allow: code, servers, secrets, files, money and downloads.
+"""Claims of a run's settings, which only its user can allow: code, servers, secrets, files, money and downloads.
 
 ``manifest | options -> Claim, ...``. A run that is made has them from its user's own command, and they are remembered
 with its folder. A run that is resumed has them from a file, which may be anybody's.
@@ -24,7 +24,7 @@ from benchmark.runs.manifest import Manifest
 
 
 def claims_of(options: RunOptions, env_ids: Iterable[str] = (), folder: Path | None = None) -> list[Claim]:
-    """Return all claims of that kind that a run's options and its games make, in ``folder`` if they are from there."""
+    """Return all claims of a run's options and its games, in ``folder`` if they are from there."""
     specs = [spec for spec in map(AgentSpec.parse, options.agents) if not is_object(spec.spec)]
     claims = [claim for spec in specs for claim in claims_of_player(spec.spec, folder=folder)]
     claims += [Claim("--import", module, f"the module {module}") for module in modules_of(env_ids)]
@@ -84,15 +84,11 @@ def asked_for(manifest: Manifest) -> str:
     """
     settings = manifest["settings"]
     grows = settings.get("until") is not None or settings.get("levels") is not None
-    tables = [
-        [row["scenario"], row["agents"], max(0, _count(row) - settings["episodes"]) if grows else row["seeds"]]
-        for row in manifest["matchups"]
-    ]
+    tables = []
+    for row in manifest["matchups"]:
+        count = sum(last - first + 1 for first, last in row["seeds"])
+        tables.append([row["scenario"], row["agents"], max(0, count - settings["episodes"]) if grows else row["seeds"]])
     return content_digest([settings, manifest.get("operation"), manifest["scenarios"], tables])
-
-
-def _count(row: Mapping[str, Any]) -> int:
-    return sum(last - first + 1 for first, last in row["seeds"])
 
 
 def check_claims(
@@ -103,15 +99,15 @@ def check_claims(
     ask: Callable[[str], bool],
     spending: Callable[[str], str],
 ) -> list[Claim]:
-    """Refuse to resume a folder that names what its user hasn't; return all that it names, which is approved.
+    """Refuse to resume a run's folder that names what its user hasn't; return all that it names, which is approved.
 
     Args:
         folder: the run's.
         manifest: as it is there.
         options: with which it would be played: the manifest's, and ``given`` before them.
-        given: what this command line says.
+        given: the options of this command line.
         ask: puts a question to the user; false if there is no terminal.
-        spending: ``spending(spec)`` says in words what a model would be asked and what that costs.
+        spending: ``spending(spec)`` tells in words what a model would be asked and what that costs.
 
     Raises:
         UsageError: with the command that allows all of it.

@@ -39,7 +39,7 @@ from benchmark.runs.record import parse_line, recorded, to_line, unscored
 
 @dataclass(frozen=True)
 class TableSetup:
-    """How a worker makes the agents of a table, and what it sends back: :class:`agents.cluster.worker.Setup`.
+    """Makes the agents of a table on a worker, and what it sends back: :class:`agents.cluster.worker.Setup`.
 
     Attributes:
         seats: ``{player: agent}`` in the order of the game's players.
@@ -91,12 +91,10 @@ class TableSetup:
         return {player: policies[name] for player, name in self.seats.items()}
 
     def policies(self, made: Policies, news: Any) -> Policies:
-        """Return the agents, which stay as they are while they are evaluated."""
         return made
 
     def result(self, episode: Episode) -> "Result":
-        """Return the line of the episode's record, under the agents' names in this run and without the worker's
-        secrets."""
+        """Return the line of the episode, under the agents' names in this run and without the worker's secrets."""
         redactor = _redactor(tuple(secrets_of(self.options)))
         record = recorded(episode, self.seats)
         try:
@@ -104,21 +102,20 @@ class TableSetup:
             parse_line(line)
         except ValueError as error:  # figures beyond anything real, from a server or a game
             line = redactor.scrub_bytes(to_line(unscored(record, str(error))))
-        heard = _notices()
-        new = tuple(map(redactor.scrub, heard))
-        heard.clear()
+        new = tuple(map(redactor.scrub, _notices()))
+        _notices().clear()
         return Result(line, new)
 
 
 _FOR_LIFE = ExitStack()
-"""What a worker listens to until it ends."""
+"""The notices that a worker listens to until it ends."""
 
 
 class Result(NamedTuple):
-    """What a worker sends back when it has played an episode."""
+    """An episode that a worker has played."""
 
     line: bytes  # of the run folder
-    notices: tuple[str, ...]  # what people should know of the servers that were asked, as far as it is new
+    notices: tuple[str, ...]  # about the servers that were asked, as far as they are new
 
 
 @cache
@@ -132,11 +129,6 @@ def _notices() -> list[str]:
     heard: list[str] = []
     _FOR_LIFE.enter_context(noticed(heard.append))
     return heard
-
-
-def prompt_files_of(options: RunOptions) -> list[str]:
-    """Return the files of prompts that a run's options name, its agents' own among them."""
-    return [*([options.prompts] if options.prompts else []), *own_prompts(options)]
 
 
 def with_prompt_files(options: RunOptions, prompts: Mapping[str, bytes], folder: Path) -> RunOptions:
@@ -183,7 +175,8 @@ class TablesElsewhere:
     def __init__(self, cluster: Cluster, options: RunOptions, players: Players, cards: list[dict[str, Any]]) -> None:
         self._cluster, self._options, self._players = cluster, options, players
         self._cards = {card["name"]: card for card in cards}
-        self._prompts = {file: read_bytes(file) for file in prompt_files_of(options)}
+        files = [*([options.prompts] if options.prompts else []), *own_prompts(options)]
+        self._prompts = {file: read_bytes(file) for file in files}
 
     def play(self, work: TableWork) -> Generator[Episode]:
         """Play a table on the cluster; see :data:`benchmark.play.runner.Elsewhere`."""

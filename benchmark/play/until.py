@@ -11,7 +11,7 @@ from benchmark.errors import UsageError
 from benchmark.play.options import RunOptions
 from benchmark.play.progress import Meter
 from benchmark.runs.folder import RunFolder
-from benchmark.runs.plan import Matchup, Plan, num_players, to_ranges
+from benchmark.runs.plan import Matchup, Plan, num_players
 from benchmark.score.beside import fit_of, rungs_of, weights_of
 from benchmark.score.luck import ToldLuck
 from benchmark.score.references import References
@@ -24,8 +24,7 @@ BATCH = 4
 
 
 def first_plan(plan: Plan, options: RunOptions) -> Plan:
-    """Return the plan of the first look of a run that grows, at the tables of a plan: one episode at every level, or a
-    look.
+    """Return the plan of the first look of a run that grows: one episode at every level, or a look.
 
     Raises:
         UsageError: a scenario is for several players, whose ratings have no such interval; or the episodes aren't
@@ -43,7 +42,7 @@ def first_plan(plan: Plan, options: RunOptions) -> Plan:
 
 
 class Growth(ABC):
-    """Decides after an agent's episodes which further ones it plays, and notes them in the run's manifest.
+    """Decides after an agent's episodes which further ones it plays, and plans them in the run's manifest.
 
     Attributes:
         too_wide: ``{agent and scenario: half-width}`` of the scores that the most episodes haven't made narrow enough.
@@ -73,23 +72,18 @@ class Growth(ABC):
         for matchup, more in self.further(matchups, plan, results).items():
             first, played = plan.seeds[matchup][0], len(plan.seeds[matchup])
             further[matchup] = list(range(first + played, first + played + more))
-        self._note(further)
+        for row in self._folder.manifest["matchups"]:
+            matchup = Matchup(row["scenario"], tuple(row["agents"]))
+            if matchup in further:
+                row["seeds"] = [[row["seeds"][0][0], further[matchup][-1]]]
+                self._meter.tallies[matchup].total += len(further[matchup])
+        if further:  # before they are played, so that a resume knows of them
+            self._folder.write_manifest()
         return further
 
     @abstractmethod
     def further(self, matchups: Sequence[Matchup], plan: Plan, results: ResultColumns) -> Mapping[Matchup, int]:
         """Return how many further episodes are played of each matchup that isn't done."""
-
-    def _note(self, further: dict[Matchup, list[int]]) -> None:
-        """Plan the further episodes before they are played, so that a resume knows of them."""
-        if not further:
-            return
-        for row in self._folder.manifest["matchups"]:
-            matchup = Matchup(row["scenario"], tuple(row["agents"]))
-            if matchup in further:
-                row["seeds"] = to_ranges([*range(row["seeds"][0][0], further[matchup][-1] + 1)])
-                self._meter.tallies[matchup].total += len(further[matchup])
-        self._folder.write_manifest()
 
 
 class UntilNarrow(Growth):

@@ -1,8 +1,8 @@
-"""An agent as a folder: ``textbench run --agent DIR``, if ``DIR/agent.toml`` says who it is.
+"""An agent as a folder: ``textbench run --agent DIR``, if there is ``DIR/agent.toml``.
 
-Its keys are those of a table ``[agents.NAME]`` of a configuration file: ``spec``, and options of that agent. What they
-name of files is looked for in the folder first, so a folder may be moved with its weights and its prompts. A run holds
-what the folder says in its own manifest, as if a configuration file had said it.
+Its keys are those of a table ``[agents.NAME]`` of a configuration file: ``spec``, and options of that agent. Files that
+they name are looked for in the folder first, so a folder may be moved with its weights and its prompts. A run holds
+the table in its own manifest, as if it had come from a configuration file.
 
 A folder may come from anybody. What it names of code, servers, secrets, paid models and downloads is only used if this
 user has named it, too: with ``--allow`` and ``--set``, or in the command that made the folder here.
@@ -10,7 +10,6 @@ user has named it, too: with ``--allow`` and ``--set``, or in the command that m
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any, get_args
 
@@ -31,8 +30,7 @@ AGENT_NAME = "agent.toml"
 
 
 def with_agent_folders(options: RunOptions) -> RunOptions:
-    """Return a run's options with what the folders among its agents say; what is given for an agent by name goes before
-    it.
+    """Return a run's options with those of the folders among its agents; an agent's given options go before them.
 
     An agent that is only a folder is called as the folder is.
 
@@ -43,11 +41,16 @@ def with_agent_folders(options: RunOptions) -> RunOptions:
     given = together(options.agent_options, read_sets(options.sets, [agent.name for agent in agents]))
     texts, own = [], {}
     for text, agent in zip(options.agents, agents, strict=True):
-        parts = list(dict.fromkeys(innermost(agent.spec)))
-        inside = [inner for inner in parts if is_agent_folder(inner)]
-        tables = {inner: _opened(Path(inner), agent.name, given.get(agent.name, {}), options.allow) for inner in inside}
+        tables: dict[str, AgentTable] = {}
+        for inner in dict.fromkeys(innermost(agent.spec)):
+            if is_agent_folder(inner):
+                folder, table = Path(inner), _read(Path(inner))
+                # before anything that it names is looked at
+                _check_named(folder, agent.name, table, given.get(agent.name, {}), options.allow)
+                resolved = _in(folder)
+                tables[inner] = placed(folder, table, resolved, lambda name, resolved=resolved: resolved("", name))
         specs = {inner: str(table["spec"]) for inner, table in tables.items()}
-        spec = with_innermost(agent.spec, partial(_given, specs))
+        spec = with_innermost(agent.spec, lambda inner, specs=specs: specs.get(inner, inner))
         texts.append(f"{agent.name}={spec}" if tables else text)
         if tables:
             own[agent.name] = _agreed(agent, tables, given.get(agent.name, {}))
@@ -56,23 +59,11 @@ def with_agent_folders(options: RunOptions) -> RunOptions:
     return replace(options, agents=tuple(texts), agent_options=together(own, options.agent_options) or None)
 
 
-def _given(specs: Mapping[str, str], inner: str) -> str:
-    return specs.get(inner, inner)
-
-
-def _opened(folder: Path, name: str, given: Mapping[str, Any], allowed: Sequence[str]) -> AgentTable:
-    """Return what a folder says of the agent of that name, for which the user has given some options and allowed
-    some."""
-    table = _read(folder)
-    _check_named(folder, name, table, given, allowed)  # before anything that it names is looked at
-    return _resolved(folder, table)
-
-
 def _agreed(agent: AgentSpec, tables: Mapping[str, AgentTable], given: Mapping[str, Any]) -> AgentTable:
     """Return the options of all folders inside of one agent, for all of whom they hold.
 
     Raises:
-        UsageError: a folder's option would also be that of somebody whose own it isn't.
+        UsageError: a folder's option would also be that of an agent that it isn't meant for.
     """
     agreed: AgentTable = {}
     for inner, table in tables.items():
@@ -89,7 +80,7 @@ def _agreed(agent: AgentSpec, tables: Mapping[str, AgentTable], given: Mapping[s
 
 
 def _others_taking(option: str, value: Any, spec: str, mine: str, tables: Mapping[str, AgentTable]) -> Iterator[str]:
-    """Who else in a spec, the wrappers among them, takes an option without having that value for its own."""
+    """Yield who else in a spec, wrappers included, takes an option without having that value for its own."""
     if (wrapped := wrapped_in(spec)) is not None:
         if option in own_options(wrapped.name):
             yield wrapped.name
@@ -105,7 +96,7 @@ def _others_taking(option: str, value: Any, spec: str, mine: str, tables: Mappin
 
 
 def is_agent_folder(spec: str) -> bool:
-    """Return whether a spec is the path of such a folder."""
+    """Report whether a spec is the path of such a folder."""
     return (Path(spec) / AGENT_NAME).is_file()
 
 
@@ -121,18 +112,17 @@ def _claims(table: AgentTable, folder: Path | None = None) -> list[Claim]:
 
 
 def _check_named(folder: Path, name: str, table: AgentTable, given: Mapping[str, Any], allowed: Sequence[str]) -> None:
+    """Refuse the table of the agent ``name`` if it names what the user hasn't in its given options and ``allowed``."""
     digest, claims = content_digest(table), _claims({**table, "spec": _placed_spec(table, _in(folder))}, folder)
     said = [*_claims({"spec": "random", **given}), *(Claim("--allow", text, "") for text in allowed)]
     missing = open_claims(folder, claims, said, digest)
     if not any(claim.flag == "--allow" for claim in missing):
-        known = _options_of(folder, table["spec"])  # what the agent doesn't take at all is said with all other mistakes
+        known = _options_of(folder, table["spec"])  # what the agent doesn't take at all is reported with other mistakes
         missing = [claim for claim in missing if claim.value.partition("=")[0].removeprefix("agent.") in known]
     if missing:
         meanings = ", ".join(claim.meaning.removesuffix(" of agent") for claim in missing)
-        own = {
-            claim: claim.value.replace("agent", name, 1) if claim.flag == "--set" else claim.value for claim in missing
-        }
-        advice = " ".join(claim._replace(value=value).said for claim, value in own.items())
+        values = [one.value.replace("agent", name, 1) if one.flag == "--set" else one.value for one in missing]
+        advice = " ".join(one._replace(value=value).said for one, value in zip(missing, values, strict=True))
         raise UsageError(f"{folder} names {meanings}, which you haven't; if you trust this folder, say so: {advice}")
     approve(folder, claims, digest)
 
@@ -145,7 +135,7 @@ def _options_of(folder: Path, spec: str) -> Mapping[str, Any]:
 
 
 def _named(agent: AgentSpec) -> AgentSpec:
-    """Return an agent that is only a folder, with the folder's name."""
+    """Give an agent that is only a folder the folder's name."""
     inside = innermost(agent.spec)
     if agent.name != agent.spec or len(inside) > 1 or not is_agent_folder(inside[0]):
         return agent
@@ -158,12 +148,6 @@ def _read(folder: Path) -> AgentTable:
     if not isinstance(table.get("spec"), str):
         raise UsageError(f'{file} needs spec = "...", the agent as --agent takes it, and may have options of it')
     return table
-
-
-def _resolved(folder: Path, table: AgentTable) -> AgentTable:
-    """Return the table with the paths of what lies in the folder."""
-    resolved = _in(folder)
-    return placed(folder, table, resolved, lambda name: resolved("", name))
 
 
 def _in(folder: Path) -> Callable[[str, str], str]:
@@ -206,11 +190,7 @@ def _placed_spec(table: AgentTable, model: Callable[[str, str], str]) -> str:
 
 
 def write_agent_folder(folder: Path, table: Mapping[str, Any]) -> None:
-    """Write ``agent.toml``; what is ``None`` isn't said.
-
-    Raises:
-        OSError: the folder can't be written.
-    """
+    """Write ``agent.toml`` without the options that are ``None``; raises an OSError if it can't be written."""
     lines = [f"{option} = {to_toml(value)}\n" for option, value in table.items() if value is not None]
     with replacing(folder / AGENT_NAME) as stream:
         stream.writelines(lines)

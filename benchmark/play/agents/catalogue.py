@@ -1,4 +1,4 @@
-"""What there is: the suites and scenarios, the kinds of agents, and what each of those needs before it can run here."""
+"""What there is: the suites and scenarios, the kinds of agents, and what each of these needs before it can run here."""
 
 from typing import Any, NamedTuple
 
@@ -31,28 +31,27 @@ def agent_kinds() -> list[AgentKind]:
 
 
 def _kinds_of(name: str, provider: Provider) -> list[AgentKind]:
-    """Return the models that a provider knows by themselves, and its form ``NAME:MODEL`` where it takes others."""
+    """Return the models that a provider knows by themselves, and its form ``NAME:MODEL`` if it takes others."""
+    kinds = []
     specs = [spec for spec, model in provider.models.items() if spec == model]
-    specs += [f"{name}:{provider.takes}"] if provider.takes else []
-    return [AgentKind(spec, provider.description + _made_for(provider, spec), provider.missing()) for spec in specs]
-
-
-def _made_for(provider: Provider, spec: str) -> str:
-    """Return what a model that was made for a few games says of itself in lists, so that nobody takes it for others."""
-    model = provider.models.get(spec, "")
-    if (reads := provider.reads(model)) is not None:
-        return f"; reads {', '.join(reads)} alone"
-    card = provider.card(model) if model else None
-    return f"; trained on {', '.join(card.scenarios)}" if card is not None and card.scenarios else ""
+    for spec in [*specs, *([f"{name}:{provider.takes}"] if provider.takes else [])]:
+        model, made_for = provider.models.get(spec, ""), ""
+        card = provider.card(model) if model else None
+        if (reads := provider.reads(model)) is not None:
+            made_for = f"; reads {', '.join(reads)} alone"
+        elif card is not None and card.scenarios:
+            made_for = f"; trained on {', '.join(card.scenarios)}"
+        kinds.append(AgentKind(spec, provider.description + made_for, provider.missing()))
+    return kinds
 
 
 def suite_facts() -> dict[str, dict[str, Any]]:
-    """Return what lists say of every suite: ``{suite: {"about", "scenarios"}}``."""
+    """Return ``{suite: {"about", "scenarios"}}`` for lists."""
     return {name: {"about": ABOUT_SUITES[name], "scenarios": list(names)} for name, names in SUITES.items()}
 
 
 def scenario_facts() -> dict[str, dict[str, Any]]:
-    """Return what lists say of every scenario: its definition, with ``players``, ``yardstick`` and ``suites``."""
+    """Return the definition of every scenario for lists, with ``players``, ``yardstick`` and ``suites``."""
     return {
         name: {
             **scenario_to_json(scenario),

@@ -25,6 +25,8 @@ from benchmark.score.stopping import MOST
 from textgames.environments.rules import EpisodeRules
 from textgames.scenarios import SCENARIOS, SUITES, Scenario
 
+Say = Callable[[str], None]
+
 
 class PlannedRun(NamedTuple):
     """All that is known of a run before anything is played or written."""
@@ -37,7 +39,7 @@ class PlannedRun(NamedTuple):
 
 def plan_run(
     options: RunOptions,
-    say: Callable[[str], None],
+    say: Say,
     policies: Mapping[str, Policy] | None = None,
     key_of: Callable[[str], str] | None = None,
 ) -> PlannedRun:
@@ -59,33 +61,25 @@ def plan_run(
     options = with_agent_folders(replace(options, agents=agents, scenarios=tuple(choice.scenarios)))
     if options.until is not None and "episodes" not in options.given:
         options = replace(options, episodes=MOST)
-    specs = [AgentSpec.parse(text) for text in options.agents]
+    specs = {spec.name: spec.spec for spec in map(AgentSpec.parse, options.agents)}
     try:
-        for spec in specs:
-            if spec.name not in (policies or {}):
-                check_spec(spec.spec)
+        for name, spec in specs.items():
+            if name not in (policies or {}):
+                check_spec(spec)
     except ValueError as error:
         raise UsageError(str(error)) from None
-    options = with_agent_options(options, {spec.name: spec.spec for spec in specs})
-    options = with_keys(options, {spec.name: spec.spec for spec in specs}, key_of)
+    options = with_keys(with_agent_options(options, specs), specs, key_of)
     told = {"protocol": options.protocol, "moves": options.moves}  # which options of the agents may have decided
     choice = choice._replace(scenarios=played_by(told, choice.scenarios))
     for scenario in choice.scenarios.values():
-        _check_protocol(scenario, options.protocol)
-    players = Players(specs, options, policies)
+        try:  # a game that doesn't tell what a forfeit costs, if unreadable answers forfeit
+            EpisodeRules.checked(scenario.game(), scenario.horizon, 0.0, read_protocol(options.protocol).invalid_action)
+        except ValueError as error:
+            raise UsageError(f"{scenario.name} can't be played with --protocol {options.protocol}: {error}") from None
+    players = Players([AgentSpec.parse(text) for text in options.agents], options, policies)
     without = left_out(players, choice, named="agents" in options.given, say=say)
     plan = Plan.of(tuple(players.specs), choice.scenarios, options.episodes, options.seed_offset, without)
-    if options.grows:
-        plan = first_plan(plan, options)
-    return PlannedRun(options, players, plan)
-
-
-def _check_protocol(scenario: Scenario, protocol: str) -> None:
-    """Refuse a game that doesn't say what a forfeit costs where unreadable answers forfeit."""
-    try:
-        EpisodeRules.checked(scenario.game(), scenario.horizon, 0.0, read_protocol(protocol).invalid_action)
-    except ValueError as error:
-        raise UsageError(f"{scenario.name} can't be played with --protocol {protocol}: {error}") from None
+    return PlannedRun(options, players, first_plan(plan, options) if options.grows else plan)
 
 
 class Choice(NamedTuple):
@@ -96,8 +90,7 @@ class Choice(NamedTuple):
 
 
 def choose_scenarios(options: RunOptions) -> Choice:
-    """Return the scenarios of ``--scenario`` and ``--suite`` together; the default ones only if neither says
-    anything.
+    """Return the scenarios of ``--scenario`` and ``--suite`` together; the default ones only if neither is given.
 
     Raises:
         UsageError: there is no such scenario or suite; names the nearest.
@@ -110,8 +103,8 @@ def choose_scenarios(options: RunOptions) -> Choice:
     return Choice(found, frozenset(names) - SUITES.keys())
 
 
-def with_levels(choice: Choice, options: RunOptions, say: Callable[[str], None]) -> Choice:
-    """Return what ``--level`` or ``--levels`` puts in place of the scenarios; ``say`` is told what has none.
+def with_levels(choice: Choice, options: RunOptions, say: Say) -> Choice:
+    """Put the levels of ``--level`` or ``--levels`` in place of the scenarios; ``say`` is told which have none.
 
     Raises:
         UsageError: both are given, or ``--until`` besides ``--levels``, or there is no such level.
@@ -137,35 +130,32 @@ def with_levels(choice: Choice, options: RunOptions, say: Callable[[str], None])
         raise UsageError(f"there are no levels of {', '.join(without)}; scenarios that have some: {known}")
     if without:
         say(f"these have no levels and are not played: {', '.join(without)}")
-    named = {level.name for level in found.values() if level.ladder_name in choice.named}
-    return Choice(found, frozenset(named))
+    return Choice(found, frozenset(level.name for level in found.values() if level.ladder_name in choice.named))
 
 
-def with_twins(choice: Choice, options: RunOptions, say: Callable[[str], None]) -> Choice:
-    """Return what ``--twin`` puts in place of the scenarios, or ``--twins`` behind each; ``say`` is told what has none.
+def with_twins(choice: Choice, options: RunOptions, say: Say) -> Choice:
+    """Put the twin of ``--twin`` in place of the scenarios, or ``--twins`` behind each; ``say`` is told which have
+    none.
 
     Raises:
         UsageError: both are given, or no scenario has twins.
     """
-    if options.twin is None and options.twins is None:
-        return choice
     if options.twin is not None and options.twins is not None:
         raise UsageError(
             f"--twin {options.twin} plays one twin alone, --twins {options.twins} several: give one of them"
         )
-    if options.twin == 0:
+    if not options.twin and options.twins is None:
         return choice
     numbers = (options.twin,) if options.twin is not None else range(1, (options.twins or 0) + 1)
     found: dict[str, Scenario] = {}
-    named, without = set(choice.named), []
+    named = set(choice.named)
     for name, scenario in choice.scenarios.items():
-        if not scenario.has_twins:
-            without.append(name)
         if options.twins is not None:
             found[name] = scenario
         for twin in map(scenario.twin, numbers if scenario.has_twins else ()):
             found[twin.name] = twin
             named |= {twin.name} if name in choice.named else set()
+    without = [name for name, scenario in choice.scenarios.items() if not scenario.has_twins]
     if len(without) == len(choice.scenarios):
         raise UsageError(
             f"there are no twins of {', '.join(without)}, because they have no vocabulary; see docs/twins.md"
@@ -177,9 +167,10 @@ def with_twins(choice: Choice, options: RunOptions, say: Callable[[str], None]) 
 
 
 def default_agents(scenarios: Iterable[Scenario]) -> list[str]:
-    """Who plays when nobody is named: random, blind and the searching players if they can play, embedded models.
+    """Return the agents of a run that names none: random, blind, the searching players if they can play, and embedded
+    models.
 
-    Of these, models of one scenario play if nothing else is asked for.
+    Models of one scenario are among them if nothing else is played.
     """
     from agents.baselines.search import find_search_player
     from agents.models.embedded import READS
@@ -192,16 +183,10 @@ def default_agents(scenarios: Iterable[Scenario]) -> list[str]:
     return ["random", *(("blind",) if alone else ()), *(("greedy", "planner") if searched else ()), *models]
 
 
-def left_out(
-    players: Players, choice: Choice, *, named: bool, say: Callable[[str], None]
-) -> frozenset[tuple[str, str]]:
+def left_out(players: Players, choice: Choice, *, named: bool, say: Say) -> frozenset[tuple[str, str]]:
     """Return the pairs (agent, scenario) that aren't played because the agent can't; ``say`` is told of them.
 
-    Args:
-        players: the agents.
-        choice: the scenarios.
-        named: whether the agents were named by the user, and didn't come by default.
-        say: takes one line for every set of scenarios.
+    ``named``: the agents were named by the user, and didn't come by default.
 
     Raises:
         UsageError: a named agent can't play a named scenario, or can play none at all.
@@ -220,18 +205,16 @@ def left_out(
 
 
 def _reasons(players: Players, agent: str, scenarios: Mapping[str, Scenario]) -> dict[str, str]:
-    """Return ``{scenario: why the agent can't play it}``; nothing of an agent that can't be made, which is said
+    """Return ``{scenario: why the agent can't play it}``; nothing of an agent that can't be made, which is reported
     later."""
     spec, policy = players.specs[agent].spec, players.policies.get(agent)
-    if policy is None:
-        try:
-            if models_inside(spec):  # a language model may be large, and what it plays is known without it
-                if not players.options.legal_only:
-                    return {}
-                told = {name: why_not_legal_only(scenario.game()) for name, scenario in scenarios.items()}
-                return {name: reason for name, reason in told.items() if reason is not None}
-            policy = load_policy(spec, players.options, agent)
-        except (UsageError, ValueError, ImportError):
-            return {}
-    found = {name: why_not_played(policy, scenario) for name, scenario in scenarios.items()}
-    return {name: reason for name, reason in found.items() if reason is not None}
+    try:
+        if policy is None and models_inside(spec):  # a model may be large, and what it plays is known without it
+            legal = players.options.legal_only
+            told = {name: why_not_legal_only(one.game()) if legal else None for name, one in scenarios.items()}
+        else:
+            policy = load_policy(spec, players.options, agent) if policy is None else policy
+            told = {name: why_not_played(policy, scenario) for name, scenario in scenarios.items()}
+    except (UsageError, ValueError, ImportError):
+        return {}
+    return {name: reason for name, reason in told.items() if reason is not None}

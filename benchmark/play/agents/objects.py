@@ -2,9 +2,9 @@
 
 ``"planner" | policy | {"mine": policy, "base": "hf:..."} | a list of these -> GivenAgents``.
 
-A manifest must say who played, and a resume must notice when it is somebody else. Of a policy it says the class, its
-``settings`` (or those of its model, decoding and prompts), and, if the class is the user's own, a digest of its
-source code, so that a class that was edited between two cells of a notebook isn't taken for the old one.
+A manifest must tell who played, and a resume must notice when it is another agent. A policy stands there with its
+class, its ``settings`` (or those of its model, decoding and prompts), and, if the class is the user's own, a digest of
+its source code, so that a class that was edited between two cells of a notebook isn't taken for the old one.
 """
 
 import hashlib
@@ -20,9 +20,7 @@ from benchmark.play.options import without_spec
 
 OBJECT = "python"  # what stands before the colon in the spec of a policy that a Python program has made
 NAME = r"[\w.+@-]+"  # what an agent may be called: a pattern
-
 _NAMED = re.compile(rf"^(?P<name>{NAME})=(?P<spec>.+)$", re.DOTALL)
-
 OWN_PACKAGES = ("textgames", "agents", "benchmark")  # their version stands in the manifest
 
 AgentTable = dict[str, Any]
@@ -32,11 +30,11 @@ Agent = str | Policy | Mapping[str, Any]
 """A spec, a policy, or a table as ``[agents.NAME]`` of a configuration file has it: ``spec``, and options."""
 
 Agents = str | Policy | Mapping[str, Agent] | Iterable[str | Policy]
-"""What :func:`benchmark.evaluate` takes for its agents."""
+"""The agents that :func:`benchmark.evaluate` takes."""
 
 
 class AgentSpec(NamedTuple):
-    """An agent as ``--agent`` names it: what results call it, and what it is made from."""
+    """An agent as ``--agent`` names it."""
 
     name: str  # what results call it: what stands before ``=``, else the spec itself
     spec: str  # what :func:`agents.load_agent` takes
@@ -64,43 +62,41 @@ def given_agents(agents: Agents) -> GivenAgents:
     """
     if isinstance(agents, list | dict) and not agents:
         raise UsageError("agents is an empty list; name at least one, or leave it out for the default agents")
-    given = GivenAgents((), {}, {})
+    named: list[tuple[Any, Any]]
     if isinstance(agents, Mapping):
-        for name, one in agents.items():
-            given = _with(given, one, _checked_name(name))
+        named = [*agents.items()]
+        for name in agents:
+            if not isinstance(name, str) or not re.fullmatch(NAME, name):
+                raise UsageError(f"an agent's name is made of letters, digits and any of .+@-_, got {shown(name)}")
     elif isinstance(agents, str | Policy):
-        given = _with(given, agents, None)
+        named = [(None, agents)]
     elif isinstance(agents, Iterable):
-        for one in agents:
-            given = _with(given, one, None)
+        named = [(None, one) for one in agents]
     else:
         raise _refused(agents)
-    return given
-
-
-def _with(given: GivenAgents, one: Any, name: str | None) -> GivenAgents:
-    """Return the given agents with one more."""
-    specs, policies, options = given
-    if isinstance(one, Mapping) and name is not None and isinstance(one.get("spec"), str):
-        options = options | {name: without_spec(one)}
-        one = one["spec"]
-    if isinstance(one, str):
-        return GivenAgents((*specs, one if name in (None, one) else f"{name}={one}"), policies, options)
-    if not isinstance(one, Policy) or isinstance(one, type):
-        raise _refused(one)
-    name = _name_of(one) if name is None else name
-    if name in policies:
-        raise UsageError(f'two agents are named {name!r}; name them: {{"first": ..., "second": ...}}')
-    return GivenAgents((*specs, f"{name}={spec_of(one)}"), policies | {name: one}, options)
-
-
-def spec_of(policy: Policy) -> str:
-    """Return what stands for a policy where others have their spec: ``"python:my_module.Mine"``."""
-    return f"{OBJECT}:{type(policy).__module__}.{type(policy).__qualname__}"
+    specs: list[str] = []
+    policies: dict[str, Policy] = {}
+    options: dict[str, dict[str, Any]] = {}
+    for name, one in named:
+        if isinstance(one, Mapping) and name is not None and isinstance(one.get("spec"), str):
+            options[name] = without_spec(one)
+            one = one["spec"]
+        if isinstance(one, str):
+            specs.append(one if name in (None, one) else f"{name}={one}")
+            continue
+        if not isinstance(one, Policy) or isinstance(one, type):
+            raise _refused(one)
+        if name is None:  # its own, with a hyphen for every character that an agent's name can't have
+            name = re.sub(r"[^\w.+@-]+", "-", str(one.name)).strip("-") or type(one).__name__
+        if name in policies:
+            raise UsageError(f'two agents are named {name!r}; name them: {{"first": ..., "second": ...}}')
+        specs.append(f"{name}={OBJECT}:{type(one).__module__}.{type(one).__qualname__}")
+        policies[name] = one
+    return GivenAgents(tuple(specs), policies, options)
 
 
 def is_object(spec: str) -> bool:
-    """Return whether a spec stands for a policy that only the program has that made it."""
+    """Report whether a spec stands for a policy that only the program has that made it."""
     return spec.startswith(f"{OBJECT}:")
 
 
@@ -114,7 +110,7 @@ def code_of(policy: Policy) -> dict[str, str]:
 
 
 def _source(kind: type) -> str:
-    """Return the source code of a class, or of its methods where it stands in a notebook; empty if nobody has it."""
+    """Return the source code of a class, or of its methods if it stands in a notebook; empty if there is none."""
     try:
         return inspect.getsource(kind)
     except (OSError, TypeError):
@@ -123,17 +119,6 @@ def _source(kind: type) -> str:
         return "".join(map(inspect.getsource, methods))
     except (OSError, TypeError):  # typed into an interpreter, or not written in Python
         return ""
-
-
-def _checked_name(name: Any) -> str:
-    if not isinstance(name, str) or not re.fullmatch(NAME, name):
-        raise UsageError(f"an agent's name is made of letters, digits and any of .+@-_, got {shown(name)}")
-    return name
-
-
-def _name_of(policy: Policy) -> str:
-    """Return the policy's own name, with a hyphen for every character that an agent's name can't have."""
-    return re.sub(r"[^\w.+@-]+", "-", str(policy.name)).strip("-") or type(policy).__name__
 
 
 def _refused(one: object) -> UsageError:

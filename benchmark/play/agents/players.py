@@ -1,12 +1,12 @@
-"""The agents of a run: from what ``--agent`` says to a policy, and to the card that describes it in results.
+"""The agents of a run: from what ``--agent`` gives to a policy, and to the card that describes it in results.
 
 ``"NAME=SPEC" -> AgentSpec -> load_agent -> policy -> card``.
 """
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, is_dataclass, replace
-from typing import Any, TypeVar
+from typing import Any
 
 from agents.models.base import LanguageModel
 from agents.models.embedded import EMBEDDED
@@ -24,22 +24,25 @@ from benchmark.runs.provenance import data_digest
 from textgames.extras import CPU_TORCH
 from textgames.scenarios import Scenario
 
-T = TypeVar("T")
-
 OWN_PLAYERS = ("random", "blind", "greedy", "planner")
 """The project's scripted players, whose every response follows from the seed."""
 
-_NAMED = ("embedded", "adapters", "gguf")  # the providers whose models have names of their own
+INSTEAD = (
+    "play those with a language model that reads any text (hf:Qwen/Qwen2.5-0.5B-Instruct, openai:MODEL), or train one "
+    'from nothing (python -m agents.msgrpo, model = "tiny-legal")'
+)
+"""What to take where a very small model can't read the game."""
 
 
 def is_shipped(spec: str) -> bool:
-    """Return whether every response of a player follows from the seed: it is scripted, or a model that ships."""
+    """Report whether every response of a player follows from the seed: it is scripted, or a model that ships."""
     known = providers()
-    return spec in OWN_PLAYERS or spec in EMBEDDED or any(spec in known[name].models for name in _NAMED)
+    named = (known[name].models for name in ("embedded", "adapters", "gguf"))  # whose models have names of their own
+    return spec in OWN_PLAYERS or spec in EMBEDDED or any(spec in models for models in named)
 
 
 def is_larger(spec: str) -> bool:
-    """Return whether a model ships, or has a name here, and takes too long to be asked for everything again."""
+    """Report whether a model ships, or has a name here, and takes too long to be asked for everything again."""
     return is_shipped(spec) and spec not in (*OWN_PLAYERS, *EMBEDDED, *providers()["embedded"].models)
 
 
@@ -62,64 +65,56 @@ class Players:
     def __init__(
         self, specs: Sequence[AgentSpec], options: RunOptions, policies: Mapping[str, Policy] | None = None
     ) -> None:
-        self.specs = {spec.name: spec for spec in specs}
+        self.specs: dict[str, AgentSpec] = {}
+        for spec in specs:
+            if spec.name in self.specs:
+                how = "in a mapping, {name: agent}" if is_object(spec.spec) else f"--agent OTHER={spec.spec}"
+                raise UsageError(f"two agents are named {spec.name!r}; name one of them differently: {how}")
+            self.specs[spec.name] = spec
         self.policies = dict(policies or {})
-        if len(self.specs) < len(specs):
-            names = [spec.name for spec in specs]
-            twice = next(spec for place, spec in enumerate(specs) if spec.name in names[:place])
-            how = "in a mapping, {name: agent}" if is_object(twice.spec) else f"--agent OTHER={twice.spec}"
-            raise UsageError(f"two agents are named {twice.name!r}; name one of them differently: {how}")
         self.options = options
         self.served: set[str] = set()
         self.scripted: set[str] = set()
         self._kept: dict[str, Policy] = {}
 
     def check(self, plan: Plan) -> list[dict[str, Any]]:
-        """Make every agent once, so that what is missing is said before the first episode; returns their cards.
+        """Make every agent once, so that what is missing is reported before the first episode; returns their cards.
 
         Raises:
             UsageError: no such agent, a missing key or package, a bad setting, a game of the plan that an agent can't
                 play; in one sentence.
         """
         cards = []
-        for name in self.specs:
+        for name, spec in self.specs.items():
             policy = self.load(name)
-            self._check_protocol(name, policy)
+            # a program's own language model plays by its own protocol
+            legal, run = getattr(policy, "legal_only", None), self.options.protocol == LEGAL_ONLY
+            if legal is not None and legal != run:
+                raise UsageError(
+                    f"agent {name!r} {'plays' if legal else 'does not play'} legal-only and the run "
+                    f"{'does' if run else 'does not'}, which is another protocol: set legal_only alike for both"
+                )
             check_plays(name, policy, plan.scenarios_of(name))
-            cards.append(card_of(self.specs[name], policy))
+            cards.append(card_of(spec, policy))
             self.served |= {name} if is_served(policy) else set()
             self.scripted |= {name} if cards[-1]["kind"] == "scripted" else set()
-            if name in self.policies:
-                continue
             in_memory = isinstance(getattr(policy, "model", None), LanguageModel)
-            if not in_memory or not self._kept or self.specs[name].spec in embedded_models():
+            if name not in self.policies and (not in_memory or not self._kept or spec.spec in embedded_models()):
                 self._kept[name] = policy  # not every large model at once
         return cards
 
     def check_unmade(self) -> None:
-        """Refuse what :meth:`check` would, as far as that is known without loading weights or asking a server.
-
-        Raises:
-            UsageError: as :meth:`check`; but a key may be missing.
-        """
+        """Refuse what :meth:`check` would, as far as that is known without loading weights or asking a server; a key
+        may be missing."""
         for name, spec in self.specs.items():
             if name not in self.policies:
                 unloaded(spec.spec, self.options, name)
-
-    def _check_protocol(self, name: str, policy: Policy) -> None:
-        """Refuse a language model of a program that plays by another protocol than the run."""
-        legal, run = getattr(policy, "legal_only", None), self.options.protocol == LEGAL_ONLY
-        if legal is not None and legal != run:
-            raise UsageError(
-                f"agent {name!r} {'plays' if legal else 'does not play'} legal-only and the run "
-                f"{'does' if run else 'does not'}, which is another protocol: set legal_only alike for both"
-            )
 
     def check_names(self) -> None:
         """Ask the servers of served models, once each, whether they have them: before the first episode, not in each.
 
         Raises:
-            UsageError: one hasn't; says what it has. Of a server that can't be asked nothing is said here.
+            UsageError: one hasn't; names those that it has. A server that can't be asked isn't reported here.
         """
         for name in self.specs:
             policy = self.policies.get(name) or self._kept.get(name)
@@ -128,38 +123,23 @@ class Players:
                 raise UsageError(f"agent {name!r}: {reason}")
 
     def load(self, name: str) -> Policy:
+        """Return a policy, which is made if it isn't there."""
         if name in self.policies:
             return self.policies[name]
         kept = self._kept.pop(name, None)
         return kept if kept is not None else load_policy(self.specs[name].spec, self.options, name)
 
 
-def load_policy(spec: str, options: RunOptions, name: str | None = None) -> Policy:
+def load_policy(spec: str, options: RunOptions, name: str | None = None, *, weights: bool = True) -> Policy:
     """Make the policy of a spec with a run's options, and before them those that are the agent's own by its name.
 
-    Raises:
-        UsageError: no such agent, a missing key or package, a bad setting; in one sentence.
-    """
-    from agents.load import load_agent
-
-    return _with_options(load_agent, spec, options, name)
-
-
-def unloaded(spec: str, options: RunOptions, name: str | None = None) -> Policy:
-    """Return the policy of a spec as :func:`load_policy` makes it, but that a language model isn't loaded, and can't
-    act.
+    Without ``weights`` a language model isn't loaded and can't act.
 
     Raises:
-        UsageError: as :func:`load_policy`; but a key may be missing.
+        UsageError: no such agent, a missing key or package, a bad setting; in one sentence. Without ``weights`` a key
+            may be missing.
     """
-    from agents.load import check_agent
-
-    return _with_options(check_agent, spec, options, name)
-
-
-def _with_options(take: Callable[..., T], spec: str, options: RunOptions, name: str | None) -> T:
-    """Return what ``take(spec, **options of the agent)`` makes; what it refuses as a UsageError."""
-    from agents.load import known_options
+    from agents.load import check_agent, known_options, load_agent
 
     if is_object(spec):
         raise UsageError(
@@ -169,11 +149,17 @@ def _with_options(take: Callable[..., T], spec: str, options: RunOptions, name: 
     values = {option: getattr(options, option, None) for option in known_options()}
     values |= options.by_agent.get(spec if name is None else name, {})
     try:
-        return take(spec, **{option: value for option, value in values.items() if value is not None})
+        make = load_agent if weights else check_agent
+        return make(spec, **{option: value for option, value in values.items() if value is not None})
     except (ValueError, TypeError, ImportError, OSError, AttributeError) as error:
         sentence = " ".join(str(error).split()) or type(error).__name__
         who = repr(spec) if name in (None, spec) else f"{name!r} ({spec})"
         raise UsageError(sentence if repr(spec) in sentence else f"agent {who}: {sentence}") from None
+
+
+def unloaded(spec: str, options: RunOptions, name: str | None = None) -> Policy:
+    """Return the policy of a spec as :func:`load_policy` makes it, without weights."""
+    return load_policy(spec, options, name, weights=False)
 
 
 def load_one(text: str, options: RunOptions, *scenarios: Scenario) -> tuple[Policy, RunOptions]:
@@ -203,11 +189,7 @@ def load_table(table: AgentTable, options: RunOptions, *scenarios: Scenario) -> 
 
 
 def check_plays(name: str, policy: Policy, scenarios: Iterable[Scenario]) -> None:
-    """Refuse an agent that can't play one of these games, before it is asked to.
-
-    Raises:
-        UsageError: names the first of them, and says why.
-    """
+    """Refuse, by a UsageError, an agent that can't play one of these games, before it is asked to."""
     for scenario in scenarios:
         if (reason := why_not_played(policy, scenario)) is not None:
             raise UsageError(f"agent {name!r} on {scenario.name}: {reason}")
@@ -258,8 +240,8 @@ def _not_read_by(spec: AgentSpec, scenarios: Iterable[Scenario]) -> Iterator[str
 
 
 def card_of(spec: AgentSpec, policy: Policy) -> dict[str, Any]:
-    """Return what results say about an agent: ``name spec kind settings``, a wrapper's beside those of who is
-    inside."""
+    """Return the card of an agent, ``name spec kind settings``; a wrapper's settings stand beside those of its
+    agent."""
     if (wrapped := wrapped_in(spec.spec)) is not None and isinstance(policy, Around):
         pairs = zip(wrapped.inside, policy.players, strict=True)
         card, *others = [card_of(spec._replace(spec=inner), player) for inner, player in pairs]
@@ -275,8 +257,7 @@ def card_of(spec: AgentSpec, policy: Policy) -> dict[str, Any]:
         settings |= {f"model_{key}": value for key, value in _plain(getattr(model, "settings", {})).items()}
         settings |= _plain(getattr(policy, "decoding", {}))
         settings |= {"legal_only": True} if getattr(policy, "legal_only", False) else {}
-    prompt_map = getattr(policy, "prompt_map", None)
-    if prompt_map is not None:
+    if (prompt_map := getattr(policy, "prompt_map", None)) is not None:
         plain = _plain(prompt_map.settings)
         settings |= {"mode": plain.get("mode"), "history_turns": plain.get("history_turns")}
         settings |= {"prompt_map": plain, "prompt_map_digest": data_digest(plain)}
@@ -287,7 +268,7 @@ def card_of(spec: AgentSpec, policy: Policy) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> Any:
-    """Settings as JSON holds them, so that a card equals itself after a round trip through a file."""
+    """Return settings as JSON holds them, so that a card equals itself after a round trip through a file."""
     if is_dataclass(value) and not isinstance(value, type):
         value = asdict(value)
     if isinstance(value, Mapping):
@@ -307,13 +288,6 @@ def missing_models() -> str | None:
 
     missing = PROVIDER.missing()
     return missing and f"without the embedded models, which need {missing}; without a GPU, add {CPU_TORCH}"
-
-
-INSTEAD = (
-    "play those with a language model that reads any text (hf:Qwen/Qwen2.5-0.5B-Instruct, openai:MODEL), or train one "
-    'from nothing (python -m agents.msgrpo, model = "tiny-legal")'
-)
-"""What to take where a very small model can't read the game."""
 
 
 def embedded_models() -> list[str]:

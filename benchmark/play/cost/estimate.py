@@ -1,27 +1,30 @@
 """What a run would take in tokens and money, estimated before it is started: ``--dry-run``.
 
-Nobody knows how an agent plays before it has. The random player plays a few episodes of every scenario here, which
-costs nothing: its decisions, and the letters of the prompts that a language model would get in its place, stand for the
-agent's. What it takes at most is another reckoning: as many decisions as an episode may have and answers as a protocol
-allows, every prompt as long as the longest that was seen, and every response as long as it may be, in the turns that a
-prompt shows too.
+The random player plays a few episodes of every scenario here, which costs nothing: its decisions, and the letters of
+the prompts that a language model would get in its place, stand for the agent's. The most that an agent may take is
+another reckoning: as many decisions as an episode may have and answers as a protocol allows, every prompt as long as
+the longest that was seen, and every response as long as it may be, in the turns that a prompt shows too.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from math import ceil
 from typing import Any, NamedTuple
 
-from agents.episode import EpisodeTask
+from agents.episode import Episode, EpisodeTask
 from agents.load import load_agent
 from agents.loop.rollout import DEFAULT_CONCURRENCY, rollout
+from agents.models.base import Decoding
 from agents.models.provider import find_model
-from agents.prompt import PromptMap
+from agents.models.served.dialect import REASONING_TOKENS
+from agents.policy import LanguageAgentPolicy
+from agents.prompt import PromptMap, as_text
 from agents.protocol import answers_at_most
+from agents.turn import TurnRequest
 from agents.wrappers import innermost, questions
 from benchmark.errors import BenchmarkError
 from benchmark.play.agents.objects import AgentSpec
-from benchmark.play.cost.letters import LETTERS_PER_TOKEN, longest_answer, planned_prompts, prompt_letters
+from benchmark.play.agents.players import unloaded
 from benchmark.play.cost.prices import agent_prices, is_paid
 from benchmark.play.levels import levels_in
 from benchmark.play.options import RunOptions
@@ -30,29 +33,26 @@ from benchmark.runs.plan import Plan
 from textgames import GameError
 from textgames.scenarios import Scenario
 
-PILOT_EPISODES = 3
-"""Of the random player in every scenario."""
-
-
-TOKENS_PER_SECOND = 50
-"""Of an answer: a common speed of models behind servers, by which hours are estimated before any was asked."""
+PILOT_EPISODES = 3  # of the random player in every scenario
+LETTERS_PER_TOKEN = 4  # of English text, as tokenizers of language models usually have it
+TOKENS_PER_SECOND = 50  # of an answer: a common speed of models behind servers
 
 
 class Estimate(NamedTuple):
-    """What one agent's episodes would take in tokens and in money."""
+    """The tokens and the money that one agent's episodes would take."""
 
     agent: str
     decisions: int  # as many as the random player needs
     prompt_tokens: int
     prompt_tokens_at_most: int
     completion_tokens_at_most: int
-    price: Price | None  # ``None`` if nobody knows it
+    price: Price | None  # ``None`` if it isn't known
     cost_of_prompts: float | None  # US dollars
     cost_at_most: float | None
 
 
 class Total(NamedTuple):
-    """What all agents whose tokens may cost money take together; pairs are the least and the most."""
+    """The costs of all agents whose tokens may cost money together; pairs are the least and the most."""
 
     cost: tuple[float, float] | None  # US dollars; ``None`` if the price of one isn't known
     hours: tuple[float, float]  # if every answer is as long as it may be
@@ -64,18 +64,14 @@ def total_of(
     options: RunOptions,
 ) -> Total:
     """Add up ``{agent: ((prompt, completion) tokens at least, the same at most)}`` of agents that may cost money."""
-    ends = []
-    for end in (0, 1):
-        costs = [
-            None if (price := prices.get(agent)) is None else (sent * price["input"] + said * price["output"]) / 1e6
-            for agent, (sent, said) in ((agent, pair[end]) for agent, pair in tokens.items())
-        ]
-        said = sum(pair[end][1] for pair in tokens.values())
-        in_flight = options.max_concurrency or DEFAULT_CONCURRENCY
-        ends.append((costs, said / TOKENS_PER_SECOND / in_flight / 3600))
-    known = all(cost is not None for costs, _ in ends for cost in costs)
-    least, most = (sum(cost or 0.0 for cost in costs) for costs, _ in ends)
-    return Total((least, most) if known else None, (ends[0][1], ends[1][1]))
+    in_flight = options.max_concurrency or DEFAULT_CONCURRENCY
+    costs, hours = [0.0, 0.0], [0.0, 0.0]
+    for agent, pair in tokens.items():
+        price = prices.get(agent, {"input": 0.0, "output": 0.0})
+        for end, (sent, answered) in enumerate(pair):
+            costs[end] += (sent * price["input"] + answered * price["output"]) / 1e6
+            hours[end] += answered / TOKENS_PER_SECOND / in_flight / 3600
+    return Total((costs[0], costs[1]) if tokens.keys() <= prices.keys() else None, (hours[0], hours[1]))
 
 
 def total_estimate(estimates: Sequence[Estimate], options: RunOptions) -> Total:
@@ -88,7 +84,7 @@ def total_estimate(estimates: Sequence[Estimate], options: RunOptions) -> Total:
 
 
 def paid_prices(specs: Mapping[str, str], options: RunOptions) -> dict[str, Price | None]:
-    """Return the price of every agent whose tokens may cost money, ``None`` if nobody has named it.
+    """Return the price of every agent whose tokens may cost money, ``None`` if it isn't known.
 
     Raises:
         UsageError: as :func:`estimate`.
@@ -100,8 +96,14 @@ def paid_prices(specs: Mapping[str, str], options: RunOptions) -> dict[str, Pric
     return {name: found.get(name) for name in models}
 
 
+def _paid_questions(spec: str, own: Mapping[str, Any]) -> dict[str, int]:
+    """Return ``{model: how often it is asked for one decision at most}`` of the models whose tokens may cost money."""
+    asked = [(find_model(one), times) for one, times in questions(spec, own).items()]
+    return {found[1]: times for found, times in asked if found is not None and found[0].paid}
+
+
 class Seat(NamedTuple):
-    """What the random player needs at one seat, on average over episodes."""
+    """The needs of the random player at one seat, on average over episodes."""
 
     decisions: float
     prompt_letters: float
@@ -110,20 +112,14 @@ class Seat(NamedTuple):
 
 
 def estimate(plan: Plan, specs: Mapping[str, str], options: RunOptions) -> list[Estimate]:
-    """Return what every agent would take whose tokens may cost money; the others aren't in it.
-
-    Args:
-        plan: of the run.
-        specs: ``{agent: spec}``.
-        options: of the run.
+    """Estimate every agent of ``{agent: spec}`` whose tokens may cost money.
 
     Raises:
-        UsageError: the price file is wrong, or the money is limited and nobody knows an agent's price.
+        UsageError: the price file is wrong, or the money is limited and an agent's price isn't known.
     """
-    prices = paid_prices(specs, options)
     pilots: dict[tuple[str, str], list[Seat]] = {}
     estimates = []
-    for name, price in prices.items():
+    for name, price in paid_prices(specs, options).items():
         decisions = letters = most_answers = most_prompts = 0.0
         prompt_map, longest = planned_prompts(name, specs[name], options), longest_answer(name, options)
         for matchup, seeds in plan.seeds.items():
@@ -135,14 +131,13 @@ def estimate(plan: Plan, specs: Mapping[str, str], options: RunOptions) -> list[
                 pilots[key] = _pilot(scenario, prompt_map)
             most_turns = scenario.horizon - 1  # before a decision, of which prompts show all or so many
             turns = min(most_turns if prompt_map.history_turns is None else prompt_map.history_turns, most_turns)
-            for agent, seat in zip(matchup.agents, pilots[key], strict=True):
-                if agent == name:
-                    decisions += len(seeds) * seat.decisions
-                    letters += len(seeds) * seat.prompt_letters
-                    answers = len(seeds) * scenario.horizon * answers_at_most(scenario.protocol)
-                    most_answers += answers
-                    shown = seat.longest_prompt + turns * seat.longest_observation
-                    most_prompts += answers * (shown / LETTERS_PER_TOKEN + turns * longest)
+            answers = len(seeds) * scenario.horizon * answers_at_most(scenario.protocol)
+            for seat in (seat for agent, seat in zip(matchup.agents, pilots[key], strict=True) if agent == name):
+                decisions += len(seeds) * seat.decisions
+                letters += len(seeds) * seat.prompt_letters
+                most_answers += answers
+                shown = seat.longest_prompt + turns * seat.longest_observation
+                most_prompts += answers * (shown / LETTERS_PER_TOKEN + turns * longest)
         times = sum(_paid_questions(specs[name], options.by_agent.get(name, {})).values())
         tokens = [times * each for each in (letters / LETTERS_PER_TOKEN, most_prompts, most_answers * longest)]
         prompts = most = None
@@ -157,10 +152,7 @@ def estimate(plan: Plan, specs: Mapping[str, str], options: RunOptions) -> list[
 def spending(spec: str, plan: Plan, options: RunOptions) -> str:
     """Say in brackets what a paid model would be asked in a run, and what that costs; empty for another player.
 
-    Args:
-        spec: the model, as agents of the run are named or have it inside.
-        plan: of the run.
-        options: of the run, whose prices are the user's.
+    ``spec`` is the model, as agents of the run are named or have it inside.
     """
     agents = map(AgentSpec.parse, options.agents)
     own = {agent.name: agent.spec for agent in agents if spec in innermost(agent.spec)}
@@ -172,7 +164,7 @@ def spending(spec: str, plan: Plan, options: RunOptions) -> str:
     episodes = sum(len(seeds) for matchup, seeds in plan.seeds.items() if own.keys() & set(matchup.agents))
     try:
         found = estimate(plan, own, replace(options, max_cost=None))
-    except (BenchmarkError, GameError, ValueError, TypeError, AttributeError, ImportError):  # which playing it says
+    except (BenchmarkError, GameError, ValueError, TypeError, AttributeError, ImportError):  # which playing it reports
         return f" ({episodes:,} episodes)"
     tokens = sum(one.prompt_tokens_at_most + one.completion_tokens_at_most for one in found)
     costs = [one.cost_at_most for one in found]
@@ -180,14 +172,8 @@ def spending(spec: str, plan: Plan, options: RunOptions) -> str:
     return f" ({episodes:,} episodes, at most {tokens:,} tokens: {price})"
 
 
-def _paid_questions(spec: str, own: Mapping[str, Any]) -> dict[str, int]:
-    """Return ``{model: how often it is asked for one decision at most}`` of the models whose tokens may cost money."""
-    asked = [(find_model(one), times) for one, times in questions(spec, own).items()]
-    return {found[1]: times for found, times in asked if found is not None and found[0].paid}
-
-
 def _pilot(scenario: Scenario, prompt_map: PromptMap) -> list[Seat]:
-    """Return the random player at every seat of a scenario."""
+    """Play the random player at every seat of a scenario."""
     game, policy = scenario.game(), load_agent("random")
     tasks = [EpisodeTask.of(scenario, scenario.first_seed + number) for number in range(PILOT_EPISODES)]
     prompts: dict[str, list[int]] = {player: [] for player in game.players}
@@ -200,3 +186,46 @@ def _pilot(scenario: Scenario, prompt_map: PromptMap) -> list[Seat]:
         Seat(len(own) / PILOT_EPISODES, sum(own) / PILOT_EPISODES, max(own, default=0), observations[player])
         for player, own in prompts.items()
     ]
+
+
+def prompt_letters(episode: Episode, scenario: Scenario, prompt_map: PromptMap) -> Iterator[tuple[str, int]]:
+    """Yield who made each decision, and how many letters a language model's prompt would have had in its place."""
+    game = scenario.game()
+    told: dict[str, list[tuple[str, str]]] = {player: [] for player in game.players}
+    for step in episode.steps:
+        request = TurnRequest(
+            observation=step.observation,
+            instructions=game.instructions(step.player),
+            legal_actions=getattr(game, "actions", ()),
+            history=tuple(told[step.player]),
+            player=step.player,
+            steps_left=scenario.horizon - step.index,
+            seed=(episode.seed,),
+        )
+        told[step.player].append((step.observation, step.turn.response))
+        yield step.player, len(as_text(prompt_map(request)))
+
+
+def _option(name: str, option: str, options: RunOptions) -> Any:
+    """Return an option of an agent: its own, or the run's."""
+    return options.by_agent.get(name, {}).get(option, getattr(options, option, None))
+
+
+def planned_prompts(name: str, spec: str, options: RunOptions) -> PromptMap:
+    """Return the prompts of an agent; those of a wrapper, whose models may have their own, as far as options say."""
+    policy: Any = unloaded(spec, options, name)
+    if isinstance(policy, LanguageAgentPolicy):
+        return policy.prompt_map
+    mode, history = _option(name, "mode", options) or PromptMap.mode, _option(name, "history", options) or 0
+    prompts = _option(name, "prompts", options)
+    return PromptMap(mode, history) if prompts is None else PromptMap.from_file(prompts, mode, history)
+
+
+def longest_answer(name: str, options: RunOptions) -> int:
+    """Return the tokens of an agent's response at most, its reasoning included."""
+    effort, reasoning = (_option(name, option, options) for option in ("reasoning_effort", "reasoning_tokens"))
+    if reasoning is None:  # a budget of its own goes before what an effort reserves
+        reasoning = _option(name, "thinking_budget", options)
+    if reasoning is None:
+        reasoning = REASONING_TOKENS if effort not in (None, "none") else 0
+    return int(_option(name, "max_tokens", options) or Decoding().max_tokens) + int(reasoning)

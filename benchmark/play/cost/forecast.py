@@ -1,8 +1,8 @@
 """What a run with ``--until`` will take, estimated before it is started.
 
-Nobody knows how widely an agent's returns vary before it has played. The scripted players are asked instead: they play
-the first look's episodes here, which costs nothing, and their half-widths are carried over to more episodes by the
-square root. The least and the most that one of them would need stand for what an agent may need.
+How widely an agent's returns vary isn't known before it has played. The scripted players play the first look's episodes
+here, which costs nothing, and their half-widths are carried over to more episodes by the square root. The least and the
+most that one of them would need stand for an agent's need.
 """
 
 from collections.abc import Mapping, Sequence
@@ -16,7 +16,7 @@ from agents.prompt import PromptMap
 from agents.protocol import answers_at_most
 from agents.wrappers import questions
 from benchmark.play.agents.players import OWN_PLAYERS
-from benchmark.play.cost.letters import LETTERS_PER_TOKEN, longest_answer, planned_prompts, prompt_letters
+from benchmark.play.cost.estimate import LETTERS_PER_TOKEN, longest_answer, planned_prompts, prompt_letters
 from benchmark.play.options import RunOptions
 from benchmark.runs.plan import Plan
 from benchmark.runs.record import recorded
@@ -29,7 +29,7 @@ from textgames.scenarios import Scenario
 
 
 class Need(NamedTuple):
-    """What one agent is expected to take in one scenario; the least and the most."""
+    """The expected needs of one agent in one scenario; the least and the most."""
 
     scenario: str
     agent: str
@@ -49,46 +49,40 @@ class Pilot(NamedTuple):
 
 
 def forecast(plan: Plan, specs: Mapping[str, str], options: RunOptions) -> list[Need]:
-    """Return what every agent needs in every scenario of a plan.
-
-    Args:
-        plan: of the first look.
-        specs: ``{agent: spec}``.
-        options: of the run; ``until`` is set.
-    """
+    """Estimate every agent of ``{agent: spec}`` in every scenario of the plan of a first look."""
+    assert options.until is not None
     pilots: dict[tuple[str, str], list[Pilot]] = {}
     prompts_of = {
         agent: PromptMap() if spec in OWN_PLAYERS else planned_prompts(agent, spec, options)
         for agent, spec in specs.items()
     }
+    numbers = looks(options.episodes)
     needs = []
     for matchup in plan.seeds:
         (agent,) = matchup.agents
-        scripted, prompt_map = specs[agent] in OWN_PLAYERS, prompts_of[agent]
+        scenario, prompt_map = plan.scenarios[matchup.scenario], prompts_of[agent]
         key = matchup.scenario, repr(prompt_map)
         if key not in pilots:
-            pilots[key] = _pilots(plan.scenarios[matchup.scenario], plan, options, prompt_map)
-        tried = pilots[key]
-        counts = [_needed(pilot.half_width, options) for pilot in tried]
-        enough = all(count is not None for count in counts)
-        episodes = [options.episodes if count is None else count for count in counts]
-        decisions = [count * pilot.rounds for count, pilot in zip(episodes, tried, strict=True)]
-        asked = sum(questions(specs[agent], options.by_agent.get(agent, {})).values())
-        prompts = [
-            0.0 if scripted else asked * count * pilot.prompt_letters / LETTERS_PER_TOKEN
-            for count, pilot in zip(decisions, tried, strict=True)
+            pilots[key] = _pilots(scenario, plan, options, prompt_map)
+        counts = [  # the look at which the interval has become narrow
+            next((n for n in numbers if pilot.half_width * sqrt(numbers[0] / n) <= options.until), None)
+            for pilot in pilots[key]
         ]
-        longest = answers_at_most(plan.scenarios[matchup.scenario].protocol) * longest_answer(agent, options)
-        answers = [0.0 if scripted else asked * count * longest for count in decisions]
+        episodes = [options.episodes if count is None else count for count in counts]
+        decisions = [count * pilot.rounds for count, pilot in zip(episodes, pilots[key], strict=True)]
+        asked = sum(questions(specs[agent], options.by_agent.get(agent, {})).values())
+        asked = 0 if specs[agent] in OWN_PLAYERS else asked
+        letters = [asked * n * pilot.prompt_letters for n, pilot in zip(decisions, pilots[key], strict=True)]
+        longest = answers_at_most(scenario.protocol) * longest_answer(agent, options)
         needs.append(
             Need(
                 scenario=matchup.scenario,
                 agent=agent,
                 episodes=_ends(episodes),
                 decisions=_ends(decisions),
-                prompt_tokens=_ends(prompts),
-                completion_tokens=_ends(answers),
-                enough=enough,
+                prompt_tokens=_ends([count / LETTERS_PER_TOKEN for count in letters]),
+                completion_tokens=_ends([asked * count * longest for count in decisions]),
+                enough=None not in counts,
             )
         )
     return needs
@@ -98,15 +92,9 @@ def _ends(values: Sequence[float]) -> tuple[int, int]:
     return round(min(values)), round(max(values))
 
 
-def _needed(first: float, options: RunOptions) -> int | None:
-    """Return the look at which a half-width of ``first`` after the first one has become narrow; ``None`` if none is."""
-    assert options.until is not None
-    numbers = looks(options.episodes)
-    return next((look for look in numbers if first * sqrt(numbers[0] / look) <= options.until), None)
-
-
 def _pilots(scenario: Scenario, plan: Plan, options: RunOptions, prompts: PromptMap) -> list[Pilot]:
-    """Return the scripted players that can play the scenario, without those whose own score is fixed by definition."""
+    """Play the scripted players that can play the scenario; those whose own score is fixed by definition aren't
+    returned."""
     (seeds,) = {tuple(seeds) for matchup, seeds in plan.seeds.items() if matchup.scenario == scenario.name}
     found = []
     for name in OWN_PLAYERS:
@@ -121,18 +109,15 @@ def _pilot(name: str, scenario: Scenario, seeds: Sequence[int], options: RunOpti
     game = scenario.game()
     (player,) = game.players
     values = LuckValues.of(game)
-    settings = {"until": options.until, "episodes": options.episodes}
-    cell = Cell(planned=len(seeds), confidence=confidence_of(settings))
-    luck = {}
-    decisions = letters = 0
+    confidence = confidence_of({"until": options.until, "episodes": options.episodes})
+    cell = Cell(planned=len(seeds), confidence=confidence)
+    luck, letters = {}, list[int]()
     for episode in rollout(load_agent(name), [EpisodeTask.of(scenario, seed) for seed in seeds]):
         record = recorded(episode)
         cell.add(record, player)
         if values is not None and values.exact and (found := record_luck(record, scenario, values)) is not None:
             luck[episode.seed] = found
-        for _, length in prompt_letters(episode, scenario, prompts):
-            decisions += 1
-            letters += length
+        letters += [length for _, length in prompt_letters(episode, scenario, prompts)]
     cell.ask_luck = lambda: luck or None
     row = score_row(name, scenario, cell, References(), None)
-    return Pilot(half_width(row), decisions / len(seeds), letters / max(1, decisions))
+    return Pilot(half_width(row), len(letters) / len(seeds), sum(letters) / max(1, len(letters)))

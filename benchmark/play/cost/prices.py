@@ -6,8 +6,6 @@ Prices change and differ between contracts, so the file comes first. It is TOML,
     input = 0.15
     output = 0.60
     cached_input = 0.075       # of what the provider had of the prompt in its cache; as input if it isn't given
-
-What a provider knows is :attr:`agents.models.provider.Provider.price`.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -36,7 +34,7 @@ def agent_prices(
         before: of an earlier process of the run.
 
     Raises:
-        UsageError: the file is wrong, or the money is limited and tokens of an agent cost nobody knows how much.
+        UsageError: the file is wrong, or the money is limited and the price of an agent's tokens isn't known.
     """
     table = read_prices(options.prices) if options.prices else {}
     prices = dict(before)
@@ -63,8 +61,7 @@ def agent_prices(
 
 
 def price_inside(table: Mapping[str, Price], name: str, spec: str, options: RunOptions) -> Price | None:
-    """Return the price of an agent's model by the price file's table, else by a provider's list; ``None`` if nobody
-    knows it.
+    """Return the price of an agent's model by the price file's table, else by a provider's list; ``None`` if unknown.
 
     An agent with several models inside has no price unless it is the same for all that are paid: its tokens are counted
     together.
@@ -84,16 +81,12 @@ def price_inside(table: Mapping[str, Price], name: str, spec: str, options: RunO
 
 
 def is_paid(spec: str) -> bool:
-    """Return whether the tokens of an agent may cost money."""
+    """Report whether the tokens of an agent may cost money."""
     return any(provider.paid for provider, _ in models_inside(spec))
 
 
 def read_prices(file: str | Path) -> dict[str, Price]:
-    """Return the price table of a file.
-
-    Raises:
-        UsageError: it can't be read, or an entry isn't two numbers of at least 0; names the entry.
-    """
+    """Return the price table of a file; raises a UsageError that names the entry that is wrong."""
     data = read_toml(Path(file), f"the price file {file}", UsageError)
     try:
         accepted: TypeAdapter[Any] = TypeAdapter(dict[str, PriceShape])
