@@ -41,16 +41,14 @@ def with_agent_folders(options: RunOptions) -> RunOptions:
     given = together(options.agent_options, read_sets(options.sets, [agent.name for agent in agents]))
     texts, own = [], {}
     for text, agent in zip(options.agents, agents, strict=True):
-        tables: dict[str, AgentTable] = {}
-        for inner in dict.fromkeys(innermost(agent.spec)):
-            if is_agent_folder(inner):
-                folder, table = Path(inner), _read(Path(inner))
-                # before anything that it names is looked at
-                _check_named(folder, agent.name, table, given.get(agent.name, {}), options.allow)
-                resolved = _in(folder)
-                tables[inner] = placed(folder, table, resolved, lambda name, resolved=resolved: resolved("", name))
-        specs = {inner: str(table["spec"]) for inner, table in tables.items()}
-        spec = with_innermost(agent.spec, lambda inner, specs=specs: specs.get(inner, inner))
+        specs, tables = {inner: inner for inner in innermost(agent.spec)}, dict[str, AgentTable]()
+        for inner in filter(is_agent_folder, specs):
+            folder, table = Path(inner), _read(Path(inner))
+            # before anything that it names is looked at
+            _check_named(folder, agent.name, table, given.get(agent.name, {}), options.allow)
+            tables[inner] = _resolved(folder, table)
+            specs[inner] = str(tables[inner]["spec"])
+        spec = with_innermost(agent.spec, specs.__getitem__)
         texts.append(f"{agent.name}={spec}" if tables else text)
         if tables:
             own[agent.name] = _agreed(agent, tables, given.get(agent.name, {}))
@@ -148,6 +146,12 @@ def _read(folder: Path) -> AgentTable:
     if not isinstance(table.get("spec"), str):
         raise UsageError(f'{file} needs spec = "...", the agent as --agent takes it, and may have options of it')
     return table
+
+
+def _resolved(folder: Path, table: AgentTable) -> AgentTable:
+    """Return the table with the paths of what lies in the folder."""
+    resolved = _in(folder)
+    return placed(folder, table, resolved, lambda name: resolved("", name))
 
 
 def _in(folder: Path) -> Callable[[str, str], str]:
