@@ -1,10 +1,9 @@
 """Entries whose actions are those of another player, one by one: told as a warning, since it may be chance."""
 
 from collections.abc import Iterator, Mapping
-from functools import cache, lru_cache
+from functools import lru_cache
 from pathlib import Path
 
-from agents.turn import Policy
 from benchmark.entries.names import entries_in
 from benchmark.errors import UsageError
 from benchmark.play.agents.players import OWN_PLAYERS, is_shipped, load_policy, why_not_played
@@ -20,21 +19,21 @@ Actions = Mapping[str, Mapping[int, tuple[str, ...]]]
 
 
 def likeness_warnings(entry: RunFolder, plan: Plan, beside: Path) -> Iterator[str]:
-    """Tell of which scripted players and other entries all executed actions are equal in a scenario, and how many.
+    """Yield which scripted players and entries ``beside`` executed the same actions in a scenario, and how many.
 
-    A model that ships takes longer to ask than an entry to check: it is compared where its own entry lies beside.
-
-    Args:
-        entry: a valid one. If it is of a player that ships, its author is known, and nothing is compared.
-        plan: what it has played.
-        beside: the folder of the other entries.
+    A model that ships takes longer to ask than an entry to check: it is compared where its own entry lies beside. An
+    entry of a player that ships isn't compared, as its author is known.
     """
-    card = entry.manifest["agents"][0]
-    if is_shipped(card["spec"]):
+    if is_shipped(entry.manifest["agents"][0]["spec"]):
         return
     ours = actions_in(entry.path)
-    others = [other for other in entries_in(beside) if other.name != entry.path.name]
-    same = [(f"the entry {other.name!r}", _safe(ours, other)) for other in others]
+    same = []
+    for other in entries_in(beside):
+        if other.name != entry.path.name:
+            try:
+                same.append((f"the entry {other.name!r}", equal_decisions(ours, actions_in(other))))
+            except (UsageError, OSError):  # which is reported when that entry is checked
+                continue
     same += [(f"the player {name!r}", _as_player(ours, name, plan)) for name in OWN_PLAYERS]
     for who, scenarios in same:
         if scenarios:
@@ -68,19 +67,12 @@ def equal_decisions(ours: Actions, theirs: Actions) -> dict[str, int]:
     return found
 
 
-def _safe(ours: Actions, other: Path) -> dict[str, int]:
-    try:
-        return equal_decisions(ours, actions_in(other))
-    except (UsageError, OSError):  # which is told when that entry is checked
-        return {}
-
-
 def _as_player(ours: Actions, name: str, plan: Plan) -> dict[str, int]:
     """Let a player play the same seeds, as long as its actions are equal: it is done with most after an episode."""
     from agents.episode import EpisodeTask
     from agents.loop.rollout import rollout
 
-    policy, found = _player(name), dict[str, int]()
+    policy, found = load_policy(name, RunOptions(), name), dict[str, int]()
     for scenario, own in ours.items():
         if why_not_played(policy, plan.scenarios[scenario]) is not None:
             continue
@@ -94,8 +86,3 @@ def _as_player(ours: Actions, name: str, plan: Plan) -> dict[str, int]:
         else:
             found |= equal_decisions({scenario: own}, {scenario: theirs})
     return found
-
-
-@cache
-def _player(name: str) -> Policy:
-    return load_policy(name, RunOptions(), name)

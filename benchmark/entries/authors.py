@@ -1,11 +1,11 @@
 """Who wrote an entry's responses: told by asking again, if the player ships with the project.
 
 Its scripted players and its embedded models are deterministic: the same seeds give the same responses, and a model the
-same tokens. Of all others nobody can tell; there only the parts of the card must agree.
+same tokens. The author of all others can't be told; there only the parts of the card must agree.
 
-A model that has a name and is larger (``smollm2``, and the adapters on it) would be asked for hours. Of each scenario
-one episode is asked again, which the entry's own text decides, every answer by itself after the stored ones before it;
-and as such a model computes in half precision, if another batch rounds otherwise, most of them must be the same.
+A model that has a name and is larger (``smollm2``, and the adapters on it) would be asked for hours. One episode of
+each scenario is asked again, which the entry's own text decides, every answer by itself after the stored ones before
+it; and as such a model computes in half precision, most of them must be the same, as another batch rounds otherwise.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -26,8 +26,8 @@ from benchmark.runs.manifest import MANIFEST_NAME
 from benchmark.runs.plan import Plan
 from benchmark.runs.record import Key, canonical_lines, key_of
 
-OF_THE_MACHINE = ("model_forward", "model_parameters", "model_tokenizer")
-"""What a card says of the program that computed the responses, which may change without a change of these."""
+OF_THE_MACHINE = ("model_forward", "model_parameters", "model_tokenizer", "prompt_map_digest")
+"""Settings of a card that may change without a change of the agent."""
 SAME_SHARE = 0.8
 """The least share of answers of a larger model that must be the stored ones."""
 OF_A_SHIPPED_MODEL = ("temperature", "top_p", "max_tokens", "mode", "history", "legal_only")
@@ -38,29 +38,20 @@ def kind_problems(card: Mapping[str, Any]) -> Iterator[str]:
     """Yield what contradicts itself in an agent's spec, its kind and its model."""
     spec, kind, settings = innermost(card["spec"])[0], card["kind"], card["settings"]
     prefix, _, model = spec.partition(":")
-    named = _provider_of(spec)
-    possible = [prefix] if named else ["scripted"] if spec in OWN_PLAYERS else ["scripted", prefix]
-    if kind not in possible:
+    try:
+        found = find_model(spec)
+        named, its_model = found is not None, spec if found is None else found[1]
+    except ValueError:  # a provider without a model
+        named, its_model = True, spec
+    if kind not in ([prefix] if named else ["scripted"] if spec in OWN_PLAYERS else ["scripted", prefix]):
         yield f"the card's kind is {shown(kind)}, its spec {shown(spec)}"
     if named and not is_object(spec):
-        claims = {"model": model or _model_of(spec), "model_name": model or _model_of(spec)}
+        claims = {"model": model or its_model, "model_name": model or its_model}
         if model:
             claims["model_kind"] = prefix
         for name, ours in claims.items():
             if settings.get(name, ours) != ours:
                 yield f"the card's {name} is {shown(settings[name])}, its spec {shown(spec)}"
-
-
-def _provider_of(spec: str) -> bool:
-    try:
-        return find_model(spec) is not None
-    except ValueError:  # a provider without a model
-        return True
-
-
-def _model_of(spec: str) -> str:
-    found = find_model(spec)
-    return spec if found is None else found[1]
 
 
 def option_problem(spec: str, own: Mapping[str, Any], prompts: str | None) -> str | None:
@@ -76,7 +67,7 @@ def option_problem(spec: str, own: Mapping[str, Any], prompts: str | None) -> st
     if not is_shipped(spec):
         return None
     accepted: tuple[str, ...] = OF_A_SHIPPED_MODEL if spec not in OWN_PLAYERS else ()
-    if is_larger(spec):  # what it computes in is the machine's choice, unless it is said
+    if is_larger(spec):  # what it computes in is the machine's choice, unless it is given
         accepted = (*accepted, "dtype")
     odd = [*sorted(own.keys() - set(accepted)), *(["prompts"] if prompts else [])]
     if not odd:
@@ -86,7 +77,7 @@ def option_problem(spec: str, own: Mapping[str, Any], prompts: str | None) -> st
 
 
 def author_problems(folder: RunFolder, plan: Plan) -> Iterator[str]:
-    """Yield whether one of the project's own players really wrote the responses that are under its name."""
+    """Yield where one of the project's own players didn't write the responses that are under its name."""
     card = folder.manifest["agents"][0]
     name, spec = card["name"], card["spec"]
     if not is_shipped(spec):
@@ -114,13 +105,13 @@ def author_problems(folder: RunFolder, plan: Plan) -> Iterator[str]:
 def differing_claims(
     ours: Mapping[str, Any], theirs: Mapping[str, Any], place: str = ""
 ) -> Iterator[tuple[str, Any, Any]]:
-    """Yield (place, our value, their value) of every setting that isn't equal on both cards.
+    """Yield (place, our value, their value) of every setting of the agent that isn't equal on both cards.
 
-    One that a card lacks is ``None`` there. What is the machine's and not the agent's doesn't count.
+    One that a card lacks is ``None`` there.
     """
     for name in {**theirs, **ours}:
         mine, value, at = ours.get(name), theirs.get(name), f"{place}{name}"
-        if at in OF_THE_MACHINE or at == "prompt_map_digest":
+        if at in OF_THE_MACHINE:
             continue
         if isinstance(value, Mapping) and isinstance(mine, Mapping):
             yield from differing_claims(mine, value, f"{at}.")
@@ -129,7 +120,7 @@ def differing_claims(
 
 
 def response_problems(folder: RunFolder, plan: Plan, policy: Any) -> Iterator[str]:
-    """Tell where the responses or the tokens of an entry aren't those that this policy gives."""
+    """Yield where the responses or the tokens of an entry aren't those that this policy gives."""
     from agents.episode import EpisodeTask
     from agents.loop.rollout import rollout
 
@@ -161,7 +152,7 @@ def response_problems(folder: RunFolder, plan: Plan, policy: Any) -> Iterator[st
 
 
 class _Stored:
-    """Answers as an entry has it, and keeps what was asked."""
+    """Answers as an entry does, and keeps the requests."""
 
     def __init__(self, policy: Any, responses: Sequence[str]) -> None:
         self.name, self.history_turns = policy.name, policy.history_turns

@@ -1,4 +1,4 @@
-"""Leaderboard entries: one agent's episodes on the scenarios, self-contained, so that anybody can replay them.
+"""Leaderboard entries: one agent's episodes on the scenarios, self-contained, so that they can be replayed anywhere.
 
 ``run folder -> submit -> leaderboards/NAME/{manifest.json, episodes.jsonl}``. An entry has the form of a run folder:
 the agent's card, the versions, the settings, the seeds, and every response; lines are in the order of (scenario,
@@ -27,7 +27,7 @@ DEVICES = {"con", "prn", "aux", "nul", *(f"{port}{number}" for port in ("com", "
 
 
 class Terms(NamedTuple):
-    """What an entry has to have played: of the open leaderboard, or of a season (:mod:`benchmark.seasons`)."""
+    """The episodes that an entry must have: of the open leaderboard, or of a season (:mod:`benchmark.seasons`)."""
 
     scenarios: tuple[str, ...]  # all of them
     episodes: int  # of every scenario
@@ -35,11 +35,11 @@ class Terms(NamedTuple):
     settings: Mapping[str, Any] = {}  # what else of the run is given
     exact: bool = False  # neither more episodes than these, nor other scenarios
     season: str = ""  # its folder, for advice
-    mark: Mapping[str, str] | None = None  # what the manifest says of the season
+    mark: Mapping[str, str] | None = None  # the season in the manifest
 
 
 def open_terms() -> Terms:
-    """Return the terms of the leaderboard that anybody may enter at any time."""
+    """Return the terms of the leaderboard that may be entered at any time."""
     return Terms(PAPER_SCENARIOS, MIN_EPISODES)
 
 
@@ -60,23 +60,27 @@ def submit(
         agent: whose; may be left out if the run has one agent.
         author, note: who submits it, and a line for the reader.
         redactor: what must not get in.
-        terms: what it has to have played; those of the open leaderboard unless others are given.
+        terms: those of the open leaderboard unless others are given.
 
     Raises:
-        UsageError: no such agent, or the run isn't complete enough; says what is missing and the command for it.
+        UsageError: no such agent, or the run isn't complete enough; with what is missing and the command for it.
         StorageError: the folder can't be written.
     """
-    folder = RunFolder.open(source)
-    name = _choose_agent(folder, agent)
+    folder, terms = RunFolder.open(source), terms or open_terms()
+    names = [card["name"] for card in folder.manifest["agents"]]
+    if agent is None and len(names) != 1:
+        raise UsageError(f"an entry is of one agent, this run has {len(names)}: choose with --agent {'|'.join(names)}")
+    name = str(names[0]) if agent is None else agent
+    if name not in names:
+        raise unknown_name("agent in this run", name, names)
     if problem := name_problem(name):
         raise UsageError(problem)
-    plan = Plan.from_manifest(folder.manifest)
-    _check_complete(folder, plan, name, terms or open_terms())
+    plan, index = Plan.from_manifest(folder.manifest), folder.index()
+    _check_complete(folder, plan, index, name, terms)
     seeds = {matchup: found for matchup, found in plan.seeds.items() if name in matchup.agents}
-    mark = (terms or open_terms()).mark
     manifest = {
         **{key: value for key, value in folder.manifest.items() if key not in ("operation", "season")},
-        **({} if mark is None else {"season": dict(mark)}),
+        **({} if terms.mark is None else {"season": dict(terms.mark)}),
         **{"kind": ENTRY_KIND, "agent": name, "author": author, "note": note},
         "agents": [card for card in folder.manifest["agents"] if card["name"] == name],
         "prices": {key: price for key, price in folder.manifest.get("prices", {}).items() if key == name},
@@ -86,7 +90,7 @@ def submit(
     with storing(out / folder_name(name)):
         entry = member(out, folder_name(name))
         entry.mkdir(parents=True, exist_ok=True)
-    order = sorted((key, offset) for key, (offset, _) in folder.index().items() if name in key.agents)
+    order = sorted((key, offset) for key, (offset, _) in index.items() if name in key.agents)
     file = entry / EPISODES_NAME
     with storing(file), replacing(file, "wb") as target:
         for record in folder.records_at(offset for _, offset in order):  # one record at a time in memory
@@ -113,19 +117,9 @@ def name_problem(name: str) -> str | None:
     return None
 
 
-def _choose_agent(folder: RunFolder, agent: str | None) -> str:
-    names = [card["name"] for card in folder.manifest["agents"]]
-    if agent is None:
-        if len(names) == 1:
-            return str(names[0])
-        raise UsageError(f"an entry is of one agent, this run has {len(names)}: choose with --agent {'|'.join(names)}")
-    if agent not in names:
-        raise unknown_name("agent in this run", agent, names)
-    return agent
-
-
-def _check_complete(folder: RunFolder, plan: Plan, agent: str, terms: Terms) -> None:
-    index = folder.index()
+def _check_complete(
+    folder: RunFolder, plan: Plan, index: Mapping[Key, tuple[int, bool]], agent: str, terms: Terms
+) -> None:
     short: dict[str, int] = {}  # {scenario: the episodes that there are}
     grows = not terms.season  # whether more episodes of this run are all it takes
     for scenario in terms.scenarios:
@@ -148,12 +142,6 @@ def _check_complete(folder: RunFolder, plan: Plan, agent: str, terms: Terms) -> 
             f"an entry needs the first {terms.episodes} episodes{whose} of {scenario!r}, this run has {count} of "
             f"{agent!r}; play them: {command}"
         )
-    for matchup, seeds in plan.seeds.items():
-        if agent in matchup.agents:
-            for seed in seeds:
-                _, scored = index.get(Key(*matchup, seed), (0, False))
-                if not scored:
-                    raise UsageError(
-                        f"{Key(*matchup, seed)} isn't scored, so there can be no entry; "
-                        f"play it: {resume_command(folder.path)}"
-                    )
+    for key in plan.episodes():
+        if agent in key.agents and not index.get(key, (0, False))[1]:
+            raise UsageError(f"{key} isn't scored, so there can be no entry; play it: {resume_command(folder.path)}")

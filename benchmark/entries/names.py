@@ -18,7 +18,7 @@ _SIGNS = re.compile(r"(?<!\d)\W|\W(?!\d)|_")
 
 
 def same_to_a_reader(one: str, other: str) -> bool:
-    """Return whether two names differ in nothing but capitals, signs and letters that look alike."""
+    """Report whether two names differ in nothing but capitals, signs and letters that look alike."""
     return _skeleton(one) == _skeleton(other)
 
 
@@ -29,19 +29,13 @@ def _skeleton(name: str) -> str:
     return text
 
 
-def shipped_names() -> list[str]:
-    """Return the names of all players and models that have one of their own in this project."""
-    return [*baselines(), *(name for provider in providers().values() for name in provider.models)]
-
-
 def shipped_problem(name: str, spec: str) -> str | None:
     """Return why an agent may not have a name that reads like that of a player that ships; ``None`` if it may.
 
-    Args:
-        name: the agent's.
-        spec: what it is made from. A player that ships has its own name.
+    A player that ships, by its ``spec``, has its own name.
     """
-    other = next((one for one in shipped_names() if same_to_a_reader(name, one)), None)
+    shipped = [*baselines(), *(name for provider in providers().values() for name in provider.models)]
+    other = next((one for one in shipped if same_to_a_reader(name, one)), None)
     if other is None or name == spec == other:
         return None
     like = "" if name == other else f"which can't be told from {other!r}, "
@@ -49,7 +43,7 @@ def shipped_problem(name: str, spec: str) -> str | None:
 
 
 def problems_beside(name: str, place: Path, own: str) -> Iterator[str]:
-    """Tell which entries in a folder have a name that an agent's reads like; its own subfolder isn't one of them."""
+    """Yield which entries in a folder, but for the subfolder ``own``, have a name that an agent's reads like."""
     for folder in entries_in(place):
         other = read_manifest(folder).get("agent", folder.name)
         if folder.name != own and same_to_a_reader(name, other):
@@ -58,12 +52,11 @@ def problems_beside(name: str, place: Path, own: str) -> Iterator[str]:
 
 def entries_in(place: Path) -> list[Path]:
     """Return the folders of the entries in a folder; what is no entry at all isn't among them."""
-    found = sorted(file.parent for file in place.glob(f"*/{MANIFEST_NAME}"))
-    return [folder for folder in found if _is_entry(folder)]
-
-
-def _is_entry(folder: Path) -> bool:
-    try:
-        return bool(read_manifest(folder)["kind"] == ENTRY_KIND)
-    except UsageError:
-        return False
+    found = []
+    for folder in sorted(file.parent for file in place.glob(f"*/{MANIFEST_NAME}")):
+        try:
+            if read_manifest(folder)["kind"] == ENTRY_KIND:
+                found.append(folder)
+        except UsageError:
+            continue
+    return found

@@ -18,34 +18,31 @@ LOCAL = ("hf", "vllm")
 
 
 class TokenTally:
-    """Adds up the tokens of an entry's episodes, and the letters that they stand for."""
+    """Adds up the tokens of an entry's episodes, and the letters that they stand for, of prompts and completions."""
 
     def __init__(self) -> None:
-        self._tokens, self._letters = [0, 0], [0, 0]  # of prompts and completions
-        self._most = [0, 0]
-        self._places = ["", ""]
+        self._tokens, self._letters = [0, 0], [0, 0]
+        self._most = [(0, ""), (0, "")]  # of one answer, and its place
 
     def add(self, episode: Episode) -> None:
         """Count one episode that was played again; answers that give no tokens don't matter."""
-        answers = ((index, step, turn) for index, step in enumerate(episode.steps) for turn in step.turns)
-        for index, step, turn in answers:
-            if turn.usage[:2] == (0, 0):
-                continue
-            written = turn.response + turn.reasoning + turn.tool_calls + turn.cut
-            for i, text in enumerate((step.observation, written)):
-                self._tokens[i] += turn.usage[i]
-                self._letters[i] += len(text)
-                if turn.usage[i] > self._most[i]:
-                    self._most[i] = turn.usage[i]
-                    self._places[i] = f"{episode.scenario}, seed {episode.seed}, step {index}"
+        for index, step in enumerate(episode.steps):
+            place = f"{episode.scenario}, seed {episode.seed}, step {index}"
+            for turn in step.turns:
+                written = turn.response + turn.reasoning + turn.tool_calls + turn.cut
+                for i, text in enumerate((step.observation, written) if any(turn.usage[:2]) else ()):
+                    self._tokens[i] += turn.usage[i]
+                    self._letters[i] += len(text)
+                    self._most[i] = max(self._most[i], (turn.usage[i], place), key=lambda one: one[0])
 
     def problems(self, card: Mapping[str, Any]) -> Iterator[str]:
         """Yield what can't be true of the counted tokens, as sentences."""
         limit = card["settings"].get("max_tokens")
         longest = limit if card["kind"] in LOCAL and isinstance(limit, int) else MOST_REASONING
         for i, (what, most) in enumerate((("prompt", MOST_PROMPT), ("response", longest))):
-            if self._most[i] > most:
-                yield f"{self._places[i]}: a {what} of {self._most[i]:,} tokens, at most {most:,} are possible"
+            count, place = self._most[i]
+            if count > most:
+                yield f"{place}: a {what} of {count:,} tokens, at most {most:,} are possible"
             if self._letters[i] > MOST_LETTERS[i] * self._tokens[i] > 0:
                 yield (
                     f"all {what}s have {self._tokens[i]:,} tokens for {self._letters[i]:,} letters; no tokenizer has "

@@ -1,8 +1,8 @@
 """Checking a leaderboard entry: every episode is played again from its seed and responses, and must come out equal.
 
 Nothing that an entry claims is believed: not its scenarios' settings, not which episodes there are, not one reward.
-What no replay can show (names, token counts, seconds, prices) must at least be possible, readable, and in agreement
-with the rest of the entry. Who wrote the responses can only be checked for the project's own scripted players, by
+Claims that no replay can show (names, token counts, seconds, prices) must at least be possible, readable, and in
+agreement with the rest of the entry. The author of the responses can only be checked for the project's own players, by
 asking them.
 """
 
@@ -47,9 +47,9 @@ LONGEST_TEXT = 1000  # characters of a manifest's texts but the prompts
 
 @dataclass
 class Verdict:
-    """What the check of an entry found."""
+    """The result of the check of an entry; problems, warnings and the like are one sentence each."""
 
-    # what is wrong with it, one sentence each with its place, at most MAX_PROBLEMS; nothing for a good entry
+    # at most MAX_PROBLEMS, each with its place; nothing for a good entry
     problems: list[str] = field(default_factory=list)
     # {scenario: how much luck it had} of the scenarios with chance, if every episode was looked at
     luck: Mapping[str, LuckCheck] = field(default_factory=dict)
@@ -57,43 +57,38 @@ class Verdict:
     power: Mapping[str, LuckPower] = field(default_factory=dict)
     # who vouches for its responses, a tier of benchmark.runs.authorship; none of an entry that is refused
     authorship: str | None = None
-    # what a reader should look at, and what no check can tell: one sentence each
-    warnings: list[str] = field(default_factory=list)
-    on_trust: list[str] = field(default_factory=list)
-    # what should have been checked and couldn't be here, one sentence each
-    unchecked: list[str] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)  # for a reader to look at
+    on_trust: list[str] = field(default_factory=list)  # what no check can tell
+    unchecked: list[str] = field(default_factory=list)  # what should have been checked and couldn't be here
 
 
 def check_entry(path: Path, terms: Terms | None = None, beside: Path | None = None) -> Verdict:
-    """Check an entry.
+    """Check the entry in a folder.
 
     Args:
-        path: its folder.
-        terms: what it has to have played; those of the open leaderboard unless others are given.
+        path: the folder.
+        terms: those of the open leaderboard unless others are given.
         beside: the folder of the other entries, if it isn't the one that this one lies in.
 
     Raises:
         UsageError: it isn't an entry at all.
     """
     folder = RunFolder.open(path)
-    if folder.manifest["kind"] != ENTRY_KIND:
+    manifest, own_name = folder.manifest, path.resolve().name
+    if manifest["kind"] != ENTRY_KIND:
         raise UsageError(f"{path} is a run, not an entry; make one: textbench submit {path} --agent NAME")
-    plan = Plan.from_manifest(folder.manifest)
+    plan = Plan.from_manifest(manifest)
     # The episodes are looked at only if the manifest is sound: without trusted definitions there is nothing to replay
     # against.
-    problems = list(islice(manifest_problems(folder.manifest, plan, terms), MAX_PROBLEMS))
-    problems += [
-        f"{file.name}: is a link, an entry holds its own files"
-        for file in (path / MANIFEST_NAME, folder.episodes_path)
-        if file.is_symlink()
-    ]
-    if not problems and path.resolve().name != (name := folder_name(folder.manifest["agent"])):
+    problems = list(islice(manifest_problems(manifest, plan, terms), MAX_PROBLEMS))
+    links = [file.name for file in (path / MANIFEST_NAME, folder.episodes_path) if file.is_symlink()]
+    problems += (f"{name}: is a link, an entry holds its own files" for name in links)
+    if not problems and own_name != (name := folder_name(manifest["agent"])):
         # submit makes no other; else one agent could stand twice on a board
-        problems.append(f"{MANIFEST_NAME}: the agent's folder is {name!r}, this one is {shown(path.resolve().name)}")
+        problems.append(f"{MANIFEST_NAME}: the agent's folder is {name!r}, this one is {shown(own_name)}")
     beside = beside or path.resolve().parent
     if not problems:
-        alike = problems_beside(folder.manifest["agent"], beside, path.resolve().name)
-        problems += (f"{MANIFEST_NAME}: {problem}" for problem in alike)
+        problems += (f"{MANIFEST_NAME}: {each}" for each in problems_beside(manifest["agent"], beside, own_name))
     tally, tokens = LuckTally(plan.scenarios), TokenTally()
     try:
         problems = problems or list(islice(_episode_problems(folder, plan, tally, tokens), MAX_PROBLEMS))
@@ -101,8 +96,7 @@ def check_entry(path: Path, terms: Terms | None = None, beside: Path | None = No
         problems = [f"{EPISODES_NAME}: a line isn't an episode: {error}"]
     if problems:
         return Verdict(problems)
-    luck = tally.checks()
-    card = folder.manifest["agents"][0]
+    luck, card = tally.checks(), manifest["agents"][0]
     anew = is_shipped(card["spec"]) and not is_larger(card["spec"])  # its tokens are counted anew
     counts = () if anew else tokens.problems(card)
     found = [*luck_problems(luck), *counts, *islice(author_problems(folder, plan), MAX_PROBLEMS)]
@@ -136,13 +130,12 @@ def manifest_problems(manifest: Manifest, plan: Plan, terms: Terms | None = None
         wanted = "no season" if terms.mark is None else f"the season {terms.mark['name']!r}"
         known = "none" if claimed is None else f"{shown(claimed['name'])} with the digest {claimed['sha256'][:12]}"
         yield f"{MANIFEST_NAME}: season is {known}, an entry of {wanted} is checked; see textbench validate --season"
-    strangers = sorted(manifest.get("prices", {}).keys() - {card["name"]})
-    if strangers:
+    if strangers := sorted(manifest.get("prices", {}).keys() - {card["name"]}):
         yield f"{MANIFEST_NAME}: prices are given for {shown(strangers[0])}, the entry is of {card['name']!r}"
 
 
 def _text_problems(value: Any, place: str) -> Iterator[str]:
-    """Texts that a reader would see as something else than they are, and numbers that no table can hold."""
+    """Yield texts that look like something else than they are, and numbers that no table can hold."""
     if isinstance(value, dict | list):
         for name, item in value.items() if isinstance(value, dict) else enumerate(value):
             yield from _text_problems(str(name), f"a key of {place or 'the manifest'}")
@@ -195,13 +188,13 @@ def _settings_problems(settings: dict[str, Any], card: dict[str, Any], plan: Pla
     for name in plan.scenarios:
         if name not in settings["scenarios"]:
             yield f"settings.scenarios lacks {shown(name)}, which has episodes"
-    if card["kind"] in OWN_MODELS and bool(card["settings"].get("legal_only")) != (settings["protocol"] == LEGAL_ONLY):
+    own_model = card["kind"] in OWN_MODELS
+    if own_model and bool(card["settings"].get("legal_only")) != (settings["protocol"] == LEGAL_ONLY):
         yield f"settings.protocol is {settings['protocol']!r}, and the card says otherwise of legal_only"
     for name in ("temperature", "top_p", "max_tokens", "mode", "history"):
         on_card = card["settings"].get("history_turns" if name == "history" else name)
         wanted = (settings.get("agent_options") or {}).get(card["name"], {}).get(name, settings[name])
-        own_model = card["kind"] in OWN_MODELS
-        if wanted is None and own_model:  # nobody set it, so it is what these kinds have by themselves
+        if wanted is None and own_model:  # it wasn't set, so it is what these kinds have by themselves
             wanted = getattr(Decoding(), name, None)
         if wanted is not None and on_card != wanted and (own_model or on_card is not None):
             yield f"settings.{name} gives {wanted!r}, the card says {shown(on_card)}"
@@ -228,20 +221,19 @@ def _seed_problems(plan: Plan, agent: str, manifest: Manifest, terms: Terms) -> 
     grown = until is not None and isinstance(episodes, int)
     counts = looks(episodes, manifest.get("extended", ())) if grown else [episodes]
     for matchup, seeds in plan.seeds.items():
-        name = matchup.scenario
+        name, count = matchup.scenario, len(seeds)
         known = known_scenario(name)
         if known is None:
-            continue  # which has been said
+            continue  # which has been reported
         if agent not in matchup.agents:
             yield f"{name}: {agent!r} doesn't play in it"
         first = known.first_seed + terms.seed_offset
-        if list(seeds) != list(range(first, first + len(seeds))):
+        if list(seeds) != list(range(first, first + count)):
             yield f"{name}: the seeds aren't {first}, {first + 1}, ... without a gap"
-        if len(seeds) < terms.episodes or (terms.exact and len(seeds) != terms.episodes):
-            least = "" if terms.exact else "at least "
-            yield f"{name}: {len(seeds)} episodes, an entry has {least}{terms.episodes}"
-        if len(seeds) not in counts:
-            yield f"{name}: {len(seeds)} episodes, settings.episodes is {shown(episodes)}"
+        if count < terms.episodes or (terms.exact and count != terms.episodes):
+            yield f"{name}: {count} episodes, an entry has {'' if terms.exact else 'at least '}{terms.episodes}"
+        if count not in counts:
+            yield f"{name}: {count} episodes, settings.episodes is {shown(episodes)}"
     for name in terms.scenarios:
         if (name, (agent,)) not in plan.seeds:
             yield f"no episodes of {name!r}"
@@ -319,7 +311,7 @@ def _measure_problems(record: Episode) -> Iterator[str]:
 def replay_problems(
     record: Episode, scenario: Scenario, tally: LuckTally | None = None, tokens: TokenTally | None = None
 ) -> Iterator[str]:
-    """Tell where a record differs from what its own seed and responses give; its luck and tokens go to the tallies."""
+    """Yield where a record differs from what its own seed and responses give; its luck and tokens go to the tallies."""
     if record.error is not None:
         yield f"is unscored ({record.error})"
         return
@@ -339,8 +331,10 @@ def replay_problems(
         yield f"agents has the players {', '.join(record.agents)}, the game has {', '.join(again.returns)}"
     for index, (claimed, step) in enumerate(zip(record.steps, played.steps, strict=True)):
         for name in ("action", "valid", "unreadable", "reward"):
-            if (told := getattr(claimed, name)) != getattr(step, name):
-                yield f"step {index}: {name} is {shown(told)}, the replay gives {_plain(getattr(step, name))!r}"
+            told, ours = getattr(claimed, name), getattr(step, name)
+            if told != ours:
+                ours = str(ours) if isinstance(ours, str) else ours  # of an enumeration
+                yield f"step {index}: {name} is {shown(told)}, the replay gives {ours!r}"
         if scenario.protocol == LEGAL_ONLY and played.asked[index].legal_actions and not step.valid:
             yield f"step {index}: {shown(claimed.turn.response)} is no legal answer, and the protocol is {LEGAL_ONLY}"
         for before, now in zip(claimed.refused, step.refused, strict=True):
@@ -351,8 +345,3 @@ def replay_problems(
             yield f"{name} is {shown(told)}, the replay gives {getattr(again, name)!r}"
     if record.metrics and record.metrics != again.metrics:  # a record of before games had metrics is as good
         yield f"metrics is {shown(record.metrics)}, the replay gives {again.metrics!r}"
-
-
-def _plain(value: object) -> object:
-    """Return the text of a value of an enumeration."""
-    return str(value) if isinstance(value, str) else value

@@ -20,6 +20,7 @@ from benchmark.entries.validation import check_entry
 from tests.agents.adapters.made import make_adapter, settings_in
 
 NAME = "smollm2-test"
+WEIGHTS = Path(adapters.__file__).parents[1] / "adapters" / "weights"
 
 
 @pytest.fixture(scope="module")
@@ -46,10 +47,10 @@ def test_only_folders_with_an_adapter_are_agents(tmp_path: Path, shelf: Path) ->
     assert adapters.provider_of(tmp_path).models == {}
     assert adapters.provider_of(tmp_path / "missing").models == {}
     assert set(adapters.provider_of(shelf / "weights").models) == {NAME}
-    assert set(adapters.PROVIDER.models) == {file.parent.name for file in adapters.FOLDER.glob("*/adapter_config.json")}
+    assert set(adapters.PROVIDER.models) == {file.parent.name for file in WEIGHTS.glob("*/adapter_config.json")}
 
 
-@pytest.mark.parametrize("folder", sorted(adapters.FOLDER.glob("*/")), ids=lambda path: path.name)
+@pytest.mark.parametrize("folder", sorted(WEIGHTS.glob("*/")), ids=lambda path: path.name)
 def test_what_ships_is_small_portable_and_has_a_card(folder: Path) -> None:
     assert settings_in(folder)["base_model_name_or_path"] == "smollm2"
     assert sum(file.stat().st_size for file in folder.iterdir()) < 10_500_000
