@@ -1,7 +1,6 @@
 """The models that ship as adapters (``smollm2-lake``): the folders in ``agents/adapters/weights``, by their names.
 
-An adapter holds what was learnt, the warm start included; its base is a model that has a name, and is fetched once. A
-program may register a folder of its own adapters: ``register_provider("ours", provider_of(Path("our/adapters")))``.
+A program may register a folder of its own: ``register_provider("ours", provider_of(Path("our/adapters")))``.
 """
 
 from pathlib import Path

@@ -1,13 +1,9 @@
 """Legal-only decoding: which tokens may follow a text, so that the response is an answer that the game accepts.
 
-``legal names, text so far -> tokens that continue some legal answer``. An answer is ``<action>NAME</action>``; if the
-model reasons first, its reasoning is free until the tag opens. A text has several tokenisations, and all of them
-are allowed: a token may follow if its *text* continues an answer, as in the engines that constrain by a grammar
-(vLLM's structured outputs, llama.cpp's GBNF). So one rule describes them all, nothing has to be tokenised again, and a
-model is never forced off a way of writing a name that it prefers. (The canonical tokenisation alone would be another
-distribution with each tokenizer, and no server can be asked for it.)
-
-Everything here is about text and token ids, and nothing knows a model: a learner can ask for the same sets again.
+An answer is ``<action>NAME</action>``; if the model reasons first, its reasoning is free until the tag opens. A token
+may follow if its *text* continues an answer, whatever the tokenisation, as in the engines that constrain by a grammar
+(vLLM's structured outputs, llama.cpp's GBNF). So a model is never forced off a way of writing a name that it prefers.
+Nothing here knows a model: a learner can ask for the same sets again.
 """
 
 import json
@@ -40,13 +36,8 @@ UNLIMITED = 10**9
 
 @dataclass(frozen=True)
 class LegalAnswers:
-    """The answers that one decision accepts; a ValueError without names, as there is nothing to constrain by.
-
-    Attributes:
-        names: of the legal actions.
-        reasons: whether the model may write anything before the action.
-        begun: the response as far as it is written already, if it continues a prefix.
-    """
+    """The answers that one decision accepts: the ``names`` of legal actions, whether the model ``reasons`` first, and
+    the part of the response that is written already (``begun``). A ValueError without names."""
 
     names: tuple[str, ...]
     reasons: bool = False
@@ -57,11 +48,7 @@ class LegalAnswers:
             raise ValueError("legal-only decoding needs the list of legal actions, and there is none here")
 
     def endings(self) -> list[str]:
-        """Return the texts that may follow the beginning, of answers without reasoning: for engines that are told them.
-
-        Raises:
-            ValueError: a prefix that no legal answer continues.
-        """
+        """Return the texts that may follow the beginning, of answers without reasoning; a ValueError without any."""
         if (said := behind_thoughts(self.begun)) is None:
             return [f"{THOUGHT}{OPEN_TAG}{name}{CLOSE_TAG}" for name in self.names]
         _, opened, inside = said.rpartition(OPEN_TAG)
@@ -88,15 +75,11 @@ class LegalAnswers:
 
 
 class Vocabulary:
-    """The texts of a tokenizer's tokens.
+    """The texts of a tokenizer's tokens, by id, in bytes (a token may be a part of a character); empty for those
+    without text.
 
-    Args:
-        texts: by token id, in bytes (a token may be a part of a character); empty for those that have no text.
-        ends: the tokens that end a response.
-
-    Attributes:
-        ids: ``{text: its tokens}``.
-        closing: the tokens whose text can complete a tag.
+    ``ends`` are the tokens that end a response, ``ids`` is ``{text: its tokens}``, ``closing`` the tokens whose text
+    can complete a tag.
     """
 
     def __init__(self, texts: Sequence[bytes], ends: Iterable[int]) -> None:
@@ -134,11 +117,9 @@ class Vocabulary:
 class State(NamedTuple):
     """How far a response has come.
 
-    Attributes:
-        text: the written part of the answer; before that, the end of the reasoning that may become a tag.
-        free: whether the action has yet to be opened.
-        thinking: whether the reasoning stands in an open ``<think>``. There no action is read, so none may be opened;
-            an answer that is forced begins with ``</think>``.
+    ``text`` is the written part of the answer or, while the action has yet to be opened (``free``), the end of the
+    reasoning that may become a tag. In an open ``<think>`` (``thinking``) no action may be opened; a forced answer
+    closes it.
     """
 
     text: bytes
@@ -149,12 +130,8 @@ class State(NamedTuple):
 class Rules:
     """Which tokens may follow in each state of a response, for the answers of one decision.
 
-    Attributes:
-        start: the state before the first token.
-        reserve: so many tokens are always enough to end with a legal answer, from every state.
-
-    Raises:
-        ValueError: a prefix that no legal answer continues, or a name that the tokenizer can't write.
+    ``start`` is the state before the first token; ``reserve`` tokens are enough to end with a legal answer from every
+    state. A ValueError for a prefix that no legal answer continues, or a name that the tokenizer can't write.
     """
 
     def __init__(self, vocabulary: Vocabulary, answers: LegalAnswers) -> None:
@@ -266,11 +243,8 @@ class Guide:
 
 
 def sets_of(rules: Rules, tokens: Sequence[int], limit: int) -> tuple[TokenSet | None, ...]:
-    """Return the allowed tokens at every token of a response of at most ``limit``, for engines that don't tell them.
-
-    Raises:
-        ValueError: a token that wasn't allowed: the engine constrains by something else.
-    """
+    """Return the allowed tokens at every token of a response, for engines that don't tell them; a ValueError for a
+    token that wasn't allowed."""
     guide, found = Guide(rules, limit), list[TokenSet | None]()
     for place, token in enumerate(tokens):
         allowed = guide.allowed()

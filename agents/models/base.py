@@ -66,13 +66,8 @@ class LanguageModel(Protocol):
     def generate(self, prompts: Sequence[Prompt], decoding: Decoding, seeds: Sequence[tuple[int, ...]]) -> list[Turn]:
         """Return one :class:`~agents.turn.Turn` per prompt, in order, without the prompt.
 
-        If a prompt is longer than the model can read, its :attr:`Turn.error` reports it; the others are answered.
-
-        Args:
-            prompts: any number of prompts, of any lengths; identical ones are common.
-            decoding: the same for the whole batch.
-            seeds: one per prompt. All sampling randomness of a row comes from its own seed, so that a completion
-                doesn't depend on what else is in the batch.
+        If a prompt is longer than the model can read, its :attr:`Turn.error` reports it; the others are answered. All
+        randomness of a row comes from its own seed, so that a completion doesn't depend on the rest of the batch.
         """
 
 
@@ -83,11 +78,7 @@ class AsyncLanguageModel(Protocol):
     name: str
 
     async def generate_async(self, prompt: Prompt, decoding: Decoding, seed: tuple[int, ...]) -> Turn:
-        """Return the completion of one prompt.
-
-        A provider's errors come back in :attr:`Turn.error`, after the retries that make sense; they are never
-        raised. Errors of the program (a wrong type) are.
-        """
+        """Return the completion of one prompt; a provider's errors, after retries, come back in :attr:`Turn.error`."""
 
 
 class NotLoaded:
@@ -103,9 +94,9 @@ class NotLoaded:
 def why_unconstrained(model: LanguageModel | AsyncLanguageModel, reasons: bool) -> str | None:
     """Return why a model can't be held to legal answers, as half a sentence; ``None`` if it can.
 
-    A model that can has a method ``why_unconstrained(reasons) -> str | None`` (``reasons``: whether it may write
-    anything before the action) and takes, as the last argument of ``generate`` or ``generate_async``, the
-    :class:`~agents.models.answers.LegalAnswers` of each prompt, ``None`` for one that is free.
+    A model that can has a method ``why_unconstrained(reasons)`` (whether it may write anything before the action) and
+    takes, as the last argument of ``generate`` or ``generate_async``, each prompt's
+    :class:`~agents.models.answers.LegalAnswers` or ``None``.
     """
     ask = getattr(model, "why_unconstrained", None)
     reason: str | None = "its model takes no list of legal answers" if ask is None else ask(reasons)

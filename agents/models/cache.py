@@ -1,8 +1,7 @@
 """The response cache: what a model said to a prompt, kept in one SQLite file and never asked (or paid for) twice.
 
-A row that hasn't the form of a completion, or whose checksum doesn't fit, is as good as none: the model is asked again.
-By default only deterministic decoding (temperature 0) is answered from it: with sampling, a second play of a state has
-to be a second draw.
+If a row hasn't the form of a completion, or its checksum doesn't fit, the model is asked again. By default only
+deterministic decoding is answered from it: with sampling, a second play of a state has to be a second draw.
 """
 
 import asyncio
@@ -22,14 +21,7 @@ from agents.common.checksum import opened, sealed
 from agents.common.reading import MOST_LINE
 from agents.common.redaction import Redactor
 from agents.models.answers import LegalAnswers
-from agents.models.base import (
-    AsyncLanguageModel,
-    Decoding,
-    LanguageModel,
-    check_prefix,
-    settings_of,
-    why_unconstrained,
-)
+from agents.models.base import AsyncLanguageModel, Decoding, LanguageModel, check_prefix, settings_of, why_unconstrained
 from agents.models.served.answers import writable
 from agents.models.served.loops import PerLoop
 from agents.turn import MOST_TOKENS, NO_USAGE, FinishReason, Prompt, Turn, Usage, WeightsSpan
@@ -53,13 +45,8 @@ class ResponseCacheError(ValueError):
 class ResponseCache:
     """Completions by model, prompt and decoding, in a file that any number of threads and processes may share.
 
-    Args:
-        path: the file; made when it doesn't exist.
-        sampled: also answer sampled decoding (temperature above 0) from the cache. The key then includes the decision's
-            seed, so that different decisions stay different draws.
-
-    Raises:
-        ResponseCacheError: not a cache of this program, corrupt, or not writable.
+    With ``sampled``, sampled decoding is answered from it, too; the key then includes the decision's seed. A
+    ResponseCacheError if the file is no cache of this program, corrupt, or not writable.
     """
 
     def __init__(self, path: str | Path, *, sampled: bool = False) -> None:

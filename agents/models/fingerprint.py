@@ -1,7 +1,4 @@
-"""Which model answered: a local folder may hold another tomorrow under the same name.
-
-Manifests, entries and the response cache carry this; without it a cache would answer for a model that was trained on.
-"""
+"""Which model answered: a local folder may hold another tomorrow, for which a cache mustn't answer."""
 
 import json
 from collections.abc import Iterable
@@ -20,8 +17,7 @@ _BLOCKS, _BLOCK = 1024, 64 * 2**10
 def weights_fingerprint(folder: str | Path) -> str | None:
     """Return a short digest of the weight files in a folder; ``None`` if there are none (such as a name on the hub).
 
-    Files of more than 64 MiB count by their size and 1,024 blocks of 64 KiB spread evenly over them, so that large
-    models don't wait: training changes every block.
+    Large files count by their size and 1,024 blocks of 64 KiB spread evenly over them: training changes every block.
     """
     folder = Path(folder).expanduser()
     files = sorted(file for file in folder.glob("*") if file.suffix in _SUFFIXES and file.is_file())
@@ -63,9 +59,8 @@ def adapter_identity(path_or_repo: str | Path) -> dict[str, str]:
 def tokenizer_identity(tokenizer: Any, eos_ids: Iterable[int]) -> dict[str, str]:
     """Return the tokenizer's part of settings, a digest of how texts become tokens and tokens become texts.
 
-    It covers the tokenizer, its special tokens, its chat template and the tokens that end a response, but not padding
-    and truncation, which every call of a tokenizer sets. Tokenizers of other libraries, as vLLM has some, are known by
-    the attributes that they share with transformers'.
+    It leaves out padding and truncation, which every call of a tokenizer sets. Tokenizers of other libraries, as vLLM
+    has some, are known by the attributes that they share with transformers'.
     """
     backend = getattr(tokenizer, "backend_tokenizer", None)
     vocabulary = getattr(tokenizer, "get_vocab", dict)

@@ -12,12 +12,7 @@ from textgames.extras import Packages
 
 
 def folder_of(name_or_path: str) -> str:
-    """Return the folder in Hugging Face format that a file was converted into: now, if it wasn't before.
-
-    Raises:
-        ValueError, OSError: there is no such file, it can't be fetched, or not be converted.
-        ModuleNotFoundError: a package is missing; the message has the command.
-    """
+    """Return the folder in Hugging Face format that a file was converted into: now, if it wasn't before."""
     if name_or_path == smollm2.NAME:
         return str(smollm2.folder())
     file = Path(name_or_path).expanduser()

@@ -1,8 +1,7 @@
 """Models of any provider that LiteLLM knows: Anthropic, Gemini, Bedrock, Azure ... Needs ``textbench[litellm]``.
 
-LiteLLM carries the requests and has the prices. Which answers count, when a request is sent again and how fast they
-follow each other is the same as for all models behind servers (:mod:`agents.models.served`): LiteLLM's own retries,
-fallbacks and caches are off.
+LiteLLM carries the requests and has the prices; its own retries, fallbacks and caches are off
+(:mod:`agents.models.served`).
 """
 
 import asyncio
@@ -165,11 +164,7 @@ class LiteLLMTransport:
 
 
 def load_litellm(asked_for: str) -> Any:
-    """Return the package, set up to fetch and print nothing; it takes some seconds the first time.
-
-    Raises:
-        ModuleNotFoundError: it isn't installed; the message has the command.
-    """
+    """Return the package, set up to fetch and print nothing; a ModuleNotFoundError if it isn't there."""
     if find_spec("litellm") is None:
         command = install_command("litellm")
         raise ModuleNotFoundError(

@@ -1,8 +1,4 @@
-"""Models behind OpenAI-compatible servers: OpenAI itself, vLLM, llama.cpp, Ollama, SGLang, gateways.
-
-The ``openai`` package sends the requests (:mod:`agents.models.served.http`). How answers are read, when a request is
-sent again and how fast they follow each other is the same for all models behind servers (:mod:`agents.models.served`).
-"""
+"""Models behind OpenAI-compatible servers: OpenAI itself, vLLM, llama.cpp, Ollama, SGLang, gateways."""
 
 import os
 from collections.abc import Collection, Mapping
@@ -10,14 +6,7 @@ from typing import Any, Literal
 
 from agents.common.redaction import Redactor, url_secrets
 from agents.models.provider import Provider
-from agents.models.served.address import (
-    MissingAPIKeyError,
-    check_timeout,
-    check_url,
-    proxy_for,
-    read_headers,
-    read_key,
-)
+from agents.models.served.address import MissingAPIKeyError, check_timeout, check_url, proxy_for, read_headers, read_key
 from agents.models.served.dialect import Dialect, LimitField
 from agents.models.served.model import ServedModel
 
@@ -115,13 +104,7 @@ class OpenAIModel(ServedModel):
             model,
             server,
             Dialect(
-                route,
-                omit,
-                max_tokens_field,
-                reasoning_effort,
-                reasoning_tokens,
-                chat_template_kwargs,
-                thinking_budget,
+                route, omit, max_tokens_field, reasoning_effort, reasoning_tokens, chat_template_kwargs, thinking_budget
             ),
             Redactor([key, *url_secrets(address), *url_secrets(proxy_for(address)), *sent_headers.values()]),
             max_retries=max_retries,

@@ -84,8 +84,7 @@ _PROVIDERS: dict[str, Provider | str] = {
 def register_provider(name: str, provider: Provider | str) -> None:
     """Let ``name:MODEL`` be a model of a provider; ``"module:ATTRIBUTE"`` is imported when it is first asked for.
 
-    Raises:
-        ValueError: the name is another provider's, or can't stand before a colon.
+    A ValueError if the name is another provider's, or can't stand before a colon.
     """
     if not name.isidentifier():
         raise ValueError(f"a provider's name is one word, as in NAME:MODEL, got {name!r}")
@@ -120,11 +119,8 @@ def _of_package(entry: EntryPoint) -> Provider:
 
 
 def find_model(spec: str) -> tuple[Provider, str] | None:
-    """Return the provider that a spec names and its model's name; ``None`` if it names no provider.
-
-    Raises:
-        ValueError: the spec names a provider and no model.
-    """
+    """Return the provider that a spec names and its model's name; ``None`` if it names no provider, a ValueError if no
+    model."""
     name, separator, model = spec.partition(":")
     known = providers()
     for provider in known.values():
@@ -141,12 +137,8 @@ def model_folder(source: str) -> str:
     """Return the folder, in Hugging Face format, of a model's spec; any other source as it is.
 
     ``tiny``, ``smollm2``, ``gguf:PATH`` and ``hf:PATH_OR_REPO`` name the same models here as for ``--agent``, so an
-    adapter's ``base_model_name_or_path`` may be one of them and holds on every machine. A model that has to be fetched
-    or converted first is, once: it stays in the user's cache folder. A folder of such a name is written ``./tiny``.
-
-    Raises:
-        ValueError, OSError: there is no such model, or it can't be had; in one sentence.
-        ModuleNotFoundError: a package is missing; the message has the command.
+    adapter's ``base_model_name_or_path`` may be one of them and holds on every machine. A model is fetched or converted
+    if it has to be. A ValueError or OSError if it can't be had, a ModuleNotFoundError if a package is missing.
     """
     found = find_model(source)
     if found is None or (folder := found[0].folder) is None:
@@ -155,10 +147,7 @@ def model_folder(source: str) -> str:
 
 
 def fetched_by(source: str) -> str | None:
-    """Return what a model, or the base below an adapter, would fetch from a hub or an index; ``None`` when it is here.
-
-    The source is one that :func:`model_folder` takes, so a name alone is one on the hub.
-    """
+    """Return what a model, or the base below an adapter, would fetch from a hub or an index; ``None`` when it is here."""
     name, separator, model = source.partition(":")
     if separator and not model and name in providers():
         return None  # a provider without a model, which is an error when it is made
@@ -174,10 +163,7 @@ def check_source(source: str) -> None:
 
 
 def call_with(make: Callable[..., Any], options: Mapping[str, Any], *arguments: Any) -> Any:
-    """Call a class or function with those of the options that are its own: with all, if it has ``**options``.
-
-    A TypeError names the other arguments that it needs.
-    """
+    """Call a class or function with those of the options that are its own; a TypeError names what else it needs."""
     own = taken_by(make, arguments=len(arguments))
     options = {name: value for name, value in options.items() if own.others or name in own.named}
     try:

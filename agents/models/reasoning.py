@@ -1,12 +1,9 @@
 """A model's own reasoning, ``<think>...</think>`` before its response, told from the response.
 
 Models that were trained to reason (Qwen3, DeepSeek-R1 and others) write it first; the response is the text behind the
-last ``</think>``. The response mode ``think`` asks every model for a ``<think>`` that is a part of the response, so
-whether reasoning is the model's own is never guessed from the mode's text: for models of this process the chat template
-tells it (:func:`agents.models.local.templates.opening_of`), for those behind servers the user or a response does.
-
-Games read no action in a ``<think>`` of either kind (:mod:`textgames.texts.actions`), and no stop string ends a
-response there.
+last ``</think>``. The response mode ``think`` asks every model for a ``<think>`` that is a part of the response, so the
+chat template, the user or a response tells whether reasoning is the model's own, never the mode's text. Games read no
+action in a ``<think>`` of either kind (:mod:`textgames.texts.actions`), and no stop string ends a response there.
 """
 
 import re
@@ -65,8 +62,7 @@ def reasoning_tokens(ids: Sequence[int], opening: Opening, decode: Decode) -> in
 def end_of_response(text: str, stops: Sequence[str], begun: str = "") -> int | None:
     """Return the end of the first stop string outside of an open ``<think>``; ``None`` if there is none.
 
-    An engine that stops there wouldn't have written the text behind it, which doesn't count. ``begun`` is the part of
-    the response that stands in its prompt.
+    ``begun`` is the part of the response that stands in its prompt.
     """
     ends = sorted({found.end() for stop in stops for found in re.finditer(re.escape(stop), text)})
     return next((end for end in ends if behind_thoughts(begun + text[:end]) is not None), None)

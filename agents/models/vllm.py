@@ -1,6 +1,6 @@
 """Models run by vLLM in this process: fast sampling on a GPU. Needs the extra ``textbench[vllm]``.
 
-Imported only when an agent asks for it. For a vLLM *server* use :mod:`agents.models.openai` with its URL.
+A vLLM *server* is asked by :mod:`agents.models.openai`.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -152,8 +152,7 @@ class VLLMModel:
 def _of_platform() -> dict[str, Any]:
     """Return the settings that the platform needs.
 
-    On a CPU a prompt with a seed mustn't be read in parts: vLLM 0.32 then asks the seed's generator for something that
-    only a GPU's has, and the engine dies.
+    On a CPU a prompt with a seed mustn't be read in parts: vLLM 0.32 then asks the seed's generator for a GPU's method.
     """
     try:
         from vllm.platforms import current_platform

@@ -15,14 +15,10 @@ _REMEMBERED_PROMPTS = 4096
 
 
 class Reader:
-    """A tokenizer with its chat template.
+    """A tokenizer of transformers with its chat template.
 
-    Args:
-        tokenizer: of transformers.
-        thinking: the arguments of its chat template.
-        size: how many tokens the model knows; may be more than the tokenizer has.
-        eos_ids: tokens that end a response.
-        name: what messages call the model.
+    ``size`` is how many tokens the model knows, perhaps more than the tokenizer has; ``eos_ids`` end a response;
+    ``name`` is the model's in messages.
     """
 
     def __init__(self, tokenizer: Any, thinking: Thinking, size: int, eos_ids: frozenset[int], name: str) -> None:

@@ -20,10 +20,7 @@ _MARK = "(what the user says)"
 
 
 def render(tokenizer: Any, prompt: Prompt, arguments: Mapping[str, Any]) -> str:
-    """Return the text of a prompt, up to the point at which the model continues: behind the response's prefix, if any.
-
-    ``arguments`` are the template's own, such as ``{"enable_thinking": False}``.
-    """
+    """Return the text of a prompt, up to the point at which the model continues, by the template's ``arguments``."""
     messages = [{"role": message.role, "content": message.content} for message in prompt]
     end = "continue_final_message" if prefix_of(prompt) else "add_generation_prompt"
     with _in_time():
@@ -90,9 +87,8 @@ def check_prefix(tokenizer: Any, prefix: str, name: str) -> None:
 class Thinking:
     """Whether and for how long a model reasons: its chat template's arguments, and a budget of tokens.
 
-    Raises:
-        ValueError: the template fails or could run without end, doesn't read the arguments, or knows no reasoning that
-            a budget could be of.
+    A ValueError if the template fails or could run without end, doesn't read the arguments, or knows no reasoning that
+    a budget could be of.
     """
 
     def __init__(self, tokenizer: Any, arguments: Mapping[str, Any] | None, budget: int | None, name: str) -> None:
@@ -137,8 +133,7 @@ class Thinking:
 def with_arguments(tokenizer: Any, arguments: Mapping[str, Any], name: str) -> Any:
     """Return a tokenizer whose chat template sets its arguments, for models that are trained and saved with it.
 
-    Raises:
-        ValueError: the template can't be used, doesn't read them, or one isn't plain (true, false, a number or a text).
+    A ValueError if the template can't be used, doesn't read them, or one isn't true, false, a number or a text.
     """
     Thinking(tokenizer, arguments, None, name)
     if not arguments:
@@ -154,9 +149,8 @@ def with_arguments(tokenizer: Any, arguments: Mapping[str, Any], name: str) -> A
 def opening_of(tokenizer: Any, prefix: str, arguments: Mapping[str, Any]) -> Opening:
     """Return whether a model reasons before it responds, as its chat template has it.
 
-    Templates of models that do know ``</think>``. With reasoning switched off they close it themselves at the beginning
-    of the response (Qwen3), and those of models that always reason open it there (DeepSeek-R1). A response that
-    continues a prefix doesn't begin in reasoning.
+    Templates of models that do know ``</think>``. With reasoning switched off they close it at the beginning of the
+    response (Qwen3); those of models that always reason open it there (DeepSeek-R1). A prefix is behind the reasoning.
     """
     if prefix or THOUGHT not in _template_of(tokenizer):
         return "none"

@@ -13,11 +13,8 @@ class MissingAPIKeyError(ValueError):
 
 
 def read_key(variable: str | None, usual: str) -> str | None:
-    """Return the key in an environment variable, or in the usual one if none is named; ``None`` if that isn't set.
-
-    Raises:
-        MissingAPIKeyError: the named variable holds nothing.
-    """
+    """Return the key in an environment variable, or in the usual one if none is named; a MissingAPIKeyError if the
+    named one isn't set."""
     key = os.environ.get(variable or usual, "").strip()
     if not key and variable is not None:
         raise MissingAPIKeyError(f"key_variable names {variable}, which isn't set: export {variable}=...")

@@ -35,12 +35,8 @@ NO_ANSWER = "no answer from"
 
 
 class ProviderError(Exception):
-    """The provider failed: there is no response of the model, and the message says why.
-
-    Attributes:
-        may_pass: whether the same request may be answered the next time.
-        overloaded: whether fewer requests at once may help.
-    """
+    """There is no response of the model, and the message has the reason; the same request may be answered the next time
+    (``may_pass``), and fewer at once may help if the server is ``overloaded``."""
 
     def __init__(self, message: str, *, may_pass: bool = True, overloaded: bool = False) -> None:
         super().__init__(message)
@@ -62,11 +58,7 @@ FINISH_REASONS: dict[str, FinishReason] = {
 
 
 def decode(body: str) -> dict[str, Any]:
-    """Return the JSON object of an answer.
-
-    Raises:
-        ProviderError: it isn't one, or it is an error; the message completes "the server answered with ...".
-    """
+    """Return the JSON object of an answer; a ProviderError if it isn't one, or is an error."""
     try:
         answer = json.loads(body)
     except (ValueError, RecursionError):  # not JSON, or brackets without end
@@ -141,10 +133,10 @@ def with_stop_string(text: str, stops: tuple[str, ...], choice: Mapping[str, Any
     """Return the response with the stop string that ended it, if that is known.
 
     Servers cut the stop string out, so a response that was stopped at ``</action>`` comes back as ``...<action>up``.
-    The decoding's own stop string is put back, and only after a stop, not at the token limit. vLLM names the string
-    (``stop_reason``), and then that counts. Other servers' is taken for the cause if its tag is open at the end; the
-    protocol can't tell this from a model that fell silent inside the tag. If a server ignores stop strings, the
-    response ends here, at the first one outside of a ``<think>``. The response's ``prefix`` may have opened the tag.
+    The decoding's own stop string is put back, and only after a stop. vLLM names the string (``stop_reason``).
+    Elsewhere it is put back if its tag is open at the end, perhaps by the ``prefix``; the protocol can't tell this from
+    a model that fell silent inside the tag. If a server ignores stop strings, the response ends here, outside of a
+    ``<think>``.
     """
     if (end := end_of_response(text, stops, prefix)) is not None:
         return text[:end]
@@ -209,8 +201,7 @@ _REFUSAL = re.compile(
 def read_usage(usage: object) -> Usage:
     """Return the tokens as the server counted them, under the names of either protocol; absurd or absent counts are 0.
 
-    Reasoning is part of the completion, as it is paid for. If a server counts it beside the completion, as its total
-    tells, it is added here.
+    Reasoning is part of the completion; if a server counts it beside that, as its total tells, it is added.
     """
     if not isinstance(usage, dict):
         return Usage()

@@ -31,11 +31,8 @@ with suppress(ImportError):  # over aiohttp, if it is installed, a request costs
 class Server:
     """A server, with its own connections for each event loop: connections belong to the loop that opened them.
 
-    Args:
-        base_url: the address, with user information and query if it has any.
-        key: sent as the bearer's token, unless the address has user information.
-        headers: of every request.
-        timeout: seconds for one request, from connecting to the last byte of the answer.
+    The ``key`` is the bearer's token, unless ``base_url`` has user information; ``timeout`` are the seconds from
+    connecting to the last byte of an answer.
     """
 
     def __init__(self, base_url: str, key: str, headers: Mapping[str, str], timeout: float) -> None:
@@ -49,11 +46,7 @@ class Server:
         self._clients: PerLoop[openai.AsyncOpenAI] = PerLoop()
 
     async def complete(self, path: str, fields: Mapping[str, Any]) -> tuple[int, Mapping[str, str], bytes]:
-        """Return the status, the headers and the body, or slightly more than the most that is read, of one answer.
-
-        Raises:
-            ProviderError: there is no whole answer in time.
-        """
+        """Return status, headers and body of an answer; a ProviderError if there is no whole one in time."""
         client = self._clients.get(self._connect)
         # the extra body replaces the other fields, and the package doesn't walk through it
         if path == "/responses":

@@ -34,25 +34,16 @@ class Transport(Protocol):
     url: str
 
     async def complete(self, path: str, fields: Mapping[str, Any]) -> tuple[int, Mapping[str, str], bytes]:
-        """Return the status, the headers (names in small letters) and the body of the answer to one request.
-
-        Raises:
-            ProviderError: there is no whole answer in time.
-        """
+        """Return status, headers (names in small letters) and body of an answer; a ProviderError if there is no whole
+        one in time."""
 
     async def aclose(self) -> None:
         """Close the connections of the running event loop; they are opened again when they are needed."""
 
 
 class ServedModel:
-    """An :class:`~agents.models.base.AsyncLanguageModel` over any transport.
-
-    Args:
-        name: the model's name at the server.
-        transport: carries the requests.
-        dialect: what the server is known to take.
-        redactor: knows the secrets that are sent.
-        max_retries, patience, send_seed, extra_body, grammar: as for :class:`~agents.models.openai.OpenAIModel`.
+    """An :class:`~agents.models.base.AsyncLanguageModel` over any transport; ``dialect`` is what the server takes, and
+    ``redactor`` knows the secrets that are sent. The options are those of :class:`~agents.models.openai.OpenAIModel`.
     """
 
     def __init__(
@@ -140,11 +131,8 @@ class ServedModel:
     async def _ask(
         self, prompt: Prompt, decoding: Decoding, seed: int | None, told: Mapping[str, Any], discarded: list[Usage]
     ) -> Turn:
-        """Return one attempt, and another one for everything that the server's refusal teaches.
-
-        The tokens of answers that aren't taken are added to ``discarded``. A ProviderError is raised if there is no
-        response.
-        """
+        """Return one attempt, and another one for everything that the server's refusal teaches; a ProviderError without
+        a response. The tokens of answers that aren't taken are added to ``discarded``."""
         while True:
             route, fields = ROUTES[self._dialect.route], self._fields(prompt, decoding, seed, told)
             begun = self._dialect.begun(prompt)

@@ -36,10 +36,8 @@ _UNKNOWN = re.compile(
 async def unknown_name(
     name: str, transport: Any, dialect: Dialect, redactor: Redactor, extra_body: Mapping[str, Any]
 ) -> str | None:
-    """Return why a server has no model of this name, as half a sentence.
-
-    ``None`` if it has, and if that isn't known: the server is down, or slow, or refuses for another reason.
-    """
+    """Return why a server has no model of this name, as half a sentence; ``None`` if it has, or if that can't be found
+    out."""
     listed: list[str] | None = None
     try:
         if (models := getattr(transport, "models", None)) is not None:

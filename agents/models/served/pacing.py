@@ -56,11 +56,8 @@ class Pacer:
         self._timer: asyncio.TimerHandle | None = None
 
     async def send(self, request: Callable[[], Awaitable[T]]) -> T:
-        """Return the result of ``request()``, which is called when there is room, and again after it was refused.
-
-        Raises:
-            ProviderError: refused for longer than the patience lasts, or whatever else ``request()`` raises.
-        """
+        """Return the result of ``request()``, which is called when there is room, and again after it was refused; a
+        ProviderError if it is refused for longer than the patience lasts."""
         refused = False
         while True:
             sent_at, beside = await self._enter(first=refused)

@@ -13,12 +13,10 @@ _GPU_SHARE = 0.5  # of the unused memory when a batch comes: logits, prompts' at
 
 
 def split_batch(prompts: Sequence[TokenIds], limits: Sequence[int], most: int) -> list[list[int]]:
-    """Return row numbers, split so that each part's caches fit; equal prompts together, then by length.
+    """Return row numbers, split so that each part's caches hold at most ``most`` tokens; equal prompts together, then
+    by length.
 
-    Args:
-        prompts: the token ids of each row's prompt.
-        limits: the most tokens of each row's response.
-        most: tokens that may be in the caches at once; a row that needs more is a part by itself.
+    ``limits`` are the most tokens of each row's response. A row that needs more than ``most`` is a part by itself.
     """
     if not prompts:
         return []

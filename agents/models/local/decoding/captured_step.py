@@ -30,10 +30,7 @@ class Recorder:
         self._pool = torch.cuda.graph_pool_handle()
 
     def record(self, compute: Compute, tokens: Tensor) -> "CapturedStep | None":
-        """Return a recording for tokens of this shape, or ``None`` if memory is short: PyTorch's kept memory is no use.
-
-        ``compute`` has run in this shape before, since libraries are set up at their first call.
-        """
+        """Return a recording of ``compute``, which has run in this shape before; ``None`` if memory is short."""
         try:
             self.last = CapturedStep(compute, tokens, self._stream, self._pool)
         except torch.cuda.OutOfMemoryError:

@@ -22,16 +22,10 @@ def uniforms(seeds: Sequence[tuple[int, ...]], count: int) -> NDArray[np.float64
 
 
 def choose(logits: Tensor, decoding: Decoding, uniform: Tensor) -> tuple[Tensor, Tensor]:
-    """Draw one token per row.
+    """Draw one token per row of ``logits (N, V)``, at ``uniform (N,)`` in [0, 1), float64.
 
-    Args:
-        logits: ``(N, V)``.
-        decoding: temperature and top-p.
-        uniform: ``(N,)`` float64 in [0, 1); not used at temperature 0.
-
-    Returns:
-        tokens ``(N,)`` and their natural log-probabilities ``(N,)`` under the distribution that they are drawn from. At
-        temperature 0, which has no such distribution, log-probabilities are the model's own (temperature 1).
+    Returns tokens ``(N,)`` and their natural log-probabilities ``(N,)`` under the distribution that they are drawn
+    from; at temperature 0, which has none, under the model's own (temperature 1).
     """
     logits = logits.float()
     if decoding.temperature == 0:
@@ -47,10 +41,10 @@ def choose(logits: Tensor, decoding: Decoding, uniform: Tensor) -> tuple[Tensor,
 def choose_allowed(
     logits: Tensor, decoding: Decoding, uniform: Tensor, sets: Sequence[TokenSet | None]
 ) -> tuple[Tensor, Tensor]:
-    """Draw one token per row among those of its set; log-probabilities are renormalised over it. ``logits (N, V)``.
+    """Draw one token per row of ``logits (N, V)`` among those of its set, over which log-probabilities are
+    renormalised.
 
-    Few tokens are allowed inside of an action: there the softmax and the draw are over those alone, which costs a
-    fraction of the whole vocabulary's.
+    Few tokens are allowed inside of an action: there the softmax and the draw are over those alone.
     """
     device = logits.device
     few = [row for row, each in enumerate(sets) if each is not None and not each.others]
@@ -82,9 +76,9 @@ def inverse_cumulative(weights: Tensor, uniform: Tensor) -> Tensor:
     """Return ``(N,)`` the place in each row of ``weights (N, V)`` at which their cumulative sum passes the share
     ``uniform``.
 
-    In double precision, as large vocabularies would otherwise lose their rare tokens to rounding. The sums of blocks
-    find the block, and only that one is summed up place by place: a table of doubles of the whole vocabulary costs as
-    much as the model's products.
+    In double precision, as large vocabularies would otherwise lose their rare tokens to rounding; only the block that
+    the sums of blocks find is summed up place by place, as a whole table of doubles costs as much as the model's
+    products.
     """
     count, size = weights.shape
     if size % _BLOCK or size < 4 * _BLOCK:

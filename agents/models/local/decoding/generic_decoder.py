@@ -63,11 +63,8 @@ class GenericDecoder:
 
     @torch.inference_mode()
     def check(self) -> None:
-        """Decode a few tokens and compare them with the model's own forward: caches come in many kinds.
-
-        Raises:
-            ValueError: the model can't be sampled with its cache, or the cache changes its log-probabilities.
-        """
+        """Decode a few tokens and compare them with the model's own forward: caches come in many kinds. A ValueError
+        has the reason why the model can't be sampled."""
         model, training = self.model, self.model.training
         model.eval()
         long, short = (1, 2, 3, 2, 1), (2, 1)
@@ -94,10 +91,8 @@ class GenericDecoder:
 
 
 class GenericBatch:
-    """Rows that are being continued; a :class:`~agents.models.local.decoding.sampler.Batch`.
-
-    ``mask (rows, columns)`` is 0 at the padding on the left, ``positions (rows,)`` are those of the next tokens.
-    """
+    """Rows that are being continued; ``mask (rows, columns)`` is 0 at the padding, ``positions (rows,)`` are the next
+    tokens'."""
 
     compact_at = COMPACT_AT
 

@@ -1,8 +1,7 @@
 """Keys and values of all prompt tokens read so far: shared beginnings are computed once, across calls as well.
 
-The prompts of a game share its instructions; episodes of a group begin alike and meet in states again. Their tokens are
-a tree: a prompt is a path of slots, and a new one takes over the slots of its longest known beginning. In sorted order
-that beginning is shared with a neighbour.
+Prompts share instructions and states, so their tokens are a tree: a prompt is a path of slots, and a new one takes over
+the slots of its longest known beginning, which in sorted order it shares with a neighbour.
 """
 
 from bisect import bisect_left, insort
@@ -33,10 +32,7 @@ class _Segment(NamedTuple):
 
 
 class KeptPrompts:
-    """The tree of prompts, and its tokens' keys and values by slot: ``(K, slots, D)`` for every layer.
-
-    ``computed`` counts the tokens computed so far.
-    """
+    """The tree of prompts, and its tokens' keys and values by slot: ``(K, slots, D)`` for every layer."""
 
     def __init__(self, weights: LlamaWeights) -> None:
         self.computed = 0

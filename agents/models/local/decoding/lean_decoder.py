@@ -47,9 +47,7 @@ class _Prefix(NamedTuple):
 class LeanDecoder:
     """A :class:`~agents.models.local.decoding.sampler.Decoder` for models that the lean forward pass covers.
 
-    Attributes:
-        prefill_tokens: prompt tokens computed so far, which shows how many sharing saves.
-        recorder: records a GPU's steps; ``None``: they are launched kernel by kernel.
+    ``prefill_tokens`` counts the prompt tokens computed so far; ``recorder`` records a GPU's steps.
     """
 
     def __init__(self, model: nn.Module) -> None:
@@ -134,27 +132,15 @@ class LeanBatch:
     A row's last prompt token and all that follows stand in the same columns for every row, so appending is one copy.
     Shorter prompts leave empty columns in front, which are masked.
 
-    Args:
-        weights: of the model.
-        prefix: keys and values ``(K, P, D)`` of the ``P`` tokens that all rows begin with.
-        suffixes: the rest of each row's prompt, none empty.
-        recorder: records steps, if there is one; then one batch is continued at a time, in one thread.
-
-    Attributes:
-        caches: per layer, ``(K, rows, columns, D)``.
-        filled: columns in use.
-        column: ``(1,)`` the next of them, on the device, if steps are recorded.
-        positions: ``(rows,)`` of the next token.
-        bias: ``(rows, columns)``, minus infinity at empty columns; ``None`` if there are none.
-        whole: whether products take all columns, those that aren't filled yet too.
+    ``prefix`` are keys and values ``(K, P, D)`` of the ``P`` tokens that all rows begin with, ``suffixes`` the rest of
+    each row's prompt, none empty; ``caches`` are ``(K, rows, columns, D)`` per layer, of which ``filled`` columns are
+    in use; ``bias (rows, columns)`` is minus infinity at empty ones, if there are any. If products take ``whole``
+    caches, columns that aren't filled yet are hidden, too. With a ``recorder`` one batch is continued at a time, in one
+    thread.
     """
 
     def __init__(
-        self,
-        weights: LlamaWeights,
-        prefix: Caches,
-        suffixes: Sequence[TokenIds],
-        recorder: Recorder | None = None,
+        self, weights: LlamaWeights, prefix: Caches, suffixes: Sequence[TokenIds], recorder: Recorder | None = None
     ) -> None:
         device = weights.embedding.device
         self.weights, self.prefix = weights, prefix
@@ -331,8 +317,8 @@ def _attend_with_offset(packing: Packing, q: Tensor, keys: Tensor, values: Tenso
 def fingerprint(model: nn.Module) -> tuple[object, ...]:
     """Return a value that changes whenever the weights do: every parameter's storage and version, and some values.
 
-    The versions catch optimisers and ``load_state_dict``, the values catch writes through ``.data``, which bypass
-    them (unless they miss every sampled value: call :meth:`LeanDecoder.forget` after changing single weights so).
+    The values catch writes through ``.data``, which bypass the versions (unless they miss every sampled one: call
+    :meth:`LeanDecoder.forget`).
     """
     parameters = list(model.parameters())
     samples = [p.detach().reshape(-1)[:: max(1, p.numel() // 64)].float().sum() for p in parameters]

@@ -1,12 +1,10 @@
 """Drawing responses token by token: when a response ends, which rows continue.
 
-A row's response depends on its prompt and its seed and on nothing else in the batch, up to rounding: matrix products of
-other batch sizes may differ in the last bits, which changes a token only if its uniform number lies within about 1e-6
-of a boundary.
+A row's response depends on its prompt and its seed alone, up to rounding: matrix products of other batch sizes may
+differ in the last bits, which changes a token only if its uniform number lies within about 1e-6 of a boundary.
 
-Only the text tells whether a response has ended, on the host, and asking a device for its tokens makes the host wait
-until it has made them. So a GPU is asked for the tokens of several steps at once (:func:`looks`): rows that end between
-two looks make a few tokens more, which are thrown away.
+Only the text tells whether a response has ended, on the host, which has to wait for a device's tokens. So a GPU is
+asked for the tokens of several steps at once: rows that end between two looks make a few more, which are thrown away.
 """
 
 from collections.abc import Callable, Sequence
@@ -70,18 +68,12 @@ class Sampled(NamedTuple):
 class StopCheck:
     """Tells when a row's last token completes a stop string or is an end-of-sequence token.
 
-    A stop string may be spread over tokens, and its last token may have text after it. Both are found by decoding the
-    row's last tokens, which is done only when the new token's piece of text can complete a stop string; for other
-    tokens the check is one table look-up. One inside of an open ``<think>`` ends nothing: if a stop string is found,
-    the whole response is decoded.
+    A stop string may be spread over tokens, and its last token may have text after it. The row's last tokens are
+    decoded only if the new token's piece can complete a stop string; for others the check is one table look-up. If a
+    stop string is found, the whole response is decoded, as one inside of an open ``<think>`` ends nothing.
 
-    Args:
-        pieces: the vocabulary's pieces by token id, as the tokenizer stores them.
-        decode: token ids to text, special tokens included.
-        encode: text to token ids, without special tokens.
-        eos_ids: token ids that end a response.
-        stop: stop strings.
-        plain: pieces are written as they read, but for spaces and what isn't ASCII (byte-level BPE).
+    ``pieces`` is the vocabulary as the tokenizer stores it; ``plain`` pieces are written as they read, but for spaces
+    and what isn't ASCII (byte-level BPE). ``decode`` writes special tokens out, ``encode`` adds none.
     """
 
     def __init__(
@@ -114,11 +106,8 @@ class StopCheck:
             self.may_end[:] = True
 
     def of(self, begun: Sequence[str], before: Sequence[TokenIds] = ()) -> "StopCheck":
-        """Return the check for rows of which something is written already.
-
-        ``begun`` is each row's part of the response that stands in its prompt, such as ``<think>``; ``before`` are the
-        tokens of the response that were drawn before.
-        """
+        """Return the check for rows whose response stands in the prompt in part (``begun``) and had tokens drawn
+        ``before``."""
         check = copy(self)
         check._begun, check._before = begun, before or [()] * len(begun)
         return check
@@ -165,17 +154,9 @@ def sample(
 ) -> list[Sampled]:
     """Return one response per prompt, each with its own seed; equal prompts are computed once.
 
-    Args:
-        decoder: the model.
-        prompts: token ids.
-        decoding: temperature and top-p.
-        seeds: one per prompt.
-        check: tells when a response has ended.
-        limits: the most tokens for each row: ``max_tokens``, or less if the context ends before.
-        look_every: tokens made between two looks at them; by default 1 on a CPU and 8 elsewhere.
-        rules: the rules of each row's response, ``None`` for one that is free. Allowed tokens are told by text, so
-            every token is then looked at.
-        drawn: how many tokens of each response were drawn before, and stand in its prompt.
+    ``limits`` are the most tokens of each row: ``max_tokens``, or less if the context ends before; ``drawn`` tokens of
+    each response were drawn before, and stand in its prompt. The host looks at the tokens every ``look_every`` steps: 1
+    on a CPU and with ``rules`` (one for each row, ``None`` for a free one), which go by the text; else 8.
     """
     number: dict[TokenIds, int] = {}
     which = [number.setdefault(prompt, len(number)) for prompt in prompts]
@@ -221,12 +202,8 @@ def sample(
 
 
 def looks(limits: Sequence[int], every: int) -> frozenset[int]:
-    """Return after how many tokens the host looks at them: the multiples of ``every``, more often at first, and every
-    limit.
-
-    Short answers would otherwise make a multiple of their tokens. A row at its limit may be at the end of the model's
-    context and must not continue.
-    """
+    """Return after how many tokens the host looks at them: the multiples of ``every``, more often at first, as most
+    answers are short, and every limit, at which the model's context may end."""
     doubling = {2**power for power in range(every.bit_length()) if 2**power < every}
     return frozenset({*range(every, max(limits) + 1, every), *doubling, *limits})
 
@@ -242,13 +219,8 @@ def _fetch(steps: Sequence[tuple[Tensor, Tensor]]) -> tuple[NDArray[np.int64], N
 
 
 class _Record:
-    """All tokens of a batch so far, on the host, and which rows continue.
-
-    Attributes:
-        rows: the decoder's rows, as indices into the batch as it began.
-        live: ``(len(rows),)`` which of those still continue.
-        longest: the most tokens of any row.
-    """
+    """All tokens of a batch so far, on the host: ``rows`` are the decoder's, as indices into the batch as it began, and
+    ``live`` which of those still continue."""
 
     def __init__(self, check: StopCheck, limits: Sequence[int]) -> None:
         count, self.longest = len(limits), max(limits)

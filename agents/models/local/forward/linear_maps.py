@@ -33,8 +33,7 @@ class Linear(NamedTuple):
 class _WithLowRank(torch.autograd.Function):
     """``x @ weight.T + bias + (x @ down.T) @ up.T`` in the type of ``x``, in which the sums are made in place.
 
-    The weights that LoRA is put beside are frozen, and may be kept in another type than is computed in; they are then
-    converted in both passes rather than kept twice.
+    The frozen weights may be kept in another type; they are then converted in both passes rather than kept twice.
     """
 
     @staticmethod
@@ -74,10 +73,7 @@ def adds_a_matrix(module: nn.Module) -> bool:
 
 
 def read_linear(module: Any, *, merge: bool) -> Linear:
-    """Return the map that a module computes now, active LoRA adapters added in.
-
-    ``merge`` adds them to a copy of the weights; without it they stay factors, and no copy is made.
-    """
+    """Return a module's map as it is now: ``merge`` adds active LoRA adapters to a copy, else they stay factors."""
     if type(module) is nn.Linear:
         return Linear(module.weight, module.bias)
     base = module.base_layer

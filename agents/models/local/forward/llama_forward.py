@@ -100,12 +100,10 @@ def why_not(model: nn.Module) -> str | None:
 
 
 def read_weights(model: nn.Module, *, fuse: bool | None = None) -> LlamaWeights:
-    """Return the model's weights as they are now.
+    """Return the model's weights as they are now; a ValueError has the reason if it isn't covered.
 
-    Args:
-        model: a model that is covered; else a ValueError has the reason.
-        fuse: copy query, key and value (and gate and up) into one matrix each, LoRA adapters added in; ``None``: for
-            small models. Without it the large tensors are the model's own, and adapters stay beside them as factors.
+    ``fuse`` copies query, key and value (and gate and up) into one matrix each, LoRA adapters added in; ``None``: for
+    small models. Without it the large tensors are the model's own, and adapters stay beside them as factors.
     """
     reason = why_not(model)
     if reason is not None:
@@ -169,15 +167,10 @@ def _rotate(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
 def hidden_states(
     weights: LlamaWeights, ids: Tensor, positions: Tensor, attend: Attend, *, only: Tensor | None = None
 ) -> Tensor:
-    """Return final hidden states ``(T, hidden)``, normalised, of packed tokens.
+    """Return final hidden states ``(T, hidden)``, normalised, of packed tokens ``ids (T,)`` at ``positions (T,)``.
 
-    Args:
-        weights: the model's.
-        ids: ``(T,)`` token ids of all sequences.
-        positions: ``(T,)`` the position of each in its sequence.
-        attend: attention, such as :class:`CausalAttention` for whole sequences.
-        only: return these tokens' states alone, ``(len(only), hidden)``. In the last layer the others then need no more
-            than their keys and values; ``attend`` has to give every token's output as always.
+    With ``only``, those tokens' states alone, ``(len(only), hidden)``: in the last layer the others then need no more
+    than their keys and values; ``attend`` has to give every token's output as always.
     """
     dim, eps = weights.head_dim, weights.eps
     qkv_widths = [dim * heads for heads in (weights.heads, weights.kv_heads, weights.kv_heads)]

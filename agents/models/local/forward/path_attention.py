@@ -1,11 +1,8 @@
 """Attention within token trees, block by block: a block of queries meets the keys of its ancestors and no others.
 
-A dense mask makes every token of a tree meet every other one, and most pairs are thrown away: a tree of 2,300 tokens
-whose paths have 350 computes seven times what it needs. In depth-first order all ancestors of a block's queries are
-ancestors of its first one, or stand in the block itself. So their keys are gathered, and only these pairs are computed.
-
-Attention matrices live for a few blocks at a time and are made again in the backward pass, so the memory is that of
-queries, keys and values.
+A dense mask computes seven times the needed pairs for a tree of 2,300 tokens with paths of 350. In depth-first order
+all ancestors of a block's queries are ancestors of its first one, or stand in the block itself, so their keys are
+gathered. Attention matrices are made again in the backward pass: the memory is that of queries, keys and values.
 """
 
 from typing import Any, NamedTuple

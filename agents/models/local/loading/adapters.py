@@ -19,9 +19,7 @@ _BASE = "base_model_name_or_path"
 def find_place(source: str) -> Path:
     """Return the folder of a model, or of an adapter; it isn't there if the source is a name on the hub.
 
-    Raises:
-        FileNotFoundError: a folder was meant, and there is none.
-        ValueError: the folder holds no model in Hugging Face format.
+    A FileNotFoundError if a folder was meant, and there is none; a ValueError if it holds no model.
     """
     folder = Path(source).expanduser()
     if folder.is_dir():
@@ -34,12 +32,9 @@ def find_place(source: str) -> Path:
 
 
 def base_of(path: str | Path) -> str | None:
-    """Return the base model that an adapter's folder names, as it is written there; ``None`` if no adapter is there.
+    """Return the base model that an adapter's folder names: a path, a hub's name, or a spec such as ``smollm2``.
 
-    It is a path, a hub's name, or a spec such as ``smollm2``, which holds on every machine.
-
-    Raises:
-        ValueError: its settings can't be read, or name no base.
+    ``None`` if no adapter is there; a ValueError if its settings can't be read, or name no base.
     """
     settings = _settings(Path(path).expanduser())
     if settings is None:
@@ -72,9 +67,8 @@ def settings_digest(path: str | Path) -> str | None:
 def put_on(model: Any, adapter: str) -> Any:
     """Return the model with an adapter from a folder or a hub on it, frozen. Its weights are kept in float32.
 
-    Raises:
-        ModuleNotFoundError: peft isn't installed, or PyTorch is too old for weights from a hub.
-        ValueError: no adapter is there, it is of another model, or its weights are pickled and may hold code.
+    A ModuleNotFoundError if peft isn't installed or PyTorch is too old for weights from a hub; a ValueError if there is
+    no adapter of this model, or its weights are pickled and may hold code.
     """
     check_peft(adapter)
     folder = Path(adapter).expanduser()

@@ -40,11 +40,8 @@ for pattern in patterns:
 
 
 def check_sizes(folder: Path) -> None:
-    """Refuse a model's configuration that asks for more layers or positions than a model has, or than its files hold.
-
-    Raises:
-        ValueError: with the number, and the accepted ones.
-    """
+    """Raise a ValueError for a configuration that asks for more layers or positions than a model has, or than its files
+    hold."""
     file = folder / "config.json"
     if not file.exists():
         return  # from a hub, or missing, which loading reports
@@ -85,12 +82,9 @@ def _numbers(config: Any) -> Iterator[tuple[str, float]]:
 
 
 def check_patterns(settings: Mapping[str, Any], names: Iterable[str]) -> None:
-    """Refuse an adapter whose patterns take too long to be compared with the names of a model's parts.
+    """Raise a ValueError for an adapter whose patterns take too long to be compared with the names of a model's parts.
 
     A list has names; a text is a regular expression, and so are the keys of ``rank_pattern``.
-
-    Raises:
-        ValueError: they take longer than :data:`PATTERN_SECONDS`.
     """
     found = [settings.get(name) for name in ("target_modules", "exclude_modules", "layers_pattern")]
     found += [key for name in ("rank_pattern", "alpha_pattern") for key in settings.get(name) or ()]

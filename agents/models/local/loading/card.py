@@ -1,8 +1,7 @@
 """How a trained model wants to be asked, in files beside its weights: ``textbench.json`` and a chat template.
 
-``textbench.json`` has the response mode and the whole texts of the prompts that the model was trained with, as the
-default prompts may change and a prompt file may move. ``chat_template.jinja`` is read by transformers, vLLM and every
-other chat server, which then give the model the very text that this package gives it.
+``textbench.json`` has the response mode and the whole texts of the prompts of its training, as the default prompts may
+change. ``chat_template.jinja`` is read by transformers, vLLM and every other chat server.
 """
 
 import json
@@ -35,13 +34,8 @@ LOADED_FROM = "textbench_loaded_from"
 
 
 class Card(NamedTuple):
-    """How a model was asked when it was trained.
-
-    Attributes:
-        modes: the response modes; the first is the one that it is played in.
-        texts: the wording of its prompts.
-        scenarios: the scenarios that it was trained on, as far as the card names them.
-    """
+    """How a model was asked when it was trained: response modes, of which it is played in the first, the wording of its
+    prompts, and the scenarios, if they are known."""
 
     modes: tuple[str, ...]
     texts: PromptTexts
@@ -68,11 +62,7 @@ def write_card(folder: Path, *, modes: Sequence[str], texts: PromptTexts, scenar
 
 
 def read_card(path_or_repo: str) -> Card | None:
-    """Return the card of a model's folder; ``None`` for a model without one, or from a hub.
-
-    Raises:
-        ValueError: the card isn't one.
-    """
+    """Return the card of a model's folder; ``None`` without one, or for a hub; a ValueError if it is no card."""
     file = Path(path_or_repo).expanduser() / CARD_NAME
     try:
         data = read_json(file)
@@ -98,9 +88,8 @@ def card_of(model: Any) -> Card | None:
 def write_chat_template(folder: Path, tokenizer: Any) -> None:
     """Write ``chat_template.jinja`` into a model's folder, unless its tokenizer has brought a template of its own.
 
-    A server doesn't let a tokenizer add special tokens to a rendered template, so the template writes those that a text
-    begins with. Tokenizers that treat the beginning of a text like the beginning of a word may give other tokens even
-    so: they get a warning and no template.
+    It writes the special tokens that a text begins with, as a server adds none. Tokenizers that treat the beginning of
+    a text like the beginning of a word may give other tokens even so: they get a warning and no template.
     """
     if getattr(tokenizer, "chat_template", None) is not None:
         return  # saved with the tokenizer

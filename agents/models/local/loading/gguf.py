@@ -1,9 +1,7 @@
 """GGUF files as folders in Hugging Face format: dequantised once, kept in the user's cache folder.
 
-``file -> sha256 -> folder``. A folder is written as a draft and renamed when it is whole, by one process at a time (a
-lock of the operating system, which a killed process can't leave behind), so a folder that is there is complete. The
-weights are kept in float32, as the file's scales and integers give them; the type in which they compute is chosen when
-they are loaded.
+``file -> sha256 -> folder``. A folder is written as a draft and renamed when it is whole, by one process at a time, so
+a folder that is there is complete. The weights are kept in float32; the type in which they compute is chosen later.
 """
 
 import io
@@ -68,9 +66,7 @@ def check_file(file: Path) -> None:
 def converted(file: Path, digest: str) -> Path:
     """Return the folder with the weights of a file, made first if it isn't there.
 
-    Raises:
-        NotConvertedError: the file is broken, of an unknown architecture, or the cache folder can't be written.
-        ModuleNotFoundError: a package is missing; the message has the command.
+    A NotConvertedError if the file is broken or of an unknown architecture, or the cache folder can't be written.
     """
     folder = folder_for(digest)
     if made_from_gguf(folder):

@@ -167,8 +167,7 @@ def fast_dtype(device: torch.device) -> torch.dtype:
 def pick_dtype(dtype: str, device: torch.device, *, dequantised: bool = False) -> Any:
     """Return the torch dtype for a name, or ``"auto"`` if the weights' own is to be kept; a ValueError for no float.
 
-    Weights that were ``dequantised`` from four or so bits lose nothing that counts in bfloat16, which is then taken if
-    it isn't slower.
+    Weights that were ``dequantised`` lose nothing that counts in bfloat16, which is then taken if it isn't slower.
     """
     if dtype == "auto" and dequantised:
         return fast_dtype(device)
@@ -182,9 +181,6 @@ def pick_dtype(dtype: str, device: torch.device, *, dequantised: bool = False) -
 
 @cache
 def multiplies_bfloat16() -> bool:
-    """Report whether the processor multiplies matrices of bfloat16 by instructions of its own, faster than float32.
-
-    Others turn every number into float32 and back, which takes longer than float32 alone.
-    """
+    """Report whether the processor multiplies matrices of bfloat16 by instructions of its own, faster than float32."""
     capabilities = torch.cpu.get_capabilities()
     return any(capabilities.get(name) for name in _FOR_BFLOAT16)

@@ -1,8 +1,7 @@
 """Small Llama models without transformers' modelling code, whose import takes longer than many a whole run.
 
-The :class:`LlamaForCausalLM` here holds a folder's weights under transformers' names and does nothing with them:
-:mod:`agents.models.local.forward.llama_forward` reads and runs it as it does transformers' own. Training, ``generate``
-and saving get the real one through ``TransformersModel.model``.
+The :class:`LlamaForCausalLM` here only holds a folder's weights under transformers' names, for the lean forward pass.
+Training, ``generate`` and saving get the real one through ``TransformersModel.model``.
 """
 
 from importlib.util import find_spec
@@ -35,10 +34,7 @@ _USUAL = {
 
 
 def load_plain(source: str | Path, *, dtype: str, device: str) -> tuple[Any, Any] | None:
-    """Return a small model's weights and its tokenizer, as :func:`agents.models.local.loading.load.load_model` does.
-
-    ``None`` if that one is needed: for other models, on a GPU, in another number type.
-    """
+    """Return a small model's weights and its tokenizer; ``None`` for other models, on a GPU, in another number type."""
     folder = Path(source).expanduser()
     if dtype not in ("auto", "float32") or not (folder / "config.json").is_file() or find_spec("transformers") is None:
         return None
@@ -57,11 +53,7 @@ def load_plain(source: str | Path, *, dtype: str, device: str) -> tuple[Any, Any
 
 
 class LlamaForCausalLM(nn.Module):
-    """A Llama's weights where transformers has them; named as there, because readers go by the name.
-
-    Raises:
-        RuntimeError: other tensors, or tensors of other shapes, than the configuration asks for.
-    """
+    """A Llama's weights, named as in transformers; a RuntimeError for tensors other than the configuration asks for."""
 
     def __init__(self, config: dict[str, Any], weights: dict[str, Tensor], eos_token_id: Any = None) -> None:
         super().__init__()
@@ -117,10 +109,8 @@ class _Rotary(nn.Module):
 
 
 def read_plain_llama(folder: str | Path) -> LlamaForCausalLM | None:
-    """Return the model in a folder, if it is Llama as ``textbench`` makes it: float32, tied embeddings, no biases,
-    default rotary embedding, one safetensors file.
-
-    ``None`` for anything else, broken files included: transformers then loads it, or reports what is wrong.
+    """Return a folder's model, if it is Llama as ``textbench`` makes it: float32, tied embeddings, no biases, default
+    rotary embedding, one safetensors file. ``None`` for anything else: transformers loads it, or reports what is wrong.
     """
     from safetensors import SafetensorError
     from safetensors.torch import load_file

