@@ -163,7 +163,7 @@ def check_source(source: str) -> None:
 
 
 def call_with(make: Callable[..., Any], options: Mapping[str, Any], *arguments: Any) -> Any:
-    """Call a class or function with those of the options that are its own; a TypeError names what else it needs."""
+    """Call a class or function with those of the options that are its own; a TypeError names what is missing."""
     own = taken_by(make, arguments=len(arguments))
     options = {name: value for name, value in options.items() if own.others or name in own.named}
     try:
