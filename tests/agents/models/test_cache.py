@@ -14,6 +14,7 @@ from agents.models.cache import ResponseCacheError, cached
 from agents.turn import Message
 
 PROMPT = (Message("user", "hi"),)
+OTHER = (Message("user", "other"),)
 GREEDY, SAMPLED = Decoding(temperature=0), Decoding(temperature=0.5)
 
 
@@ -25,76 +26,57 @@ def counting_model(name="m"):
     return ScriptedModel((f"answer {n}" for n in range(100)), name=name)
 
 
-def test_deterministic_decoding_is_asked_once(tmp_path):
-    cache = ResponseCache(tmp_path / "sub" / "cache.sqlite")
+@pytest.fixture
+def cache(tmp_path):
+    return ResponseCache(tmp_path / "sub" / "cache.sqlite")
+
+
+def test_deterministic_decoding_is_asked_once(cache):
     model = cached(counting_model(), cache)
     first, second = ask(model, GREEDY), ask(model, GREEDY, seed=(2,))
     assert (first.response, second.response) == ("answer 0", "answer 0")
     assert (first.usage.cached, second.usage.cached) == (False, True)
     assert second.usage[:2] == first.usage[:2]
-    assert ask(model, GREEDY, (Message("user", "other"),)).response == "answer 1"
+    assert ask(model, GREEDY, OTHER).response == "answer 1"
     assert ask(model, Decoding(temperature=0, max_tokens=9)).response == "answer 2"
     assert ask(cached(counting_model("other model"), cache), GREEDY).response == "answer 0"
     assert len(cache) == 4
 
 
-def test_sampled_decoding_is_drawn_anew_unless_asked_otherwise(tmp_path):
-    model = cached(counting_model(), ResponseCache(tmp_path / "a"))
+def test_sampled_decoding_is_drawn_anew_unless_asked_otherwise(cache, tmp_path):
+    model = cached(counting_model(), cache)
     assert [ask(model, SAMPLED).response for _ in range(2)] == ["answer 0", "answer 1"]
     model = cached(counting_model(), ResponseCache(tmp_path / "b", sampled=True))
     texts = [ask(model, SAMPLED, seed=seed).response for seed in ((1,), (2,), (1,))]
     assert texts == ["answer 0", "answer 1", "answer 0"]
 
 
-def test_equal_prompts_of_a_batch_are_generated_once_and_order_is_kept(tmp_path):
-    model = cached(counting_model(), ResponseCache(tmp_path / "c"))
-    other = (Message("user", "other"),)
+def test_equal_prompts_of_a_batch_are_generated_once_and_order_is_kept(cache):
+    model = cached(counting_model(), cache)
     for used_before in (False, True):
-        turns = model.generate([PROMPT, other, PROMPT], GREEDY, [(0,), (1,), (2,)])
+        turns = model.generate([PROMPT, OTHER, PROMPT], GREEDY, [(0,), (1,), (2,)])
         assert [turn.response for turn in turns] == ["answer 0", "answer 1", "answer 0"]
         assert [turn.usage.cached for turn in turns] == [used_before, used_before, True]
 
 
-def test_everything_of_a_completion_survives_and_errors_are_not_kept(tmp_path):
+def test_everything_of_a_completion_survives_and_errors_are_not_kept(cache):
     whole = Turn("é\n", (), (1,), (2, 3), (-0.25, -1.5), "length", Usage(1, 2), 0.5)
     failed = Turn("", finish_reason="error", error="status 500")
-    cache = ResponseCache(tmp_path / "c")
     model = cached(ScriptedModel([failed, whole]), cache)
     assert ask(model, GREEDY).error == "status 500"
     ask(model, GREEDY)
     cache.close()
-    kept = ask(cached(ScriptedModel([]), ResponseCache(tmp_path / "c")), GREEDY)  # the same name, no responses left
+    kept = ask(cached(ScriptedModel([]), ResponseCache(cache.path)), GREEDY)  # the same name, no responses left
     assert kept == Turn("é\n", (), (1,), (2, 3), (-0.25, -1.5), "length", Usage(1, 2, True), 0.0)
 
 
-def test_a_server_model_is_cached_too(tmp_path):
-    class Server:
-        name, settings, calls = "m", {"base_url": "http://a/v1"}, 0
-
-        async def generate_async(self, prompt, decoding, seed):
-            self.calls += 1
-            return Turn(f"call {self.calls}")
-
-    cache = ResponseCache(tmp_path / "c")
-    model, elsewhere = Server(), Server()
-    elsewhere.settings = {"base_url": "http://b/v1"}
-
-    async def play():
-        answers = [await cached(model, cache).generate_async(PROMPT, GREEDY, (n,)) for n in range(3)]
-        answers.append(await cached(elsewhere, cache).generate_async(PROMPT, GREEDY, ()))
-        return [answer.response for answer in answers]
-
-    assert asyncio.run(play()) == ["call 1"] * 4
-    assert (model.calls, elsewhere.calls) == (1, 1)
-
-
-class Slow:
+class Server:
     """Answers some time after it was asked; the first ``failing`` answers are errors."""
 
-    name, settings = "m", {}
+    name = "m"
 
-    def __init__(self, failing=0):
-        self.failing, self.calls = failing, 0
+    def __init__(self, failing=0, url="http://a/v1"):
+        self.failing, self.calls, self.settings = failing, 0, {"base_url": url}
 
     async def generate_async(self, prompt, decoding, seed):
         self.calls += 1
@@ -113,35 +95,37 @@ def asked_at_once(model, cache, decoding=GREEDY):
     return asyncio.run(play())
 
 
-def test_what_is_being_asked_is_not_asked_again(tmp_path):
-    model = Slow()
-    turns = asked_at_once(model, cache := ResponseCache(tmp_path / "c"))
+def test_a_served_model_is_asked_once_and_what_is_being_asked_is_not_asked_again(cache):
+    model, elsewhere = Server(), Server(url="http://b/v1")
+    turns = asked_at_once(model, cache)
     assert model.calls == 1
     assert [turn.paid for turn in turns] == [Usage(18, 2)] + [Usage()] * 4
     assert {turn.response for turn in turns} == {"up"}
     asked_at_once(model, cache, SAMPLED)
-    assert model.calls == 1 + 5  # a sample for everybody
+    assert model.calls == 1 + 5  # a sample for each
+    asked_at_once(elsewhere, cache)
+    asked_at_once(model, cache)
+    assert (model.calls, elsewhere.calls) == (6, 1)
 
 
-def test_who_waits_for_an_answer_that_fails_or_is_cancelled_asks_itself(tmp_path):
-    model = Slow(failing=1)
-    assert [turn.error for turn in asked_at_once(model, ResponseCache(tmp_path / "c"))] == ["status 500"] + [None] * 4
+def test_who_waits_for_an_answer_that_fails_or_is_cancelled_asks_itself(cache, tmp_path):
+    model = Server(failing=1)
+    assert [turn.error for turn in asked_at_once(model, cache)] == ["status 500"] + [None] * 4
 
     async def leave(first):
-        asking = cached(Slow(), cache := ResponseCache(tmp_path / f"d{first}"))
+        asking = cached(Server(), own := ResponseCache(tmp_path / f"d{first}"))
         tasks = [asyncio.create_task(asking.generate_async(PROMPT, GREEDY, ())) for _ in range(3)]
         await asyncio.sleep(0.001)
         tasks[0 if first else 1].cancel()
         turns = await asyncio.gather(*tasks, return_exceptions=True)
-        assert cache.asking.get(dict) == {}
+        assert own.asking.get(dict) == {}
         return sum(isinstance(turn, Turn) and turn.response == "up" for turn in turns), asking.model.calls
 
     assert asyncio.run(leave(first=False)) == (2, 1)
     assert asyncio.run(leave(first=True)) == (2, 3)
 
 
-def test_many_threads_share_a_cache(tmp_path):
-    cache = ResponseCache(tmp_path / "c")
+def test_many_threads_share_a_cache(cache):
     errors = []
 
     def work(worker):
@@ -158,8 +142,7 @@ def test_many_threads_share_a_cache(tmp_path):
         thread.start()
     for thread in threads:
         thread.join()
-    assert errors == []
-    assert len(cache) == 30
+    assert (errors, len(cache)) == ([], 30)
 
 
 def _fill(path, worker):
@@ -169,74 +152,63 @@ def _fill(path, worker):
     cache.close()
 
 
-@pytest.mark.slow
-def test_many_processes_share_a_cache(tmp_path):
-    context = multiprocessing.get_context("spawn")
-    workers = [context.Process(target=_fill, args=(tmp_path / "c", n)) for n in range(2)]
-    for worker in workers:
-        worker.start()
-    for worker in workers:
-        worker.join()
-    assert [worker.exitcode for worker in workers] == [0, 0]
-    assert len(ResponseCache(tmp_path / "c")) == 80
-
-
 def _open_all(barrier, paths):
     for path in paths:
         barrier.wait()
         ResponseCache(path).close()
 
 
-@pytest.mark.slow
-def test_processes_may_begin_a_cache_at_the_same_moment(tmp_path):
-    """Of such openings 6% failed: as "locked", or as another program's file when its mark wasn't there yet."""
-    context = multiprocessing.get_context("spawn")
-    barrier = context.Barrier(3, timeout=30)
-    paths = [tmp_path / str(n) for n in range(100)]
-    workers = [context.Process(target=_open_all, args=(barrier, paths)) for _ in range(3)]
+def _in_processes(context, calls):
+    workers = [context.Process(target=target, args=arguments) for target, *arguments in calls]
     for worker in workers:
         worker.start()
     for worker in workers:
         worker.join()
-    assert [worker.exitcode for worker in workers] == [0] * 3
+    assert [worker.exitcode for worker in workers] == [0] * len(workers)
+
+
+@pytest.mark.slow
+def test_processes_share_a_cache_and_may_begin_it_at_the_same_moment(tmp_path):
+    """Of such openings 6% failed: as "locked", or as another program's file when its mark wasn't there yet."""
+    context = multiprocessing.get_context("spawn")
+    _in_processes(context, [(_fill, tmp_path / "c", n) for n in range(2)])
+    assert len(ResponseCache(tmp_path / "c")) == 80
+    barrier = context.Barrier(3, timeout=30)
+    _in_processes(context, [(_open_all, barrier, [tmp_path / str(n) for n in range(100)])] * 3)
 
 
 def test_a_corrupt_or_foreign_file_is_refused_with_advice(tmp_path):
     (tmp_path / "text").write_text("this is no database, but it is longer than a header" * 100)
-    with pytest.raises(ResponseCacheError, match=r"file is not a database\. Name another file"):
-        ResponseCache(tmp_path / "text")
     with sqlite3.connect(tmp_path / "foreign") as foreign:
         foreign.execute("CREATE TABLE stamps (country TEXT)")
     foreign.close()
-    with pytest.raises(ResponseCacheError, match="another program"):
-        ResponseCache(tmp_path / "foreign")
-    with pytest.raises(ResponseCacheError, match="it isn't a file"):
-        ResponseCache(tmp_path)
+    wrong = {
+        "text": r"file is not a database\. Name another file",
+        "foreign": "another program",
+        ".": "it isn't a file",
+    }
+    for name, said in wrong.items():
+        with pytest.raises(ResponseCacheError, match=said):
+            ResponseCache(tmp_path / name)
 
 
-def kept_text(cache) -> str:
-    return cache._run("SELECT completion FROM responses")[0][0]
+def changed(**changes):
+    return lambda row: json.dumps({**json.loads(opened(row.encode(), b"}")), **changes})
 
 
 @pytest.mark.parametrize(
     "spoil",
     [
-        lambda row: "{broken",
-        lambda row: row.replace("first", "farst"),
-        lambda row: row.replace("[7, 2, ", "[8, 2, "),
-        lambda row: json.dumps({**json.loads(opened(row.encode(), b"}")), "usage": [10**12, 1]}),
-        lambda row: json.dumps({**json.loads(opened(row.encode(), b"}")), "text": None}),
-        lambda row: json.dumps({**json.loads(opened(row.encode(), b"}")), "finish_reason": "magic"}),
-        lambda row: json.dumps({**json.loads(opened(row.encode(), b"}")), "invented": 1}),
-        lambda row: json.dumps({**json.loads(opened(row.encode(), b"}")), "text": "\ud800"}),
-        lambda row: "[]",
+        *(lambda row: "{broken", lambda row: "[]"),
+        *(lambda row: row.replace("first", "farst"), lambda row: row.replace("[7, 2, ", "[8, 2, ")),
+        *(changed(usage=[10**12, 1]), changed(text=None), changed(finish_reason="magic"), changed(invented=1)),
+        changed(text="\ud800"),
     ],
 )
-def test_a_bad_row_is_asked_for_again(tmp_path, spoil):
-    cache = ResponseCache(tmp_path / "c")
+def test_a_bad_row_is_asked_for_again(cache, spoil):
     cache.put("k", Turn("first", usage=Usage(7, 2)))
     assert cache.get("k").response == "first"
-    row = kept_text(cache)
+    row = cache._run("SELECT completion FROM responses")[0][0]
     assert spoil(row) != row
     cache._run("UPDATE responses SET completion = ?", (spoil(row),))
     assert cache.get("k") is None
@@ -244,19 +216,16 @@ def test_a_bad_row_is_asked_for_again(tmp_path, spoil):
     assert cache.get("k").response == "second", "a new answer takes its place"
 
 
-def test_rows_of_earlier_versions_are_served(tmp_path):
-    cache = ResponseCache(tmp_path / "c")
+def test_rows_of_earlier_versions_are_served(cache):
     old = {"text": "hello", "prompt_ids": None, "token_ids": [1, 2], "logprobs": [-0.5, 0], "finish_reason": "stop"}
     old |= {"usage": [3, 2, False], "seconds": 0.0, "error": None}
     cache._run("INSERT INTO responses VALUES ('k', ?)", (json.dumps(old),))
     assert cache.get("k") == Turn("hello", response_ids=(1, 2), logprobs=(-0.5, 0.0), usage=Usage(3, 2, cached=True))
 
 
-@pytest.mark.parametrize("usage", [Usage(10**12, 1), Usage(-1, 1)])
-def test_what_a_record_wouldnt_hold_isnt_kept(tmp_path, usage):
-    cache = ResponseCache(tmp_path / "c")
-    cache.put("k", Turn("text", usage=usage))
-    cache.put("l", Turn("text \ud800"))
+@pytest.mark.parametrize("turn", [Turn("x", usage=Usage(10**12, 1)), Turn("x", usage=Usage(-1, 1)), Turn("x \ud800")])
+def test_what_a_record_wouldnt_hold_isnt_kept(cache, turn):
+    cache.put("k", turn)
     assert len(cache) == 0
     cache.put("m", Turn("text", served_by="model \udc80"))
     assert cache.get("m").served_by == "model \ufffd"

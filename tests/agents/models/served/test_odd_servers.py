@@ -9,7 +9,6 @@ from time import perf_counter
 
 import pytest
 
-from agents.models.served import pacing
 from agents.models.served.answers import ProviderError, decode
 from tests.agents.models.served.test_pacing import complete_many
 from tests.agents.raw_server import RawServer, answer, endless
@@ -33,11 +32,6 @@ def bomb(window):
 def exploding(window, *headers, **more):
     """An answer whose body is made when it is first asked for."""
     return lambda: answer(bomb(window), *headers, **more)()
-
-
-@pytest.fixture
-def quick(monkeypatch):
-    monkeypatch.setattr(pacing, "FIRST_BACK_OFF", 0.01)
 
 
 def with_body(**more):

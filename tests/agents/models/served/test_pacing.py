@@ -9,32 +9,14 @@ from functools import partial
 import pytest
 
 import agents.models.served.http  # noqa: F401  (importing the client takes a second, which isn't to be timed)
-from agents import Decoding
-from agents.models.openai import OpenAIModel
-from agents.models.served import pacing
 from agents.models.served.answers import ProviderError
 from agents.models.served.pacing import Pacer, TooManyRequestsError, named_wait
-from agents.turn import Message
+from tests.agents.models.asking import ask, several
 from tests.agents.openai_server import RATE_LIMITS, OpenAIServer
 
 
 def complete_many(server, number, **options):
-    """As many different prompts at once."""
-
-    async def ask():
-        model = OpenAIModel("local", base_url=server.base_url, **options)
-        prompts = [(Message("user", f"prompt {n}"),) for n in range(number)]
-        try:
-            return await asyncio.gather(*(model.generate_async(prompt, Decoding(), ()) for prompt in prompts))
-        finally:
-            await model.aclose()
-
-    return asyncio.run(ask())
-
-
-@pytest.fixture
-def quick(monkeypatch):
-    monkeypatch.setattr(pacing, "FIRST_BACK_OFF", 0.01)
+    return ask(server, several(number), at_once=True, **options)
 
 
 @pytest.mark.slow
