@@ -100,18 +100,16 @@ def test_a_cache_does_not_answer_for_another_model_of_the_same_folder(
     assert [answer(), answer()] == [False, True]
 
 
-def test_what_a_call_leaves_in_a_tokenizer_is_not_of_its_identity() -> None:
+def test_a_tokenizers_identity_is_of_what_it_does_and_not_of_what_a_call_leaves_in_it() -> None:
     transformers = pytest.importorskip("transformers")
     from agents.models.embedded import FOLDER
 
     tokenizer, other = (transformers.AutoTokenizer.from_pretrained(FOLDER / "tiny") for _ in range(2))
     tokenizer(["left or right", "up"], padding="longest", truncation=True, max_length=2)
-    assert tokenizer_identity(tokenizer, frozenset({1})) == tokenizer_identity(other, frozenset({1}))
-    assert tokenizer_identity(tokenizer, frozenset({1})) != tokenizer_identity(other, frozenset({2}))
-
-
-def test_a_tokenizer_in_python_has_an_identity_too() -> None:
-    transformers = pytest.importorskip("transformers")
-    first, equal, other = (transformers.ByT5Tokenizer(extra_ids=extra) for extra in (5, 5, 6))
-    assert tokenizer_identity(first, frozenset({1})) == tokenizer_identity(equal, frozenset({1}))
-    assert tokenizer_identity(first, frozenset({1})) != tokenizer_identity(other, frozenset({1}))
+    in_python = [transformers.ByT5Tokenizer(extra_ids=extra) for extra in (5, 5, 6)]
+    first, equal, ends, python, same, another = (
+        tokenizer_identity(one, frozenset({end}))
+        for one, end in ((tokenizer, 1), (other, 1), (other, 2), *((one, 1) for one in in_python))
+    )
+    assert first == equal != ends
+    assert python == same != another

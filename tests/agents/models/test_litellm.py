@@ -1,7 +1,7 @@
 """Models through the real LiteLLM, against a real local server: the same answers as without it between."""
 
-import asyncio
 import json
+import os
 import subprocess
 import sys
 from importlib.util import find_spec
@@ -9,45 +9,33 @@ from pathlib import Path
 
 import pytest
 
-from agents import Decoding, load_agent
+from agents import load_agent
 from agents.models.litellm import PROVIDER, LiteLLMModel, list_price
-from agents.models.served import pacing
 from agents.models.served.address import MissingAPIKeyError
-from agents.turn import Message
+from tests.agents.models.asking import ANSWER, KEY, ask, several, up
 from tests.agents.openai_server import OpenAIServer
 
+ROOT = Path(__file__).parents[3]
 INSTALLED = find_spec("litellm") is not None
 needs_litellm = pytest.mark.skipif(
     not INSTALLED, reason="LiteLLM isn't installed; .ci/litellm runs these tests with it"
 )
 # LiteLLM's own code warns of its dependencies' deprecations, and leaves connections to the collector
 quiet = pytest.mark.filterwarnings("ignore")
-PROMPT = (Message("system", "Play."), Message("user", "Where to?"))
-KEY = "sk-planted-0123456789"
 REFUSED_BY_OPENAI = {"temperature": "default", "stop": "", "max_tokens": "max_completion_tokens"}
-
-
-def up(request):
-    return "<think>up it is</think><action>up</action> and more"
 
 
 def complete(server, model="openai/local", number=1, **options):
     """Completions of different prompts at once, by a model behind LiteLLM."""
-
-    async def ask():
-        asked = LiteLLMModel(model, base_url=server.base_url, patience=20, **options)
-        prompts = [PROMPT, *((Message("user", f"prompt {n}"),) for n in range(number - 1))]
-        try:
-            return await asyncio.gather(*(asked.generate_async(p, Decoding(), (1, 2)) for p in prompts))
-        finally:
-            await asked.aclose()
-
-    return asyncio.run(ask())
+    options = {"model": model, "patience": 20, **options}
+    return ask(
+        server, several(number), at_once=True, make=lambda name, api_key, **own: LiteLLMModel(name, **own), **options
+    )
 
 
 @pytest.fixture(autouse=True)
-def _back_off(monkeypatch):
-    monkeypatch.setattr(pacing, "FIRST_BACK_OFF", 0.01)
+def _quick(quick):
+    pass
 
 
 @pytest.mark.skipif(INSTALLED, reason="LiteLLM is installed")
@@ -69,7 +57,7 @@ class TestWithLiteLLM:
             options = {"key_variable": "MY_KEY", "headers": {"X-Title": "play"}, "extra_body": {"top_k": 5}}
             (completion,) = complete(server, send_seed=True, **options)
         assert completion.error is None
-        assert completion.response == "<think>up it is</think><action>up</action>"
+        assert completion.response == ANSWER
         assert (completion.usage.prompt_tokens, completion.usage.cached_prompt_tokens) == (3, 2)
         assert completion.served_by == "m-2026 fp_1"
         (request,) = server.requests
@@ -120,7 +108,7 @@ class TestWithLiteLLM:
             (completion,) = complete(
                 server, reasoning_effort="low", extra_body={"allowed_openai_params": ["reasoning_effort"]}
             )
-        assert completion.response == "<think>up it is</think><action>up</action>"
+        assert completion.response == ANSWER
         assert completion.usage.reasoning_tokens == 40
         assert completion.reasoning.startswith("hm hm")
         assert completion.left_out == ("temperature", "stop")
@@ -130,7 +118,7 @@ class TestWithLiteLLM:
     def test_base_models(self):
         with OpenAIServer(respond=up, only_route="completions") as server:
             (completion,) = complete(server, "text-completion-openai/local", route="completions")
-        assert completion.response == "<think>up it is</think><action>up</action>"
+        assert completion.response == ANSWER
 
     def test_prices_are_those_of_its_table(self):
         price = list_price("openai/gpt-4o-mini")
@@ -157,8 +145,7 @@ class TestWithLiteLLM:
             "    turn = load_agent('litellm:openai/m', base_url=server.base_url).act(['obs'])[0]\n"
             "    assert turn.error is None, turn.error\n"
         )
-        root = Path(__file__).parents[3]
-        done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, cwd=root)
+        done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, cwd=ROOT)
         assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
     def test_a_run_with_a_limit_on_money_needs_no_price_file(self, textbench):
@@ -175,30 +162,25 @@ class TestWithLiteLLM:
             sets = ("--set", "m.key_variable=FAKE_KEY", "--scenario", "frozen-lake", "--episodes", 2, "--out", "r")
             done = textbench(*command, *sets, "--max-cost", 1, "--json")
             resumed = textbench("resume", "r", "--episodes", 3, "--quiet")
-        assert unknown.code == 2
-        assert "--max-cost needs a price for 'm'" in unknown.err
-        assert (done.code, resumed.code) == (0, 0), done.err + resumed.err
+        assert unknown.returncode == 2
+        assert "--max-cost needs a price for 'm'" in unknown.stderr
+        assert (done.returncode, resumed.returncode) == (0, 0), done.stderr + resumed.stderr
         manifest = json.loads(Path("r/manifest.json").read_text())
         price = manifest["prices"]["m"]
         assert price["source"].startswith("LiteLLM ")
-        (row,) = json.loads(done.out)["scores"]
+        (row,) = json.loads(done.stdout)["scores"]
         assert 0 < row["cost"] < 0.01
         assert manifest["agents"][0]["kind"] == "litellm"
 
 
 @pytest.fixture
 def textbench(tmp_path, monkeypatch):
-    """The command line in a folder of its own: ``textbench("run", ...)`` gives ``code, out, err``."""
+    """The command line in a folder of its own: ``textbench("run", ...)`` gives what a process does."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("FAKE_KEY", "planted-fake-key-123")
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "FAKE_KEY": "planted-fake-key-123"}
 
-    class Done:
-        def __init__(self, *words):
-            root = Path(__file__).parents[3]
-            command = [sys.executable, "-m", "benchmark.cli", *map(str, words)]
-            import os
+    def run(*words):
+        command = [sys.executable, "-m", "benchmark.cli", *map(str, words)]
+        return subprocess.run(command, capture_output=True, text=True, env=environment)
 
-            done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, "PYTHONPATH": str(root)})
-            self.code, self.out, self.err = done.returncode, done.stdout, done.stderr
-
-    return Done
+    return run

