@@ -147,7 +147,7 @@ def model_folder(source: str) -> str:
 
 
 def fetched_by(source: str) -> str | None:
-    """Return what a model, or the base below an adapter, would fetch from a hub or an index; ``None`` when it is here."""
+    """Return what a model, or the base below an adapter, would fetch before it can play; ``None`` when it is here."""
     name, separator, model = source.partition(":")
     if separator and not model and name in providers():
         return None  # a provider without a model, which is an error when it is made
