@@ -34,20 +34,15 @@ FAST = [
     for one in once_a_game(list(textgames.SCENARIOS))
     for spec in ("random", "blind", "greedy")
 ]
+SEARCHED = [("planner", name) for name in ("frozen-lake-slippery", "snake", "snake-poison", "snake-duel")]
 
 
-@pytest.mark.parametrize(("spec", "scenario"), FAST)
-def test_every_response_of_a_fast_player_is_read(spec, scenario):
-    steps = [step for episode in play(spec, scenario, range(4)) for step in episode.steps]
+@pytest.mark.parametrize(("spec", "scenario"), [*FAST, *SEARCHED])
+def test_every_response_is_read(spec, scenario):
+    few = {"max_steps": 3} if spec == "planner" else {}
+    steps = [step for episode in play(spec, scenario, range(1 if few else 4), **few) for step in episode.steps]
     assert all(step.valid for step in steps)
     assert all(step.turn.response.endswith(f"<action>{step.action}</action>") for step in steps)
-
-
-@pytest.mark.parametrize("scenario", ["frozen-lake-slippery", "snake", "snake-poison", "snake-duel"])
-def test_every_response_of_the_planner_is_read(scenario):
-    steps = [step for episode in play("planner", scenario, [1], max_steps=3) for step in episode.steps]
-    assert len(steps) >= 3
-    assert all(step.valid for step in steps)
 
 
 # ---------------------------------------------------------------- blind
@@ -65,14 +60,15 @@ def test_blind_plays_what_the_table_says():
     assert episodes[0].steps[0].turn.response.startswith("<think>I don't read: down 0.5, right 0.5.</think>")
 
 
-def test_blind_draws_by_the_seed_of_the_request_alone():
+@pytest.mark.parametrize("make", [BlindPlayer, RandomPlayer])
+def test_draws_depend_on_the_seeds_alone(make):
     def taken(player, seeds):
         episodes = rollout(player, [EpisodeTask.of("frozen-lake", seed) for seed in seeds])
         return {episode.seed: [step.action for step in episode.steps] for episode in episodes}
 
-    first = taken(BlindPlayer(), range(20))
-    assert taken(BlindPlayer(), reversed(range(20))) == first
-    assert taken(BlindPlayer(seed=1), range(20)) != first
+    first = taken(make(), range(20))
+    assert taken(make(), reversed(range(20))) == first
+    assert taken(make(seed=1), range(20)) != first
 
 
 def test_blind_reads_nothing_and_says_what_it_would_do():
@@ -96,14 +92,6 @@ def test_random_is_uniform_over_the_legal_actions():
     assert len(counts) == 3
     # chi-squared with 2 degrees of freedom: 13.8 is passed by chance once in a thousand seeds, and this one is fixed
     assert sum((count - 1000) ** 2 / 1000 for count in counts.values()) < 13.8
-
-
-def test_random_depends_on_the_seed_alone():
-    def play_one(n, seed=0):
-        return RandomPlayer(seed).act([TurnRequest("o", legal_actions=ACTIONS, seed=(7, n))])[0].response
-
-    assert [play_one(n) for n in range(20)] == [play_one(n) for n in range(20)]
-    assert [play_one(n) for n in range(20)] != [play_one(n, seed=1) for n in range(20)]
 
 
 # ---------------------------------------------------------------- greedy and planner

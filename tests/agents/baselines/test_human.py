@@ -9,7 +9,7 @@ from rich.console import Console
 import textgames
 from agents import EpisodeTask, rollout
 from agents.baselines.human import HumanPlayer, PersonLeft
-from agents.turn import Turn, TurnRequest
+from agents.turn import TurnRequest
 from tests.terminal import DOWN, LEFT, RIGHT, UP, Terminal
 
 ACTIONS = ("left", "down", "right", "up")
@@ -20,50 +20,32 @@ def person(typed):
     return HumanPlayer(io.StringIO(typed), Console(file=screen, width=80)), screen
 
 
-def test_a_person_types_an_action_in_full_or_short():
-    player, screen = person("up\nR\n  do\n")
-    request = TurnRequest("[red]You are here", "The rules.", ACTIONS, steps_left=3)
-    assert [turn.response for turn in player.act([request] * 3)] == ["up", "right", "down"]
-    assert "[red]You are here" in screen.getvalue()  # shown as it is, not as markup
-    assert screen.getvalue().count("The rules.") == 1
-    assert "3 steps left" in screen.getvalue()
-
-
-def test_what_is_no_action_is_asked_again():
-    player, screen = person("jump\n\nle\n")
-    assert player.act([TurnRequest("o", legal_actions=ACTIONS)])[0].response == "left"
-    assert "'jump' isn't one of these actions" in screen.getvalue()
-
-
-def test_an_ambiguous_beginning_is_asked_again():
-    player, _ = person("l\nleft\n")
-    assert player.act([TurnRequest("o", legal_actions=("left", "leap"))])[0].response == "left"
-
-
-def test_actions_and_texts_may_be_in_any_script():
-    player, screen = person("STRASSE\nвн\n上\n")
-    request = TurnRequest("Вы в лесу 🌲", "規則", ("straße", "вниз", "вверх", "上"))
-    assert [turn.response for turn in player.act([request] * 3)] == ["straße", "вниз", "上"]
-    assert "Вы в лесу 🌲" in screen.getvalue()
-    assert "規則" in screen.getvalue()
-
-
-def test_where_any_text_counts_it_goes_to_the_game_as_it_was_typed():
-    player, _ = person("  I offer 3 Books, DEAL?  \n?\nquite so\n")
-    answers = player.act([TurnRequest("o", "The rules."), TurnRequest("o", "The rules.")])
-    assert [turn.response for turn in answers] == ["I offer 3 Books, DEAL?", "quite so"]
+@pytest.mark.parametrize(
+    ("typed", "legal", "answers", "shown"),
+    [
+        ("up\nR\n  do\n", ACTIONS, ["up", "right", "down"], "3 steps left"),
+        ("jump\n\nle\n", ACTIONS, ["left"], "'jump' isn't one of these actions"),
+        ("l\nleft\n", ("left", "leap"), ["left"], "'l' isn't one of these actions"),  # ambiguous
+        ("STRASSE\nвн\n上\n", ("straße", "вниз", "вверх", "上"), ["straße", "вниз", "上"], "Вы в лесу 🌲"),
+        # where any text counts it goes to the game as it was typed
+        ("  I offer 3 Books, DEAL?  \n?\nquite so\n", (), ["I offer 3 Books, DEAL?", "quite so"], "any text"),
+        # an action comes before a command of the same name
+        ("q\nquit\nhelp\n", ("quit", "help"), ["quit", "quit", "help"], "q to quit"),
+    ],
+)
+def test_a_person_types_an_action_in_full_or_short(typed, legal, answers, shown):
+    player, screen = person(typed)
+    request = TurnRequest("[red]Вы в лесу 🌲", "規則", legal, steps_left=3)
+    assert [turn.response for turn in player.act([request] * len(answers))] == answers
+    assert shown in screen.getvalue()
+    assert "[red]Вы в лесу 🌲" in screen.getvalue()  # shown as it is, not as markup
+    assert screen.getvalue().count("規則") == 1 + typed.count("?\n")
 
 
 def test_a_question_mark_shows_the_rules_again():
     player, screen = person("?\nhelp\nleft\n")
     assert player.act([TurnRequest("o", "The rules.", ACTIONS)])[0].response == "left"
     assert screen.getvalue().count("The rules.") == 3
-
-
-def test_an_action_comes_before_a_command_of_the_same_name():
-    player, _ = person("q\nquit\nhelp\n")
-    request = TurnRequest("o", legal_actions=("quit", "help"))
-    assert [turn.response for turn in player.act([request] * 3)] == ["quit", "quit", "help"]
 
 
 @pytest.mark.parametrize("typed", ["", "quit\n", "q\n", "jump\n"])
@@ -77,25 +59,12 @@ def test_leaving(typed):
 def test_a_person_plays_one_episode_after_the_other():
     player, _ = person("left\n" * 16)
     lake = {"desc": ["SF", "FG"]}
-    episodes = rollout(player, [EpisodeTask.of("frozen-lake", seed, **lake) for seed in (1, 2)], max_concurrency=64)
-    first, second = episodes
+    tasks, asked = [EpisodeTask.of("frozen-lake", seed, **lake) for seed in (1, 2)], []
+    first, second = rollout(player, tasks, max_concurrency=64, on_step=lambda task, step: asked.append(task.seed))
     assert (first.seed, second.seed) == (1, 2)
+    assert asked == sorted(asked)
     assert first.agents == {"player_0": "human"}
     assert [step.action for step in first.steps] == ["left"] * 8
-
-
-def test_episodes_of_a_person_are_not_interleaved():
-    asked = []
-
-    class Person:
-        name, sequential = "person", True
-
-        def act(self, requests):
-            asked.extend(request.seed[0] for request in requests)
-            return [Turn("left") for _ in requests]
-
-    list(rollout(Person(), [EpisodeTask.of("snake", seed) for seed in range(3)]))
-    assert asked == sorted(asked)
 
 
 # ---------------------------------------------------------------- key by key
