@@ -49,9 +49,6 @@ def test_baselines_ignore_the_options_of_models(spec):
     policy = load_agent(spec, timeout=3.0, max_retries=2, temperature=0.0, base_url="http://x", mode=None)
     assert isinstance(policy, Policy)
     assert policy.name == spec
-
-
-def test_the_seed_of_random():
     assert load_agent("random", seed=4).seed == 4
 
 
@@ -85,13 +82,9 @@ def test_a_served_model_takes_all_its_options(tmp_path, monkeypatch):
     assert (tmp_path / "cache").exists()
     other = load_agent("openai:m", **SERVER, history=3, system="Win.", name="nick", cache=ResponseCache(tmp_path / "c"))
     assert (other.prompt_map.history_turns, other.prompt_map.texts.system, other.name) == (3, "Win.", "nick")
-
-
-def test_ready_made_parts():
     prompt_map, decoding = agents.PromptMap("direct"), agents.Decoding(max_tokens=3)
-    policy = load_agent("openai:m", **SERVER, prompt_map=prompt_map, decoding=decoding)
-    assert policy.prompt_map is prompt_map
-    assert policy.decoding is decoding
+    ready = load_agent("openai:m", **SERVER, prompt_map=prompt_map, decoding=decoding)
+    assert (ready.prompt_map is prompt_map, ready.decoding is decoding) == (True, True)
 
 
 def test_missing_keys_and_packages_are_said_at_once(monkeypatch):
@@ -128,9 +121,6 @@ def test_missing_keys_and_packages_are_said_at_once(monkeypatch):
 def test_unknown_agents(spec, said):
     with pytest.raises(ValueError, match=said):
         load_agent(spec)
-
-
-def test_unknown_options():
     with pytest.raises(TypeError, match=r"no agent has an option 'temprature' \(did you mean 'temperature'\?\)"):
         load_agent("random", temprature=0.1)
 
@@ -172,13 +162,15 @@ def test_a_user_module_that_misses_something_says_what(tmp_path, monkeypatch):
     assert sys.path == path
 
 
-def test_agents_of_installed_packages(user_module, tmp_path, monkeypatch):
-    folder = tmp_path / "my_players-1.0.dist-info"
+def install(place, entry_points):
+    folder = place / "mine-1.0.dist-info"
     folder.mkdir()
-    (folder / "METADATA").write_text("Metadata-Version: 2.1\nName: my-players\nVersion: 1.0\n")
-    (folder / "entry_points.txt").write_text(
-        "[textbench.agents]\nchampion = my_players:Mine\nbroken = my_players:Nobody\n"
-    )
+    (folder / "METADATA").write_text("Metadata-Version: 2.1\nName: mine\nVersion: 1.0\n")
+    (folder / "entry_points.txt").write_text(entry_points)
+
+
+def test_agents_of_installed_packages(user_module, tmp_path, monkeypatch):
+    install(tmp_path, "[textbench.agents]\nchampion = my_players:Mine\nbroken = my_players:Nobody\n")
     monkeypatch.syspath_prepend(tmp_path)
     assert load_agent("champion").name == "mine"
     with pytest.raises(ValueError, match=r"the registered agent 'broken' \(my_players:Nobody\) can't be imported"):
@@ -196,12 +188,8 @@ def test_players_around_others_and_baselines_of_installed_packages(added_players
     assert [runs_program(spec) for spec in ("script:x", "many(script:x)", "many(random)")] == [True, True, False]
     with pytest.raises(ValueError, match=r"'told\(random\)' is not of the form told\(AGENT, AGENT\)"):
         load_agent("told(random)")
-    folder = tmp_path / "half_made-1.0.dist-info"
-    folder.mkdir()
-    (folder / "METADATA").write_text("Metadata-Version: 2.1\nName: half-made\nVersion: 1.0\n")
-    (folder / "entry_points.txt").write_text(
-        "[textbench.wrappers]\nhalf = half_made:HALF\n[textbench.agents]\nheavy = heavy_module:Heavy\n"
-    )
+    agents = "[textbench.agents]\nheavy = heavy_module:Heavy\n"
+    install(tmp_path, f"[textbench.wrappers]\nhalf = half_made:HALF\n{agents}")
     (tmp_path / "heavy_module.py").write_text("raise RuntimeError('there is no driver')")
     monkeypatch.syspath_prepend(tmp_path)
     # what is broken or heavy in a package concerns its own agents alone

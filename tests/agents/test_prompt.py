@@ -35,15 +35,10 @@ Choose one action. Answer with the action alone, in exactly this form:
 NAME is one of: left, up. Write nothing else."""
 
 
-def test_think_is_the_default_and_history_is_off():
-    assert PromptMap()(REQUEST) == (
-        Message("user", f"Reach (1, 1).\n\nYou are at (0, 0).\n\n{LEFT.format(3)}\n\n{THINK}"),
-    )
-
-
-def test_direct_mode():
-    content = f"Reach (1, 1).\n\nYou are at (0, 0).\n\n{LEFT.format(3)}\n\n{DIRECT}"
-    assert PromptMap("direct")(REQUEST) == (Message("user", content),)
+@pytest.mark.parametrize(("prompts", "form"), [(PromptMap(), THINK), (PromptMap("direct"), DIRECT)])
+def test_think_is_the_default_and_history_is_off(prompts, form):
+    content = f"Reach (1, 1).\n\nYou are at (0, 0).\n\n{LEFT.format(3)}\n\n{form}"
+    assert prompts(REQUEST) == (Message("user", content),)
 
 
 def test_history_comes_as_chat_turns_oldest_first():
@@ -54,9 +49,8 @@ def test_history_comes_as_chat_turns_oldest_first():
         Message("user", f"You are at (1, 0).\n\n{LEFT.format(4)}"),
         Message("assistant", "no idea"),
     )
-    assert PromptMap(history_turns=2)(REQUEST) == (*turns, last)
-    assert PromptMap(history_turns=None)(REQUEST) == (*turns, last)
-    assert PromptMap(history_turns=9)(REQUEST) == (*turns, last)
+    for count in (2, 9, None):
+        assert PromptMap(history_turns=count)(REQUEST) == (*turns, last)
     assert PromptMap(history_turns=1)(REQUEST) == (
         Message("user", f"Reach (1, 1).\n\nYou are at (1, 0).\n\n{LEFT.format(4)}"),
         Message("assistant", "no idea"),
@@ -76,9 +70,7 @@ def test_the_clock_stands_behind_every_observation_and_nowhere_without_a_limit()
 
 def test_where_players_take_turns_the_clock_of_earlier_turns_is_that_of_then():
     prompt = PromptMap("direct", 2)(replace(REQUEST, history_steps_left=(7, 5)))
-    assert [LEFT.format(left) in message.content for message, left in zip(prompt[::2], (7, 5, 3), strict=True)] == [
-        True
-    ] * 3
+    assert all(LEFT.format(left) in message.content for message, left in zip(prompt[::2], (7, 5, 3), strict=True))
 
 
 def test_prompts_that_ship_are_found_by_name(tmp_path, monkeypatch):
@@ -120,8 +112,6 @@ def test_a_drawn_board_can_be_left_out(scenario: str) -> None:
     assert "Grid (" not in shown
     whole = as_text(PromptMap.from_file("brief", "direct", history_turns=1)(request))
     assert whole.count(drawing) == 2
-    texts = PromptTexts.from_file("brief-coordinates")
-    assert PromptTexts.from_data(texts.as_data()) == texts
 
 
 def test_coordinates_that_are_drawn_too_can_be_left_out() -> None:
@@ -132,9 +122,8 @@ def test_coordinates_that_are_drawn_too_can_be_left_out() -> None:
     requests = [replace(REQUEST, observation=text, history=((text, "left"),)) for text in texts]
     asked = [as_text(PromptMap.from_file("brief-grid", "direct", history_turns=1)(request)) for request in requests]
     assert asked[0] == asked[1] == as_text(PromptMap.from_file("brief", "direct", history_turns=1)(requests[1]))
-    grid = PromptTexts.from_file("brief-grid")
-    assert PromptTexts.from_data(grid.as_data()) == grid
-    assert grid.read_in("direct") != PromptTexts.from_file("brief").read_in("direct")  # other prompts, in a run's eyes
+    grid, brief = PromptTexts.from_file("brief-grid"), PromptTexts.from_file("brief")
+    assert grid.read_in("direct") != brief.read_in("direct")  # other prompts, in a run's eyes
 
 
 def test_rules_that_were_reworded_are_told_as_they_were() -> None:
@@ -146,11 +135,17 @@ def test_rules_that_were_reworded_are_told_as_they_were() -> None:
     assert today in told, "what no game says any more needn't be reworded"
 
 
-@pytest.mark.parametrize("texts", [PromptTexts.default(), PromptTexts.from_file("without-clock")])
-def test_texts_are_read_back_from_their_data(texts):
-    assert PromptTexts.from_data(json.loads(json.dumps(texts.as_data()))) == texts
+@pytest.mark.parametrize("name", packaged_prompts())
+def test_texts_are_read_back_from_their_data(name):
+    texts = PromptTexts.from_file(name)
+    data = texts.as_data()
+    assert PromptTexts.from_data(json.loads(json.dumps(data))) == texts
+    # results hold the parts that are there alone, and a resume compares them
+    assert {part: part in data for part in ("memory", "prefix")} == {
+        part: bool(getattr(texts, part)) for part in ("memory", "prefix")
+    }
     with pytest.raises(ValueError, match="prompts without opening"):
-        PromptTexts.from_data({key: value for key, value in texts.as_data().items() if key != "opening"})
+        PromptTexts.from_data({key: value for key, value in data.items() if key != "opening"})
 
 
 def test_a_bare_observation_has_no_empty_parts():
@@ -194,20 +189,22 @@ def test_texts_from_a_file(tmp_path):
         ("clock = 'Left: $steps'", "clock has the unknown placeholder $steps"),
         ("opening = '$instructions $observation'", "$observation belongs in observation only"),
         ("system = ", "can't read the prompt file"),
+        ('memory = "subgoal"', "$memory shows what stands in the tag that memory names: use both"),
+        ('opening = "$instructions $memory"', "$memory shows what stands in the tag that memory names: use both"),
+        ("prefix.nope = 'x'", "prefix.nope is of no mode"),
+        ("prefix.direct = '$actions'", "without placeholders"),
+        ("prefix.direct = '<think> '", "without space"),
+        (None, "can't read the prompt file"),
     ],
 )
 def test_a_bad_prompt_file_is_refused_by_name(tmp_path, text, said):
     file = tmp_path / "bad.toml"
-    file.write_text(text)
+    if text is not None:
+        file.write_text(text)
     with pytest.raises(ValueError) as caught:
         PromptTexts.from_file(file)
     assert said in str(caught.value)
     assert "bad.toml" in str(caught.value)
-
-
-def test_a_missing_prompt_file(tmp_path):
-    with pytest.raises(ValueError, match="can't read the prompt file"):
-        PromptTexts.from_file(tmp_path / "none.toml")
 
 
 def test_bad_settings():
@@ -229,10 +226,6 @@ def test_settings_are_plain_and_the_map_travels_between_processes():
     assert prompt_map.settings["mode"] == "direct"
     assert prompt_map.settings["texts"]["response"]["think"].startswith("Think first")
     assert pickle.loads(pickle.dumps(prompt_map))(REQUEST) == prompt_map(REQUEST)
-
-
-def test_text_of_a_prompt_for_models_without_a_chat_template():
-    assert as_text((Message("system", "a"), Message("user", "b"))) == "a\n\nb"
 
 
 REMEMBERS = PromptTexts.default().as_data() | {"observation": "$observation [$memory]", "memory": "subgoal"}
@@ -257,21 +250,6 @@ def test_a_turn_of_the_history_shows_what_was_remembered_then():
     messages = PromptMap("direct", 2, PromptTexts(**REMEMBERS))(TurnRequest("three", history=history))
     seen = [message.content.splitlines()[0] for message in messages if message.role == "user"]
     assert seen == ["one [nothing yet]", "two [a]", "three [b]"]
-
-
-def test_a_memory_that_is_not_shown_or_shown_and_not_named_is_refused(tmp_path):
-    for text in ('memory = "subgoal"', 'opening = "$instructions $memory"'):
-        path = tmp_path / "prompts.toml"
-        path.write_text(text)
-        with pytest.raises(ValueError, match=r"\$memory shows what stands in the tag that memory names: use both"):
-            PromptMap.from_file(path)
-
-
-def test_texts_without_a_memory_are_the_data_that_they_were():
-    """Results files hold them, and a resume compares them."""
-    assert "memory" not in PromptTexts.default().as_data()
-    texts = PromptTexts(**REMEMBERS)
-    assert PromptTexts(**texts.as_data()) == texts
 
 
 def test_the_prompts_with_subgoals_ship_with_the_package():
@@ -301,32 +279,16 @@ def test_history_and_complaints_stand_before_the_prefix_and_hold_whole_responses
     assert [prompt[place].content for place in (1, 3, 5)] == ["no idea", "<action>upset</action>", "<action>"]
 
 
-def test_texts_with_a_prefix_come_back_and_those_without_are_as_they_were():
-    assert PromptTexts.from_data(PREFIXED.as_data()) == PREFIXED
-    assert "prefix" not in PromptTexts.default().as_data()
+def test_prompts_with_another_prefix_are_others():
     assert PREFIXED.read_in("direct") != PromptTexts.default().read_in("direct")
-    assert PREFIXED.prefix == {"think": "<think>", "direct": "<action>"}
-
-
-@pytest.mark.parametrize(
-    ("prefix", "said"),
-    [({"nope": "x"}, "of no mode"), ({"direct": "$actions"}, "placeholders"), ({"direct": "<think> "}, "space")],
-)
-def test_a_prefix_that_cannot_be_gone_on_from_is_refused(prefix, said):
-    with pytest.raises(ValueError, match=said):
-        replace(PREFIXED, prefix=prefix)
-
-
-def test_a_dollar_sign_in_a_prefix():
-    assert (
-        PromptMap("direct", texts=replace(PREFIXED, prefix={"direct": "$$5 says <action>"})).prefix
-        == "$5 says <action>"
-    )
+    dollar = replace(PREFIXED, prefix={"direct": "$$5 says <action>"})
+    assert PromptMap("direct", texts=dollar).prefix == "$5 says <action>"
 
 
 def test_a_plain_prompt_goes_on_from_its_prefix_without_a_blank_line():
     prompt = (Message("user", "a"), Message("assistant", "b"), Message("user", "c"), Message("assistant", "<action>"))
     assert as_text(prompt) == "a\n\nb\n\nc<action>"
+    assert as_text((Message("system", "a"), Message("user", "b"))) == "a\n\nb"
 
 
 def test_a_folder_named_default_is_not_the_default_texts(tmp_path, monkeypatch):

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from agents import Decoding, EpisodeSession, LanguageAgentPolicy, PromptMap, Turn, TurnRequest, load_agent
-from agents.analysis.action_probabilities import action_probabilities, answer_after
+from agents.analysis.action_probabilities import action_probabilities, answer_after, sample_responses
 from agents.analysis.inspection import DEFAULT_SAMPLES, inspect_episode, score_actions
 from agents.models.scripted import ScriptedModel
 from textgames.scenarios import SCENARIOS
@@ -147,3 +147,25 @@ def test_scores_behind_a_prefix_are_those_given_the_prefix() -> None:
 )  # fmt: skip
 def test_the_answer_alone_completes_any_prefix(prefix: str, rest: str) -> None:
     assert answer_after(prefix, "up") == rest
+
+
+class Gone:
+    """A player behind a server that isn't there; it knows how often it was asked."""
+
+    name = "gone"
+    asked = 0
+
+    def act(self, requests):
+        self.asked += len(requests)
+        return [Turn("", finish_reason="error", error="connection refused") for _ in requests]
+
+    async def act_async(self, request):
+        return self.act([request])[0]
+
+
+def test_a_server_that_is_not_there_is_asked_once():
+    player = Gone()
+    requests = [TurnRequest(f"Here is cell {number}.", legal_actions=("left", "right")) for number in range(50)]
+    with pytest.raises(RuntimeError, match="sampling responses failed: connection refused"):
+        sample_responses(player, requests, 64)
+    assert player.asked == 1

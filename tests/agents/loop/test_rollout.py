@@ -50,10 +50,18 @@ class Server:
             raise
         finally:
             self.in_flight -= 1
-        return Turn(self.respond(seed))
+        answer = self.respond(seed)
+        return answer if isinstance(answer, Turn) else Turn(answer)
 
     async def aclose(self):
         self.closed += 1
+
+
+def policy_of(respond, served):
+    """The same model in this process or behind a server."""
+    return LanguageAgentPolicy(
+        Server(respond) if served else ScriptedModel(lambda _, __, seed: respond(seed), "served")
+    )
 
 
 def tasks(names=("frozen-lake", "snake", "snake-duel"), episodes=8):
@@ -256,49 +264,29 @@ def test_tasks_are_taken_one_by_one_and_only_when_the_consumer_comes_back(make):
 
 def test_on_step_is_told_every_step():
     for policy in (local_policy(), LanguageAgentPolicy(Server(), name="local")):
+        assert list(rollout(policy, [])) == []
         told = []
         episodes = list(rollout(policy, tasks(), on_step=lambda task, step, told=told: told.append((task.seed, step))))
         assert len(told) == sum(len(episode.steps) for episode in episodes)
         assert {seed for seed, _ in told} == {task.seed for task in tasks()}
 
 
-def test_no_tasks_no_episodes():
-    assert list(rollout(local_policy(), [])) == []
-    assert list(rollout(LanguageAgentPolicy(Server()), [])) == []
-
-
 # ---------------------------------------------------------------- when something goes wrong
-
-
-def failing_at(step):
-    def respond(prompt, decoding, seed):
-        if seed[-2] == step and seed[0] % 2:
-            return Turn("", finish_reason="error", error="status 500")
-        return Turn("left")
-
-    return respond
 
 
 @pytest.mark.parametrize("served", [False, True])
 def test_a_providers_error_ends_its_episode_and_no_other(served):
-    model = ScriptedModel(failing_at(2), name="m")
-    if served:
+    def failing(seed):
+        return Turn("", finish_reason="error", error="status 500") if seed[-2] == 2 and seed[0] % 2 else "left"
 
-        class Served:
-            name = "m"
-
-            async def generate_async(self, prompt, decoding, seed):
-                return failing_at(2)(prompt, decoding, seed)
-
-        model = Served()
     # a lake without holes: nothing else ends an episode before the third round
     lake = {"desc": ["SFF", "FFF", "FFG"], "max_steps": 5}
-    episodes = rollout(LanguageAgentPolicy(model), [EpisodeTask.of("TextFrozenLake-v0", s, **lake) for s in range(6)])
+    episodes = rollout(policy_of(failing, served), [EpisodeTask.of("TextFrozenLake-v0", s, **lake) for s in range(6)])
     by_seed = {episode.seed: episode for episode in episodes}
     assert len(by_seed) == 6
     for seed, episode in by_seed.items():
         if seed % 2:
-            assert episode.error == "round 2, player_0 (m): status 500"
+            assert episode.error == "round 2, player_0 (served): status 500"
             assert (len(episode.steps), episode.terminated, episode.truncated) == (2, False, False)
         else:
             assert (episode.error, len(episode.steps), episode.truncated) == (None, 5, True)
@@ -309,9 +297,8 @@ def test_an_error_of_the_program_is_raised(served):
     def broken(seed):
         raise ZeroDivisionError("in the player")
 
-    policy = LanguageAgentPolicy(Server(broken) if served else ScriptedModel(lambda p, d, seed: broken(seed)))
     with pytest.raises(ZeroDivisionError, match="in the player"):
-        list(rollout(policy, tasks()))
+        list(rollout(policy_of(broken, served), tasks()))
     assert [thread.name for thread in threading.enumerate() if thread.name == "rollout"] == []
 
 
@@ -327,22 +314,20 @@ def test_a_broken_local_player_among_served_ones_is_raised_too(monkeypatch):
         list(rollout(policies, [EpisodeTask.of("snake-duel", 1)]))
     with pytest.raises(RuntimeError, match="lazy returned 0 turns for 1 requests"):
         list(rollout(Lazy(), [EpisodeTask.of("snake", 1)]))
-    for answer, said in ((None, "a NoneType"), ("up", "a str"), (Turn("up"), "a Turn")):
-        monkeypatch.setattr(Lazy, "act", lambda self, requests, answer=answer: answer)
-        with pytest.raises(
-            TypeError, match=rf"lazy\.act returned {said}; accepted: a list, an agents\.Turn\(response\)"
-        ):
-            list(rollout(Lazy(), [EpisodeTask.of("snake", 1)]))
 
     async def act(self, requests):
         return []
 
-    monkeypatch.setattr(Lazy, "act", act)
-    with pytest.raises(TypeError, match=r"a coroutine; .* async def act_async\(request\)"):
-        list(rollout(Lazy(), [EpisodeTask.of("snake", 1)]))
-    monkeypatch.setattr(Lazy, "act", lambda self, requests: ["up"] * len(requests))
-    with pytest.raises(TypeError, match=r"lazy returned a str; accepted: agents\.Turn\(response\) for every request"):
-        list(rollout(Lazy(), [EpisodeTask.of("snake", 1)]))
+    for answer, said in (
+        (lambda self, requests: None, r"lazy\.act returned a NoneType; accepted: a list, an agents\.Turn\(response\)"),
+        (lambda self, requests: "up", r"lazy\.act returned a str; accepted"),
+        (lambda self, requests: Turn("up"), r"lazy\.act returned a Turn; accepted"),
+        (lambda self, requests: ["up"], r"lazy returned a str; accepted: agents\.Turn\(response\) for every request"),
+        (act, r"a coroutine; .* async def act_async\(request\)"),
+    ):
+        monkeypatch.setattr(Lazy, "act", answer)
+        with pytest.raises(TypeError, match=said):
+            list(rollout(Lazy(), [EpisodeTask.of("snake", 1)]))
 
 
 @pytest.mark.parametrize("answer", ["up", None, Turn(None)])

@@ -45,19 +45,13 @@ def test_episode_is_that_of_the_loop(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", SOME_SLOW)
-def test_opponents_play_inside(name: str) -> None:
+def test_opponents_play_inside_or_outside(name: str) -> None:
     task = EpisodeTask.of(name, SCENARIOS[name].first_seed + 1)
     (expected,) = rollout(RANDOM, [task])
     seat = SCENARIOS[name].game().players[-1]
     episode, sums = played(EpisodeSession(name, task.seed, seat=seat, opponents="random"))
     assert essence(episode) == essence(expected)
     assert sums == pytest.approx({seat: episode.returns[seat]})
-
-
-@pytest.mark.parametrize("name", SOME_SLOW)
-def test_all_players_may_be_outside(name: str) -> None:
-    task = EpisodeTask.of(name, SCENARIOS[name].first_seed + 2)
-    (expected,) = rollout(RANDOM, [task])
     session = EpisodeSession(task, opponents=None)
     episode, _ = played(session)
     assert essence(episode) == essence(expected)

@@ -1,7 +1,8 @@
-"""What people write as TOML: the values of ``--set``, which every command reads alike."""
+"""Values as people write and read them: those of ``--set``, which every command reads alike, and durations."""
 
 import pytest
 
+from agents.common.clock import duration
 from agents.common.toml import read_setting, read_value
 
 
@@ -39,3 +40,11 @@ def test_a_setting_without_a_value_is_refused():
     for text in ("name", "=3"):
         with pytest.raises(ValueError, match=f"--set takes NAME=VALUE, got '{text}'"):
             read_setting(text, "NAME=VALUE")
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [(0, "0.0 s"), (4.24, "4.2 s"), (9.96, "10 s"), (59.6, "1 min 00 s"), (185, "3 min 05 s"), (7800, "2 h 10 min")],
+)
+def test_a_duration_rounds_and_carries(seconds, text):
+    assert duration(seconds) == text
