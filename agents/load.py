@@ -26,16 +26,7 @@ from agents.policy import LanguageAgentPolicy
 from agents.prompt import PromptMap
 from agents.prompt_texts import PromptTexts
 from agents.turn import Policy
-from agents.wrappers import (
-    Wrapper,
-    check_form,
-    form_of,
-    innermost,
-    own_options,
-    wrapped_in,
-    wrapper,
-    wrappers,
-)
+from agents.wrappers import Wrapper, check_form, form_of, innermost, own_options, wrapped_in, wrapper, wrappers
 from textgames.importing import from_here
 from textgames.names import did_you_mean
 from textgames.plugins import installed, loaded, research_advice
