@@ -33,13 +33,8 @@ def test_an_environment_with_a_player_inside_is_pickled_between_episodes() -> No
 
 
 def test_a_planner_inside_wins_what_can_be_won() -> None:
-    envs = gym.make_vec(
-        "TextNim-v0",
-        num_envs=4,
-        vectorization_mode="vector_entry_point",
-        seat="player_1",
-        opponents=agents.opponent("planner"),
-    )
+    inside = {"seat": "player_1", "opponents": agents.opponent("planner")}
+    envs = gym.make_vec("TextNim-v0", 4, vectorization_mode="vector_entry_point", **inside)
     rng, returns = np.random.default_rng(0), []
     _, infos = envs.reset(seed=np.arange(4))
     for _ in range(40):

@@ -214,13 +214,8 @@ def test_only_drafts_of_ours_are_cleared_away(tmp_path):
     ours = f".file.{'a' * 16}.draft"
     (folder / ours).write_text("half")
     (folder / f".model.{'b' * 16}.draft").mkdir()
-    theirs = [
-        ".file.123",
-        ".writing-model",
-        f".file.{'a' * 15}.draft",
-        f".file.{'g' * 16}.draft",
-        f"file.{'a' * 16}.draft",
-    ]
+    theirs = [".file.123", ".writing-model"]
+    theirs += [f".file.{'a' * 15}.draft", f".file.{'g' * 16}.draft", f"file.{'a' * 16}.draft"]
     for name in theirs:
         (folder / name).write_text("mine")
     link = folder / f".other.{'c' * 16}.draft"

@@ -28,6 +28,10 @@ def test_only_the_public_part_of_a_url_is_written(url, public):
     assert public_url(url) == public
 
 
+def all_scrubbed(redactor, text):
+    return redactor.scrub(text), redactor.scrub_message(text), redactor.scrub_bytes(text.encode()).decode()
+
+
 SECRETS = st.text(st.characters(min_codepoint=33, max_codepoint=0x2FF), min_size=8, max_size=40)
 
 
@@ -36,11 +40,7 @@ SECRETS = st.text(st.characters(min_codepoint=33, max_codepoint=0x2FF), min_size
 def test_no_form_of_a_secret_is_left(secret):
     redactor = Redactor([secret])
     for form in (secret, quote(secret, safe=""), quote_plus(secret)):
-        for scrubbed in (
-            redactor.scrub(f"before {form} after"),
-            redactor.scrub_message(f"before {form} after"),
-            redactor.scrub_bytes(f"before {form} after".encode()).decode(),
-        ):
+        for scrubbed in all_scrubbed(redactor, f"before {form} after"):
             assert form not in scrubbed.replace(REDACTED, "")
     for ascii_only in (True, False):
         scrubbed = redactor.scrub(json.dumps({"error": f"wrong key: {secret}"}, ensure_ascii=ascii_only))
@@ -96,11 +96,7 @@ def test_a_part_of_a_key_is_taken_out(part):
     """As a server echoes it that leaves the key's beginning or its end out."""
     redactor = Redactor([KEY, "of-another-kind-0000"])
     said = f"no such key: ...{KEY[part]}, {KEY[part]}"
-    for scrubbed in (
-        redactor.scrub(said),
-        redactor.scrub_message(said),
-        redactor.scrub_bytes(said.encode()).decode(),
-    ):
+    for scrubbed in all_scrubbed(redactor, said):
         assert scrubbed == f"no such key: ...{REDACTED}, {REDACTED}"
 
 

@@ -39,26 +39,16 @@ def test_prompts_are_those_of_play_and_every_response_is_legal(name: str) -> Non
     assert len(clocks) > 1
 
 
-def first_moves(favourites: float) -> Counter[str]:
+@pytest.mark.parametrize(("favourites", "beyond"), [(0.0, 26.1), (0.5, 24.3)])  # 0.1% of chi-square, 8 and 7 degrees
+def test_a_favourite_has_its_share_and_the_other_moves_are_equally_likely(favourites: float, beyond: float) -> None:
     examples = legal_play(SCENARIOS["tic-tac-toe"], 12_000, np.random.default_rng(1), favourites=favourites)
-    return Counter(example.response for example in examples if "X" not in example.observation.partition("Board")[2])
-
-
-def test_without_favourites_every_legal_move_is_equally_likely() -> None:
-    counts = first_moves(0.0)
+    first = (example.response for example in examples if "X" not in example.observation.partition("Board")[2])
+    (most, *others), n = (counts := Counter(first)).most_common(), counts.total()
     assert len(counts) == 9
-    expected = counts.total() / 9
-    chi_square = sum((count - expected) ** 2 / expected for count in counts.values())
-    assert chi_square < 26.1  # 0.1% of the distribution with 8 degrees of freedom lies beyond
-
-
-def test_a_favourite_has_its_share_and_the_other_moves_are_equally_likely() -> None:
-    counts = first_moves(0.5)
-    (_, most), *others = counts.most_common()
-    n = counts.total()
-    assert abs(most / n - (0.5 + 0.5 / 9)) < 4 * (0.25 / n) ** 0.5
-    expected = (n - most) / 8
-    assert sum((count - expected) ** 2 / expected for _, count in others) < 24.3  # 0.1%, 7 degrees of freedom
+    assert abs(most[1] / n - (favourites + (1 - favourites) / 9)) < 4 * (0.25 / n) ** 0.5
+    rest = [count for _, count in (others if favourites else counts.items())]
+    expected = sum(rest) / len(rest)
+    assert sum((count - expected) ** 2 / expected for count in rest) < beyond
 
 
 def test_favourites_may_be_somebody_elses() -> None:

@@ -34,9 +34,7 @@ def test_a_shipped_model_is_small_and_has_its_card(name: str) -> None:
     assert "## Limits" in (FOLDER / name / "README.md").read_text()
 
 
-@pytest.mark.parametrize(
-    ("name", "scenario"), [(name, scenario) for name in embedded_agents() for scenario in READS[name]]
-)
+@pytest.mark.parametrize(("name", "scenario"), READERS)
 def test_a_shipped_model_knows_the_wording_of_the_prompts(name: str, scenario: str) -> None:
     """Its tokenizer has whole blocks of prompts as tokens: if this fails, a text was changed and the models must be
     made anew.

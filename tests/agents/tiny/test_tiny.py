@@ -65,8 +65,6 @@ def test_foresight_changes_what_is_said_and_nothing_that_is_done(name: str) -> N
             assert long.response.split("</think>")[1] == short.response.split("</think>")[1]
             assert long.response.startswith(short.response.split("</think>")[0])
         assert sum(len(one.response) for one in longer) > 1.1 * sum(len(one.response) for one in shorter)
-    with pytest.raises(ValueError, match="foresight must be a whole number from 1 to 6"):
-        Demonstrator(SCENARIOS[name].game(), StyleShares(), foresight=7)
 
 
 @pytest.mark.parametrize(
@@ -130,6 +128,8 @@ def test_styles_are_as_good_as_they_sound() -> None:
 
 
 def test_it_refuses_other_games_and_odd_shares() -> None:
+    with pytest.raises(ValueError, match="foresight must be a whole number from 1 to 6"):
+        Demonstrator(FrozenLake(), StyleShares(), foresight=7)
     with pytest.raises(ValueError, match="shares of 1"):
         Demonstrator(FrozenLake(), StyleShares(0.9, 0.2))
     with pytest.raises(ValueError, match="not of object"):
@@ -207,29 +207,15 @@ def tokenizer() -> Any:
     return make_tokenizer(demonstrate(Recipe(**SMALL)))
 
 
+PIECES = ["<think>", "</action>", "(1, 2)", "(12, 3)", " _", "\n", "_ _ _ _ _ _", "12", ", ", "goal is ", "é", "none"]
+
+
 @pytest.mark.slow
 @settings(max_examples=150, deadline=None)
 @given(
     text=st.one_of(
         st.text(),
-        st.lists(
-            st.sampled_from(
-                [
-                    "<think>",
-                    "</action>",
-                    "(1, 2)",
-                    "(12, 3)",
-                    " _",
-                    "\n",
-                    "_ _ _ _ _ _",
-                    "12",
-                    ", ",
-                    "goal is ",
-                    "é",
-                    "none",
-                ]
-            )
-        ).map("".join),
+        st.lists(st.sampled_from(PIECES)).map("".join),
     )
 )
 def test_any_text_is_decoded_to_itself(tokenizer: Any, text: str) -> None:
