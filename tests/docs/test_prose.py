@@ -20,7 +20,14 @@ RESEARCH = ROOT / "docs/research"
 GUIDE = [page for page in sorted((ROOT / "docs").rglob("*.md")) if not page.is_relative_to(RESEARCH)]
 PAGES = [ROOT / "README.md", ROOT / "ARCHITECTURE.md", *GUIDE]
 PACKAGES = (
+    "agents/adapters",
+    "agents/analysis",
+    "agents/baselines",
+    "agents/cluster",
+    "agents/common",
+    "agents/loop",
     "agents/models",
+    "agents/tiny",
     "benchmark/score",
     "benchmark/show",
     "docs/tools",
