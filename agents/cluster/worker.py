@@ -8,7 +8,7 @@ from typing import Any, Protocol, TypeVar
 
 from agents.common.redaction import Redactor
 from agents.episode import Episode, EpisodeTask
-from agents.loop.live import EnvironmentPool, Policies
+from agents.loop.live import Policies
 from agents.loop.rollout import rollout
 
 T = TypeVar("T")
@@ -64,7 +64,6 @@ class EpisodeWorker:
     def __init__(self) -> None:
         self._setup: Setup[Any] | None = None
         self._made: Any = None
-        self._pool = EnvironmentPool()
 
     def play(
         self, setup: Setup[T], news: Any, tasks: Sequence[EpisodeTask], max_concurrency: int
@@ -75,7 +74,7 @@ class EpisodeWorker:
             policies = setup.policies(self._made_by(setup), news)
             making = False
             parcel, sent = [], monotonic()
-            for episode in rollout(policies, tasks, max_concurrency=max_concurrency, pool=self._pool):
+            for episode in rollout(policies, tasks, max_concurrency=max_concurrency):
                 parcel.append(((episode.scenario, episode.seed), setup.result(episode)))
                 if monotonic() - sent >= SECONDS_BETWEEN_PARCELS:
                     yield parcel

@@ -18,7 +18,7 @@ from typing import Any
 
 from agents.episode import Episode, EpisodeTask, Step
 from agents.loop.asking import AnswerStore, ask, check_turn
-from agents.loop.live import EnvironmentPool, LiveEpisode, Policies, Teams, all_policies
+from agents.loop.live import LiveEpisode, Policies, Teams, all_policies
 from agents.turn import Policy, Turn, TurnRequest, is_served
 
 _COLLECTOR_THRESHOLD = 10_000
@@ -33,7 +33,6 @@ def concurrent_rollout(
     max_concurrency: int,
     deadline: float | None,
     on_step: Callable[[EpisodeTask, Step], None] | None,
-    pool: EnvironmentPool,
     answers: AnswerStore | None = None,
 ) -> Iterator[Episode]:
     """Play ``tasks`` with up to ``max_concurrency`` episodes in flight; see :func:`agents.loop.rollout.rollout`."""
@@ -47,7 +46,7 @@ def concurrent_rollout(
         if held_back:
             finished.put(None)
 
-    with _LoopThread(policies, pool, answers) as player:
+    with _LoopThread(policies, answers) as player:
         while True:
             held_back = False
             while len(in_flight) < max_concurrency and not held_back:
@@ -76,8 +75,8 @@ def concurrent_rollout(
 class _LoopThread:
     """An event loop in a thread; leaving the ``with`` block cancels what it plays and closes all connections."""
 
-    def __init__(self, policies: Policies | Teams, pool: EnvironmentPool, kept: AnswerStore | None) -> None:
-        self._policies, self._pool, self._kept = policies, pool, kept
+    def __init__(self, policies: Policies | Teams, kept: AnswerStore | None) -> None:
+        self._policies, self._kept = policies, kept
         self._players = {id(policy): policy for policy in all_policies(policies)}
         self._ask: dict[int, Ask] = {
             key: partial(_ask, policy) if is_served(policy) else _Batcher(policy).ask
@@ -122,7 +121,7 @@ class _LoopThread:
                 await close()
 
     async def _play(self, task: EpisodeTask, on_step: Callable[[EpisodeTask, Step], None]) -> Episode:
-        live = LiveEpisode(task, self._policies, self._pool)
+        live = LiveEpisode(task, self._policies)
         while not live.over:
             requests = live.requests()
             asks = [self._answer(live, player, request) for player, request in requests.items()]

@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from agents.episode import Episode, EpisodeTask, RewardLedger, Step
 from agents.turn import Policy, Refused, Turn, TurnRequest, own_action_help
-from textgames.environments.rules import EpisodeRules
 from textgames.environments.table import Table
 from textgames.texts.actions import Unreadable
-from textgames.tsmg import TSMG, GameError
+from textgames.tsmg import GameError
 
 if TYPE_CHECKING:
     from textgames.environments.parallel import TextParallelEnv
@@ -38,46 +37,42 @@ def all_policies(policies: Policies | Teams) -> list[Policy]:
     return list(policies.values()) if isinstance(policies, Mapping) else [policies]
 
 
-class EnvironmentPool:
-    """Games and the rules of their environments, kept by what they were made from, for several threads.
+MOST_KEPT = 1024
+"""Environments that a process keeps."""
+
+_lock = Lock()
+_kept: dict[str, tuple[Mapping[str, Any], "TextParallelEnv"]] = {}
+
+
+def environment_of(task: EpisodeTask) -> "TextParallelEnv":
+    """Return the environment whose game and rules a task is played by: the same one for equal settings.
 
     Building a game costs more than an episode of a scripted player, and a solver keeps its tables by game.
     """
+    import textgames
 
-    def __init__(self) -> None:
-        self._lock = Lock()
-        self._made: list[tuple[str, Mapping[str, Any], TextParallelEnv]] = []
+    settings = {**textgames.settings_of(task.env_id), **task.kwargs}
+    key = f"{task.env_id} {settings!r}"  # lists among the settings can't be keys
+    with _lock:
+        known = _kept.get(key)
+        if known is None or known[0] != settings:  # a game may have been registered again
+            _kept[key] = known = settings, textgames.parallel_env(task.env_id, **task.kwargs)
+            if len(_kept) > MOST_KEPT:
+                del _kept[next(iter(_kept))]
+        return known[1]
 
-    def _env(self, task: EpisodeTask) -> "TextParallelEnv":
-        """Make what the task is played in; settings are compared one by one, as lists among them can't be keys."""
-        with self._lock:
-            for env_id, kwargs, env in self._made:
-                if env_id == task.env_id and kwargs == task.kwargs:
-                    return env
-            import textgames
 
-            self._made.append((task.env_id, task.kwargs, textgames.parallel_env(task.env_id, **task.kwargs)))
-            return self._made[-1][2]
-
-    def table(self, task: EpisodeTask) -> Table:
-        """Return a new table of the task's game."""
-        env = self._env(task)
-        return Table(env.game, env.rules)
-
-    def rules_of(self, task: EpisodeTask) -> EpisodeRules:
-        """Return what the environment adds to the game's rules."""
-        return self._env(task).rules
-
-    def game_of(self, task: EpisodeTask) -> TSMG[Any]:
-        """Return the rules of the task's game: all its tables have this one object."""
-        return self._env(task).game
+def table_of(task: EpisodeTask) -> Table:
+    """Return a new table of the task's game."""
+    env = environment_of(task)
+    return Table(env.game, env.rules)
 
 
 class LiveEpisode:
-    """One episode between its reset and its end, of a game of the pool; a ValueError for a player without a policy."""
+    """One episode between its reset and its end, of the task's game; a ValueError for a player without a policy."""
 
-    def __init__(self, task: EpisodeTask, policies: Policies | Teams, pool: EnvironmentPool) -> None:
-        self.task, self._table = task, pool.table(task)
+    def __init__(self, task: EpisodeTask, policies: Policies | Teams) -> None:
+        self.task, self._table = task, table_of(task)
         game = self._table.game
         players = game.players
         if isinstance(policies, Teams):

@@ -10,7 +10,7 @@ from time import monotonic
 from agents.episode import Episode, EpisodeTask, Step
 from agents.loop.asking import AnswerStore, ask
 from agents.loop.concurrent import concurrent_rollout
-from agents.loop.live import EnvironmentPool, LiveEpisode, Policies, Teams, all_policies
+from agents.loop.live import LiveEpisode, Policies, Teams, all_policies
 from agents.turn import Policy, Turn, TurnRequest, is_served
 
 DEFAULT_CONCURRENCY = 64
@@ -23,7 +23,6 @@ def rollout(
     max_concurrency: int = DEFAULT_CONCURRENCY,
     timeout: float | None = None,
     on_step: Callable[[EpisodeTask, Step], None] | None = None,
-    pool: EnvironmentPool | None = None,
     answers: AnswerStore | None = None,
 ) -> Iterator[Episode]:
     """Play every task and yield its episode as soon as it ends, in no particular order.
@@ -43,7 +42,6 @@ def rollout(
             is safe on disk before another one starts.
         timeout: seconds for the whole loop; then everything in flight is cancelled and ``TimeoutError`` raised.
         on_step: called after every step, in the thread that plays; for live displays and for counting costs.
-        pool: environments to play in, of one rollout after the other; search players keep what they found by game.
         answers: keeps the answers of players behind servers.
 
     Yields:
@@ -66,10 +64,9 @@ def rollout(
     if any(getattr(policy, "sequential", False) for policy in players):
         max_concurrency = 1
     deadline = None if timeout is None else monotonic() + timeout
-    pool = EnvironmentPool() if pool is None else pool
     if any(map(is_served, players)):
-        return concurrent_rollout(policies, iter(tasks), max_concurrency, deadline, on_step, pool, answers)
-    return _in_lock_step(policies, iter(tasks), max_concurrency, deadline, on_step, pool)
+        return concurrent_rollout(policies, iter(tasks), max_concurrency, deadline, on_step, answers)
+    return _in_lock_step(policies, iter(tasks), max_concurrency, deadline, on_step)
 
 
 def _in_lock_step(
@@ -78,13 +75,12 @@ def _in_lock_step(
     max_concurrency: int,
     deadline: float | None,
     on_step: Callable[[EpisodeTask, Step], None] | None,
-    pool: EnvironmentPool,
 ) -> Iterator[Episode]:
     """Advance all live episodes by one round at a time, so that a local model sees the largest possible batches."""
     live: list[LiveEpisode] = []
     while True:
         while len(live) < max_concurrency and (task := next(tasks, None)) is not None:
-            live.append(LiveEpisode(task, policies, pool))
+            live.append(LiveEpisode(task, policies))
         if not live:
             return
         if deadline is not None and monotonic() > deadline:

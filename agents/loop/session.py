@@ -5,12 +5,11 @@ adapters in ``textbench.integrations`` are made of this.
 """
 
 from collections.abc import Mapping, Sequence
-from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from agents.episode import Episode, EpisodeTask, Step
 from agents.loop.asking import ask
-from agents.loop.live import EnvironmentPool, LiveEpisode
+from agents.loop.live import LiveEpisode, environment_of
 from agents.models.base import CLOSE_TAG
 from agents.models.reasoning import end_of_response
 from agents.prompt import PromptMap
@@ -64,7 +63,6 @@ class EpisodeSession:
             other, as :attr:`player` says.
         prompt_map: makes the prompts; the one that ``textbench run`` uses when not given.
         name: what the episode's record calls the player outside.
-        pool: environments to play in; those of this process when not given, so that no game is built twice.
         **settings: of the environment, in place of the scenario's: ``format_penalty=1.0``, ``size=6``; and ``protocol``
             and ``moves``, as :mod:`agents.protocol` has them.
 
@@ -82,7 +80,6 @@ class EpisodeSession:
         opponents: Opponents | None = "random",
         prompt_map: PromptMap | None = None,
         name: str = "outside",
-        pool: EnvironmentPool | None = None,
         **settings: Any,
     ) -> None:
         if isinstance(scenario, EpisodeTask):
@@ -90,9 +87,8 @@ class EpisodeSession:
         else:
             self.task = EpisodeTask.of(scenario, seed, layout_seed=layout_seed, **settings)
         self.prompt_map = PromptMap() if prompt_map is None else prompt_map
-        pool = process_pool() if pool is None else pool
         outside = PlayedOutside(name, self.prompt_map.turns_read)
-        game = pool.game_of(self.task)
+        game = environment_of(self.task).game
         players = game.players
         self._game = game
         self._inside = _policies_inside(players, seat, opponents)
@@ -100,7 +96,7 @@ class EpisodeSession:
         """The player from outside; the first of them if there are several."""
         for policy in self._inside.values():
             check_game(policy, game)
-        self._live = LiveEpisode(self.task, {player: self._inside.get(player, outside) for player in players}, pool)
+        self._live = LiveEpisode(self.task, {player: self._inside.get(player, outside) for player in players})
         self._reported = dict.fromkeys(players, 0.0)
         self._asked: dict[str, TurnRequest] = {}  # everybody who is to move in this round
         self._requests: dict[str, TurnRequest] = {}  # those of them who are played from outside
@@ -259,9 +255,3 @@ def _policy_of(opponent: str | Policy) -> Policy:
     from agents.load import load_agent
 
     return load_agent(opponent)
-
-
-@cache
-def process_pool() -> EnvironmentPool:
-    """Return the environments that the sessions of this process play in."""
-    return EnvironmentPool()

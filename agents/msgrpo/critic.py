@@ -24,7 +24,7 @@ import torch
 from torch import Tensor, nn
 
 from agents.episode import EpisodeTask
-from agents.loop.live import EnvironmentPool, LiveEpisode
+from agents.loop.live import LiveEpisode
 from agents.models.local.forward.llama_forward import unwrap
 from agents.models.local.transformers import TransformersModel
 from agents.msgrpo.configuration.config import MSGRPOConfig
@@ -486,12 +486,12 @@ def first_prompt_values(
     heads = heads_of(methods.sampler)
     if not isinstance(critic, Critic) or not heads:
         return None
-    pool, reader = EnvironmentPool(), TransformersModel(model, tokenizer)
+    reader = TransformersModel(model, tokenizer)
 
     def values(tasks: Sequence[EpisodeTask]) -> Floats:
         prompts = []
         for task in tasks:
-            requests = LiveEpisode(task, policy, pool).requests()
+            requests = LiveEpisode(task, policy).requests()
             prompts.append(policy.prompt_map(next(iter(requests.values()))))
         return critic.prompt_values(reader.encode(prompts), next(iter(heads)))
 

@@ -57,7 +57,7 @@ def ask(spec: str, options: RunOptions) -> dict[str, Any]:
 
     from agents.common.redaction import Redactor
     from agents.episode import EpisodeTask
-    from agents.loop.live import EnvironmentPool, LiveEpisode
+    from agents.loop.live import LiveEpisode
     from benchmark.play.agents.options import secrets_of
     from benchmark.play.agents.players import load_one
     from textgames.scenarios import SCENARIOS
@@ -66,7 +66,7 @@ def ask(spec: str, options: RunOptions) -> dict[str, Any]:
         options = replace(options, max_retries=0)
     policy, options = load_one(spec, options)
     scenario = SCENARIOS["frozen-lake"]
-    episode = LiveEpisode(EpisodeTask.of(scenario, scenario.first_seed), policy, EnvironmentPool())
+    episode = LiveEpisode(EpisodeTask.of(scenario, scenario.first_seed), policy)
     ((player, request),) = episode.requests().items()
     started = perf_counter()
     (turn,) = policy.act([request])

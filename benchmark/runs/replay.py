@@ -9,8 +9,8 @@ from functools import cached_property
 from typing import Any
 
 from agents.episode import Episode, EpisodeTask, Step
-from agents.loop.live import LiveEpisode
-from agents.loop.session import PlayedOutside, process_pool
+from agents.loop.live import LiveEpisode, environment_of
+from agents.loop.session import PlayedOutside
 from agents.turn import TurnRequest
 from benchmark.errors import UsageError
 from benchmark.runs.plan import told_otherwise
@@ -91,11 +91,11 @@ def replay(record: Episode, scenario: Scenario) -> Replay:
         raise ReplayError(why)
     task = EpisodeTask.of(scenario, record.seed)
     try:
-        game, rules = process_pool().game_of(task), process_pool().rules_of(task)
+        env = environment_of(task)
     except (TypeError, ValueError) as error:
         raise UsageError(f"scenario {scenario.name!r} can't be made: {error}") from None
-    recorded = {player: PlayedOutside(record.agents.get(player, player), None) for player in game.players}
-    live = LiveEpisode(task, recorded, process_pool())
+    recorded = {player: PlayedOutside(record.agents.get(player, player), None) for player in env.game.players}
+    live = LiveEpisode(task, recorded)
     asked: list[TurnRequest] = []
     for number, answers in enumerate(_rounds(record)):
         if live.over:
@@ -119,7 +119,7 @@ def replay(record: Episode, scenario: Scenario) -> Replay:
     over = live.over
     episode = live.finish()
     episode = episode if over else replace(episode, terminated=False, metrics={})
-    return Replay(episode, over, rules, tuple(asked), game)
+    return Replay(episode, over, env.rules, tuple(asked), env.game)
 
 
 def _wrong_number(number: int, step: Step, task: EpisodeTask) -> ReplayError:

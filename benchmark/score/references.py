@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from agents.baselines.search import find_search_player
 from agents.episode import EpisodeTask
 from agents.load import load_agent
-from agents.loop.live import EnvironmentPool, LiveEpisode
+from agents.loop.live import LiveEpisode
 from agents.loop.rollout import rollout
 from agents.turn import check_game
 from benchmark.runs.manifest import MOST_SOLVED
@@ -165,7 +165,7 @@ class StartValues:
         self.method = "search" if self._player is None else self._player.method
         self._blind: BlindPlay | None = None
         self._known: dict[str, dict[int, float]] = {}
-        self._pool, self._random = EnvironmentPool(), load_agent("random")
+        self._random = load_agent("random")
 
     def optimal(self, seeds: Sequence[int]) -> Returns | None:
         """Return the optimum of each episode for a player that sees what players see; ``None`` if it isn't known."""
@@ -214,7 +214,7 @@ class StartValues:
 
     def _start(self, seed: int) -> tuple[Any, Any]:
         """Return the first state of an episode, and what its player is asked there."""
-        episode = LiveEpisode(EpisodeTask.of(self._scenario, seed), self._random, self._pool)
+        episode = LiveEpisode(EpisodeTask.of(self._scenario, seed), self._random)
         state, (request,) = episode.state, episode.requests().values()
         episode.finish()
         return state, request

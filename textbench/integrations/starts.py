@@ -4,7 +4,8 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from agents.episode import EpisodeTask
-from agents.loop.session import check_seat, process_pool
+from agents.loop.live import environment_of
+from agents.loop.session import check_seat
 from textgames.scenarios import TRAINING_SEEDS
 
 TRAINED_WITH = {"protocol": "default"}
@@ -49,7 +50,7 @@ def list_starts(
         )
 
     def players_with(**chosen: Any) -> Sequence[str]:
-        return process_pool().game_of(EpisodeTask.of(scenario, first_seed, **chosen)).players
+        return environment_of(EpisodeTask.of(scenario, first_seed, **chosen)).game.players
 
     players = players_with(**settings)
     for name in settings:

@@ -19,7 +19,7 @@ from agents.baselines.search import find_search_player
 from agents.common.intervals import half_interval, is_rounding
 from agents.episode import Episode, EpisodeTask, invalid_rate
 from agents.load import load_agent
-from agents.loop.live import EnvironmentPool, LiveEpisode, Policies
+from agents.loop.live import LiveEpisode, Policies
 from agents.loop.rollout import rollout
 from agents.models.local.transformers import TransformersModel
 from agents.msgrpo.configuration.config import MSGRPOConfig
@@ -68,10 +68,10 @@ def scale_of(tasks: Sequence[EpisodeTask]) -> dict[str, Any]:
 
 def _first_requests(tasks: Sequence[EpisodeTask]) -> list[TurnRequest]:
     """Return what the player is asked at the start of each episode."""
-    pool, nobody = EnvironmentPool(), load_agent("random")
+    nobody = load_agent("random")
     requests: list[TurnRequest] = []
     for task in tasks:
-        episode = LiveEpisode(task, nobody, pool)
+        episode = LiveEpisode(task, nobody)
         requests += episode.requests().values()
         episode.finish()
     return requests

@@ -9,7 +9,7 @@ import pytest
 import textgames
 from agents.baselines.random import RandomPlayer
 from agents.episode import Episode, EpisodeStart, EpisodeTask
-from agents.loop.live import EnvironmentPool
+from agents.loop.live import table_of
 from agents.loop.rollout import rollout
 from agents.msgrpo.trajectories import group_of, trajectories_of
 from agents.turn import Turn, TurnRequest
@@ -50,8 +50,7 @@ def test_with_the_same_noise_the_rest_is_the_same(scenario: str, invalid_action:
         first = next(step for step in episode.steps if step.index == cut)
         limit = task.kwargs["max_steps"]
         assert first.steps_left == limit - cut
-        pool = EnvironmentPool()
-        original, restarted = pool.table(task), pool.table(task)
+        original, restarted = table_of(task), table_of(task)
         original.reset(seed)
         for index in range(cut):
             original.play({s.player: s.turn.response for s in episode.steps if s.index == index})
@@ -183,7 +182,7 @@ def test_groups_are_labelled_by_their_start() -> None:
 
 @pytest.mark.parametrize("elapsed", [-1, 100, 101])
 def test_no_round_left(elapsed: int) -> None:
-    table = EnvironmentPool().table(EpisodeTask("lake", "TextFrozenLake-v0", 0, kwargs={"max_steps": 100}))
+    table = table_of(EpisodeTask("lake", "TextFrozenLake-v0", 0, kwargs={"max_steps": 100}))
     table.reset(0)
     with pytest.raises(ValueError, match="below max_steps = 100"):
         table.resume(table.state, elapsed)
@@ -191,7 +190,7 @@ def test_no_round_left(elapsed: int) -> None:
 
 def test_a_state_in_which_the_game_is_over() -> None:
     kwargs = {"desc": ["SG", "FF"]}
-    table = EnvironmentPool().table(EpisodeTask("lake", "TextFrozenLake-v0", 0, kwargs=kwargs))
+    table = table_of(EpisodeTask("lake", "TextFrozenLake-v0", 0, kwargs=kwargs))
     table.reset(0)
     table.play({"player_0": "right"})
     with pytest.raises(ValueError, match="no player is to move"):

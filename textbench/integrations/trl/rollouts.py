@@ -7,8 +7,9 @@ import numpy as np
 
 from agents.episode import Episode, EpisodeTask, Step, invalid_rate
 from agents.load import load_agent
+from agents.loop.live import environment_of
 from agents.loop.rollout import rollout
-from agents.loop.session import Opponents, process_pool
+from agents.loop.session import Opponents
 from agents.models.base import CLOSE_TAG, Decoding
 from agents.models.local.transformers import TransformersModel
 from agents.policy import LanguageAgentPolicy
@@ -131,8 +132,8 @@ class StepRollouts:
             ]
             for scenario in dict.fromkeys(task.scenario for task in tasks):
                 own = [task for task in tasks if task.scenario == scenario]
-                policies = self._policies(process_pool().game_of(own[0]).players, seat, model)
-                for episode in rollout(policies, own, max_concurrency=len(own), pool=process_pool()):
+                policies = self._policies(environment_of(own[0]).game.players, seat, model)
+                for episode in rollout(policies, own, max_concurrency=len(own)):
                     if episode.error is not None:
                         raise RuntimeError(f"an episode of {scenario} can't be played: {episode.error}")
                     played[episode.seed] = episode

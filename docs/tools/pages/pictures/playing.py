@@ -6,13 +6,10 @@ from typing import Any
 
 from agents.episode import Episode, EpisodeTask, Step
 from agents.load import load_agent
-from agents.loop.live import EnvironmentPool
+from agents.loop.live import environment_of
 from agents.loop.rollout import rollout
 from benchmark.runs.plan import find_scenarios
 from textgames import TSMG, Scenario
-
-POOL = EnvironmentPool()
-"""So that a game is built, and solved, once."""
 
 PATIENCE = 40
 """How many episodes are looked through for one in which the good player gets more than the bad one."""
@@ -74,7 +71,7 @@ def play(scenario: str, agents: Mapping[str, str] | str, seed: int, text: bool =
         text: whether to show what the first player reads although there is a board.
     """
     task = EpisodeTask.of(scenario_of(scenario), seed)
-    game = POOL.game_of(task)
+    game = environment_of(task).game
     names = dict.fromkeys(game.players, agents) if isinstance(agents, str) else dict(agents)
     players = {name: load_agent(name) for name in names.values()}
     (episode,) = rollout({player: players[name] for player, name in names.items()}, [task])
