@@ -1,21 +1,25 @@
-"""Claims: all that a player's spec and options make this machine do and that only its user can allow.
+"""Claims: all that a folder's players make this machine do and that only its user can allow, and what was allowed.
 
-``spec, options -> Claim, ...``. A player may run code, ask a server, read a secret or a file, spend the user's money,
-and fetch weights. A command that names such a player has allowed it; what a folder names is asked for once, by
-:mod:`agents.common.approvals`, for runs, agents' folders and trainings alike.
+A run, an agent or a training may come from anybody. A player in it may run code, ask a server, read a secret or a file,
+spend the user's money, and fetch weights. Nothing of that is done until the user has named it too: on the command line
+that made the folder or that resumes it. An approval is kept in the user's cache folder, bound to the folder's content.
 """
 
-from collections.abc import Iterator
+import json
+import shlex
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
+from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from agents.common.approvals import Claim
+from agents.common.files import replacing
 from agents.load import baselines, holds_programs, registered_agents
 from agents.models.local.loading.adapters import SETTINGS
 from agents.models.provider import fetched_by, find_model
 from agents.prompt_texts import packaged_prompts
 from agents.wrappers import innermost
+from textgames.cache import cache_folder
 
 HARMLESS = (
     *("temperature", "top_p", "max_tokens", "stop", "mode", "history", "system", "seed", "send_seed"),
@@ -28,6 +32,62 @@ HARMLESS = (
 Every other one has to be allowed; ``prompts`` only if they lie elsewhere, and ``adapter`` only if it isn't here. The
 ``key`` of a program has to be, too: an author that has chosen the key can find out the seeds.
 """
+
+
+class Claim(NamedTuple):
+    """One thing that a folder names and that only its user can allow."""
+
+    flag: str  # what says it on a command line, ``--allow``
+    value: str  # and what follows, ``evil.py:Agent``
+    meaning: str  # for people: ``"the code evil.py:Agent"``
+
+    @property
+    def said(self) -> str:
+        """The words of a command line that allow it."""
+        return f"{self.flag} {shlex.quote(self.value)}"
+
+
+def content_digest(content: Any) -> str:
+    """Digest plain data: what a folder asks for, to which an approval is bound."""
+    return sha256(json.dumps(content, sort_keys=True, default=str).encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def approve(folder: Path, claims: Iterable[Claim], digest: str) -> None:
+    """Remember that the user named these claims for a folder of this content."""
+    known, (file, before) = {_key(claim, digest) for claim in claims}, _approved(folder)
+    if known <= before:
+        return
+    with suppress(OSError):
+        file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        with replacing(file) as stream:
+            json.dump({"folder": str(folder.resolve()), "approved": sorted(known | before)}, stream, indent=1)
+
+
+def open_claims(folder: Path, claims: Iterable[Claim], said: Iterable[Claim], digest: str) -> list[Claim]:
+    """List the claims that the user hasn't allowed yet, on this command line (``said``) or on an earlier one."""
+    (_, known), now = _approved(folder), {claim.said for claim in said}
+    return [claim for claim in dict.fromkeys(claims) if _key(claim, digest) not in known and claim.said not in now]
+
+
+def claims_refusal(folder: Path, claims: Iterable[Claim], command: str) -> str:
+    """Say in one sentence why a folder isn't resumed, with the command that allows it."""
+    claims = list(claims)
+    named = ", ".join(claim.meaning for claim in claims)
+    arguments = " ".join(claim.said for claim in claims)
+    return f"{folder} names {named}, which you haven't; if you trust this folder, say so: {command} {arguments}"
+
+
+def _key(claim: Claim, digest: str) -> str:
+    return f"{digest} {claim.flag} {claim.value}"
+
+
+def _approved(folder: Path) -> tuple[Path, set[str]]:
+    """Return the file of a folder's approvals, and those that can be read in it."""
+    file = cache_folder() / "approved" / f"{sha256(str(folder.resolve()).encode()).hexdigest()[:24]}.json"
+    try:
+        return file, set(map(str, json.loads(file.read_bytes())["approved"]))
+    except (OSError, ValueError, TypeError, KeyError):
+        return file, set()
 
 
 def claims_of_player(spec: str, spent: str = "", folder: Path | None = None) -> Iterator[Claim]:

@@ -155,7 +155,7 @@ def check_packages(model: str = "", *, adapter: bool = False) -> None:
 
 def _train(config: MSGRPOConfig, options: argparse.Namespace) -> int:
     check_packages(config.model, adapter=config.lora_rank > 0)
-    from agents.common.approvals import approve
+    from agents.claims import approve
     from agents.episode import EpisodeTask
     from agents.msgrpo.configuration.methods import Methods
     from agents.msgrpo.inside import LEARNER, check_around

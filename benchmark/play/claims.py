@@ -12,8 +12,16 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from agents.claims import claims_of_player, is_harmless, names_code
-from agents.common.approvals import Claim, approve, content_digest, open_claims, refusal
+from agents.claims import (
+    Claim,
+    approve,
+    claims_of_player,
+    claims_refusal,
+    content_digest,
+    is_harmless,
+    names_code,
+    open_claims,
+)
 from agents.common.redaction import public_url
 from benchmark.errors import UsageError
 from benchmark.play.agents.objects import AgentSpec, is_object
@@ -121,6 +129,6 @@ def check_claims(
         missing = [claim._replace(meaning=f"{claim.meaning}{spending(claim.value)}") for claim in missing]
         if not ask(f"{folder} names {', '.join(claim.meaning for claim in missing)}. Do you trust it?"):
             command = " ".join([resume_command(folder), *map(shlex.quote, arguments_of(given))])
-            raise UsageError(refusal(folder, missing, command))
+            raise UsageError(claims_refusal(folder, missing, command))
     approve(folder, claims, asked_for(manifest))
     return claims

@@ -14,7 +14,7 @@ from pathlib import Path
 from time import monotonic
 from typing import Any
 
-from agents.common.approvals import approve
+from agents.claims import approve
 from agents.common.interrupt import kills_interrupt
 from agents.common.reading import read_bytes
 from agents.common.redaction import Redactor

@@ -25,9 +25,17 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from agents.claims import claim_of_fetching, claims_of_player, is_harmless, is_own_prompts
-from agents.common.approvals import Claim, approve, content_digest, open_claims
-from agents.common.approvals import refusal as claims_refusal
+from agents.claims import (
+    Claim,
+    approve,
+    claim_of_fetching,
+    claims_of_player,
+    claims_refusal,
+    content_digest,
+    is_harmless,
+    is_own_prompts,
+    open_claims,
+)
 from agents.common.files import check_folder, refusal, remove_folder, replacing, replacing_folder, sync
 from agents.common.locking import FolderLock
 from agents.common.tensors import load_tensors

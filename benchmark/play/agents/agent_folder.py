@@ -13,7 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, get_args
 
-from agents.common.approvals import Claim, approve, content_digest, open_claims
+from agents.claims import Claim, approve, content_digest, open_claims
 from agents.common.files import replacing
 from agents.common.toml import read_toml, to_toml
 from agents.load import baselines, options_taken

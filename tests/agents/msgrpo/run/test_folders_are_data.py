@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from agents.common.approvals import approve
+from agents.claims import approve
 from agents.msgrpo import MSGRPOConfig
 from agents.msgrpo.__main__ import main
 from agents.msgrpo.errors import ConfigError
