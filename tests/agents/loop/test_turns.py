@@ -201,3 +201,19 @@ def test_random_players_say_what_the_game_has_for_them_where_only_some_actions_a
     assert all(step.valid for step in episode.steps)
     assert said
     assert not said & {"nobody", *episode.agents}
+
+
+def test_a_game_that_is_registered_again_is_played_anew() -> None:
+    """As in a notebook, with the same settings: what is kept of the old one is of no use."""
+
+    def define(words: str) -> None:
+        class Again(Team):
+            def instructions(self, player: str) -> str:
+                return words
+
+        textgames.register("TurnsAgain-v0", Again, max_steps=9)
+
+    for words in ("old", "new"):
+        define(words)
+        _, policy = episode_of("TurnsAgain-v0")
+        assert {request.instructions for request in policy.asked} == {words}
