@@ -2,9 +2,10 @@
 
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from types import FrameType
+from typing import Any
 
 POLITE = tuple(getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name))
 """Signals that ask a process to end and leave it the time to do so; Windows has only the first."""
@@ -18,17 +19,8 @@ def kills_interrupt() -> Iterator[None]:
     def interrupt(number: int, frame: FrameType | None) -> None:
         raise KeyboardInterrupt
 
-    if threading.current_thread() is not threading.main_thread():
-        yield  # a notebook's worker: signals go to the main thread
-        return
-    taken = [number for number in POLITE if signal.getsignal(number) == signal.SIG_DFL]
-    for number in taken:
-        signal.signal(number, interrupt)
-    try:
+    with _handled(POLITE, lambda before: before == signal.SIG_DFL, interrupt):
         yield
-    finally:
-        for number in taken:
-            signal.signal(number, signal.SIG_DFL)
 
 
 @contextmanager
@@ -38,9 +30,6 @@ def uninterrupted() -> Iterator[None]:
     Then ``KeyboardInterrupt`` is raised. A second Ctrl-C isn't held back; a second kill is, since batch systems send
     several.
     """
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
     pending = False
 
     def remember(number: int, frame: FrameType | None) -> None:
@@ -50,14 +39,23 @@ def uninterrupted() -> Iterator[None]:
         pending = True
 
     # those that would end the process at once, or are ignored, stay so: no caller waits for a KeyboardInterrupt
-    before = {number: signal.getsignal(number) for number in (signal.SIGINT, *POLITE)}
-    held = {number: handler for number, handler in before.items() if callable(handler)}
-    for number in held:
-        signal.signal(number, remember)
+    with _handled((signal.SIGINT, *POLITE), callable, remember):
+        yield
+    if pending:
+        raise KeyboardInterrupt
+
+
+@contextmanager
+def _handled(
+    numbers: Iterable[int], takes: Callable[[Any], bool], handler: Callable[[int, FrameType | None], None]
+) -> Iterator[None]:
+    """Handle those signals whose handlers may be replaced; none outside of the main thread, such as a notebook's."""
+    in_main = threading.current_thread() is threading.main_thread()
+    before = {number: old for number in numbers if in_main and takes(old := signal.getsignal(number))}
+    for number in before:
+        signal.signal(number, handler)
     try:
         yield
     finally:
-        for number, handler in held.items():
-            signal.signal(number, handler)
-    if pending:
-        raise KeyboardInterrupt
+        for number, old in before.items():
+            signal.signal(number, old)
