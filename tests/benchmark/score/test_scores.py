@@ -68,11 +68,12 @@ def write_run(folder, returns, scenario="frozen-lake", planned=None, errors=()):
 
 def board(returns):
     """Results of hand-made returns: ``{scenario: {agent: [return of episode 0, 1, ...]}}``."""
-    results = ResultColumns(sources=[(Path("made"), {})])
+    manifest = {"kind": RUN_KIND, "textbench": {"version": "1"}, "matchups": []}
+    results = ResultColumns(sources=[(Path("made"), manifest)], source_complete=[True])
     for scenario, agents in returns.items():
         results.scenarios[scenario] = SCENARIOS[scenario]
         for agent, values in agents.items():
-            results.agents[agent] = {"name": agent, "spec": agent}
+            results.agents[agent] = {"name": agent, "spec": agent, "kind": "scripted", "settings": {}}
             results.agent_source[agent] = 0
             cell = results.cells[agent, scenario] = Cell(planned=len(values))
             for k, value in enumerate(values):

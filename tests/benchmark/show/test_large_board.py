@@ -1,7 +1,5 @@
 """Many scenarios: grouped by suite, one table a suite, overall scores of whole suites, and the metrics of games."""
 
-from pathlib import Path
-
 import pytest
 
 from benchmark.score.overall import suite_rows
@@ -16,23 +14,13 @@ from tests.benchmark.score.test_scores import board
 from textgames.scenarios import SCENARIOS, SUITES
 
 
-def shown(played):
-    """Hand-made returns as results that a document can be made of."""
-    results = board(played)
-    results.sources = [(Path("made"), {"kind": "textbench-run", "textbench": {"version": "1"}, "matchups": []})]
-    results.source_complete = [True]
-    for card in results.agents.values():
-        card |= {"kind": "scripted", "settings": {}}
-    return results
-
-
 @pytest.fixture
 def whole_suites():
     """Two agents on the paper's and the planning scenarios, of which the second lacks one, and on a duel."""
     names = dict.fromkeys((*SUITES["paper"], "frozen-lake-big", "snake-long"))
     played = {name: {"a": [1.0] * 8, "b": [0.0] * 8, "random": [0.0] * 8, "planner": [1.0] * 8} for name in names}
     del played["frozen-lake-big"]["b"]
-    return shown(played | {"snake-duel": {"a": [2.0, 1.0] * 4, "b": [0.0, 1.0] * 4}})
+    return board(played | {"snake-duel": {"a": [2.0, 1.0] * 4, "b": [0.0, 1.0] * 4}})
 
 
 def test_every_scenario_has_one_home_and_every_suite_its_order():
@@ -75,7 +63,7 @@ def test_an_agent_that_lacks_a_scenario_has_no_score_of_the_suite(whole_suites, 
 
 @pytest.mark.slow
 def test_the_papers_board_shows_no_suites(workplace):
-    document = results_document(shown({name: {"a": [1.0] * 4} for name in SUITES["paper"]}), max_episodes=0)
+    document = results_document(board({name: {"a": [1.0] * 4} for name in SUITES["paper"]}), max_episodes=0)
     assert suite_table(document) is None
     assert not [sheet for sheet in leaderboard_tables(document) if "suite" in sheet.title]
     assert [group.suite for group in grouped_sections(document)] == [""]

@@ -1,7 +1,6 @@
 """The lines that a run ends in: at most a dozen, for somebody who knows none of the words."""
 
 import re
-from pathlib import Path
 
 import pytest
 
@@ -14,15 +13,7 @@ PAPER = ("frozen-lake", "frozen-lake-slippery", "snake", "snake-poison")
 
 
 def lines_of(returns, width=120):
-    return summary_lines(document_of(board(returns)), width)
-
-
-def document_of(results):
-    results.sources = [(Path("made"), {"kind": "textbench-run", "textbench": {"version": "1"}})]
-    results.source_complete = [True]
-    for card in results.agents.values():
-        card |= {"kind": "scripted", "settings": {}}
-    return results_document(results, max_episodes=0)
+    return summary_lines(results_document(board(returns), max_episodes=0), width)
 
 
 @pytest.mark.slow
@@ -60,7 +51,7 @@ def test_the_default_run_ends_in_twelve_lines_that_say_what_the_figures_mean(tex
 def test_many_agents_and_a_narrow_terminal_make_no_more_lines():
     many = {f"agent {number} with a name that goes on and on": [number / 20] * 9 for number in range(20)}
     for scenarios in (PAPER, ("snake",)):
-        document = document_of(board(dict.fromkeys(scenarios, many)))
+        document = results_document(board(dict.fromkeys(scenarios, many)), max_episodes=0)
         for width in (60, 80, 200):
             lines = summary_lines(document, width)
             assert len(lines) <= MOST_LINES
@@ -137,7 +128,7 @@ def test_who_was_asked_in_another_way_than_it_seems_is_said_without_being_asked(
         cell = results.cells["model 3", name]
         cell.eaten_up = 4
         cell.left_out["temperature"] = 9
-    lines = summary_lines(document_of(results), 80)
+    lines = summary_lines(results_document(results, max_episodes=0), 80)
     said = " ".join(lines)
     assert "model 3: the server refuses temperature, which it wasn't sent; reasoning left no token for 16 res" in said
     assert "Notes on model 3: add --stats." in said
