@@ -1,4 +1,4 @@
-"""What comes out: comparison, merge, export, plots, the page's document."""
+"""Reports: comparison, merge, export, plots, the page's document."""
 
 import csv
 import io
@@ -18,13 +18,14 @@ from benchmark.entries.validation import manifest_problems
 from benchmark.runs.folder import RunFolder
 from benchmark.runs.plan import Plan
 from benchmark.runs.record import canonical_line, observations_digest, opened_line, parse_line
+from benchmark.runs.replay import ending, replay
 from benchmark.score.results import read_columns
 from benchmark.show.board import p_text
 from benchmark.show.document_of import results_document
 from benchmark.show.draw import to_markdown
 from benchmark.show.episode_views import fill_pieces, prompt_pieces
 from benchmark.show.table import estimate_figure, text_table
-from tests.benchmark.helpers import counted
+from tests.benchmark.helpers import counted, text_without_checksums
 from textgames.scenarios import SCENARIOS
 
 
@@ -324,3 +325,102 @@ def test_canonical_lines_of_a_file_are_stable(small_run):
     for line in (small_run / "episodes.jsonl").read_bytes().splitlines(keepends=True):
         again = json.dumps(json.loads(opened_line(line))).encode()
         assert canonical_line(parse_line(line)) == canonical_line(parse_line(again))
+
+
+def steps_of(textbench, run):
+    return list(csv.DictReader(io.StringIO(textbench("export", run, "--csv", "-", "--steps").out)))
+
+
+def test_exported_steps_say_what_happened(textbench, small_run):
+    expected = [
+        replayed.happened(step)
+        for record in RunFolder.open(small_run).records()
+        for replayed in [replay(record, SCENARIOS[record.scenario])]
+        for step in replayed.steps
+    ]
+    assert [row["happened"] for row in steps_of(textbench, small_run)] == expected
+    assert any(text.startswith("slipped") for text in expected)
+
+
+def test_an_episode_of_other_rules_is_exported_without_what_happened(textbench, small_run):
+    lines = (small_run / "episodes.jsonl").read_text().splitlines()
+    first = {**json.loads(lines[0]), "observations_digest": "0" * 32}
+    (small_run / "episodes.jsonl").write_text("\n".join([json.dumps(first), *lines[1:], ""]))
+    rows = steps_of(textbench, small_run)
+    told = [row for row in rows if (row["scenario"], row["seed"]) == (first["scenario"], str(first["seed"]))]
+    own = [row for row in told if row["agent"] == first["agents"]["player_0"]]
+    assert len(own) == len(first["steps"])
+    assert {row["happened"] for row in own} == {""}
+    assert any(row["happened"] for row in rows)
+
+
+@pytest.mark.parametrize("what", ["--csv", "--parquet", "--sft", "--preferences", "--html"])
+@pytest.mark.parametrize("file", ["episodes.jsonl", "manifest.json"])
+def test_no_file_of_a_run_is_written_over(textbench, small_run, what, file):
+    """It would be empty before its episodes were read."""
+    before = (small_run / file).read_bytes()
+    done = textbench("leaderboard" if what == "--html" else "export", small_run, what, small_run / file)
+    assert (done.code, "is a file of the run in" in done.err) == (2, True)
+    assert (small_run / file).read_bytes() == before
+
+
+def test_what_has_nothing_to_write_leaves_the_old_file(textbench, small_run, workplace):
+    (workplace / "old.jsonl").write_text("keep")
+    assert (
+        textbench("run", "--agent", "planner", "--scenario", "frozen-lake", "--episodes", 2, "--out", "best").code == 0
+    )
+    done = textbench("export", "best", "--preferences", "old.jsonl")
+    assert (done.code, "nothing to write to old.jsonl" in done.err) == (2, True)
+    assert (workplace / "old.jsonl").read_text() == "keep"
+    assert textbench("export", small_run, "--csv", "old.jsonl").code == 0
+    assert (workplace / "old.jsonl").read_text() == textbench("export", small_run, "--csv", "-").out
+
+
+@pytest.mark.parametrize(
+    ("wanted", "message"),
+    [
+        (("--csv", "a", "--sft", "a"), "--csv and --sft both write to a"),
+        (("--csv", "-", "--preferences", "-"), "--csv and --preferences both write to -"),
+        (("--parquet", "-"), "--parquet takes a file"),
+    ],
+)
+def test_two_outputs_have_two_places(textbench, small_run, wanted, message):
+    done = textbench("export", small_run, *wanted)
+    assert (done.code, message in done.err) == (2, True)
+
+
+def test_the_page_is_told_what_happened_and_why_it_ended(small_run):
+    document = results_document(read_columns([small_run]))
+    texts = document["texts"]
+    assert len(set(texts)) == len(texts)
+    views = {(v["scenario"], v["agents"]["player_0"], v["seed"]): v for v in document["episodes"]}
+    told = set()
+    for record in RunFolder.open(small_run).records():
+        view = views[record.scenario, record.agents["player_0"], record.seed]
+        replayed = replay(record, SCENARIOS[record.scenario])
+        places = view["steps"]["happened"]
+        assert ["" if place == -1 else texts[place] for place in places] == [*map(replayed.happened, replayed.steps)]
+        assert texts[view["ending"]] == ending(record, replayed)
+        told |= {texts[view["ending"]], *(texts[place] for place in places if place >= 0)}
+    assert {"reached the step limit", "ended by the rules: reached the goal", "bumped into the edge"} <= told
+
+
+def test_an_episode_of_other_rules_has_no_more_than_its_record(small_run):
+    file = small_run / "episodes.jsonl"
+    file.write_text(
+        text_without_checksums(small_run).replace('"observations_digest":"', '"observations_digest":"other')
+    )
+    for view in results_document(read_columns([small_run]))["episodes"]:
+        assert set(view["steps"]["happened"]) == set(view["steps"]["board"]) == {-1}
+        assert view["final_board"] == -1
+
+
+def test_reasoning_that_came_apart_from_the_response_is_shown(small_run):
+    file = small_run / "episodes.jsonl"
+    first, *others = text_without_checksums(small_run).splitlines(keepends=True)
+    file.write_text(
+        first.replace('"response":', '"reasoning":" The goal is near.\\n","response":', 1) + "".join(others)
+    )
+    document = results_document(read_columns([small_run]))
+    shown = [place for view in document["episodes"] for place in view["steps"]["reasoning"] if place >= 0]
+    assert [document["texts"][place] for place in shown] == ["The goal is near."]

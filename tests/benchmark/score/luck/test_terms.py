@@ -1,4 +1,4 @@
-"""The luck of an episode: a return splits without remainder, and luck is fair whatever the player does."""
+"""An episode's luck splits its return without remainder and is fair; corrected returns are unbiased and covered."""
 
 from collections import Counter
 from dataclasses import replace
@@ -9,17 +9,22 @@ import numpy as np
 import pytest
 
 import textgames
+from agents.common import intervals as stats
 from agents.episode import Episode, Step
 from agents.turn import Turn, TurnRequest
 from benchmark.runs.folder import RunFolder
 from benchmark.runs.plan import Plan
 from benchmark.runs.replay import Replay, replay
-from benchmark.score.luck import LuckValues, episode_luck
+from benchmark.score import results as cells
+from benchmark.score.luck import FOLDS, LEAST, LuckValues, corrected, cross_fitted, episode_luck
+from benchmark.score.luck_check import luck_check, luck_problems
+from benchmark.score.results import Cell
 from tests.benchmark.score.luck.lake_simulation import HORIZON, Lakes
 from textgames.environments.rules import EpisodeRules
 from textgames.frozen_lake import FrozenLake
 from textgames.scenarios import SCENARIOS, Scenario
 from textgames.snake import Snake, SnakeState
+from textgames.snake.solver import greedy_action
 
 ENTRIES = Path(__file__).parents[4] / "leaderboards"
 ICE = SCENARIOS["frozen-lake-slippery"]
@@ -234,3 +239,237 @@ def test_the_simulation_of_the_other_tests_agrees():
                 assert (lakes.chance[number] * off**2).sum() == pytest.approx(expected.variance, abs=1e-12)
     episodes = lakes.play(lakes.policy(1.0), 1, 500, np.random.default_rng(0))
     assert np.allclose(episodes.start + episodes.luck, episodes.returns)
+
+
+POLICIES = {"optimal": 1.0, "strong": 0.95, "weak": 0.5, "random": 0.0}
+
+
+@pytest.fixture(scope="module")
+def lakes():
+    return Lakes()
+
+
+def estimates(lakes, skill, runs, episodes, seed=1):
+    """``(true normalised score, plain estimates, luck-free estimates, coefficients)`` of many runs."""
+    policy, uniform = lakes.policy(skill), lakes.value_of(lakes.policy(0.0))
+    optimal = lakes.v[HORIZON][:, 0]
+    true = (lakes.value_of(policy).mean() - uniform.mean()) / (optimal.mean() - uniform.mean())
+    played = lakes.play(policy, runs, episodes, np.random.default_rng([seed, episodes]))
+    plain, free, betas = [], [], []
+    for returns, start, luck, layout in zip(played.returns, played.start, played.luck, played.layout, strict=True):
+        found = corrected(returns, start, luck, (0.0, 1.0))
+        table = np.stack([returns, uniform[layout], optimal[layout], found.values], axis=1)
+        figures = [
+            stats.normalised(0, 1, 2, (0.0, 1.0)),
+            stats.normalised(3, 1, 2, ends=found.ends),
+        ]
+        one, other = stats.bootstrap(table, figures)
+        plain.append(one)
+        free.append(other)
+        betas.append(found.beta)
+    return true, plain, free, betas
+
+
+def coverage(true, found):
+    return np.mean([(one.low or one.value) - 1e-9 <= true <= (one.high or one.value) + 1e-9 for one in found])
+
+
+def check_coverage(lakes, skill, runs, episodes):
+    true, plain, free, _ = estimates(lakes, skill, runs, episodes)
+    spread = 3 * np.sqrt(0.05 * 0.95 / runs)  # of a share of runs, three standard errors
+    assert coverage(true, free) >= 0.95 - spread
+    bias = np.mean([one.value for one in free]) - true
+    assert abs(bias) <= 3.5 * np.std([one.value for one in free]) / np.sqrt(runs) + 1e-9
+    assert np.std([one.value for one in free]) < np.std([one.value for one in plain])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("episodes", [20, 50, 200])
+@pytest.mark.parametrize("skill", POLICIES.values(), ids=POLICIES)
+def test_intervals_cover_the_truth(lakes, skill, episodes):
+    check_coverage(lakes, skill, runs=2000, episodes=episodes)
+
+
+def test_an_optimal_players_score_is_one_exactly(lakes):
+    _, plain, free, betas = estimates(lakes, 1.0, 20, 50)
+    assert np.allclose([one.value for one in free], 1.0, rtol=0, atol=1e-12)
+    assert all(0.85 < one.low < 0.95 for one in free)  # the next episode may still hold a mistake
+    assert np.allclose([one.high for one in free], 1.0, rtol=0, atol=1e-9)
+    assert set(betas) == {1.0}
+    assert np.std([one.value for one in plain]) > 0.1
+
+
+def test_a_weak_players_coefficient_is_smaller(lakes):
+    _, _, _, betas = estimates(lakes, 0.0, 40, 200)
+    assert 0.4 < np.mean(betas) < 0.8
+
+
+def test_an_episode_has_no_part_in_its_own_coefficient():
+    rng = np.random.default_rng(0)
+    luck, outcome = rng.normal(size=(2, 40))
+    outcome += 0.5 * luck
+    before = cross_fitted(outcome, luck)
+    for episode in (0, 13):
+        changed = outcome.copy()
+        changed[episode] += 5
+        after = cross_fitted(changed, luck)
+        fold = np.arange(40) % FOLDS == episode % FOLDS
+        assert np.array_equal(before[fold], after[fold])
+        assert not np.array_equal(before[~fold], after[~fold])
+
+
+@pytest.mark.slow
+def test_a_coefficient_fitted_with_the_episode_itself_would_be_biased():
+    """Why folds: with a coefficient of all episodes the mean leans towards zero luck where luck is skewed."""
+    rng = np.random.default_rng(1)
+    luck = (rng.random((6000, LEAST)) < 0.1) - 0.1
+    returns = luck**2 * 5  # correlated with luck in a way that isn't linear
+    own, crossed = [], []
+    for r, k in zip(returns, luck, strict=True):
+        off = k - k.mean()
+        beta = float(off @ r) / max(1e-12, float(off @ off))
+        own.append((r - beta * k).mean())
+        crossed.append((r - cross_fitted(r, k) * k).mean())
+    true = 5 * 0.1 * 0.9
+    error = np.std(crossed) / np.sqrt(len(crossed))
+    assert abs(np.mean(crossed) - true) < 4 * error
+    assert abs(np.mean(own) - true) > 8 * error
+
+
+def test_few_episodes_are_refused():
+    values = np.arange(LEAST - 1.0)
+    assert corrected(values, values, values) is None
+    values = np.arange(float(LEAST))
+    assert corrected(values, values, values) is not None
+
+
+def test_luck_that_never_varies_is_left_in():
+    returns = np.arange(float(LEAST))
+    found = corrected(returns, np.zeros(LEAST), np.zeros(LEAST))
+    assert np.array_equal(found.values, returns)
+    assert found.beta == 0
+
+
+def test_the_order_of_folds_is_that_of_seeds_whatever_their_numbers():
+    rng = np.random.default_rng(2)
+    outcome, luck = rng.normal(size=(2, 30))
+    longer = cross_fitted(np.concatenate([outcome, rng.normal(size=10)]), np.concatenate([luck, rng.normal(size=10)]))
+    assert np.array_equal(cross_fitted(outcome, luck)[:FOLDS], cross_fitted(outcome, luck)[FOLDS : 2 * FOLDS])
+    assert np.array_equal(longer[:FOLDS], longer[FOLDS : 2 * FOLDS])
+
+
+ME = "player_0"
+SNAKE = SCENARIOS["snake"]
+
+
+def play(player, episodes):
+    """Returns, values of the starts and luck of many episodes, each (episodes,)."""
+    game = SNAKE.game()
+    values = LuckValues.of(game)
+    rows = []
+    for seed in range(episodes):
+        rng, own = np.random.default_rng([9, seed]), np.random.default_rng([10, seed])
+        state, over, gain, luck = game.initial_state(rng), False, 0.0, 0.0
+        start = values.value(state, SNAKE.horizon)
+        for left in range(SNAKE.horizon, 0, -1):
+            random = player == "random" or (player == "careless" and own.random() < 0.3)
+            action = game.actions[int(own.integers(4))] if random else greedy_action(state, ME, game)
+            expected = values.expects(state, (action,), left).mean
+            state, rewards, over = game.transition(state, {ME: action}, rng)
+            gain += rewards[ME]
+            luck += rewards[ME] + (0.0 if over else values.value(state, left - 1)) - expected
+            if over:
+                break
+        rows.append((gain, start, luck))
+    return np.array(rows).T
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("player", ["greedy", "careless", "random"])
+def test_intervals_of_fifty_episodes_cover_the_truth(player):
+    """1,500 runs of 50 episodes, drawn from a pool of 3,000: the pool's mean is the truth, and its luck is fair."""
+    returns, start, luck = play(player, 3000)
+    assert abs(luck.mean()) < 4 * luck.std() / np.sqrt(len(luck))
+    luck -= luck.mean()
+    rng = np.random.default_rng(0)
+    plain, free = [], []
+    for _ in range(1500):
+        drawn = rng.integers(len(returns), size=50)
+        found = corrected(returns[drawn], start[drawn], luck[drawn])
+        table = np.stack([returns[drawn], found.values], axis=1)
+        one, other = stats.bootstrap(table, [stats.column(0), stats.column(1)])
+        plain.append(one)
+        free.append(other)
+    true, spread = returns.mean(), 3 * np.sqrt(0.05 * 0.95 / 1500)
+    covered = np.mean([one.low <= true <= one.high for one in free])
+    bias = np.mean([one.value for one in free]) - true
+    ratio = np.std([one.value for one in free]) / np.std([one.value for one in plain])
+    print(
+        f"{player}: coverage {covered:.3f}, plain {np.mean([one.low <= true <= one.high for one in plain]):.3f}, ",
+        ratio,
+    )
+    assert covered >= 0.95 - spread
+    assert abs(bias) <= 3.5 * np.std([one.value for one in free]) / np.sqrt(1500)
+    assert ratio < {"greedy": 0.9, "careless": 1.0, "random": 1.03}[player]
+
+
+def foreseen(game, values, state, rng, horizon, width=24):
+    """The actions that are best for the draws to come: a beam search that plays with the generator itself."""
+    beam = [(0.0, 0.0, state, rng.bit_generator.state, False, ())]
+    for left in range(horizon, 0, -1):
+        reached = {}
+        for worth, gain, board, numbers, over, actions in beam:
+            if over:
+                reached[actions] = (worth, gain, board, numbers, over, actions)
+                continue
+            for action in game.actions:
+                rng.bit_generator.state = numbers
+                after, rewards, end = game.transition(board, {ME: action}, rng)
+                total = gain + rewards[ME]
+                worth = total + (0.0 if end else values.value(after, left - 1))
+                reached.setdefault(after, (worth, total, after, rng.bit_generator.state, end, (*actions, action)))
+        beam = sorted(reached.values(), key=lambda path: -path[0])[:width]
+    return beam[0][-1]
+
+
+@pytest.mark.slow
+def test_a_player_that_foresees_where_food_reappears_is_suspected():
+    """On twenty episodes of snake-poison; the greedy player's luck on the same ones is ordinary."""
+    scenario = SCENARIOS["snake-poison"]
+    game = scenario.game()
+    values = LuckValues.of(game)
+    checks = {}
+    for name in ("seer", "greedy"):
+        luck, variance = [], []
+        for seed in range(20):
+            rng = np.random.default_rng(seed)
+            state, over, left = game.initial_state(rng), False, scenario.horizon
+            numbers = rng.bit_generator.state
+            actions = foreseen(game, values, state, rng, left) if name == "seer" else ()
+            rng.bit_generator.state = numbers
+            while left and not over:
+                action = actions[scenario.horizon - left] if actions else greedy_action(state, ME, game)
+                expected = values.expects(state, (action,), left)
+                state, rewards, over = game.transition(state, {ME: action}, rng)
+                left -= 1
+                luck.append(rewards[ME] + (0.0 if over else values.value(state, left)) - expected.mean)
+                variance.append(expected.variance)
+        checks[name] = luck_check(np.array(luck), np.array(variance))
+    assert abs(checks["greedy"]["z"]) < 3
+    (problem,) = luck_problems(checks)
+    assert problem.startswith("seer: the draws of chance favoured this player")
+
+
+def test_very_many_episodes_are_not_played_again(monkeypatch):
+    asked = []
+    cell = Cell(planned=30, ask_luck=lambda: asked.append(1))
+    for name, values in cell.columns.items():
+        values.extend(range(30) if name == "seed" else [0.0] * 30)
+    monkeypatch.setattr(cells, "CONTROLLED_LIMIT", 29)
+    assert cells.without_luck(cell, SNAKE) == (None, False)
+    assert not asked
+    monkeypatch.setattr(cells, "CONTROLLED_LIMIT", 30)
+    cell.memo.clear()
+    assert cells.without_luck(cell, SNAKE) == (None, False)  # nobody knew the luck
+    assert asked
+    assert cells.luck_free(cell, SNAKE) is None
