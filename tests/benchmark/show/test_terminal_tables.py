@@ -1,4 +1,4 @@
-"""The printed tables, word for word: golden texts of hand-made results, wide and narrow."""
+"""Printed tables word for word, wide and narrow, the lines that a run ends in, and boards of many scenarios."""
 
 import io
 import os
@@ -11,14 +11,21 @@ from rich.console import Console
 
 from agents.common.terminal import printable
 from benchmark.cli import main
+from benchmark.score.overall import suite_rows
+from benchmark.score.references import References
 from benchmark.score.results import read_columns
 from benchmark.score.scores import score_rows
-from benchmark.show.board import leaderboard_tables, overall_table, score_table
+from benchmark.show import board as tables
+from benchmark.show.board import leaderboard_tables, overall_table, score_table, suite_table
 from benchmark.show.document_of import results_document
 from benchmark.show.draw import print_tables, to_html, to_markdown, to_text
+from benchmark.show.notes import by_suite, home_suite
 from benchmark.show.page import render_page
-from benchmark.show.page.tables import DASH, MINUS, Sortable
-from tests.benchmark.score.test_scores import write_run
+from benchmark.show.page.tables import DASH, MINUS, Sortable, grouped_sections
+from benchmark.show.page.tables import overall_table as overall_on_page
+from benchmark.show.summary import MOST_LINES, summary_lines
+from tests.benchmark.score.test_scores import board, write_run
+from textgames.scenarios import SCENARIOS, SUITES
 
 GOLDEN = Path(__file__).with_name("golden")
 ENTRIES = Path(__file__).parents[3] / "leaderboards"
@@ -131,3 +138,232 @@ def test_an_agent_without_an_overall_score_is_told_what_it_lacks():
     table = overall_table({"overall": views, "overall_scenarios": ["lake", "ice"], "scores": []})
     assert table.texts == [["1", "a", "1.000", "25%"], ["-", "b", "-", "25%"]]
     assert "b: not ranked, lacks ice" in table.lines
+
+
+PAPER = ("frozen-lake", "frozen-lake-slippery", "snake", "snake-poison")
+
+
+def lines_of(returns, width=120):
+    return summary_lines(results_document(board(returns), max_episodes=0), width)
+
+
+@pytest.mark.slow
+def test_the_default_run_ends_in_twelve_lines_that_say_what_the_figures_mean(textbench):
+    """Every agent that plays by default is among them, and there are no more at 80 columns."""
+    done = textbench("run", "--episodes", 5, "--out", "r")
+    assert done.code == 0, done.err
+    told = done.err[done.err.index("the episodes: ") :].splitlines()
+    lines = done.out.splitlines() + told
+    assert len(lines) <= 12
+    narrow = summary_lines(results_document(read_columns(["r"]), max_episodes=0), 80)
+    assert len(narrow) + len(told) <= 12
+    assert max(map(len, narrow)) <= 80
+    wider = summary_lines(results_document(read_columns(["r"]), max_episodes=0), 120)
+    assert [line.split()[0] for line in wider[:8]] == [line.split()[0] for line in lines[:8]]
+    text = " ".join(done.out.split())
+    assert (
+        "0 is the best play that doesn't read, 1 is optimal play; in snake, snake-poison it is what the planner gets"
+        in text
+    )
+    for name in ("planner", "greedy", "tiny-msgrpo-frozen-lake", "blind", "random"):
+        assert re.search(rf"^{name} ", done.out, re.MULTILINE)
+    assert "textbench replay r" in told[0]
+    assert "textbench leaderboard r --stats" in told[1]
+    for word in ("beta", "luck", "Bonferroni", "SD ratio"):
+        assert word not in done.out
+    full = textbench("leaderboard", "r", "--stats").out
+    assert "Bonferroni" in full
+    assert textbench("resume", "r", "--stats").out == full
+    # from 20 episodes on there is an account of luck
+    assert "luck z" in textbench("run", "--agent", "random", "--scenario", "frozen-lake-slippery", "--stats").out
+
+
+@pytest.mark.slow
+def test_many_agents_and_a_narrow_terminal_make_no_more_lines():
+    many = {f"agent {number} with a name that goes on and on": [number / 20] * 9 for number in range(20)}
+    for scenarios in (PAPER, ("snake",)):
+        document = results_document(board(dict.fromkeys(scenarios, many)), max_episodes=0)
+        for width in (60, 80, 200):
+            lines = summary_lines(document, width)
+            assert len(lines) <= MOST_LINES
+            assert max(map(len, lines)) <= width
+            (more,) = (line for line in lines if line.startswith("and "))
+            assert int(more.split()[1]) + sum(line.startswith("agent ") for line in lines) == 20 + 1  # the titles
+
+
+def test_the_sentence_names_what_1_is_in_every_scenario():
+    played = {"a": [1.0] * 3, "b": [0.0] * 3}
+    optimal = "0 is the best play that doesn't read, 1 is optimal play."
+    beaten = "1 is what the planner gets, which can be beaten."
+    mixed = "1 is optimal play; in snake it is what the planner gets, which can be beaten."
+    for scenarios, sentence in ((("frozen-lake",), optimal), (("snake",), beaten), (("frozen-lake", "snake"), mixed)):
+        assert sentence in " ".join(lines_of(dict.fromkeys(scenarios, played)))
+
+
+def test_an_agent_that_doesnt_read_is_marked():
+    rows = lines_of({"frozen-lake": {"reads": [1.0] * 20, "doesn't": [1.0, 0.0, 0.0, 0.0] * 5}})
+    assert "*" not in next(row for row in rows if row.startswith("reads"))
+    assert " *" in next(row for row in rows if row.startswith("doesn't"))
+    assert "*: no better than 0, within chance." in " ".join(rows)
+    assert "no better" not in " ".join(lines_of({"frozen-lake": {"reads": [1.0] * 20}}))
+
+
+def test_a_game_without_a_scale_shows_returns_and_no_sentence_on_scores(textbench):
+    done = textbench(
+        "run", "--agent", "random", "--agent", "greedy", "--scenario", "snake-duel", "--episodes", 3, "--quiet"
+    )
+    assert done.code == 0, done.err
+    head, *rows, note = done.out.splitlines()
+    assert head.split() == ["agent", "mean", "return", "success", "invalid"]  # who wins all games has no finite rating
+    assert {row.split()[0] for row in rows} == {"random", "greedy"}
+    assert "doesn't read" not in note
+
+
+@pytest.mark.slow
+def test_games_without_a_scale_beside_others_have_columns_of_returns_and_are_said_to_be_in_no_score(
+    textbench, monkeypatch
+):
+    monkeypatch.setenv("COLUMNS", "200")
+    agents, games = ("--agent", "random", "--agent", "planner"), ("tic-tac-toe", "nim", "frozen-lake")
+    played = [part for game in games for part in ("--scenario", game)]
+    done = textbench("run", *agents, *played, "--episodes", 3, "--quiet")
+    assert done.code == 0, done.err
+    head, *rows = done.out.splitlines()
+    assert [one.strip() for one in head.split("  ") if one.endswith("return")] == ["tic-tac-toe return", "nim return"]
+    assert "No scale, so returns and in no score: tic-tac-toe, nim." in " ".join(rows)
+    done = textbench("run", *agents, *played[:4], "--episodes", 3, "--quiet")
+    assert "tic-tac-toe return" in done.out
+    assert "in no score: tic-tac-toe, nim." in " ".join(done.out.split())
+
+
+def test_what_isnt_played_yet_isnt_said_to_have_no_scale(tmp_path):
+    path = write_run(tmp_path / "r", {"a": [1.0] * 20, "down": [1.0] * 20})
+    (path / "episodes.jsonl").write_text("")
+    said = " ".join(summary_lines(results_document(read_columns([path]), max_episodes=0), 120))
+    assert "No episode of frozen-lake is scored yet; planned: 20." in said
+    assert "No scale" not in said
+
+
+def test_a_run_with_unscored_episodes_still_ends_in_few_lines(tmp_path):
+    path = write_run(tmp_path / "r", {"a": [1.0] * 20, "down": [1.0] * 20}, errors={("down", 3)})
+    lines = summary_lines(results_document(read_columns([path]), max_episodes=0), 120)
+    assert len(lines) <= MOST_LINES
+    assert "Means of 19 to 20 of 20 planned episodes of frozen-lake" in " ".join(lines)
+
+
+@pytest.mark.slow
+def test_who_was_asked_in_another_way_than_it_seems_is_said_without_being_asked():
+    """Parameters that a server refused, and answers without a word: summed over the scenarios, within a dozen lines."""
+    results = board({name: {f"model {number}": [1.0] * 9 for number in range(20)} for name in PAPER})
+    for name in PAPER:
+        cell = results.cells["model 3", name]
+        cell.eaten_up = 4
+        cell.left_out["temperature"] = 9
+    lines = summary_lines(results_document(results, max_episodes=0), 80)
+    said = " ".join(lines)
+    assert "model 3: the server refuses temperature, which it wasn't sent; reasoning left no token for 16 res" in said
+    assert "Notes on model 3: add --stats." in said
+    assert len(lines) <= MOST_LINES
+
+
+@pytest.fixture
+def whole_suites():
+    """Two agents on the paper's and the planning scenarios, of which the second lacks one, and on a duel."""
+    names = dict.fromkeys((*SUITES["paper"], "frozen-lake-big", "snake-long"))
+    played = {name: {"a": [1.0] * 8, "b": [0.0] * 8, "random": [0.0] * 8, "planner": [1.0] * 8} for name in names}
+    del played["frozen-lake-big"]["b"]
+    return board(played | {"snake-duel": {"a": [2.0, 1.0] * 4, "b": [0.0, 1.0] * 4}})
+
+
+def test_every_scenario_has_one_home_and_every_suite_its_order():
+    groups = by_suite([*SCENARIOS, "my_game:Mine-v0"])
+    assert sorted(name for names in groups.values() for name in names) == sorted([*SCENARIOS, "my_game:Mine-v0"])
+    assert groups["paper"] == [name for name in SCENARIOS if name in SUITES["paper"]]
+    assert groups["others"][-1] == "my_game:Mine-v0"
+    assert list(groups)[-1] == "others"
+    assert home_suite("frozen-lake") == "paper"  # though planning has it, too
+
+
+def test_a_suites_score_is_the_mean_over_its_scenarios_of_whoever_has_them_all(whole_suites, workplace):
+    # only what this version has in the suites counts; the test holds the scenarios of before there were more games
+    references = References(whole_suites)
+    found = {row["name"]: row for row in suite_rows(whole_suites, references)}
+    assert found["paper"]["scenarios"] == list(SUITES["paper"])
+    assert set(found["paper"]["normalized"]) == {"a", "b", "random", "planner"}
+    document = results_document(whole_suites, max_episodes=0, references=references)
+    overall = {row["agent"]: row["normalized"] for row in document["overall"]}
+    assert found["paper"]["normalized"] == overall
+    assert "exploration" not in found  # of which nothing was played
+
+
+def test_an_agent_that_lacks_a_scenario_has_no_score_of_the_suite(whole_suites, workplace, monkeypatch):
+    suites = {"paper": SUITES["paper"], "planning": ("frozen-lake", "frozen-lake-big", "snake-long")}
+    monkeypatch.setattr("benchmark.score.overall.SUITES", suites)
+    document = results_document(whole_suites, max_episodes=0)
+    planning = document["suites"][1]
+    assert planning["scenarios"] == ["frozen-lake", "frozen-lake-big", "snake-long"]
+    assert planning["normalized"]["b"] is None
+    assert planning["normalized"]["a"]["value"] == pytest.approx(1.0)
+    (sheet,) = (sheet for sheet in leaderboard_tables(document) if sheet.title == "overall by suite")
+    assert sheet.titles == ["agent", "paper", "planning", "invalid"]
+    assert next(row for row in sheet.texts if row[0] == "b")[2] == "-"
+    assert "planning: over frozen-lake, frozen-lake-big, snake-long" in sheet.lines
+    table = Sortable(suite_table(document))
+    assert [column.title for column in table.columns] == ["Agent", "paper", "planning", "Invalid"]
+    assert "By suite" in render_page(document)
+
+
+@pytest.mark.slow
+def test_the_papers_board_shows_no_suites(workplace):
+    document = results_document(board({name: {"a": [1.0] * 4} for name in SUITES["paper"]}), max_episodes=0)
+    assert suite_table(document) is None
+    assert not [sheet for sheet in leaderboard_tables(document) if "suite" in sheet.title]
+    assert [group.suite for group in grouped_sections(document)] == [""]
+
+
+def test_a_large_board_has_a_table_a_suite_with_the_same_figures(whole_suites, workplace, monkeypatch):
+    document = results_document(whole_suites, max_episodes=0)
+    small = leaderboard_tables(document)
+    monkeypatch.setattr(tables, "LARGE", 3)
+    large = leaderboard_tables(document)
+    assert [sheet.title.partition(":")[0] for sheet in large][:2] == ["paper", "planning"]
+    assert len(large) < len(small)
+    paper = large[0]
+    assert [row[0] for row in paper.texts if row[0]] == list(SUITES["paper"])
+    lake = next(sheet for sheet in small if sheet.title.startswith("frozen-lake,"))
+    start = next(place for place, row in enumerate(paper.texts) if row[0] == "frozen-lake")
+    assert [row[1:] for row in paper.texts[start : start + len(lake.rows)]] == lake.texts
+    assert any(note.startswith("frozen-lake: 0 = blind ") for note in paper.lines)
+
+
+def test_metrics_stand_in_tables_of_their_own(whole_suites, workplace, monkeypatch):
+    cell = whole_suites.cells["a", "snake-duel"]
+    for k in range(cell.episodes):
+        cell.metrics.setdefault("regret", []).append(float(k))
+        for number in range(6):
+            cell.metrics.setdefault(f"figure {number}", []).append(0.5)
+    document = results_document(whole_suites, max_episodes=0)
+    (row,) = (row for row in document["scores"] if (row["agent"], row["scenario"]) == ("a", "snake-duel"))
+    assert row["metrics"]["regret"]["value"] == pytest.approx(3.5)
+    sheets = [sheet for sheet in leaderboard_tables(document) if sheet.title == "snake-duel, more figures"]
+    assert [len(sheet.titles) for sheet in sheets] == [1 + 5, 1 + 2]  # no table is wider than that
+    assert sheets[0].titles[:2] == ["agent", "regret"]
+    assert dict(zip(sheets[0].titles, sheets[0].texts[0], strict=True))["regret"].startswith("3.500 [")
+    assert "regret" not in str(
+        [sheet.titles for sheet in leaderboard_tables(document) if sheet.title != sheets[0].title]
+    )
+    monkeypatch.setattr(tables, "LARGE", 0)
+    (text,) = (sheet for sheet in leaderboard_tables(document) if sheet.title == "strategy: more figures")
+    assert text.texts[0][2].startswith("regret 3.500, figure 0 0.500")
+    page = render_page(document)
+    assert 'data-table="snake-duel-metrics"' in page
+    assert 'data-table="snake-duel-seats"' in page
+
+
+def test_an_overall_score_over_many_scenarios_has_no_column_for_each(whole_suites, workplace):
+    document = results_document(whole_suites, max_episodes=0)
+    assert len(overall_on_page(document).columns) == 6 + len(SUITES["paper"])
+    document["overall_scenarios"] = list(map(str, range(20)))
+    assert len(overall_on_page(document).columns) == 6
+    (sheet,) = (sheet for sheet in leaderboard_tables(document) if sheet.title == "overall")
+    assert ", 10, 11, 8 more, whose scores count as 0 below 0" in sheet.lines[0]
