@@ -117,7 +117,7 @@ def skill_rows(results: ResultColumns, agents: Sequence[str]) -> list[SkillView]
 
 
 def solo_losses(results: ResultColumns, name: str) -> MoveLosses | None:
-    """Return what finds the losses in a scenario for one player; made on demand, since it solves the game."""
+    """Return the finder of losses in a scenario for one player; made on demand, since it solves the game."""
     if results.losses.get(name) is None:
         results.losses[name] = MoveLosses.of(results.scenarios[name], players=1)
     found = results.losses[name]
@@ -201,7 +201,7 @@ UNMEASURED = 100  # so many episodes tell the headroom of a level that has not b
 
 
 class Rung(NamedTuple):
-    """What an agent played at one level."""
+    """The episodes of an agent at one level."""
 
     scenario: Scenario
     headroom: float  # of the level: what best play gets above blind play, on average
@@ -242,7 +242,7 @@ def ladder_rows(results: ResultColumns, references: References) -> list[LadderVi
 
 
 def rungs_of(results: ResultColumns, references: References, agent: str, ladder: str) -> dict[int, Rung]:
-    """Return what an agent played by level, of a ladder's levels that have scored episodes and a scale."""
+    """Return an agent's rungs by level, of a ladder's levels that have scored episodes and a scale."""
     found = {}
     for name, scenario in results.scenarios.items():
         cell = results.cells.get((agent, name))
@@ -259,7 +259,7 @@ def rungs_of(results: ResultColumns, references: References, agent: str, ladder:
 
 
 def headroom_of(scenario: Scenario, references: References) -> float:
-    """Return what best play gets above blind play, as measured or over the level's first episodes; 0 if unknown."""
+    """Return the surplus of best over blind play, as measured or over the level's first episodes; 0 if unknown."""
     rung, play = scenario.rung, blind_play(scenario)
     if rung is not None and rung.optimum is not None and play is not None:
         return rung.optimum - play.value

@@ -1,4 +1,4 @@
-"""Whether a difference is more than chance: tests of pairs, their correction, and how many episodes one takes."""
+"""Tests whether a difference is more than chance, their correction, and the number of episodes that one takes."""
 
 from bisect import bisect_left
 from collections.abc import Collection, Iterable, Mapping
@@ -142,7 +142,7 @@ def fewest_pairs(level: float) -> int:
 
 
 class Needed(NamedTuple):
-    """How many pairs of episodes would show a difference, with the 95% interval of that number."""
+    """The number of pairs of episodes that would show a difference, with its 95% interval."""
 
     value: int
     low: int

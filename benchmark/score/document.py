@@ -101,7 +101,7 @@ class ReferenceView(TypedDict):
 
 
 class LuckView(TypedDict):
-    """How luck was removed from an agent's returns, and how much there was."""
+    """The correction of an agent's returns for luck, and the amount of luck."""
 
     values: str  # the fixed values that luck is measured by, with their version
     beta: float  # the mean coefficient: the corrected return is ``return - beta * luck``
@@ -218,7 +218,7 @@ class OverallPairView(TypedDict):
 
 
 class OverallComparisonView(OverallPairView):
-    """What ``textbench compare`` reports of two agents over all scenarios, on common seeds."""
+    """The comparison of two agents over all scenarios, on common seeds, of ``textbench compare``."""
 
     scenarios: list[str]
     unit: Literal["score", "return"]  # of the difference; the return if a single scenario is compared
@@ -246,7 +246,7 @@ class RatingView(TypedDict):
 
 
 class ReliabilityView(TypedDict):
-    """How often an agent answers as it should, over everything that it played."""
+    """The shares of an agent's answers and episodes that failed, over everything that it played."""
 
     agent: str
     protocol: str
@@ -262,7 +262,7 @@ class ReliabilityView(TypedDict):
 
 
 class SkillShareView(TypedDict):
-    """What one kind of decision makes of the value that an agent loses."""
+    """The part of one kind of decision in the value that an agent loses."""
 
     lost: EstimateView  # its share of the value lost
     decisions: float  # its share of the decisions
@@ -293,7 +293,7 @@ class ProtocolView(TypedDict):
 
 
 class RungView(TypedDict):
-    """What an agent kept of the headroom at one level of a ladder."""
+    """The share of the headroom that an agent kept at one level of a ladder."""
 
     level: int
     scenario: str
@@ -316,7 +316,7 @@ class LadderView(TypedDict):
 
 
 class MeetingView(TypedDict):
-    """What came of all games of two agents in a scenario for several players; ``a`` before ``b`` by name."""
+    """The results of all games of two agents in a scenario for several players; ``a`` before ``b`` by name."""
 
     scenario: str
     a: str

@@ -42,7 +42,7 @@ from textgames.yardsticks import HeuristicYardstick, Moments, Yardstick, find_ya
 
 
 class EpisodeLuck(NamedTuple):
-    """How an episode's return came about: ``start + skill + luck``."""
+    """The parts of an episode's return: ``start + skill + luck``."""
 
     start: float  # V(s_0)
     skill: float  # the sum of A_t, format penalties included

@@ -47,7 +47,7 @@ SHARES = (0.01, 0.05, 0.2, 0.5, 0.9)
 
 
 class Gain(NamedTuple):
-    """How much better one action suited what was hidden than it had to."""
+    """The surplus of one action over the mean of what may be hidden."""
 
     gain: float
     variance: float
@@ -107,7 +107,7 @@ class HiddenStart:
             yield chance, after, self._seen(after, over, rewards[self._player], left)
 
     def _seen(self, state: Any, over: bool, paid: float, left: float) -> tuple[str, float]:
-        """Return what the player sees next, and its pay with that of giving up then: any fixed number tells an end."""
+        """Return the player's next observation, and its pay with that of giving up then: a fixed number marks an end."""
         if over:
             return "", round(paid, 9)
         with suppress(NotImplementedError):
@@ -143,14 +143,14 @@ SUSPICIOUS = 1e-4
 
 
 class LuckCheck(TypedDict):
-    """How much luck an agent had in one scenario."""
+    """The luck of an agent in one scenario."""
 
     z: float  # the sum of luck, or of what suited the hidden start, in standard deviations: whichever is less likely
     p: float  # one-sided: how likely an honest player is to have at least so much, or a bound of that
 
 
 POWER = 0.8
-"""How likely the luck of :attr:`LuckPower.detectable` is found."""
+"""The probability with which luck of :attr:`LuckPower.detectable` is found."""
 
 
 class LuckPower(TypedDict):
@@ -173,7 +173,7 @@ def luck_check(luck: Array, variance: Array) -> LuckCheck | None:
 
 
 def power_of(variance: Array, scenarios: int) -> LuckPower | None:
-    """Return what the check finds in an entry of so many scenarios with chance; ``None`` if it has no chance.
+    """Return the power of the check of an entry of so many scenarios with chance; ``None`` without chance.
 
     With luck of ``d`` an episode beyond what is due, z is ``d sqrt(n) / sigma`` higher in the mean, if ``sigma`` is
     the root of the mean ``variance`` (episodes,) of an episode's luck. It is found where z is above the quantile of

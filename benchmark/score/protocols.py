@@ -15,7 +15,7 @@ from textgames.scenarios import Scenario
 
 
 def label(protocol: str, moves: str) -> str:
-    """Return what a protocol's scenarios are called beside a plain run's: ``"default"``; empty for the latter."""
+    """Return the label of a protocol's scenarios beside a plain run's: ``"default"``; empty for the latter."""
     told = {"protocol": protocol, "moves": moves}
     return ", ".join(value for name, value in told.items() if value != STANDARD[name])
 
@@ -32,7 +32,7 @@ def labelled(scenario: Scenario) -> str:
 
 
 def side_by_side(plans: Sequence[Plan]) -> Plan:
-    """Return what several plans of different protocols have to play together."""
+    """Return the plan of several plans of different protocols together."""
     scenarios = {labelled(one): one for plan in plans for one in plan.scenarios.values()}
     seeds = {
         matchup._replace(scenario=labelled(plan.scenarios[matchup.scenario])): seeds

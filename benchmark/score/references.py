@@ -117,7 +117,7 @@ class References:
             self._tell(message)
 
     def _returns(self, scenario: Scenario, seeds: Sequence[int]) -> Returns | None:
-        """Return what :data:`STRONGEST` got in these episodes; ``None`` if it can't play them, or they are too many."""
+        """Return the returns of :data:`STRONGEST` in these episodes; ``None`` if it can't play them, or they are too many."""
         if scenario.name not in self._known:
             self._known[scenario.name] = self._from_results(scenario)
         known = self._known[scenario.name]
@@ -175,7 +175,7 @@ class StartValues:
         return self._computed("optimal", "", seeds, lambda seed: player.value(self._start(seed)[1]))
 
     def blind(self, seeds: Sequence[int]) -> BlindEnd | None:
-        """Return what the best blind player gets in each episode."""
+        """Return the best blind player's worth of each episode."""
         self._blind = play = self._blind or blind_play(self._scenario)
         if play is None:
             return None

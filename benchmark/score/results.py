@@ -65,7 +65,7 @@ def once(compute: "Callable[Concatenate[Cell, About], Found]") -> "Callable[Conc
 
 @dataclass
 class Cell:
-    """What one agent did in one scenario: a row of numbers per scored episode (and seat, if it has several)."""
+    """The results of one agent in one scenario: a row of numbers per scored episode (and seat, if it has several)."""
 
     planned: int = 0  # episodes that were to be played
     # {name: values} for the names in COLUMNS

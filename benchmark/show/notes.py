@@ -41,7 +41,7 @@ def scale_ends(rows: Sequence[ScoreView]) -> list[tuple[str, float, str]]:
 
 
 def scale_sentence(rows: Sequence[ScoreView], scenarios: Iterable[str] | None = None) -> str:
-    """Return what 0 and 1 are in these scenarios, by each one's reference; empty if no score has a scale."""
+    """Return the meaning of 0 and 1 in these scenarios, by each one's reference; empty if no score has a scale."""
     scaled = {row["scenario"]: row["reference"] for row in rows if row["normalized"]}
     wanted = [name for name in (scaled if scenarios is None else scenarios) if name in scaled]
     played = [name for name in wanted if scaled[name]["kind"] != "optimal"]

@@ -119,7 +119,7 @@ def _short(name: str) -> str:
 
 
 def _counted(scores: Sequence[Mapping[str, Any]]) -> str:
-    """Over what the figures are means: ``Means of 50 episodes``, in each scenario."""
+    """Return the episodes that figures are means of, in each scenario: ``Means of 50 episodes``."""
     if not scores:
         return ""
     counts, planned = (sorted({row[name] for row in scores}) for name in ("episodes", "planned"))

@@ -95,7 +95,7 @@ def place(record: Episode, index: int) -> Text:
 
 
 def move(record: Episode, replayed: Replay | None, index: int) -> Text:
-    """Return what a step's response did: the action, what happened and why, the reward, the return so far."""
+    """Return the effect of a step's response: the action, what happened and why, the reward, the return so far."""
     step = record.steps[index]
     if step.valid:
         done = f"action {step.action}, valid"
@@ -166,7 +166,7 @@ def print_episode(picker: EpisodePicker, number: int) -> None:
 
 
 class View(NamedTuple):
-    """What there is to see of one step, or of the end of the episode."""
+    """The parts of one step's screen, or of the screen at the end of the episode."""
 
     head: list[Text]  # which step it is, and what its action did
     board: Text  # an empty text for games without one
@@ -230,7 +230,7 @@ class Screen:
         self.page, self.furthest = room, max(0, len(self._scrolling) - room)
 
     def lines(self, scroll: int) -> list[Text]:
-        """Return what stands in the terminal's lines, all of them, once it is scrolled down by ``scroll``."""
+        """Return all of the terminal's lines, scrolled down by ``scroll``."""
         shown = self._scrolling[scroll : scroll + self.page]
         beside = [*shown, *[Text()] * (self.page - len(shown))]
         body = [Text.assemble(*row) for row in zip(self._board, beside, strict=True)]
