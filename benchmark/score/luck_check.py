@@ -107,7 +107,7 @@ class HiddenStart:
             yield chance, after, self._seen(after, over, rewards[self._player], left)
 
     def _seen(self, state: Any, over: bool, paid: float, left: float) -> tuple[str, float]:
-        """Return the player's next observation, and its pay with that of giving up then: a fixed number marks an end."""
+        """Return the player's next observation, and its pay with that of giving up then, which tells an end."""
         if over:
             return "", round(paid, 9)
         with suppress(NotImplementedError):

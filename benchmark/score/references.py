@@ -117,7 +117,7 @@ class References:
             self._tell(message)
 
     def _returns(self, scenario: Scenario, seeds: Sequence[int]) -> Returns | None:
-        """Return the returns of :data:`STRONGEST` in these episodes; ``None`` if it can't play them, or they are too many."""
+        """Return the returns of :data:`STRONGEST` in these episodes; ``None`` if it can't play them or so many."""
         if scenario.name not in self._known:
             self._known[scenario.name] = self._from_results(scenario)
         known = self._known[scenario.name]
