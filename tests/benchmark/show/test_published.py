@@ -5,6 +5,7 @@ its own licence. With the package, ``python -m every_eval_ever validate data/*/*
 """
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -22,16 +23,24 @@ def policy() -> LanguageAgentPolicy:
     return LanguageAgentPolicy(ScriptedModel(lambda prompt, decoding, seed: "<action>down</action>"))
 
 
+Played = dict[tuple[str, str], dict[str, Any]]
+
+
+@pytest.fixture(scope="module")
+def once(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Played]:
+    agents, out = {"modèle": policy(), "random": "random"}, tmp_path_factory.mktemp("published") / "r"
+    about: dict[str, Any] = {"episodes": 4, "protocols": "random,retry:3", "out": out, "quiet": True}
+    results = benchmark.evaluate(agents, scenarios=["frozen-lake", "cliff-walking"], **about)
+    return out, {(row["agent"], row["scenario"]): dict(row) for row in results.leaderboard().scores}
+
+
 @pytest.fixture
-def played(workplace: Path) -> dict[tuple[str, str], dict[str, Any]]:
-    agents = {"modèle": policy(), "random": "random"}
-    results = benchmark.evaluate(
-        agents, scenarios=["frozen-lake", "cliff-walking"], episodes=4, protocols="random,retry:3", out="r", quiet=True
-    )
-    return {(row["agent"], row["scenario"]): dict(row) for row in results.leaderboard().scores}
+def played(workplace: Path, once: tuple[Path, Played]) -> Played:
+    shutil.copytree(once[0], "r")
+    return once[1]
 
 
-def test_huggingface_reads_what_is_written(textbench: Any, played: dict[tuple[str, str], dict[str, Any]]) -> None:
+def test_huggingface_reads_what_is_written(textbench: Any, played: Played) -> None:
     yaml = pytest.importorskip("yaml")
     hub = pytest.importorskip("huggingface_hub", minversion="1.3")
     done = textbench("export", "r", *PUBLISH)
@@ -55,7 +64,7 @@ def test_huggingface_reads_what_is_written(textbench: Any, played: dict[tuple[st
             assert ("up to 3 times" in entry.notes) == bool(label)
 
 
-def test_every_eval_evers_schema_takes_it(textbench: Any, played: dict[tuple[str, str], dict[str, Any]]) -> None:
+def test_every_eval_evers_schema_takes_it(textbench: Any, played: Played) -> None:
     jsonschema = pytest.importorskip("jsonschema")
     assert textbench("export", "r/random", *PUBLISH).code == 0
     (file,) = Path("eee").rglob("*.json")
@@ -110,7 +119,7 @@ def test_a_models_name_has_its_owner(spec: str, name: str) -> None:
     assert _model_id(spec) == name
 
 
-def test_what_cannot_be_published_is_refused(textbench: Any, played: dict[tuple[str, str], dict[str, Any]]) -> None:
+def test_what_cannot_be_published_is_refused(textbench: Any, played: Played) -> None:
     for options, sentence in (
         (("--eval-results", "hub"), "--eval-results needs --benchmark OWNER/NAME"),
         (("--every-eval-ever", "eee"), "--every-eval-ever needs --organization NAME"),
@@ -123,9 +132,7 @@ def test_what_cannot_be_published_is_refused(textbench: Any, played: dict[tuple[
 
 
 @pytest.mark.parametrize("link", ["hub/modèle", "hub/modèle/.eval_results", "eee/data", "eee/data/textbench"])
-def test_nothing_is_published_through_a_link(
-    textbench: Any, played: dict[tuple[str, str], dict[str, Any]], link: str
-) -> None:
+def test_nothing_is_published_through_a_link(textbench: Any, played: Played, link: str) -> None:
     Path("outside").mkdir()
     Path(link).parent.mkdir(parents=True)
     Path(link).symlink_to(Path("outside").absolute())
