@@ -1,19 +1,12 @@
 """The rows of the tables beside the scores: reliability, skills, protocols and levels.
 
-**Reliability**: how often a response is unreadable, out of tokens, or a refusal, an episode is forfeited by one, or
-fails. The cost of that depends on the protocol (:mod:`agents.protocol`), and is in the score already.
-
-**Skills**: at which kinds of decisions a player loses value, if values are exact
-(:mod:`benchmark.score.move_losses`). A player that errs anywhere alike loses as much at decisions of a kind as they are
-many, so the share of the decisions stands beside the share of the value lost.
-
-**Protocols**: an agent that several sources hold under one name, with equal settings, is one agent. A scenario in which
-it was played by two protocols or more has a row for each, and the paired difference to the first, which is the standard
-one if that was played. Nothing is ranked across protocols.
-
-**Levels**: an episode's ``y`` is 1 less its loss to the optimum of its own start, in units of the level's headroom
-(optimum less blind play). Its mean over starts is the normalised score, and it is 1 for best play whatever the start is
-worth.
+* Reliability: how often a response is unreadable, out of tokens, or a refusal, and an episode forfeited or failed.
+* Skills: at which kinds of decisions a player loses value. A player that errs anywhere alike loses as much at decisions
+  of a kind as they are many, so the share of the decisions stands beside the share of the value lost.
+* Protocols: an agent that several sources hold under one name, with equal settings, has a row for each of its protocols
+  in a scenario, and the paired difference to the first, the standard one if that was played. Nothing is ranked.
+* Levels: an episode's ``y`` is 1 less its loss to the optimum of its own start, in units of the level's headroom
+  (optimum less blind play). Its mean over starts is the normalised score, and it is 1 for best play.
 """
 
 from collections.abc import Mapping, Sequence

@@ -6,19 +6,14 @@ an action is ``Q_h(s, a) = E[r + V_{h-1}(s')]``, and the return of an episode sp
     R = V(s_0) + sum_t A_t + L,    A_t = Q(s_t, a_t) - V(s_t),    L = sum_t [r_t + V(s_{t+1}) - Q(s_t, a_t)].
 
 The draws of ``transition`` don't depend on the player, so every term of ``L`` has mean zero whatever the player does,
-for **any** fixed ``V``; with the optimal values no ``A_t`` is above 0, and its size is the cost of the action. The
-values include the horizon: ``V_0 = 0``. The action that the game executes in place of an unreadable response is the
-player's own doing, and so is the format penalty. Only a random one (``invalid_action="random"``) is a part of luck.
+for **any** fixed ``V``. The values include the horizon: ``V_0 = 0``. The action that the game executes in place of an
+unreadable response is the player's own doing, and so is the format penalty; only a random one is a part of luck.
 
 **Variance reduction.** ``R - beta L`` has the mean of ``R`` for every fixed ``beta``. With ``beta = 1`` an optimal
-player's corrected return is its start value exactly; a weak player rarely gets what the values promise it, and for it a
-smaller coefficient leaves less noise. One rule holds for every agent, so that none is chosen by its result:
-
-* Episodes are in ten folds by the order of their seeds. An episode's coefficient is fitted on the other folds, so that
-  it is independent of the episode's own luck, and the corrected mean is unbiased.
-* It is that of the regression of ``R - V(s_0)`` on ``L``: what the start promised is no luck and only noise here. For
-  an optimal player the two are equal, and the coefficient is 1 exactly.
-* It is held between 0 and 1: few episodes of a weak player may suggest anything.
+player's corrected return is its start value exactly; a weak player rarely gets what the values promise it, and a
+smaller coefficient leaves less noise. One rule holds for every agent, so that none is chosen by its result: the
+regression of ``R - V(s_0)`` on ``L``, held between 0 and 1, over the nine of ten folds of episodes that the corrected
+one isn't in, so that the corrected mean is unbiased.
 
 Records hold no states, so every episode is played again (the rules only, some 0.5 ms an episode of Frozen Lake).
 """

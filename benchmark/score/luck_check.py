@@ -1,26 +1,21 @@
 """Luck as a check of entries: the luck of an honest player sums to a number whose spread is known.
 
-**Draws after the start.** Every term of luck has mean zero and a known variance, given what happened before, so the sum
-over an entry divided by the root of the summed variances, ``z``, is close to a standard normal number for a player that
-can't see the coming draw (a central limit theorem for martingales). A player that reads the random numbers, plays
-episodes again until they end well, or leaves out unlucky ones has more luck than that. How much more it takes is the
-check's power (:func:`power_of`): a player that peeks now and then stays below it.
+**Draws after the start.** Every term of luck has mean zero and a known variance, given what happened before, so their
+sum over the root of the summed variances, ``z``, is close to a standard normal number for a player that can't see the
+coming draw (a central limit theorem for martingales). A player that reads the random numbers, plays episodes again
+until they end well, or leaves out unlucky ones has more luck; :func:`power_of` computes how much more is found.
 
-**What was drawn at the start and hidden.** An honest player knows it by its observations alone. So before each of its
-actions the hidden state is distributed as the draw of the start is, given all that happened, and the result of the
-action has a known mean::
+**The hidden part of the start.** Before each action of an honest player the hidden state is distributed as the draw of
+the start is, given all that happened, and the result of the action has a known mean::
 
     gain_t = x_t - sum_s P(s | what happened) E[x_t | s, a_t],    x_t = reward + forfeit of the next state
 
-The mean of ``gain_t`` given what happened is zero, whatever an honest player does, and it is never below ``-worst_t``.
-So a wealth that is multiplied by ``1 + share * gain_t / worst_t`` at every action has mean 1 (a test by betting:
-Waudby-Smith and Ramdas, JRSS B 2024), and by Markov's inequality it reaches ``1 / p`` with a probability of at most
-``p``: with few episodes, too, and however skewed the gains are. A player that reads the seed of a guessing game
-multiplies it at every hit.
+The mean of ``gain_t`` given what happened is zero, and it is never below ``-worst_t``. So a wealth that is multiplied
+by ``1 + share * gain_t / worst_t`` at every action has mean 1 (a test by betting: Waudby-Smith and Ramdas, JRSS B
+2024), and by Markov's inequality it reaches ``1 / p`` with a probability of at most ``p``: with few episodes, too.
 
 All decisions are looked at if the possible starts can be listed. Else only the first one of an episode is, and only if
-enough drawn starts look like it: what is known later isn't computed there. Its worth is taken from the true start then,
-without the noise of what came of it.
+enough drawn starts look like it; its worth is taken from the true start then, without the noise of what came of it.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

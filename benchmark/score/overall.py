@@ -1,17 +1,13 @@
 """One score over many scenarios: the mean over games of the normalised scores, floored at 0.
 
-An agent's score in a scenario is its estimated normalised score there; one below 0, worse than play that doesn't read,
-counts as 0, so that no scenario takes away what was won in another one. The scenarios of one game share its weight.
+A score below 0, worse than play that doesn't read, counts as 0, so that no scenario takes away what was won in another
+one. The scenarios of one game share its weight (``docs/research/scores.md``).
 
-Differences of two agents are by the resampling of the scores' intervals. In every resample two agents with equal seeds
-have equal weights of episodes (:mod:`agents.common.intervals`), so a difference is one of whole starts that stay
-paired; scenarios are independent. Each scenario's mean is floored in each resample as in the scores' own intervals: at
-0 if that is on the safe side, not if noise would come out positive.
-
-The further start, which was not played, may bring as large a difference as any start did, either way: as in the
-sign-flip test, whose verdict on a few differences of one sign the interval then shares. It may take away a scenario's
-score, and no more than that. Each agent's own further episode stands in beside an agent whose score is below 0 beyond
-chance, and so counts 0 for certain, and on starts that aren't the same.
+Differences of two agents are by the resampling of the scores' intervals: two agents with equal seeds have equal weights
+of episodes in every resample (:mod:`agents.common.intervals`), so whole starts stay paired; scenarios are independent.
+The further start, which was not played, may bring as large a difference as any start did, either way, and may take away
+a scenario's score, and no more. Each agent's own further episode stands in beside an agent whose score is below 0
+beyond chance, and so counts 0 for certain, and on starts that aren't the same.
 """
 
 from collections import Counter

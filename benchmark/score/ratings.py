@@ -1,11 +1,8 @@
 """Head-to-head strength: Bradley-Terry ratings of games between agents, on the Elo scale.
 
 Model: ``P(a beats b) = 1 / (1 + 10^((rating_b - rating_a) / 400))`` (Bradley & Terry 1952). A draw is half a win for
-each. A table of more than two is one game for every two agents at it: the higher mean return over its seats wins.
-
-Two agents have finite ratings on one scale only if results lead from each to the other: a has won against or drawn with
-b, or with an agent that has with b, and so on, and the other way round (Ford 1957). So agents are rated in groups that
-are linked in this way; an agent that won all its games, or lost them all, is alone in its group and has no rating.
+each. Two agents have finite ratings on one scale only if wins and draws lead from each to the other (Ford 1957). So
+agents are rated in groups that are linked in this way; an agent that won all its games, or lost them all, is alone.
 """
 
 from collections.abc import Sequence

@@ -1,14 +1,12 @@
 """The two ends of the normalised score's scale, episode by episode: the best blind play, and the reference.
 
 * **0 is the best blind player** (:mod:`textgames.solving.blind`): the best way to choose actions without reading. Its
-  worth is computed for each episode's own first state if the game's chances allow that (if the start is hidden from the
-  player of the optimum, over all starts, as the optimum is). Else it is its mean over many episodes of other starts,
-  and the standard error of that mean takes part in the scores' intervals.
-* **1 is the reference.** If the game's search player (:class:`agents.baselines.search.SearchPlayer`) is of the kind
-  ``"optimal"``, it is the optimum of a player that knows what players are told: the exact value of the first state. In
-  every other game for one player it is the return of the ``planner`` agent on the same seeds, of the kind
-  ``"reference"``, which can be beaten; it is taken from the results if that agent played, else played here. A bound
-  that only a player reaches that sees hidden things (``"clairvoyant"``) is never 1.
+  worth is computed for each episode's own first state if the game's chances allow that, else it is its mean over many
+  episodes of other starts, whose standard error takes part in the scores' intervals.
+* **1 is the reference**: the optimum of a player that knows what players are told, if the game's search player
+  (:class:`agents.baselines.search.SearchPlayer`) knows it, else the return of the ``planner`` agent on the same seeds,
+  from the results if it played, else played here, which can be beaten. A bound that only a player reaches that sees
+  hidden things (``"clairvoyant"``) is never 1.
 
 Both are computed once and kept in the cache folder, by the source code that they depend on.
 """

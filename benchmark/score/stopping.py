@@ -1,12 +1,10 @@
 """When a run with ``--until`` may look at its intervals, and how wide those must be for the looks that it takes.
 
-A run that looks after every batch and stops as soon as the 95% interval is narrow stops too often when the sample
-happens to vary little: the interval then covers less than 95% of the time. So a run looks at few, planned numbers of
-episodes (50, 100, 200, ..., doubling to the most that it may play), and every interval of it is at the level
-``1 - 0.05 / number of looks``. By Bonferroni's inequality all of these cover the truth together at least 95% of the
-time, whatever the rule by which one of them is chosen. (A group-sequential design with equal error spending; Pocock,
-"Group sequential methods in the design and analysis of clinical trials", 1977, spends the same a little better by
-counting on the looks' correlation, for which returns would have to be normal.)
+A run that stops as soon as the 95% interval is narrow stops too often when the sample happens to vary little. So it
+looks at few, planned numbers of episodes (50, 100, 200, ..., doubling to the most that it may play), and every interval
+is at the level ``1 - 0.05 / number of looks``: by Bonferroni's inequality all of these cover the truth together at
+least 95% of the time, whichever one is chosen. (Equal error spending; Pocock, "Group sequential methods in the design
+and analysis of clinical trials", 1977, spends a little better by the looks' correlation, for normal returns.)
 """
 
 from collections.abc import Iterable, Mapping
