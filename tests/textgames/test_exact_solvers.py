@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 from textgames.frozen_lake import FrozenLake
-from textgames.frozen_lake.solver import FrozenLakeSolver
 from textgames.snake import Snake
 from textgames.solving.blind import blind_value
 from textgames.solving.minimax import Minimax
@@ -113,17 +112,6 @@ def test_a_game_that_ends_by_itself_needs_no_limit(players: tuple[str, ...]) -> 
         assert blind_value(game, 4, None, "player_0", {}) == pytest.approx(uniform, abs=1e-12)
     assert solver.value(4, 1000, "player_0") == pytest.approx(recursion(game, 4, 12), abs=1e-12)
     assert solver.value(4, 2, "player_0") == pytest.approx(recursion(game, 4, 2), abs=1e-12)
-
-
-@pytest.mark.parametrize("is_slippery", [False, True])
-def test_value_iteration_agrees_with_frozen_lakes_own(is_slippery: bool) -> None:
-    game = FrozenLake(is_slippery=is_slippery)
-    own, generic = FrozenLakeSolver(game), ValueIteration(game)
-    for seed in range(8):
-        start = game.initial_state(np.random.default_rng(seed))
-        for steps in (15, 3):
-            expected = own.values(start, steps, "player_0")
-            assert generic.values(start, steps, "player_0") == pytest.approx(expected, abs=1e-12)
 
 
 def test_delay_that_never_pays_settles_and_delay_that_pays_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -97,18 +97,6 @@ def test_instructions_give_each_seat_its_own_payoffs() -> None:
     assert "until you play" not in hidden
 
 
-def test_the_board_shows_who_played_what() -> None:
-    game = MatrixGame(rounds=4)
-    assert game.board(after(game, "CD", "DD")) == ("CD..", "DD..")
-    for payoffs in GAMES.values():
-        marks = {name[0].upper() for name in payoffs.actions}
-        assert len(marks) == len(payoffs.actions)
-        assert marks <= set(game.palette) & set(game.legend)
-    before, now = after(game, "CD"), after(game, "CD", "DC")
-    assert game.what_happened(before, {}, now, ONE) == "the other played cooperate; +5, the other +0"
-    assert game.what_happened(before, {}, now, TWO) == "the other played defect; +0, the other +5"
-
-
 # ---------------------------------------------------------------- opponents and best responses
 
 

@@ -83,22 +83,6 @@ def test_ids_have_rules_of_ours_and_name_their_actions(id: str) -> None:
     for player in game.players:
         assert game.reading.rules in game.instructions(player)
         assert f"Actions: {', '.join(game.actions)}." in game.instructions(player)
-    rng = np.random.default_rng(1)
-    state, over, rounds = game.initial_state(rng), False, 0
-    while not over and rounds < 60:
-        joint = {player: game.sample_action(state, player, rng) for player in game.to_move(state)}
-        assert set(joint.values()) <= set(game.actions)
-        state, _, over = game.transition(state, joint, rng)
-        rounds += 1
-
-
-def test_rewards_are_differences_of_returns() -> None:
-    game, rng = textgames.openspiel("2048"), np.random.default_rng(3)
-    state, total, over = game.initial_state(rng), 0.0, False
-    while not over:
-        state, rewards, over = game.transition(state, {"player_0": game.sample_action(state, "player_0", rng)}, rng)
-        total += rewards["player_0"]
-    assert total == state.node.returns()[0] > 0
 
 
 def test_states_are_values() -> None:

@@ -33,32 +33,26 @@ def rng(seed: int = 0) -> np.random.Generator:
 # ---------------------------------------------------------------- the greedy player
 
 
-def test_greedy_goes_to_the_nearest_food_and_breaks_ties_in_the_order_of_the_actions() -> None:
-    game = Snake(num_opponents=0)
-    assert greedy_action(state_of(game, [(5, 5)], apples=[(5, 2), (0, 0)]), "player_0", game) == "down"
-    assert greedy_action(state_of(game, [(5, 5)], apples=[(3, 3), (7, 7)]), "player_0", game) == "up"
-    assert greedy_action(state_of(game, [(5, 5)], apples=[(3, 3)]), "player_0", game) == "down"
+ALONE, POISON = Snake(num_opponents=0), Snake(num_opponents=0, num_apples=1, num_bananas=1, apple_reward=-1)
 
 
-def test_greedy_goes_around_bodies() -> None:
-    game = Snake(num_opponents=1, num_apples=1)
-    wall_of_snake = [(6, y) for y in range(9, 0, -1)]
-    state = state_of(game, [(5, 1)], wall_of_snake, apples=[(7, 1)])
-    assert greedy_action(state, "player_0", game) == "down"
-
-
-def test_greedy_avoids_certain_death_also_when_nothing_can_be_reached() -> None:
-    game = Snake(num_opponents=0, num_apples=0)
-    assert greedy_action(state_of(game, [(0, 9), (1, 9)]), "player_0", game) == "down"
-    boxed = [(0, 0), (1, 0), (1, 1), (0, 1)]
-    assert greedy_action(state_of(game, boxed), "player_0", game) in ACTIONS
-
-
-def test_greedy_walks_around_poison_and_enters_it_only_to_live() -> None:
-    game = Snake(num_opponents=0, num_apples=1, num_bananas=1, apple_reward=-1)
-    assert greedy_action(state_of(game, [(5, 5)], apples=[(6, 5)], bananas=[(7, 5)]), "player_0", game) == "up"
-    corner = state_of(game, [(0, 0), (0, 1), (1, 1), (2, 1)], apples=[(1, 0)])
-    assert greedy_action(corner, "player_0", game) == "right"
+@pytest.mark.parametrize(
+    ("game", "snakes", "food", "actions"),
+    [
+        (ALONE, [[(5, 5)]], {"apples": [(5, 2), (0, 0)]}, "down"),
+        (ALONE, [[(5, 5)]], {"apples": [(3, 3), (7, 7)]}, "up"),  # equally near: the first in the order of the actions
+        (ALONE, [[(5, 5)]], {"apples": [(3, 3)]}, "down"),
+        (Snake(), [[(5, 1)], [(6, y) for y in range(9, 0, -1)]], {"apples": [(7, 1)]}, "down"),  # around the body
+        (ALONE, [[(0, 9), (1, 9)]], {}, "down"),
+        (ALONE, [[(0, 0), (1, 0), (1, 1), (0, 1)]], {}, "up down left right"),  # boxed in
+        (POISON, [[(5, 5)]], {"apples": [(6, 5)], "bananas": [(7, 5)]}, "up"),
+        (POISON, [[(0, 0), (0, 1), (1, 1), (2, 1)]], {"apples": [(1, 0)]}, "right"),  # poison is better than death
+    ],
+)
+def test_the_greedy_player_goes_to_its_nearest_food_and_lives(
+    game: Snake, snakes: list[list[XY]], food: dict[str, Any], actions: str
+) -> None:
+    assert greedy_action(state_of(game, *snakes, **food), "player_0", game) in actions.split()
 
 
 def test_dead_players_have_no_move() -> None:
@@ -73,7 +67,7 @@ def test_dead_players_have_no_move() -> None:
 # ---------------------------------------------------------------- the simulation against the rules
 
 
-def lane_state(boards: Boards, lane: int, config: Any) -> SnakeState:
+def lane_state(boards: Boards, lane: int, game: Snake) -> SnakeState:
     """One of the simulated boards as a state of the rules."""
     simulation = boards.simulation
     cell_of = {int(walled): cell for cell, walled in enumerate(simulation.inner)}
@@ -85,7 +79,7 @@ def lane_state(boards: Boards, lane: int, config: Any) -> SnakeState:
         ordered = sorted(walled, key=lambda cell: -leaves[cell])
         snakes.append(tuple(cell_of[int(cell)] for cell in ordered) if boards.alive[row][lane] else ())
     pieces = boards.food[part]
-    ends = np.cumsum([1, config.num_apples, config.num_bananas, config.num_fires])
+    ends = np.cumsum([1, game.num_apples, game.num_bananas, game.num_fires])
     kinds = [
         tuple(cell_of[int(cell)] for cell in np.flatnonzero((pieces >= ends[i]) & (pieces < ends[i + 1])))
         for i in range(3)
@@ -105,9 +99,8 @@ def lane_state(boards: Boards, lane: int, config: Any) -> SnakeState:
 )
 def test_simulated_rounds_follow_the_rules(options: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     game = Snake(**options)
-    config = game
     # the same rules with every snake controlled, to repeat what the simulated snakes did
-    judge = Snake(**(options | {"num_players": config.num_snakes, "num_opponents": 0}))
+    judge = Snake(**(options | {"num_players": game.num_snakes, "num_opponents": 0}))
     seen: dict[str, Any] = {}
     deaths = Boards._deaths
 
@@ -119,10 +112,10 @@ def test_simulated_rounds_follow_the_rules(options: dict[str, Any], monkeypatch:
     compared = 0
     for seed in range(6):
         start = game.initial_state(rng(seed))
-        boards = Boards(Simulation(config), start, 0, np.full((4, 1), NO_TARGET), 5)
+        boards = Boards(Simulation(game), start, 0, np.full((4, 1), NO_TARGET), 5)
         for t in range(15):
             lanes = [lane for lane in range(20) if boards.alive[0][lane]]
-            before = {lane: lane_state(boards, lane, config) for lane in lanes}
+            before = {lane: lane_state(boards, lane, game) for lane in lanes}
             heads, returns = [row.copy() for row in boards.heads], boards.returns.copy()
             boards.play_round(None, rng(seed * 100 + t), stratified=t == 0)
             for lane in lanes:
@@ -130,7 +123,7 @@ def test_simulated_rounds_follow_the_rules(options: dict[str, Any], monkeypatch:
                 names = [ACTIONS[list(boards.simulation.offsets).index(move)] for move in moves]
                 joint_action = dict(zip(judge.players, names, strict=True))
                 expected, rewards, _ = judge.transition(before[lane], joint_action, rng())
-                after = lane_state(boards, lane, config)
+                after = lane_state(boards, lane, game)
                 # once the measured snake is dead, its board isn't kept up
                 if expected.snakes[0]:
                     assert after.snakes == expected.snakes
@@ -260,19 +253,17 @@ def test_another_player_may_come_for_the_same_food() -> None:
     assert SnakeSearch(dear).choose(state, "player_0", 1, rng()) != "right"
 
 
-def test_search_takes_the_richer_side() -> None:
-    game = Snake(num_opponents=0, num_apples=4)
-    state = state_of(game, [(5, 5)], apples=[(5, 2), (9, 5), (8, 5), (8, 6)])
-    assert SnakeSearch(game).choose(state, "player_0", 6, rng()) in ("right", "up")
-    state = state_of(game, [(5, 5)], apples=[(2, 5), (8, 5), (9, 5), (9, 6)])
-    assert SnakeSearch(game).choose(state, "player_0", 6, rng()) == "right"
-
-
-def test_search_passes_by_poison() -> None:
-    game = Snake(num_opponents=0, num_apples=1, num_bananas=1, apple_reward=-1)
-    state = state_of(game, [(5, 5)], apples=[(6, 5)], bananas=[(7, 5)])
-    assert SnakeSearch(game).choose(state, "player_0", 6, rng()) in ("up", "down")
-    assert SnakeSearch(game).choose(state, "player_0", 2, rng()) != "right"
+@pytest.mark.parametrize(
+    ("game", "food", "steps", "actions"),
+    [
+        (ALONE, {"apples": [(5, 2), (9, 5), (8, 5), (8, 6)]}, 6, "right up"),  # the richer side
+        (ALONE, {"apples": [(2, 5), (8, 5), (9, 5), (9, 6)]}, 6, "right"),
+        (POISON, {"apples": [(6, 5)], "bananas": [(7, 5)]}, 6, "up down"),
+        (POISON, {"apples": [(6, 5)], "bananas": [(7, 5)]}, 2, "up down left"),
+    ],
+)
+def test_search_looks_past_the_next_food(game: Snake, food: dict[str, Any], steps: int, actions: str) -> None:
+    assert SnakeSearch(game).choose(state_of(game, [(5, 5)], **food), "player_0", steps, rng()) in actions.split()
 
 
 # ---------------------------------------------------------------- the search as a function
@@ -340,28 +331,3 @@ def test_bad_budgets_are_refused(budget: dict[str, Any]) -> None:
         SnakeSearch(Snake(), **budget)
     with pytest.raises(ValueError, match="steps_left must be at least 1"):
         SnakeSearch(Snake()).choose(Snake().initial_state(rng()), "player_0", 0, rng())
-
-
-@pytest.mark.slow
-def test_search_beats_the_greedy_player_on_the_same_seeds() -> None:
-    game = Snake(num_apples=3, apple_reward=-1.0, num_bananas=3)
-    search = SnakeSearch(game)
-    differences = []
-    for seed in range(60_000, 60_060):
-        returns = []
-        for searching in (True, False):
-            generator = rng(seed)
-            state, total = game.initial_state(generator), 0.0
-            for t in range(20):
-                if searching:
-                    action = search.choose(state, "player_0", 20 - t, np.random.default_rng([seed, t]))
-                else:
-                    action = greedy_action(state, "player_0", game)
-                state, rewards, over = game.transition(state, {"player_0": action}, generator)
-                total += rewards["player_0"]
-                if over:
-                    break
-            returns.append(total)
-        differences.append(returns[0] - returns[1])
-    standard_error = np.std(differences, ddof=1) / len(differences) ** 0.5
-    assert np.mean(differences) > standard_error

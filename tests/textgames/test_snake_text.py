@@ -118,15 +118,6 @@ def test_axes_line_up_with_two_digit_numbers() -> None:
     assert lines[-1].split() == [str(x) for x in range(12)]
 
 
-def test_board_is_the_spectators_view_and_its_characters_have_colours() -> None:
-    game, state = example()
-    assert game.board(state) == ("3_A_2", "T__F_", "_T1__", "_T_AB")
-    assert Snake(width=5, height=4, num_players=3, num_opponents=0, axes=True, num_apples=2).board(state)[0] == "3_A_2"
-    assert set("123456789TABF_") == set(game.palette)
-    assert len(set(game.palette.values())) == len(game.palette)
-    assert game.describe(state).splitlines()[0] == "3 _ A _ 2"
-
-
 # ---------------------------------------------------------------- the way back
 
 

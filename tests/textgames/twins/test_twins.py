@@ -198,10 +198,6 @@ def test_yardsticks_and_blind_play_are_the_same_numbers(name: str) -> None:
         assert {game.twin_action(action): chance for action, chance in blind.policy.items()} == named.policy
 
 
-def test_at_least_twelve_games_have_twins() -> None:
-    assert len(GAMES) >= 12
-
-
 @pytest.mark.parametrize("name", GAMES.values())
 def test_there_are_many_more_twins_than_stories(name: str) -> None:
     games = twin_games(name, tuple(range(1, 25)))
@@ -228,13 +224,6 @@ def test_a_twin_and_a_scenario_can_be_pickled() -> None:
         assert other == scenario
         with pytest.raises(TypeError):
             other.kwargs["size"] = 5
-
-
-def test_equal_numbers_are_equal_twins() -> None:
-    for name in GAMES.values():
-        one, other = (textgames.game_of(SCENARIOS[name].env_id, **SCENARIOS[name].kwargs, twin=7) for _ in range(2))
-        assert one.instructions("player_0") == other.instructions("player_0")
-        assert one.actions == other.actions
 
 
 def test_twins_are_made_as_games_are() -> None:
@@ -288,16 +277,6 @@ def test_the_draw_depends_on_the_vocabulary_too() -> None:
     assert zlib.crc32(b"frozen-lake") != zlib.crc32(b"nim")
     layouts = {name: [game._drawn.layout for game in twin_games(name, (1, 2, 3, 4))] for name in ("frozen-lake", "nim")}
     assert layouts["frozen-lake"] != layouts["nim"]
-
-
-@pytest.mark.slow
-def test_a_training_takes_twins_by_their_names() -> None:
-    from agents.msgrpo.run.evaluating import evaluation_tasks
-
-    tasks = evaluation_tasks("frozen-lake-twin-3", 2)
-    assert [task.seed for task in tasks] == [10_000, 10_001]
-    assert all(task.kwargs["twin"] == 3 for task in tasks)
-    assert EpisodeTask.of("frozen-lake", 5, twin=3).kwargs["twin"] == 3
 
 
 @pytest.mark.slow
