@@ -22,9 +22,9 @@ import numpy as np
 
 from agents.tiny.sight import DIRECTIONS, Sight, directions_of
 from textgames.frozen_lake import FrozenLake
-from textgames.frozen_lake.solver import FrozenLakeSolver
 from textgames.settings import check_whole
 from textgames.snake import Snake
+from textgames.solving.value_iteration import ValueIteration
 from textgames.tsmg import TSMG
 
 # Frozen Lake: the values for 1 to so many steps are added up, so that reaching the goal sooner counts for more
@@ -68,7 +68,7 @@ class Demonstrator:
         check_whole("foresight", foresight, FORESIGHTS[0], FORESIGHTS[-1])
         self.game, self.style, self.foresight, self.cells = game, style.checked(), foresight, cells
         if isinstance(game, FrozenLake):
-            self._solver = FrozenLakeSolver(game)
+            self._solver = ValueIteration(game)
             self._values: dict[Any, list[str]] = {}
         elif not isinstance(game, Snake):
             raise ValueError(f"there are demonstrations of Frozen Lake and Snake, not of {type(game).__name__}")
@@ -141,7 +141,7 @@ class Demonstrator:
         if best is None:
             if len(self._values) > 100_000:
                 self._values.clear()
-            tables = [self._solver.values(state, steps, self.game.players[0]) for steps in range(1, _HORIZON + 1)]
+            tables = [self._solver.values(state, steps, self.game.players[0]) for steps in range(_HORIZON, 0, -1)]
             total = {action: sum(table[action] for table in tables) for action in self.game.actions}
             best = [action for action, value in total.items() if value >= max(total.values()) - 1e-9]
             self._values[state] = best

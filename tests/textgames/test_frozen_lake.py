@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from textgames.frozen_lake import FrozenLake, FrozenLakeState, Lake
-from textgames.frozen_lake.rules import draw_lake, is_solvable, outcomes
-from textgames.frozen_lake.solver import FrozenLakeSolver
+from textgames.frozen_lake.rules import ACTIONS, draw_lake, is_solvable
 from textgames.frozen_lake.text import TextStyle, observation, read_observation
+from textgames.solving.value_iteration import ValueIteration
 
 DYNAMICS = [(False, 1 / 3), (True, 1 / 3), (True, 0.8), (True, 0.0), (True, 1.0)]
 
@@ -29,9 +29,12 @@ def test_transition_table_is_gymnasiums(is_slippery: bool, success_rate: float) 
     for lake in (*lakes(60), *others):
         desc = [lake.tiles[start : start + lake.ncol] for start in range(0, len(lake.tiles), lake.ncol)]
         table = FrozenLakeEnv(desc=desc, is_slippery=is_slippery, success_rate=success_rate).P
+        game = FrozenLake(is_slippery=is_slippery, success_rate=success_rate)
         for cell in range(len(lake.tiles)):
-            for action in range(4):
-                assert outcomes(lake, cell, action, is_slippery, success_rate) == table[cell][action]
+            for action, name in enumerate(ACTIONS):
+                listed = game.outcomes(FrozenLakeState(lake, cell), {"player_0": name})
+                ours = [(chance, state.position, paid["player_0"], over) for chance, state, paid, over in listed]
+                assert ours == [each for each in table[cell][action] if each[0]]
 
 
 def test_chances_of_slips_are_told() -> None:
@@ -62,7 +65,7 @@ def test_maps_are_drawn_with_the_probability_asked_for() -> None:
 def test_the_solver_does_not_dawdle() -> None:
     """With steps to spare every detour is as good as the shortest way; it takes the shortest way all the same."""
     game = FrozenLake()
-    solver = FrozenLakeSolver(game)
+    solver = ValueIteration(game)
     for lake in lakes(30, sizes=(4, 5)):
         state, steps = FrozenLakeState(lake, 0), 0
         fewest = next(n for n in range(1, 30) if solver.value(state, n, "player_0") == 1)
@@ -75,12 +78,10 @@ def test_the_solver_does_not_dawdle() -> None:
 
 def test_the_solver_knows_when_the_goal_is_out_of_reach() -> None:
     game = FrozenLake(desc=("SFFG",))
-    solver = FrozenLakeSolver(game)
+    solver = ValueIteration(game)
     assert game.lake is not None
     start = FrozenLakeState(game.lake, 0)
     assert [solver.value(start, steps, "player_0") for steps in range(5)] == [0, 0, 0, 1, 1]
-    with pytest.raises(ValueError, match="-1"):
-        solver.value(start, -1, "player_0")
 
 
 @pytest.mark.parametrize(

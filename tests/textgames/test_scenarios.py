@@ -8,9 +8,9 @@ import textgames
 from textgames import SCENARIOS, SUITES, TRAINING_SEEDS, Scenario
 from textgames.environments.parallel import TextParallelEnv
 from textgames.frozen_lake import FrozenLake
-from textgames.frozen_lake.solver import FrozenLakeSolver
 from textgames.scenarios import ABOUT_SUITES, LITTLE_HEADROOM
 from textgames.snake import Snake
+from textgames.solving.value_iteration import ValueIteration
 
 TABLE = {
     # name: id, horizon, first seed, training
@@ -43,7 +43,7 @@ def test_a_lake_can_be_crossed_often_enough_to_measure_anything(name: str) -> No
     scenario = SCENARIOS[name]
     game = scenario.game()
     assert isinstance(game, FrozenLake)
-    solver = FrozenLakeSolver(game)
+    solver = ValueIteration(game)
     starts = [game.initial_state(np.random.default_rng(scenario.seed(episode))) for episode in range(50)]
     assert np.mean([solver.value(start, scenario.horizon, "player_0") for start in starts]) > 0.3
 

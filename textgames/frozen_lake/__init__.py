@@ -1,4 +1,4 @@
-"""Frozen Lake: rules in ``rules``, texts in ``text``, the exact solver in ``solver``, the game class in ``game``."""
+"""Frozen Lake: rules in ``rules``, texts in ``text``, the game class in ``game``."""
 
 import lazy_loader
 

@@ -16,8 +16,6 @@ from textgames.frozen_lake.rules import (
     Lake,
     directions,
     draw_lake,
-    move_table,
-    outcomes,
     shortest_path,
 )
 from textgames.settings import check_number, check_whole
@@ -135,9 +133,10 @@ class FrozenLake(BoardGame[FrozenLakeState], OnePlayerGame[FrozenLakeState]):
         return FrozenLakeState(lake, position), 1.0 if tile == GOAL else 0.0, tile in "HG"
 
     def chances(self, state: FrozenLakeState, action: Action) -> list[tuple[float, FrozenLakeState, float, bool]]:
-        lake, position = state
-        listed = outcomes(lake, position, _ACTION_INDEX[action], self.is_slippery, self.success_rate)
-        return [(chance, FrozenLakeState(lake, cell), reward, over) for chance, cell, reward, over in listed if chance]
+        (lake, position), tiles = state, state.lake.tiles
+        ways = directions(_ACTION_INDEX[action], self.is_slippery, self.success_rate)
+        cells = [(chance, lake.moves[position][way]) for chance, way in ways if chance]
+        return [(p, FrozenLakeState(lake, to), float(tiles[to] == GOAL), tiles[to] in "HG") for p, to in cells]
 
     def is_playing(self, state: FrozenLakeState, player: str) -> bool:
         return state.lake.tiles[state.position] not in "HG"
@@ -152,7 +151,7 @@ class FrozenLake(BoardGame[FrozenLakeState], OnePlayerGame[FrozenLakeState]):
         return text.instructions(self.is_slippery, self.success_rate)
 
     def told(self, state: FrozenLakeState, action: Action, after: FrozenLakeState) -> str:
-        targets = move_table(state.lake.nrow, state.lake.ncol)[state.position]
+        targets = state.lake.moves[state.position]
         chosen, arrived = _ACTION_INDEX[action], after.position
         # in a corner two directions lead to the same cell; the player is then said to have slipped only if it must have
         ways = [

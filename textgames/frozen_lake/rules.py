@@ -152,18 +152,3 @@ def directions(action: int, is_slippery: bool, success_rate: float) -> list[tupl
         return [(1.0, action)]
     aside = (1.0 - success_rate) / 2.0
     return [(aside, (action - 1) % 4), (success_rate, action), (aside, (action + 1) % 4)]
-
-
-def outcomes(
-    lake: Lake, position: int, action: int, is_slippery: bool, success_rate: float
-) -> list[tuple[float, int, float, bool]]:
-    """Return ``[(probability, next position, reward, terminated), ...]``, as Gymnasium's ``P[position][action]``."""
-    if lake.tiles[position] in "HG":
-        return [(1.0, position, 0.0, True)]
-    targets = move_table(lake.nrow, lake.ncol)[position]
-    return [
-        (chance, cell, 1.0 if lake.tiles[cell] == GOAL else 0.0, lake.tiles[cell] in "HG")
-        for chance, cell in (
-            (chance, targets[direction]) for chance, direction in directions(action, is_slippery, success_rate)
-        )
-    ]

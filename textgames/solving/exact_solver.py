@@ -8,15 +8,15 @@ from textgames.solving.state_space import StateSpace, decisions_in, joint_action
 from textgames.tsmg import TSMG, Action, Outcome, Player
 from textgames.yardsticks import Yardstick
 
-MAX_STATES = 2_000_000  # the most states that a solver keeps, unless it is told another number
+MAX_STATES = 2_000_000  # the most states within reach, unless a solver is told another number
+KEPT_STATES = 50_000  # so many states are kept, and more only if they are within reach of one
 
 
 class ExactSolver(Yardstick):
     """Exact values of a small game, from what may come of its rounds.
 
-    What was solved is kept, as the states of an episode are all within reach of its first one; what was asked about
-    longest ago is given up when there are more than ``max_states``. ``canonical`` maps states that are worth the same,
-    such as a board and its mirror image, to one of them, so that fewer are solved.
+    What was solved is kept, as the states of an episode are all within reach of its first one. ``canonical`` maps
+    states that are worth the same, such as a board and its mirror image, to one of them, so that fewer are solved.
     """
 
     _game: TSMG[Any]
@@ -25,7 +25,7 @@ class ExactSolver(Yardstick):
         self, game: TSMG[Any], *, canonical: Callable[[Any], Hashable] | None = None, max_states: int = MAX_STATES
     ) -> None:
         self._game, self._canonical, self._max_states = game, canonical, max_states
-        self._solved: list[BackwardInduction] = []  # what was asked about last comes last
+        self._solved: dict[Hashable, BackwardInduction] = {}  # by each of its states
 
     def _mover(self, state: Any) -> Player:
         movers = self._game.to_move(state)
@@ -73,17 +73,13 @@ class ExactSolver(Yardstick):
 
     def _find(self, state: Any, steps_left: int | None) -> BackwardInduction:
         start = self._same(state)
-        for solved in reversed(self._solved):  # mostly it is the one that was asked last
-            if solved.covers(start, steps_left):
-                if solved is not self._solved[-1]:
-                    self._solved.remove(solved)
-                    self._solved.append(solved)
-                return solved
-        space = StateSpace.of(self._game, [start], steps_left, self._max_states, outcomes=self._merged_outcomes)
-        solved = BackwardInduction(space, self._game.players[0])
-        self._solved.append(solved)
-        while sum(len(kept.space.numbers) for kept in self._solved) > self._max_states and len(self._solved) > 1:
-            del self._solved[0]
+        solved = self._solved.get(start)
+        if solved is None or not solved.covers(start, steps_left):
+            space = StateSpace.of(self._game, [start], steps_left, self._max_states, outcomes=self._merged_outcomes)
+            solved = BackwardInduction(space, self._game.players[0])
+            if len(self._solved) + len(space.numbers) > min(self._max_states, KEPT_STATES):
+                self._solved.clear()
+            self._solved |= dict.fromkeys(space.numbers, solved)
         return solved
 
     def _merged_outcomes(self, state: Any, joint_action: Mapping[Player, Action]) -> Sequence[Outcome[Any]]:

@@ -9,15 +9,18 @@ from agents.baselines.search import YardstickPlayer
 from agents.turn import TurnRequest
 from textgames.frozen_lake.game import FrozenLake
 from textgames.frozen_lake.rules import ACTIONS, FROZEN, GOAL, HOLE, START, FrozenLakeState, Lake, move_table
-from textgames.frozen_lake.solver import FrozenLakeSolver, horizon
 from textgames.frozen_lake.text import GRID_KEY, read_observation
+from textgames.solving.value_iteration import ValueIteration
+
+UNLIMITED_STEPS_PER_CELL = 8
+"""Without a step limit, this many steps per cell are looked ahead: far beyond what a crossing takes."""
 
 
 class FrozenLakePlayer(YardstickPlayer):
     """Frozen Lake's search: exact finite-horizon value iteration."""
 
     def __init__(self, game: FrozenLake) -> None:
-        super().__init__(game, FrozenLakeSolver(game))
+        super().__init__(game, ValueIteration(game))
 
     @staticmethod
     def recognise(text: str) -> Any:
@@ -46,7 +49,8 @@ class FrozenLakePlayer(YardstickPlayer):
         """Return all actions of the largest value that dawdle least: all legal ones if nothing can be reached any
         more."""
         state = self.state(request)
-        steps = horizon(state, request.steps_left)
+        unlimited = UNLIMITED_STEPS_PER_CELL * len(state.lake.tiles)
+        steps = unlimited if request.steps_left is None else request.steps_left
         chance = self._yardstick.value(state, steps, request.player)
         return [
             Choice(action, f"With {action} and perfect play after it I reach the goal with probability {chance:.3f}.")

@@ -12,8 +12,8 @@ from agents.baselines.random import RandomPlayer
 from agents.baselines.search import Choice, register_search_player
 from agents.loop.rollout import rollout
 from tests.once_a_game import once_a_game
-from textgames.frozen_lake.solver import FrozenLakeSolver
 from textgames.solving.blind import blind_play
+from textgames.solving.value_iteration import ValueIteration
 
 ACTIONS = ("left", "down", "right", "up")
 
@@ -109,7 +109,7 @@ def test_the_planner_is_optimal_and_greedy_is_not_on_slippery_ice():
     scenario = textgames.SCENARIOS["frozen-lake-slippery"]
     seeds = range(20_000, 20_400)
     game = scenario.game()
-    solver = FrozenLakeSolver(game)
+    solver = ValueIteration(game)
     starts = []
     for seed in seeds:
         env = scenario.parallel_env()

@@ -21,9 +21,9 @@ from agents.tiny.demonstrator import Demonstrator, StyleShares
 from agents.tiny.recipe import Recipe
 from agents.tiny.sight import Sight
 from textgames.frozen_lake import FrozenLake, FrozenLakeState, Lake
-from textgames.frozen_lake.solver import FrozenLakeSolver
 from textgames.scenarios import SCENARIOS, TRAINING_SEEDS
 from textgames.snake import Snake
+from textgames.solving.value_iteration import ValueIteration
 
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
@@ -111,7 +111,7 @@ def _play(game: Any, style: StyleShares, episodes: int, horizon: int) -> tuple[f
 
 def test_sensible_is_optimal_on_ice_that_is_not_slippery() -> None:
     game = FrozenLake()
-    solver = FrozenLakeSolver(game)
+    solver = ValueIteration(game)
     states = [game.initial_state(np.random.default_rng(seed)) for seed in range(60)]
     reachable = np.mean([solver.value(state, 8, "player_0") for state in states])
     assert _play(game, StyleShares(1, 0), 60, 8)[0] == pytest.approx(reachable)
