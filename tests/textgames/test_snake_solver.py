@@ -10,7 +10,7 @@ import pytest
 from textgames.snake import Snake, SnakeState
 from textgames.snake.rules import ACTIONS
 from textgames.snake.simulation import NO_TARGET, Boards, Simulation
-from textgames.snake.solver import FoodRoute, SnakeSearch, greedy_action
+from textgames.snake.solver import SnakeSearch, greedy_action
 
 XY = tuple[int, int]
 
@@ -312,12 +312,12 @@ def test_actions_that_were_given_up_are_not_better_than_those_that_went_on(monke
     game = Snake(num_opponents=0, num_apples=0)
     means = iter(({"up": 5.0, "down": 4.0, "left": 3.0, "right": 2.0}, {"up": -9.0, "down": -1.0}))
 
-    def scripted(self: SnakeSearch, routes: list[FoodRoute], repeats: int, *_: Any) -> Any:
+    def scripted(self: Simulation, state: Any, snake: int, first: Any, targets: Any, repeats: int, *_: Any) -> Any:
         stage = next(means)
-        assert [ACTIONS[route.action] for route in routes] == list(stage)
-        return np.array(list(stage.values())) * repeats
+        assert [ACTIONS[action] for action in first] == list(stage)
+        return np.array(list(stage.values()))[:, None].repeat(repeats, axis=1)
 
-    monkeypatch.setattr(SnakeSearch, "_play", scripted)
+    monkeypatch.setattr(Simulation, "play", scripted)
     values = SnakeSearch(game, boards=40).action_values(state_of(game, [(5, 5)]), "player_0", 5, rng())
     # 10 boards at 5 and 20 at -9; 10 at 4 and 20 at -1
     assert values["down"] == pytest.approx(2 / 3)

@@ -258,20 +258,12 @@ class SnakeRules(BoardGame[SnakeState]):
     def _with_missing_food(self, state: SnakeState, rng: Generator) -> SnakeState:
         snakes, *foods = state
         taken = {cell for cells in (*snakes, *foods) for cell in cells}
-        refilled = [self._refill(*food, taken, rng) for food in zip(foods, self.food_counts, strict=True)]
-        return SnakeState(snakes, *refilled)
-
-    def _refill(self, food: Cells, number: int, taken: set[int], rng: Generator) -> Cells:
-        """Return ``food`` brought up to ``number`` pieces while there are empty cells; adds them to ``taken``."""
-        if len(food) == number:
-            return food
-        cells = list(food)
-        while len(cells) < number and len(taken) < self.num_cells:
-            cell = self._empty_cell(taken, rng)
-            taken.add(cell)
-            cells.append(cell)
-        cells.sort()
-        return tuple(cells)
+        for kind, number in enumerate(self.food_counts):
+            while len(foods[kind]) < number and len(taken) < self.num_cells:
+                cell = self._empty_cell(taken, rng)
+                taken.add(cell)
+                foods[kind] = tuple(sorted((*foods[kind], cell)))
+        return SnakeState(snakes, *foods)
 
     def _empty_cell(self, taken: set[int], rng: Generator) -> int:
         num_cells = self.num_cells

@@ -7,7 +7,7 @@ row 0 is the one whose return is measured. Once it is dead, its board no longer 
 """
 
 from fractions import Fraction
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,17 +27,15 @@ RESPAWN_TRIES = 5  # random cells that are tried before the empty ones are liste
 BLOCKED = -1e9  # the score of a move that is certain death
 
 
-class MoveStyle(NamedTuple):
-    """How players move in the simulation; the units are rewards."""
-
-    pull: float = 0.6  # a piece of food ``d`` cells away pulls with ``worth * pull**d``
-    approach: float = 4.0  # what a move towards the target of a route counts
-    caution: float = 0.5  # the malus for a cell that another head may enter too, as a part of what a death costs
-    dislike: float = 6.0  # the malus for harmful food, as a multiple of what it costs
-    turn_back: float = 0.05  # the malus for going back where the head came from, which only a snake of length 1 can
-    # the probability with which another player moves like a built-in opponent instead; in half of the boards it is
-    # not cautious either. This stands for not knowing what moves it.
-    stray: float = 0.2
+# How players move in the simulation; the units are rewards.
+PULL = 0.6  # a piece of food ``d`` cells away pulls with ``worth * PULL**d``
+APPROACH = 4.0  # what a move towards the target of a route counts
+CAUTION = 0.5  # the malus for a cell that another head may enter too, as a part of what a death costs
+DISLIKE = 6.0  # the malus for harmful food, as a multiple of what it costs
+TURN_BACK = 0.05  # the malus for going back where the head came from, which only a snake of length 1 can
+# the probability with which another player moves like a built-in opponent instead; in half of the boards it is not
+# cautious either. This stands for not knowing what moves it.
+STRAY = 0.2
 
 
 class Simulation:
@@ -46,7 +44,7 @@ class Simulation:
     A route is a first move and a list of food to visit. After it, or when its food is gone, the snake follows the pull
     of the food: to the neighbouring cell that is free and at which the pulls of all worthwhile food add up to most,
     less a malus for harmful food and for cells that another head may enter too. Built-in opponents move by their rule.
-    Another player is taken to follow the food as well, but now and then (:attr:`MoveStyle.stray`) to move at random,
+    Another player is taken to follow the food as well, but now and then (:data:`STRAY`) to move at random,
     and in half of the boards not to care which other head may enter its cell.
 
     Attributes:
@@ -57,7 +55,6 @@ class Simulation:
 
     def __init__(self, game: Snake) -> None:
         self.game = game
-        self.style = MoveStyle()
         self.shape = (game.height + 2, game.width + 2)
         self.stride = game.width + 2
         self.num_cells = self.shape[0] * self.shape[1]
@@ -69,9 +66,9 @@ class Simulation:
         self.worth: Floats = np.repeat([0.0, *game.food_rewards], [1, *game.food_counts])
         self._any_harmful = bool((self.worth < 0).any())
         best = float(np.max(self.worth))
-        self.risk = self.style.caution * (max(0.0, -game.death_reward) + best)
+        self.risk = CAUTION * (max(0.0, -game.death_reward) + best)
         # numpy's own powers differ in the last bit from one processor to the next, which decides ties between moves
-        powers = np.array([float(Fraction(self.style.pull) ** steps) for steps in range(max(self.shape))])
+        powers = np.array([float(Fraction(PULL) ** steps) for steps in range(max(self.shape))])
         columns, rows = np.arange(self.stride), np.arange(self.shape[0])
         # a Manhattan power is a product: pull**(|dx| + |dy|) = pull**|dx| * pull**|dy|
         self._across: Floats = powers[np.abs(np.subtract.outer(columns, columns))]
@@ -107,7 +104,7 @@ class Simulation:
         pull: Floats = (self._upward[y] * good[:, None])[:, :, None] * self._across[x][:, None, :]
         if self._any_harmful:
             harmful = np.flatnonzero(worth < 0)
-            pull[harmful, y[harmful], x[harmful]] = self.style.dislike * worth[harmful]
+            pull[harmful, y[harmful], x[harmful]] = DISLIKE * worth[harmful]
         return pull
 
 
@@ -136,25 +133,19 @@ class Boards:
         self.alive: list[Bools] = [np.ones(n, dtype=np.bool_) for _ in rows]
         self.cautious: Bools = np.arange(n) % repeats < (repeats + 1) // 2  # the other players, if they follow food
         self.returns: Floats = np.zeros(n)
-        self._place_food(state, n)
+        pieces, start = list[int](), 1
+        for cells, number in zip(state[1:], game.food_counts, strict=True):
+            pieces += range(start, start + len(cells))
+            start += number
+        where = inner[[cell for cells in state[1:] for cell in cells]] if pieces else np.zeros(0, np.int64)
+        food, numbers = np.zeros(num_cells, dtype=np.int64), np.array(pieces, dtype=np.int64)
+        food[where] = numbers
+        self.food: Ints = _copies(food, n).reshape(-1)  # (n * cells,) the piece on every cell; 0 is none
+        self.pull: Floats = _copies(simulation.pull_of(where, numbers).sum(axis=0), n)
         self.any_targets = bool((targets != NO_TARGET).any())
         ends = np.full((len(targets), 1), NO_TARGET)
         self.targets: Ints = np.repeat(np.concatenate([targets, ends], axis=1), repeats, axis=0)
         self.next_target: Ints = np.arange(n) * self.targets.shape[1]  # into the flat targets
-
-    def _place_food(self, state: SnakeState, n: int) -> None:
-        simulation, game = self.simulation, self.simulation.game
-        pieces: list[int] = []
-        first = 1
-        for cells, number in zip(state[1:], game.food_counts, strict=True):
-            pieces += range(first, first + len(cells))
-            first += number
-        where = simulation.inner[[cell for cells in state[1:] for cell in cells]] if pieces else np.zeros(0, np.int64)
-        number_of = np.array(pieces, dtype=np.int64)
-        one_board = np.zeros(simulation.num_cells, dtype=np.int64)
-        one_board[where] = number_of
-        self.food: Ints = _copies(one_board, n).reshape(-1)  # (n * cells,) the piece on every cell; 0 is none
-        self.pull: Floats = _copies(simulation.pull_of(where, number_of).sum(axis=0), n)
 
     def play_round(self, first_moves: Ints | None, rng: np.random.Generator, stratified: bool) -> None:
         targets = []
@@ -164,7 +155,7 @@ class Boards:
             elif row == 0:
                 moves = self._moves_by_pull(row)
             elif self.is_player[row]:
-                strays = self._numbers(rng, stratified) < self.simulation.style.stray
+                strays = self._numbers(rng, stratified) < STRAY
                 moves = np.where(strays, self._random_moves(row, self._numbers(rng, False)), self._moves_by_pull(row))
             else:
                 moves = self._random_moves(row, self._numbers(rng, stratified))
@@ -193,9 +184,9 @@ class Boards:
         cells = self.heads[row] + simulation.offsets[:, None]  # (4, n)
         index = cells + self.first_cell
         score = self.pull.ravel().take(index)
-        score -= simulation.style.turn_back * (cells == self.came_from[row])
+        score -= TURN_BACK * (cells == self.came_from[row])
         if row == 0 and self.any_targets:
-            score += simulation.style.approach * self._towards_target()
+            score += APPROACH * self._towards_target()
         for other in self.rows:
             if other != row:
                 gap = np.abs(cells - self.heads[other])

@@ -20,7 +20,7 @@ import numpy as np
 from textgames.rounds import at_most
 from textgames.snake.game import Snake
 from textgames.snake.rules import ACTIONS, OFF_BOARD, Cells, SnakeState, move_table, neighbour_table
-from textgames.snake.simulation import NO_TARGET, Floats, Simulation
+from textgames.snake.simulation import NO_TARGET, Simulation
 
 DEPTH, NEAREST = 3, 5
 """Pieces of food in a route, at most, and of how many routes are made: those nearest to the snake."""
@@ -51,20 +51,13 @@ class SnakeSearch:
     """
 
     def __init__(
-        self,
-        game: Snake,
-        *,
-        boards: int = 192,
-        num_routes: int = 8,
-        stages: int = 2,
-        horizon: int = 20,
+        self, game: Snake, *, boards: int = 192, num_routes: int = 8, stages: int = 2, horizon: int = 20
     ) -> None:
         for name, value in (("boards", boards), ("num_routes", num_routes), ("stages", stages), ("horizon", horizon)):
             if value < 1:
                 raise ValueError(f"{name} must be at least 1, got {value!r}")
-        self.game = game
-        self.boards, self.num_routes, self.stages = boards, num_routes, stages
-        self.horizon = horizon
+        self.game, self.boards, self.num_routes = game, boards, num_routes
+        self.stages, self.horizon = stages, horizon
         self.simulation = Simulation(game)
         self._moves = move_table(game.width, game.height)
 
@@ -95,43 +88,26 @@ class SnakeSearch:
         self, routes: list[FoodRoute], state: SnakeState, snake: int, rounds: int, rng: np.random.Generator
     ) -> dict[str, float]:
         """Sequential halving; ``{action: value}`` of the actions that the routes begin with."""
-        values: dict[str, float] = {}
-        best: dict[str, float] = {}
-        total: Floats = np.zeros(len(routes))
-        played = 0
-        for stage in range(self.stages):
-            repeats = max(1, self.boards // len(routes))
-            total = total + self._play(routes, repeats, state, snake, rounds, rng)
-            played += repeats
-            best = {}
-            for route, mean in zip(routes, total / played, strict=True):
-                name = ACTIONS[route.action]
-                best[name] = max(best.get(name, -np.inf), float(mean))
-            values |= best
-            if len(routes) <= 2 or stage == self.stages - 1:
-                break
-            keep = np.argsort(-total, kind="stable")[: (len(routes) + 1) // 2]
-            routes, total = [routes[i] for i in keep], total[keep]
-        # an action that was given up isn't better than those that were kept, whatever its few boards said
-        ceiling = min(best.values())
-        return {name: best.get(name, min(value, ceiling)) for name, value in values.items()}
-
-    def _play(
-        self,
-        routes: list[FoodRoute],
-        repeats: int,
-        state: SnakeState,
-        snake: int,
-        rounds: int,
-        rng: np.random.Generator,
-    ) -> Floats:
         first = np.array([route.action for route in routes])
         targets = np.full((len(routes), DEPTH), NO_TARGET)
         for row, route in enumerate(routes):
             targets[row, : len(route.targets)] = self.simulation.inner[list(route.targets)]
-        returns = self.simulation.play(state, snake, first, targets, repeats, rounds, rng)
-        total: Floats = returns.sum(axis=1)
-        return total
+        values, best, total, played = dict[str, float](), dict[str, float](), np.zeros(len(routes)), 0
+        for stage in range(self.stages):
+            repeats = max(1, self.boards // len(first))
+            total = total + self.simulation.play(state, snake, first, targets, repeats, rounds, rng).sum(axis=1)
+            played += repeats
+            best = {}
+            for action, mean in zip(first, total / played, strict=True):
+                best[ACTIONS[action]] = max(best.get(ACTIONS[action], -np.inf), float(mean))
+            values |= best
+            if len(first) <= 2 or stage == self.stages - 1:
+                break
+            keep = np.argsort(-total, kind="stable")[: (len(first) + 1) // 2]
+            first, targets, total = first[keep], targets[keep], total[keep]
+        # an action that was given up isn't better than those that were kept, whatever its few boards said
+        ceiling = min(best.values())
+        return {name: best.get(name, min(value, ceiling)) for name, value in values.items()}
 
     def _routes(self, state: SnakeState, snake: int, rounds: int) -> list[FoodRoute]:
         """Return the most promising routes; every action but certain death has one with targets and one without."""

@@ -1,6 +1,5 @@
 """The observation map of Snake, the instructions for the prompt, and the spectator's board."""
 
-from functools import lru_cache
 from typing import TypeVar
 
 from textgames.bases import Marks
@@ -26,12 +25,6 @@ MARKS: Marks = {
 }
 
 
-@lru_cache(maxsize=64)
-def cell_names(width: int, height: int) -> tuple[str, ...]:
-    """Return the name ``"(x, y)"`` of every cell."""
-    return _upwards(coordinates_of(height, width), width)
-
-
 def empty_grid(width: int, height: int, axes: bool) -> tuple[bytes, Cells]:
     """Return an empty board as ASCII text, and the index into it of every cell's character."""
     text, offsets = grid_rows(EMPTY * (width * height), width, axes)
@@ -49,7 +42,7 @@ class SnakeText:
 
     def __init__(self, game: SnakeRules) -> None:
         self.game, self.coordinates, self.grid, self.axes = game, game.coordinates, game.grid, game.axes
-        self._names = cell_names(game.width, game.height)
+        self._names = _upwards(coordinates_of(game.height, game.width), game.width)
         self._template, self._offsets = empty_grid(game.width, game.height, game.axes)
         self._plain_template, self._plain_offsets = empty_grid(game.width, game.height, False)
         # in the order in which a state has them

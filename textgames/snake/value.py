@@ -10,17 +10,15 @@ player got on training seeds, by least squares; ``research/perf/snake_value.py``
 luck fair, and these should never change without a new version.
 """
 
-from collections.abc import Iterator
 from functools import lru_cache
 from itertools import combinations
 from math import comb
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from textgames.rounds import at_most
-from textgames.snake.chances import MOST_OUTCOMES, SettledRound
+from textgames.snake.chances import MOST_OUTCOMES
 from textgames.snake.game import Snake
 from textgames.snake.rules import SnakeState
 from textgames.tsmg import Action, Player
@@ -94,15 +92,6 @@ def tour_times(heads: Ints, food: Ints, distances: NDArray[np.int16]) -> Ints:
     return np.stack(times, axis=1).astype(np.int64)
 
 
-class _Boards(NamedTuple):
-    """What may come of a round, as far as the guess looks at it: boards of equal chances with equal rewards."""
-
-    chance: float  # of all together
-    reward: float
-    heads: Ints  # (boards,)
-    food: Ints  # (boards, pieces): the cells of the good food
-
-
 class SnakeValue(HeuristicYardstick):
     """Guesses of what boards are worth in a game of one player with good food and rounds of few outcomes."""
 
@@ -134,32 +123,26 @@ class SnakeValue(HeuristicYardstick):
     def moments(self, state: SnakeState, action: Action, steps_left: int | None, player: Player) -> Moments:
         after = None if steps_left is None else steps_left - 1
         chances, worths = [], []
-        for boards in self._boards_after(state, action, player):
-            guesses = self._guesses(boards.heads, boards.food, after) if len(boards.heads) else np.zeros(1)
-            worths.append(boards.reward + guesses)
-            chances.append(np.full(len(guesses), boards.chance / len(guesses)))
+        for settled in self._chances.settled(state, {player: action}):
+            guesses = np.zeros(1)
+            if not settled.over:
+                food = self._food_after(settled.state)
+                guesses = self._guesses(np.full(len(food), settled.state.snakes[0][0]), food, after)
+            worths.append(settled.rewards[player] + guesses)
+            chances.append(np.full(len(guesses), settled.chance / len(guesses)))
         chance, worth = np.concatenate(chances), np.concatenate(worths)
         mean = float(chance @ worth)
         variance = float(chance @ (worth - mean) ** 2)
         return Moments(mean, variance if variance > NO_VARIANCE else 0.0)
 
-    def _boards_after(self, state: SnakeState, action: Action, player: Player) -> Iterator[_Boards]:
-        for settled in self._chances.settled(state, {player: action}):
-            reward = settled.rewards[player]
-            if settled.over:
-                yield _Boards(settled.chance, reward, np.empty(0, np.int64), np.empty((0, 0), np.int64))
-            else:
-                food = self._food_after(settled)
-                yield _Boards(settled.chance, reward, np.full(len(food), settled.state.snakes[0][0]), food)
-
-    def _food_after(self, settled: SettledRound) -> Ints:
+    def _food_after(self, state: SnakeState) -> Ints:
         """Return where the good food may be, (boards, pieces); pieces that return are on every set of cells."""
-        there = self._good_food(settled.state)
-        kinds = zip(self._chances.returning(settled.state), self._good, strict=True)
+        there = self._good_food(state)
+        kinds = zip(self._chances.returning(state), self._good, strict=True)
         missing = sum(number for number, good in kinds if good)
         if not missing:
             return np.array([there], dtype=np.int64)
-        empty = self._chances.empty_cells(settled.state)
+        empty = self._chances.empty_cells(state)
         if comb(len(empty), missing) > MOST_OUTCOMES:
             raise NotImplementedError(f"{missing} pieces of food reappear at once, in too many ways to be listed")
         new = np.array(list(combinations(empty, missing)))
