@@ -11,9 +11,9 @@ from agents.baselines.search import YardstickPlayer, find_search_player
 from agents.turn import TurnRequest
 from textgames import SCENARIOS
 from textgames.social.matrix_game import MatrixGame, MatrixState
+from textgames.social.matrix_game.game import BestResponseYardstick
 from textgames.social.matrix_game.opponents import make_opponent, opponent_names
 from textgames.social.matrix_game.payoffs import GAMES
-from textgames.social.matrix_game.yardstick import BestResponseYardstick
 from textgames.yardsticks import find_yardstick
 
 ONE, TWO = "player_0", "player_1"

@@ -6,6 +6,7 @@ import io
 import pickle
 import warnings
 from collections.abc import Iterator, Mapping
+from functools import partial
 from typing import Any
 
 import gymnasium as gym
@@ -136,7 +137,17 @@ def _some_response(env: Any, rng: np.random.Generator) -> str:
 def check_rewards(id: str, settings: Mapping[str, Any]) -> None:
     """Check that in every form of environment the steps pay in all what the rules paid, also what is paid late."""
     for seed in range(3):
-        limit, paid, joint_actions = _paid_by_the_rules(id, settings, seed)
+        env: Any = parallel_env(id, **settings)
+        env.reset(seed=seed)
+        game, limit = env.game, env.rules.max_steps or ROUNDS
+        rng: Any = np.random.default_rng()
+        rng.bit_generator.state = env.save_state().rng_state
+        draws, paid, joint_actions = np.random.default_rng(seed), dict.fromkeys(game.players, 0.0), []
+        choose = partial(draw, game, rng=draws)
+        for each in rounds_of_play(game, env.state(), limit, rng, choose):
+            joint_actions.append({player: written(game, action) for player, action in each.joint_action.items()})
+            for player, reward in each.rewards.items():
+                paid[player] += reward
         limited = {**settings, "max_cycles": limit}  # both end with the last of these rounds
         parallel, aec = parallel_env(id, **limited), aec_env(id, **limited)
         sums = dict.fromkeys(paid, 0.0)
@@ -153,23 +164,6 @@ def check_rewards(id: str, settings: Mapping[str, Any]) -> None:
             sums[player] += reward
             aec.step(None if terminated or truncated else next(responses))
         _require_equal_sums(sums, paid, "the AECEnv")
-
-
-def _paid_by_the_rules(
-    id: str, settings: Mapping[str, Any], seed: int
-) -> tuple[int, dict[str, float], list[dict[str, str]]]:
-    env: Any = parallel_env(id, **settings)
-    env.reset(seed=seed)
-    game, limit = env.game, env.rules.max_steps or ROUNDS
-    rng: Any = np.random.default_rng()
-    rng.bit_generator.state = env.save_state().rng_state
-    draws, paid = np.random.default_rng(seed), dict.fromkeys(game.players, 0.0)
-    joint_actions: list[dict[str, str]] = []
-    for each in rounds_of_play(game, env.state(), limit, rng, lambda state, player: draw(game, state, player, draws)):
-        joint_actions.append({player: written(game, action) for player, action in each.joint_action.items()})
-        for player, reward in each.rewards.items():
-            paid[player] += reward
-    return limit, paid, joint_actions
 
 
 def _require_equal_sums(sums: Mapping[str, float], paid: Mapping[str, float], form: str) -> None:

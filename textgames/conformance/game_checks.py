@@ -51,19 +51,15 @@ def check_names(id: str, settings: Mapping[str, Any]) -> None:
         require(strings and enough, f"{kind} must be a tuple of at least one name, got {names!r}")
         require(len(set(names)) == len(names), f"{kind} has a name twice: {names}")
     require(game.noop in (None, *game.actions), f"noop must be None or one of the actions, got {game.noop!r}")
-    _require_known_names(game)
-    if not game.actions:
-        _require_open_actions(game)
-
-
-def _require_known_names(game: TSMG[Any]) -> None:
-    """Require that the game adds no public name that is nearly one of the contract's which it leaves as it is."""
+    # no public name may be nearly one of the contract's which the game leaves as it is
     bases = [cls for cls in type(game).__mro__ if not issubclass(TSMG, cls)]
     own = {name for cls in bases for name in vars(cls)} | set(vars(game))
     contract = {name for name in dir(TSMG) if not name.startswith("_")}
     for name in sorted(own - contract):
         meant = None if name.startswith("_") else misspelt(name, sorted(contract - own))
         require(meant is None, f"{type(game).__name__} has {name}, which nothing asks for (did you mean {meant!r}?)")
+    if not game.actions:
+        _require_open_actions(game)
 
 
 def _require_open_actions(game: TSMG[Any]) -> None:
@@ -328,7 +324,10 @@ def check_scores(id: str, settings: Mapping[str, Any]) -> None:
     played, episode, gains = list(rounds_of(game)), list[Round](), list[float]()
     for number, round_ in enumerate(played, 1):
         episode.append(round_)
-        _require_worst_round(game, round_)
+        for player in playing(game, round_.state):
+            reward, worst = round_.result[1][player], game.worst_round
+            fits = worst is None or reward >= worst - 1e-6
+            require(fits, f"a round paid {player} {reward:g}, less than worst_round, which is {worst}")
         if round_.result[2]:
             _require_returns(game, episode)
             gains += _gains_by_giving_up(game, episode, (0, ROUNDS))  # it ends so with more rounds left, too
@@ -339,13 +338,6 @@ def check_scores(id: str, settings: Mapping[str, Any]) -> None:
     bounded = game.worst_round is not None or game.return_range is not None
     gain = max(gains, default=0.0) if bounded else sum(gains) / max(len(gains), 1)
     require(gain <= 1e-6, f"forfeit() pays {gain:g} more than random play still got; it must pay what a loss does")
-
-
-def _require_worst_round(game: TSMG[Any], round_: Round) -> None:
-    for player in playing(game, round_.state):
-        reward, worst = round_.result[1][player], game.worst_round
-        fits = worst is None or reward >= worst - 1e-6
-        require(fits, f"a round paid {player} {reward:g}, less than worst_round, which is {worst}")
 
 
 def _require_returns(game: TSMG[Any], episode: Sequence[Round]) -> None:

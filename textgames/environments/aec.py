@@ -62,9 +62,6 @@ class TextAECEnv(AllSeats, AECEnv[str, str, str]):  # type: ignore[misc]  # pett
         if waiting:
             self.agent_selection = waiting[0]
             return
-        self._play_round()
-
-    def _play_round(self) -> None:
         table = self._table
         rewards, terminated, truncated, infos = table.play(self._responses)
         self._responses = {}

@@ -88,7 +88,12 @@ class Seat:
             raise ValueError(
                 f"opponents names {strangers[0]!r}; the players inside the environment are {', '.join(others)}"
             )
-        named = {spec: _agent(game, spec) for spec in given.values() if isinstance(spec, str) and spec != "random"}
+        # by its path, since this package imports none of those that are made of it; it is there if a name is given
+        named = {
+            spec: resolve_name("agents.opponent:opponent_in")(game, spec)
+            for spec in given.values()
+            if isinstance(spec, str) and spec != "random"
+        }
         self._inside: dict[Player, Opponent] = {
             other: named[given[other]] if isinstance(given[other], str) else given[other]
             for other in others
@@ -159,12 +164,6 @@ class Seat:
         return {
             i: {other: found[i, other] for other in table.asked if other in self._inside} for i, table in tables.items()
         }
-
-
-def _agent(game: TSMG[Any], spec: str) -> Opponent:
-    # by its path, since this package imports none of those that are made of it; it is there if a name is given
-    found: Opponent = resolve_name("agents.opponent:opponent_in")(game, spec)
-    return found
 
 
 _OF_THE_STATE = ("success", "legal_actions", "metrics")  # of an ``info``, what doesn't come from the response

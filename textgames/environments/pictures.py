@@ -50,7 +50,8 @@ def text_picture(text: str) -> NDArray[np.uint8]:
 
     Long lines are broken. If there are too many lines the last ones are shown, as games write what is new there.
     """
-    lines = [part for line in text.split("\n") for part in _broken(line)]
+    wrapper = textwrap.TextWrapper(COLUMNS, replace_whitespace=False, drop_whitespace=False)
+    lines = [part for line in text.split("\n") for part in wrapper.wrap(line) or [""]]
     if len(lines) > LINES:
         above = len(lines) - LINES + 1
         lines = [f"({above} lines above)", *lines[above:]]
@@ -60,10 +61,6 @@ def text_picture(text: str) -> NDArray[np.uint8]:
             page[y * _HEIGHT : (y + 1) * _HEIGHT, x * _WIDTH : (x + 1) * _WIDTH] = glyph(char)
     grey = np.where(page, np.uint8(_INK), np.uint8(_PAPER)).repeat(_DOT, axis=0).repeat(_DOT, axis=1)
     return grey[:, :, np.newaxis].repeat(3, axis=2)
-
-
-def _broken(line: str) -> list[str]:
-    return textwrap.wrap(line, COLUMNS, replace_whitespace=False, drop_whitespace=False) or [""]
 
 
 @cache

@@ -116,7 +116,14 @@ class TextVectorEnv(StatesLimit, gym.vector.VectorEnv[tuple[str, ...], Sequence[
         """
         given = checked_options(options, "layout_seed", "reset_mask")
         mask = given.get("reset_mask")
-        chosen = range(self.num_envs) if mask is None else np.flatnonzero(_checked_mask(mask, self.num_envs)).tolist()
+        if mask is None:
+            mask = self._everywhere
+        elif not isinstance(mask, np.ndarray) or mask.dtype != bool or mask.shape != (self.num_envs,) or not mask.any():
+            raise ValueError(
+                f'options["reset_mask"] must be a boolean array of shape ({self.num_envs},) with at least one True, '
+                f"got {mask!r}"
+            )
+        chosen = np.flatnonzero(mask).tolist()
         seeds = self._per_game("seed", seed, spread=True)
         layouts = self._per_game('options["layout_seed"]', given.get("layout_seed"), spread=False)
         told = self._reset_games(chosen, seeds, layouts)
@@ -253,11 +260,3 @@ class TextVectorEnv(StatesLimit, gym.vector.VectorEnv[tuple[str, ...], Sequence[
             got = len(values) if values and not isinstance(value, str) else repr(value)
             raise ValueError(f"{name} must be one whole number or {self.num_envs} of them, got {got}")
         return values
-
-
-def _checked_mask(mask: Any, num_envs: int) -> BoolArray:
-    if not isinstance(mask, np.ndarray) or mask.dtype != np.bool_ or mask.shape != (num_envs,) or not mask.any():
-        raise ValueError(
-            f'options["reset_mask"] must be a boolean array of shape ({num_envs},) with at least one True, got {mask!r}'
-        )
-    return mask

@@ -6,7 +6,7 @@ the contract hands in, right after the move before them, and listed exactly in :
 
 import math
 from collections.abc import Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import islice
 from typing import Any
 
@@ -61,7 +61,8 @@ class OpenSpiel(TSMG[SpielState]):
         self.players = tuple(f"player_{number}" for number in range(game.num_players()))
         self.actions = self.reading.actions
         self.longest_episode = game.max_game_length()
-        self.return_range = _finite_range(game.min_utility(), game.max_utility())
+        ends = float(game.min_utility()), float(game.max_utility())
+        self.return_range = ends if all(map(math.isfinite, ends)) else None
         self.zero_sum = len(self.players) == 2 and kind.utility == pyspiel.GameType.Utility.ZERO_SUM
         self._team = kind.utility == pyspiel.GameType.Utility.IDENTICAL
         self.hidden_information = kind.information == pyspiel.GameType.Information.IMPERFECT_INFORMATION
@@ -73,7 +74,8 @@ class OpenSpiel(TSMG[SpielState]):
         return self._game
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _made, self._made_of
+        name, parameters, observation = self._made_of
+        return partial(OpenSpiel, name=name, parameters=dict(parameters), observation=observation), ()
 
     # ---------------------------------------------------------------- rules
 
@@ -220,14 +222,6 @@ class OpenSpiel(TSMG[SpielState]):
 
     def describe(self, state: SpielState) -> str:
         return _printable(state.node.to_string())
-
-
-def _made(name: str, parameters: tuple[tuple[str, Any], ...], observation: str) -> OpenSpiel:
-    return OpenSpiel(name=name, parameters=dict(parameters), observation=observation)
-
-
-def _finite_range(low: float, high: float) -> tuple[float, float] | None:
-    return (float(low), float(high)) if math.isfinite(low) and math.isfinite(high) else None
 
 
 def _reads_history(name: str, kind: Any, hidden: bool, observation: str) -> bool:

@@ -4,6 +4,7 @@ The library has no rules in words. It knows how many play, in which order, what 
 actions are called; which colour a player has is in :data:`COLOURS` for the games in which that isn't seen at once.
 """
 
+import math
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -116,19 +117,15 @@ def _form(form: str, members: Sequence[str]) -> str:
     """Return one form: with its ranges if every action of them is legal, else the first few and how many there are."""
     if len(members) <= _FEW:
         return ", ".join(members)
-    slots = [sorted(set(values), key=_order) for values in zip(*map(_SLOT.findall, members), strict=True)]
-    combinations = 1
-    for values in slots:
-        combinations *= len(values)
-    if combinations == len(members):
+    slots = [
+        sorted(set(values), key=lambda value: (int(value) if value.isdigit() else 0, value))
+        for values in zip(*map(_SLOT.findall, members), strict=True)
+    ]
+    if math.prod(map(len, slots)) == len(members):
         pieces = form.split("\0")
         written = "".join(text + between for text, between in zip(pieces, [*map(_ranges, slots), ""], strict=True))
         return f"{written} ({len(members)}, such as {members[0]})"
     return f"{', '.join(members[:_FEW])} and {len(members) - _FEW} more of this form"
-
-
-def _order(value: str) -> tuple[int, str]:
-    return (int(value), "") if value.isdigit() else (0, value)
 
 
 def _ranges(values: Sequence[str]) -> str:

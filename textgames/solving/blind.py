@@ -191,19 +191,17 @@ def _refine(evaluate: Evaluate, candidates: list[FixedPolicy]) -> FixedPolicy:
 def _climb(evaluate: Evaluate, actions: list[Action], start: FixedPolicy) -> tuple[FixedPolicy, float]:
     at, value, step = dict(start), float(evaluate([start]).mean()), 0.25
     while step >= SMALLEST_STEP:
-        nearby = [_moved(at, giver, taker, step) for giver, taker in permutations(actions, 2) if at.get(giver, 0) > 0]
+        nearby = []
+        for giver, taker in permutations(actions, 2):
+            if mass := min(step, at.get(giver, 0.0)):
+                moved = {**at, giver: at[giver] - mass, taker: at.get(taker, 0.0) + mass}
+                nearby.append({action: share for action, share in moved.items() if share > 1e-9})
         means = evaluate(nearby).mean(axis=0)
         if means.max() > value + 1e-9:
             at, value = nearby[int(means.argmax())], float(means.max())
         else:
             step /= 2
     return at, value
-
-
-def _moved(policy: FixedPolicy, giver: Action, taker: Action, step: float) -> dict[Action, float]:
-    mass = min(step, policy[giver])
-    moved = {**policy, giver: policy[giver] - mass, taker: policy.get(taker, 0.0) + mass}
-    return {action: share for action, share in moved.items() if share > 1e-9}
 
 
 def best_constant(game: TSMG[Any], horizon: int | None) -> Action:

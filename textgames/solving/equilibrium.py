@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from textgames.solving.game_tree import DecisionTree, GameTree, InformationSet, Key, Policy
+from textgames.solving.game_tree import DecisionTree, GameTree, Key, Policy
 from textgames.solving.state_space import Floats
 from textgames.tsmg import Action, Player
 
@@ -72,23 +72,17 @@ def as_behaviour(tree: GameTree, policy: Policy) -> Behaviour:
     for decisions in tree.decisions:
         own = np.ones(decisions.num_sequences)
         for each, first in zip(decisions.sets, decisions.firsts, strict=True):
-            own[first : first + len(each.actions)] = _probabilities(each, policy)
+            if (given := policy.get(each.key)) is None:
+                raise ValueError(f"the policy says nothing for {each.player} where it reads {each.observation!r}")
+            chances = [given.get(action, 0.0) for action in each.actions]
+            if not given.keys() <= {*each.actions} or min(chances) < 0 or abs(sum(chances) - 1) > SUM_TOLERANCE:
+                raise ValueError(
+                    f"the policy must give {', '.join(each.actions)} probabilities that sum to 1 for {each.player} "
+                    f"where it reads {each.observation!r}, got {dict(given)}"
+                )
+            own[first : first + len(each.actions)] = chances
         behaviour.append(own)
     return tuple(behaviour)
-
-
-def _probabilities(each: InformationSet, policy: Policy) -> list[float]:
-    given = policy.get(each.key)
-    if given is None:
-        raise ValueError(f"the policy says nothing for {each.player} where it reads {each.observation!r}")
-    probabilities = [given.get(action, 0.0) for action in each.actions]
-    strange = [action for action in given if action not in each.actions]
-    if strange or min(probabilities) < 0 or abs(sum(probabilities) - 1) > SUM_TOLERANCE:
-        raise ValueError(
-            f"the policy must give {', '.join(each.actions)} probabilities that sum to 1 for {each.player} where it "
-            f"reads {each.observation!r}, got {dict(given)}"
-        )
-    return probabilities
 
 
 def normalised(decisions: DecisionTree, weights: Floats) -> Floats:

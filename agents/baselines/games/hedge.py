@@ -6,7 +6,7 @@ from agents.baselines.scripted_player import Choice
 from agents.baselines.search import SearchPlayer, YardstickPlayer
 from agents.turn import TurnRequest
 from textgames.social.matrix_game import MatrixGame
-from textgames.social.matrix_game.yardstick import BestResponseYardstick
+from textgames.social.matrix_game.game import BestResponseYardstick
 from textgames.solving.regret import hedge, hedge_rate
 
 

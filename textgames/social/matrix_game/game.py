@@ -2,6 +2,7 @@
 
 import re
 from collections import Counter
+from collections.abc import Mapping
 from functools import cached_property
 from itertools import product
 from typing import ClassVar, NamedTuple
@@ -9,12 +10,15 @@ from typing import ClassVar, NamedTuple
 from numpy.random import Generator
 
 from textgames.bases import BoardGame, Marks, ReadsBack
+from textgames.rounds import at_most
 from textgames.settings import check_one_of, check_whole
 from textgames.social.matrix_game.best_response import BestResponse
 from textgames.social.matrix_game.opponents import Memory, Opponent, make_opponent
 from textgames.social.matrix_game.payoffs import GAMES, Payoffs
+from textgames.solving.fixed_policies import chances_of
 from textgames.solving.regret import regrets_of_counts
-from textgames.tsmg import JointAction, Outcome, Player, Rewards, Transition
+from textgames.tsmg import Action, JointAction, Outcome, Player, Rewards, Transition
+from textgames.yardsticks import Yardstick
 
 
 class MatrixState(NamedTuple):
@@ -244,3 +248,28 @@ class MatrixGame(BoardGame[MatrixState], ReadsBack[MatrixState]):
         marks = [name[0].upper() for name in self.actions]
         to_come = "." * (self.rounds - len(state.history))
         return tuple("".join(marks[pair[seat]] for pair in state.history) + to_come for seat in (0, 1))
+
+
+class BestResponseYardstick(Yardstick):
+    """The values of play against the opponent inside; a ValueError in a game of two players."""
+
+    method = "best response"
+
+    def __init__(self, game: MatrixGame) -> None:
+        if game.best_response is None:
+            raise ValueError("there is no best response in a game of two players without knowing the other one")
+        self._game, self._values = game, game.best_response
+        self.kind = "optimal" if game.tells_opponent else "clairvoyant"  # else a model isn't told what is played here
+
+    def values(self, state: MatrixState, steps_left: int | None, player: Player) -> dict[Action, float]:
+        left = at_most(self._game.rounds - len(state.history), steps_left)
+        values = self._values.action_values(state.memory, left) if left else (0.0,) * len(self._game.actions)
+        return dict(zip(self._game.actions, values, strict=True))
+
+    def blind_value(
+        self, state: MatrixState, steps_left: int | None, player: Player, policy: Mapping[Action, float]
+    ) -> float:
+        shares = tuple(chances_of(policy, self._game.actions))
+        return self._values.fixed_value(
+            state.memory, at_most(self._game.rounds - len(state.history), steps_left), shares
+        )
