@@ -1,7 +1,6 @@
 """A game under another text: states, chances, rewards and the order of its actions are those of the game itself."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -11,7 +10,7 @@ from numpy.random import Generator
 from textgames.by_game import ByGame, table_of
 from textgames.settings import check_whole
 from textgames.texts.actions import Unreadable, UnreadableReason
-from textgames.tsmg import TSMG, Action, JointAction, Outcome, Player, Rewards, Transition
+from textgames.tsmg import TSMG, Action, JointAction, Outcome, Player, Transition
 from textgames.twins.phrases import UnknownTextError, by_alphabet
 from textgames.twins.vocabulary import Vocabulary
 
@@ -20,7 +19,8 @@ _VOCABULARIES: ByGame[Path] = ByGame()
 _FACTS = (
     *("players", "bare_responses", "hidden_information", "pays_late", "return_range", "longest_episode", "worst_round"),
     *("usual_limit", "shortest_win", "zero_sum", "palette", "legend", "board_labels", "success_means"),
-)  # the attributes that a twin has from its original
+    *("initial_outcomes", "to_move", "is_playing", "succeeded", "metrics", "forfeit", "board", "describe"),
+)  # what a twin has from its original as it is
 
 
 def register_vocabulary(game: type[TSMG[Any]] | str, file: str | Path) -> None:
@@ -70,14 +70,6 @@ def twin_of(game: TSMG[Any], number: int) -> TSMG[Any]:
     return Twin(game, int(number), vocabulary)
 
 
-@dataclass(frozen=True)
-class _Names:
-    """The twin's names of listed actions, and the way back."""
-
-    to_twin: Mapping[Action, Action]
-    to_own: Mapping[Action, Action]
-
-
 class Twin(TSMG[Any]):
     """A game that is told as another one.
 
@@ -92,11 +84,13 @@ class Twin(TSMG[Any]):
             setattr(self, name, getattr(original, name))
         self._drawn = drawn = vocabulary.draw(original, number)
         self.story = drawn.story
-        self._names = _Names(drawn.names, {twin: own for own, twin in drawn.names.items()})
+        self._own_names = {twin: own for own, twin in drawn.names.items()}  # of listed actions
         self.actions = tuple(drawn.names.values())
         self.noop = None if original.noop is None else self.twin_action(original.noop)
-        self._said = lru_cache(maxsize=4096)(self._say)
-        self._read_back = lru_cache(maxsize=4096)(self._own_text)  # of a whole history, at every step
+        self._said = lru_cache(maxsize=4096)(lambda own: drawn.layout.arrange(drawn.observation.translate(own)))
+        self._read_back = lru_cache(maxsize=4096)(  # of a whole history, at every step
+            lambda text: drawn.layout.as_told(drawn.observation.back(drawn.layout.bare(text)))
+        )
         self._legal = lru_cache(maxsize=1024)(lambda own: tuple([self.twin_action(each) for each in own]))
         # what isn't covered is said now, and not in the middle of an episode
         start = original._a_start()
@@ -111,26 +105,19 @@ class Twin(TSMG[Any]):
 
     def twin_action(self, action: Action) -> Action:
         """Return what the twin calls an action of the original."""
-        known = self._names.to_twin.get(action)
+        known = self._drawn.names.get(action)
         return known if known is not None else "".join(self._drawn.actions.translate(action))
 
     def own_action(self, action: Action) -> Action:
         """Return the original's name of an action of the twin, or raise UnknownTextError if there is no such action."""
-        known = self._names.to_own.get(action)
-        if known is None and self._names.to_own:
+        known = self._own_names.get(action)
+        if known is None and self._own_names:
             raise UnknownTextError(f"the twin has no action {action!r}; it has {', '.join(self.actions)}")
         return known if known is not None else "".join(self._drawn.actions.back(action))
 
     def own_observation(self, text: str) -> str:
         """Return the observation that one of the twin stands for, or raise UnknownTextError if it isn't the twin's."""
         return self._read_back(text)
-
-    def _own_text(self, text: str) -> str:
-        layout = self._drawn.layout
-        return layout.as_told(self._drawn.observation.back(layout.bare(text)))
-
-    def _say(self, own: str) -> str:
-        return self._drawn.layout.arrange(self._drawn.observation.translate(own))
 
     def _own_joint(self, state: Any, joint_action: JointAction) -> dict[Player, Action]:
         moving = self.original.to_move(state)  # what others say doesn't matter, whatever it is
@@ -152,24 +139,6 @@ class Twin(TSMG[Any]):
     def outcomes(self, state: Any, joint_action: JointAction) -> Sequence[Outcome[Any]]:
         return self.original.outcomes(state, self._own_joint(state, joint_action))
 
-    def initial_outcomes(self) -> Sequence[tuple[float, Any]]:
-        return self.original.initial_outcomes()
-
-    def to_move(self, state: Any) -> tuple[Player, ...]:
-        return self.original.to_move(state)
-
-    def is_playing(self, state: Any, player: Player) -> bool:
-        return self.original.is_playing(state, player)
-
-    def succeeded(self, state: Any, player: Player) -> bool:
-        return self.original.succeeded(state, player)
-
-    def metrics(self, state: Any, player: Player) -> Mapping[str, float]:
-        return self.original.metrics(state, player)
-
-    def forfeit(self, state: Any, player: Player, rounds_left: float) -> Rewards:
-        return self.original.forfeit(state, player, rounds_left)
-
     def legal_actions(self, state: Any, player: Player) -> tuple[Action, ...]:
         return self._legal(self.original.legal_actions(state, player))
 
@@ -188,12 +157,12 @@ class Twin(TSMG[Any]):
         return "\n".join(self._drawn.rules.translate(self.original.instructions(player)))
 
     def action_help(self, state: Any, player: Player) -> str:
-        if self._names.to_twin:  # in an order of their own: that of the original might be recognised
+        if self._own_names:  # in an order of their own: that of the original might be recognised
             return ", ".join(sorted(self.legal_actions(state, player), key=by_alphabet))
         return "\n".join(self._drawn.help.translate(self.original.action_help(state, player)))
 
     def read_action(self, inside: str, state: Any, player: Player) -> Action | Unreadable:
-        if self._names.to_twin:
+        if self._own_names:
             return super().read_action(inside, state, player)
         written = " ".join(inside.casefold().split())
         try:
@@ -210,9 +179,3 @@ class Twin(TSMG[Any]):
 
     def what_happened(self, state: Any, joint_action: JointAction, next_state: Any, player: Player) -> str:
         return self.original.what_happened(state, self._own_joint(state, joint_action), next_state, player)
-
-    def board(self, state: Any) -> tuple[str, ...]:
-        return self.original.board(state)
-
-    def describe(self, state: Any) -> str:
-        return self.original.describe(state)
