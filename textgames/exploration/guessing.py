@@ -5,7 +5,7 @@ finding it is always worse than finding it late.
 """
 
 from abc import abstractmethod
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import NamedTuple
 
 from numpy.random import Generator
@@ -37,11 +37,13 @@ class GuessingGame(OnePlayerGame[GuessState]):
         command: how a guess is written.
         max_guesses: the game ends after this many.
         noun: what is hidden, for texts: ``"code"``.
+        is_solved: whether optimal guessing is computed.
     """
 
     success_means = "found the secret"
     hidden_information = True
     noun = "secret"
+    is_solved = False
 
     def __init__(self, secrets: tuple[str, ...], command: Command, max_guesses: int) -> None:
         check_whole("max_guesses", max_guesses, 1)
@@ -61,13 +63,9 @@ class GuessingGame(OnePlayerGame[GuessState]):
         """
         return None
 
-    @property
-    def is_solved(self) -> bool:
-        return False
-
     def solver(self, lost: int = LOST_GUESSES) -> GuessSolver | None:
         """Return optimal guessing, if not finding it costs ``lost``; ``None`` if that is too much to compute."""
-        return None
+        return _solver(self.table, lost) if self.is_solved else None
 
     @abstractmethod
     def make_table(self) -> AnswerTable:
@@ -167,3 +165,8 @@ class GuessingGame(OnePlayerGame[GuessState]):
 
     def describe(self, state: GuessState) -> str:
         return f"Hidden {self.noun}: {state.secret}\n{self.observe(state, 'player_0')}"
+
+
+@lru_cache(maxsize=16)
+def _solver(table: AnswerTable, lost: int) -> GuessSolver:
+    return GuessSolver(table, lost)

@@ -12,8 +12,8 @@ from typing import ClassVar
 import numpy as np
 
 from textgames.bases import BoardGame, Marks
-from textgames.exploration.deduction import AnswerTable, GuessSolver, Indices
-from textgames.exploration.guessing import LOST_GUESSES, GuessingGame, GuessState
+from textgames.exploration.deduction import AnswerTable, Indices
+from textgames.exploration.guessing import GuessingGame, GuessState
 from textgames.settings import check_whole
 from textgames.texts.commands import Command
 
@@ -67,6 +67,7 @@ class Mastermind(GuessingGame, BoardGame[GuessState]):
         names = [f"peg_{place}" for place in range(1, self.pegs + 1)]
         command = Command(" ".join(f"{{{name}}}" for name in names), **dict.fromkeys(names, self.colours))
         super().__init__(tuple(map(" ".join, product(self.colours, repeat=self.pegs))), command, max_guesses)
+        self.is_solved = len(self.secrets) <= EXACT_CODES
 
     def answer(self, guess: str, secret: str) -> str:
         exact, misplaced = score(guess, secret)
@@ -74,13 +75,6 @@ class Mastermind(GuessingGame, BoardGame[GuessState]):
 
     def make_table(self) -> AnswerTable:
         return _table(self.pegs, len(self.colours))
-
-    @property
-    def is_solved(self) -> bool:
-        return len(self.secrets) <= EXACT_CODES
-
-    def solver(self, lost: int = LOST_GUESSES) -> GuessSolver | None:
-        return _solver(self.pegs, len(self.colours), lost) if self.is_solved else None
 
     def regret(self, candidates: Indices, guess: int, guesses_left: int) -> float | None:
         solver = self.solver()
@@ -123,8 +117,3 @@ def _table(pegs: int, colours: int) -> AnswerTable:
         np.minimum(counts[:, np.newaxis, colour], counts[:, colour]).astype(np.int16) for colour in range(colours)
     )
     return AnswerTable(np.asarray(exact * pegs + shared))
-
-
-@lru_cache(maxsize=8)
-def _solver(pegs: int, colours: int, lost: int) -> GuessSolver:
-    return GuessSolver(_table(pegs, colours), lost)

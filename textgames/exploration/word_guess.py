@@ -14,8 +14,8 @@ from itertools import product
 
 import numpy as np
 
-from textgames.exploration.deduction import AnswerTable, GuessSolver
-from textgames.exploration.guessing import LOST_GUESSES, GuessingGame, GuessState
+from textgames.exploration.deduction import AnswerTable
+from textgames.exploration.guessing import GuessingGame, GuessState
 from textgames.texts.commands import Command, Word
 
 WORDS = tuple(files("textgames").joinpath("exploration/words.txt").read_text(encoding="utf-8").split())
@@ -50,6 +50,7 @@ class WordGuess(GuessingGame):
     """
 
     noun = "word"
+    is_solved = True
 
     def __init__(self, *, max_guesses: int = 10, show_words: bool = True) -> None:
         self.show_words = bool(show_words)
@@ -61,13 +62,6 @@ class WordGuess(GuessingGame):
 
     def make_table(self) -> AnswerTable:
         return _table()
-
-    @property
-    def is_solved(self) -> bool:
-        return True
-
-    def solver(self, lost: int = LOST_GUESSES) -> GuessSolver:
-        return _solver(lost)
 
     def action_help(self, state: GuessState, player: str) -> str:
         return "one of the words of the list" if self.show_words else "a common English word of five letters"
@@ -92,8 +86,3 @@ def _table() -> AnswerTable:
     """Answers are numbered by their marks: the table needs no letters, since the guess is known."""
     numbers = {found: number for number, found in enumerate(product((GREY, YELLOW, GREEN), repeat=len(WORDS[0])))}
     return AnswerTable(np.array([[numbers[marks(guess, word)] for word in WORDS] for guess in WORDS]))
-
-
-@lru_cache(maxsize=8)
-def _solver(lost: int) -> GuessSolver:
-    return GuessSolver(_table(), lost)

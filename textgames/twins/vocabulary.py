@@ -131,11 +131,18 @@ class _Draw:
 
     def drawn(self, name: str) -> Drawn:
         # always in this order, so that equal numbers draw equal twins
-        symmetry = self._symmetry()
+        sizes = self._own.get("size", (1, 1))
+        width, height = (size if isinstance(size, int) else attrgetter(size)(self._game) for size in sizes)
+        symmetries = Symmetry.all_of(int(width), int(height))
+        symmetry = self._any(symmetries if self._story.get("mirrored", True) else symmetries[:1])
         for kind in self._own.get("words", {}):
             self._add(kind, self._drawn_words(kind, symmetry))
         if "directions" in self._own:
-            self._add_directions(symmetry)
+            twin = self._one_of("directions")
+            # the constants of ``way`` are the twin's own words; ``direction`` is seen in the mirror
+            self._words["way"] = dict(zip(("left", "right", "down", "up"), twin, strict=True))
+            seen = [twin[WAYS.index(symmetry.way(way))] for way in WAYS]
+            self._add("direction", dict(zip(self._own["directions"], seen, strict=True)))
         if "cells" in self._story:
             form, means = self._one_of("cells").values()
             self._kinds["cell"] = cells_kind(form, symmetry)
@@ -144,7 +151,9 @@ class _Draw:
             self._kinds["tally"] = tally(self._one_of("tally"))
         if "amount" in self._story:
             factor, lowest, highest = self._one_of("amount")
-            self._add_amounts(factor, int(self._rng.integers(lowest, highest + 1)))
+            self._kinds["amount"] = amount = amounts(factor, int(self._rng.integers(lowest, highest + 1)))
+            # every number of the rules is one of its constants
+            self._words["amount"] = {str(n): amount.to_twin(str(n)) for n in range(-1, 101)}
         names: dict[str, str] = {}
         actions = self._book("actions")
         if self._game.actions:
@@ -182,13 +191,6 @@ class _Draw:
         chosen = self._rng.choice(len(pool), size=len(own), replace=False).tolist()
         return dict(zip(own, [pool[at] for at in (sorted(chosen) if source == "ranked" else chosen)], strict=True))
 
-    def _symmetry(self) -> Symmetry:
-        width, height = (
-            size if isinstance(size, int) else attrgetter(size)(self._game) for size in self._own.get("size", (1, 1))
-        )
-        known = Symmetry.all_of(int(width), int(height))
-        return self._any(known if self._story.get("mirrored", True) else known[:1])  # type: ignore[no-any-return]
-
     def _add(self, kind: str, pairs: dict[str, str], order: Sequence[str] = ()) -> None:
         self._words[kind] = pairs
         self._kinds[kind] = words(pairs)
@@ -201,18 +203,6 @@ class _Draw:
     @property
     def _none(self) -> str:
         return str(self._story.get("none", "none"))
-
-    def _add_amounts(self, factor: int, start: int) -> None:
-        """``amount``, a number in another unit; every number of the rules is one of its constants."""
-        self._kinds["amount"] = amounts(factor, start)
-        self._words["amount"] = {str(n): self._kinds["amount"].to_twin(str(n)) for n in range(-1, 101)}
-
-    def _add_directions(self, symmetry: Symmetry) -> None:
-        """``direction`` as it is seen in the mirror; the constants of ``way`` are the twin's own words."""
-        own, twin = self._own["directions"], self._one_of("directions")
-        self._words["way"] = dict(zip(("left", "right", "down", "up"), twin, strict=True))
-        seen = [WAYS.index(symmetry.way(way)) for way in WAYS]
-        self._add("direction", {name: twin[at] for name, at in zip(own, seen, strict=True)})
 
     def _drawing(self, name: str, how: Mapping[str, Any], symmetry: Symmetry) -> Kind:
         view = self._story["drawing"][name]
