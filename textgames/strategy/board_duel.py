@@ -7,6 +7,7 @@ from textgames.bases import BoardGame, Duel, Marks, ReadsBack
 from textgames.tsmg import Player, StateT
 
 FREE = "."
+MARKS = "XO"  # of the two players, in games on a grid
 
 
 class BoardDuel(Duel[StateT], BoardGame[StateT], ReadsBack[StateT]):
@@ -17,6 +18,13 @@ class BoardDuel(Duel[StateT], BoardGame[StateT], ReadsBack[StateT]):
         "O": ("player_1", (0, 114, 178)),
         FREE: ("free", (235, 235, 235)),
     }
+
+    def stands(self, state: StateT, player: Player) -> str:
+        """Return whose turn it is, or how the game has ended."""
+        own, ended = self.players.index(player), self.result(state)
+        if ended is None:
+            return "It is your turn." if self.mover(state) == own else f"It is the turn of {MARKS[1 - own]}."
+        return f"The game is over: {'a draw' if ended == 0.0 else f'{MARKS[ended < 0]} has won'}."
 
     def metrics(self, state: StateT, player: Player) -> Mapping[str, float]:
         """Return ``{"won": 1.0, "drawn": 0.0}`` for a win; both 0 for a loss and for a game that was cut short."""

@@ -12,11 +12,10 @@ from numpy.random import Generator
 
 from textgames.settings import check_whole
 from textgames.solving.minimax import Minimax
-from textgames.strategy.board_duel import FREE, BoardDuel
+from textgames.strategy.board_duel import FREE, MARKS, BoardDuel
 from textgames.texts.grids import board_rows
 from textgames.tsmg import JointAction
 
-MARKS = "XO"
 _NUMBERS = {3: "Three", 4: "Four", 5: "Five"}
 _KEY = "Board (. is a free cell, the numbers are the columns):"
 MOST_CELLS_SOLVED = 16
@@ -129,14 +128,9 @@ class ConnectFour(BoardDuel[ConnectFourState]):
         return board_rows("".join(marks), self.columns)
 
     def observe(self, state: ConnectFourState, player: str) -> str:
-        own, result = self.players.index(player), state.result
-        if result is not None:
-            turn = "a draw" if result == 0.0 else f"{MARKS[0] if result > 0 else MARKS[1]} has won"
-            turn = f"The game is over: {turn}."
-        else:
-            turn = "It is your turn." if state.mover == own else f"It is the turn of {MARKS[1 - own]}."
-        text = f"You play {MARKS[own]}. {turn}\n{_KEY}\n{self._grid(state)}"
-        return text if result is not None else f"{text}\nColumns with room: {', '.join(self.moves(state))}"
+        mark = MARKS[self.players.index(player)]
+        text = f"You play {mark}. {self.stands(state, player)}\n{_KEY}\n{self._grid(state)}"
+        return text if state.result is not None else f"{text}\nColumns with room: {', '.join(self.moves(state))}"
 
     def _grid(self, state: ConnectFourState) -> str:
         known, grid = self._drawn

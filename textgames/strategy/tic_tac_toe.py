@@ -7,11 +7,10 @@ from functools import lru_cache
 
 from numpy.random import Generator
 
-from textgames.strategy.board_duel import FREE, BoardDuel
+from textgames.strategy.board_duel import FREE, MARKS, BoardDuel
 from textgames.texts.grids import board_rows
 from textgames.tsmg import JointAction
 
-MARKS = "XO"
 CELLS = ("a3", "b3", "c3", "a2", "b2", "c2", "a1", "b1", "c1")
 """The cells' names, row by row from the top: a letter for the column and a number for the row, as in chess."""
 _LINES = ((0, 1, 2), (3, 4, 5), (6, 7, 8), (0, 3, 6), (1, 4, 7), (2, 5, 8), (0, 4, 8), (2, 4, 6))
@@ -22,18 +21,10 @@ _START = FREE * 9
 
 
 @lru_cache(maxsize=8192)
-def winner(board: str) -> str | None:
-    """Return the mark that has three in a row, or ``None``."""
-    return next((board[a] for a, b, c in _LINES if FREE != board[a] == board[b] == board[c]), None)
-
-
-@lru_cache(maxsize=8192)
 def result(board: str) -> float | None:
     """Return 1 if X has won, -1 if O has, 0 on a full board without a winner, else ``None``."""
-    won = winner(board)
-    if won is not None:
-        return 1.0 if won == MARKS[0] else -1.0
-    return None if FREE in board else 0.0
+    won = next((board[a] for a, b, c in _LINES if FREE != board[a] == board[b] == board[c]), FREE)
+    return {"X": 1.0, "O": -1.0}.get(won, None if FREE in board else 0.0)
 
 
 @lru_cache(maxsize=8192)
@@ -44,24 +35,12 @@ def free_cells(board: str) -> tuple[str, ...]:
     return tuple(name for name, mark in zip(CELLS, board, strict=True) if mark == FREE)
 
 
-def to_move(board: str) -> int:
-    """Return 0 if it is X's turn, 1 if it is O's."""
-    return (9 - board.count(FREE)) % 2
-
-
-@lru_cache(maxsize=16384)
-def observation(board: str, player: int) -> str:
-    """Return what player 0 (X) or 1 (O) reads."""
-    ended = result(board)
-    if ended is None:
-        turn = "It is your turn." if to_move(board) == player else f"It is the turn of {MARKS[1 - player]}."
-    elif ended == 0.0:
-        turn = "The game is over: a draw."
-    else:
-        turn = f"The game is over: {winner(board)} has won."
+@lru_cache(maxsize=8192)
+def board_text(board: str) -> str:
+    """Return the board as both players read it."""
     rows = [f"{3 - row} {' '.join(board[3 * row : 3 * row + 3])}" for row in range(3)]
-    lines = [f"You play {MARKS[player]}. {turn}", "Board (. is a free cell):", *rows, "  a b c"]
-    return "\n".join(lines if ended is not None else [*lines, f"Free cells: {', '.join(free_cells(board))}"])
+    free = f"\nFree cells: {', '.join(free_cells(board))}" if free_cells(board) else ""
+    return "\n".join(["Board (. is a free cell):", *rows, "  a b c"]) + free
 
 
 class TicTacToe(BoardDuel[str]):
@@ -80,20 +59,21 @@ class TicTacToe(BoardDuel[str]):
         return [(1.0, _START)]
 
     def mover(self, state: str) -> int:
-        return to_move(state)
+        return (9 - state.count(FREE)) % 2
 
     def moves(self, state: str) -> tuple[str, ...]:
         return free_cells(state)
 
     def play(self, state: str, action: str) -> list[str]:
         cell = _INDEX[action]
-        return [state[:cell] + MARKS[to_move(state)] + state[cell + 1 :]]
+        return [state[:cell] + MARKS[self.mover(state)] + state[cell + 1 :]]
 
     def result(self, state: str) -> float | None:
         return result(state)
 
     def observe(self, state: str, player: str) -> str:
-        return observation(state, self.players.index(player))
+        mark = MARKS[self.players.index(player)]
+        return f"You play {mark}. {self.stands(state, player)}\n{board_text(state)}"
 
     def instructions(self, player: str) -> str:
         own = self.players.index(player)
@@ -115,7 +95,7 @@ class TicTacToe(BoardDuel[str]):
     def what_happened(self, state: str, joint_action: JointAction, next_state: str, player: str) -> str:
         if self.to_move(state) != (player,):
             return ""
-        told = f"put {MARKS[to_move(state)]} on {joint_action[player]}"
+        told = f"put {MARKS[self.mover(state)]} on {joint_action[player]}"
         ended = result(next_state)
         return told if ended is None else f"{told}; {'a draw' if ended == 0.0 else 'three in a row'}"
 
