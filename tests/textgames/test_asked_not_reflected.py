@@ -4,14 +4,13 @@ import ast
 from pathlib import Path
 from typing import Any
 
-import gymnasium as gym
 import numpy as np
 import pytest
 
 import agents.turn
 import textgames
 from agents.baselines.search import find_search_player
-from textgames import SCENARIOS, TSMG, conformance
+from textgames import SCENARIOS, TSMG
 from textgames.environments.rules import game_settings, load_game
 
 ROOT = Path(__file__).parents[2]
@@ -75,45 +74,6 @@ def test_no_other_code_compares_a_game_s_method_with_that_of_the_base_class() ->
     assert not found
 
 
-class CoinInTurns(TSMG[int]):
-    """Nothing is declared: that its chances and its turns are known follows from what it answers."""
-
-    players = ("player_0", "player_1")
-    actions = ("heads", "tails")
-
-    def initial_state(self, rng: np.random.Generator) -> int:
-        return 0
-
-    def to_move(self, state: int) -> tuple[str, ...]:
-        return () if state == 2 else (self.players[state],)
-
-    def transition(self, state: int, joint_action: Any, rng: np.random.Generator) -> Any:
-        if joint_action.get(self.players[state]) not in self.actions:
-            raise ValueError("heads or tails")
-        return state + 1, {"player_0": 0.0, "player_1": float(rng.random() < 0.5)}, state == 1
-
-    def outcomes(self, state: int, joint_action: Any) -> Any:
-        if joint_action.get(self.players[state]) not in self.actions:
-            raise ValueError("heads or tails")
-        return [(0.5, state + 1, {"player_0": 0.0, "player_1": paid}, state == 1) for paid in (0.0, 1.0)]
-
-    def observe(self, state: int, player: str) -> str:
-        return f"Round {state}"
-
-    def instructions(self, player: str) -> str:
-        return "Say heads or tails."
-
-
-def test_who_implements_outcomes_has_exact_chances_without_a_declaration() -> None:
-    game = CoinInTurns()
-    assert game.has_outcomes
-    assert game.takes_turns
-    for absent in ("has_board", "has_initial_outcomes", "reads_observations"):
-        assert not getattr(game, absent)
-    textgames.register("TestCoinInTurns-v0", CoinInTurns, max_steps=4)
-    conformance.check("TestCoinInTurns-v0")
-
-
 @pytest.mark.parametrize(
     ("name", "some_wait"),
     [("kuhn-poker", True), ("werewolf-7", True), ("matching-pennies", False), ("frozen-lake", False)],
@@ -121,14 +81,3 @@ def test_who_implements_outcomes_has_exact_chances_without_a_declaration() -> No
 def test_turns_are_taken_where_some_wait_while_others_move(name: str, some_wait: bool) -> None:
     """One player alone never waits, and in a game of seven several move at night."""
     assert SCENARIOS[name].game().takes_turns is some_wait
-
-
-def test_an_illegal_name_is_illegal_with_and_without_its_tag() -> None:
-    for make in (lambda game: game, lambda game: only_super(type(game))()):
-        game = make(textgames.game_of("TextSlidingPuzzle-v0"))
-        state = game.initial_state(np.random.default_rng(3))
-        illegal = next(name for name in game.actions if name not in game.legal_actions(state, "player_0"))
-        for text in (illegal, f"<action>{illegal}</action>", f" {illegal.upper()} "):
-            assert game.why_invalid(text, state, "player_0").reason == "illegal"
-        assert game.why_invalid("fly", state, "player_0").reason == "no_tag"
-    assert gym.make("TextSlidingPuzzle-v0").unwrapped.game.has_outcomes  # type: ignore[attr-defined]

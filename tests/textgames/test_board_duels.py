@@ -5,7 +5,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from textgames.registry import game_of
 from textgames.scenarios import SCENARIOS
 
 PLAYERS = ("player_0", "player_1")
@@ -49,15 +48,6 @@ def test_games_are_played_in_turns_to_their_end(name: str) -> None:
     assert ends == ({1.0, -1.0} if name == "nim" else {1.0, -1.0, 0.0})
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_moves_out_of_turn_and_illegal_ones_are_refused(name: str) -> None:
-    game, rng = SCENARIOS[name].game(), np.random.default_rng(0)
-    state = game.initial_state(rng)
-    for joint_action in ({}, {"player_1": game.actions[0]}, {"player_0": "nowhere"}):
-        with pytest.raises(ValueError, match="player_0 is to move and can play"):
-            game.transition(state, joint_action, rng)
-
-
 def test_what_ended_a_game_is_told_of_who_did_it() -> None:
     told = set()
     for name in NAMES:
@@ -70,9 +60,3 @@ def test_what_ended_a_game_is_told_of_who_did_it() -> None:
             assert game.what_happened(state, {mover: action}, after, other) == ""
             assert game.describe(after)
     assert told == {"", "three in a row", "connected 4", "a draw"}
-
-
-def test_default_sizes_are_the_usual_ones() -> None:
-    assert game_of("TextNim-v0").heaps == (3, 4, 5)
-    board = game_of("TextConnectFour-v0")
-    assert (board.rows, board.columns, board.connect) == (6, 7, 4)

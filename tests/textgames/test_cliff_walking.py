@@ -3,7 +3,6 @@
 import itertools
 
 import gymnasium as gym
-import numpy as np
 import pytest
 
 from textgames.planning.cliff_walking import ACTIONS, GOAL, START, CliffWalking
@@ -39,19 +38,6 @@ def test_the_values_of_the_start(is_slippery: bool, horizon: int, optimal: float
     game = CliffWalking(is_slippery=is_slippery)
     assert ValueIteration(game).value(START, horizon, "player_0") == pytest.approx(optimal, abs=1e-4)
     assert blind_value(game, START, horizon, "player_0", {}) == pytest.approx(uniform, abs=1e-4)
-
-
-def test_the_shortest_way_is_along_the_cliff() -> None:
-    game, rng = CliffWalking(), np.random.default_rng(0)
-    state, told = game.initial_state(rng), []
-    for action in ("right", "left", "up", *["right"] * 11, "down"):
-        after, rewards, over = game.transition(state, {"player_0": action}, rng)
-        told.append(game.what_happened(state, {"player_0": action}, after, "player_0"))
-        state = after
-    assert (state, rewards, over, game.succeeded(state, "player_0")) == (GOAL, {"player_0": -1.0}, True, True)
-    assert told[:2] == ["fell off the cliff, back to the start", "bumped into the edge"]
-    assert told[-1] == "reached the goal"
-    assert not any(told[2:-1])
 
 
 def test_slips_are_told() -> None:

@@ -76,14 +76,6 @@ def test_the_solver_does_not_dawdle() -> None:
         assert steps == fewest
 
 
-def test_the_solver_knows_when_the_goal_is_out_of_reach() -> None:
-    game = FrozenLake(desc=("SFFG",))
-    solver = ValueIteration(game)
-    assert game.lake is not None
-    start = FrozenLakeState(game.lake, 0)
-    assert [solver.value(start, steps, "player_0") for steps in range(5)] == [0, 0, 0, 1, 1]
-
-
 @pytest.mark.parametrize(
     "style",
     [

@@ -61,22 +61,6 @@ def test_gymnasiums_limit_cuts_episodes_shorter_in_a_single_environment_and_in_a
 
 
 @pytest.mark.parametrize("env_id", ["TextFrozenLake-v0", "TextGathering-v0"])
-def test_a_batch_is_cut_off_as_gymnasiums_own_is(env_id: str) -> None:
-    settings = {"invalid_action": "default", **others(env_id)}
-    assert single(gym.make(env_id, max_episode_steps=2, **settings)) == (2, False, True)
-    told = []
-    for mode in ("vector_entry_point", "sync"):
-        env: Any = gym.make_vec(env_id, num_envs=2, max_episode_steps=2, vectorization_mode=mode, **settings)
-        env.reset(seed=3)
-        told.append([env.step(["?", "?"]) for _ in range(6)])
-    for ours, theirs in zip(*told, strict=True):
-        for mine, other in zip(ours[:4], theirs[:4], strict=True):
-            np.testing.assert_array_equal(mine, other)
-        for name in theirs[4]:
-            np.testing.assert_array_equal(ours[4][name], theirs[4][name])
-
-
-@pytest.mark.parametrize("env_id", ["TextFrozenLake-v0", "TextGathering-v0"])
 @pytest.mark.parametrize("limit", [3, 60])
 def test_max_steps_makes_episodes_shorter_and_longer_and_is_told(env_id: str, limit: int) -> None:
     settings = {"invalid_action": "default", **others(env_id)}
@@ -84,14 +68,6 @@ def test_max_steps_makes_episodes_shorter_and_longer_and_is_told(env_id: str, li
     assert env.spec is not None
     assert env.spec.max_episode_steps == limit
     assert single(env) == single(env.spec.make()) == (limit, False, True)
-
-
-def test_the_shorter_of_two_limits_holds() -> None:
-    for limits in ({"max_steps": 3, "max_episode_steps": 5}, {"max_steps": 5, "max_episode_steps": 3}):
-        both = gym.make("TextFrozenLake-v0", invalid_action="default", **limits)  # type: ignore[arg-type]
-        ours = TextVectorEnv("textgames.frozen_lake:FrozenLake", invalid_action="default", **limits)  # type: ignore[arg-type]
-        assert single(both) == batch(ours) == (3, False, True)
-    assert SCENARIOS["frozen-lake"].make().spec.max_episode_steps == SCENARIOS["frozen-lake"].horizon
 
 
 def test_no_limit() -> None:

@@ -8,28 +8,6 @@ import pytest
 import textgames  # noqa: F401 - registers the ids
 
 
-def test_one_seat_of_tic_tac_toe_is_a_gymnasium_environment() -> None:
-    """Every step is a move of one's own; what the opponent's move loses is in the step before it."""
-    env: Any = gym.make("TextTicTacToe-v0")
-    returns = []
-    for seed in range(50):
-        observation, info = env.reset(seed=seed)
-        assert observation.startswith("You play X.")
-        over, total = False, 0.0
-        while not over:
-            board = observation.partition("Board (")[2]
-            assert board.count("X") == board.count("O")
-            observation, reward, terminated, truncated, info = env.step(info["legal_actions"][0])
-            over, total = terminated or truncated, total + reward
-        assert info["legal_actions"] == ()
-        returns.append(total)
-    assert {-1.0, 1.0} <= set(returns) <= {-1.0, 0.0, 1.0}
-    second: Any = gym.make("TextTicTacToe-v0", seat="player_1")
-    observation, _ = second.reset(seed=0)
-    assert observation.startswith("You play O.")
-    assert observation.partition("Board (")[2].count("X") == 1
-
-
 def test_an_opponent_of_ones_own_plays_inside() -> None:
     asked = []
 

@@ -145,39 +145,6 @@ def test_nobody_reads_what_is_hidden(game: TSMG[Any]) -> None:
     assert all(len(texts) == 1 for texts in read.values())
 
 
-def openspiel_nash_conv(name: str, **parameters: Any) -> tuple[int, float]:
-    pyspiel = pytest.importorskip("pyspiel")
-    from open_spiel.python import policy
-
-    game = pyspiel.load_game(name, parameters)
-    uniform = policy.UniformRandomPolicy(game).to_tabular()
-    table = {state: list(enumerate_policy(uniform, state)) for state in uniform.state_lookup}
-    return len(table), pyspiel.nash_conv(game, table)
-
-
-def enumerate_policy(tabular: Any, state: str) -> Any:
-    row = tabular.action_probability_array[tabular.state_lookup[state]]
-    return [(action, float(p)) for action, p in enumerate(row) if p > 0]
-
-
-@pytest.mark.parametrize(
-    ("game", "name", "parameters"),
-    [
-        (KuhnPoker(), "kuhn_poker", {}),
-        (LeducPoker(), "leduc_poker", {}),
-        (LiarsDice(num_sides=4), "liars_dice", {"dice_sides": 4}),
-        (LiarsDice(num_dice=2, num_sides=2), "liars_dice", {"numdice": 2, "dice_sides": 2}),
-        pytest.param(LiarsDice(), "liars_dice", {}, marks=pytest.mark.slow),
-    ],
-)
-def test_trees_are_openspiels(game: TSMG[Any], name: str, parameters: dict[str, Any]) -> None:
-    """As many information sets, and the same NashConv of uniform play."""
-    information_sets, value = openspiel_nash_conv(name, **parameters)
-    tree = expand(game)
-    assert len(tree.information_sets) == information_sets
-    assert nash_conv(tree, uniform_policy(tree)) == pytest.approx(value, abs=1e-9)
-
-
 @pytest.mark.parametrize(
     ("game", "information_sets", "value"),
     [

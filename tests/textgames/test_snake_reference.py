@@ -10,8 +10,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from textgames.snake import Snake, SnakeState
 
@@ -144,39 +142,6 @@ def check_episode(game: Snake, seed: int, rounds: int) -> int:
         if terminated:
             return played + 1
     return rounds
-
-
-@st.composite
-def games(draw: st.DrawFn) -> Snake:
-    width, height = draw(st.integers(1, 6)), draw(st.integers(1, 6))
-    room = width * height
-    players = draw(st.integers(1, min(3, room)))
-    opponents = draw(st.integers(0, min(3, room - players)))
-    counts: dict[str, Any] = {}
-    left = room - players - opponents
-    for kind in KINDS:
-        counts[f"num_{kind}"] = draw(st.integers(0, left))
-        left -= counts[f"num_{kind}"]
-    rewards: dict[str, Any] = {
-        name: draw(st.sampled_from((-1.0, 0.5, 2.0))) for name in ("apple_reward", "banana_reward", "fire_reward")
-    }
-    return Snake(
-        width=width,
-        height=height,
-        num_players=players,
-        num_opponents=opponents,
-        step_reward=draw(st.sampled_from((0.0, -0.01))),
-        death_reward=draw(st.sampled_from((0.0, -1.0))),
-        **counts,
-        **rewards,
-    )
-
-
-@pytest.mark.slow
-@settings(max_examples=150, deadline=None)
-@given(game=games(), seed=st.integers(0, 2**32))
-def test_every_round_is_one_of_the_reference(game: Snake, seed: int) -> None:
-    check_episode(game, seed, rounds=25)
 
 
 @pytest.mark.parametrize(

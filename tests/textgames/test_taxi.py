@@ -80,36 +80,17 @@ def test_the_values_of_the_start(horizon: int, optimal: float, uniform: float) -
 def test_one_ride() -> None:
     game, rng = Taxi(), np.random.default_rng(0)
     state, told, paid = TaxiState(5, 0, 2), [], []  # below red, the passenger there, wants to go to yellow
-    for action in [
-        "pickup",
-        "north",
-        "north",
-        "pickup",
-        "dropoff",
-        "pickup",
-        "south",
-        "dropoff",
-        "south",
-        "south",
-        "south",
-        "dropoff",
-    ]:
+    for action in "pickup north north pickup dropoff pickup south dropoff south south south dropoff".split():
         after, rewards, over = game.transition(state, {"player_0": action}, rng)
         told.append(game.what_happened(state, {"player_0": action}, after, "player_0"))
         paid.append(rewards["player_0"])
         state = after
     assert paid == [-10, -1, -1, -1, -1, -1, -1, -10, -1, -1, -1, 20]
     assert over
-    assert game.succeeded(state, "player_0")
-    assert [words for words in told if words] == [
-        "can't pickup here",
-        "blocked",
-        "picked the passenger up",
-        "let the passenger out at the wrong stop",
-        "picked the passenger up",
-        "can't dropoff here",
-        "delivered the passenger",
-    ]
+    assert "; ".join(words for words in told if words) == (
+        "can't pickup here; blocked; picked the passenger up; let the passenger out at the wrong stop; "
+        "picked the passenger up; can't dropoff here; delivered the passenger"
+    )
 
 
 def test_the_map_shows_walls_and_marks() -> None:

@@ -20,25 +20,12 @@ def told_on_the_lake(game: FrozenLake, start: int, action: str, arrived: int) ->
 @pytest.mark.parametrize(
     ("start", "action", "arrived", "told"),
     [
-        (0, "right", 1, ""),
-        (0, "left", 0, "bumped into the edge"),
-        (1, "right", 2, "fell into a hole"),
-        (5, "down", 8, "reached the goal"),
-        (2, "left", 2, ""),  # it was in the hole already
-    ],
-)
-def test_ice_that_is_not_slippery(start: int, action: str, arrived: int, told: str) -> None:
-    assert told_on_the_lake(FrozenLake(), start, action, arrived) == told
-
-
-@pytest.mark.parametrize(
-    ("start", "action", "arrived", "told"),
-    [
         (4, "right", 5, ""),
         (4, "right", 7, "slipped down instead of right"),
-        (5, "right", 2, "slipped up instead of right; fell into a hole"),
         (7, "up", 8, "slipped right instead of up; reached the goal"),
         (3, "down", 3, "slipped left instead of down; bumped into the edge"),
+        (5, "right", 2, "slipped up instead of right; fell into a hole"),
+        (2, "left", 2, ""),  # it was in the hole already
         (0, "left", 0, "bumped into the edge"),  # as intended, or up: it can't be told from the cell
     ],
 )
@@ -123,15 +110,3 @@ def test_every_death_and_every_meal_is_told_and_nothing_else() -> None:
                 told[text] += 1
             state = after
     assert {"hit the wall", "ran into its own body", "ran into snake 4", "ate an apple (+1)"} <= set(told)
-
-
-def test_the_lake_tells_of_slips_as_often_as_it_slips() -> None:
-    game, rng = FrozenLake(desc=("FFF", "FSF", "FFG"), is_slippery=True, success_rate=0.8), np.random.default_rng(0)
-    state = game.initial_state(rng)
-    joint_action = {"player_0": "up"}
-    told = Counter(
-        game.what_happened(state, joint_action, game.transition(state, joint_action, rng)[0], "player_0")
-        for _ in range(4000)
-    )
-    assert set(told) == {"", "slipped left instead of up", "slipped right instead of up"}
-    assert told[""] / 4000 == pytest.approx(0.8, abs=0.03)
