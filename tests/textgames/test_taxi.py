@@ -80,7 +80,8 @@ def test_the_values_of_the_start(horizon: int, optimal: float, uniform: float) -
 def test_one_ride() -> None:
     game, rng = Taxi(), np.random.default_rng(0)
     state, told, paid = TaxiState(5, 0, 2), [], []  # below red, the passenger there, wants to go to yellow
-    for action in "pickup north north pickup dropoff pickup south dropoff south south south dropoff".split():
+    ride = "pickup north north pickup dropoff pickup south dropoff south south south dropoff"
+    for action in ride.split():
         after, rewards, over = game.transition(state, {"player_0": action}, rng)
         told.append(game.what_happened(state, {"player_0": action}, after, "player_0"))
         paid.append(rewards["player_0"])
