@@ -10,7 +10,7 @@ from typing import Any
 from benchmark.errors import UsageError, unknown_name
 from benchmark.play.agents.choice import PlannedRun
 from benchmark.play.agents.objects import Agents, given_agents
-from benchmark.play.options import OPTIONS, RunOptions, checked_options
+from benchmark.play.options import OPTIONS, RunOptions
 from benchmark.play.progress import teller
 from benchmark.play.session import by_protocol, play_all
 from benchmark.results import Results
@@ -115,11 +115,11 @@ def _checked(given: Mapping[str, Any]) -> RunOptions:
     for name, value in given.items():
         if name not in OPTIONS:
             raise unknown_name("option of a run", name, OPTIONS)
-        many = isinstance(OPTIONS[name].default, tuple)
+        many = OPTIONS[name].many
         if value is None or (many and not value):
             continue
         values[name] = _texts(value) if many else str(value) if isinstance(value, Path) else value
-    return RunOptions(**checked_options(values, {}), given=frozenset(values))
+    return RunOptions.of(values)
 
 
 def _texts(value: Any) -> tuple[Any, ...]:

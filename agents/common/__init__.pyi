@@ -1,6 +1,3 @@
-from .arguments import Parser as Parser
-from .arguments import real_number as real_number
-from .arguments import whole_number as whole_number
 from .clock import duration as duration
 from .console import PlainConsole as PlainConsole
 from .files import check_folder as check_folder
@@ -42,6 +39,13 @@ from .redaction import Redactor as Redactor
 from .redaction import url_secrets as url_secrets
 from .refusals import problem_of as problem_of
 from .refusals import shown as shown
+from .settings import REQUIRED as REQUIRED
+from .settings import option as option
+from .settings import part as part
+from .settings import place as place
+from .settings import read_words as read_words
+from .settings import settings as settings
+from .settings import switch as switch
 from .terminal import plain_streams as plain_streams
 from .toml import read_setting as read_setting
 from .toml import read_toml as read_toml

@@ -5,7 +5,6 @@ model, folder or disk that can't be used, 130 interrupted (by Ctrl-C, SIGTERM or
 last valid state is written, and the command that goes on is printed.
 """
 
-import argparse
 import os
 import shlex
 import signal
@@ -18,9 +17,9 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from agents.common.arguments import Parser
 from agents.common.files import refusal, replacing_folder
 from agents.common.progress import ProgressLines
+from agents.common.settings import option, read_words, settings, switch
 from agents.common.terminal import plain_streams
 from agents.common.toml import to_toml
 from agents.models.provider import find_model
@@ -33,42 +32,42 @@ if TYPE_CHECKING:
     from agents.tiny import Recipe
 
 
-_CONFIG_HELP = "settings in TOML: a file, or one of the recipes that ship by its name, such as tiny-frozen-lake"
+@settings
+class Train:
+    """Fine-tune a language model on a text game with MS-GRPO."""
+
+    config: str | None = option(
+        None, "FILE", "settings in TOML: a file, or one of the recipes that ship by its name, such as tiny-frozen-lake"
+    )
+    sets: tuple[str, ...] = option((), "KEY=VALUE", "override a setting; preset=NAME sets those of a method")
+    resume: str | None = option(None, "DIR", "a run's folder or a checkpoint to resume")
+    allow: tuple[str, ...] = option(
+        (), "NAME", "with --resume: code or a server that the folder names, module:Name or an address", flag="--allow"
+    )
+    print_config: bool = switch("print the settings with their documentation")
+    quiet: bool = switch("nothing on the terminal but errors")
+
+    @staticmethod
+    def unknown(word: str) -> str:
+        """Return the advice on a word that no option takes: often a recipe's name, or a setting as an option."""
+        if not word.startswith("-"):
+            return f": a file or a recipe is named by --config {word}"
+        name = word.lstrip("-").partition("=")[0].replace("-", "_")
+        return f"; it is a setting: --set {name}=VALUE" if name in {one.name for one in fields(MSGRPOConfig)} else ""
 
 
 @plain_streams()
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; returns the exit code."""
-    parser = Parser(
-        prog="python -m agents.msgrpo", description="Fine-tune a language model on a text game with MS-GRPO."
-    )
-    parser.add_argument("--config", metavar="FILE", help=_CONFIG_HELP)
-    parser.add_argument(
-        "--set",
-        metavar="KEY=VALUE",
-        action="append",
-        default=[],
-        help="override a setting; preset=NAME sets those of a method",
-    )
-    parser.add_argument("--resume", metavar="DIR", help="go on with a run's folder or a checkpoint")
-    parser.add_argument(
-        "--allow",
-        metavar="NAME",
-        action="append",
-        default=[],
-        help="with --resume: code or a server that the folder names, module:Name or an address",
-    )
-    parser.add_argument("--print-config", action="store_true", help="print the settings with their documentation")
-    parser.add_argument("--quiet", action="store_true", help="nothing on the terminal but errors")
-    options, others = parser.parse_known_args(arguments)
-    if others:
-        return _failed(ConfigError(), _not_taken(others[0]), 2)
     try:
+        options = read_words(Train, arguments, "python -m agents.msgrpo")
         config = _config(options)
         if options.print_config:
             print(config.to_toml(documented=True), end="")
             return 0
         return _train(config, options)
+    except SystemExit as stop:  # --help, or words that don't fit, which has been told
+        return int(stop.code or 0)
     except KeyboardInterrupt:
         return 130
     except (ConfigError, ModuleNotFoundError) as error:
@@ -80,23 +79,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _failed(error, refusal(error), 2)
 
 
-def _not_taken(word: str) -> str:
-    """Return what to say of a word that no option takes: often a recipe's name, or a setting written as an option."""
-    if not word.startswith("-"):
-        return f"{word!r} stands where an option is wanted: a file or a recipe is named by --config {word}"
-    settings = {one.name for one in fields(MSGRPOConfig)}
-    name = word.lstrip("-").partition("=")[0].replace("-", "_")
-    as_setting = f"; it is a setting: --set {name}=VALUE" if name in settings else " (see --help)"
-    return f"there is no option {word!r}{as_setting}"
-
-
 def _failed(error: Exception, sentence: str, code: int) -> int:
     """Say what was wrong and, as the error's notes have it, how to go on."""
     print(f"error: {'. '.join([sentence, *getattr(error, '__notes__', ())])}", file=sys.stderr)
     return code
 
 
-def _config(options: argparse.Namespace) -> MSGRPOConfig:
+def _config(options: Train) -> MSGRPOConfig:
     if options.resume:
         check_packages()
         from agents.msgrpo.run.saving import CONFIG, check_claims, find_checkpoint, run_folder, said_by
@@ -106,7 +95,7 @@ def _config(options: argparse.Namespace) -> MSGRPOConfig:
         named = MSGRPOConfig.from_toml(options.config) if options.config else None
         config = named or saved
         run = run_folder(checkpoint)
-        config = config.with_overrides([f"out={to_toml(str(run or ''))}", *options.set])
+        config = config.with_overrides([f"out={to_toml(str(run or ''))}", *options.sets])
         if not config.out:
             raise ConfigError(
                 f"{checkpoint} was copied out of its run: name the folder of the resumed run, --set out=FOLDER"
@@ -114,15 +103,15 @@ def _config(options: argparse.Namespace) -> MSGRPOConfig:
         for name, (was, now) in saved.differences(config).items():
             if name != "out":
                 print(f"resuming with {name} = {now!r}, was {was!r}", file=sys.stderr)
-        check_claims(options.resume, run or checkpoint, saved, config, named, [*options.allow, *said_by(options.set)])
+        check_claims(options.resume, run or checkpoint, saved, config, named, [*options.allow, *said_by(options.sets)])
         return config
     if options.allow:
         raise ConfigError("--allow goes with --resume: everything on this command line is allowed anyway")
     if options.config:
-        return MSGRPOConfig.from_toml(options.config, options.set)
-    if options.set or options.print_config:
-        config = MSGRPOConfig().with_overrides(options.set)
-        if config.model == "tiny-legal" and not any(each.startswith("response_mode") for each in options.set):
+        return MSGRPOConfig.from_toml(options.config, options.sets)
+    if options.sets or options.print_config:
+        config = MSGRPOConfig().with_overrides(options.sets)
+        if config.model == "tiny-legal" and not any(each.startswith("response_mode") for each in options.sets):
             config = config.with_overrides(["response_mode=direct"])  # the one that this model is made for
         return config
     raise ConfigError(
@@ -153,7 +142,7 @@ def check_packages(model: str = "", *, adapter: bool = False) -> None:
         raise ModuleNotFoundError(f"training needs {missing}")
 
 
-def _train(config: MSGRPOConfig, options: argparse.Namespace) -> int:
+def _train(config: MSGRPOConfig, options: Train) -> int:
     check_packages(config.model, adapter=config.lora_rank > 0)
     from agents.claims import approve
     from agents.episode import EpisodeTask

@@ -1,48 +1,35 @@
-"""The command ``textbench``: one file per command, see :data:`COMMANDS` and :data:`LAB`.
+"""The command ``textbench``: see :data:`COMMANDS` and :data:`LAB`.
 
-Results go to stdout, progress and errors to stderr. Exit codes: 0 done, 1 incomplete or failed, 2 wrong usage, 130
-interrupted. Only what a command needs is imported, and only when it runs: ``--help`` answers at once.
+What a command takes is a class in :mod:`benchmark.cli.settings`, and what it does is the function ``run`` of the file
+of its name, imported when it runs: ``--help`` answers at once. It returns the exit code: 0 done, 1 incomplete or
+failed, 2 wrong usage, 130 interrupted. Results go to stdout, progress and errors to stderr.
 """
 
 import os
 import signal
 import sys
-from argparse import RawDescriptionHelpFormatter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
-from types import ModuleType
-from typing import TYPE_CHECKING, NamedTuple, NoReturn
+from pkgutil import resolve_name
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 import lazy_loader  # type: ignore[import-untyped]
 
-from benchmark.errors import BenchmarkError, UsageError
+from benchmark.errors import BenchmarkError, UsageError, unknown_name
 from benchmark.foreign import foreign_agents
 
 if TYPE_CHECKING:
-    from benchmark.cli.arguments import add_number, add_output_options
     from benchmark.cli.before_after import play_both
-    from benchmark.cli.output import Output
+    from benchmark.cli.settings import Output
     from benchmark.cli.validate import check_entries, exit_code, verdict_rows
 
-__all__ = [
-    "Command",
-    "Output",
-    "add_number",
-    "add_output_options",
-    "check_entries",
-    "exit_code",
-    "main",
-    "play_both",
-    "verdict_rows",
-]
+__all__ = ["Command", "Output", "check_entries", "exit_code", "main", "play_both", "verdict_rows"]
 
-# what commands of other packages share with ours
-__getattr__, _, _ = lazy_loader.attach(
+__getattr__, _, _ = lazy_loader.attach(  # what commands of other packages share with ours
     __name__,
     submod_attrs={
-        "arguments": ["add_number", "add_output_options"],
         "before_after": ["play_both"],
-        "output": ["Output"],
+        "settings": ["Output"],
         "validate": ["check_entries", "exit_code", "verdict_rows"],
     },
 )
@@ -61,7 +48,7 @@ COMMANDS = {
     "validate": "replay every episode of an entry and check it",
     "doctor": "report what is installed and which agents can run",
 }
-"""What a user's day takes, with a line of help; the module ``benchmark.cli.<name>`` has ``add_arguments``, ``run``."""
+"""What a user's day takes, with a line of help."""
 
 LAB = {
     "warmup": "let a model imitate a player before it is fine-tuned",
@@ -80,7 +67,8 @@ class Command(NamedTuple):
     """A command that another package adds, under the group :data:`ENTRY_POINT_GROUP` of entry points.
 
     Attributes:
-        module: the module that has ``add_arguments(parser)`` and ``run(args) -> exit code``; its docstring is the help.
+        module: has ``run(settings) -> exit code``, and the class ``Settings`` of what it takes, whose docstring is the
+            help; or ``STEPS``, ``{name: class}``, of a command in several steps such as ``textbench season new``.
         description: what it does, in one line.
     """
 
@@ -92,19 +80,16 @@ ENTRY_POINT_GROUP = "textbench.commands"
 """Packages add commands under this group: ``[project.entry-points."textbench.commands"]``, ``mine = "my_package:MINE"``
 with ``MINE = Command("my_package.command", "what it does")``."""
 
-PASSED_ON = ("train",)  # commands that read their own arguments, ``--help`` included
+TRAIN = "train"  # reads its own arguments, ``--help`` included: python -m agents.msgrpo
 
 INTERRUPTED = 130
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command.
+    """Run one command, and return its exit code.
 
     Args:
         argv: the arguments after ``textbench``; the process's own when not given.
-
-    Returns:
-        The exit code.
     """
     if (wrong := foreign_agents()) is not None:  # else the command dies in an import
         print(f"textbench: {wrong}", file=sys.stderr)
@@ -119,6 +104,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _run(arguments: list[str]) -> int:
     try:
         return _dispatch(arguments)
+    except SystemExit as stop:  # --help, or a usage error that has been printed
+        return int(stop.code or 0)
     except BenchmarkError as error:
         _say(str(error), arguments)
         return error.exit_code
@@ -154,20 +141,20 @@ def _added() -> dict[str, Command]:
     return loaded(ENTRY_POINT_GROUP, lambda entry, wrong: Command(entry.module, wrong))
 
 
-def command_module(name: str) -> ModuleType:
-    """Import the module of a command."""
+def settings_of(name: str) -> type | Mapping[str, type]:
+    """Return the class of what a command takes, or those of its steps."""
     if name in COMMANDS | LAB:
-        return import_module(f"benchmark.cli.{name}")
+        return resolve_name(f"benchmark.cli.settings:{name.capitalize()}")  # type: ignore[no-any-return]
     command = _added()[name]
     try:
-        return import_module(command.module)
+        module: Any = import_module(command.module)
     except ImportError as error:
         raise UsageError(f"the command {name!r} ({command.module}) can't be imported: {error}") from error
+    return getattr(module, "STEPS", None) or module.Settings  # type: ignore[no-any-return]
 
 
 def _dispatch(arguments: list[str]) -> int:
     in_lab = arguments[:1] == ["lab"]
-    prog = "textbench lab" if in_lab else "textbench"
     name, *rest = arguments[in_lab:] or [""]
     if name in ("", "-h", "--help", "help"):
         print(_overview(in_lab))
@@ -181,37 +168,37 @@ def _dispatch(arguments: list[str]) -> int:
         return 0
     lab = {} if name in COMMANDS and not in_lab else lab_commands()
     if name not in lab and (in_lab or name not in COMMANDS):
-        from benchmark.errors import unknown_name
         from textgames.plugins import research_advice
 
-        kind = "option before the command" if name.startswith("-") else "command of the lab" if in_lab else "command"
-        wrong = unknown_name(kind, name, lab if in_lab else COMMANDS | lab)
+        sort = "option before the command" if name.startswith("-") else "command of the lab" if in_lab else "command"
+        wrong = unknown_name(sort, name, lab if in_lab else COMMANDS | lab)
         raise UsageError(f"{wrong}{research_advice()}")
-    from agents.common.arguments import Parser
+    if name == TRAIN:
+        from agents.msgrpo.__main__ import main as train
 
-    command = command_module(name)
-    if name in PASSED_ON:
-        from argparse import Namespace
+        return train(rest)
+    from agents.common.settings import Parser
 
-        return int(command.run(Namespace(arguments=rest)))
-    parser = Parser(
-        prog=f"{prog} {name}",
-        description=command.__doc__,
-        epilog=f"textbench lab lists this command beside others of its kind; textbench lab {name} is the same."
-        if name in lab
-        else None,
-        formatter_class=RawDescriptionHelpFormatter,
-    )
-    command.add_arguments(parser)
-    try:
-        args = parser.parse_args(rest)
-    except SystemExit as stop:  # --help, or a usage error that has been printed
-        return int(stop.code or 0)
-    for module in getattr(args, "imports", ()):  # of the commands that read folders
+    kind, prog = settings_of(name), f"textbench {'lab ' if in_lab else ''}{name}"
+    if not isinstance(kind, type):
+        step, *rest = rest or ["--help"]
+        if step in ("-h", "--help"):
+            steps = _lines({each: str(cls.__doc__).partition("\n")[0] for each, cls in kind.items()})
+            print(f"usage: {prog} STEP [options]        {prog} STEP --help\n\n{steps}")
+            return 0
+        if step not in kind:
+            raise unknown_name(f"step of {name}", step, kind)
+        kind, prog = kind[step], f"{prog} {step}"
+    also = f"textbench lab lists this command beside others of its kind; textbench lab {name} is the same."
+    settings = Parser(kind, prog, also if name in lab else None).read(rest, UsageError)
+    for module in getattr(settings, "imports", ()):  # of the commands that read folders
         from benchmark.runs.plan import import_games
 
         import_games(module, f"--import {module}")
-    return int(command.run(args))
+    run: Callable[[Any], int] = import_module(
+        f"benchmark.cli.{name}" if name in COMMANDS | LAB else _added()[name].module
+    ).run
+    return run(settings)
 
 
 def _overview(in_lab: bool) -> str:

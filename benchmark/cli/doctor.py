@@ -1,36 +1,31 @@
-"""Say what is installed, which agents can run, what is missing and the command for it; ask an agent one question.
+"""What is installed, which agents can run, and one question to an agent."""
 
-examples:
-  textbench doctor
-  textbench doctor --agent openai:gpt-4o-mini
-  textbench doctor --agent openai:my-model --base-url http://127.0.0.1:8000/v1
-"""
-
-from argparse import ArgumentParser, Namespace
+import platform
+from dataclasses import replace
+from importlib.util import find_spec
+from time import perf_counter
 from typing import Any
 
-from benchmark.cli.arguments import add_output_options
-from benchmark.play.options import OF_ONE_AGENT, RunOptions, add_options, read_options
+from agents.common.redaction import Redactor
+from agents.episode import EpisodeTask
+from agents.loop.live import LiveEpisode
+from agents.models.gguf import PROVIDER
+from benchmark.cli.settings import Doctor
+from benchmark.foreign import overwritten_sdk
+from benchmark.play.agents.catalogue import agent_kinds
+from benchmark.play.agents.options import secrets_of
+from benchmark.play.agents.players import load_one, missing_models
+from benchmark.play.options import RunOptions
+from benchmark.runs.provenance import code_version, package_versions
+from benchmark.score.cache import cache_folder
+from benchmark.show.draw import print_tables
+from benchmark.show.table import text_table
+from textgames.scenarios import SCENARIOS
 
 
-def add_arguments(parser: ArgumentParser) -> None:
-    """Declare the agent that is asked for an action, and how it is reached."""
-    parser.add_argument("--agent", metavar="SPEC", help="ask this agent for one action: tests the key and the endpoint")
-    add_options(parser, OF_ONE_AGENT)
-    add_output_options(parser, "json")
-
-
-def run(args: Namespace) -> int:
+def run(settings: Doctor) -> int:
     """Say what is installed, and which agents can run."""
-    import json
-    import platform
-
-    from benchmark.foreign import overwritten_sdk
-    from benchmark.play.agents.catalogue import agent_kinds
-    from benchmark.runs.provenance import code_version, package_versions
-    from benchmark.score.cache import cache_folder
-
-    question = {"question": ask(args.agent, read_options(args, names=OF_ONE_AGENT))} if args.agent else {}
+    answer = ask(settings.agent, settings.options) if settings.agent else None
     document: dict[str, Any] = {
         "textbench": code_version(),
         "python": platform.python_version(),
@@ -41,27 +36,17 @@ def run(args: Namespace) -> int:
         "cache": str(cache_folder()),
         "warnings": [warning] if (warning := overwritten_sdk()) else [],
         "agents": [kind._asdict() for kind in agent_kinds()],
-        **question,
+        **({"question": answer} if answer else {}),
     }
-    if args.json:
-        print(json.dumps(document, indent=1))
+    if settings.output.json:
+        settings.output.document(document)
     else:
         _print(document)
-    return 0 if document.get("question", {}).get("error") is None else 1
+    return 0 if answer is None or answer["error"] is None else 1
 
 
 def ask(spec: str, options: RunOptions) -> dict[str, Any]:
     """Ask an agent for the first action of an episode: one request."""
-    from dataclasses import replace
-    from time import perf_counter
-
-    from agents.common.redaction import Redactor
-    from agents.episode import EpisodeTask
-    from agents.loop.live import LiveEpisode
-    from benchmark.play.agents.options import secrets_of
-    from benchmark.play.agents.players import load_one
-    from textgames.scenarios import SCENARIOS
-
     if "max_retries" not in options.given:  # whoever asks whether a server is there won't wait for one that isn't
         options = replace(options, max_retries=0)
     policy, options = load_one(spec, options)
@@ -85,8 +70,6 @@ def ask(spec: str, options: RunOptions) -> dict[str, Any]:
 
 
 def _device() -> str:
-    from importlib.util import find_spec
-
     if find_spec("torch") is None:
         return "no torch"
     import torch
@@ -98,7 +81,6 @@ def _device() -> str:
 
 def _smollm2() -> str:
     """Return whether the pretrained model is here, and in which type it would run."""
-    from agents.models.gguf import PROVIDER
     from agents.models.local.loading.smollm2 import status
 
     if PROVIDER.missing() is not None:
@@ -109,35 +91,29 @@ def _smollm2() -> str:
 
 
 def _print(document: dict[str, Any]) -> None:
-    from benchmark.play.agents.players import missing_models
-    from benchmark.show.draw import print_tables
-    from benchmark.show.table import text_table
-
     code = document["textbench"]
     commit = f"commit {code['commit'][:12]}{', uncommitted changes' if code['dirty'] else ''}" if code["commit"] else ""
-    models = missing_models()
     rows = [
         ("textbench", code["version"], commit),
         ("python", document["python"], document["platform"]),
         *((name, version, "") for name, version in document["packages"].items()),
-        ("device", document["device"], models or ""),
+        ("device", document["device"], missing_models() or ""),
         ("smollm2", document["smollm2"], ""),
         ("cache", document["cache"], ""),
     ]
-    tables = [text_table("installed", ("<what", "<version", "<"), rows, document["warnings"])]
-    lines = tuple(
+    lines = [
         (kind["spec"], "can run" if kind["missing"] is None else "missing", kind["missing"] or kind["text"])
         for kind in document["agents"]
-    )
-    tables.append(text_table("agents", ("<agent", "<", "<what it is, or what it needs"), lines))
-    if "question" in document:
-        answer = document["question"]
-        if answer["error"] is not None:
-            fields = [("error", answer["error"])]
-        else:
-            read = answer["action"] or "none that counts: the response names no legal action"
-            fields = [("action", read), ("response", answer["response"]), ("finish reason", answer["finish_reason"])]
-            fields.append(("tokens", f"{answer['tokens'][0]} + {answer['tokens'][1]}"))
+    ]
+    tables = [
+        text_table("installed", ("<what", "<version", "<"), rows, document["warnings"]),
+        text_table("agents", ("<agent", "<", "<what it is, or what it needs"), lines),
+    ]
+    if answer := document.get("question"):
+        read = answer["action"] or "none that counts: the response names no legal action"
+        fields = [("action", read), ("response", answer["response"]), ("finish reason", answer["finish_reason"])]
+        fields.append(("tokens", f"{answer['tokens'][0]} + {answer['tokens'][1]}"))
+        fields = fields if answer["error"] is None else [("error", answer["error"])]
         fields.append(("seconds", str(answer["seconds"])))
         tables.append(text_table(f"one question to {answer['agent']}", ("<", "<"), fields))
     print_tables(tables)

@@ -1,40 +1,23 @@
-"""Merge runs of several machines into one; episodes that several of them played are found by their seeds.
+"""Runs of several machines, merged into one."""
 
-example (two machines play different seeds of the same scenarios):
-  textbench run --agent openai:MODEL --episodes 100                    on one
-  textbench run --agent openai:MODEL --episodes 100 --seed-offset 100  on the other
-  textbench merge runs/one runs/other --out runs/both
-"""
+import sys
+from pathlib import Path
 
-from argparse import ArgumentParser, Namespace
-
-from benchmark.cli.arguments import add_import_option
+from agents.common.redaction import Redactor
+from benchmark.cli.settings import Merge
+from benchmark.runs.folder import resume_command
+from benchmark.runs.merge import merge
 
 
-def add_arguments(parser: ArgumentParser) -> None:
-    """Declare the runs to merge and the new folder."""
-    parser.add_argument("runs", nargs="+", metavar="RUN", help="run folders")
-    parser.add_argument("--out", required=True, metavar="DIR", help="the new run folder")
-    add_import_option(parser)
-
-
-def run(args: Namespace) -> int:
+def run(settings: Merge) -> int:
     """Merge the runs, and say what was found."""
-    import sys
-    from pathlib import Path
-
-    from agents.common.redaction import Redactor
-    from benchmark.runs.folder import resume_command
-    from benchmark.runs.merge import merge
-
-    out = Path(args.out)
-    report = merge([Path(run) for run in args.runs], out, Redactor.from_environment())
+    out = Path(settings.out)
+    report = merge([Path(run) for run in settings.runs], out, Redactor.from_environment())
     print(out)
-    print(
-        f"{report.episodes} episodes; {report.duplicates} were in several runs"
-        + (f", {report.conflicts} of them played differently (the first run's were kept)" if report.conflicts else ""),
-        file=sys.stderr,
+    conflicts = (
+        f", {report.conflicts} of them played differently (the first run's were kept)" if report.conflicts else ""
     )
+    print(f"{report.episodes} episodes; {report.duplicates} were in several runs{conflicts}", file=sys.stderr)
     if report.missing:
         print(f"{report.missing} planned episodes are missing; play them: {resume_command(out)}", file=sys.stderr)
     return 0

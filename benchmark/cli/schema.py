@@ -1,78 +1,55 @@
-"""Print the JSON Schema of a file or document that textbench reads or writes.
+"""The JSON Schemas of files and documents."""
 
-examples:
-  textbench schema episode              of one line of episodes.jsonl
-  textbench schema --out docs/schemas   write all of them, as NAME.json
-"""
-
-from argparse import ArgumentParser, Namespace
+import json
+from pathlib import Path
 from typing import Any
 
-NAMES = ("manifest", "episode", "run-config", "training-config")
-"""The schemas of the product. An installed package adds those of its commands' documents under the group
-``textbench.schemas`` of entry points, each a type that pydantic reads."""
+from pydantic import TypeAdapter
+
+from agents.common.settings import schema_of as schema_of_settings
+from benchmark.cli.settings import Schema, schema_names
+from benchmark.errors import UsageError, storing
+from benchmark.play.options import RunOptions
+from textgames.plugins import installed
 
 
-def names() -> tuple[str, ...]:
-    """Return the names of all schemas, those of installed packages among them."""
-    from textgames.plugins import installed
-
-    return tuple(dict.fromkeys((*NAMES, *installed("textbench.schemas"))))
-
-
-def add_arguments(parser: ArgumentParser) -> None:
-    """Declare which schema, and the folder to write into."""
-    parser.add_argument("name", nargs="?", choices=names(), metavar="NAME", help=", ".join(names()))
-    parser.add_argument("--out", metavar="DIR", help="write the schemas into this folder instead")
-
-
-def run(args: Namespace) -> int:
+def run(settings: Schema) -> int:
     """Print one schema, or write one or all."""
-    from pathlib import Path
-
-    from benchmark.errors import UsageError, storing
-
-    if args.name is None and args.out is None:
-        raise UsageError(f"say which schema to print, {', '.join(names())}, or --out DIR for all of them")
-    for name in names() if args.name is None else (args.name,):
-        text = schema_text(name)
-        if args.out is None:
-            print(text, end="")
+    known = schema_names()
+    if settings.name is None and settings.out is None:
+        raise UsageError(f"say which schema to print, {', '.join(known)}, or --out DIR for all of them")
+    for name in known if settings.name is None else (settings.name,):
+        if settings.out is None:
+            print(schema_text(name), end="")
             continue
-        file = Path(args.out) / f"{name}.json"
+        file = Path(settings.out) / f"{name}.json"
         with storing(file):
             file.parent.mkdir(parents=True, exist_ok=True)
-            file.write_text(text, encoding="utf-8")
+            file.write_text(schema_text(name), encoding="utf-8")
     return 0
 
 
 def schema_text(name: str) -> str:
-    """Return the JSON Schema of one of :func:`names` as it is printed."""
-    import json
-
+    """Return a JSON Schema as it is printed."""
     return json.dumps(schema_of(name), indent=2, ensure_ascii=False) + "\n"
 
 
 def schema_of(name: str) -> dict[str, Any]:
-    """Return the JSON Schema (draft 2020-12) of one of :func:`names`."""
-    from pydantic import TypeAdapter
-
+    """Return the JSON Schema (draft 2020-12) of one of the documents."""
     if name == "training-config":
         from agents.msgrpo.configuration.config import training_config_schema
 
         return training_config_schema()
     if name == "run-config":
-        from benchmark.play.options import options_model
-
-        schema = options_model().model_json_schema()
+        properties = dict(schema_of_settings(RunOptions)["properties"])
         table = {"type": "object", "properties": {"spec": {"type": "string"}}, "additionalProperties": True}
-        agents = schema["properties"]["agents"]
         tables = {"type": "object", "additionalProperties": table, "description": "[agents.NAME], with options"}
-        schema["properties"]["agents"] = {"anyOf": [agents, tables], "title": agents.pop("title")}
+        agents = dict(properties["agents"])
+        properties["agents"] = {"anyOf": [agents, tables], "title": agents.pop("title")}
+        schema = schema_of_settings(RunOptions) | {"properties": properties}
     else:
         from benchmark.runs.manifest import ManifestShape
         from benchmark.runs.record import EpisodeRecord
-        from textgames.plugins import installed
 
         shapes = {"manifest": ManifestShape, "episode": EpisodeRecord}
         adapter: TypeAdapter[Any] = TypeAdapter(shapes.get(name) or installed("textbench.schemas")[name].load())

@@ -1,151 +1,88 @@
-"""Serve a game to trainers and other programs, as an OpenEnv environment server with a page to play by hand.
+"""A game, served over OpenEnv's routes."""
 
-Every client has a session of its own. A client's reset(seed=7, layout_seed=3) starts the same episode everywhere, and
-reset(split="test", index=12) the episode 12 of textbench run.
-
-examples:
-  textbench serve frozen-lake
-  textbench serve tic-tac-toe --against planner --port 9000
-  textbench serve textgames:TextFrozenLake-v0 --set size=6 --set is_slippery=true --no-web
-  TEXTBENCH_SERVE_TOKEN=... textbench serve snake --host 0.0.0.0 --allow-host games.example.com
-"""
-
+import os
 import re
 import socket
-from argparse import ArgumentParser, Namespace
+import sys
 from typing import Any
 
-from benchmark.cli.arguments import add_number
+from agents import PromptMap, PromptTexts, load_agent
+from agents.common.toml import read_setting
+from benchmark.cli.settings import Serve
+from benchmark.errors import UsageError
+from benchmark.runs.plan import find_scenario, num_players
+from textgames.extras import missing_packages
+from textgames.registry import registered_ids
 
 LEAST_TOKEN = 8  # characters
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 
-def add_arguments(parser: ArgumentParser) -> None:
-    """Declare the game that is served, the address, and who may connect."""
-    parser.add_argument("scenario", metavar="SCENARIO", help="see textbench list scenarios; or my_module:MyGame-v0")
-    parser.add_argument("--host", default="127.0.0.1", help="address to listen on (default 127.0.0.1: this machine)")
-    add_number(parser, "--port", 8000, "port; 0 takes a free one", most=65_535)
-    add_number(parser, "--max-sessions", 256, "clients at once", 1)
-    parser.add_argument(
-        "--allow-host",
-        action="append",
-        default=[],
-        metavar="NAME",
-        help="a name that others reach this server by, or *.example.com (default: this machine's and --host alone)",
-    )
-    parser.add_argument(
-        "--token",
-        metavar="SECRET",
-        help="let in only who brings it; better in $TEXTBENCH_SERVE_TOKEN (others see options)",
-    )
-    add_number(parser, "--idle-timeout", 3600, "seconds after which a silent session ends; 0: never", metavar="S")
-    parser.add_argument("--no-web", action="store_true", help="leave out the page at /web")
-    parser.add_argument("--against", metavar="SPEC", help="who has the other seats (default random)")
-    parser.add_argument("--self-play", action="store_true", help="the client plays all seats, one after the other")
-    parser.add_argument("--seat", metavar="PLAYER", help="which player the client is (default: the first)")
-    parser.add_argument("--mode", metavar="NAME", help="template of the prompts: think (default), direct")
-    add_number(parser, "--history", 0, "last turns in a prompt", metavar="K")
-    parser.add_argument("--prompts", metavar="FILE", help="another wording of the prompts")
-    parser.add_argument(
-        "--set", action="append", default=[], metavar="NAME=VALUE", help="a setting of the game in place of its own"
-    )
-
-
-def run(args: Namespace) -> int:
+def run(settings: Serve) -> int:
     """Serve the game until Ctrl-C."""
-    import sys
-
-    from benchmark.errors import UsageError
-    from textgames.extras import missing_packages
-
     if missing := missing_packages("openenv", extra="openenv"):
         raise UsageError(f"textbench serve needs what isn't installed, {missing}")
-    served = _served(args)
-    gate = _gate(args)
+    served, gate = _served(settings), _gate(settings)
     try:
-        listening = listen(args.host, args.port)
+        listening = listen(settings.host, settings.port)
     except OSError as error:
         raise UsageError(str(error)) from None
-    host = f"[{args.host}]" if ":" in args.host else args.host
+    host = f"[{settings.host}]" if ":" in settings.host else settings.host
     url = f"http://{host}:{listening.getsockname()[1]}"
 
     def announce() -> None:
         print(url, flush=True)
-        page = "" if args.no_web else f"; play it by hand at {url}/web"
+        page = "" if settings.no_web else f"; play it by hand at {url}/web"
         if gate["token"] is None and gate["bound"] not in LOOPBACK:
             print("whoever reaches this port can play: --token SECRET lets in only who brings it", file=sys.stderr)
-        name = served["scenario"].name
-        print(f"{name} for up to {args.max_sessions} clients{page}; Ctrl-C ends it", file=sys.stderr, flush=True)
+        told = f"{served['scenario'].name} for up to {settings.max_sessions} clients{page}; Ctrl-C ends it"
+        print(told, file=sys.stderr, flush=True)
 
     with listening:
-        from textbench.integrations.openenv import (
-            ServedGame,
-        )  # takes seconds, so everything that can be wrong was said before
+        # takes seconds, so everything that can be wrong was said before
+        from textbench.integrations.openenv import ServedGame
         from textbench.integrations.openenv.server import GameServer, make_app
 
         try:
-            app = make_app(ServedGame(**served), max_sessions=args.max_sessions, web=not args.no_web, **gate)
+            app = make_app(ServedGame(**served), max_sessions=settings.max_sessions, web=not settings.no_web, **gate)
         except (ValueError, TypeError) as error:
             raise UsageError(str(error)) from None
         GameServer(app, announce).serve_on(listening)
     return 0
 
 
-def _gate(args: Namespace) -> dict[str, Any]:
+def _gate(settings: Serve) -> dict[str, Any]:
     """Return the arguments of :class:`textbench.integrations.openenv.gate.Gate`."""
-    import os
-
-    from benchmark.errors import UsageError
-
-    token = args.token if args.token is not None else os.environ.get("TEXTBENCH_SERVE_TOKEN") or None
+    token = os.environ.get("TEXTBENCH_SERVE_TOKEN") or None if settings.token is None else settings.token
     if token is not None and not (len(token) >= LEAST_TOKEN and token.isascii() and token.isprintable()):
         raise UsageError(f"the token has at least {LEAST_TOKEN} characters, ASCII without line breaks; set another one")
-    for name in args.allow_host:
+    for name in settings.allow_hosts:
         if not re.fullmatch(r"(\*\.)?[\w.-]+|\[?[0-9a-fA-F:]+\]?", name):
             raise UsageError(f"--allow-host takes a name without scheme and port, got {name!r}")
-    return {"bound": args.host, "allow": tuple(args.allow_host), "token": token, "idle": float(args.idle_timeout)}
+    return {"bound": settings.host, "allow": settings.allow_hosts, "token": token, "idle": float(settings.idle_timeout)}
 
 
-def _served(args: Namespace) -> dict[str, Any]:
+def _served(settings: Serve) -> dict[str, Any]:
     """Return the arguments of :class:`textbench.integrations.openenv.ServedGame`."""
-    from agents import PromptMap, PromptTexts, load_agent
-    from benchmark.errors import UsageError
-    from benchmark.runs.plan import find_scenario, num_players
-    from textgames.registry import registered_ids
-
-    name = f"textgames:{args.scenario}" if args.scenario in registered_ids() else args.scenario
-    scenario = find_scenario(name, "serve")
-    told = {"--against": args.against, "--seat": args.seat, "--self-play": args.self_play}
+    named, against = settings.scenario, settings.against
+    scenario = find_scenario(f"textgames:{named}" if named in registered_ids() else named, "serve")
+    told = {"--against": against, "--seat": settings.seat, "--self-play": settings.self_play}
     if num_players(scenario) == 1 and (flags := [flag for flag, value in told.items() if value]):
-        raise UsageError(f"{args.scenario} is played alone: leave out {', '.join(flags)}")
-    if args.self_play and args.against is not None:
+        raise UsageError(f"{named} is played alone: leave out {', '.join(flags)}")
+    if settings.self_play and against is not None:
         raise UsageError("--self-play leaves no seat to --against: give one of them")
-    try:
-        texts = PromptTexts.default() if args.prompts is None else PromptTexts.from_file(args.prompts)
-        prompts = PromptMap(args.mode or PromptMap.mode, args.history, texts)
-        opponents = None if args.self_play else load_agent(args.against or "random")
-    except (ValueError, TypeError, ModuleNotFoundError) as error:
-        raise UsageError(str(error)) from None
-    return {
-        "scenario": scenario,
-        "settings": _settings(args.set),
-        "seat": args.seat,
-        "opponents": opponents,
-        "prompt_map": prompts,
-    }
-
-
-def _settings(pairs: list[str]) -> dict[str, Any]:
-    """Return the settings of the game that ``--set`` gives."""
-    from agents.common.toml import read_setting
-    from benchmark.errors import UsageError
-
-    settings = dict(read_setting(pair, "NAME=VALUE", UsageError) for pair in pairs)
-    for name in settings:
+    of_the_game = dict(read_setting(pair, "NAME=VALUE", UsageError) for pair in settings.sets)
+    for name in of_the_game:
         if not name.isidentifier():
             raise UsageError(f"--set takes NAME=VALUE, got the name {name!r}")
-    return settings
+    try:
+        texts = PromptTexts.default() if settings.prompts is None else PromptTexts.from_file(settings.prompts)
+        prompts = PromptMap(settings.mode or PromptMap.mode, settings.history, texts)
+        opponents = None if settings.self_play else load_agent(against or "random")
+    except (ValueError, TypeError, ModuleNotFoundError) as error:
+        raise UsageError(str(error)) from None
+    about = {"scenario": scenario, "settings": of_the_game, "seat": settings.seat}
+    return about | {"opponents": opponents, "prompt_map": prompts}
 
 
 def listen(host: str, port: int) -> socket.socket:

@@ -27,7 +27,7 @@ from benchmark.entries.tokens import TokenTally
 from benchmark.errors import UsageError
 from benchmark.play.agents.objects import AgentSpec
 from benchmark.play.agents.players import is_larger, is_shipped
-from benchmark.play.options import ADDED, COUNTING, checked_options
+from benchmark.play.options import ADDED, COUNTING, RunOptions
 from benchmark.runs.authorship import RERUN, taken_on_trust, tier_of
 from benchmark.runs.folder import EPISODES_NAME, RunFolder, folder_name
 from benchmark.runs.manifest import ENTRY_KIND, MANIFEST_NAME, Manifest, strict_json
@@ -171,7 +171,7 @@ def _settings_problems(settings: dict[str, Any], card: dict[str, Any], plan: Pla
         yield f"settings.{odd[0]} is {'missing' if odd[0] in COUNTING else 'unknown'}"
         return
     try:
-        checked_options(settings, {name: f"settings.{name}" for name in settings})
+        RunOptions.of(settings, {name: f"settings.{name}" for name in settings})
     except UsageError as error:
         yield str(error)
         return

@@ -30,7 +30,7 @@ from benchmark.play.cluster import playing_elsewhere
 from benchmark.play.cost.estimate import spending
 from benchmark.play.cost.prices import agent_prices
 from benchmark.play.manifest import finish_session, new_manifest, start_session, take_over
-from benchmark.play.options import ADDED, COUNTING, OPERATING, RunOptions, checked_options, flag_of
+from benchmark.play.options import ADDED, COUNTING, OPERATING, RunOptions, flag_of
 from benchmark.play.progress import Meter, choose_display, noticed, teller
 from benchmark.play.runner import Incomplete, PlanRun, TurnLimit
 from benchmark.play.until import Growth
@@ -363,9 +363,9 @@ def _resumed_options(path: Path, manifest: Manifest, given: RunOptions) -> RunOp
     changeable = manifest.get("operation", {}).get("agent_options")
     values = settings | operation | {name: getattr(given, name) for name in given.given if name != "sets"}
     values["agent_options"] = resumed(path, settings.get("agent_options"), changeable) or None
-    options = RunOptions(**checked_options(values, {name: f"{path / MANIFEST_NAME}: {name}" for name in values}))
+    options = RunOptions.of(values, {name: f"{path / MANIFEST_NAME}: {name}" for name in values})
     own = read_sets(given.sets, [AgentSpec.parse(text).name for text in options.agents])
-    return replace(options, agent_options=together(options.agent_options, own) or None)
+    return replace(options, agent_options=together(options.agent_options, own) or None, given=frozenset())
 
 
 def as_stored(manifest: Manifest, redactor: Redactor) -> Manifest:

@@ -1,127 +1,115 @@
-"""Make a player better within a budget, and score it as it was and as it is.
+"""The command ``textbench improve``."""
 
-The folder that comes of it is an agent: textbench run --agent DIR. Its agent.toml has what a table [agents.NAME] of a
-configuration file has, and everything that was played or asked on the way lies beside it. Methods play training seeds;
-the scores before and after are of the scenario's own episodes, which nothing is learnt from. The same command goes on
-where it was stopped, and what was played and asked is not paid for again.
-
-examples:
-  textbench improve offline --agent tiny --scenario frozen-lake --set method=weighted
-  textbench improve imitate --agent smollm2 --mode direct --scenario snake --set examples=4000 --budget-seconds 600
-  textbench improve gepa --agent openai:SMALL --scenario snake --set writer=openai:LARGE --budget-tokens 2000000
-"""
-
-from argparse import Action, Namespace
+from collections.abc import Mapping, Sequence
 from textwrap import fill
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
-from agents.common import Parser, real_number
-from benchmark.cli import add_number, add_output_options
-from benchmark.play import OF_ONE_AGENT, add_options, read_options, without_spec
+from agents.common import REQUIRED, option, part, place, settings
+from benchmark.cli import Output
+from benchmark.play import OF_ONE_AGENT, RunOptions, without_spec
 from research.improve.improvers import find_improver, improvers
 
 if TYPE_CHECKING:
-    from benchmark.cli import Output
     from benchmark.play import AgentTable
     from research.improve.keeping import Improvement
 
 OF_THE_AGENT = tuple(name for name in OF_ONE_AGENT if name != "sets")  # and what its folder may use
 
 
-def add_arguments(parser: Parser) -> None:
-    """Declare the method, the agent, what it is to play better, and the budget."""
-    parser.daily = {
+@settings
+class Settings:
+    """Make a player better within a budget, and score it as it was and as it is.
+
+    The folder that comes of it is an agent: textbench run --agent DIR. Its agent.toml has what a table [agents.NAME]
+    of a configuration file has, and everything that was played or asked on the way lies beside it. Methods play
+    training seeds; the scores before and after are of the scenario's own episodes, which nothing is learnt from. The
+    same command goes on where it was stopped, and what was played and asked is not paid for again.
+
+    examples:
+      textbench improve offline --agent tiny --scenario frozen-lake --set method=weighted
+      textbench improve imitate --agent smollm2 --mode direct --scenario snake --set examples=4000 --budget-seconds 600
+      textbench improve gepa --agent openai:SMALL --scenario snake --set writer=openai:LARGE --budget-tokens 2000000
+    """
+
+    daily: ClassVar[Mapping[str, Sequence[str]]] = {
         "what is improved": ("METHOD", "--agent", "--scenario", "--set", "--seed"),
         "budget": ("--budget-tokens", "--budget-calls", "--budget-seconds"),
         "models": ("--base-url", "--temperature", "--max-tokens", "--mode"),
         "output": ("--out", "--eval-episodes", "--json", "--quiet"),
     }
-    methods = "; ".join(f"{name}: {one.description}" for name, one in improvers().items())
-    parser.add_argument("method", metavar="METHOD", help=methods, action=_Method)
-    parser.add_argument("--agent", required=True, metavar="SPEC", help="who: any agent that the method can change")
-    parser.add_argument(
-        "--scenario", action="extend", nargs="+", required=True, metavar="S", help="what it is to play better"
+    method: str = place("METHOD", "; ".join(f"{name}: {one.description}" for name, one in improvers().items()))
+    agent: str = option(REQUIRED, "SPEC", "who: any agent that the method can change")
+    scenarios: tuple[str, ...] = option(REQUIRED, "S", "what it is to play better", words=True)
+    budget_tokens: int | None = option(None, "N", "tokens that may be spent (default: no limit)", ge=1)
+    budget_calls: int | None = option(
+        None, "N", "answers of players and models that may be asked for (default: no limit)", ge=1
     )
-    add_number(parser, "--budget-tokens", None, "tokens that may be spent (default: no limit)", 1)
-    add_number(
-        parser, "--budget-calls", None, "answers of players and models that may be asked for (default: no limit)", 1
+    budget_seconds: float | None = option(
+        None, "S", "seconds of play, questions and training, which is not cut short (default: no limit)", ge=0
     )
-    parser.add_argument(
-        "--budget-seconds",
-        type=real_number(0),
-        metavar="S",
-        help="seconds of play, questions and training, which is not cut short (default: no limit)",
+    seed: int = option(0, "N", "of training seeds, order and everything that is random", ge=0)
+    eval_episodes: int = option(50, "N", "episodes of each scenario for the scores before and after", ge=0)
+    out: str | None = option(None, "DIR", "the agent's folder (default runs/METHOD-SCENARIO)")
+    method_options: tuple[str, ...] = option(
+        (), "OPTION=VALUE", "the method's own; METHOD --help lists them", flag="--set"
     )
-    add_number(parser, "--seed", 0, "of training seeds, order and everything that is random")
-    add_number(parser, "--eval-episodes", 50, "episodes of each scenario for the scores before and after")
-    parser.add_argument("--out", metavar="DIR", help="the agent's folder (default runs/METHOD-SCENARIO)")
-    parser.add_argument(
-        "--set",
-        dest="method_options",
-        action="append",
-        default=[],
-        metavar="OPTION=VALUE",
-        help="the method's own; METHOD --help lists them",
-    )
-    add_options(parser, OF_THE_AGENT)
-    add_output_options(parser, "json", "quiet", json="print the evaluation as one JSON document")
+    options: RunOptions = part(RunOptions, OF_THE_AGENT)
+    output: Output = part(Output, ["json", "quiet"])
+
+    @staticmethod
+    def more_help(words: Sequence[str]) -> str:
+        """Return the options of the method that is named before ``--help``."""
+        return _options_of(words[0]) if words and words[0] in improvers() else ""
 
 
-class _Method(Action):
-    """Keep the method, and put its options at the end of a help that follows it."""
-
-    def __call__(self, parser: Any, namespace: Namespace, values: Any, option_string: str | None = None) -> None:
-        setattr(namespace, self.dest, values)
-        if values in improvers() and {"-h", "--help"} & {*parser.given}:
-            parser.epilog = f"{_options_of(values)}\n\n{parser.epilog or ''}"
-
-
-def _options_of(name: str) -> str:
+def _options_of(method: str) -> str:
+    """Describe a method's options, each with its default."""
     from textgames import explained, taken_by
 
-    function = find_improver(name)
+    function = find_improver(method)
     told, lines = explained(function), []
-    for option, parameter in taken_by(function, arguments=1).named.items():
+    for name, parameter in taken_by(function, arguments=1).named.items():
         default = "" if parameter.default is None else f" (default {parameter.default})"
-        about = fill(f"{told[option].rstrip('.')}{default}".replace("``", ""), 96)
-        lines += [f"  --set {option}=VALUE", *[f"      {line}" for line in about.splitlines()]]
-    return "\n".join([f"options of {name}:", *lines])
+        about = fill(f"{told[name].rstrip('.')}{default}".replace("``", ""), 96)
+        lines += [f"  --set {name}=VALUE", *[f"      {line}" for line in about.splitlines()]]
+    return "\n".join([f"options of {method}:", *lines])
 
 
-def run(args: Namespace) -> int:
+def run(settings: Settings) -> int:
     """Improve the agent, and score it before and after."""
     from pathlib import Path
 
     from agents.common import read_setting
     from benchmark import UsageError
-    from benchmark.cli import Output
     from benchmark.runs import find_scenarios
     from research.improve.budget import Budget
     from research.improve.improvers import checked
     from research.improve.keeping import Improvement
 
-    output = Output(args.json, args.quiet)
-    options = checked(args.method, dict(read_setting(text, "OPTION=VALUE", UsageError) for text in args.method_options))
-    scenarios = tuple(find_scenarios(args.scenario))
+    output = settings.output
+    options = checked(
+        settings.method, dict(read_setting(text, "OPTION=VALUE", UsageError) for text in settings.method_options)
+    )
+    scenarios = tuple(find_scenarios(settings.scenarios))
     improvement = Improvement(
-        args.method,
+        settings.method,
         options,
-        _agent(args),
+        _agent(settings),
         scenarios,
-        Budget(args.budget_tokens, args.budget_calls, args.budget_seconds),
-        args.seed,
-        Path(args.out or f"runs/{args.method}-{'-'.join(scenarios)}"),
+        Budget(settings.budget_tokens, settings.budget_calls, settings.budget_seconds),
+        settings.seed,
+        Path(settings.out or f"runs/{settings.method}-{'-'.join(scenarios)}"),
     )
     try:
         improvement.make(output.say, quiet=output.quiet)
         output.say(f"to play it: textbench run --agent {improvement.out}")
-        return _evaluated(args, improvement, output) if args.eval_episodes else 0
+        return _evaluated(settings, improvement, output) if settings.eval_episodes else 0
     except KeyboardInterrupt:
         output.say("the same command goes on where this one was stopped")
         raise
 
 
-def _agent(args: Namespace) -> "AgentTable":
+def _agent(settings: Settings) -> "AgentTable":
     """Return the agent with the options that were given for it, as a table has them."""
     from dataclasses import replace
 
@@ -129,9 +117,9 @@ def _agent(args: Namespace) -> "AgentTable":
     from benchmark import UsageError
     from benchmark.play import AgentSpec, Players, from_anywhere, with_agent_folders, with_agent_options
 
-    given = read_options(args, names=OF_THE_AGENT)
+    given = settings.options
     values: dict[str, Any] = {name: getattr(given, name) for name in given.given & {*OF_THE_AGENT} - {"allow"}}
-    options = with_agent_folders(replace(given, agents=(args.agent,)))
+    options = with_agent_folders(replace(given, agents=(settings.agent,)))
     agent = AgentSpec.parse(options.agents[0])
     own = {**options.by_agent.get(agent.name, {}), **values}
     named = replace(options, agent_options={agent.name: own} if own else None)
@@ -142,7 +130,7 @@ def _agent(args: Namespace) -> "AgentTable":
     return from_anywhere({"spec": agent.spec, **checked.by_agent.get(agent.name, {})})
 
 
-def _evaluated(args: Namespace, improvement: "Improvement", output: "Output") -> int:
+def _evaluated(settings: Settings, improvement: "Improvement", output: Output) -> int:
     from benchmark.cli import play_both
     from research.improve.keeping import EVALUATION
 
@@ -151,7 +139,7 @@ def _evaluated(args: Namespace, improvement: "Improvement", output: "Output") ->
         "agents": (f"before={improvement.agent['spec']}", f"after={improvement.out}"),
         "agent_options": {"before": own} if own else None,
         "scenarios": improvement.scenarios,
-        "episodes": args.eval_episodes,
+        "episodes": settings.eval_episodes,
         "out": str(improvement.out / EVALUATION),
     }
     given = {name: value for name, value in values.items() if value is not None}

@@ -19,7 +19,6 @@ from benchmark.play import (
     PlannedRun,
     RunOptions,
     Stopped,
-    checked_options,
     open_session,
     plan_run,
     without_spec,
@@ -142,7 +141,7 @@ def _planned(
         "out": str(folder),
     }
     values = {name: value for name, value in values.items() if value is not None}
-    planned = plan_run(RunOptions(**checked_options(values, {}), given=frozenset(values)), say)
+    planned = plan_run(RunOptions.of(values), say)
     tables = [one for one in planned.plan.seeds if {*one.agents} == agents.keys() or one.agents == (PLAYER,)]
     chosen = dict.fromkeys(tables, seeds)
     return planned._replace(plan=Plan(planned.plan.scenarios, chosen))

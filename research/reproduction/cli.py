@@ -1,29 +1,12 @@
-"""Reproduce the paper's experiment in miniature: pretrain a small and a large base, post-train the small one with
-MS-GRPO in several arms and seeds, evaluate everything, and say of each claim of the paper whether it holds here.
+"""The command ``textbench reproduce``."""
 
-Every job's result is on disk, so the same command goes on where it was stopped. It says how long it will take before it
-starts, and corrects that by what its jobs take.
-
-examples:
-  textbench reproduce --quick                     the first claim, in a few minutes
-  textbench reproduce --dry-run                   what the full one would do, and for how long
-  textbench reproduce --seeds 2 --games frozen-lake --out runs/lake
-  textbench reproduce --config stability          what each setting of MS-GRPO changes
-  textbench reproduce --config credit             methods of credit measured and compared by training
-  textbench reproduce --config credit-dose        learning against a known dose of true credit
-  textbench reproduce --config credit-questions   staleness, group size and format penalty, by exact gradients
-  textbench reproduce --config improvers          ways to make a player better, at equal budgets of tokens
-  textbench reproduce --config smollm2            the experiment with a pretrained model: hours, in parts
-  textbench reproduce --config smollm2 --quick    one part of it, in less than half an hour
-"""
-
-from argparse import ArgumentParser, Namespace
 from pathlib import Path
 from pkgutil import resolve_name
 from typing import NamedTuple
 
+from agents.common import option, part, settings, switch
 from benchmark import UsageError, unknown_name
-from benchmark.cli import add_number, add_output_options
+from benchmark.cli import Output
 from research.jobs.command import Options
 from research.jobs.recipes import read_recipe, shipped_recipes
 from research.jobs.schedule import default_processes
@@ -86,37 +69,54 @@ _QUICK = {"full": "quick", "credit": "credit-quick", "smollm2": "smollm2-quick"}
 """The recipes that have a short form, and its name."""
 
 
-def add_arguments(parser: ArgumentParser) -> None:
-    """Declare what to do, where, and with how many processes."""
-    parser.add_argument("--quick", action="store_true", help="the recipe's short form: of full, credit and smollm2")
-    parser.add_argument(
-        "--config",
-        metavar="FILE",
-        help=f"a TOML file, or a recipe (default full): {', '.join(sorted(shipped_recipes()))}",
+@settings
+class Settings:
+    """Reproduce the paper's experiment in miniature: pretrain a small and a large base, post-train the small one with
+    MS-GRPO in several arms and seeds, evaluate everything, and say of each claim of the paper whether it holds here.
+
+    Every job's result is on disk, so the same command goes on where it was stopped. It says how long it will take
+    before it starts, and corrects that by what its jobs take.
+
+    examples:
+      textbench reproduce --quick                     the first claim, in a few minutes
+      textbench reproduce --dry-run                   what the full one would do, and for how long
+      textbench reproduce --seeds 2 --games frozen-lake --out runs/lake
+      textbench reproduce --config stability          what each setting of MS-GRPO changes
+      textbench reproduce --config credit             methods of credit measured and compared by training
+      textbench reproduce --config credit-dose        learning against a known dose of true credit
+      textbench reproduce --config credit-questions   staleness, group size and format penalty, by exact gradients
+      textbench reproduce --config improvers          ways to make a player better, at equal budgets of tokens
+      textbench reproduce --config smollm2            the experiment with a pretrained model: hours, in parts
+      textbench reproduce --config smollm2 --quick    one part of it, in less than half an hour
+    """
+
+    quick: bool = switch("the recipe's short form: of full, credit and smollm2")
+    config: str | None = option(
+        None, "FILE", f"a TOML file, or a recipe (default full): {', '.join(sorted(shipped_recipes()))}"
     )
-    add_number(parser, "--seeds", None, "training runs per game and arm", 1)
-    add_number(parser, "--iterations", None, "of MS-GRPO, per run", 1)
-    parser.add_argument("--games", metavar="NAME", action="extend", nargs="+", help="training scenarios")
-    parser.add_argument("--arms", metavar="NAME", action="extend", nargs="+", help="only these arms of the recipe")
-    parser.add_argument(
-        "--parts", metavar="NAME", action="extend", nargs="+", help="only these parts of smollm2, and what they need"
+    seeds: int | None = option(None, "N", "training runs per game and arm", ge=1)
+    iterations: int | None = option(None, "N", "of MS-GRPO, per run", ge=1)
+    games: tuple[str, ...] = option((), "NAME", "training scenarios", flag="--games", words=True)
+    arms: tuple[str, ...] = option((), "NAME", "only these arms of the recipe", flag="--arms", words=True)
+    parts: tuple[str, ...] = option(
+        (), "NAME", "only these parts of smollm2, and what they need", flag="--parts", words=True
     )
-    parser.add_argument(
-        "--agent", metavar="SPEC", action="append", help="another model beside smollm2's, such as gguf:PATH"
+    agent: tuple[str, ...] = option((), "SPEC", "another model beside smollm2's, such as gguf:PATH")
+    out: str | None = option(None, "DIR", "folder of the results (default runs/reproduce-RECIPE)")
+    jobs: int | None = option(
+        None, "N", "processes, which share the cores (default: one per core; 1 for smollm2)", ge=1
     )
-    parser.add_argument("--out", metavar="DIR", help="folder of the results (default runs/reproduce-RECIPE)")
-    add_number(parser, "--jobs", None, "processes, which share the cores (default: one per core; 1 for smollm2)", 1)
-    parser.add_argument("--dry-run", action="store_true", help="say what would be done and how long it would take")
-    parser.add_argument("--report", action="store_true", help="only write the report of what is there")
-    parser.add_argument("--ship", metavar="DIR", help="write the models that the package ships, by the fixed rule")
-    parser.add_argument("--note", metavar="TEXT", action="append", help="a sentence that the report begins with")
-    add_output_options(parser, "json", "quiet")
+    dry_run: bool = switch("say what would be done and how long it would take")
+    report: bool = switch("only write the report of what is there")
+    ship: str | None = option(None, "DIR", "write the models that the package ships, by the fixed rule")
+    notes: tuple[str, ...] = option((), "TEXT", "a sentence that the report begins with")
+    output: Output = part(Output, ["json", "quiet"])
 
 
-def run(args: Namespace) -> int:
+def run(settings: Settings) -> int:
     """Do the experiment of a recipe, or ship the models of a finished one."""
-    source = args.config or "full"
-    if args.quick:
+    source = settings.config or "full"
+    if settings.quick:
         if source not in _QUICK:
             raise UsageError(f"--quick: {source} has no short form; those with one are {', '.join(_QUICK)}")
         source = _QUICK[source]
@@ -125,23 +125,25 @@ def run(args: Namespace) -> int:
         raise unknown_name(f"kind of experiment (in {source})", kind, EXPERIMENTS)
     experiment = EXPERIMENTS[kind]
     for name in OPTIONS:
-        if getattr(args, name) and name not in experiment.takes:
+        if getattr(settings, name) and name not in experiment.takes:
             raise _refusal(name, experiment)
-    changes = {setting: getattr(args, name) for name, setting in SETTINGS.items() if name in experiment.takes}
-    settings = resolve_name(experiment.settings).read(source, changes)
+    changes = {
+        setting: getattr(settings, name) or None for name, setting in SETTINGS.items() if name in experiment.takes
+    }
+    asked = resolve_name(experiment.settings).read(source, changes)
     options = Options(
         source,
-        Path(args.out) if args.out else Path("runs") / f"reproduce-{Path(source).stem}",
-        args.jobs or experiment.processes or default_processes(),
-        args.dry_run,
-        args.report,
-        args.json,
-        args.quiet,
-        notes=tuple(args.note or ()),
-        parts=tuple(args.parts or ()),
-        ship=Path(args.ship) if args.ship else None,
+        Path(settings.out) if settings.out else Path("runs") / f"reproduce-{Path(source).stem}",
+        settings.jobs or experiment.processes or default_processes(),
+        settings.dry_run,
+        settings.report,
+        settings.output.json,
+        settings.output.quiet,
+        notes=settings.notes,
+        parts=settings.parts,
+        ship=Path(settings.ship) if settings.ship else None,
     )
-    return int(resolve_name(experiment.command)(settings, options))
+    return int(resolve_name(experiment.command)(asked, options))
 
 
 def _refusal(name: str, experiment: Experiment) -> UsageError:

@@ -10,10 +10,11 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from agents.common.arguments import Parser
-from benchmark.cli import COMMANDS, LAB, PASSED_ON, command_module, lab_commands
-from benchmark.cli.schema import names, schema_of, schema_text
-from benchmark.play.options import OPTIONS, VARIABLES, flag_of
+from agents.common.settings import Parser
+from benchmark.cli import COMMANDS, LAB, TRAIN, lab_commands, settings_of
+from benchmark.cli.schema import schema_of, schema_text
+from benchmark.cli.settings import schema_names
+from benchmark.play.options import OPTIONS, VARIABLES
 from pages.marks import ON_THE_SITE, remade
 from pages.prose import one_line, table
 
@@ -83,10 +84,9 @@ def run_options() -> str:
     variables = {name: variable for variable, name in VARIABLES.items()}
     rows = []
     for name, one in OPTIONS.items():
-        metavar = one.metadata["metavar"]
-        if not metavar:
-            continue
-        rows.append([f"`{name}`", f"`{flag_of(name)} {metavar}`", f"`{variables[name]}`", shown_default(one.default)])
+        if name in variables:
+            flag = f"`{one.flag} {one.about.metavar}`"
+            rows.append([f"`{name}`", flag, f"`{variables[name]}`", shown_default(one.default)])
     return table(["in a file", "flag", "environment variable", "default"], rows)
 
 
@@ -122,17 +122,17 @@ def commands(listed: Mapping[str, str]) -> str:
     parts, told = [], set[tuple[str, str]]()
     for name, text in listed.items():
         parts.append(f"## textbench {name}\n\n{text[0].upper()}{text[1:]}.")
-        command = command_module(name)
-        examples = re.findall(r"^  (textbench .*)$", command.__doc__ or "", re.MULTILINE)
-        if examples:
-            lines = [re.sub(r" {2,}(?=\S)", "  # ", line, count=1) for line in examples]
-            parts.append("```sh\n" + "\n".join(lines) + "\n```")
-        if name in PASSED_ON:
+        if name == TRAIN:
             parts.append("Its options are those of `python -m agents.msgrpo`: see `textbench train --help`.")
             continue
-        parser = Parser(prog=f"textbench {name}", add_help=False)
-        command.add_arguments(parser)
-        arguments = [(f"`{called(action)}`", plain(action.help or "")) for action in parser._actions]
+        kind = settings_of(name)
+        parsers = [Parser(one, f"textbench {name}") for one in ([kind] if isinstance(kind, type) else kind.values())]
+        told_by = "\n".join(parser.description or "" for parser in parsers)
+        if examples := re.findall(r"^  (textbench .*)$", told_by, re.MULTILINE):
+            lines = [re.sub(r" {2,}(?=\S)", "  # ", line, count=1) for line in examples]
+            parts.append("```sh\n" + "\n".join(lines) + "\n```")
+        actions = [action for parser in parsers for action in parser._actions if action.dest != "help"]
+        arguments = [(f"`{called(action)}`", plain(action.help or "")) for action in actions]
         parts.append(table(["argument", "meaning"], [list(one) for one in arguments if one not in told]))
         again = [name for name, help in arguments if (name, help) in told]
         if again:
@@ -168,5 +168,5 @@ def with_tables(page: str) -> str:
 
 def files() -> Iterator[tuple[Path, str]]:
     """Yield the schemas."""
-    for name in names():
+    for name in schema_names():
         yield SCHEMAS / f"{name}.json", schema_text(name)

@@ -1,27 +1,14 @@
-"""Measure methods of credit assignment against the true advantage of the policy that played.
+"""The command ``textbench credit``."""
 
-In a small game whose chances are known, the true advantage of every action follows from the policy's probabilities by
-dynamic programming. A method is given batches of episodes as in training; the table says how much the advantages that
-it assigns are like the true ones, and how good the policy gradient is that they make (for models of this process).
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
-The names oracle (the true advantage) and noise (random numbers) are always among the methods.
+from annotated_types import Ge
 
-examples:
-  textbench credit tiny --game frozen-lake
-  textbench credit tiny --game frozen-lake-slippery --method all --json
-  textbench credit tiny --game frozen-lake --method msgrpo --method gigpo --picture credit.svg
-  textbench credit tiny --game frozen-lake --method msgrpo --draws aaw --draws uniform --m 8 --m 32
-  textbench credit random --game kuhn-poker          fidelity alone: there is no model to take a gradient of
-  textbench credit hf:./checkpoint --game sokoban --max-steps 8 --batches 4
-"""
-
-from argparse import Namespace
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
-
-from agents.common import Parser, real_number, whole_number
-from benchmark.cli import add_number, add_output_options
-from benchmark.play import OF_ONE_AGENT, add_options, read_options
+from agents.common import option, part, place, settings, switch
+from benchmark.cli import Output
+from benchmark.play import OF_ONE_AGENT, RunOptions
 
 if TYPE_CHECKING:
     from agents import Policy
@@ -31,37 +18,49 @@ if TYPE_CHECKING:
 SMALL_MODEL = 5_000_000  # parameters
 
 
-def add_arguments(parser: Parser) -> None:
-    """Declare the policy and the game that are measured, the methods, and how the table is shown."""
-    parser.add_argument("agent", metavar="AGENT", help="the policy that plays, such as tiny or hf:PATH")
-    parser.add_argument("--game", default="frozen-lake", metavar="SCENARIO", help="default frozen-lake")
-    parser.add_argument(
-        "--method", action="append", default=[], metavar="NAME", help="a method, or all (default: a handful)"
-    )
-    add_number(parser, "--groups", 8, "starts, each a group of episodes", 1)
-    add_number(parser, "--group-size", 16, "episodes of a group", 2)
-    add_number(parser, "--batches", 8, "batches from the same starts", 1)
-    parser.renamed["--horizon"] = "--max-steps"
-    add_number(parser, "--max-steps", None, "rounds of an episode (default: the scenario's)", 1)
-    parser.add_argument("--temperature", default="1.25", metavar="T", help="default 1.25, as in training")
-    add_number(parser, "--samples", 64, "responses to each prompt, where needed", 2)
-    penalty = "what an invalid response costs (default 1, as in training)"
-    parser.add_argument("--format-penalty", type=real_number(0), default=1.0, metavar="X", help=penalty)
-    parser.add_argument(
-        "--draws", action="append", default=[], metavar="RULE", help="a draw rule to look at: aaw, uniform, off, ..."
-    )
-    drawn = "episodes that a rule draws (default: half of a batch)"
-    parser.add_argument("--m", type=whole_number(1), action="append", default=[], metavar="M", help=drawn)
-    add_number(parser, "--max-states", 20_000, "the most states of the game", 1)
-    add_options(parser, [name for name in OF_ONE_AGENT if name != "temperature"])
-    add_number(parser, "--seed", 0, "of starts, episodes and sampling")
-    parser.add_argument("--no-gradient", action="store_true", help="fidelity alone, which is faster")
-    parser.add_argument("--checklist", action="store_true", help="what papers should report, filled in")
-    parser.add_argument("--picture", metavar="FILE", help="draw where on the board methods are wrong, as an SVG")
-    add_output_options(parser, "json", "quiet")
+@settings
+class Settings:
+    """Measure methods of credit assignment against the true advantage of the policy that played.
+
+    In a small game whose chances are known, the true advantage of every action follows from the policy's
+    probabilities by dynamic programming. A method is given batches of episodes as in training; the table says how
+    much the advantages that it assigns are like the true ones, and how good the policy gradient is that they make
+    (for models of this process).
+
+    The names oracle (the true advantage) and noise (random numbers) are always among the methods.
+
+    examples:
+      textbench credit tiny --game frozen-lake
+      textbench credit tiny --game frozen-lake-slippery --method all --json
+      textbench credit tiny --game frozen-lake --method msgrpo --method gigpo --picture credit.svg
+      textbench credit tiny --game frozen-lake --method msgrpo --draws aaw --draws uniform --m 8 --m 32
+      textbench credit random --game kuhn-poker          fidelity alone: there is no model to take a gradient of
+      textbench credit hf:./checkpoint --game sokoban --max-steps 8 --batches 4
+    """
+
+    renamed: ClassVar[Mapping[str, str]] = {"--horizon": "--max-steps"}
+    agent: str = place("AGENT", "the policy that plays, such as tiny or hf:PATH")
+    game: str = option("frozen-lake", "SCENARIO", "default frozen-lake")
+    methods: tuple[str, ...] = option((), "NAME", "a method, or all (default: a handful)")
+    groups: int = option(8, "N", "starts, each a group of episodes", ge=1)
+    group_size: int = option(16, "N", "episodes of a group", ge=2)
+    batches: int = option(8, "N", "batches from the same starts", ge=1)
+    max_steps: int | None = option(None, "N", "rounds of an episode (default: the scenario's)", ge=1)
+    temperature: float = option(1.25, "T", "of the policy, as in training", ge=0, le=100)
+    samples: int = option(64, "N", "responses to each prompt, where needed", ge=2)
+    format_penalty: float = option(1.0, "X", "what an invalid response costs, as in training", ge=0)
+    draws: tuple[str, ...] = option((), "RULE", "a draw rule to look at: aaw, uniform, off, ...", flag="--draws")
+    m: tuple[Annotated[int, Ge(1)], ...] = option((), "M", "episodes that a rule draws (default: half of a batch)")
+    max_states: int = option(20_000, "N", "the most states of the game", ge=1)
+    options: RunOptions = part(RunOptions, [name for name in OF_ONE_AGENT if name != "temperature"])
+    seed: int = option(0, "N", "of starts, episodes and sampling", ge=0)
+    no_gradient: bool = switch("fidelity alone, which is faster")
+    checklist: bool = switch("what papers should report, filled in")
+    picture: str | None = option(None, "FILE", "draw where on the board methods are wrong, as an SVG")
+    output: Output = part(Output, ["json", "quiet"])
 
 
-def run(args: Namespace) -> int:
+def run(settings: Settings) -> int:
     """Measure the methods' credit, and print or draw what was found."""
     import json
 
@@ -80,29 +79,31 @@ def run(args: Namespace) -> int:
             raise
         raise UsageError(f"credit needs {error.name}, which is not installed: {install_command('local')}") from None
 
-    names = tuple(args.method) or default_methods()
+    names = tuple(settings.methods) or default_methods()
     if "all" in names:
         names = METHODS.names
-    if args.draws and args.no_gradient:
+    if settings.draws and settings.no_gradient:
         raise UsageError("--draws looks at the gradients of what a rule draws: leave out --no-gradient")
-    batch = args.groups * args.group_size
-    if args.m and max(args.m) > batch:
-        raise UsageError(f"--m {max(args.m)}: a batch has {args.groups} groups of {args.group_size}, {batch} episodes")
-    if args.m and not args.draws:
+    batch = settings.groups * settings.group_size
+    if settings.m and max(settings.m) > batch:
+        raise UsageError(
+            f"--m {max(settings.m)}: a batch has {settings.groups} groups of {settings.group_size}, {batch} episodes"
+        )
+    if settings.m and not settings.draws:
         raise UsageError("--m says how many episodes a draw rule draws: name one with --draws, such as --draws aaw")
     try:
-        for rule in args.draws:
+        for rule in settings.draws:
             DRAWS.check(rule)
-        instrument = _instrument(args, names)
-        report = instrument.measure(methods_of(names, instrument.setting), draws=args.draws, sizes=args.m)
+        instrument = _instrument(settings, names)
+        report = instrument.measure(methods_of(names, instrument.setting), draws=settings.draws, sizes=settings.m)
     except (ConfigError, ValueError) as error:
-        raise UsageError(f"{args.game}: {error}" if not isinstance(error, ConfigError) else str(error)) from None
+        raise UsageError(f"{settings.game}: {error}" if not isinstance(error, ConfigError) else str(error)) from None
     except (RolloutError, RuntimeError) as error:
         raise BenchmarkError(str(error)) from None
-    if args.picture is not None:
-        _draw(instrument, args.picture)
-    items = checklist(report) if args.checklist else []
-    if args.json:
+    if settings.picture is not None:
+        _draw(instrument, settings.picture)
+    items = checklist(report) if settings.checklist else []
+    if settings.output.json:
         added = {"checklist": [item._asdict() for item in items]} if items else {}
         print(json.dumps(report.to_json() | added, indent=1))
         return 0
@@ -112,7 +113,7 @@ def run(args: Namespace) -> int:
     return 0
 
 
-def _instrument(args: Namespace, names: tuple[str, ...]) -> "Instrument":
+def _instrument(settings: Settings, names: tuple[str, ...]) -> "Instrument":
     """Return all that the measurement needs; what is wrong is reported before anything is played."""
     from benchmark import UsageError
     from benchmark.runs import check_file_place, find_scenario
@@ -121,28 +122,29 @@ def _instrument(args: Namespace, names: tuple[str, ...]) -> "Instrument":
     from research.credit.instrument.instrument import Instrument, methods_of
     from research.credit.instrument.show.pictures import check_drawable
 
-    scenario = find_scenario(args.game, "measure")
-    shared = {name: getattr(args, name) for name in ("groups", "group_size", "max_steps", "format_penalty", "seed")}
+    scenario = find_scenario(settings.game, "measure")
+    shared = {name: getattr(settings, name) for name in ("groups", "group_size", "max_steps", "format_penalty", "seed")}
     setting = Setting(scenario, **shared)
     methods_of(names, setting)
-    if args.picture is not None:
+    if settings.picture is not None:
         check_drawable(setting.game())
-        check_file_place(args.picture)
-    policy = _policy(args, scenario)
-    if args.draws and (why := why_no_gradient(policy)) is not None:
+        check_file_place(settings.picture)
+    policy = _policy(settings, scenario)
+    if settings.draws and (why := why_no_gradient(policy)) is not None:
         raise UsageError(f"--draws looks at the gradients of what a rule draws, and there are none: {why}")
     return Instrument(
         policy,
         setting,
-        batches=args.batches,
-        samples=args.samples,
-        max_states=args.max_states,
-        gradient=not args.no_gradient,
-        progress=_progress(args.quiet),
+        batches=settings.batches,
+        samples=settings.samples,
+        max_states=settings.max_states,
+        gradient=not settings.no_gradient,
+        progress=_progress(settings.output.quiet),
     )
 
 
 def _draw(instrument: "Instrument", file: str) -> None:
+    """Write the picture of all methods that were measured, but for the oracle's, which is the truth."""
     from pathlib import Path
 
     from benchmark import storing
@@ -155,14 +157,10 @@ def _draw(instrument: "Instrument", file: str) -> None:
         Path(file).write_text(picture, encoding="utf-8")
 
 
-def _policy(args: Namespace, scenario: "Scenario") -> "Policy":
-    from dataclasses import replace
-
+def _policy(settings: Settings, scenario: "Scenario") -> "Policy":
     from benchmark.play import load_one
 
-    options = read_options(args, names=OF_ONE_AGENT)
-    # the temperature has a value that nobody gave
-    policy, _ = load_one(args.agent, replace(options, given=options.given - {"temperature"}), scenario)
+    policy, _ = load_one(settings.agent, replace(settings.options, temperature=settings.temperature), scenario)
     _take_one_thread(policy)
     return policy
 
@@ -181,7 +179,7 @@ def _take_one_thread(policy: "Policy") -> None:
 
 
 def _progress(quiet: bool) -> Callable[[str, int, int], None] | None:
-    """Show progress on stderr: in a terminal a line that is rewritten, in a log a line now and then."""
+    """Show progress on stderr: a line that is rewritten in a terminal, in a log a line now and then."""
     import sys
     import time
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from benchmark.cli import COMMANDS, LAB, main
-from benchmark.cli.schema import names
+from benchmark.cli.settings import schema_names
 
 ROOT = Path(__file__).parents[3]
 
@@ -239,14 +239,14 @@ def test_a_misspelt_variable_of_the_environment_is_refused(textbench, monkeypatc
     assert textbench("run", "--dry-run").code == 0
 
 
-@pytest.mark.parametrize("name", names())
+@pytest.mark.parametrize("name", schema_names())
 def test_the_published_schemas_are_those_of_the_code(textbench, name):
     """After a change: textbench schema --out docs/schemas."""
     published = json.loads((ROOT / "docs" / "schemas" / f"{name}.json").read_text())
     assert json.loads(textbench("schema", name).out) == published
     assert published["additionalProperties"] is False
     assert textbench("schema", "--out", "schemas").code == 0
-    assert sorted(path.stem for path in Path("schemas").iterdir()) == sorted(names())
+    assert sorted(path.stem for path in Path("schemas").iterdir()) == sorted(schema_names())
 
 
 def test_list_knows_all_scenarios_and_agents(textbench):

@@ -9,15 +9,14 @@ import os
 import shutil
 import socket
 import sys
-from argparse import _SubParsersAction
 from collections.abc import Iterable, Iterator
 from io import StringIO
 from pathlib import Path
 
 import pytest
 
-from agents.common.arguments import Parser
-from benchmark.cli import COMMANDS, LAB, PASSED_ON, command_module
+from agents.common.settings import Parser
+from benchmark.cli import COMMANDS, LAB, TRAIN, settings_of
 from tests.benchmark.cli.test_wrong_files import CASES as WITH_WRONG_FILES
 from tests.benchmark.cli.test_wrong_files import LEARN
 
@@ -64,13 +63,9 @@ OF_FOLDERS = {"DIR", "RUN", "ENTRY", "SPEC", "AGENT", "A"}
 
 def arguments(command: str) -> Iterator[tuple[str, Parser]]:
     """Each command with its parser: ``season check`` is one."""
-    parser = Parser()
-    command_module(command).add_arguments(parser)
-    for action in parser._actions:
-        if isinstance(action, _SubParsersAction):
-            yield from ((f"{command} {name}", inner) for name, inner in action.choices.items())
-            return
-    yield command, parser
+    kind = settings_of(command)
+    kinds = {command: kind} if isinstance(kind, type) else {f"{command} {step}": one for step, one in kind.items()}
+    yield from ((name, Parser(one, name)) for name, one in kinds.items())
 
 
 def parsed(parser: Parser, words: tuple[str, ...]) -> dict[str, object]:
@@ -95,9 +90,9 @@ def untried(name: str, cases: Iterable[tuple[str, ...]]) -> Iterator[tuple[str, 
 
 
 def test_every_command_and_every_argument_that_takes_a_folder_is_here():
-    missing = [one for name in {*COMMANDS, *LAB} - {*PASSED_ON} for one in untried(name, CASES)]
+    missing = [one for name in {*COMMANDS, *LAB} - {TRAIN} for one in untried(name, CASES)]
     assert missing == []
-    assert {*PASSED_ON} <= {case[0] for case in CASES}
+    assert TRAIN in {case[0] for case in CASES}
 
 
 # ---- folders ---------------------------------------------------------------------------------------------------------

@@ -108,7 +108,7 @@ def test_what_lies_in_the_working_directory_is_found(textbench, monkeypatch, set
             "'tiny-frozen-lake' stands where an option is wanted: a file or a recipe is named by --co",
         ),
         (("--iterations", "3"), "there is no option '--iterations'; it is a setting: --set iterations=VALUE"),
-        (("--episodes", "3"), "there is no option '--episodes' (see --help)"),
+        (("--episodes", "3"), "there is no option '--episodes' (see python -m agents.msgrpo --help)"),
         (
             ("--config", "tiny-frozen-lake", "--set", "model=tiny", "--set", "scenarios=nope:Game-v0"),
             "the game 'nope:Game-v0' can't be imported",

@@ -1,23 +1,50 @@
 """``python -m textbench.integrations.trl``: train a model on a game with TRL's ``GRPOTrainer``."""
 
-import argparse
 import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from agents.common.arguments import Parser, real_number, whole_number
 from agents.common.files import check_writable, refusal
+from agents.common.settings import option, place, read_words, settings, switch
 from agents.common.terminal import plain_streams
 from textgames.extras import missing_packages
 
 if TYPE_CHECKING:
     from trl import GRPOTrainer
 
-_TINY = Path(__file__).parents[3] / "agents" / "tiny" / "weights" / "tiny"
+TINY = Path(__file__).parents[3] / "agents" / "tiny" / "weights" / "tiny"
 
 
-def make_trainer(options: argparse.Namespace) -> "GRPOTrainer":
+@settings
+class Train:
+    """Train a model on a game with TRL's GRPOTrainer."""
+
+    way: str = place(
+        "WAY",
+        "steps: every step a sample of its own (rollout_func); calls: an episode is a conversation of tool calls "
+        "(environment_factory)",
+        choices=("steps", "calls"),
+    )
+    scenario: str = option("frozen-lake", "NAME", "default frozen-lake")
+    model: str = option(str(TINY), "MODEL", "a folder or a repository (default: tiny)")
+    out: Path = option(Path("runs/trl"), "DIR", "where the model goes (default runs/trl)")
+    mode: str = option("think", "MODE", "think (default), direct, or calls for models that call tools by themselves")
+    opponents: str = option("random", "SPEC", 'the other players: an agent (default random) or, with steps, "self"')
+    format_penalty: float = option(1.0, "X", "of an invalid response", ge=0)
+    iterations: int = option(3, "N", "updates of the model", ge=1)
+    starts: int = option(64, "N", "layouts in the dataset", ge=1)
+    group: int = option(8, "N", "samples of one start, num_generations", ge=2)
+    batch: int = option(32, "N", "samples of an iteration", ge=2)
+    steps_per_episode: int = option(1, "N", "samples of one episode", ge=1)
+    max_tokens: int = option(256, "N", "of a completion", ge=1)
+    learning_rate: float = option(1e-3, "X", "for the tiny model", gt=0)
+    temperature: float = option(1.0, "T", "of sampling", gt=0)
+    seed: int = option(0, "N", "of starts and sampling", ge=0, le=2**32 - 1)
+    cpu: bool = switch("use no GPU")
+
+
+def make_trainer(options: Train) -> "GRPOTrainer":
     """Return the trainer that the options describe.
 
     Raises:
@@ -88,7 +115,7 @@ def make_trainer(options: argparse.Namespace) -> "GRPOTrainer":
 @plain_streams()
 def main(arguments: list[str] | None = None) -> int:
     """Run the command; returns its exit status."""
-    options = _parser().parse_args(arguments)
+    options = read_words(Train, arguments, "python -m textbench.integrations.trl")
     if (missing := missing_packages("trl", "datasets", "torch", "transformers", extra="trl")) is not None:
         print(f"error: not installed: {missing}", file=sys.stderr)
         return 2
@@ -127,47 +154,6 @@ def _progress() -> Any:
                 print(f"iteration {state.global_step}/{state.max_steps}  {told}", flush=True)
 
     return Progress
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = Parser(prog="python -m textbench.integrations.trl", description=__doc__.partition(": ")[2])
-    parser.add_argument(
-        "way",
-        choices=("steps", "calls"),
-        help="steps: every step a sample of its own (rollout_func); calls: an episode is a conversation of tool calls "
-        "(environment_factory)",
-    )
-    parser.add_argument("--scenario", default="frozen-lake")
-    parser.add_argument("--model", default=str(_TINY), help="a folder or a repository (default: tiny)")
-    parser.add_argument("--out", type=Path, default=Path("runs/trl"), help="where the model goes (default runs/trl)")
-    parser.add_argument(
-        "--mode",
-        default="think",
-        help="think, direct, or calls for models that call tools by themselves (default think)",
-    )
-    parser.add_argument(
-        "--opponents", default="random", help='the other players: an agent or, with steps, "self" (default random)'
-    )
-    parser.add_argument(
-        "--format-penalty", type=real_number(0), default=1.0, help="of an invalid response (default 1.0)"
-    )
-    parser.add_argument("--iterations", type=whole_number(1), default=3, help="default 3")
-    parser.add_argument("--starts", type=whole_number(1), default=64, help="layouts in the dataset (default 64)")
-    parser.add_argument(
-        "--group", type=whole_number(2), default=8, help="samples of one start, num_generations (default 8)"
-    )
-    parser.add_argument("--batch", type=whole_number(2), default=32, help="samples of an iteration (default 32)")
-    parser.add_argument(
-        "--steps-per-episode", type=whole_number(1), default=1, help="samples of one episode (default 1)"
-    )
-    parser.add_argument("--max-tokens", type=whole_number(1), default=256, help="of a completion (default 256)")
-    parser.add_argument(
-        "--learning-rate", type=real_number(0, above=True), default=1e-3, help="default 1e-3, for the tiny model"
-    )
-    parser.add_argument("--temperature", type=real_number(0, above=True), default=1.0, help="default 1.0")
-    parser.add_argument("--seed", type=whole_number(0, 2**32 - 1), default=0)
-    parser.add_argument("--cpu", action="store_true", help="use no GPU")
-    return parser
 
 
 if __name__ == "__main__":

@@ -2,7 +2,6 @@
 
 import json
 import shlex
-from argparse import ArgumentParser
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -13,6 +12,7 @@ import pytest
 import torch
 
 import agents
+from agents.common.settings import Parser
 from agents.episode import EpisodeTask
 from agents.models.local.transformers import TransformersModel
 from agents.msgrpo import ConfigError, MSGRPOConfig
@@ -25,6 +25,7 @@ from agents.prompt import PromptMap
 from agents.tiny import Recipe
 from agents.tiny.imitation import demonstrate
 from benchmark.cli import warmup
+from benchmark.cli.settings import Warmup
 from tests.agents.msgrpo.hand_made import trajectory
 
 BASE = Path(agents.__file__).parent / "tiny" / "weights" / "tiny"
@@ -193,9 +194,7 @@ def test_the_command_of_a_warm_start_is_filled_in() -> None:
 def test_the_command_of_a_warm_start_asks_as_the_training_does() -> None:
     """The command's own parser reads it, and its settings are the training's."""
     told = warm_start(replace(CONFIG, model="tiny", scenarios=("frozen-lake-twin-1",), legal_only=True))
-    parser = ArgumentParser()
-    warmup.add_arguments(parser)
-    config = warmup._config(parser.parse_args(shlex.split(told)[2:]))
+    config = warmup.config_of(Parser(Warmup, "textbench warmup").read(shlex.split(told)[2:]))
     assert (config.scenarios, config.legal_only, config.response_mode) == (("frozen-lake-twin-1",), True, "think")
 
 

@@ -1,0 +1,81 @@
+"""Settings: what is wrong with a command line is a sentence, and a number may be either end of its range."""
+
+import pytest
+
+from agents.common.settings import Parser, checked, option, part, place, settings, switch
+
+
+@settings
+class Inner:
+    """Settings that stand in others."""
+
+    size: int = option(1, "N", "a size", ge=1)
+    hidden: int = option(1, "N", "a size", ge=1)
+
+
+@settings
+class Make:
+    """Make something."""
+
+    what: str | None = place("WHAT", "what", None, choices=("suites", "agents"))
+    out: str | None = option(None, "DIR", "where")
+    plot: str | None = option(None, "FILE", "where")
+    config: str | None = option(None, "FILE", "where")
+    keep: str = option("all", "NAME", "which", choices=("all", "best"), needs=("--out", "--plot"))
+    agents: tuple[str, ...] = option((), "NAME", "who")
+    full: bool = switch("all", apart="weights")
+    rank: str | None = option(None, "R", "some", apart="weights")
+    count: int = option(3, "N", "how many", ge=2, le=5)
+    share: float = option(0.5, "X", "how much", gt=0, le=1)
+    inner: Inner = part(Inner, ["size"])
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        ("agens", "there is no 'agens' (did you mean 'agents'?); accepted: suites, agents"),
+        ("--out a --keep bst", "--keep can't be 'bst' (did you mean 'best'?); accepted: all, best"),
+        ("--keep best", "--keep changes nothing without --out or --plot"),
+        ("--config a --config b", "--config takes one value and was given 'a' and 'b': name one"),
+        ("--config=a --plot c --config b", "--config takes one value and was given 'a' and 'b': name one"),
+        ("--out", "--out takes a value, and none is given"),
+        ("--rank 4 --full", "--rank and --full exclude each other"),
+        ("--outt a", "there is no option '--outt' (did you mean '--out'?)"),
+        ("--hidden 2", "there is no option '--hidden'"),
+    ],
+)
+def test_what_is_wrong_is_one_sentence(words: str, sentence: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        Parser(Make, "textbench make").read(words.split())
+    assert ended.value.code == 2
+    assert capsys.readouterr().err == f"textbench: {sentence} (see textbench make --help)\n"
+
+
+@pytest.mark.parametrize(
+    ("flag", "accepted", "good", "bad"),
+    [
+        ("--count", "a whole number from 2 to 5", ("2", "5"), ("1", "6", "-2", "2.5", "", "two", "9" * 5000)),
+        ("--share", "a number above 0 and at most 1", ("1", "2.5e-1", "1e-9"), ("0", "1.1", "nan", "inf", "one")),
+        ("--size", "a whole number of at least 1", ("1", "99"), ("0", "x")),
+    ],
+)
+def test_a_number_is_in_its_range_and_finite(flag: str, accepted: str, good: tuple[str], bad: tuple[str]) -> None:
+    parser = Parser(Make, "textbench make")
+    for text in good:
+        made = parser.read([flag, text])
+        assert float(text) in (made.count, made.share, made.inner.size)
+    for text in bad:
+        with pytest.raises(ValueError, match=f"{flag} must be {accepted}, got '{text[:50]}"):
+            parser.read([f"{flag}={text}"])
+
+
+def test_what_loses_nothing_is_accepted() -> None:
+    words = ["agents", "--out", "a", "--keep", "best", "--agent", "x", "--agent", "y", "--out=b"]
+    read = Parser(Make, "textbench make").read(words)
+    assert (read.what, read.out, read.keep, read.agents) == ("agents", "b", "best", ("x", "y"))
+    assert Parser(Make, "textbench make").read(["--plot", "p", "--", "suites"]).keep == "all"
+
+
+def test_a_value_that_is_given_by_a_program_is_called_by_its_name() -> None:
+    with pytest.raises(KeyError, match="count must be a whole number from 2 to 5, got True"):
+        checked(Make, {"count": True}, {}, KeyError)
