@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from inspect import cleandoc, get_annotations
-from typing import Any, NamedTuple, NoReturn, TypeVar, dataclass_transform, get_args, get_origin
+from typing import Any, Literal, NamedTuple, NoReturn, TypeVar, cast, dataclass_transform, get_args, get_origin
 
 from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 from pydantic import dataclasses as pydantic
@@ -39,7 +39,7 @@ class Flag:
         text: its line of help.
         flag: ``--in``, if its name doesn't make it; empty of a place.
         alone: the value of the flag without a value; ``None`` if it needs one.
-        choices: the accepted texts, or what returns them.
+        choices: returns the accepted texts, of a field whose type isn't a ``Literal`` of them.
         words: whether one flag takes several values: ``--scenario A B``.
         apart: the flags of an equal ``apart`` exclude each other.
         needs: flags without all of which this one changes nothing.
@@ -52,7 +52,7 @@ class Flag:
     text: str
     flag: str | None = None
     alone: str | None = None
-    choices: Sequence[str] | Callable[[], Sequence[str]] = ()
+    choices: Callable[[], Sequence[str]] | None = None
     words: bool = False
     apart: str = ""
     needs: tuple[str, ...] = ()
@@ -79,6 +79,12 @@ class Setting(NamedTuple):
         return bool in (self.type, *get_args(self.type))
 
     @property
+    def literals(self) -> tuple[str, ...]:
+        """The accepted texts, if its type lists them."""
+        kinds = (self.type, *get_args(self.type))
+        return next((get_args(kind) for kind in kinds if get_origin(kind) is Literal), ())
+
+    @property
     def flag(self) -> str:
         """The flag, such as ``--max-cost``; lists stand in the singular: ``--agent``."""
         named = self.name.removesuffix("s") if self.many else self.name
@@ -94,7 +100,8 @@ class Setting(NamedTuple):
 def settings(cls: type[T]) -> type[T]:
     """Make a class of settings: immutable, checked when made, its fields given by name."""
     config = ConfigDict(extra="forbid", allow_inf_nan=False)
-    return pydantic.dataclass(frozen=True, kw_only=True, config=config)(cls)
+    made: Any = pydantic.dataclass(frozen=True, kw_only=True, config=config)(cls)
+    return cast(type[T], made)
 
 
 def option(
@@ -170,11 +177,13 @@ def checked(
         refusal: makes the error of a value that isn't accepted.
     """
 
+    kind: Any = cls  # mypy takes no class for hashable
+
     def refuse(name: str, value: Any) -> Exception:
-        about = schema_of(cls)["properties"][name]
+        about = schema_of(kind)["properties"][name]
         return refusal(f"{called.get(name, name)} must be {accepted(about.get('items', about))}, got {shown(value)}")
 
-    for name, setting in fields_of(cls).items():
+    for name, setting in fields_of(kind).items():
         if isinstance(values.get(name), bool) and not setting.switch:  # pydantic would take true for 1
             raise refuse(name, values[name])
     try:
@@ -242,7 +251,7 @@ class Parser(ArgumentParser):
             target.add_argument(one.flag, dest=dest, action="store_true", **words)
             return
         words |= {"metavar": about.metavar}
-        if choices := about.choices() if callable(about.choices) else about.choices:
+        if choices := about.choices() if about.choices else one.literals:
             words["choices"] = choices
         if about.flag == "":
             needed = one.default is REQUIRED

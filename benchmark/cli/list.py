@@ -31,8 +31,8 @@ def _tables(name: str, facts: Any) -> Iterator[Table]:
         yield text_table(name, ("<agent", "<what it is", "<missing"), rows, ("textbench run --agent SPEC",))
     elif name == "suites":
         rows = [(name, str(len(suite["scenarios"])), suite["about"]) for name, suite in facts.items()]
-        notes = ("textbench run --suite NAME; paper is what a run plays by default",)
-        yield text_table(name, ("<suite", "scenarios", "<what it tests"), rows, notes)
+        note = "textbench run --suite NAME; paper is what a run plays by default"
+        yield text_table(name, ("<suite", "scenarios", "<what it tests"), rows, [note])
     else:  # a table for every suite, with the scenarios that no suite before it has
         columns = ("<scenario", "<environment", "players", "horizon", "first seed", "<yardstick", "<settings")
         notes = ("textbench run --scenario NAME", "yardstick: what is known of the best possible play, and how")

@@ -59,9 +59,8 @@ def report(
         leaderboard, complete = results.leaderboard(), results.complete
         if complete:
             keep(leaderboard.scores)
-        suspects = [
-            row["agent"] for row in leaderboard.scores if (row["invalid_rate"] or {}).get("value", 0) > MOST_SHARE
-        ]
+        rates = [(row["agent"], row["invalid_rate"]) for row in leaderboard.scores]
+        suspects = [agent for agent, rate in rates if rate and rate["value"] > MOST_SHARE]
         records = RunFolder.open(ending.path).records() if suspects else ()
         unreadable = unreadable_answers(records, dict.fromkeys(suspects))
         if output.json:
@@ -92,10 +91,10 @@ def report(
         return COMPLETE if complete and not ending.too_wide else INCOMPLETE
     print(f"textbench: {stopped}; {ending.done} of {ending.total} episodes are kept. Go on with:", file=sys.stderr)
     more = ""
-    for one in (OPTIONS[name] for name in CLUSTER if beside is None and options.ray is not None):
-        if one.name in options.given:  # the folder doesn't know of the cluster
-            value = str(getattr(options, one.name))
-            more += f" {one.flag}" + ("" if value == one.about.alone else f" {quote(value)}")
+    for name in CLUSTER if beside is None and options.ray is not None else ():
+        if name in options.given:  # the folder doesn't know of the cluster
+            flag, value = OPTIONS[name].flag, str(getattr(options, name))
+            more += f" {flag}" + ("" if value == OPTIONS[name].about.alone else f" {quote(value)}")
     if ending.for_money:  # the folder keeps the limit, with which nothing more would be played
         limit = 2 * (options.max_cost or 0.5)
         more += f" --max-cost {limit:g}" if beside is None else " and a larger --max-cost"

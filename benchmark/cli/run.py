@@ -62,7 +62,7 @@ def _forecast(planned: PlannedRun, told: Output) -> None:
         paid_prices(specs, options),
     )
     parts = {agent: [need for need in needs if need.agent == agent] for agent in prices}
-    taken = {
+    taken: dict[str, Any] = {
         agent: tuple(
             (sum(need.prompt_tokens[end] for need in own), sum(need.completion_tokens[end] for need in own))
             for end in (0, 1)

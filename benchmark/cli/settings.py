@@ -6,7 +6,7 @@ Only what declarations need is imported here, so that ``--help`` answers at once
 import json
 import sys
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal, get_args
 
 from agents.common.settings import REQUIRED, option, part, place, settings, switch
 from benchmark.play.options import CLUSTER, OF_ONE_AGENT, OPERATING, OPTIONS, RunOptions
@@ -14,7 +14,7 @@ from benchmark.play.options import CLUSTER, OF_ONE_AGENT, OPERATING, OPTIONS, Ru
 Daily = Mapping[str, Sequence[str]]
 Texts = tuple[str, ...]
 
-MEASURES = ("normalized", "mean_return", "success_rate", "invalid_rate", "length")
+Measure = Literal["normalized", "mean_return", "success_rate", "invalid_rate", "length"]
 
 TRAINED_ON = ("--sft", "--preferences")
 DATA = "data to train on (JSONL as TRL reads it; - for stdout)"
@@ -61,9 +61,7 @@ def season() -> Any:
 class List:
     """List the suites, the scenarios that can be played and the agents that can play them."""
 
-    what: str | None = place(
-        "WHAT", "only suites, scenarios or agents", None, choices=("suites", "scenarios", "agents")
-    )
+    what: Literal["suites", "scenarios", "agents"] | None = place("WHAT", "suites, scenarios or agents", None)
     output: Output = part(Output, ["json"])
 
 
@@ -428,20 +426,15 @@ class Export:
     parquet: str | None = option(None, "FILE", "the same as Parquet (needs the extra plots)")
     steps: bool = switch("one row per step instead, responses included", needs=("--csv", "--parquet"))
     plot: str | None = option(None, "FILE", "scores with intervals: .svg, .png, .pdf (needs the extra plots)")
-    measure: str = option(
-        "normalized",
-        "NAME",
-        f"what is plotted: {', '.join(MEASURES)} (default normalized)",
-        choices=MEASURES,
-        needs=("--plot",),
+    measure: Measure = option(
+        "normalized", "NAME", f"what is plotted: {', '.join(get_args(Measure))} (default normalized)", needs=("--plot",)
     )
     sft: str | None = option(None, "FILE", "prompts and completions: one line per valid decision", heading=DATA)
     preferences: str | None = option(None, "FILE", "prompts with a better and a worse response", heading=DATA)
-    keep: str = option(
+    keep: Literal["all", "best", "value"] = option(
         "all",
         "WHICH",
         "all decisions (default), the best (returns above the mean), or value (actions of the largest value)",
-        choices=("all", "best", "value"),
         needs=("--sft",),
         heading=DATA,
     )

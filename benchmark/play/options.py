@@ -236,7 +236,7 @@ class RunOptions:
         for variable in os.environ:
             if variable.startswith("TEXTBENCH_") and variable not in (*VARIABLES, *OTHER_VARIABLES):
                 raise unknown_name("environment variable of textbench", variable, (*VARIABLES, *OTHER_VARIABLES))
-        file, given = words.get("config"), {name: value for name, value in words.items() if name != "config"}
+        file, given = str(words.get("config") or ""), {name: value for name, value in words.items() if name != "config"}
         config = _read_config(file, names) if file else {}
         if isinstance(config.get("agents"), dict):
             _read_agent_tables(file, config, given)

@@ -1,5 +1,7 @@
 """Settings: what is wrong with a command line is a sentence, and a number may be either end of its range."""
 
+from typing import Literal
+
 import pytest
 
 from agents.common.settings import Parser, checked, option, part, place, settings, switch
@@ -17,11 +19,11 @@ class Inner:
 class Make:
     """Make something."""
 
-    what: str | None = place("WHAT", "what", None, choices=("suites", "agents"))
+    what: Literal["suites", "agents"] | None = place("WHAT", "what", None)
     out: str | None = option(None, "DIR", "where")
     plot: str | None = option(None, "FILE", "where")
     config: str | None = option(None, "FILE", "where")
-    keep: str = option("all", "NAME", "which", choices=("all", "best"), needs=("--out", "--plot"))
+    keep: Literal["all", "best"] = option("all", "NAME", "which", needs=("--out", "--plot"))
     agents: tuple[str, ...] = option((), "NAME", "who")
     full: bool = switch("all", apart="weights")
     rank: str | None = option(None, "R", "some", apart="weights")

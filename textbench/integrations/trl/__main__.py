@@ -3,7 +3,7 @@
 import os
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from agents.common.files import check_writable, refusal
 from agents.common.settings import option, place, read_words, settings, switch
@@ -20,11 +20,10 @@ TINY = Path(__file__).parents[3] / "agents" / "tiny" / "weights" / "tiny"
 class Train:
     """Train a model on a game with TRL's GRPOTrainer."""
 
-    way: str = place(
+    way: Literal["steps", "calls"] = place(
         "WAY",
         "steps: every step a sample of its own (rollout_func); calls: an episode is a conversation of tool calls "
         "(environment_factory)",
-        choices=("steps", "calls"),
     )
     scenario: str = option("frozen-lake", "NAME", "default frozen-lake")
     model: str = option(str(TINY), "MODEL", "a folder or a repository (default: tiny)")
@@ -54,7 +53,7 @@ def make_trainer(options: Train) -> "GRPOTrainer":
     from textbench.integrations.trl import game_environment, read_actions_as_calls, start_dataset
     from textbench.integrations.trl.rollouts import SELF_PLAY
 
-    settings = {"format_penalty": options.format_penalty}
+    played: dict[str, Any] = {"format_penalty": options.format_penalty}
     dataset = start_dataset(options.scenario, options.starts)  # what is wrong with it is said before TRL is imported
     if options.way == "calls" and options.opponents == SELF_PLAY:
         raise ValueError("--opponents self takes steps: with calls an episode is one player's conversation")
@@ -81,13 +80,13 @@ def make_trainer(options: Train) -> "GRPOTrainer":
             steps_per_episode=options.steps_per_episode,
             opponents=options.opponents,
             seed=options.seed,
-            **settings,
+            **played,
         )
         ways = {"rollout_func": rollouts, "reward_funcs": episode_return}
     else:
         ways = {
             "environment_factory": game_environment(
-                options.scenario, mode=options.mode, opponents=options.opponents, seed=options.seed, **settings
+                options.scenario, mode=options.mode, opponents=options.opponents, seed=options.seed, **played
             )
         }
         if options.mode != "calls":
