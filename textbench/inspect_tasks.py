@@ -1,47 +1,26 @@
 """The scenarios as tasks of Inspect, which names a task after the package that it stands in: ``textbench/frozen-lake``.
 
-Inspect imports this file by the entry point ``textbench`` of the group ``inspect_ai``. What the tasks do is in
-:mod:`textbench.integrations.inspect`.
+Inspect imports this file by the entry point ``textbench`` of the group ``inspect_ai``. A task's parameters are those of
+:func:`textbench.integrations.inspect.scenario_task`.
 """
 
 from collections.abc import Callable
+from inspect import signature
+from typing import Any
 
 from inspect_ai import Task, task
 
-from agents.protocol import STANDARD
 from textbench.integrations.inspect import scenario_task
 from textgames.scenarios import SCENARIOS
 
 
 def _register(name: str) -> Callable[..., Task]:
-    @task(name=name)
-    def scenario(
-        episodes: int = 50,
-        seed_offset: int = 0,
-        mode: str = "think",
-        history: int = 0,
-        prompts: str | None = None,
-        opponents: str = "random",
-        seat: str | None = None,
-        protocol: str = STANDARD["protocol"],
-        moves: str = STANDARD["moves"],
-        twin: int = 0,
-    ) -> Task:
-        return scenario_task(
-            name,
-            episodes=episodes,
-            seed_offset=seed_offset,
-            mode=mode,
-            history=history,
-            prompts=prompts,
-            opponents=opponents,
-            seat=seat,
-            protocol=protocol,
-            moves=moves,
-            twin=twin,
-        )
+    def scenario(**options: Any) -> Task:
+        return scenario_task(name, **options)
 
-    registered: Callable[..., Task] = scenario
+    _, *parameters = signature(scenario_task).parameters.values()  # Inspect reads them, and the first is the name
+    scenario.__signature__ = signature(scenario).replace(parameters=parameters)  # type: ignore[attr-defined]
+    registered: Callable[..., Task] = task(name=name)(scenario)
     return registered
 
 

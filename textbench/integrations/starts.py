@@ -1,16 +1,22 @@
-"""What trainers take from a data set: starts, from each of which a whole group of episodes begins."""
+"""What trainers share: starts, from each of which a whole group of episodes begins, and the episodes themselves."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from agents.episode import EpisodeTask
+import numpy as np
+
+from agents.episode import Episode, EpisodeTask, invalid_rate
 from agents.loop.live import environment_of
-from agents.loop.session import check_seat
+from agents.loop.session import EpisodeSession, Opponents, check_seat
+from agents.prompt import PromptMap
 from textgames.scenarios import TRAINING_SEEDS
 
 TRAINED_WITH = {"protocol": "default"}
 """How an episode is played that a model is trained on, unless its settings say otherwise: an unreadable answer executes
 the first legal action, as in the paper."""
+
+SEEDS = 2**52
+"""Transitions have a seed below this."""
 
 
 class Start(NamedTuple):
@@ -30,12 +36,12 @@ class Start(NamedTuple):
 def list_starts(
     scenario: str, starts: int = 64, *, first_seed: int = 0, seats: Sequence[str] | None = None, **settings: Any
 ) -> list[Start]:
-    """Starts of a scenario, from training seeds.
+    """List the starts of a scenario, from training seeds.
 
     Args:
         scenario: a scenario, or the id of an environment.
-        starts: how many layouts there are.
-        first_seed: of the layouts; they are those of consecutive training seeds.
+        starts: how many layouts there are, of consecutive training seeds from ``first_seed`` on.
+        first_seed: of the layouts.
         seats: the players that are trained, each with a start of its own for every layout; all of them when not given.
         **settings: of the environment, if they decide who its players are; rows have no others.
 
@@ -63,3 +69,41 @@ def list_starts(
     for seat in seats or ():
         check_seat(seat, players)
     return [Start(scenario, seed, seat) for seed in range(first_seed, first_seed + starts) for seat in seats or players]
+
+
+def rows_of(starts: Sequence[Start], **columns: Any) -> list[dict[str, Any]]:
+    """Return rows of a data set, to be written as Parquet; the game writes the prompt, which is empty here."""
+    return [{"prompt": [{"role": "user", "content": ""}], **columns, **start._asdict()} for start in starts]
+
+
+def begin(
+    start: Start, entropy: Any, prompt_map: PromptMap, opponents: Opponents, settings: Mapping[str, Any] | None
+) -> EpisodeSession:
+    """Begin an episode from a start, with transitions of its own.
+
+    Args:
+        start: an empty seat is the first player.
+        entropy: their seed follows from this, as numpy takes it; ``None`` draws it.
+        prompt_map: makes the prompts.
+        opponents: who plays the other seats.
+        settings: of the environment, in place of the scenario's.
+
+    Raises:
+        ValueError: no such scenario, player, agent or setting.
+    """
+    return EpisodeSession(
+        start.scenario,
+        int(np.random.default_rng(entropy).integers(SEEDS)),
+        layout_seed=start.layout_seed,
+        seat=start.seat or None,
+        opponents=opponents,
+        prompt_map=prompt_map,
+        **TRAINED_WITH | dict(settings or {}),
+    )
+
+
+def figures(episode: Episode, seat: str) -> dict[str, float]:
+    """Return what is logged of a player's episode: its success (1 or 0), steps and share of invalid responses."""
+    steps = episode.steps_of(seat)
+    success = float(episode.successes[seat])
+    return {"success": success, "steps": float(len(steps)), "invalid_rate": invalid_rate(steps)}

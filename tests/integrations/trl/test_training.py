@@ -12,8 +12,9 @@ import numpy as np
 import pytest
 
 from agents import EpisodeTask, load_agent, rollout
+from agents.common.settings import read_words
 from textbench.integrations.trl import StepRollouts, game_environment, start_dataset
-from textbench.integrations.trl.__main__ import _parser, main, make_trainer
+from textbench.integrations.trl.__main__ import Train, main, make_trainer
 from textbench.integrations.trl.starts import start_of
 
 INSTALLED = find_spec("trl") is not None and find_spec("datasets") is not None
@@ -26,7 +27,7 @@ SMALL = ("--cpu", "--iterations", "2", "--starts", "8", "--group", "8", "--batch
 
 
 def options(tmp_path: Path, *words: str) -> Namespace:
-    return _parser().parse_args([*words[:1], *SMALL, "--out", str(tmp_path), *words[1:]])
+    return read_words(Train, [*words[:1], *SMALL, "--out", str(tmp_path), *words[1:]], "trl")
 
 
 def weights(trainer: Any) -> np.ndarray:

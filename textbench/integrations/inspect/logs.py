@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from inspect_ai.log import EvalLog, EvalSample, read_eval_log
+from inspect_ai.log import EvalLog, read_eval_log
 
 from agents.policy import as_requests
 from agents.turn import Turn, TurnRequest, prefix_of
@@ -21,7 +21,7 @@ from textbench.integrations.inspect.solver import EPISODE, turn_of
 
 
 class LoggedPlayer:
-    """Says what the model of a log said, episode by episode."""
+    """Answers as the model of a log did, episode by episode."""
 
     def __init__(self, log: EvalLog) -> None:
         self.name = folder_name(log.eval.model)
@@ -44,18 +44,19 @@ class LoggedPlayer:
 
     def act(self, requests: Sequence[TurnRequest | str]) -> list[Turn]:
         """Return the next response of each request's episode; an error if the log has no more of it."""
-        return [self._next(request) for request in as_requests(requests)]
-
-    def _next(self, request: TurnRequest) -> Turn:
-        seed = request.seed[0]
-        said = next(self._said.get(seed, iter(())), None)
-        if said is None or seed in self._failed:
-            return Turn("", error=self._failed.get(seed, "the log has no response here"))
-        return turn_of(said.output, said.config, prefix_of(self._prompt_map(request)) if self._prompt_map else "")
+        turns = []
+        for request in as_requests(requests):
+            seed, prefix = request.seed[0], prefix_of(self._prompt_map(request)) if self._prompt_map else ""
+            said = next(self._said.get(seed, iter(())), None)
+            if said is None or seed in self._failed:
+                turns.append(Turn("", error=self._failed.get(seed, "the log has no response here")))
+            else:
+                turns.append(turn_of(said.output, said.config, prefix))
+        return turns
 
 
 def import_log(log: str | Path | EvalLog, out: str | Path | None = None, *, quiet: bool = False) -> Results:
-    """Return the episodes of a log of one of our tasks as results, in a run folder that every command reads.
+    """Play the episodes of a log of one of our tasks, and return them as results in a run folder.
 
     Samples that failed are unscored; of several epochs the first counts.
 
@@ -91,19 +92,9 @@ def import_log(log: str | Path | EvalLog, out: str | Path | None = None, *, quie
         out=out,
         quiet=quiet,
     )
-    _check(results, log.samples)
-    return results
-
-
-def _check(results: Results, samples: Sequence[EvalSample]) -> None:
-    """Whether every finished sample has come out as the log has it.
-
-    Raises:
-        UsageError: one hasn't.
-    """
     (folder,) = results.folders
     played = {record.seed: record for record in RunFolder.open(folder).records()}
-    for sample in samples:
+    for sample in log.samples:
         if sample.epoch == 1 and (told := sample.store.get(EPISODE)) is not None:
             record = played[int(sample.id)]
             if record.error is not None or record.returns != told["returns"]:
@@ -111,3 +102,4 @@ def _check(results: Results, samples: Sequence[EvalSample]) -> None:
                     f"seed {sample.id}: by the log the returns are {told['returns']}, its responses make "
                     f"{record.error or record.returns}: the log was changed, or made by another version"
                 )
+    return results

@@ -14,20 +14,18 @@ from inspect_ai.solver import TaskState
 
 from textbench.integrations.inspect.solver import EPISODE
 
-FAILED = "the episode failed"
-
 
 def _score_of(value: Callable[[dict[str, Any]], Score]) -> Scorer:
     async def score(state: TaskState, target: Target) -> Score:
         episode = state.store.get(EPISODE)
-        return Score.unscored(reason=FAILED) if episode is None else value(episode)
+        return Score.unscored(reason="the episode failed") if episode is None else value(episode)
 
     return score
 
 
 @scorer(metrics=[mean(), stderr()], name="return")
 def episode_return() -> Scorer:
-    """Return what the player was paid: the score of ``textbench run``."""
+    """Score the player's return, as ``textbench run`` does."""
     return _score_of(
         lambda episode: Score(
             value=episode["returns"][episode["player"]],
@@ -38,15 +36,15 @@ def episode_return() -> Scorer:
 
 @scorer(metrics=[mean(), stderr()], name="success")
 def success() -> Scorer:
-    """Return whether the player has reached its goal, as 1 or 0."""
+    """Score whether the player has reached its goal, as 1 or 0."""
     return _score_of(lambda episode: Score(value=float(episode["success"])))
 
 
 @metric(scores="unreduced")
 def share() -> Metric:
-    """Invalid responses among all of them, as ``textbench run`` counts: long episodes count for more.
+    """Divide the invalid responses by all of them, as ``textbench run`` does: long episodes count for more.
 
-    They are those of all epochs, if Inspect's reducers would keep the first one's counts alone.
+    They are those of all epochs, of which Inspect's reducers would keep the first one's counts alone.
     """
 
     def metric(scores: list[SampleScore]) -> float:
@@ -58,11 +56,11 @@ def share() -> Metric:
 
 @metric(scores="unreduced")
 def share_stderr() -> Metric:
-    """Standard error of :func:`share`: a ratio of two sums over seeds (delta method)."""
+    """Compute the standard error of :func:`share`: a ratio of two sums over seeds (delta method)."""
 
     def metric(scores: list[SampleScore]) -> float:
         invalid, responses = _counts(scores)
-        if len(invalid) < 2 or not responses.any():  # nobody was asked
+        if len(invalid) < 2 or not responses.any():
             return 0.0
         residuals = (invalid - responses * invalid.sum() / responses.sum()) / responses.mean()
         return float(residuals.std(ddof=1) / np.sqrt(len(invalid)))
@@ -71,8 +69,7 @@ def share_stderr() -> Metric:
 
 
 def _counts(scores: list[SampleScore]) -> tuple[Any, Any]:
-    """Return ``(invalid responses, responses)`` of every sample, two arrays of floats; its epochs, whose seed is one,
-    sum."""
+    """Return ``(invalid responses, responses)`` of every sample; those of epochs, which have one seed, are summed."""
     counts = defaultdict[Any, Any](lambda: np.zeros(2))
     for sample in scores:
         told = sample.score.metadata or {}
@@ -83,19 +80,18 @@ def _counts(scores: list[SampleScore]) -> tuple[Any, Any]:
 
 @scorer(metrics=[share(), share_stderr()], name="invalid")
 def invalid() -> Scorer:
-    """Return the share of the responses that named no legal action."""
+    """Score the share of the responses that named no legal action."""
 
     def value(episode: dict[str, Any]) -> Score:
-        wrong = sum(not response["valid"] for response in episode["responses"])
-        counts = {"invalid": wrong, "responses": len(episode["responses"])}
-        return Score(value=wrong / max(counts["responses"], 1), metadata=counts)
+        wrong, responses = sum(not one["valid"] for one in episode["responses"]), len(episode["responses"])
+        return Score(value=wrong / max(responses, 1), metadata={"invalid": wrong, "responses": responses})
 
     return _score_of(value)
 
 
 @scorer(metrics=[mean(), stderr()], name="failed")
 def failed() -> Scorer:
-    """Return whether the episode failed, as 1 or 0; of all samples."""
+    """Score whether the episode failed, as 1 or 0; of all samples."""
 
     async def score(state: TaskState, target: Target) -> Score:
         return Score(value=float(state.store.get(EPISODE) is None))

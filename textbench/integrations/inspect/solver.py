@@ -54,7 +54,7 @@ def play_episode(
         )
         state.messages = []
         while not session.over:
-            messages = [_message(message) for message in session.messages]
+            messages: list[ChatMessage] = [_MESSAGES[one["role"]](content=one["content"]) for one in session.messages]
             state.output = await model.generate(messages)
             turn = turn_of(state.output, model.config.merge(active_generate_config()), prefix_of(session.prompt))
             if behind_servers:  # while they think, other samples go on
@@ -67,17 +67,9 @@ def play_episode(
         if episode.error is not None:
             raise RuntimeError(episode.error)
         player = next(player for player, name in episode.agents.items() if name == str(model))
-        state.store.set(
-            EPISODE,
-            {
-                "player": player,
-                "returns": dict(episode.returns),
-                "success": episode.successes[player],
-                "truncated": episode.truncated,
-                "metrics": {name: dict(values) for name, values in episode.metrics.items()},
-                "responses": responses,
-            },
-        )
+        told = {"player": player, "success": episode.successes[player], "truncated": episode.truncated}
+        metrics = {name: dict(values) for name, values in episode.metrics.items()}
+        state.store.set(EPISODE, {**told, "returns": dict(episode.returns), "metrics": metrics, "responses": responses})
         state.completed = True
         return state
 
@@ -94,13 +86,6 @@ def turn_of(output: ModelOutput, config: GenerateConfig, prefix: str = "") -> Tu
     finish = _FINISHES.get(output.stop_reason, "stop")
     cut_out = {} if CLOSE_TAG in (config.stop_seqs or ()) else {"stop_reason": None}
     turn = completion_of({}, output.completion, finish, (CLOSE_TAG,), cut_out, begun=Begun(prefix))
-    return replace(turn, response=prefix + turn.response, usage=_usage(output))
-
-
-def _usage(output: ModelOutput) -> Usage:
     used = output.usage
-    return Usage() if used is None else Usage(used.input_tokens, used.output_tokens)
-
-
-def _message(message: dict[str, str]) -> ChatMessage:
-    return _MESSAGES[message["role"]](content=message["content"])
+    usage = Usage() if used is None else Usage(used.input_tokens, used.output_tokens)
+    return replace(turn, response=prefix + turn.response, usage=usage)

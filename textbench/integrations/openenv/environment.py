@@ -44,6 +44,7 @@ class ServedGame:
         seat: in a game of several players, who is played by the client; the first one when not given.
         opponents: who plays the other seats; ``None``: the client plays all of them, one after the other.
         prompt_map: makes :attr:`TextbenchObservation.messages`.
+        turns: entered while the opponents inside may be asked.
     """
 
     scenario: Scenario
@@ -51,21 +52,18 @@ class ServedGame:
     seat: str | None = None
     opponents: Opponents | None = "random"
     prompt_map: PromptMap = field(default_factory=PromptMap)
-    _turns: AbstractContextManager[Any] = field(init=False, repr=False, compare=False)
+    turns: AbstractContextManager[Any] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         inside = list(self.opponents.values()) if isinstance(self.opponents, Mapping) else [self.opponents]
         served = [isinstance(one, Policy) and is_served(one) for one in inside]
         # an opponent of this process is asked by one session at a time; one behind a server, by all of them at once
-        object.__setattr__(self, "_turns", nullcontext() if all(served) else Lock())
+        object.__setattr__(self, "turns", nullcontext() if all(served) else Lock())
 
-    def one_at_a_time(self) -> AbstractContextManager[Any]:
-        """Entered while the opponents inside may be asked."""
-        return self._turns
-
-    def first_seed(self, split: str) -> tuple[int, int]:
-        """Return ``(the seed of a split's first task, how many tasks it has)``."""
-        splits = {"train": (TRAINING_SEEDS.start, len(TRAINING_SEEDS)), "test": (self.scenario.first_seed, TEST_TASKS)}
+    def seeds(self, split: str) -> range:
+        """Return the seeds of a split's tasks."""
+        first = self.scenario.first_seed
+        splits = {"train": range(len(TRAINING_SEEDS)), "test": range(first, first + TEST_TASKS)}
         if split not in splits:
             raise UnknownTaskError(
                 f"no split {split!r}{did_you_mean(str(split), splits)}; there are {', '.join(splits)}"
@@ -73,28 +71,25 @@ class ServedGame:
         return splits[split]
 
     def task_seed(self, split: str, index: int) -> int:
-        first, tasks = self.first_seed(split)
-        if isinstance(index, bool) or not isinstance(index, int) or not 0 <= index < tasks:
-            raise UnknownTaskError(f"the split {split!r} has the tasks 0 to {tasks - 1}, got {index!r}")
-        return first + index
+        """Return the seed of a task."""
+        seeds = self.seeds(split)
+        if isinstance(index, bool) or not isinstance(index, int) or not 0 <= index < len(seeds):
+            raise UnknownTaskError(f"the split {split!r} has the tasks 0 to {len(seeds) - 1}, got {index!r}")
+        return seeds[index]
 
-    def session(self, seed: int, layout_seed: int | None = None, **options: Any) -> EpisodeSession:
-        """Begin an episode; ``options`` are ``seat``, ``mode`` and ``history`` where they differ from the server's."""
-        prompts = self.prompt_map
-        if "mode" in options or "history" in options:
-            mode, history = options.pop("mode", prompts.mode), options.pop("history", prompts.history_turns)
-            prompts = replace(prompts, mode=mode, history_turns=history)
-        options = {"seat": self.seat, **options}
-        opponents, settings = self.opponents, self.settings
-        with self.one_at_a_time():
+    def session(
+        self, seed: int, layout_seed: int | None = None, seat: str | None = None, **prompts: Any
+    ) -> EpisodeSession:
+        """Begin an episode; ``seat``, ``mode`` and ``history_turns`` are given if they aren't the server's."""
+        with self.turns:
             return EpisodeSession(
                 self.scenario,
                 seed,
                 layout_seed=layout_seed,
-                opponents=opponents,
-                prompt_map=prompts,
-                **options,
-                **settings,
+                seat=self.seat if seat is None else seat,
+                opponents=self.opponents,
+                prompt_map=replace(self.prompt_map, **prompts),
+                **self.settings,
             )
 
 
@@ -125,16 +120,15 @@ class TextbenchEnvironment(Environment[TextbenchAction, TextbenchObservation, Te
         """Start an episode.
 
         Args:
-            seed: drives the layout, unless ``layout_seed`` or a task is given, and the transitions. Equal seeds and
-                equal responses give equal episodes. When not given, one of the training seeds is drawn.
+            seed: drives the layout, unless ``layout_seed`` or a task is given, and the transitions; a training seed
+                is drawn when not given. Equal seeds and equal responses give equal episodes.
             episode_id: what :attr:`state` calls the episode.
             layout_seed: fixes the initial state alone: episodes that share it and differ in ``seed`` are a group.
             split: ``"train"`` or ``"test"``, with ``index``: the task to play, whose seed is the episode's. With a
                 ``seed`` besides, the task fixes the initial state and ``seed`` drives the rest: a group of a task.
             index: of the task in its split.
-            seat: who is played by this client, if it isn't the server's choice.
-            mode: which template ends the prompts (``"think"``, ``"direct"``), likewise.
-            history: how many of the last turns the prompts repeat, likewise.
+            seat, mode, history: who is played by this client, which template ends the prompts and how many of the last
+                turns they repeat, if it isn't the server's choice.
 
         Raises:
             ValueError: an argument that doesn't exist, or a value that isn't accepted.
@@ -151,9 +145,9 @@ class TextbenchEnvironment(Environment[TextbenchAction, TextbenchObservation, Te
             seed, layout_seed = (task, None) if seed is None else (seed, task)
         if seed is None:
             seed = TRAINING_SEEDS[randbelow(len(TRAINING_SEEDS))]
-        chosen = {"seat": seat, "mode": mode, "history": history}
-        given = {name: value for name, value in chosen.items() if value is not None}
-        self._session = self.game.session(seed, layout_seed, **given)
+        prompts = {"mode": mode, "history_turns": history}
+        given = {name: value for name, value in prompts.items() if value is not None}
+        self._session = self.game.session(seed, layout_seed, seat, **given)
         self._episode_id, self._responses = episode_id or str(uuid4()), 0
         return self._observation(self._session, None)
 
@@ -171,19 +165,16 @@ class TextbenchEnvironment(Environment[TextbenchAction, TextbenchObservation, Te
             )
         if session.over:
             raise NoEpisodeError("the episode is over: call reset() for another one")
-        with self.game.one_at_a_time():
+        with self.game.turns:
             outcome = session.respond(action.message)
         self._responses += 1
         return self._observation(session, outcome)
 
     def _observation(self, session: EpisodeSession, outcome: Outcome | None) -> TextbenchObservation:
-        """Return what the client is told after a reset (without an outcome) or a step."""
-        told: dict[str, Any] = {}
+        """Return what the client reads after a reset (without an outcome) or a step."""
         reader = session.reader
-        if outcome is not None:
-            told = {"valid": outcome.valid, "action": outcome.action, "unreadable": outcome.unreadable}
-            told["reward"] = outcome.reward
-        elif session.over:  # out before anybody outside was asked
+        told: dict[str, Any] = {} if outcome is None else outcome._asdict()
+        if outcome is None and session.over:  # out before anybody outside was asked
             told["reward"] = session.returns[reader]
         if session.over:
             episode = session.episode
@@ -213,13 +204,13 @@ class TextbenchEnvironment(Environment[TextbenchAction, TextbenchObservation, Te
             done=session.over,
         )
 
-    # ---------------------------------------------------------------- tasks: OpenEnv's TaskProvider
+    # ---- tasks: OpenEnv's TaskProvider
 
     def list_splits(self) -> list[dict[str, str]]:
         return [{"name": "train", "type": "train"}, {"name": "test", "type": "test"}]
 
     def num_tasks(self, split: str) -> int:
-        return self.game.first_seed(split)[1]
+        return len(self.game.seeds(split))
 
     def get_task(self, split: str, index: int) -> dict[str, Any]:
         """Return a task: ``reset(split=..., index=...)`` plays it, and so does ``reset(seed=...)`` with its seed."""
@@ -232,7 +223,7 @@ class TextbenchEnvironment(Environment[TextbenchAction, TextbenchObservation, Te
     def list_tasks(self, split: str) -> list[dict[str, Any]]:
         return self.get_task_range(split)
 
-    # ---------------------------------------------------------------- descriptions, for people
+    # ---- descriptions, for people
 
     def get_metadata(self) -> EnvironmentMetadata:
         from benchmark.runs.provenance import code_version

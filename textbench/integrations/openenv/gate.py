@@ -38,7 +38,7 @@ Application = Callable[[Message, Receive, Send], Awaitable[None]]
 
 
 class Refused(Exception):  # noqa: N818 - an answer, with a status
-    """A request that isn't let in; the message says why and what to do."""
+    """A request that isn't let in."""
 
     def __init__(self, status: int, message: str) -> None:
         super().__init__(message)
@@ -89,7 +89,7 @@ class Gate:
             await self.app(scope, receive, send)
 
     async def _until_idle(self, scope: Message, receive: Receive, send: Send) -> None:
-        """Hand on the messages of a WebSocket until nothing is said for so long: then its client counts as gone."""
+        """Hand on the messages of a WebSocket until it has been silent for so long: then its client counts as gone."""
         gone = {"type": "websocket.disconnect", "code": 1001, "reason": f"idle for {self.idle:g} s"}
         idle = False
 
@@ -160,7 +160,7 @@ class Gate:
 
 
 def _name_of(url: str) -> str:
-    """Return the host of an address, in small letters; empty if it isn't one."""
+    """Return the host of an address in small letters, or nothing if it isn't an address of a host alone."""
     try:
         parts = urlsplit(url)
         _ = parts.port

@@ -29,14 +29,13 @@ IDLE_SOCKET_SECONDS = 30.0  # until a connection has sent a whole request, or an
 
 
 def make_app(game: ServedGame, *, max_sessions: int = MAX_SESSIONS, web: bool = True, **gate: Any) -> Any:
-    """Return the FastAPI application of a game, with OpenEnv's routes, behind a :class:`~.gate.Gate`.
+    """Make the FastAPI application of a game, with OpenEnv's routes, behind a :class:`~.gate.Gate`.
 
     Args:
         game: what is played there.
-        max_sessions: how many clients may play at once; one more is told that there is no place.
+        max_sessions: how many clients may play at once.
         web: whether there is a page at ``/web`` on which a person can play.
-        gate: who may ask, and how long they may be silent; as the gate takes it: ``bound``, ``allow``, ``token``,
-            ``idle``.
+        gate: arguments of the gate: ``bound``, ``allow``, ``token``, ``idle``.
 
     Raises:
         ValueError, TypeError: the game can't be played as it is set up.
@@ -57,7 +56,7 @@ def make_app(game: ServedGame, *, max_sessions: int = MAX_SESSIONS, web: bool = 
     app.router.routes[:] = [route for route in app.router.routes if getattr(route, "path", "") != TOOLS]
     app.router.routes.insert(0, APIRoute(TOOLS, _no_tools, methods=["POST"]))
     # OpenEnv tells clients of its WebSocket what was wrong by itself; its HTTP routes would answer 500
-    for kind, status in _STATUS.items():
+    for kind, status in {ValueError: 400, TypeError: 400, UnknownTaskError: 400, NoEpisodeError: 409}.items():
         app.add_exception_handler(kind, partial(_error_response, status))
     app.add_middleware(Gate, **gate)  # the outermost: mounted applications and WebSockets are behind it, too
     return app
@@ -69,16 +68,12 @@ async def _no_tools() -> dict[str, Any]:
     return {"jsonrpc": "2.0", "id": None, "error": {"code": -32601, "message": advice}}
 
 
-_STATUS: dict[type[Exception], int] = {ValueError: 400, TypeError: 400, UnknownTaskError: 400, NoEpisodeError: 409}
-
-
 async def _error_response(status: int, request: Request, error: Exception) -> JSONResponse:
-    """Return what was wrong with a request, in one sentence."""
     return JSONResponse({"detail": str(error)}, status_code=status)
 
 
 class PatientOnce(H11Protocol):
-    """A connection that is closed when it sends no whole head of a request in time; uvicorn waits for ever for that."""
+    """A connection that is closed if it sends no whole head of a request in time; uvicorn would wait for ever."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:
         super().connection_made(transport)

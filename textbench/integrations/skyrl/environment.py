@@ -4,16 +4,15 @@ from collections.abc import Mapping, Sequence
 from itertools import count
 from typing import Any
 
-import numpy as np
 from skyrl_gym.envs.base_text_env import BaseTextEnv, BaseTextEnvStepOutput, ConversationType
 
-from agents import EpisodeSession, PromptMap
+from agents import PromptMap
 from agents.episode import invalid_rate
 from agents.loop.session import Outcome
-from textbench.integrations.starts import TRAINED_WITH, list_starts
+from textbench.integrations.starts import Start, begin, list_starts, rows_of
 
 ENV_CLASS = "textbench"
-_OPTIONS = ("scenario", "mode", "opponents", "seed", "settings")
+OPTIONS = ("scenario", "mode", "opponents", "seed", "settings")
 
 _episodes = count()
 
@@ -29,8 +28,8 @@ class GameEnv(BaseTextEnv):
             (``"think"``), ``opponents`` (``"random"``), ``seed`` of the transitions, and ``settings`` of the
             environment, such as ``{format_penalty: 1.0}``.
         extras: the row's columns: ``scenario``, ``layout_seed`` and ``seat``, as :func:`start_rows` writes them. Rows
-            that are sampled several times so begin at one start, and go on with transitions of their own, which
-            depend on how many episodes this process has begun before.
+            that are sampled several times begin at one start, and their transitions depend on how many episodes this
+            process has begun before.
 
     Raises:
         ValueError: an option that there isn't, no such scenario, player, agent, mode or setting.
@@ -39,19 +38,17 @@ class GameEnv(BaseTextEnv):
     def __init__(self, env_config: Mapping[str, Any] | None = None, extras: Mapping[str, Any] | None = None) -> None:
         super().__init__()
         options, row = dict(env_config or {}), dict(extras or {})
-        if unknown := [name for name in options if name not in _OPTIONS]:
+        if unknown := [name for name in options if name not in OPTIONS]:
             raise ValueError(
-                f"environment.skyrl_gym.{ENV_CLASS} has no option {', '.join(unknown)}; there are {', '.join(_OPTIONS)}"
+                f"environment.skyrl_gym.{ENV_CLASS} has no option {', '.join(unknown)}; there are {', '.join(OPTIONS)}"
             )
-        entropy = (int(options.get("seed", 0)), next(_episodes))
-        self.session = EpisodeSession(
-            row.get("scenario") or options.get("scenario") or "frozen-lake",
-            int(np.random.default_rng(entropy).integers(2**52)),
-            layout_seed=int(row.get("layout_seed") or 0),
-            seat=row.get("seat"),
-            opponents=options.get("opponents", "random"),
-            prompt_map=PromptMap(options.get("mode", "think"), history_turns=None),
-            **TRAINED_WITH | (options.get("settings") or {}),  # YAML's null is no settings
+        scenario = row.get("scenario") or options.get("scenario") or "frozen-lake"
+        self.session = begin(
+            Start(scenario, int(row.get("layout_seed") or 0), row.get("seat") or ""),
+            (int(options.get("seed", 0)), next(_episodes)),
+            PromptMap(options.get("mode", "think"), history_turns=None),
+            options.get("opponents", "random"),
+            options.get("settings"),
         )
         self.max_turns = self.session.task.kwargs.get("max_steps") or 10**6
 
@@ -66,16 +63,14 @@ class GameEnv(BaseTextEnv):
         return self.session.messages, {}
 
     def step(self, action: str) -> BaseTextEnvStepOutput:
-        if self.session.over and not self.turns:
-            outcome = Outcome(self.session.returns[self.session.seat], None, "", None)
-        else:
-            outcome = self.session.respond(action)
+        session = self.session
+        out = session.over and not self.turns
+        outcome = Outcome(session.returns[session.seat], None, "", None) if out else session.respond(action)
         self.turns += 1
-        over = self.session.over
         return BaseTextEnvStepOutput(
-            observations=[] if over else self.session.messages[-1:],
+            observations=[] if session.over else session.messages[-1:],
             reward=outcome.reward,
-            done=over,
+            done=session.over,
             metadata={"valid": outcome.valid, "action": outcome.action, "unreadable": outcome.unreadable},
             postprocessed_action=None,
         )
@@ -93,9 +88,5 @@ class GameEnv(BaseTextEnv):
 def start_rows(
     scenario: str, starts: int = 64, *, first_seed: int = 0, seats: Sequence[str] | None = None, **settings: Any
 ) -> list[dict[str, Any]]:
-    """Return rows of a data set, to be written as Parquet: the starts of
-    :func:`textbench.integrations.starts.list_starts`."""
-    return [
-        {"prompt": [{"role": "user", "content": ""}], "env_class": ENV_CLASS, **start._asdict()}
-        for start in list_starts(scenario, starts, first_seed=first_seed, seats=seats, **settings)
-    ]
+    """Return rows of a data set: the starts of :func:`textbench.integrations.starts.list_starts`."""
+    return rows_of(list_starts(scenario, starts, first_seed=first_seed, seats=seats, **settings), env_class=ENV_CLASS)

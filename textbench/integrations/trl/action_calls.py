@@ -31,16 +31,9 @@ def read_actions_as_calls(tokenizer: Any) -> Any:
     """Give a tokenizer a chat template and a response template in which an action tag is a call of ``act``.
 
     As in ``textbench run`` a response ends at its first action: what is behind it isn't read. A tag that is cut off is
-    no call, so with it the model leaves the episode.
-
-    Messages are joined by blank lines, as models without a chat template read them, and an answer ends with the
-    end-of-sequence token.
-
-    Args:
-        tokenizer: of transformers; it is changed.
-
-    Returns:
-        The same tokenizer, to be given to ``GRPOTrainer(processing_class=...)``.
+    no call, so with it the model leaves the episode. Messages are joined by blank lines, as models without a chat
+    template read them, and an answer ends with the end-of-sequence token. The tokenizer is changed, and returned for
+    ``GRPOTrainer(processing_class=...)``.
     """
     tokenizer.chat_template = _TEMPLATE
     # an answer begins where the prompt ends: what stands before, an example of an action perhaps, is no part of it

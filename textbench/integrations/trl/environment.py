@@ -7,13 +7,11 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from agents import EpisodeSession, PromptMap
 from agents.loop.session import Opponents
 from agents.prompt import as_text
 from agents.prompt_texts import PromptTexts
-from textbench.integrations.starts import TRAINED_WITH
+from textbench.integrations.starts import Start, begin
 
 CALLS = "calls"
 """The response mode that asks for calls of :meth:`GameEnvironment.act`; its words are in ``prompts.toml``."""
@@ -63,8 +61,12 @@ def game_environment(
     EpisodeSession(scenario, opponents=opponents, **settings)  # what can't be played is said before the training
     made = count()
 
+    def session(start: Start, entropy: Any) -> EpisodeSession:
+        return begin(start._replace(scenario=start.scenario or scenario), entropy, texts, opponents, settings)
+
     def environment() -> GameEnvironment:
-        return GameEnvironment(scenario, opponents, texts, (seed, next(made)), TRAINED_WITH | settings)
+        # environments of several processes are numbered alike, and their transitions should differ even so
+        return GameEnvironment(session, (seed, next(made), int(os.environ.get("RANK", 0))))
 
     return environment
 
@@ -78,19 +80,8 @@ class GameEnvironment:
         session: the episode that is being played.
     """
 
-    def __init__(
-        self,
-        scenario: str,
-        opponents: Opponents,
-        prompt_map: PromptMap,
-        entropy: tuple[int, ...],
-        settings: dict[str, Any],
-    ) -> None:
-        self._scenario, self._opponents, self._prompt_map = scenario, opponents, prompt_map
-        self._settings = settings
-        # environments of several processes are numbered alike, and their transitions should differ even so
-        self._entropy = [*entropy, int(os.environ.get("RANK", 0))]
-        self._episodes = 0
+    def __init__(self, begin: Callable[[Start, Any], EpisodeSession], entropy: tuple[int, ...]) -> None:
+        self._begin, self._entropy, self._episodes = begin, entropy, 0
         self.session: EpisodeSession | None = None
 
     def reset(self, scenario: str | None = None, layout_seed: int = 0, seat: str | None = None, **columns: Any) -> str:
@@ -99,17 +90,9 @@ class GameEnvironment:
         Episodes that share ``layout_seed`` begin alike, also in other environments, and go on with transitions of their
         own.
         """
-        rng = np.random.default_rng([*self._entropy, self._episodes])
+        entropy = (*self._entropy, self._episodes)
         self._episodes += 1
-        self.session = EpisodeSession(
-            scenario or self._scenario,
-            int(rng.integers(2**52)),
-            layout_seed=layout_seed,
-            seat=seat,
-            opponents=self._opponents,
-            prompt_map=self._prompt_map,
-            **self._settings,
-        )
+        self.session = self._begin(Start(scenario or "", layout_seed, seat or ""), entropy)
         return "" if self.session.over else as_text(self.session.prompt)
 
     def act(self, action: str) -> str:

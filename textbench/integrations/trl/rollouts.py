@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from agents.episode import Episode, EpisodeTask, Step, invalid_rate
+from agents.episode import Episode, EpisodeTask
 from agents.load import load_agent
 from agents.loop.live import environment_of
 from agents.loop.rollout import rollout
@@ -15,7 +15,7 @@ from agents.models.local.transformers import TransformersModel
 from agents.policy import LanguageAgentPolicy
 from agents.prompt import PromptMap
 from agents.turn import Policy
-from textbench.integrations.starts import TRAINED_WITH, Start
+from textbench.integrations.starts import SEEDS, TRAINED_WITH, Start, figures
 from textbench.integrations.trl.starts import start_of
 
 if TYPE_CHECKING:
@@ -41,14 +41,11 @@ class StepRollouts:
             args=GRPOConfig(num_generations=8, scale_rewards="group"),
         )
 
-    TRL wants exactly one sample for every row of the batch. So every episode gives the same number of them,
-    ``steps_per_episode``, drawn from its steps without replacement (an episode that has fewer gives some twice), and a
-    group is ``num_generations / steps_per_episode`` episodes. Since all of them give equally many, the mean that TRL
-    subtracts is that of the episodes' returns, whatever their lengths. (The deviation that it divides by is that of the
-    samples: with ``steps_per_episode=1`` it is the episodes' own.)
-
-    In this it differs from MS-GRPO (arXiv 2508.10839), which learns from every step: a step of a long episode is drawn
-    less often than one of a short episode, so all episodes weigh the same, and not in proportion to their lengths.
+    TRL wants one sample for every row of the batch. So every episode gives ``steps_per_episode`` of them, drawn from
+    its steps without replacement (an episode that has fewer gives some twice), and a group is ``num_generations /
+    steps_per_episode`` episodes. The mean that TRL subtracts is then that of the episodes' returns, whatever their
+    lengths; the deviation that it divides by is that of the samples. MS-GRPO (arXiv 2508.10839) learns from every step;
+    here all episodes weigh the same, and not in proportion to their lengths.
 
     The model is sampled in this process, with the trainer's temperature, top-p and ``max_completion_length``.
 
@@ -91,16 +88,24 @@ class StepRollouts:
         """Those of the last batch, in the order of its rows."""
 
     def __call__(self, prompts: Sequence[Any], trainer: "GRPOTrainer") -> dict[str, list[Any]]:
-        """TRL's ``rollout_func``: the samples of a batch, and what :func:`episode_return` has to know of them.
+        """Play the episodes of a batch, and return its samples with what :func:`episode_return` has to know of them.
 
         Raises:
             ValueError: a batch that can't be cut into episodes, or a setting of the trainer that isn't followed here.
             RuntimeError: an episode that couldn't be played, as when a prompt is too long for the model.
         """
-        starts = self._starts([start_of(prompt) for prompt in prompts])
-        entropy = (self.seed, trainer.state.global_step, trainer.accelerator.process_index, self._calls)
+        count, of_rows = self.steps_per_episode, [start_of(prompt) for prompt in prompts]
+        blocks = [of_rows[at : at + count] for at in range(0, len(of_rows), count)]
+        if any(len(block) != count or len(set(block)) > 1 for block in blocks):
+            raise ValueError(
+                f"an episode gives steps_per_episode={count} samples, so num_generations, and the samples of a batch "
+                f"on each process ({len(of_rows)} here), must be multiples of {count}"
+            )
+        starts = [block[0] for block in blocks]
+        rng = np.random.default_rng(
+            (self.seed, trainer.state.global_step, trainer.accelerator.process_index, self._calls)
+        )
         self._calls += 1
-        rng = np.random.default_rng(entropy)
         self.episodes = self._play(starts, rng, self._policy_of(trainer))
         rows: dict[str, list[Any]] = {name: [] for name in _FIELDS}
         for start, episode in zip(starts, self.episodes, strict=True):
@@ -109,34 +114,21 @@ class StepRollouts:
                     rows[name].append(row[name])
         return rows
 
-    def _starts(self, of_rows: Sequence[Start]) -> list[Start]:
-        """Return the start of every episode, of ``steps_per_episode`` rows each."""
-        count = self.steps_per_episode
-        blocks = [of_rows[at : at + count] for at in range(0, len(of_rows), count)]
-        if any(len(block) != count or len(set(block)) > 1 for block in blocks):
-            raise ValueError(
-                f"an episode gives steps_per_episode={count} samples, so num_generations, and the samples of a batch "
-                f"on each process ({len(of_rows)} here), must be multiples of {count}"
-            )
-        return [block[0] for block in blocks]
-
     def _play(self, starts: Sequence[Start], rng: np.random.Generator, model: Policy) -> list[Episode]:
         """Return an episode for every start, each with transitions of its own."""
-        seeds = rng.choice(2**52, size=len(starts), replace=False).tolist()
+        seeds = rng.choice(SEEDS, size=len(starts), replace=False).tolist()
+        groups: dict[tuple[str, str], list[EpisodeTask]] = {}
+        for start, seed in zip(starts, seeds, strict=True):
+            settings = TRAINED_WITH | self.settings
+            task = EpisodeTask.of(start.scenario, seed, layout_seed=start.layout_seed, **settings)
+            groups.setdefault((start.seat, task.scenario), []).append(task)
         played: dict[int, Episode] = {}
-        for seat in dict.fromkeys(start.seat for start in starts):
-            tasks = [
-                EpisodeTask.of(start.scenario, seed, layout_seed=start.layout_seed, **TRAINED_WITH | self.settings)
-                for start, seed in zip(starts, seeds, strict=True)
-                if start.seat == seat
-            ]
-            for scenario in dict.fromkeys(task.scenario for task in tasks):
-                own = [task for task in tasks if task.scenario == scenario]
-                policies = self._policies(environment_of(own[0]).game.players, seat, model)
-                for episode in rollout(policies, own, max_concurrency=len(own)):
-                    if episode.error is not None:
-                        raise RuntimeError(f"an episode of {scenario} can't be played: {episode.error}")
-                    played[episode.seed] = episode
+        for (seat, scenario), tasks in groups.items():
+            policies = self._policies(environment_of(tasks[0]).game.players, seat, model)
+            for episode in rollout(policies, tasks, max_concurrency=len(tasks)):
+                if episode.error is not None:
+                    raise RuntimeError(f"an episode of {scenario} can't be played: {episode.error}")
+                played[episode.seed] = episode
         return [played[seed] for seed in seeds]
 
     def _policies(self, players: Sequence[str], seat: str, model: Policy) -> dict[str, Policy]:
@@ -146,7 +138,7 @@ class StepRollouts:
                 agent = self._opponents.get(player, self._opponents.get(""))
                 if agent is None:
                     raise ValueError(
-                        f"opponents has no player for {player}, where {seat} is trained: it has "
+                        f"opponents has nobody for {player}, where {seat} is trained: it has "
                         f"{', '.join(self._opponents)}; choose the seats, start_dataset(..., seats=['{player}'])"
                     )
                 policies[player] = model if isinstance(agent, str) else agent
@@ -154,19 +146,21 @@ class StepRollouts:
 
     def _samples(self, episode: Episode, seat: str, rng: np.random.Generator, eos_id: int) -> Iterator[dict[str, Any]]:
         """Yield the rows of an episode, of steps that are drawn from those of the seat."""
-        steps = episode.steps_of(seat)
-        of_episode = {
-            _REWARD: episode.returns[seat],
-            "success": float(episode.successes[seat]),
-            "episode_length": float(len(steps)),
-            "invalid_rate": invalid_rate(steps),
-        }
+        steps, told = episode.steps_of(seat), figures(episode, seat)
+        of_episode = {_REWARD: episode.returns[seat], "episode_length": told.pop("steps"), **told}
         for index in range(self.steps_per_episode):
             if index % max(1, len(steps)) == 0:
                 order = rng.permutation(len(steps))
             # a player that was out before it was asked has a return, which counts in its group, and nothing to learn
             # from: a token that the mask leaves out
-            yield of_episode | (_tokens(steps[order[index % len(steps)]]) if steps else _nothing(eos_id))
+            values: tuple[Any, ...] = [eos_id], [eos_id], [0.0], [0]
+            if steps:
+                turn = steps[order[index % len(steps)]].turn
+                assert turn.prompt_ids is not None
+                assert turn.response_ids
+                assert turn.logprobs is not None
+                values = [*turn.prompt_ids], [*turn.response_ids], [*turn.logprobs], [1] * len(turn.response_ids)
+            yield of_episode | dict(zip(_TOKENS, values, strict=True))
 
     def _policy_of(self, trainer: "GRPOTrainer") -> LanguageAgentPolicy:
         if self._policy is None or self._policy[0] is not trainer:
@@ -190,21 +184,8 @@ _TOKENS = ("prompt_ids", "completion_ids", "logprobs", "env_mask")
 _FIELDS = (*_TOKENS, _REWARD, "success", "episode_length", "invalid_rate")
 
 
-def _tokens(step: Step) -> dict[str, list[Any]]:
-    turn = step.turn
-    assert turn.prompt_ids is not None
-    assert turn.response_ids
-    assert turn.logprobs is not None
-    values = ([*turn.prompt_ids], [*turn.response_ids], [*turn.logprobs], [1] * len(turn.response_ids))
-    return dict(zip(_TOKENS, values, strict=True))
-
-
-def _nothing(eos_id: int) -> dict[str, list[Any]]:
-    return dict(zip(_TOKENS, ([eos_id], [eos_id], [0.0], [0]), strict=True))
-
-
 def episode_return(*, return_of_episode: Sequence[float], log_metric: Any = None, **columns: Any) -> list[float]:
-    """TRL's reward function for :class:`StepRollouts`: the return of each sample's episode, format penalties included.
+    """Return the return of each sample's episode, format penalties included: TRL's reward for :class:`StepRollouts`.
 
     It also logs ``success``, ``episode_length`` and ``invalid_rate``, as means over the samples.
     """

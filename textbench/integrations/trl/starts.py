@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from textbench.integrations.starts import Start, list_starts
+from textbench.integrations.starts import Start, list_starts, rows_of
 from textgames.extras import install_command
 
 
@@ -25,8 +25,11 @@ def start_dataset(
         from datasets import Dataset
     except ModuleNotFoundError as error:
         raise ModuleNotFoundError(f"{error.name} is not installed: {install_command('trl')}") from error
-    rows = [start._asdict() for start in list_starts(scenario, starts, first_seed=first_seed, seats=seats, **settings)]
-    return Dataset.from_list([{"prompt": [{"role": "user", "content": "", "start": row}], **row} for row in rows])
+    found = list_starts(scenario, starts, first_seed=first_seed, seats=seats, **settings)
+    rows = rows_of(found)
+    for start, row in zip(found, rows, strict=True):
+        row["prompt"][0]["start"] = start._asdict()
+    return Dataset.from_list(rows)
 
 
 def start_of(prompt: Sequence[Mapping[str, Any]] | str) -> Start:

@@ -6,7 +6,7 @@ verl's own pins clash with those of the other packages here, so there is no extr
 from collections.abc import Sequence
 from typing import Any
 
-from textbench.integrations.starts import list_starts
+from textbench.integrations.starts import list_starts, rows_of
 
 AGENT_NAME = "textbench"
 
@@ -14,18 +14,11 @@ AGENT_NAME = "textbench"
 def start_rows(
     scenario: str, starts: int = 64, *, first_seed: int = 0, seats: Sequence[str] | None = None, **settings: Any
 ) -> list[dict[str, Any]]:
-    """Return rows of a data set, to be written as Parquet: the starts of
-    :func:`textbench.integrations.starts.list_starts`.
+    """Return rows of a data set: the starts of :func:`textbench.integrations.starts.list_starts`.
 
     ``reward_model`` is a column that verl wants; the reward is the game's.
     """
-    return [
-        {
-            "prompt": [{"role": "user", "content": ""}],
-            "agent_name": AGENT_NAME,
-            "data_source": scenario,
-            "reward_model": {"style": "rule", "ground_truth": ""},
-            **start._asdict(),
-        }
-        for start in list_starts(scenario, starts, first_seed=first_seed, seats=seats, **settings)
-    ]
+    columns = {"agent_name": AGENT_NAME, "data_source": scenario}
+    reward = {"style": "rule", "ground_truth": ""}
+    found = list_starts(scenario, starts, first_seed=first_seed, seats=seats, **settings)
+    return rows_of(found, **columns, reward_model=reward)

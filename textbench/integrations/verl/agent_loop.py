@@ -22,8 +22,7 @@ import numpy as np
 from verl.experimental.agent_loop.agent_loop import AgentLoopBase, AgentLoopMetrics, AgentLoopOutput
 
 from agents import EpisodeSession, PromptMap
-from agents.episode import invalid_rate
-from textbench.integrations.starts import TRAINED_WITH
+from textbench.integrations.starts import Start, begin, figures
 
 
 # It isn't registered by verl's decorator: a worker imports this module when it makes its first loop, and the decorator
@@ -53,27 +52,18 @@ class GameAgentLoop(AgentLoopBase):
         super().__init__(*args, **kwargs)
         if samples not in ("all", "one"):
             raise ValueError(f"samples is 'all' or 'one', got {samples!r}")
-        self._prompt_map = PromptMap(mode)
+        self._prompt_map, self._samples, self._settings = PromptMap(mode), samples, settings
         self._opponents = opponents if isinstance(opponents, str) else dict(opponents)
-        self._samples, self._settings = samples, TRAINED_WITH | dict(settings or {})
 
     async def run(self, sampling_params: dict[str, Any], **columns: Any) -> AgentLoopOutput | list[AgentLoopOutput]:
         """Play the row's episode with the server that verl samples from; the columns are the row's."""
-        draw = np.random.default_rng()  # transitions differ within a group, whose rows are all the same
-        seat = str(columns["seat"])
-        session = EpisodeSession(
-            str(columns["scenario"]),
-            int(draw.integers(2**52)),
-            layout_seed=int(columns["layout_seed"]),
-            seat=seat,
-            opponents=self._opponents,
-            prompt_map=self._prompt_map,
-            **self._settings,
-        )
+        start = Start(str(columns["scenario"]), int(columns["layout_seed"]), str(columns["seat"]))
+        # transitions differ within a group, whose rows are all the same
+        session = begin(start, None, self._prompt_map, self._opponents, self._settings)
         steps: list[AgentLoopOutput] = []
         while not session.over:
             steps.append(await self._step(session, sampling_params))
-        return self._rewarded(session, seat, steps, draw)
+        return self._rewarded(session, start.seat, steps)
 
     async def _step(self, session: EpisodeSession, sampling_params: dict[str, Any]) -> AgentLoopOutput:
         prompt_ids = await self.ct_build_initial_tokens(session.messages)
@@ -81,8 +71,7 @@ class GameAgentLoop(AgentLoopBase):
             request_id=uuid4().hex, prompt_ids=prompt_ids, sampling_params=sampling_params
         )
         ids = list(answer.token_ids)[: self.rollout_config.response_length]
-        said = self.tokenizer.decode(ids, skip_special_tokens=True)
-        session.respond(said)
+        session.respond(self.tokenizer.decode(ids, skip_special_tokens=True))
         return AgentLoopOutput(
             prompt_ids=prompt_ids,
             response_ids=ids,
@@ -94,23 +83,17 @@ class GameAgentLoop(AgentLoopBase):
         )
 
     def _rewarded(
-        self, session: EpisodeSession, seat: str, steps: list[AgentLoopOutput], draw: np.random.Generator
+        self, session: EpisodeSession, seat: str, steps: list[AgentLoopOutput]
     ) -> AgentLoopOutput | list[AgentLoopOutput]:
         """Return the sequences that are learnt from, each with the episode's return."""
-        episode = session.episode
-        played = episode.steps_of(seat)
         if not steps:  # out before it was asked: a return, and no token to learn from
             end = self.tokenizer.eos_token_id
             steps = [
                 AgentLoopOutput(prompt_ids=[end], response_ids=[end], response_mask=[0], metrics=AgentLoopMetrics())
             ]
-        kept = steps if self._samples == "all" else [steps[int(draw.integers(len(steps)))]]
-        told = {
-            "success": float(episode.successes[seat]),
-            "steps": float(len(played)),
-            "invalid_rate": invalid_rate(played),
-        }
+        kept = steps if self._samples == "all" else [steps[int(np.random.default_rng().integers(len(steps)))]]
+        told = figures(session.episode, seat)
         for output in kept:
-            output.reward_score = episode.returns[seat]
+            output.reward_score = session.episode.returns[seat]
             output.extra_fields = {"reward_extra_info": told, "turn_scores": [], "tool_rewards": []}
         return kept if self._samples == "all" else kept[0]
