@@ -146,6 +146,7 @@ def _train(config: MSGRPOConfig, options: Train) -> int:
     check_packages(config.model, adapter=config.lora_rank > 0)
     from agents.claims import approve
     from agents.episode import EpisodeTask
+    from agents.models.local.loading.load import pick_device
     from agents.msgrpo.configuration.methods import Methods
     from agents.msgrpo.inside import LEARNER, check_around
     from agents.msgrpo.rollouts import check_engine
@@ -166,7 +167,10 @@ def _train(config: MSGRPOConfig, options: Train) -> int:
     check_around(config)
     prompts_of(config)
     check_engine(config)
-    _check_device(config)
+    try:
+        pick_device(_device(config))
+    except ValueError as error:
+        raise ConfigError(str(error)) from None
     if int(os.environ.get("RANK", "0")) == 0:
         if config.out:
             check_out(Path(config.out), resumed=bool(options.resume))
@@ -227,16 +231,6 @@ def load(config: MSGRPOConfig) -> tuple[Any, Any]:
     return model, tokenizer
 
 
-def _check_device(config: MSGRPOConfig) -> None:
-    """Refuse a device that isn't there, before a base model is made for it."""
-    from agents.models.local.loading.load import pick_device
-
-    try:
-        pick_device(_device(config))
-    except ValueError as error:
-        raise ConfigError(str(error)) from None
-
-
 def _device(config: MSGRPOConfig) -> str:
     """Return the device of this process; of several processes on GPUs each has its own."""
     import torch
@@ -259,7 +253,7 @@ def _source(config: MSGRPOConfig) -> str:
                 f"model = {config.model!r} is made by one process; run once with iterations=1, or make {folder}"
             )
         # the same for every seed of a run, like any model one starts from
-        recipe = _demonstrator(config) if config.model == "tiny-quick" else _legal_play(config)
+        recipe = _recipe(config)
         say = partial(print, file=sys.stderr)
         say(f"making the base model in {folder}")
         try:
@@ -274,22 +268,19 @@ def _source(config: MSGRPOConfig) -> str:
     return str(folder)
 
 
-def _demonstrator(config: MSGRPOConfig) -> "Recipe":
-    """Return the base for the run's response mode and prompts: one that is made for others hardly answers."""
+def _recipe(config: MSGRPOConfig) -> "Recipe":
+    """Return how the base is made, for the run's response mode and prompts: one made for others hardly answers."""
     from agents.tiny import Recipe
 
-    return Recipe.quick(modes=(config.response_mode,), prompts=config.prompt_file or "default")
-
-
-def _legal_play(config: MSGRPOConfig) -> "Recipe":
-    from agents.tiny import Recipe
-
+    prompts = config.prompt_file or "default"
+    if config.model == "tiny-quick":
+        return Recipe.quick(modes=(config.response_mode,), prompts=prompts)
     if config.response_mode != "direct" or not config.scenarios:
         raise ConfigError(
             "model = 'tiny-legal' imitates random legal moves of the scenarios, without reasoning: it needs scenarios "
             f"and response_mode = 'direct', got {list(config.scenarios)} and {config.response_mode!r}"
         )
-    return Recipe.legal_play(config.scenarios, prompts=config.prompt_file or "default")
+    return Recipe.legal_play(config.scenarios, prompts=prompts)
 
 
 if __name__ == "__main__":

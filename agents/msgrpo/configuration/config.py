@@ -7,10 +7,6 @@ A file may group its keys in ``[section]`` tables, as :meth:`MSGRPOConfig.to_tom
 A preset holds what makes the method; learning rates, group sizes and the like are left to the run. Sources, and what is
 our reading, are in docs/research/credit/methods.md. Installed packages add presets by the group ``textbench.presets``
 of entry points, each a mapping like :data:`PRESETS`.
-
-The trainings that ship as files are found by name as well as by path. In a clone they are ``configs/NAME.toml``. A
-wheel has the same files in ``agents/msgrpo/configs``, if ``pyproject.toml`` puts them: documents name a folder at
-the top of the repository, and a package can't have files above itself.
 """
 
 import json
@@ -80,11 +76,7 @@ def preset_names() -> tuple[str, ...]:
 
 
 def preset(name: str) -> dict[str, Any]:
-    """Return a preset's settings as a file would have them, with tables for the methods' own settings.
-
-    Raises:
-        ConfigError: there is none of that name.
-    """
+    """Return a preset's settings as a file would have them, or raise a :class:`ConfigError` if there is none."""
     known = presets()
     if name not in known:
         raise ConfigError(f"preset = {name!r} is not one; {nearest_or_all(str(name), tuple(known))}{research_advice()}")
@@ -96,21 +88,17 @@ def layered(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any
     result = dict(below)
     for key, value in above.items():
         under = result.get(key)
-        if isinstance(value, Mapping) and isinstance(under, Mapping):
-            result[key] = layered(under, value)
-        else:
-            result[key] = value
+        both = isinstance(value, Mapping) and isinstance(under, Mapping)
+        result[key] = layered(under, value) if both else value  # type: ignore[arg-type]
     return result
 
 
-_IN_WHEEL = Path(__file__).parents[1] / "configs"
-_IN_CLONE = Path(__file__).parents[3] / "configs"
+_IN_WHEEL, _IN_CLONE = (Path(__file__).parents[above] / "configs" for above in (1, 3))
 
 
 def packaged_recipes() -> dict[str, Path]:
-    """Return ``{name: file}`` of the trainings that ship."""
-    folder = _IN_WHEEL if _IN_WHEEL.is_dir() else _IN_CLONE
-    return {file.stem: file for file in sorted(folder.glob("*.toml"))}
+    """Return ``{name: file}`` of the trainings that ship: of a wheel in ``agents/msgrpo``, of a clone at its top."""
+    return {file.stem: file for file in sorted((_IN_WHEEL if _IN_WHEEL.is_dir() else _IN_CLONE).glob("*.toml"))}
 
 
 def recipe_path(given: str | Path) -> Path:
@@ -123,12 +111,6 @@ def recipe_path(given: str | Path) -> Path:
     if path.is_file() or path.parent not in (Path(), Path("configs")):
         return path
     return packaged_recipes().get(path.name.removesuffix(".toml"), path)
-
-
-def no_such_recipe(given: str | Path) -> str:
-    """Return what to say behind the name of a file that there isn't: the nearest recipe, and all of them."""
-    known = tuple(packaged_recipes())
-    return f"{did_you_mean(Path(given).name.removesuffix('.toml'), known)}; by name there are {', '.join(known)}"
 
 
 class MSGRPOConfig(TrainingSettings):
@@ -153,20 +135,12 @@ class MSGRPOConfig(TrainingSettings):
 
     @classmethod
     def preset(cls, name: str, **settings: Any) -> "MSGRPOConfig":
-        """Return the settings of a published method, such as ``"dr_grpo"``; those given here count more than the
-        method's.
-
-        Raises:
-            ConfigError: no such preset, and everything that the constructor refuses.
-        """
+        """Return the settings of a published method, such as ``"dr_grpo"``; those that are given count more."""
         return cls(**layered(preset(name), settings))
 
     @classmethod
     def from_mapping(cls, settings: Mapping[str, Any]) -> "MSGRPOConfig":
-        """Make a config from ``{key: value}``, if a value may be a ``{key: value}`` section of the same keys.
-
-        ``preset`` among them names a published method, whose settings hold where the others say nothing.
-        """
+        """Make a config of ``{key: value}``; a value may be a section of such pairs, and a key ``preset``."""
         flat: dict[str, Any] = {}
         tables: dict[str, Any] = {}
         for key, value in settings.items():
@@ -192,7 +166,9 @@ class MSGRPOConfig(TrainingSettings):
             ConfigError: a file that can't be read or isn't TOML, and everything that the constructor refuses.
         """
         file = recipe_path(path)
-        advice = "" if file.exists() else no_such_recipe(path)
+        known = () if file.exists() else tuple(packaged_recipes())
+        near = did_you_mean(Path(path).name.removesuffix(".toml"), known)
+        advice = f"{near}; by name there are {', '.join(known)}" if known else ""
         try:
             settings = read_toml(file, f"the config {str(path)!r}", ConfigError, advice)
         except ConfigError as error:
@@ -250,13 +226,12 @@ class MSGRPOConfig(TrainingSettings):
 
     def differences(self, other: "MSGRPOConfig") -> dict[str, tuple[Any, Any]]:
         """Return ``{name: (own value, other's value)}`` of the settings in which two configs differ."""
-        pairs = {name: (getattr(self, name), getattr(other, name)) for name in _properties()}
-        return {name: pair for name, pair in pairs.items() if pair[0] != pair[1]}
+        pairs = ((name, getattr(self, name), getattr(other, name)) for name in _properties())
+        return {name: (own, others) for name, own, others in pairs if own != others}
 
 
 def _table(name: str, value: object) -> Mapping[str, Any]:
-    """Return what is to be added to; what isn't a table is refused before the others are, as nothing can be added to
-    it."""
+    """Return a table that others are added to; anything else is refused."""
     if not isinstance(value, Mapping):
         raise ConfigError(f"{name} = {value!r} can't be used; accepted: a table")
     return value

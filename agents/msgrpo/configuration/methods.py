@@ -31,11 +31,7 @@ class Methods:
 
     @classmethod
     def of(cls, config: MSGRPOConfig) -> "Methods":
-        """Make the methods that a config names, with their settings.
-
-        Raises:
-            ConfigError: a method or a setting that there isn't.
-        """
+        """Make the methods that a config names, with their settings, or raise a :class:`ConfigError`."""
 
         def make(registry: Registry[Any], name: str = "") -> Any:
             name = name or getattr(config, registry.setting)
@@ -66,21 +62,17 @@ class Methods:
         return frozenset(self.credit.needs) | frozenset(self.sampler.needs)
 
     def games(self, games: Sequence[Any]) -> Sequence[Any]:
-        """Return what is played in a run on these games, which is other ones where a sampler says so."""
+        """Return the games that a run on these plays: a sampler may choose others."""
         return self.sampler.games(games)
 
     def check(self, tasks: Sequence[EpisodeTask]) -> None:
-        """Let the methods that can't be used with every game refuse one.
-
-        Raises:
-            ConfigError: a method can't be used with the game of a task.
-        """
+        """Raise a :class:`ConfigError` if a method can't be used with the game of a task."""
         for method in vars(self).values():
             for task in tasks:
                 method.check(task)
 
     def state_dict(self) -> dict[str, Any]:
-        """Return what methods have learnt from iteration to iteration, as plain data for checkpoints."""
+        """Return what the methods have learnt, as plain data for checkpoints."""
         return {point: told for point, method in vars(self).items() if (told := method.state_dict())}
 
     def learners(self) -> dict[str, str]:
@@ -88,14 +80,14 @@ class Methods:
         return {point: learner_of(method) for point, method in vars(self).items()}
 
     def load_state_dict(self, state: Mapping[str, Any], learners: Mapping[str, str] | None = None) -> None:
-        """Take up what :meth:`state_dict` told; what another method has learnt is left, with a warning.
+        """Take up the result of :meth:`state_dict`; what a method of another class had learnt is left, with a warning.
 
         Args:
-            state: what was told.
-            learners: what :meth:`learners` told then; nothing, in checkpoints from before they were in there.
+            state: that result.
+            learners: that of :meth:`learners` then; ``None`` in older checkpoints.
 
         Raises:
-            ConfigError: what is there can't be used by the method, as it is another one's or damaged.
+            ConfigError: the method can't use it: it is another one's or damaged.
         """
         for point, own in state.items():
             setting, method = POINTS["tasks" if point == "sampler" else point].setting, getattr(self, point)

@@ -1,8 +1,8 @@
 """Options of single agents: ``--set NAME.option=value``, or a table ``[agents.NAME]`` of a configuration file.
 
 They are the options that the agent's class or function takes (``load_agent``'s), and go before those of the whole run.
-Most decide the responses and stand in the manifest's settings; how long, how often and with whose key a server is asked
-may change when a run is resumed. No secret is ever among them: keys and headers are named by environment variables.
+Most decide the responses and stand in the manifest's settings; those in :data:`CHANGEABLE` may change when a run is
+resumed. No secret is ever among them: keys and headers are named by environment variables.
 """
 
 import json
@@ -36,12 +36,10 @@ CHANGEABLE = ("timeout", "max_retries", "patience", "key_variable")
 
 
 def read_sets(texts: Iterable[str], agents: Sequence[str]) -> AgentOptions:
-    """Return what ``--set`` says of these agents; a later one goes before an earlier one.
-
-    ``NAME.option=value``, or ``NAME.option.key=value`` for a part of a table.
+    """Read ``--set NAME.option=value``, or ``NAME.option.key=value`` for a part of a table; later ones count.
 
     Raises:
-        UsageError: it hasn't this form, or is of no agent of the run.
+        UsageError: one hasn't this form, or is of no agent of the run.
     """
     form = f"NAME.option=value, where NAME is an agent of the run: {', '.join(agents)}"
     found: AgentOptions = {}
@@ -74,11 +72,7 @@ def together(*parts: Mapping[str, Mapping[str, Any]] | None) -> AgentOptions:
 
 
 def with_agent_options(options: RunOptions, specs: Mapping[str, str]) -> RunOptions:
-    """Return a run's options with those of its agents read and checked.
-
-    Args:
-        options: as they were given.
-        specs: ``{agent: spec}``.
+    """Return a run's options with those of its agents, ``{agent: spec}``, read and checked.
 
     Raises:
         UsageError: an option that the agent doesn't have, a value that isn't accepted, a secret; names it.
@@ -96,14 +90,9 @@ def with_agent_options(options: RunOptions, specs: Mapping[str, str]) -> RunOpti
 
 
 def with_keys(options: RunOptions, specs: Mapping[str, str], key_of: Callable[[str], str] | None = None) -> RunOptions:
-    """Give every agent that runs a program the key of its randomness.
+    """Give every agent that runs a program the key of its randomness, among its options, so that the manifest keeps it.
 
-    It stands among the agent's options, so the manifest keeps it. A run whose folder exists already keeps its keys.
-
-    Args:
-        options: checked by :func:`with_agent_options`.
-        specs: ``{agent: spec}``.
-        key_of: decides the key of an agent by its name, before everything else; by default it is drawn at random.
+    ``key_of`` decides the key by the agent's name; without it, keys are those of the run's folder, or drawn at random.
     """
     takers = [name for name, spec in specs.items() if not is_object(spec) and runs_program(spec)]
     if not takers:
@@ -159,15 +148,10 @@ def _checked(name: str, spec: str, own: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def typed_option(place: str, value: Any, hint: Any) -> Any:
-    """Return the value as what the option takes; lists may be written with commas, numbers as texts.
-
-    Args:
-        place: what to call the option in an error.
-        value: as it was written.
-        hint: the type of the parameter that the option is.
+    """Return a value as the type ``hint`` that an option takes; lists may be written with commas, numbers as texts.
 
     Raises:
-        UsageError: the value isn't accepted; says what would be.
+        UsageError: it isn't accepted; calls the option ``place`` and names what would be.
     """
     from pydantic import ConfigDict, TypeAdapter, ValidationError
 
@@ -234,8 +218,7 @@ def _kept_as(digest: str) -> str:
 
 
 def stored(options: Mapping[str, Mapping[str, Any]] | None) -> tuple[AgentOptions | None, AgentOptions | None]:
-    """Return the options as a manifest holds them: those that decide responses, and those that may change; without
-    secrets."""
+    """Return the options as a manifest holds them, without secrets: those that decide responses, and the others."""
     counting: AgentOptions = {}
     changeable: AgentOptions = {}
     for name, own in (options or {}).items():
