@@ -9,10 +9,10 @@ import re
 import sys
 from argparse import SUPPRESS, Action, ArgumentParser, Namespace, RawDescriptionHelpFormatter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cache
-from inspect import cleandoc, get_annotations
-from typing import Any, Literal, NamedTuple, NoReturn, TypeVar, cast, dataclass_transform, get_args, get_origin
+from inspect import cleandoc
+from typing import Any, Literal, NoReturn, TypeVar, cast, dataclass_transform, get_args, get_origin
 
 from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 from pydantic import dataclasses as pydantic
@@ -31,44 +31,37 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True)
-class Flag:
-    """How a field stands on a command line.
+class Setting:
+    """A field of a class of settings, and how it stands on a command line.
 
     Attributes:
         metavar: stands for its value in ``--help``; a field without one stands in files alone.
         text: its line of help.
-        flag: ``--in``, if its name doesn't make it; empty of a place.
+        named: its flag, if its name doesn't make it; empty of a place.
         alone: the value of the flag without a value; ``None`` if it needs one.
-        choices: returns the accepted texts, of a field whose type isn't a ``Literal`` of them.
+        choices: returns the accepted texts, if the type isn't a ``Literal`` of them.
         words: whether one flag takes several values: ``--scenario A B``.
         apart: the flags of an equal ``apart`` exclude each other.
         needs: flags without all of which this one changes nothing.
-        heading: of the flag in ``--help``.
         names, texts: of a part: which of its settings are taken from everywhere, and which from the command line alone.
-        marks: what the owner of the settings says of a field, such as ``counts``.
+        marks: what the owner of the settings says of the field, such as ``counts``.
+        name, type, default: the field's.
     """
 
-    metavar: str
-    text: str
-    flag: str | None = None
+    metavar: str = ""
+    text: str = ""
+    named: str | None = None
     alone: str | None = None
     choices: Callable[[], Sequence[str]] | None = None
     words: bool = False
     apart: str = ""
     needs: tuple[str, ...] = ()
-    heading: str = ""
     names: tuple[str, ...] | None = None
-    texts: Mapping[str, str] | None = None
+    texts: Mapping[str, str] = field(default_factory=dict)
     marks: frozenset[str] = frozenset()
-
-
-class Setting(NamedTuple):
-    """A field of a class of settings."""
-
-    name: str
-    type: Any
-    default: Any
-    about: Flag
+    name: str = ""
+    type: Any = str
+    default: Any = None
 
     @property
     def many(self) -> bool:
@@ -79,21 +72,28 @@ class Setting(NamedTuple):
         return bool in (self.type, *get_args(self.type))
 
     @property
-    def literals(self) -> tuple[str, ...]:
-        """The accepted texts, if its type lists them."""
-        kinds = (self.type, *get_args(self.type))
-        return next((get_args(kind) for kind in kinds if get_origin(kind) is Literal), ())
-
-    @property
     def flag(self) -> str:
         """The flag, such as ``--max-cost``; lists stand in the singular: ``--agent``."""
-        named = self.name.removesuffix("s") if self.many else self.name
-        return f"--{named}".replace("_", "-") if self.about.flag is None else self.about.flag
+        called = self.name.removesuffix("s") if self.many else self.name
+        return f"--{called}".replace("_", "-") if self.named is None else self.named
 
-    @property
-    def help(self) -> str:
+    def add_to(self, parser: Any, dest: str) -> None:
+        """Add the setting to a parser or a group of one."""
         number = isinstance(self.default, int | float) and not self.switch
-        return f"{self.about.text} (default {self.default:g})" if number else self.about.text
+        text, needed = f"{self.text} (default {self.default:g})" if number else self.text, self.default is REQUIRED
+        if self.switch:
+            parser.add_argument(self.flag, dest=dest, action="store_true", default=SUPPRESS, help=text)
+            return
+        kinds = (self.type, *get_args(self.type))
+        literals = next((get_args(kind) for kind in kinds if get_origin(kind) is Literal), None)
+        words = {"metavar": self.metavar, "help": text, "choices": self.choices() if self.choices else literals}
+        if self.named == "":
+            nargs = ("+" if needed else "*") if self.many else None if needed else "?"
+            parser.add_argument(dest, nargs=nargs, **words)
+            return
+        words |= {"nargs": "?", "const": self.alone} if self.alone is not None else {}
+        words |= {"action": "extend", "nargs": "+"} if self.words else {"action": "append"}
+        parser.add_argument(self.flag, dest=dest, required=needed, default=SUPPRESS, **words)
 
 
 @dataclass_transform(kw_only_default=True, frozen_default=True)
@@ -104,22 +104,13 @@ def settings(cls: type[T]) -> type[T]:
     return cast(type[T], made)
 
 
-def option(
-    default: Any,
-    metavar: str,
-    text: str,
-    *,
-    ge: float | None = None,
-    gt: float | None = None,
-    le: float | None = None,
-    marks: str = "",
-    **about: Any,
-) -> Any:
-    """Declare a field with a flag; ``about`` are attributes of :class:`Flag`."""
-    bounds: dict[str, Any] = {"ge": ge, "gt": gt, "le": le}
-    field = Field(default, description=text, **{name: one for name, one in bounds.items() if one is not None})
-    field.metadata.append(Flag(metavar, text, marks=frozenset(marks.split()), **about))
-    return field
+def option(default: Any, metavar: str, text: str, *, marks: str = "", **about: Any) -> Any:
+    """Declare a field with a flag; ``about`` are its bounds ``ge``, ``gt`` and ``le``, and attributes of
+    :class:`Setting`."""
+    bounds: dict[str, Any] = {name: about.pop(name) for name in ("ge", "gt", "le") if name in about}
+    declared = Field(default, description=text, **bounds)
+    declared.metadata.append(Setting(metavar, text, marks=frozenset(marks.split()), **about))
+    return declared
 
 
 def switch(text: str, **about: Any) -> Any:
@@ -129,7 +120,7 @@ def switch(text: str, **about: Any) -> Any:
 
 def place(metavar: str, text: str, default: Any = REQUIRED, **about: Any) -> Any:
     """Declare a field that stands on the command line without a flag."""
-    return option(default, metavar, text, flag="", **about)
+    return option(default, metavar, text, named="", **about)
 
 
 def part(cls: type, names: Sequence[str] | None = None, **texts: str) -> Any:
@@ -140,23 +131,22 @@ def part(cls: type, names: Sequence[str] | None = None, **texts: str) -> Any:
         names: those that are taken; all if it isn't given.
         texts: more of them, which stand on the command line alone, with their lines of help.
     """
-    field = Field(default_factory=cls)
+    declared = Field(default_factory=cls)
     taken = tuple(fields_of(cls)) if names is None else tuple(names)
-    field.metadata.append(Flag("", "", names=taken, texts=texts))
-    return field
+    declared.metadata.append(Setting(names=taken, texts=texts))
+    return declared
 
 
 @cache
 def fields_of(cls: type) -> dict[str, Setting]:
-    """Return ``{name: setting}`` of a class: its own, and then those of the classes above it."""
+    """Return ``{name: setting}`` of a class."""
     fields: Mapping[str, Any] = cls.__pydantic_fields__  # type: ignore[attr-defined]
-    names = dict.fromkeys(name for base in cls.__mro__ for name in get_annotations(base))
-    found = {}
-    for name in names:
-        for about in fields[name].metadata if name in fields else ():
-            if isinstance(about, Flag):
-                found[name] = Setting(name, fields[name].annotation, fields[name].default, about)
-    return found
+    return {
+        name: replace(about, name=name, type=one.annotation, default=one.default)
+        for name, one in fields.items()
+        for about in one.metadata
+        if isinstance(about, Setting)
+    }
 
 
 @cache
@@ -200,105 +190,69 @@ class Parser(ArgumentParser):
     """Reads a class of settings. Errors are one sentence with the name that may have been meant, and exit code 2.
 
     If the class has ``daily``, ``{heading: flags and places}``, ``--help`` shows these, and ``--help all`` the rest.
-    Its ``renamed`` are flags that had other names; its ``more_help(words)`` ends the help, and its ``unknown(word)`` is
-    advice on a word that it doesn't take.
+    Its ``more_help(words)`` ends the help, and its ``unknown(word)`` is advice on a word that it doesn't take.
     """
 
     def __init__(self, cls: type, prog: str, epilog: str | None = None) -> None:
+        text, form = cleandoc(cls.__doc__ or ""), RawDescriptionHelpFormatter
         super().__init__(
-            prog=prog,
-            description=cleandoc(cls.__doc__ or ""),
-            epilog=epilog,
-            formatter_class=RawDescriptionHelpFormatter,
-            allow_abbrev=False,
-            add_help=False,
+            prog, description=text, epilog=epilog, formatter_class=form, allow_abbrev=False, add_help=False
         )
         self.cls, self.given = cls, list[str]()
         self.daily: Mapping[str, Sequence[str]] = getattr(cls, "daily", {})
         self.add_argument("-h", "--help", action=_Help, nargs="?", metavar="all", help=SUPPRESS, default=SUPPRESS)
         self.settings: dict[str, Setting] = {}
         """By their places in what is parsed: ``options.agents`` is the setting ``agents`` of the part ``options``."""
-        self.parts: dict[str, type] = {}
-        groups: dict[str, Any] = {}
+        self.parts = {name: one for name, one in fields_of(cls).items() if one.names is not None}
         for name, one in fields_of(cls).items():
-            if one.about.names is None:
-                self._add(name, one, groups)
+            if one.names is None:
+                self.settings[name] = one
                 continue
-            self.parts[name] = one.type
             inside = fields_of(one.type)
-            for inner in [*one.about.names, *(texts := one.about.texts or {})]:
-                text = texts.get(inner, inside[inner].about.text)
-                own = inside[inner]._replace(about=replace(inside[inner].about, text=text))
-                self._add(f"{name}.{inner}", own._replace(default=None) if inner in texts else own, groups)
-            if (file := getattr(one.type, "file", "")) and one.about.names:
-                example = option(None, "FILE", f"read options from a TOML file: {file}")
-                self._add(f"{name}.config", Setting("config", str, None, example.metadata[-1]), groups)
-
-    def _add(self, dest: str, one: Setting, groups: dict[str, Any]) -> None:
-        about = one.about
-        if not about.metavar:
-            return
-        self.settings[dest] = one
-        target: Any = self
-        if about.heading:
-            target = groups.setdefault(about.heading, None) or self.add_argument_group(about.heading)
-            groups[about.heading] = target
-        if about.apart:
-            target = groups.setdefault(about.apart, None) or self.add_mutually_exclusive_group()
-            groups[about.apart] = target
-        words: dict[str, Any] = {"help": one.help, "default": SUPPRESS}
-        if one.switch:
-            target.add_argument(one.flag, dest=dest, action="store_true", **words)
-            return
-        words |= {"metavar": about.metavar}
-        if choices := about.choices() if about.choices else one.literals:
-            words["choices"] = choices
-        if about.flag == "":
-            needed = one.default is REQUIRED
-            nargs = ("+" if needed else "*") if one.many else None if needed else "?"
-            self.add_argument(dest, nargs=nargs, **words | {"default": None})
-            return
-        words |= {"nargs": "?", "const": about.alone} if about.alone is not None else {}
-        words |= {"nargs": "+"} if about.words else {}
-        action = "extend" if about.words else "append"
-        target.add_argument(one.flag, dest=dest, action=action, required=one.default is REQUIRED, **words)
+            self.settings |= {f"{name}.{inner}": inside[inner] for inner in one.names}
+            for inner, text in one.texts.items():
+                self.settings[f"{name}.{inner}"] = replace(inside[inner], text=text, default=None)
+            if one.names and (file := getattr(one.type, "file", "")):
+                config = Setting("FILE", f"read options from a TOML file: {file}", name="config")
+                self.settings[f"{name}.config"] = config
+        self.settings = {dest: one for dest, one in self.settings.items() if one.metavar}
+        apart = {one.apart for one in self.settings.values()} - {""}
+        groups = {name: self.add_mutually_exclusive_group() for name in apart}
+        for dest, one in self.settings.items():
+            one.add_to(groups.get(one.apart, self), dest)
 
     def read(self, words: Sequence[str], refusal: Callable[[str], Exception] = ValueError) -> Any:
         """Return the settings that a command line gives.
 
         Raises:
-            SystemExit: help was asked for, or the words don't fit; told on the terminal.
+            SystemExit: help was asked for, or the words don't fit; printed.
             ValueError: or what ``refusal`` makes: a value isn't accepted.
         """
         self.given = [*words]
         before = self.given[: self.given.index("--")] if "--" in self.given else self.given
         flags = {word.partition("=")[0] for word in before if word.startswith("--")}
-        for flag in flags & (renamed := getattr(self.cls, "renamed", {})).keys():
-            self.error(f"{flag} is called {renamed[flag]}")
         for one in self.settings.values():
-            if one.flag in flags and one.about.needs and not flags & {*one.about.needs}:
-                self.error(f"{one.flag} changes nothing without {' or '.join(one.about.needs)}")
-        found = vars(self.parse_args(words))
+            if one.flag in flags and one.needs and not flags & {*one.needs}:
+                self.error(f"{one.flag} changes nothing without {' or '.join(one.needs)}")
         values: dict[str, Any] = {name: {} for name in self.parts}
         called: dict[str, str] = {}
-        for dest, value in ((dest, value) for dest, value in found.items() if value not in (None, [])):
-            part, _, name = dest.rpartition(".")
-            (values[part] if part else values)[name] = self._of_one(self.settings[dest], value)
-            called[name] = self.settings[dest].flag or self.settings[dest].about.metavar
-        for name, cls in self.parts.items():
-            if read := getattr(cls, "read", None):
-                values[name] = read(values[name], fields_of(self.cls)[name].about.names)
+        for dest, value in vars(self.parse_args(words)).items():
+            if value in (None, []):  # a place in which nothing stands
+                continue
+            one, (part, _, name) = self.settings[dest], dest.rpartition(".")
+            called[name] = one.flag or one.metavar
+            if isinstance(value, list) and not one.many:
+                other = next((each for each in value if each != value[0]), None)
+                if one.flag in NAMES_OF_ONE and other is not None:
+                    self.error(f"{one.flag} takes one value and was given {value[0]!r} and {other!r}: name one")
+                value = value[-1]
+            (values[part] if part else values)[name] = value
+        for name, one in self.parts.items():
+            if read := getattr(one.type, "read", None):
+                values[name] = read(values[name], one.names)
             else:
-                values[name] = checked(cls, values[name], called, refusal)
+                values[name] = checked(one.type, values[name], called, refusal)
         return checked(self.cls, values, called, refusal)
-
-    def _of_one(self, one: Setting, value: Any) -> Any:
-        if one.many or not isinstance(value, list):
-            return value
-        if one.flag in NAMES_OF_ONE and value.count(value[0]) < len(value):
-            second = next(each for each in value if each != value[0])
-            self.error(f"{one.flag} takes one value and was given {value[0]!r} and {second!r}: name one")
-        return value[-1]
 
     def format_help(self) -> str:
         """Return the help, with the settings under the headings of ``daily`` if there are any."""
@@ -320,13 +274,6 @@ class Parser(ArgumentParser):
         formatter.add_text(self.epilog)
         return formatter.format_help()
 
-    def _value_too_many(self, word: str) -> str:
-        """Return the option that may be repeated and behind whose value a word stands that belongs to no option."""
-        at = self.given.index(word) if not word.startswith("-") and word in self.given else 0
-        before = [one.partition("=")[0] for one in self.given[:at] if one.startswith("--")]
-        several = [one.flag for one in self.settings.values() if one.many]
-        return before[-1] if before and before[-1] in several else ""
-
     def error(self, message: str) -> NoReturn:
         """Print what was wrong, and end with exit code 2."""
         from textgames.names import did_you_mean  # here, since --help can do without gymnasium
@@ -346,7 +293,9 @@ class Parser(ArgumentParser):
                 f"there is no option {word!r}" if word.startswith("-") else f"{word!r} stands where an option is wanted"
             )
             message = f"{wrong}{advice}"
-            if flag := self._value_too_many(word):
+            at = self.given.index(word) if not word.startswith("-") and word in self.given else 0
+            flag = ([""] + [one.partition("=")[0] for one in self.given[:at] if one.startswith("--")])[-1]
+            if flag in [one.flag for one in self.settings.values() if one.many]:
                 message = f"{flag} takes one value, and {word!r} is another; repeat it: {flag} ... {flag} {word}"
         elif choice := re.fullmatch(r"argument (\S+): invalid choice: '(.*)' \(choose from (.*)\)", message):
             flag, given, names = choice[1], choice[2], choice[3].replace("'", "")

@@ -42,7 +42,7 @@ class Train:
     sets: tuple[str, ...] = option((), "KEY=VALUE", "override a setting; preset=NAME sets those of a method")
     resume: str | None = option(None, "DIR", "a run's folder or a checkpoint to resume")
     allow: tuple[str, ...] = option(
-        (), "NAME", "with --resume: code or a server that the folder names, module:Name or an address", flag="--allow"
+        (), "NAME", "with --resume: code or a server that the folder names, module:Name or an address", named="--allow"
     )
     print_config: bool = switch("print the settings with their documentation")
     quiet: bool = switch("nothing on the terminal but errors")

@@ -94,7 +94,7 @@ def report(
     for name in CLUSTER if beside is None and options.ray is not None else ():
         if name in options.given:  # the folder doesn't know of the cluster
             flag, value = OPTIONS[name].flag, str(getattr(options, name))
-            more += f" {flag}" + ("" if value == OPTIONS[name].about.alone else f" {quote(value)}")
+            more += f" {flag}" + ("" if value == OPTIONS[name].alone else f" {quote(value)}")
     if ending.for_money:  # the folder keeps the limit, with which nothing more would be played
         limit = 2 * (options.max_cost or 0.5)
         more += f" --max-cost {limit:g}" if beside is None else " and a larger --max-cost"

@@ -17,8 +17,6 @@ Texts = tuple[str, ...]
 Measure = Literal["normalized", "mean_return", "success_rate", "invalid_rate", "length"]
 
 TRAINED_ON = ("--sft", "--preferences")
-DATA = "data to train on (JSONL as TRL reads it; - for stdout)"
-PUBLIC = "normalised scores of models, as catalogues hold them"
 
 
 @settings
@@ -172,7 +170,7 @@ class Compare:
     """
 
     agents: Texts = place("A", "agents' names, or run folders with all their agents")
-    sources: Texts = option((), "DIR", "runs or entries that they are in", flag="--in")
+    sources: Texts = option((), "DIR", "runs or entries that they are in", named="--in")
     scenarios: Texts = option((), "NAME", "only this scenario (several times)")
     json: bool = switch("print one JSON document", apart="form")
     markdown: bool = switch("print Markdown tables", apart="form")
@@ -429,33 +427,27 @@ class Export:
     measure: Measure = option(
         "normalized", "NAME", f"what is plotted: {', '.join(get_args(Measure))} (default normalized)", needs=("--plot",)
     )
-    sft: str | None = option(None, "FILE", "prompts and completions: one line per valid decision", heading=DATA)
-    preferences: str | None = option(None, "FILE", "prompts with a better and a worse response", heading=DATA)
+    sft: str | None = option(None, "FILE", "data to train on, as JSONL for TRL: prompts and completions; - for stdout")
+    preferences: str | None = option(None, "FILE", "likewise: prompts with a better and a worse response")
     keep: Literal["all", "best", "value"] = option(
         "all",
         "WHICH",
         "all decisions (default), the best (returns above the mean), or value (actions of the largest value)",
         needs=("--sft",),
-        heading=DATA,
     )
-    text: bool = switch("as plain text, for models without a chat template", needs=TRAINED_ON, heading=DATA)
+    text: bool = switch("as plain text, for models without a chat template", needs=TRAINED_ON)
     mode: str | None = option(
         None,
         "MODE",
         "think or direct (default: each agent's own, think for the others)",
         needs=TRAINED_ON,
-        heading=DATA,
     )
-    eval_results: str | None = option(
-        None, "DIR", "Hugging Face's .eval_results files, in a folder for every model", heading=PUBLIC
-    )
+    eval_results: str | None = option(None, "DIR", "Hugging Face's .eval_results files, in a folder for every model")
     benchmark: str | None = option(
-        None, "OWNER/NAME", "the Hub's dataset that is the benchmark", needs=("--eval-results",), heading=PUBLIC
+        None, "OWNER/NAME", "the Hub's dataset that is the benchmark", needs=("--eval-results",)
     )
-    every_eval_ever: str | None = option(None, "DIR", "a JSON file for every model, by that schema", heading=PUBLIC)
-    organization: str | None = option(
-        None, "NAME", "the provider of the results", needs=("--every-eval-ever",), heading=PUBLIC
-    )
+    every_eval_ever: str | None = option(None, "DIR", "a JSON file for every model, by that schema")
+    organization: str | None = option(None, "NAME", "the provider of the results", needs=("--every-eval-ever",))
     imports: Texts = imports()
 
 

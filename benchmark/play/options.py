@@ -259,14 +259,14 @@ OPTIONS = fields_of(RunOptions)
 
 def marked(mark: str) -> tuple[str, ...]:
     """Return the names of the options that have a mark."""
-    return tuple(name for name, one in OPTIONS.items() if mark in one.about.marks)
+    return tuple(name for name, one in OPTIONS.items() if mark in one.marks)
 
 
 COUNTING = marked("counts")
 OPERATING = tuple(name for name in OPTIONS if name not in (*COUNTING, *marked("unstored")))
 OF_ONE_AGENT, CLUSTER, ADDED = marked("agent"), marked("cluster"), marked("added")
 
-VARIABLES = {f"TEXTBENCH_{name.upper()}": name for name, one in OPTIONS.items() if one.about.metavar}
+VARIABLES = {f"TEXTBENCH_{name.upper()}": name for name, one in OPTIONS.items() if one.metavar}
 OTHER_VARIABLES = (
     "TEXTBENCH_CACHE_DIR",
     "TEXTBENCH_UPDATE_GOLDEN",
@@ -292,7 +292,7 @@ def arguments_of(options: RunOptions) -> list[str]:
     out."""
     words = []
     for name, one in OPTIONS.items():
-        if name in options.given and name != "base_url" and one.about.metavar:
+        if name in options.given and name != "base_url" and one.metavar:
             value = getattr(options, name)
             for each in value if one.many else [value]:
                 words += [one.flag] if one.switch else [one.flag, str(each)]

@@ -51,7 +51,7 @@ class Settings:
     eval_episodes: int = option(50, "N", "episodes of each scenario for the scores before and after", ge=0)
     out: str | None = option(None, "DIR", "the agent's folder (default runs/METHOD-SCENARIO)")
     method_options: tuple[str, ...] = option(
-        (), "OPTION=VALUE", "the method's own; METHOD --help lists them", flag="--set"
+        (), "OPTION=VALUE", "the method's own; METHOD --help lists them", named="--set"
     )
     options: RunOptions = part(RunOptions, OF_THE_AGENT)
     output: Output = part(Output, ["json", "quiet"])

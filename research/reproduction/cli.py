@@ -96,10 +96,10 @@ class Settings:
     )
     seeds: int | None = option(None, "N", "training runs per game and arm", ge=1)
     iterations: int | None = option(None, "N", "of MS-GRPO, per run", ge=1)
-    games: tuple[str, ...] = option((), "NAME", "training scenarios", flag="--games", words=True)
-    arms: tuple[str, ...] = option((), "NAME", "only these arms of the recipe", flag="--arms", words=True)
+    games: tuple[str, ...] = option((), "NAME", "training scenarios", named="--games", words=True)
+    arms: tuple[str, ...] = option((), "NAME", "only these arms of the recipe", named="--arms", words=True)
     parts: tuple[str, ...] = option(
-        (), "NAME", "only these parts of smollm2, and what they need", flag="--parts", words=True
+        (), "NAME", "only these parts of smollm2, and what they need", named="--parts", words=True
     )
     agent: tuple[str, ...] = option((), "SPEC", "another model beside smollm2's, such as gguf:PATH")
     out: str | None = option(None, "DIR", "folder of the results (default runs/reproduce-RECIPE)")

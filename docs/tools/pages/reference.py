@@ -85,7 +85,7 @@ def run_options() -> str:
     rows = []
     for name, one in OPTIONS.items():
         if name in variables:
-            flag = f"`{one.flag} {one.about.metavar}`"
+            flag = f"`{one.flag} {one.metavar}`"
             rows.append([f"`{name}`", flag, f"`{variables[name]}`", shown_default(one.default)])
     return table(["in a file", "flag", "environment variable", "default"], rows)
 

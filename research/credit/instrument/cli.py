@@ -1,8 +1,8 @@
 """The command ``textbench credit``."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any
 
 from annotated_types import Ge
 
@@ -38,7 +38,6 @@ class Settings:
       textbench credit hf:./checkpoint --game sokoban --max-steps 8 --batches 4
     """
 
-    renamed: ClassVar[Mapping[str, str]] = {"--horizon": "--max-steps"}
     agent: str = place("AGENT", "the policy that plays, such as tiny or hf:PATH")
     game: str = option("frozen-lake", "SCENARIO", "default frozen-lake")
     methods: tuple[str, ...] = option((), "NAME", "a method, or all (default: a handful)")
@@ -49,7 +48,7 @@ class Settings:
     temperature: float = option(1.25, "T", "of the policy, as in training", ge=0, le=100)
     samples: int = option(64, "N", "responses to each prompt, where needed", ge=2)
     format_penalty: float = option(1.0, "X", "what an invalid response costs, as in training", ge=0)
-    draws: tuple[str, ...] = option((), "RULE", "a draw rule to look at: aaw, uniform, off, ...", flag="--draws")
+    draws: tuple[str, ...] = option((), "RULE", "a draw rule to look at: aaw, uniform, off, ...", named="--draws")
     m: tuple[Annotated[int, Ge(1)], ...] = option((), "M", "episodes that a rule draws (default: half of a batch)")
     max_states: int = option(20_000, "N", "the most states of the game", ge=1)
     options: RunOptions = part(RunOptions, [name for name in OF_ONE_AGENT if name != "temperature"])
@@ -58,6 +57,11 @@ class Settings:
     checklist: bool = switch("what papers should report, filled in")
     picture: str | None = option(None, "FILE", "draw where on the board methods are wrong, as an SVG")
     output: Output = part(Output, ["json", "quiet"])
+
+    @staticmethod
+    def unknown(word: str) -> str:
+        """Return advice on a flag that had another name."""
+        return "; it is called --max-steps" if word.startswith("--horizon") else ""
 
 
 def run(settings: Settings) -> int:

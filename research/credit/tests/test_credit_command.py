@@ -101,7 +101,7 @@ def test_a_mistake_is_one_sentence(textbench, arguments, said):
 def test_the_old_name_of_the_limit_of_steps_is_refused_with_the_new_one(textbench):
     done = textbench("credit", "random", "--horizon", "8")
     assert done.code == 2
-    assert "--horizon is called --max-steps" in done.err
+    assert "there is no option '--horizon'; it is called --max-steps" in done.err
     assert textbench("credit", "random", "--game", "frozen-lake", "--max-steps", "2", *SMALL, "--quiet").code == 0
 
 

@@ -38,7 +38,7 @@ class New:
     folder: str = place("DIR", "the folder that is published")
     scenarios: tuple[str, ...] = option(REQUIRED, "NAME", "what is played; repeatable")
     episodes: int = option(100, "N", "episodes of every scenario", ge=1, le=10**7)
-    rules: RunOptions = part(RunOptions, (), **{name: OPTIONS[name].about.text for name in ("protocol", "moves")})
+    rules: RunOptions = part(RunOptions, (), **{name: OPTIONS[name].text for name in ("protocol", "moves")})
     secret: str | None = option(None, "FILE", "where you keep the secret (default DIR.secret)")
 
 
