@@ -99,26 +99,28 @@ class Setting:
 @dataclass_transform(kw_only_default=True, frozen_default=True)
 def settings(cls: type[T]) -> type[T]:
     """Make a class of settings: immutable, checked when made, its fields given by name."""
-    config = ConfigDict(extra="forbid", allow_inf_nan=False)
+    config = ConfigDict(extra="forbid", allow_inf_nan=False, use_attribute_docstrings=True)
     made: Any = pydantic.dataclass(frozen=True, kw_only=True, config=config)(cls)
     return cast(type[T], made)
 
 
-def option(default: Any, metavar: str, text: str, *, marks: str = "", **about: Any) -> Any:
-    """Declare a field with a flag; ``about`` are its bounds ``ge``, ``gt`` and ``le``, and attributes of
-    :class:`Setting`."""
+def option(default: Any, metavar: str, text: str = "", *, marks: str = "", **about: Any) -> Any:
+    """Declare a field with a flag; without ``text`` the docstring below it is its line of help.
+
+    ``about`` are its bounds ``ge``, ``gt`` and ``le``, and attributes of :class:`Setting`.
+    """
     bounds: dict[str, Any] = {name: about.pop(name) for name in ("ge", "gt", "le") if name in about}
-    declared = Field(default, description=text, **bounds)
+    declared = Field(default, description=text or None, **bounds)
     declared.metadata.append(Setting(metavar, text, marks=frozenset(marks.split()), **about))
     return declared
 
 
-def switch(text: str, **about: Any) -> Any:
+def switch(text: str = "", **about: Any) -> Any:
     """Declare a field that is true if its flag is given."""
     return option(False, "BOOL", text, **about)
 
 
-def place(metavar: str, text: str, default: Any = REQUIRED, **about: Any) -> Any:
+def place(metavar: str, text: str = "", default: Any = REQUIRED, **about: Any) -> Any:
     """Declare a field that stands on the command line without a flag."""
     return option(default, metavar, text, named="", **about)
 
@@ -142,7 +144,9 @@ def fields_of(cls: type) -> dict[str, Setting]:
     """Return ``{name: setting}`` of a class."""
     fields: Mapping[str, Any] = cls.__pydantic_fields__  # type: ignore[attr-defined]
     return {
-        name: replace(about, name=name, type=one.annotation, default=one.default)
+        name: replace(
+            about, name=name, type=one.annotation, default=one.default, text=" ".join((one.description or "").split())
+        )
         for name, one in fields.items()
         for about in one.metadata
         if isinstance(about, Setting)
@@ -151,8 +155,11 @@ def fields_of(cls: type) -> dict[str, Setting]:
 
 @cache
 def schema_of(cls: type) -> dict[str, Any]:
-    """Return the JSON Schema of a class of settings."""
-    return TypeAdapter(cls).json_schema()
+    """Return the JSON Schema of a class of settings, with each description in one line."""
+    schema = TypeAdapter(cls).json_schema()
+    for about in schema["properties"].values():
+        about |= {"description": " ".join(about["description"].split())} if "description" in about else {}
+    return schema
 
 
 def checked(

@@ -36,14 +36,12 @@ if TYPE_CHECKING:
 class Train:
     """Fine-tune a language model on a text game with MS-GRPO."""
 
-    config: str | None = option(
-        None, "FILE", "settings in TOML: a file, or one of the recipes that ship by its name, such as tiny-frozen-lake"
-    )
+    config: str | None = option(None, "FILE")
+    """settings in TOML: a file, or one of the recipes that ship by its name, such as tiny-frozen-lake"""
     sets: tuple[str, ...] = option((), "KEY=VALUE", "override a setting; preset=NAME sets those of a method")
     resume: str | None = option(None, "DIR", "a run's folder or a checkpoint to resume")
-    allow: tuple[str, ...] = option(
-        (), "NAME", "with --resume: code or a server that the folder names, module:Name or an address", named="--allow"
-    )
+    allow: tuple[str, ...] = option((), "NAME", named="--allow")
+    """with --resume: code or a server that the folder names, module:Name or an address"""
     print_config: bool = switch("print the settings with their documentation")
     quiet: bool = switch("nothing on the terminal but errors")
 

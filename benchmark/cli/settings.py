@@ -376,9 +376,8 @@ class Serve:
     port: int = option(8000, "N", "port; 0 takes a free one", ge=0, le=65_535)
     max_sessions: int = option(256, "N", "clients at once", ge=1)
     allow_hosts: Texts = option((), "NAME", "another name that this server is reached by, or *.example.com")
-    token: str | None = option(
-        None, "SECRET", "needed by clients; better in $TEXTBENCH_SERVE_TOKEN (others see options)"
-    )
+    token: str | None = option(None, "SECRET")
+    """needed by clients; better in $TEXTBENCH_SERVE_TOKEN (others see options)"""
     idle_timeout: int = option(3600, "S", "seconds after which a silent session ends; 0: never", ge=0)
     no_web: bool = switch("leave out the page at /web")
     against: str | None = option(None, "SPEC", "the agent in the other seats (default random)")
@@ -429,23 +428,14 @@ class Export:
     )
     sft: str | None = option(None, "FILE", "data to train on, as JSONL for TRL: prompts and completions; - for stdout")
     preferences: str | None = option(None, "FILE", "likewise: prompts with a better and a worse response")
-    keep: Literal["all", "best", "value"] = option(
-        "all",
-        "WHICH",
-        "all decisions (default), the best (returns above the mean), or value (actions of the largest value)",
-        needs=("--sft",),
-    )
+    keep: Literal["all", "best", "value"] = option("all", "WHICH", needs=("--sft",))
+    """all decisions (default), the best (returns above the mean), or value (actions of the largest value)"""
     text: bool = switch("as plain text, for models without a chat template", needs=TRAINED_ON)
-    mode: str | None = option(
-        None,
-        "MODE",
-        "think or direct (default: each agent's own, think for the others)",
-        needs=TRAINED_ON,
-    )
+    mode: str | None = option(None, "MODE", needs=TRAINED_ON)
+    """think or direct (default: each agent's own, think for the others)"""
     eval_results: str | None = option(None, "DIR", "Hugging Face's .eval_results files, in a folder for every model")
-    benchmark: str | None = option(
-        None, "OWNER/NAME", "the Hub's dataset that is the benchmark", needs=("--eval-results",)
-    )
+    benchmark: str | None = option(None, "OWNER/NAME", needs=("--eval-results",))
+    """the Hub's dataset that is the benchmark"""
     every_eval_ever: str | None = option(None, "DIR", "a JSON file for every model, by that schema")
     organization: str | None = option(None, "NAME", "the provider of the results", needs=("--every-eval-ever",))
     imports: Texts = imports()

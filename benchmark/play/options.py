@@ -27,9 +27,6 @@ def without_spec(table: Mapping[str, Any]) -> dict[str, Any]:
     return {option: value for option, value in table.items() if option != "spec"}
 
 
-_AGENTS = "an agent: random, greedy, planner, openai:MODEL, hf:PATH, NAME=SPEC"
-
-
 @settings
 class RunOptions:
     """The options of one run. A tuple may be given several times, and stands in the environment with commas.
@@ -41,151 +38,85 @@ class RunOptions:
 
     file: ClassVar[str] = "temperature = 1.0"
 
-    agents: tuple[str, ...] = option((), "SPEC", _AGENTS, marks="counts")
-    scenarios: tuple[str, ...] = option(
-        ("paper",), "NAME", "a scenario to play, or paper (default: its four) or all", marks="counts"
-    )
-    suites: tuple[str, ...] = option(
-        (), "NAME", "a suite to play, besides the scenarios that are named; see textbench list suites", marks="unstored"
-    )
-    twin: int | None = option(
-        None,
-        "K",
-        "play twin K of every scenario that has twins: the same game under another text (0: the game itself)",
-        ge=0,
-        le=2**31,
-        marks="counts added",
-    )
-    twins: int | None = option(
-        None,
-        "N",
-        "play N twins besides every scenario that has some, on the same seeds, for the twin gap",
-        ge=1,
-        le=100,
-        marks="counts added",
-    )
-    level: int | None = option(
-        None, "L", "play level L of every scenario that has levels (0: as it is)", ge=0, le=10**4, marks="counts added"
-    )
-    levels: Annotated[str, AfterValidator(read_levels)] | None = option(
-        None,
-        "A-B",
-        "find each agent's level among these, such as 1-10, in --episodes episodes of every game that has levels",
-        marks="counts added",
-    )
-    season: str | None = option(
-        None, "DIR", "play a season: its scenarios and seeds, and its agents unless some are named", marks="unstored"
-    )
-    episodes: int = option(50, "N", "episodes per scenario and agent", ge=1, le=10**7, marks="counts")
-    seed_offset: int = option(0, "N", "start at this episode of the scenario's seeds", ge=0, le=2**52, marks="counts")
-    resample: int | None = option(
-        None,
-        "K",
-        "draw the agents' samples anew on the same starts and chances, to tell sampling from starts; any number",
-        ge=1,
-        le=2**31,
-        marks="counts added",
-    )
-    until: float | None = option(
-        None,
-        "W",
-        "add episodes, at most --episodes (then 1600 by default), until every score is known to this half-width "
-        "(below 0 it counts as 0)",
-        gt=0,
-        le=1000,
-        marks="counts added",
-    )
-    sets: tuple[str, ...] = option(
-        (), "NAME.OPTION=VALUE", "set an option of one agent, as in --set gpt.temperature=0.2", marks="agent unstored"
-    )
-    allow: tuple[str, ...] = option(
-        (),
-        "SPEC",
-        "what a folder may use that it alone names: code (file.py:Agent), a server, a paid model, a download",
-        marks="agent unstored",
-    )
-    agent_options: Mapping[str, Mapping[str, Any]] | None = option(
-        None, "", "options of single agents, {agent: {option: value}}", marks="counts added"
-    )
-    base_url: str | None = option(
-        None, "URL", "server of openai: and litellm: agents (openai: $OPENAI_BASE_URL)", marks="counts agent"
-    )
-    temperature: float | None = option(
-        None, "T", "softmax temperature of language models (default 0.5)", ge=0, le=100, marks="counts agent"
-    )
-    top_p: float | None = option(None, "P", "nucleus sampling (default 1: off)", gt=0, le=1, marks="counts agent")
-    max_tokens: int | None = option(
-        None, "N", "longest response, in tokens (default 256)", ge=1, le=10**6, marks="counts agent"
-    )
-    mode: str | None = option(
-        None, "MODE", "response mode (default: as it was trained, or think)", marks="counts agent"
-    )
-    history: int | None = option(
-        None, "K", "last turns that the prompt repeats (default 0)", ge=0, le=10**6, marks="counts"
-    )
-    prompts: str | None = option(
-        None,
-        "FILE",
-        "file with your own wording of the prompts (TOML), or all: several wordings, one of them drawn for every seed",
-        marks="counts agent",
-    )
-    protocol: Annotated[str, AfterValidator(same_protocol)] = option(
-        STANDARD["protocol"],
-        "NAME",
-        "what an unreadable response leads to: random (default: a random legal move), default (the first one), "
-        "forfeit (a loss), retry or retry:K (K more answers, 2 by default, then a loss); or legal-only",
-        marks="counts",
-    )
-    protocols: Annotated[str, AfterValidator(read_protocols)] | None = option(
-        None,
-        "NAMES",
-        "play everything by several protocols, side by side on the same seeds: all, or a list such as "
-        "random,retry,forfeit,unlisted (unlisted: random, and prompts don't list the moves)",
-        marks="unstored",
-    )
-    legal_only: bool | None = option(
-        None,
-        "BOOL",
-        "language models can write nothing but legal answers; a protocol of its own, the same as --protocol legal-only",
-        marks="agent unstored",
-    )
-    moves: Annotated[str, AfterValidator(check_moves)] = option(
-        STANDARD["moves"], "NAME", "listed (default) or unlisted: whether prompts list the legal moves", marks="counts"
-    )
-    max_concurrency: int | None = option(
-        None, "N", "episodes in flight (default 64; 256 where servers find their own pace)", ge=1, le=10**5
-    )
-    max_retries: int = option(5, "N", "retries of a failed request, not of a rate limit", ge=0, le=1000, marks="agent")
-    timeout: float = option(120.0, "S", "seconds for one request, to its last byte", gt=0, le=10**6, marks="agent")
-    run_timeout: float | None = option(
-        None, "S", "seconds for the whole run; then it stops, and can be resumed", ge=0, le=10**9
-    )
-    max_cost: float | None = option(
-        None,
-        "USD",
-        "stop when this much is spent (by all --protocols together); needs --prices, or a litellm: model",
-        ge=0,
-        le=10**9,
-    )
-    prices: str | None = option(None, "FILE", "file with prices per million tokens (TOML)")
-    cache: str | None = option(
-        None, "FILE", "file with the responses of deterministic models (temperature 0), to reuse"
-    )
-    ray: str | None = option(
-        None,
-        "ADDRESS",
-        "play on a Ray cluster (without ADDRESS: the one that Ray finds)",
-        alone=ANY,
-        marks="unstored cluster",
-    )
-    ray_workers: int | None = option(
-        None, "N", "workers on the cluster (default: as many as fit)", ge=1, le=10**6, marks="unstored cluster"
-    )
-    ray_cpus: float = option(1.0, "N", "processor cores of each worker", gt=0, le=10**4, marks="unstored cluster")
-    ray_gpus: float = option(
-        0.0, "N", "GPUs of each worker, for models that it runs", ge=0, le=10**3, marks="unstored cluster"
-    )
-    out: str | None = option(None, "DIR", "run folder (default runs/<time>-<id>)")
+    agents: tuple[str, ...] = option((), "SPEC", marks="counts")
+    """an agent: random, greedy, planner, openai:MODEL, hf:PATH, NAME=SPEC"""
+    scenarios: tuple[str, ...] = option(("paper",), "NAME", marks="counts")
+    """a scenario to play, or paper (default: its four) or all"""
+    suites: tuple[str, ...] = option((), "NAME", marks="unstored")
+    """a suite to play, besides the scenarios that are named; see textbench list suites"""
+    twin: int | None = option(None, "K", ge=0, le=2**31, marks="counts added")
+    """play twin K of every scenario that has twins: the same game under another text (0: the game itself)"""
+    twins: int | None = option(None, "N", ge=1, le=100, marks="counts added")
+    """play N twins besides every scenario that has some, on the same seeds, for the twin gap"""
+    level: int | None = option(None, "L", ge=0, le=10**4, marks="counts added")
+    """play level L of every scenario that has levels (0: as it is)"""
+    levels: Annotated[str, AfterValidator(read_levels)] | None = option(None, "A-B", marks="counts added")
+    """find each agent's level among these, such as 1-10, in --episodes episodes of every game that has levels"""
+    season: str | None = option(None, "DIR", marks="unstored")
+    """play a season: its scenarios and seeds, and its agents unless some are named"""
+    episodes: int = option(50, "N", ge=1, le=10**7, marks="counts")
+    """episodes per scenario and agent"""
+    seed_offset: int = option(0, "N", ge=0, le=2**52, marks="counts")
+    """start at this episode of the scenario's seeds"""
+    resample: int | None = option(None, "K", ge=1, le=2**31, marks="counts added")
+    """draw the agents' samples anew on the same starts and chances, to tell sampling from starts; any number"""
+    until: float | None = option(None, "W", gt=0, le=1000, marks="counts added")
+    """add episodes, at most --episodes (then 1600 by default), until every score is known to this half-width (below 0
+    it counts as 0)"""
+    sets: tuple[str, ...] = option((), "NAME.OPTION=VALUE", marks="agent unstored")
+    """set an option of one agent, as in --set gpt.temperature=0.2"""
+    allow: tuple[str, ...] = option((), "SPEC", marks="agent unstored")
+    """what a folder may use that it alone names: code (file.py:Agent), a server, a paid model, a download"""
+    agent_options: Mapping[str, Mapping[str, Any]] | None = option(None, "", marks="counts added")
+    """options of single agents, {agent: {option: value}}"""
+    base_url: str | None = option(None, "URL", marks="counts agent")
+    """server of openai: and litellm: agents (openai: $OPENAI_BASE_URL)"""
+    temperature: float | None = option(None, "T", ge=0, le=100, marks="counts agent")
+    """softmax temperature of language models (default 0.5)"""
+    top_p: float | None = option(None, "P", gt=0, le=1, marks="counts agent")
+    """nucleus sampling (default 1: off)"""
+    max_tokens: int | None = option(None, "N", ge=1, le=10**6, marks="counts agent")
+    """longest response, in tokens (default 256)"""
+    mode: str | None = option(None, "MODE", marks="counts agent")
+    """response mode (default: as it was trained, or think)"""
+    history: int | None = option(None, "K", ge=0, le=10**6, marks="counts")
+    """last turns that the prompt repeats (default 0)"""
+    prompts: str | None = option(None, "FILE", marks="counts agent")
+    """file with your own wording of the prompts (TOML), or all: several wordings, one of them drawn for every seed"""
+    protocol: Annotated[str, AfterValidator(same_protocol)] = option(STANDARD["protocol"], "NAME", marks="counts")
+    """what an unreadable response leads to: random (default: a random legal move), default (the first one), forfeit (a
+    loss), retry or retry:K (K more answers, 2 by default, then a loss); or legal-only"""
+    protocols: Annotated[str, AfterValidator(read_protocols)] | None = option(None, "NAMES", marks="unstored")
+    """play everything by several protocols, side by side on the same seeds: all, or a list such as
+    random,retry,forfeit,unlisted (unlisted: random, and prompts don't list the moves)"""
+    legal_only: bool | None = option(None, "BOOL", marks="agent unstored")
+    """language models can write nothing but legal answers; a protocol of its own, the same as --protocol legal-only"""
+    moves: Annotated[str, AfterValidator(check_moves)] = option(STANDARD["moves"], "NAME", marks="counts")
+    """listed (default) or unlisted: whether prompts list the legal moves"""
+    max_concurrency: int | None = option(None, "N", ge=1, le=10**5)
+    """episodes in flight (default 64; 256 where servers find their own pace)"""
+    max_retries: int = option(5, "N", ge=0, le=1000, marks="agent")
+    """retries of a failed request, not of a rate limit"""
+    timeout: float = option(120.0, "S", gt=0, le=10**6, marks="agent")
+    """seconds for one request, to its last byte"""
+    run_timeout: float | None = option(None, "S", ge=0, le=10**9)
+    """seconds for the whole run; then it stops, and can be resumed"""
+    max_cost: float | None = option(None, "USD", ge=0, le=10**9)
+    """stop when this much is spent (by all --protocols together); needs --prices, or a litellm: model"""
+    prices: str | None = option(None, "FILE")
+    """file with prices per million tokens (TOML)"""
+    cache: str | None = option(None, "FILE")
+    """file with the responses of deterministic models (temperature 0), to reuse"""
+    ray: str | None = option(None, "ADDRESS", alone=ANY, marks="unstored cluster")
+    """play on a Ray cluster (without ADDRESS: the one that Ray finds)"""
+    ray_workers: int | None = option(None, "N", ge=1, le=10**6, marks="unstored cluster")
+    """workers on the cluster (default: as many as fit)"""
+    ray_cpus: float = option(1.0, "N", gt=0, le=10**4, marks="unstored cluster")
+    """processor cores of each worker"""
+    ray_gpus: float = option(0.0, "N", ge=0, le=10**3, marks="unstored cluster")
+    """GPUs of each worker, for models that it runs"""
+    out: str | None = option(None, "DIR")
+    """run folder (default runs/<time>-<id>)"""
     given: Annotated[frozenset[str], SkipJsonSchema()] = field(default=frozenset(), compare=False)
     """The options that somebody set, wherever; the others have their defaults."""
 

@@ -41,18 +41,15 @@ class Settings:
     agent: str = option(REQUIRED, "SPEC", "who: any agent that the method can change")
     scenarios: tuple[str, ...] = option(REQUIRED, "S", "what it is to play better", words=True)
     budget_tokens: int | None = option(None, "N", "tokens that may be spent (default: no limit)", ge=1)
-    budget_calls: int | None = option(
-        None, "N", "answers of players and models that may be asked for (default: no limit)", ge=1
-    )
-    budget_seconds: float | None = option(
-        None, "S", "seconds of play, questions and training, which is not cut short (default: no limit)", ge=0
-    )
+    budget_calls: int | None = option(None, "N", ge=1)
+    """answers of players and models that may be asked for (default: no limit)"""
+    budget_seconds: float | None = option(None, "S", ge=0)
+    """seconds of play, questions and training, which is not cut short (default: no limit)"""
     seed: int = option(0, "N", "of training seeds, order and everything that is random", ge=0)
     eval_episodes: int = option(50, "N", "episodes of each scenario for the scores before and after", ge=0)
     out: str | None = option(None, "DIR", "the agent's folder (default runs/METHOD-SCENARIO)")
-    method_options: tuple[str, ...] = option(
-        (), "OPTION=VALUE", "the method's own; METHOD --help lists them", named="--set"
-    )
+    method_options: tuple[str, ...] = option((), "OPTION=VALUE", named="--set")
+    """the method's own; METHOD --help lists them"""
     options: RunOptions = part(RunOptions, OF_THE_AGENT)
     output: Output = part(Output, ["json", "quiet"])
 

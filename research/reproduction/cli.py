@@ -98,14 +98,12 @@ class Settings:
     iterations: int | None = option(None, "N", "of MS-GRPO, per run", ge=1)
     games: tuple[str, ...] = option((), "NAME", "training scenarios", named="--games", words=True)
     arms: tuple[str, ...] = option((), "NAME", "only these arms of the recipe", named="--arms", words=True)
-    parts: tuple[str, ...] = option(
-        (), "NAME", "only these parts of smollm2, and what they need", named="--parts", words=True
-    )
+    parts: tuple[str, ...] = option((), "NAME", named="--parts", words=True)
+    """only these parts of smollm2, and what they need"""
     agent: tuple[str, ...] = option((), "SPEC", "another model beside smollm2's, such as gguf:PATH")
     out: str | None = option(None, "DIR", "folder of the results (default runs/reproduce-RECIPE)")
-    jobs: int | None = option(
-        None, "N", "processes, which share the cores (default: one per core; 1 for smollm2)", ge=1
-    )
+    jobs: int | None = option(None, "N", ge=1)
+    """processes, which share the cores (default: one per core; 1 for smollm2)"""
     dry_run: bool = switch("say what would be done and how long it would take")
     report: bool = switch("only write the report of what is there")
     ship: str | None = option(None, "DIR", "write the models that the package ships, by the fixed rule")

@@ -20,11 +20,9 @@ TINY = Path(__file__).parents[3] / "agents" / "tiny" / "weights" / "tiny"
 class Train:
     """Train a model on a game with TRL's GRPOTrainer."""
 
-    way: Literal["steps", "calls"] = place(
-        "WAY",
-        "steps: every step a sample of its own (rollout_func); calls: an episode is a conversation of tool calls "
-        "(environment_factory)",
-    )
+    way: Literal["steps", "calls"] = place("WAY")
+    """steps: every step a sample of its own (rollout_func); calls: an episode is a conversation of tool calls
+    (environment_factory)"""
     scenario: str = option("frozen-lake", "NAME", "default frozen-lake")
     model: str = option(str(TINY), "MODEL", "a folder or a repository (default: tiny)")
     out: Path = option(Path("runs/trl"), "DIR", "where the model goes (default runs/trl)")
