@@ -27,11 +27,11 @@ MOST_BUTTONS = 60  # of the web interface; what has more actions is typed there
 
 
 class UnknownTaskError(IndexError):
-    """A split or an index was asked for that doesn't exist."""
+    """There is no such split or index."""
 
 
 class NoEpisodeError(RuntimeError):
-    """A step was asked for when no episode goes on."""
+    """A step was asked for outside an episode."""
 
 
 @dataclass(frozen=True)
@@ -152,11 +152,7 @@ class TextbenchEnvironment(Environment[TextbenchAction, TextbenchObservation, Te
         return self._observation(self._session, None)
 
     def step(self, action: TextbenchAction, timeout_s: float | None = None, **_: Any) -> TextbenchObservation:
-        """Give the response of the player who is asked.
-
-        Raises:
-            NoEpisodeError: no episode was started, or it is over.
-        """
+        """Give the response of the player who is asked, or raise :class:`NoEpisodeError`."""
         session = self._session
         if session is None:
             raise NoEpisodeError(
@@ -204,8 +200,6 @@ class TextbenchEnvironment(Environment[TextbenchAction, TextbenchObservation, Te
             done=session.over,
         )
 
-    # ---- tasks: OpenEnv's TaskProvider
-
     def list_splits(self) -> list[dict[str, str]]:
         return [{"name": "train", "type": "train"}, {"name": "test", "type": "test"}]
 
@@ -213,7 +207,7 @@ class TextbenchEnvironment(Environment[TextbenchAction, TextbenchObservation, Te
         return len(self.game.seeds(split))
 
     def get_task(self, split: str, index: int) -> dict[str, Any]:
-        """Return a task: ``reset(split=..., index=...)`` plays it, and so does ``reset(seed=...)`` with its seed."""
+        """Return a task, which ``reset(split=..., index=...)`` plays, or ``reset(seed=...)`` with its seed."""
         seed, name = self.game.task_seed(split, index), self.game.scenario.name
         return {"id": f"{name}-{seed}", "split": split, "index": index, "scenario": name, "seed": seed}
 
@@ -223,17 +217,14 @@ class TextbenchEnvironment(Environment[TextbenchAction, TextbenchObservation, Te
     def list_tasks(self, split: str) -> list[dict[str, Any]]:
         return self.get_task_range(split)
 
-    # ---- descriptions, for people
-
     def get_metadata(self) -> EnvironmentMetadata:
         from benchmark.runs.provenance import code_version
 
         scenario, game = self.game.scenario, self.game.scenario.game()
-        rules = game.instructions(game.players[0])
         return EnvironmentMetadata(
             name=scenario.name,
             description=f"{scenario.name} ({scenario.env_id}), a text game of textbench",
-            readme_content=f"# {scenario.name}\n\n{rules}\n",
+            readme_content=f"# {scenario.name}\n\n{game.instructions(game.players[0])}\n",
             version=code_version()["version"],
             author="The textbench developers",
         )

@@ -9,8 +9,7 @@ from typing import Self
 
 import verifiers.v1 as vf
 from pydantic import model_validator
-from textbench_turns import TurnHarnessConfig
-from textbench_verifiers.env import Starts, answer, played_by, record
+from textbench_verifiers.env import SEAT, Starts, answer, played_by, record
 from textbench_verifiers.taskset import TextbenchTask
 
 __all__ = ["SelfPlayEnv"]
@@ -19,13 +18,13 @@ __all__ = ["SelfPlayEnv"]
 class SelfPlayConfig(vf.EnvConfig):
     """Who plays, under ``--env``: the seats that a game doesn't have stay empty."""
 
-    player_0: vf.AgentConfig = vf.AgentConfig(harness=TurnHarnessConfig(), runtime=vf.SubprocessConfig())
-    player_1: vf.AgentConfig = vf.AgentConfig(harness=TurnHarnessConfig(), runtime=vf.SubprocessConfig())
-    player_2: vf.AgentConfig = vf.AgentConfig(harness=TurnHarnessConfig(), runtime=vf.SubprocessConfig())
-    player_3: vf.AgentConfig = vf.AgentConfig(harness=TurnHarnessConfig(), runtime=vf.SubprocessConfig())
-    player_4: vf.AgentConfig = vf.AgentConfig(harness=TurnHarnessConfig(), runtime=vf.SubprocessConfig())
-    player_5: vf.AgentConfig = vf.AgentConfig(harness=TurnHarnessConfig(), runtime=vf.SubprocessConfig())
-    player_6: vf.AgentConfig = vf.AgentConfig(harness=TurnHarnessConfig(), runtime=vf.SubprocessConfig())
+    player_0: vf.AgentConfig = SEAT
+    player_1: vf.AgentConfig = SEAT
+    player_2: vf.AgentConfig = SEAT
+    player_3: vf.AgentConfig = SEAT
+    player_4: vf.AgentConfig = SEAT
+    player_5: vf.AgentConfig = SEAT
+    player_6: vf.AgentConfig = SEAT
 
     @model_validator(mode="after")
     def _have_seats(self) -> Self:

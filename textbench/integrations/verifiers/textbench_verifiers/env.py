@@ -1,7 +1,6 @@
 """How one task becomes one episode: an agent of verifiers plays one seat, the opponents play inside."""
 
 import asyncio
-from collections.abc import Mapping
 from typing import Self
 
 import numpy as np
@@ -20,11 +19,15 @@ from textgames import TRAINING_SEEDS
 from textgames.names import did_you_mean
 
 
+SEAT = vf.AgentConfig(harness=TurnHarnessConfig(), runtime=vf.SubprocessConfig())
+"""An agent whose requests are sent from this process, so that it needs no container."""
+
+
 class TextbenchEnvConfig(vf.EnvConfig):
     """Settings of who plays, under ``--env``."""
 
-    player: vf.AgentConfig = vf.AgentConfig(harness=TurnHarnessConfig(), runtime=vf.SubprocessConfig())
-    """The agent; its requests are sent from this process, so it needs no container."""
+    player: vf.AgentConfig = SEAT
+    """The agent."""
     seat: str | None = None
     """The seat that the agent plays in games of several players (default: the first)."""
     opponents: str = "random"
@@ -84,11 +87,7 @@ class Starts:
 
 
 def played_by(config: vf.EnvConfig) -> TextbenchConfig:
-    """Return the taskset's configuration.
-
-    Raises:
-        ValueError: it is another taskset's.
-    """
+    """Return the taskset's configuration, or raise a ``ValueError`` if it is another taskset's."""
     taskset = config.taskset
     if not isinstance(taskset, TextbenchConfig):
         raise ValueError(f"this environment plays the taskset textbench, not {taskset.id!r}: vf-eval textbench")
@@ -96,8 +95,7 @@ def played_by(config: vf.EnvConfig) -> TextbenchConfig:
 
 
 async def answer(player: vf.Interaction, session: EpisodeSession) -> str | None:
-    """Return what the agent answers to the prompt of this turn; ``None`` if its run has ended (a limit, or an
-    error).
+    """Return the agent's answer to the prompt of this turn, or ``None`` if its run has ended (a limit, or an error).
 
     As in ``textbench run``, a response ends at the close of its first action, which servers cut off if it is a stop
     string (``--sampling.stop '["</action>"]'``).
@@ -126,16 +124,11 @@ def record(trace: vf.Trace, session: EpisodeSession, seat: str | None) -> None:
     trace.record_metric("success", float(session.over and session.episode.successes[seat]))
     trace.record_metric("invalid_rate", invalid_rate(steps))
     trace.record_metrics(session.episode.metrics.get(seat, {}) if session.over else {})
-    trace.info["textbench"] = facts(session, seat)
-
-
-def facts(session: EpisodeSession, seat: str) -> Mapping[str, object]:
-    """Return what it takes to find the episode again, and what was played in it."""
-    return {
+    trace.info["textbench"] = {  # what it takes to find the episode again, and what was played in it
         "scenario": session.task.scenario,
         "seed": session.task.seed,
         "layout_seed": session.task.layout_seed,
         "seat": seat,
         "complete": session.over,
-        "actions": [step.action for step in session.steps_of(seat)],
+        "actions": [step.action for step in steps],
     }
