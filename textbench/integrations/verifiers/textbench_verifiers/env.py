@@ -18,7 +18,6 @@ from textbench_verifiers.taskset import TextbenchConfig, TextbenchTask
 from textgames import TRAINING_SEEDS
 from textgames.names import did_you_mean
 
-
 SEAT = vf.AgentConfig(harness=TurnHarnessConfig(), runtime=vf.SubprocessConfig())
 """An agent whose requests are sent from this process, so that it needs no container."""
 
