@@ -1,6 +1,6 @@
 """The local model player against transformers' own forward and generate, on small random models."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -26,14 +26,8 @@ transformers = pytest.importorskip("transformers")
 
 TEXT = [f"You are at ({x}, {y}). <think>go {way}</think><action>{way}</action>" for x in range(9) for y, way in
         enumerate(("left", "right", "up", "down"))]  # fmt: skip
-SHAPE = {
-    "hidden_size": 32,
-    "intermediate_size": 48,
-    "num_hidden_layers": 2,
-    "num_attention_heads": 4,
-    "num_key_value_heads": 2,
-    "max_position_embeddings": 160,
-}
+SHAPE = {"hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2, "max_position_embeddings": 160}
+SHAPE |= {"num_attention_heads": 4, "num_key_value_heads": 2}
 
 
 def make_tokenizer(*, pad: bool = True, chat: bool = False) -> Any:
@@ -51,26 +45,21 @@ def make_tokenizer(*, pad: bool = True, chat: bool = False) -> Any:
 
 def make_model(kind: str, tokenizer: Any, *, seed: int = 0) -> Any:
     """A random model whose logits are far enough from uniform that mistakes show."""
-    size = len(tokenizer)
-    eos = tokenizer.eos_token_id
-    common = {"vocab_size": size, "eos_token_id": eos, "bos_token_id": None, "pad_token_id": tokenizer.pad_token_id}
-    makers: dict[str, Callable[[], Any]] = {
-        "llama": lambda: transformers.LlamaConfig(**common, **SHAPE, initializer_range=0.3),
-        "tied": lambda: transformers.LlamaConfig(**common, **SHAPE, tie_word_embeddings=True, initializer_range=0.3),
-        "qwen2": lambda: transformers.Qwen2Config(**common, **SHAPE, initializer_range=0.3),
-        "qwen3": lambda: transformers.Qwen3Config(**common, **SHAPE, head_dim=16, initializer_range=0.3),
-        "llama3-rope": lambda: transformers.LlamaConfig(
-            **common, **SHAPE, initializer_range=0.3,
-            rope_scaling={"rope_type": "llama3", "rope_theta": 1e4, "factor": 4.0, "low_freq_factor": 1.0,
-                          "high_freq_factor": 4.0, "original_max_position_embeddings": 64},
-        ),
-        "gpt2": lambda: transformers.GPT2Config(
-            **common, n_embd=32, n_layer=2, n_head=4, n_positions=160, initializer_range=0.3
-        ),
-        "sliding": lambda: transformers.MistralConfig(**common, **SHAPE, sliding_window=8, initializer_range=0.3),
-    }  # fmt: skip
+    rope = {"rope_type": "llama3", "rope_theta": 1e4, "factor": 4.0, "original_max_position_embeddings": 64}
+    rope |= {"low_freq_factor": 1.0, "high_freq_factor": 4.0}
+    name, own = {
+        "llama": ("Llama", SHAPE),
+        "tied": ("Llama", {**SHAPE, "tie_word_embeddings": True}),
+        "qwen2": ("Qwen2", SHAPE),
+        "qwen3": ("Qwen3", {**SHAPE, "head_dim": 16}),
+        "llama3-rope": ("Llama", {**SHAPE, "rope_scaling": rope}),
+        "gpt2": ("GPT2", {"n_embd": 32, "n_layer": 2, "n_head": 4, "n_positions": 160}),
+        "sliding": ("Mistral", {**SHAPE, "sliding_window": 8}),
+    }[kind]
+    tokens = {"eos_token_id": tokenizer.eos_token_id, "bos_token_id": None, "pad_token_id": tokenizer.pad_token_id}
     torch.manual_seed(seed)
-    model = transformers.AutoModelForCausalLM.from_config(makers[kind]())
+    config = getattr(transformers, f"{name}Config")(vocab_size=len(tokenizer), **tokens, **own, initializer_range=0.3)
+    model = transformers.AutoModelForCausalLM.from_config(config)
     with torch.no_grad():  # biases start at zero; then a forgotten one would not show
         for name, parameter in model.named_parameters():
             if name.endswith("bias"):
@@ -95,9 +84,23 @@ ON_A_GPU = [pytest.mark.gpu, pytest.mark.skipif(not torch.cuda.is_available(), r
 PROMPTS = prompts_of(TEXT[0], TEXT[1], "You are", "x" * 40, TEXT[1], TEXT[7] + TEXT[9])
 
 
-def next_logits(model: Any, ids: Sequence[int]) -> torch.Tensor:
+def next_logits(model: Any, *rows: Sequence[int]) -> torch.Tensor:
+    """Logits after each row's last token, by the model's own forward; of one row, without the dimension of rows."""
     with torch.no_grad():
-        return model(input_ids=torch.tensor([list(ids)], device=model.device)).logits[0, -1]
+        found = [model(input_ids=torch.tensor([list(ids)], device=model.device)).logits[0, -1] for ids in rows]
+    return torch.stack(found) if len(found) > 1 else found[0]
+
+
+def append_random(rows: list[list[int]], size: int, rng: np.random.Generator) -> torch.Tensor:
+    """Append a random token to every row, and return them."""
+    tokens = rng.integers(size, size=len(rows))
+    for ids, token in zip(rows, tokens.tolist(), strict=True):
+        ids.append(token)
+    return torch.from_numpy(tokens)
+
+
+def close(got: torch.Tensor, wanted: torch.Tensor, tolerance: float = 1e-4) -> None:
+    torch.testing.assert_close(got, wanted, rtol=tolerance, atol=tolerance)
 
 
 # ------------------------------------------------------------------ the lean forward pass
@@ -121,7 +124,7 @@ def test_packed_forward_and_its_gradient_equal_the_models_own(kind: str, tokeniz
     (theirs * torch.cat(weigh)).sum().backward()
 
     assert packing.lengths.tolist() == [len(ids) for ids in sequences]
-    torch.testing.assert_close(ours, theirs, rtol=1e-4, atol=1e-4)
+    close(ours, theirs)
     for name, parameter in model.named_parameters():
         scale = parameter.grad.abs().max()
         torch.testing.assert_close(our_gradients[name] / scale, parameter.grad / scale, rtol=0, atol=2e-5, msg=name)
@@ -135,9 +138,7 @@ def test_weights_are_read_fused_or_as_they_are(fuse: bool, tokenizer: Any) -> No
     ids = torch.tensor(tokenizer(TEXT[0])["input_ids"])
     attend = llama_forward.CausalAttention(llama_forward.Packing([len(ids)], ids.device))
     hidden = llama_forward.hidden_states(weights, ids, torch.arange(len(ids)), attend)
-    torch.testing.assert_close(
-        llama_forward.logits(weights, hidden[-1:])[0], next_logits(model, ids.tolist()), rtol=1e-4, atol=1e-4
-    )
+    close(llama_forward.logits(weights, hidden[-1:])[0], next_logits(model, ids.tolist()))
 
 
 def test_what_the_lean_forward_does_not_cover_is_said(tokenizer: Any) -> None:
@@ -171,9 +172,9 @@ def test_lora_adapters_are_part_of_the_lean_forward(tokenizer: Any) -> None:
     assert isinstance(player.decoder, LeanDecoder)
     with torch.no_grad():
         _, (got,) = player.decoder.start([tuple(range(20))], [0])
-        torch.testing.assert_close(got, wanted, rtol=1e-4, atol=1e-4)
+        close(got, wanted)
         with model.disable_adapter():  # noticed although no parameter changed
-            torch.testing.assert_close(player.decoder.start([tuple(range(20))], [0])[1][0], plain, rtol=1e-4, atol=1e-4)
+            close(player.decoder.start([tuple(range(20))], [0])[1][0], plain)
 
 
 # ------------------------------------------------------------------ decoders
@@ -198,15 +199,12 @@ def check_decoder(kind: str, tokenizer: Any) -> None:
             batch, logits = decoder.start(prompts, rows)
             for step in range(40):
                 if step % 13 == 0:
-                    wanted = torch.stack([next_logits(model, ids) for ids in grown])
-                    torch.testing.assert_close(logits, wanted, rtol=1e-3, atol=1e-3)
+                    wanted = next_logits(model, *grown)
+                    close(logits, wanted, 1e-3)
                 if step == 20:  # rows leave, the others in another order
                     batch.keep(torch.tensor([4, 1, 0]))
                     grown = [grown[4], grown[1], grown[0]]
-                tokens = rng.integers(len(tokenizer), size=len(grown))
-                for ids, token in zip(grown, tokens.tolist(), strict=True):
-                    ids.append(token)
-                logits = batch.step(torch.from_numpy(tokens))
+                logits = batch.step(append_random(grown, len(tokenizer), rng))
 
 
 def test_shared_tokens_and_equal_prompts_are_computed_once(tokenizer: Any) -> None:
@@ -240,15 +238,14 @@ def test_what_is_kept_between_calls_is_dropped_when_the_weights_change(change: s
     else:
         model.model.layers[0].self_attn.k_proj.weight.data.mul_(1.5)
     with torch.no_grad():
-        torch.testing.assert_close(
-            decoder.start([prompt], [0])[1][0], next_logits(model, prompt), rtol=1e-4, atol=1e-4
-        )  # fmt: skip
+        close(decoder.start([prompt], [0])[1][0], next_logits(model, prompt))
 
 
-def test_common_prefix() -> None:
-    assert common_prefix([(1, 2, 3), (1, 2, 4), (1, 2, 3, 5)]) == 2
-    assert common_prefix([(1, 2)]) == 2
-    assert common_prefix([(), (1,)]) == 0
+@pytest.mark.parametrize(
+    ("sequences", "shared"), [([(1, 2, 3), (1, 2, 4), (1, 2, 3, 5)], 2), ([(1, 2)], 2), ([(), (1,)], 0)]
+)
+def test_common_prefix(sequences: list[tuple[int, ...]], shared: int) -> None:
+    assert common_prefix(sequences) == shared
 
 
 # ------------------------------------------------------------------ drawing tokens
@@ -299,15 +296,12 @@ def test_half_precision_decodes_as_the_model_does(device: str, tokenizer: Any) -
         recordings = set()
         for step in range(70):
             if step % 10 == 0:
-                exact = torch.stack([next_logits(model, ids) for ids in grown])
+                exact = next_logits(model, *grown)
                 assert (logits - exact).abs().max() < 0.05 * exact.abs().max()
             if step == 35:
                 batch.keep(torch.tensor([3, 0], device=device))
                 grown = [grown[3], grown[0]]
-            tokens = rng.integers(len(tokenizer), size=len(grown))
-            for ids, token in zip(grown, tokens.tolist(), strict=True):
-                ids.append(token)
-            logits = batch.step(torch.from_numpy(tokens).to(device))
+            logits = batch.step(append_random(grown, len(tokenizer), rng).to(device))
             recordings.add(batch._recorded)
     assert len(recordings - {None}) == (0 if device == "cpu" else 3)  # anew when rows have grown or left
 
@@ -346,7 +340,7 @@ def test_what_a_recorded_step_reads_stays_where_it_is(tokenizer: Any) -> None:
         (batch, logits), (other, wanted) = recorded.start(prompts, [0, 1, 2, 1]), plain.start(prompts, [0, 1, 2, 1])
         made = []
         for step in range(60):
-            torch.testing.assert_close(logits, wanted, atol=1e-4, rtol=1e-4)
+            close(logits, wanted)
             if step == 20:
                 for each in (batch, other):
                     each.keep(torch.tensor([3, 0]))
@@ -370,16 +364,11 @@ def test_a_step_is_recorded_anew_where_another_batch_came_between(tokenizer: Any
     assert recorder.made == 2 * 4
 
 
-def test_top_p_keeps_the_fewest_tokens_that_reach_it_and_renormalises() -> None:
-    probabilities = torch.tensor([[0.1, 0.5, 0.15, 0.25]])
-    kept = nucleus(probabilities.log(), 0.7).exp()
-    torch.testing.assert_close(kept, torch.tensor([[0.0, 2 / 3, 0.0, 1 / 3]]))
-    torch.testing.assert_close(nucleus(probabilities.log(), 0.01).exp(), torch.tensor([[0.0, 1.0, 0.0, 0.0]]))
-    tokens, logprobs = choose(
-        probabilities.log(), Decoding(temperature=1.0, top_p=0.7), torch.tensor([0.9999]).double()
-    )
-    assert tokens.item() == 3
-    assert logprobs.item() == pytest.approx(np.log(1 / 3), abs=1e-6)
+def test_top_p_draws_from_the_renormalised_nucleus() -> None:
+    logprobs = torch.tensor([[0.1, 0.5, 0.15, 0.25]]).log()
+    torch.testing.assert_close(nucleus(logprobs, 0.01).exp(), torch.tensor([[0.0, 1.0, 0.0, 0.0]]))
+    tokens, drawn = choose(logprobs, Decoding(temperature=1.0, top_p=0.7), torch.tensor([0.9999]).double())
+    assert (tokens.item(), drawn.item()) == (3, pytest.approx(np.log(1 / 3), abs=1e-6))
 
 
 def test_greedy_takes_the_most_probable_and_reports_the_models_log_probability() -> None:
@@ -477,7 +466,7 @@ def test_sampled_log_probabilities_are_the_models(kind: str, pad: bool) -> None:
             logits = model.model(input_ids=torch.tensor([[*got.prompt_ids, *got.response_ids]])).logits[0]
         logprobs = (logits[len(got.prompt_ids) - 1 : -1] / 1.25).log_softmax(-1)
         wanted = logprobs.gather(1, torch.tensor(got.response_ids)[:, None])[:, 0]
-        torch.testing.assert_close(torch.tensor(got.logprobs), wanted, rtol=1e-3, atol=1e-3)
+        close(torch.tensor(got.logprobs), wanted, 1e-3)
         assert got.usage[:2] == (len(got.prompt_ids), len(got.response_ids))
         assert (got.finish_reason == "length") == (
             len(got.response_ids) == 24 and not got.response.endswith("</action>")
@@ -624,19 +613,18 @@ def test_an_adapters_folder_loads_with_its_base(tmp_path: Path, tokenizer: Any) 
 
 
 def test_loading_errors_say_what_is_wrong(tmp_path: Path, tokenizer: Any) -> None:
-    with pytest.raises(FileNotFoundError, match=r"no folder '\./nowhere'"):
-        TransformersModel.from_pretrained("./nowhere")
-    with pytest.raises(ValueError, match=r"no config\.json"):
-        TransformersModel.from_pretrained(tmp_path)
+    def refused(said: str, place: object = tmp_path, **options: Any) -> None:
+        with pytest.raises((ValueError, FileNotFoundError), match=said):
+            TransformersModel.from_pretrained(str(place), **options)
+
+    refused(r"no folder '\./nowhere'", "./nowhere")
+    refused(r"no config\.json")
     model = make_model("llama", tokenizer)
     model.save_pretrained(tmp_path)
-    with pytest.raises(ValueError, match="no tokenizer"):
-        TransformersModel.from_pretrained(tmp_path)
+    refused("no tokenizer")
     tokenizer.save_pretrained(tmp_path)
-    with pytest.raises(ValueError, match="dtype is auto, float32"):
-        TransformersModel.from_pretrained(tmp_path, dtype="int8")
-    with pytest.raises(ValueError, match="device is auto, cpu"):
-        TransformersModel.from_pretrained(tmp_path, device="toaster")
+    refused("dtype is auto, float32", dtype="int8")
+    refused("device is auto, cpu", device="toaster")
     with pytest.raises(ValueError, match="no tokenizer"):
         TransformersModel(model, None)
     with pytest.raises(ValueError, match="not a causal language model"):
@@ -681,15 +669,11 @@ def test_a_chat_template_goes_on_from_the_prefix(tokenizer: Any) -> None:
     assert len(done.response_ids) <= 5
 
 
-def test_a_template_that_breaks_off_is_named_when_the_model_is_made() -> None:
+def test_a_template_that_breaks_off_or_leaves_the_prefix_out_is_named() -> None:
     chat = make_tokenizer()
     chat.chat_template = "{% for m in messages %}{{ m["
     with pytest.raises(ValueError, match=r"the chat template of torn can't be used \(unexpected 'end of template'"):
         TransformersModel(make_model("llama", chat), chat, name="torn")
-
-
-def test_a_template_that_leaves_the_prefix_out_is_named() -> None:
-    chat = make_tokenizer()
     chat.chat_template = "{% for m in messages if m['role'] == 'user' %}{{ m['content'] }}{% endfor %}"
     model = TransformersModel(make_model("llama", chat), chat, name="deaf")
     with pytest.raises(ValueError, match="deaf's chat template can't go on from the response prefix '<action>'"):

@@ -34,6 +34,9 @@ NEVER = "{% for m in messages %}<|im_start|>{{ m['role'] }}\n{{ m['content'] }}<
 
 PROMPT = (Message("user", "Where to?"),)
 THOUGHT = "<think>\nI could answer <action>left</action>, but no.\n</think>\n\n<action>up</action> and more"
+BARE = "I could answer <action>left</action>, but no."
+FORM = "<plan>up</plan><action>up</action>"
+TWO = "up, <action>left</action>?\n</think>\n\n<think>hm"
 GREEDY = Decoding(temperature=0, max_tokens=60)
 
 
@@ -127,7 +130,7 @@ def test_what_changes_nothing_is_refused(template: str, options: Any, said: str)
 def test_a_stop_string_in_reasoning_ends_nothing_and_the_response_is_what_follows() -> None:
     completion = answered(HYBRID, THOUGHT)
     assert completion.response == "<action>up</action>"
-    assert completion.reasoning == "I could answer <action>left</action>, but no."
+    assert completion.reasoning == BARE
     assert completion.finish_reason == "stop"
     tokenizer = tokenizer_with(HYBRID)
     assert tokenizer.decode(completion.response_ids) == THOUGHT.removesuffix(" and more")
@@ -136,28 +139,23 @@ def test_a_stop_string_in_reasoning_ends_nothing_and_the_response_is_what_follow
 
 
 @pytest.mark.slow
-def test_without_reasoning_a_thinking_model_stops_as_any_other() -> None:
-    completion = answered(HYBRID, "<action>up</action> and more")
-    assert (completion.response, completion.reasoning, completion.usage.reasoning_tokens) == (
-        "<action>up</action>",
-        "",
-        0,
-    )
-
-
-@pytest.mark.slow
-def test_reasoning_that_the_template_opens() -> None:
-    completion = answered(ALWAYS, THOUGHT.removeprefix("<think>\n"))
-    assert completion.response == "<action>up</action>"
-    assert completion.reasoning == "I could answer <action>left</action>, but no."
-
-
-@pytest.mark.slow
-def test_the_same_words_are_the_response_where_the_template_knows_no_reasoning() -> None:
-    """The mode think asks every model for a <think> in its response, and a stop string in it ends nothing either."""
-    completion = answered(NEVER, THOUGHT)
-    assert completion.response == THOUGHT.removesuffix(" and more")
-    assert (completion.reasoning, completion.usage.reasoning_tokens) == ("", 0)
+@pytest.mark.parametrize(
+    ("template", "said", "response", "reasoning"),
+    [
+        (HYBRID, "<action>up</action> and more", "<action>up</action>", ""),
+        (ALWAYS, THOUGHT.removeprefix("<think>\n"), "<action>up</action>", BARE),
+        # the mode think asks every model for a <think> in its response, and a stop string in it ends nothing either
+        (NEVER, THOUGHT, THOUGHT.removesuffix(" and more"), ""),
+        # which a thinking model answers behind its reasoning
+        (HYBRID, "<think>\nup, <action>left</action>?\n</think>\n\n<think>hm</think>" + FORM, FORM, TWO),
+    ],
+)
+def test_the_response_and_the_reasoning_by_the_template(
+    template: str, said: str, response: str, reasoning: str
+) -> None:
+    completion = answered(template, said)
+    assert (completion.response, completion.reasoning) == (response, reasoning)
+    assert bool(completion.usage.reasoning_tokens) == bool(reasoning)
     assert completion.finish_reason == "stop"
 
 
@@ -179,15 +177,6 @@ def test_a_think_that_is_never_closed_goes_on_to_the_limit() -> None:
     assert cut.finish_reason == "length"
 
 
-@pytest.mark.slow
-def test_the_mode_think_of_a_thinking_model_is_answered_behind_its_reasoning() -> None:
-    text = "<think>\nup, <action>left</action>?\n</think>\n\n<think>hm</think><plan>up</plan><action>up</action>"
-    completion = answered(HYBRID, text)
-    assert completion.response == "<plan>up</plan><action>up</action>"
-    assert completion.reasoning.endswith("</think>\n\n<think>hm")
-    assert completion.finish_reason == "stop"
-
-
 def test_reasoning_without_an_end_leaves_no_response() -> None:
     completion = answered(HYBRID, THOUGHT, Decoding(temperature=0, max_tokens=6))
     assert (completion.response, completion.finish_reason) == ("", "length")
@@ -203,7 +192,7 @@ def test_the_policy_plays_what_follows_the_reasoning() -> None:
 
     (turn,) = LanguageAgentPolicy(model, Asks("direct"), GREEDY).act([TurnRequest("x")])
     assert turn.response == "<action>up</action>"
-    assert turn.reasoning == "I could answer <action>left</action>, but no."
+    assert turn.reasoning == BARE
 
 
 # ---------------------------------------------------------------- budgets
