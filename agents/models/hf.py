@@ -17,43 +17,17 @@ MOST_BASES = 8
 """Adapters that may stand on each other until they count as a circle."""
 
 
-def load(
-    path_or_repo: str,
-    *,
-    dtype: str = "auto",
-    device: str = "auto",
-    revision: str | None = None,
-    adapter: str | None = None,
-    trust_remote_code: bool = False,
-    max_batch_tokens: int | None = None,
-    chat_template_kwargs: Mapping[str, Any] | None = None,
-    thinking_budget: int | None = None,
-) -> "TransformersModel":
-    """Load a model; the options are those of ``TransformersModel.from_pretrained``, which needs torch."""
-    from agents.models.local.transformers import TransformersModel
-
-    return TransformersModel.from_pretrained(
-        path_or_repo,
-        dtype=dtype,
-        device=device,
-        revision=revision,
-        adapter=adapter,
-        trust_remote_code=trust_remote_code,
-        max_batch_tokens=max_batch_tokens,
-        chat_template_kwargs=chat_template_kwargs,
-        thinking_budget=thinking_budget,
-    )
-
-
 def loader(folder_of: Callable[[str], str], context_length: int | None = None) -> Callable[..., "TransformersModel"]:
-    """Return the ``make`` of a provider whose models are folders on this machine, found by ``folder_of(name)``."""
+    """Return the ``make`` of a provider whose models are found by ``folder_of(name)``, such as a folder here."""
 
     def load_named(
         name: str,
         *,
         dtype: str = "auto",
         device: str = "auto",
+        revision: str | None = None,
         adapter: str | None = None,
+        trust_remote_code: bool = False,
         max_batch_tokens: int | None = None,
         chat_template_kwargs: Mapping[str, Any] | None = None,
         thinking_budget: int | None = None,
@@ -66,10 +40,12 @@ def loader(folder_of: Callable[[str], str], context_length: int | None = None) -
             folder_of(name),
             dtype=dtype,
             device=device,
+            revision=revision,
             adapter=adapter,
-            max_batch_tokens=max_batch_tokens,
+            trust_remote_code=trust_remote_code,
             name=name,
             context_length=context_length,
+            max_batch_tokens=max_batch_tokens,
             chat_template_kwargs=chat_template_kwargs,
             thinking_budget=thinking_budget,
         )
@@ -124,7 +100,7 @@ def card_of(path_or_repo: str, *, adapter: str | None = None) -> Card | None:
 
 
 PROVIDER = Provider(
-    load,
+    loader(str),
     description="a Hugging Face model in this process",
     example="Qwen/Qwen2.5-0.5B-Instruct",
     takes="PATH_OR_REPO",

@@ -66,7 +66,6 @@ class TransformersModel:
         name: what results call the model; by default the place that it was loaded from.
         max_batch_tokens: the most tokens (prompt and response, over all rows) that are in the caches at once; larger
             batches are split. By default as many as fit into 1 GiB on a CPU and half of the unused memory of a GPU.
-        lean: ``False`` runs the model's own ``forward`` whatever it is.
         identity: the weights' part of :attr:`settings`, from :mod:`agents.models.fingerprint`.
         chat_template_kwargs: arguments of the chat template, such as ``{"enable_thinking": False}``.
         thinking_budget: the most tokens of a model's own reasoning (:mod:`agents.models.reasoning`), after which it is
@@ -83,7 +82,6 @@ class TransformersModel:
         *,
         name: str | None = None,
         max_batch_tokens: int | None = None,
-        lean: bool = True,
         identity: Mapping[str, str] | None = None,
         chat_template_kwargs: Mapping[str, Any] | None = None,
         thinking_budget: int | None = None,
@@ -102,14 +100,14 @@ class TransformersModel:
         self._thinking = Thinking(tokenizer, chat_template_kwargs, thinking_budget, self.name)
         self.max_batch_tokens = max_batch_tokens
         self._identity = dict(identity or {})
-        self._take(model, lean)
+        self._take(model)
         self._vocabulary = int(inner.config.get_text_config().vocab_size)
         self._reader = Reader(tokenizer, self._thinking, self._vocabulary, eos_ids(inner, tokenizer), self.name)
         self._parameters = sum(weight.numel() for weight in inner.parameters())
 
-    def _take(self, model: Any, lean: bool = True) -> None:
+    def _take(self, model: Any) -> None:
         self._model = model
-        self.decoder: Decoder = LeanDecoder(model) if lean and why_not(model) is None else GenericDecoder(model)
+        self.decoder: Decoder = LeanDecoder(model) if why_not(model) is None else GenericDecoder(model)
         config = unwrap(model).config.get_text_config()
         self.context_length: int | None = getattr(config, "max_position_embeddings", None)
 
@@ -123,11 +121,9 @@ class TransformersModel:
         revision: str | None = None,
         adapter: str | Path | None = None,
         trust_remote_code: bool = False,
-        max_batch_tokens: int | None = None,
         name: str | None = None,
         context_length: int | None = None,
-        chat_template_kwargs: Mapping[str, Any] | None = None,
-        thinking_budget: int | None = None,
+        **options: Any,
     ) -> "TransformersModel":
         """Load a model in Hugging Face format.
 
@@ -140,7 +136,7 @@ class TransformersModel:
             revision: branch, tag or commit in the repository.
             adapter: a peft adapter to put on it. A folder that holds an adapter itself is loaded with its base model.
             trust_remote_code: run model code from the repository.
-            max_batch_tokens, name, chat_template_kwargs, thinking_budget: see the class.
+            name: as for the class, whose other options (``max_batch_tokens`` ...) are taken as well.
             context_length: the longest prompt and response together, in tokens, if that is to be more than the
                 model's configuration has; its positions must be computed ones (rotary).
 
@@ -168,15 +164,7 @@ class TransformersModel:
         identity = weights_identity(source, commit=getattr(unwrap(model).config, "_commit_hash", None))
         if adapter is not None:
             identity |= adapter_identity(adapter)
-        made = cls(
-            model,
-            tokenizer,
-            name=name or str(path_or_repo),
-            max_batch_tokens=max_batch_tokens,
-            identity=identity,
-            chat_template_kwargs=chat_template_kwargs,
-            thinking_budget=thinking_budget,
-        )
+        made = cls(model, tokenizer, name=name or str(path_or_repo), identity=identity, **options)
         made.check()
         if plain is not None:
             made._load = lambda: load()[0]
