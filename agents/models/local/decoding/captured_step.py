@@ -6,7 +6,6 @@ is of one shape, and making it costs about as much as a step, so it pays if resp
 
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -26,41 +25,38 @@ class Recorder:
 
     def forget(self) -> None:
         """Give the memory back."""
-        self.last: CapturedStep | None = None
+        self.last: Compute | None = None
         self._pool = torch.cuda.graph_pool_handle()
 
-    def record(self, compute: Compute, tokens: Tensor) -> "CapturedStep | None":
-        """Return a recording of ``compute``, which has run in this shape before; ``None`` if memory is short."""
+    def record(self, compute: Compute, tokens: Tensor) -> Compute | None:
+        """Return a recording of ``compute``, which has run in this shape before; ``None`` if memory is short.
+
+        Each call of the recording overwrites the logits of the one before.
+        """
+        held, graph = tokens.clone(), torch.cuda.CUDAGraph()
+        now = torch.cuda.current_stream(tokens.device)
+        self._stream.wait_stream(now)
         try:
-            self.last = CapturedStep(compute, tokens, self._stream, self._pool)
+            # torch.cuda.graph would also wait for the device and give its unused memory back, every time
+            with torch.cuda.stream(self._stream):
+                graph.capture_begin(pool=self._pool, capture_error_mode="thread_local")
+                try:
+                    logits = compute(held)
+                except BaseException:
+                    with suppress(RuntimeError):  # it may report the fault again, and less well
+                        graph.capture_end()
+                    raise
+                graph.capture_end()
         except torch.cuda.OutOfMemoryError:
             self.forget()
             torch.cuda.empty_cache()
-        return self.last
+            return None
+        now.wait_stream(self._stream)
 
+        def replay(tokens: Tensor) -> Tensor:
+            held.copy_(tokens)
+            graph.replay()
+            return logits
 
-class CapturedStep:
-    """``compute`` recorded for one shape; a call replays it."""
-
-    def __init__(self, compute: Compute, tokens: Tensor, stream: torch.cuda.Stream, pool: Any) -> None:
-        self._tokens = tokens.clone()
-        self._graph = torch.cuda.CUDAGraph()
-        now = torch.cuda.current_stream(tokens.device)
-        stream.wait_stream(now)
-        # torch.cuda.graph would also wait for the device and give its unused memory back, every time
-        with torch.cuda.stream(stream):
-            self._graph.capture_begin(pool=pool, capture_error_mode="thread_local")
-            try:
-                self._logits = compute(self._tokens)
-            except BaseException:
-                with suppress(RuntimeError):  # it may report the fault again, and less well
-                    self._graph.capture_end()
-                raise
-            self._graph.capture_end()
-        now.wait_stream(stream)
-
-    def __call__(self, tokens: Tensor) -> Tensor:
-        """Return the logits after these tokens; the next call overwrites them."""
-        self._tokens.copy_(tokens)
-        self._graph.replay()
-        return self._logits
+        self.last = replay
+        return replay

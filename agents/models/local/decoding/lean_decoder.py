@@ -13,7 +13,7 @@ import torch
 import torch.nn.functional as F  # noqa: N812
 from torch import Tensor, nn
 
-from agents.models.local.decoding.captured_step import CapturedStep, Compute, Recorder
+from agents.models.local.decoding.captured_step import Compute, Recorder
 from agents.models.local.decoding.kept_prompts import KeptPrompts, Slots
 from agents.models.local.decoding.sampler import COMPACT_AT, TokenIds
 from agents.models.local.forward import llama_forward
@@ -146,7 +146,7 @@ class LeanBatch:
         self.weights, self.prefix = weights, prefix
         self.shared = prefix[0][0].shape[1]
         self.block = _BLOCK.get(device.type, _BLOCK_ELSEWHERE)
-        self._recorder, self._recorded = recorder, cast(CapturedStep | None, None)
+        self._recorder, self._recorded = recorder, cast(Compute | None, None)
         self._made = self._alike = 0  # steps, and of those the last ones of one shape
         # a CPU's products in half precision copy tables of which a part is taken, and a recording's have one size:
         # there the empty columns are hidden

@@ -83,40 +83,24 @@ def test_patience_ends_when_the_server_takes_nothing_any_more(quick):
     }
 
 
-def test_after_an_answer_the_next_back_off_is_the_first_again(quick):
-    """Were it the ninth of all refusals, it would be two seconds and more than the patience."""
+@pytest.mark.parametrize(("patience", "wait", "times"), [(1.0, None, 10), (0.2, 0.1, 4)])
+def test_back_off_and_patience_begin_anew_when_the_server_takes_something(patience, wait, times, quick):
+    """Were it the ninth of all refusals, the back-off would be two seconds and more than the patience."""
 
     async def play():
-        pacer, asked = Pacer(1.0), 0
+        pacer, asked = Pacer(patience), 0
 
         async def request():
             nonlocal asked
             asked += 1
             if asked % 2:
-                raise TooManyRequestsError("too many", None)
+                raise TooManyRequestsError("too many", wait)
 
-        for _ in range(10):
+        for _ in range(times):
             await pacer.send(request)
         return asked
 
-    assert asyncio.run(play()) == 20
-
-
-def test_patience_begins_anew_when_the_server_takes_something():
-    async def play():
-        pacer, asked = Pacer(0.2), 0
-
-        async def request():
-            nonlocal asked
-            asked += 1
-            if asked % 2:
-                raise TooManyRequestsError("too many", 0.1)
-
-        for _ in range(4):
-            await pacer.send(request)
-        return asked
-
-    assert asyncio.run(play()) == 8
+    assert asyncio.run(play()) == 2 * times
 
 
 def test_what_was_refused_goes_first_when_there_is_room():
@@ -210,6 +194,9 @@ def test_a_request_that_is_cancelled_as_it_gets_room_leaves_it_to_others():
     assert asyncio.run(play()) == (True, 0)
 
 
+LATER = datetime.now(UTC) + timedelta(hours=1)
+
+
 @pytest.mark.parametrize(
     ("headers", "seconds"),
     [
@@ -222,12 +209,8 @@ def test_a_request_that_is_cancelled_as_it_gets_room_leaves_it_to_others():
         ({"retry-after-ms": "1500", "retry-after": "2"}, 1.5),
         ({"retry-after-ms": "inf", "retry-after": "2"}, 2),
         ({"retry-after": "Wed, 21 Oct 2015 07:28:00 GMT"}, 0),
+        ({"retry-after": format_datetime(LATER, usegmt=True)}, pytest.approx(3600, abs=600)),
     ],
 )
 def test_the_wait_that_a_server_names(headers, seconds):
     assert named_wait(headers) == seconds
-
-
-def test_a_date_is_a_wait_until_then():
-    then = datetime.now(UTC) + timedelta(hours=1)
-    assert named_wait({"retry-after": format_datetime(then, usegmt=True)}) == pytest.approx(3600, abs=60)

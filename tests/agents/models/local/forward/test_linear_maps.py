@@ -29,23 +29,24 @@ def with_adapters(kind: str, tokenizer: Any, *, names: tuple[str, ...] = ("defau
     return model.eval()
 
 
+def lean_logits(model: Any, ids: torch.Tensor, fuse: bool) -> torch.Tensor:
+    packing, weights = llama_forward.Packing([len(ids)], ids.device), read_weights(model, fuse=fuse)
+    attend = llama_forward.CausalAttention(packing)
+    return llama_forward.logits(weights, llama_forward.hidden_states(weights, ids, packing.positions, attend))
+
+
 @pytest.mark.parametrize("names", [("default",), ("default", "second")])
 @pytest.mark.parametrize("kind", ["tied", "qwen2", "qwen3"])
 def test_factors_beside_the_weights_give_what_the_merged_weights_give(kind: str, names: tuple[str, ...]) -> None:
     tokenizer = make_tokenizer()
     model = with_adapters(kind, tokenizer, names=names)
     ids = torch.tensor(tokenizer(TEXT[0])["input_ids"])
-    packing = llama_forward.Packing([len(ids)], ids.device)
     with torch.no_grad():
         wanted = model(input_ids=ids[None]).logits[0]
         with model.disable_adapter():
             assert (model(input_ids=ids[None]).logits[0] - wanted).abs().max() > 0.1
         for fuse in (True, False):
-            weights = read_weights(model, fuse=fuse)
-            hidden = llama_forward.hidden_states(
-                weights, ids, packing.positions, llama_forward.CausalAttention(packing)
-            )
-            torch.testing.assert_close(llama_forward.logits(weights, hidden), wanted, atol=1e-4, rtol=1e-4)
+            torch.testing.assert_close(lean_logits(model, ids, fuse), wanted, atol=1e-4, rtol=1e-4)
 
 
 def test_responses_with_factors_are_those_with_merged_weights(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -67,19 +68,11 @@ def test_gradients_of_factors_equal_those_of_pefts_own_layers(kind: str, fuse: b
     tokenizer = make_tokenizer()
     model = with_adapters(kind, tokenizer)
     ids = torch.tensor(tokenizer(TEXT[0])["input_ids"])
-    packing = llama_forward.Packing([len(ids)], ids.device)
     slope = torch.randn(len(ids), len(tokenizer), generator=torch.Generator().manual_seed(2))
     found = []
     for lean in (True, False):
         model.zero_grad()
-        if lean:
-            weights = read_weights(model, fuse=fuse)
-            hidden = llama_forward.hidden_states(
-                weights, ids, packing.positions, llama_forward.CausalAttention(packing)
-            )
-            logits = llama_forward.logits(weights, hidden)
-        else:
-            logits = model(input_ids=ids[None]).logits[0]
+        logits = lean_logits(model, ids, fuse) if lean else model(input_ids=ids[None]).logits[0]
         (logits * slope).sum().backward()
         found.append({name: p.grad.clone() for name, p in model.named_parameters() if p.grad is not None})
     ours, theirs = found
