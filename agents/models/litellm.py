@@ -9,7 +9,6 @@ import json
 import logging
 import os
 from collections.abc import Collection, Mapping
-from functools import cache
 from importlib import import_module
 from importlib.metadata import version
 from importlib.util import find_spec
@@ -170,11 +169,6 @@ def load_litellm(asked_for: str) -> Any:
         raise ModuleNotFoundError(
             f"litellm:{asked_for} needs LiteLLM, which isn't installed: {command}", name="litellm"
         )
-    return _loaded()
-
-
-@cache
-def _loaded() -> Any:
     os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")  # else importing it fetches its price table
     litellm: Any = import_module("litellm")
     litellm.suppress_debug_info = True

@@ -103,12 +103,6 @@ def _fewest(ids: Sequence[int], enough: Callable[[str], bool], decode: Decode) -
     return low
 
 
-def asks_for_reasoning(arguments: Mapping[str, Any]) -> bool | None:
-    """Return whether a chat template's arguments switch reasoning on or off; ``None`` if they do neither."""
-    switches = [arguments[name] for name in ("enable_thinking", "thinking") if isinstance(arguments.get(name), bool)]
-    return switches[0] if switches else None
-
-
 def check_thinking(arguments: Mapping[str, Any] | None, budget: int | None) -> dict[str, Any]:
     """Return a chat template's arguments as a dictionary; a ValueError if they or the budget have a wrong type."""
     if arguments is not None and not isinstance(arguments, Mapping):

@@ -3,7 +3,6 @@
 import ctypes
 import json
 import threading
-import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from copy import copy
@@ -41,34 +40,23 @@ def _in_time() -> Iterator[None]:
     Another thread raises a TemplateTooSlowError in this one. (A function for :func:`sys.settrace` would do that too,
     and triples the time of every prompt.)
     """
-    global _watching
-    own = threading.get_ident()
-    with _lock:
-        _until[own] = time.monotonic() + TEMPLATE_SECONDS
-        if _watching is None or not _watching.is_alive():  # a process that was forked has no other threads
-            _watching = threading.Thread(target=_watch, daemon=True)
-            _watching.start()
+    own, lock, rendering = threading.get_ident(), threading.Lock(), True
+
+    def stop() -> None:
+        with lock:
+            if rendering:
+                error = ctypes.py_object(TemplateTooSlowError)
+                ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(own), error)
+
+    timer = threading.Timer(TEMPLATE_SECONDS, stop)
+    timer.daemon = True
+    timer.start()
     try:
         yield
     finally:
-        with _lock:
-            _until.pop(own, None)
-
-
-def _watch() -> None:
-    while True:
-        time.sleep(TEMPLATE_SECONDS / 10)
-        with _lock:
-            for thread in [thread for thread, until in _until.items() if time.monotonic() > until]:
-                del _until[thread]
-                ctypes.pythonapi.PyThreadState_SetAsyncExc(
-                    ctypes.c_ulong(thread), ctypes.py_object(TemplateTooSlowError)
-                )
-
-
-_lock = threading.Lock()
-_until: dict[int, float] = {}  # by thread, when its template has taken too long
-_watching: threading.Thread | None = None
+        with lock:
+            rendering = False
+        timer.cancel()
 
 
 def check_prefix(tokenizer: Any, prefix: str, name: str) -> None:

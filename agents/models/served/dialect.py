@@ -9,7 +9,7 @@ import re
 from collections.abc import Collection, Mapping
 from typing import Any, Literal, get_args
 
-from agents.models.reasoning import NOT_BEGUN, Begun, asks_for_reasoning, check_thinking
+from agents.models.reasoning import NOT_BEGUN, Begun, check_thinking
 from agents.models.served.answers import error_message
 from agents.models.served.routes import ROUTES, RouteName
 from agents.turn import Prompt, Turn, prefix_of
@@ -78,7 +78,8 @@ class Dialect:
         self._of_template: dict[str, Any] = {"chat_template_kwargs": arguments} if arguments else {}
         if thinking_budget is not None:
             self._of_template |= dict.fromkeys(BUDGET_FIELDS, thinking_budget)
-        asked = asks_for_reasoning(arguments)
+        switches = [arguments.get(name) for name in ("enable_thinking", "thinking")]
+        asked = next((switch for switch in switches if isinstance(switch, bool)), None)
         self.thinks = True if asked is None and thinking_budget is not None else asked
         self.stopped_thinking = False
         self.suspects: bool | None = None
