@@ -18,7 +18,6 @@ from safetensors.torch import load_file
 from agents.models.answers import LegalAnswers
 from agents.models.base import Decoding
 from agents.models.local.transformers import TransformersModel
-from agents.models.reasoning import NOT_BEGUN
 
 
 class Routes:
@@ -136,11 +135,9 @@ class Routes:
         if not self.processed:
             scores = torch.log_softmax(self.model(torch.tensor([[*ids, *row.ids]])).logits[0].double(), -1)
             logprobs = [scores[len(ids) - 1 + t, token].item() for t, token in enumerate(row.ids)]
-        return (
-            row,
-            logprobs,
-            self.sampler._completion((), row, NOT_BEGUN, self.sampler._reader.check(decoding.stop), 0.0).response,
-        )
+        reader = self.sampler._reader
+        said = [token for token in row.ids if token not in reader.eos_ids]
+        return row, logprobs, reader.check(decoding.stop).trim(reader.decode(said))
 
     def generate(self, body: dict[str, Any]) -> tuple[int, Any]:
         row, logprobs, text = self.sample(body["token_ids"], body["sampling_params"])
