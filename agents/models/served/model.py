@@ -3,7 +3,9 @@
 import asyncio
 import logging
 from collections.abc import Mapping
+from copy import copy
 from dataclasses import replace
+from functools import partial
 from time import perf_counter
 from typing import Any, Protocol
 
@@ -121,9 +123,10 @@ class ServedModel:
             return {"grammar": answers.gbnf()}
         return {"structured_outputs": {"choice": answers.endings()}}
 
-    def _fields(self, prompt: Prompt, decoding: Decoding, seed: int | None, told: Mapping[str, Any]) -> dict[str, Any]:
+    def _fields(
+        self, prompt: Prompt, decoding: Decoding, seed: int | None, told: Mapping[str, Any], dialect: Dialect
+    ) -> dict[str, Any]:
         """Return the request's body; ``told`` are the fields that hold the response to legal answers."""
-        dialect = self._dialect
         fields = ROUTES[dialect.route].fields(prompt, decoding, dialect.effort)
         shaped = dialect.shape(fields, decoding.max_tokens, seed, dialect.begun(prompt))
         return {"model": self.name, **shaped, **told, **self._extra_body}
@@ -133,16 +136,17 @@ class ServedModel:
     ) -> Turn:
         """Return one attempt, and another one for everything that the server's refusal teaches; a ProviderError without
         a response. The tokens of answers that aren't taken are added to ``discarded``."""
+        dialect = self._dialect
+        fields_now = partial(self._fields, prompt, decoding, seed, told, dialect)
         while True:
-            route, fields = ROUTES[self._dialect.route], self._fields(prompt, decoding, seed, told)
-            begun = self._dialect.begun(prompt)
+            route, fields = ROUTES[dialect.route], fields_now()
+            begun = dialect.begun(prompt)
             status, headers, body = await self._transport.complete(route.path, fields)
-            # The first thing that happens to an answer: what is parsed, quoted or cut below holds no secret any more.
-            text = self._redactor.scrub(body.decode("utf-8-sig", "replace"))
+            text = self._text(body)
             if not 200 <= status < 300:
-                if self._fields(prompt, decoding, seed, told) != fields:  # others have learnt something meanwhile
+                if fields_now() != fields:  # others have learnt something meanwhile
                     continue
-                if (learnt := self._dialect.learn(status, text, fields)) is None:
+                if (learnt := dialect.learn(status, text, fields)) is None:
                     discarded.append(usage_in(text))
                     raise self._status_error(status, headers, text)
                 self._notice(learnt)
@@ -152,7 +156,7 @@ class ServedModel:
             except ProviderError as error:
                 discarded.append(usage_in(text))
                 raise ProviderError(f"{self._transport.url} answered with {error}", may_pass=error.may_pass) from None
-            if (learnt := self._dialect.learn_of_stop(completion, prompt, fields)) is not None:
+            if (learnt := dialect.learn_of_stop(completion, prompt, fields)) is not None:
                 self._notice(learnt)
                 discarded.append(completion.usage)
                 continue
@@ -160,7 +164,7 @@ class ServedModel:
             reasoning = completion.usage.reasoning_tokens or completion.reasoning
             if not eaten_up(completion.finish_reason, completion.response, reasoning):
                 return completion
-            if self._fields(prompt, decoding, seed, told) == fields and not self._more_tokens():
+            if fields_now() == fields and not self._more_tokens():
                 return completion
             discarded.append(completion.usage)
 
@@ -209,7 +213,25 @@ class ServedModel:
 
     async def unknown_name(self) -> str | None:
         """Return why the server has no model of this name; ``None`` if it has, or if that can't be found out."""
-        return await names.unknown_name(self.name, self._transport, self._dialect, self._redactor, self._extra_body)
+        models, dialect = getattr(self._transport, "models", None), copy(self._dialect)
+
+        async def listing() -> tuple[int, str]:
+            status, body = await models()
+            return status, self._text(body)
+
+        async def small_request() -> tuple[int, str]:
+            while True:  # what is learnt is learnt again in the run, which reports it
+                fields = self._fields(names.QUESTION, names.SMALL, None, {}, dialect)
+                status, _, body = await self._transport.complete(ROUTES[dialect.route].path, fields)
+                text = self._text(body)
+                if 200 <= status < 300 or dialect.learn(status, text, fields) is None:
+                    return status, text
+
+        return await names.unknown_name(self.name, self._transport.url, models and listing, small_request)
+
+    def _text(self, body: bytes) -> str:
+        """Return an answer's text without secrets, before anything is parsed, quoted or cut."""
+        return self._redactor.scrub(body.decode("utf-8-sig", "replace"))
 
     def _notice(self, text: str) -> None:
         if text not in self._noticed:

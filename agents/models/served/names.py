@@ -7,15 +7,11 @@ some have no list; then one small request is sent, and only a refusal in words a
 import asyncio
 import json
 import re
-from collections.abc import Mapping
-from copy import copy
-from typing import Any
+from collections.abc import Awaitable, Callable
 
-from agents.common.redaction import Redactor
 from agents.models.base import Decoding
 from agents.models.served.answers import ProviderError
-from agents.models.served.dialect import Dialect, refusal_of
-from agents.models.served.routes import ROUTES
+from agents.models.served.dialect import refusal_of
 from agents.turn import Message
 from textgames.names import did_you_mean
 
@@ -26,6 +22,9 @@ MOST_LENGTH = 100  # of a name in it
 QUESTION = (Message("user", "Say yes."),)
 SMALL = Decoding(temperature=1.0, max_tokens=16, stop=())
 
+Asked = Callable[[], Awaitable[tuple[int, str]]]
+"""Asks a server, and returns the status and the text of its answer, without secrets."""
+
 _UNKNOWN = re.compile(
     r"not[ _](found|exist|available|supported|a valid|valid|recogni[sz]ed|have access)|n't (exist|have|found)|unknown"
     r"|invalid|no such|unsupported|does not exist|no endpoints",
@@ -33,21 +32,18 @@ _UNKNOWN = re.compile(
 )
 
 
-async def unknown_name(
-    name: str, transport: Any, dialect: Dialect, redactor: Redactor, extra_body: Mapping[str, Any]
-) -> str | None:
-    """Return why a server has no model of this name, as half a sentence; ``None`` if it has, or if that can't be found
-    out."""
+async def unknown_name(name: str, url: str, listing: Asked | None, small_request: Asked) -> str | None:
+    """Return why a server has no model of this name, as half a sentence; ``None`` if it has, or if nothing tells."""
     listed: list[str] | None = None
     try:
-        if (models := getattr(transport, "models", None)) is not None:
+        if listing is not None:
             async with asyncio.timeout(SECONDS):
-                status, body = await models()
-            listed = _read_names(redactor.scrub(body.decode("utf-8-sig", "replace"))) if status == 200 else None
+                status, text = await listing()
+            listed = _read_names(text) if status == 200 else None
         if listed is not None and {name, f"{name}:latest"} & set(listed):  # Ollama's default tag
             return None
         async with asyncio.timeout(SECONDS):
-            status, text = await _small_request(name, transport, copy(dialect), redactor, extra_body)
+            status, text = await small_request()
     except (TimeoutError, ProviderError):
         return None
     words, parameter = refusal_of(text)
@@ -58,26 +54,8 @@ async def unknown_name(
     )
     if status not in (400, 403, 404, 422) or not about_the_name:
         return None
-    return (
-        f"{transport.url} has no model {name!r} (status {status}: {' '.join(words.split())[:200]})"
-        f"{_instead(name, listed or [])}"
-    )
-
-
-async def _small_request(
-    name: str, transport: Any, dialect: Dialect, redactor: Redactor, extra_body: Mapping[str, Any]
-) -> tuple[int, str]:
-    """Return status and text of the answer to one small request, by the route and parameters that the server takes.
-
-    ``dialect`` is a copy: the run learns the same again, and reports it.
-    """
-    while True:
-        route = ROUTES[dialect.route]
-        fields = {"model": name, **dialect.shape(route.fields(QUESTION, SMALL, dialect.effort), SMALL.max_tokens, None)}
-        status, _, body = await transport.complete(route.path, {**fields, **extra_body})
-        text = redactor.scrub(body.decode("utf-8-sig", "replace"))
-        if 200 <= status < 300 or dialect.learn(status, text, fields) is None:
-            return status, text
+    said = " ".join(words.split())[:200]
+    return f"{url} has no model {name!r} (status {status}: {said}){_instead(name, listed or [])}"
 
 
 def _read_names(text: str) -> list[str] | None:
