@@ -48,7 +48,9 @@ class Reader:
                 while plain and ids and ids[-1] in self.eos_ids:
                     ids = ids[:-1]
                 if not ids:
-                    raise ValueError("the prompt is empty: a model needs at least one token to go on from")
+                    raise ValueError(
+                        "the prompt is empty: a model continues at least one token, so give the prompts a text"
+                    )
                 if max(ids) >= self._size:
                     raise ValueError(
                         f"the tokenizer writes token {max(ids)} but {self._name} knows only {self._size} tokens: "

@@ -64,7 +64,9 @@ class ServedModel:
         if grammar not in ("", *GRAMMARS):
             raise ValueError(f"grammar is {' or '.join(GRAMMARS)}, got {grammar!r}")
         if max_retries < 0 or not patience >= 0:
-            raise ValueError(f"max_retries at least 0, and patience too; got {max_retries!r} and {patience!r}")
+            raise ValueError(
+                f"max_retries and patience are numbers of at least 0, got {max_retries!r} and {patience!r}"
+            )
         self.name = name
         self._transport, self._dialect, self._redactor = transport, dialect, redactor
         self._max_retries, self._patience = int(max_retries), float(patience)

@@ -341,7 +341,7 @@ def test_a_key_spelled_in_escapes_is_gone_too():
         ({"base_url": "http://host:port/v1"}, "isn't a URL"),
         ({"omit": ["temprature"]}, "omit takes temperature, top_p, stop, max_tokens, seed, got 'temprature'"),
         ({"timeout": 0}, "timeout is above 0"),
-        ({"max_retries": -1}, "max_retries at least 0"),
+        ({"max_retries": -1}, "max_retries and patience are numbers of at least 0, got -1"),
         ({"route": "chats"}, "route is auto, chat, responses, completions, got 'chats'"),
         ({"max_tokens_field": "limit"}, "max_tokens_field is auto, max_tokens, max_completion_tokens, got 'limit'"),
         ({"reasoning_tokens": -1}, "reasoning_tokens is a whole number from 0"),
