@@ -98,7 +98,6 @@ class Vocabulary:
         return cls(token_texts(tokenizer, known) + [b""] * (size - known), ends)
 
     def rules(self, answers: LegalAnswers) -> "Rules":
-        """Return the rules of some answers, which are kept for the next time."""
         if (found := self._rules.get(answers)) is None:
             if len(self._rules) >= _REMEMBERED:
                 self._rules.clear()

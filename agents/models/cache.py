@@ -217,7 +217,6 @@ class _Kept:
         check_prefix(self.model, prefix)
 
     def why_unconstrained(self, reasons: bool) -> str | None:
-        """Return why the model's answers can't be held to legal ones; ``None`` if they can."""
         return why_unconstrained(self.model, reasons)
 
 

@@ -109,7 +109,6 @@ class LiteLLMModel(ServedModel):
 
     @property
     def settings(self) -> dict[str, Any]:
-        """What decides the responses, as plain data without secrets."""
         about = {"kind": "litellm", "name": self.name, "litellm": version("litellm")}
         return {**about, **({"base_url": self.base_url} if self.base_url else {}), **super().settings}
 
@@ -133,7 +132,6 @@ class LiteLLMTransport:
         self._arguments, self._timeout = dict(arguments), timeout
 
     async def complete(self, path: str, fields: Mapping[str, Any]) -> tuple[int, Mapping[str, str], bytes]:
-        """Return the status, the headers and the body of the answer to one request."""
         litellm = load_litellm(self.url)
         if not self._open:  # providers that continue an assistant's message do so unasked
             fields = {name: value for name, value in fields.items() if name not in CONTINUE}

@@ -118,7 +118,6 @@ class OpenAIModel(ServedModel):
 
     @property
     def settings(self) -> dict[str, Any]:
-        """What decides the responses, as plain data without secrets."""
         return {"kind": "openai", "name": self.name, "base_url": self.base_url, **super().settings}
 
     def check_prefix(self, prefix: str) -> None:

@@ -82,17 +82,14 @@ class VLLMModel:
 
     @property
     def settings(self) -> dict[str, Any]:
-        """What decides the responses, as plain data."""
         about = {"kind": "vllm", "name": self.name, "version": str(self._vllm.__version__), "chat": self._chat}
         return {**about, **self._identity, **self._thinking.settings}
 
     def why_unconstrained(self, reasons: bool) -> str | None:
-        """Return why answers can't be held to legal ones; ``None`` if they can."""
         return NEVER_CLOSED if reasons else None
 
     @cached_property
     def vocabulary(self) -> Vocabulary:
-        """The texts of the tokens, by which answers are constrained."""
         return Vocabulary.of(self._tokenizer, len(self._tokenizer), [self._tokenizer.eos_token_id])
 
     def generate(
@@ -136,7 +133,6 @@ class VLLMModel:
         return str(self._tokenizer.decode(list(ids), skip_special_tokens=False))
 
     def check_prefix(self, prefix: str) -> None:
-        """Raise a ValueError if the chat template can't continue a response's prefix."""
         if self._chat:
             check_prefix(self._tokenizer, prefix, self.name)
 

@@ -176,7 +176,6 @@ class TransformersModel:
             self.decoder.check()
 
     def why_unconstrained(self, reasons: bool) -> str | None:
-        """Return why answers can't be held to legal ones; ``None`` if they can."""
         return None if self._thinking.budget is None else CLOSED_BY_A_BUDGET
 
     @property
@@ -354,15 +353,12 @@ class TransformersModel:
         return [sampled[row] for row in range(len(prompts))]
 
     def encode(self, prompts: Sequence[Prompt]) -> list[TokenIds]:
-        """Return the token ids of prompts, ready to be continued by a response."""
         return self._reader.encode(prompts)
 
     def decode(self, ids: Sequence[int]) -> str:
-        """Return the text of tokens, special ones written out."""
         return self._reader.decode(ids)
 
     def render(self, prompt: Prompt) -> str:
-        """Return the text that the model is given for a prompt, its tokenizer's chat template applied."""
         return self._reader.render(prompt)
 
     def opening(self, prompt: Prompt) -> Opening:
@@ -370,12 +366,10 @@ class TransformersModel:
         return self._thinking.opening(prompt)
 
     def check_prefix(self, prefix: str) -> None:
-        """Raise a ValueError if the chat template can't continue a response's prefix."""
         self._reader.check_prefix(prefix)
 
     @cached_property
     def vocabulary(self) -> Vocabulary:
-        """The texts of the tokens, by which answers are constrained."""
         return Vocabulary.of(self.tokenizer, self._vocabulary, self._reader.eos_ids)
 
     def limit(self, prompt: TokenIds, max_tokens: int) -> int:

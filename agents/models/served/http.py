@@ -104,7 +104,6 @@ class Server:
         )
 
     async def aclose(self) -> None:
-        """Close the connections of the running event loop; they are opened again when they are needed."""
         if (client := self._clients.pop()) is not None:
             await client.close()
 

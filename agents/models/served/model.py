@@ -81,7 +81,6 @@ class ServedModel:
         return {**self._dialect.settings, "send_seed": self._send_seed, "extra_body": self._extra_body, **grammar}
 
     def why_unconstrained(self, reasons: bool) -> str | None:
-        """Return why responses can't be held to legal answers; ``None`` if the server can be told them."""
         if self._grammar:
             return NEVER_CLOSED if reasons else None
         return (
@@ -241,7 +240,6 @@ class ServedModel:
             NOTICES.warning("%s at %s: %s", self.name, self._transport.url, text)
 
     async def aclose(self) -> None:
-        """Close the connections of the running event loop; they are opened again when they are needed."""
         self._pacers.pop()
         await self._transport.aclose()
 

@@ -54,7 +54,6 @@ class GenericDecoder:
         return out.logits[:, -1], getattr(out, self._cache_name, None)
 
     def bytes_per_token(self) -> int:
-        """Return the memory of one token of one row in the caches, for layers of full attention."""
         config = unwrap(self.model).config.get_text_config()
         heads = getattr(config, "num_attention_heads", None) or 1
         kv_heads = getattr(config, "num_key_value_heads", None) or heads
