@@ -12,10 +12,10 @@ import sqlite3
 import threading
 import time
 from collections.abc import Sequence
-from dataclasses import asdict, replace
+from dataclasses import MISSING, asdict, fields, replace
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 from agents.common.checksum import opened, sealed
 from agents.common.reading import MOST_LINE
@@ -24,10 +24,10 @@ from agents.models.answers import LegalAnswers
 from agents.models.base import AsyncLanguageModel, Decoding, LanguageModel, check_prefix, settings_of, why_unconstrained
 from agents.models.served.answers import writable
 from agents.models.served.loops import PerLoop
-from agents.turn import MOST_TOKENS, NO_USAGE, FinishReason, Prompt, Turn, Usage, WeightsSpan
+from agents.turn import MOST_TOKENS, NO_USAGE, Prompt, Turn, Usage
 
 if TYPE_CHECKING:
-    from pydantic import TypeAdapter
+    from pydantic import BaseModel
 
 FORMAT = 1
 """Part of every key: raised when the meaning of an entry changes."""
@@ -158,48 +158,31 @@ def _connect(path: Path) -> sqlite3.Connection:
 
 def _read(row: object) -> Turn | None:
     """Return the completion of a row, marked as cached; ``None`` if the row is damaged or was never one."""
-    from pydantic import ValidationError
-
     try:
-        data = _row_type().validate_json(opened(str(row).encode(), b"}"))
-    except (ValueError, ValidationError):
+        data = dict(_row_type().model_validate_json(opened(str(row).encode(), b"}")))
+    except ValueError:
         return None
-    usage = Usage(*data.pop("usage"))._replace(cached=True)
-    data["weights"] = tuple(WeightsSpan(*span) for span in data.get("weights", ()))
-    named = {name: data.pop(kept) for name, kept in _KEPT_AS.items()}
-    return Turn(**data, **named, usage=usage)
+    return Turn(**{**data, "usage": Usage(*data["usage"])._replace(cached=True)})
 
 
 @cache
-def _row_type() -> "TypeAdapter[Any]":
-    """Return the form of a row, with the limits of an episode's record; made late, as few runs have a cache."""
-    from typing import NotRequired
+def _row_type() -> "type[BaseModel]":
+    """Return the form of a row: the fields of a Turn, of which earlier versions kept fewer, with an episode's limits.
 
-    from pydantic import ConfigDict, Field, TypeAdapter, with_config
-    from typing_extensions import TypedDict
+    It is made late, as few runs have a cache.
+    """
+    from pydantic import ConfigDict, Field, create_model
 
     count = Annotated[int, Field(ge=0, le=MOST_TOKENS)]
-
-    @with_config(ConfigDict(extra="forbid", strict=True, allow_inf_nan=False))
-    class Row(TypedDict):
-        text: str
-        prompt_ids: tuple[int, ...] | None
-        token_ids: tuple[int, ...] | None
-        logprobs: tuple[float, ...] | None
-        finish_reason: FinishReason
-        usage: Annotated[list[count | bool], Field(min_length=2, max_length=len(Usage._fields))]
-        seconds: float
-        error: None
-        # not kept by earlier versions
-        served_by: NotRequired[str | None]
-        weights: NotRequired[tuple[tuple[int, int, int], ...]]
-        reasoning: NotRequired[str]
-        left_out: NotRequired[tuple[str, ...]]
-        tool_calls: NotRequired[str]
-        cut: NotRequired[str]
-        allowed: NotRequired[None]
-
-    return TypeAdapter(Row)
+    kinds: dict[str, Any] = get_type_hints(Turn) | {"error": None, "allowed": None}
+    kinds["usage"] = Annotated[list[count | bool], Field(min_length=2, max_length=len(Usage._fields))]  # type: ignore[valid-type]
+    row: dict[str, Any] = {}
+    for one in fields(Turn):
+        required = one.default is MISSING or one.name == "usage"
+        default = ... if required else one.default
+        if one.name not in _NOT_KEPT or one.name == "allowed":
+            row[one.name] = kinds[one.name], Field(default, alias=_KEPT_AS.get(one.name))
+    return create_model("Row", __config__=ConfigDict(extra="forbid", strict=True, allow_inf_nan=False), **row)
 
 
 class _Kept:
