@@ -175,7 +175,7 @@ def _row_type() -> "type[BaseModel]":
 
     count = Annotated[int, Field(ge=0, le=MOST_TOKENS)]
     kinds: dict[str, Any] = get_type_hints(Turn) | {"error": None, "allowed": None}
-    kinds["usage"] = Annotated[list[count | bool], Field(min_length=2, max_length=len(Usage._fields))]  # type: ignore[valid-type]
+    kinds["usage"] = Annotated[list[count | bool], Field(min_length=2, max_length=len(Usage._fields))]
     row: dict[str, Any] = {}
     for one in fields(Turn):
         required = one.default is MISSING or one.name == "usage"

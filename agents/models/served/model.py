@@ -214,7 +214,8 @@ class ServedModel:
 
     async def unknown_name(self) -> str | None:
         """Return why the server has no model of this name; ``None`` if it has, or if that can't be found out."""
-        models, dialect = getattr(self._transport, "models", None), copy(self._dialect)
+        models: Any = getattr(self._transport, "models", None)
+        dialect = copy(self._dialect)
 
         async def listing() -> tuple[int, str]:
             status, body = await models()
