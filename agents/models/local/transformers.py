@@ -1,18 +1,12 @@
 """Causal language models of Hugging Face transformers, sampled in this process.
 
-``TransformersModel(model, tokenizer)`` wraps a model that is in memory already (one that is being trained, for example;
-changed weights are noticed), ``TransformersModel.from_pretrained(path_or_repo)`` loads one. Its completions:
-
-* ``response_ids`` are exactly the sampled ids. They are never re-tokenised, so a trainer can score them as they are.
-* ``response`` is their decoding, special tokens written out, without a final end-of-sequence token. If the token that
-  completed a stop string has more text after it, that rest is cut (as servers do) but the id stays.
-* ``logprobs`` are natural logarithms under the distribution that was sampled from, temperature and top-p applied (at
-  temperature 0: the model's own).
-* A row's randomness comes from its seed alone, and padding is masked, so a completion doesn't depend on the rest of the
-  batch beyond the rounding of matrix products.
-
-Responses stop at a stop string, at an end-of-sequence token, at ``max_tokens`` or at the end of the model's context
-(``finish_reason`` ``"length"`` for the last two).
+``TransformersModel(model, tokenizer)`` wraps a model in memory (changed weights are noticed),
+``TransformersModel.from_pretrained(path_or_repo)`` loads one. The ``response_ids`` of a completion are exactly the
+sampled ids, ``response`` is their decoding, special tokens written out, without a final end-of-sequence token and
+without text behind the stop string. ``logprobs`` are natural logarithms under the distribution that was sampled from,
+temperature and top-p applied (at temperature 0: the model's own). A completion depends on its prompt and its seed
+alone, up to the rounding of matrix products. It ends at a stop string, at an end-of-sequence token, or
+(``finish_reason`` ``"length"``) at ``max_tokens`` or the end of the model's context.
 """
 
 import time
@@ -198,7 +192,7 @@ class TransformersModel:
             "name": self.name,
             "class": type(unwrap(self._model)).__name__,
             "dtype": str(next(self._model.parameters()).dtype).removeprefix("torch."),
-            "parameters": sum(weight.numel() for weight in unwrap(self._model).parameters()),
+            "parameters": self._parameters,
             "forward": "lean" if isinstance(self.decoder, LeanDecoder) else "own",
             **self._identity,
             **self._reader.identity,
@@ -280,10 +274,9 @@ class TransformersModel:
     ) -> list[Sampled]:
         """Sample as :meth:`generate` does, from prompts that are token ids; ``begun`` begins their responses.
 
-        All rows are sampled as far as the thinking budget goes; then those that are in their reasoning have it closed,
-        as the published recipes do: the closing tokens have log-probability 0, that of the one continuation that was
-        allowed there, so that training leaves them alone. A row that has ended its reasoning before draws the same
-        tokens as without a budget.
+        Rows that are still in their reasoning at the thinking budget have it closed, as the published recipes do: the
+        closing tokens have log-probability 0, that of the one continuation that was allowed, so that training leaves
+        them alone. Other rows draw the same tokens as without a budget.
         """
         begun = begun or [NOT_BEGUN] * len(prompts)
         texts = [each.text for each in begun]

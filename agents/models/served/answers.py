@@ -160,9 +160,9 @@ def completion_of(
 ) -> Turn:
     """Return the completion that an answer holds; ``stops`` and ``choice`` are as in :func:`with_stop_string`.
 
-    Reasoning that the server left in the text joins the reasoning that it gave apart. A response that ends in
-    reasoning is empty. If a text closes more reasoning than it opens, the chat template had opened it. The text
-    behind the end of the response was paid for, so it is kept in ``cut``.
+    Reasoning in the text joins the reasoning that the server gave apart. A response that ends in reasoning is empty. If
+    a text closes more reasoning than it opens, the chat template had opened it. Text behind the end was paid for: it is
+    in ``cut``.
     """
     text, behind, cut = writable(text), 0, ""
     if not begun.prefix and text.count(THOUGHT) > text.count(THINK):

@@ -34,16 +34,11 @@ _TOO_MANY_TOKENS = re.compile(r"context (length|window)|maximum context|too larg
 class Dialect:
     """How one server wants to be asked; the arguments are explained in :class:`~agents.models.openai.OpenAIModel`.
 
-    Attributes:
-        allowance: tokens that are added to the limit for reasoning.
-        left_out: what the server refused, in the order of its refusals.
-        thinks: whether the model reasons before it responds; ``None`` until that is known. Servers don't tell the stop
-            string in its reasoning from the one that ends the response, so a model that does is sent none.
-        stopped_thinking: whether a response was stopped in a ``<think>`` that the prompt asks for; then no stop string
-            is sent either.
-        suspects: whether a response may have been stopped in reasoning that the chat template had opened, which its
-            text alone can't tell; one without a stop string can, and is asked for once. ``None`` until there was one.
-        settings: what the user chose, for manifests; without the defaults.
+    ``allowance`` tokens are added to the limit for reasoning; ``left_out`` is what the server refused; ``settings`` are
+    the user's choices, for manifests. Servers don't tell a stop string in reasoning from the one that ends the
+    response, so none is sent to a model that ``thinks`` (``None`` until that is known), nor once a response
+    ``stopped_thinking`` in a ``<think>`` that the prompt asks for. If a response may have stopped in reasoning that the
+    chat template had opened (``suspects``), one without a stop string is asked for once.
     """
 
     def __init__(

@@ -1,7 +1,6 @@
 """When a request is sent: how many a server works on at once, and when it is asked again after it refused one.
 
-Clients retry a refused request by itself, so a refused wave comes back as a wave; and the libraries that limit rates
-(aiolimiter, pyrate-limiter) have to be told the rate. Here it isn't known: it is found by the refusals.
+Libraries that limit rates (aiolimiter, pyrate-limiter) have to be told the rate; here it is found by the refusals.
 """
 
 import asyncio
@@ -32,17 +31,15 @@ class TooManyRequestsError(ProviderError):
 class Pacer:
     """Sends a server as many requests at once as it takes, and none before the time that it names.
 
-    There is no limit until the server refuses a request; refused requests go first when there is room again. Limits
-    are found as TCP finds that of a network, by slow start and congestion avoidance: each answer lets one more request
-    be in flight up to a threshold, and beyond it as many answers as there are requests in flight.
+    There is no limit until the server refuses a request; refused requests go first when there is room again. Limits are
+    found as TCP finds that of a network: each answer lets one more request be in flight up to a threshold, and beyond
+    it as many answers as there are requests in flight.
 
     A refusal that names a time closes the door until then; one request goes first after it, and the threshold is nine
-    tenths of the number that was in flight. A refusal that names none is taken for a limit on requests in flight: their
-    number falls to those that the server is still working on; if there are none, the next is sent after a back-off. A
-    server that is overloaded (it answers with 502, 503 or 504, or not in time) gets half as many at once.
+    tenths of the number in flight. Without a time, their number falls to those that the server still works on; if there
+    are none, the next is sent after a back-off. An overloaded server (502, 503, 504, or not in time) gets half as many.
 
-    Args:
-        patience: the seconds that are waited in all while the server takes no request whatever.
+    ``patience`` are the seconds that are waited in all while the server takes no request whatever.
     """
 
     def __init__(self, patience: float) -> None:

@@ -1,16 +1,12 @@
 """A lean forward pass over the weights of a Llama-type model, for sampling and for training on short sequences.
 
-For models of a million parameters the Python around the matrix products costs more than the products. This file is
-the same computation as the model's own ``forward`` with as few operations as possible:
+For models of a million parameters the Python around the matrix products costs more than the products. So tokens of all
+sequences are *packed* into one ``(T, hidden)`` matrix; query, key and value are one matrix product, gate and up another
+(small models only: it copies the weights, as does adding LoRA adapters to them; large models keep adapters as two thin
+products beside); and attention is a function that is passed in, so prefill, decoding and training share the rest.
 
-* tokens of all sequences are *packed* into one ``(T, hidden)`` matrix, so that padding costs nothing outside attention;
-* query, key and value are one matrix product, gate and up another (small models only: it copies the weights, as does
-  adding LoRA adapters to them; large models keep adapters as two thin products beside their own weights);
-* attention is a function that is passed in, so prefill, decoding and training share the rest.
-
-Nothing here is a second set of weights: :func:`read_weights` reads the model's parameters as they are now, and
-gradients flow back to them. Covered: Llama, Mistral, Qwen2 and Qwen3 (dense, full attention), plain or with LoRA
-adapters; :func:`why_not` has the reason for anything else.
+:func:`read_weights` reads the model's parameters as they are now, and gradients flow back to them. Covered: Llama,
+Mistral, Qwen2 and Qwen3 (dense, full attention), plain or with LoRA; :func:`why_not` has the reason for anything else.
 
 Shapes: ``T`` packed tokens, ``H`` query heads, ``K`` key-value heads, ``G = H / K``, ``D`` head dimension.
 """

@@ -2,7 +2,7 @@
 
 A dense mask computes seven times the needed pairs for a tree of 2,300 tokens with paths of 350. In depth-first order
 all ancestors of a block's queries are ancestors of its first one, or stand in the block itself, so their keys are
-gathered. Attention matrices are made again in the backward pass: the memory is that of queries, keys and values.
+gathered. Attention is computed again in the backward pass, so the memory is that of queries, keys and values.
 """
 
 from typing import Any, NamedTuple
