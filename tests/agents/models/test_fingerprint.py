@@ -19,6 +19,9 @@ def test_it_is_of_the_weights_alone(tmp_path: Path) -> None:
     assert len(first) == 16
     (tmp_path / "README.md").write_text("another card")
     assert weights_fingerprint(str(tmp_path)) == first
+    assert weights_identity(tmp_path, commit="abc") == {"weights": first}
+    assert weights_identity("Qwen/Qwen2.5-0.5B-Instruct", commit="abc") == {"revision": "abc"}
+    assert weights_identity("Qwen/Qwen2.5-0.5B-Instruct") == {}
     (tmp_path / "model.safetensors").write_bytes(b"weightz")
     assert weights_fingerprint(tmp_path) != first
     (tmp_path / "model.safetensors").rename(tmp_path / "other.safetensors")
@@ -37,13 +40,6 @@ def test_large_files_are_sampled_over_their_whole_length(tmp_path: Path) -> None
         content[start : start + 200_000] = b"1" * 200_000
         file.write_bytes(content)
         assert weights_fingerprint(tmp_path) != first, place
-
-
-def test_a_folder_says_its_digest_and_the_hub_its_commit(tmp_path: Path) -> None:
-    (tmp_path / "model.safetensors").write_bytes(b"weights")
-    assert weights_identity(tmp_path, commit="abc") == {"weights": weights_fingerprint(tmp_path)}
-    assert weights_identity("Qwen/Qwen2.5-0.5B-Instruct", commit="abc") == {"revision": "abc"}
-    assert weights_identity("Qwen/Qwen2.5-0.5B-Instruct") == {}
 
 
 def train_on(folder: Path) -> None:

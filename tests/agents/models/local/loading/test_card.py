@@ -32,7 +32,7 @@ OWN = PromptTexts("Be brief.", "$instructions", "You see: $observation", {"terse
 
 
 def test_a_card_is_read_back(tmp_path: Path) -> None:
-    assert read_card(str(tmp_path)) is None
+    assert read_card(str(tmp_path)) is read_card("nobody/no-such-model") is None
     for texts in (PromptTexts.default(), OWN):
         write_card(tmp_path, modes=["direct"], texts=texts)
         assert read_card(str(tmp_path)) == Card(("direct",), texts)
@@ -58,10 +58,6 @@ def test_a_card_from_before_the_clock_has_the_prompts_of_its_time(tmp_path: Path
     assert read_card(str(tmp_path)) == Card(("direct",), PromptTexts.from_file("without-clock"))
 
 
-def test_a_hub_name_has_no_card() -> None:
-    assert read_card("nobody/no-such-model") is None
-
-
 @pytest.mark.parametrize(
     "text", ["[]", "{}", '{"mode": "think", "prompts": {"system": ""}}', '{"mode": "a", "prompts": 3}']
 )
@@ -83,11 +79,9 @@ def test_a_card_says_what_contradicts_it() -> None:
 
 @pytest.mark.parametrize("name", embedded_agents())
 def test_a_shipped_model_is_asked_as_it_was_trained(name: str) -> None:
-    texts = agents.load_agent(name).prompt_map.texts
-    assert texts == PromptTexts.from_file("without-clock")
-    assert "how many moves are left" in " ".join(
-        (WEIGHTS / name / "README.md").read_text().split()
-    )  # and says what that costs
+    assert agents.load_agent(name).prompt_map.texts == PromptTexts.from_file("without-clock")
+    about = " ".join((WEIGHTS / name / "README.md").read_text().split())
+    assert "how many moves are left" in about  # and what that costs
 
 
 def as_messages(prompt: Any) -> list[dict[str, str]]:

@@ -15,25 +15,9 @@ from safetensors.torch import load_file  # noqa: E402
 from agents.models.embedded import FOLDER  # noqa: E402
 from agents.models.local.loading.adapters import put_on  # noqa: E402
 from agents.models.local.transformers import TransformersModel  # noqa: E402
+from tests.tiny_models import tiny_llama  # noqa: E402
 
 OLD_NAME = pytest.mark.filterwarnings("ignore:.*is_gradient_checkpointing.*:FutureWarning")  # peft asks by it
-
-
-def make_llama() -> Any:
-    torch.manual_seed(0)
-    sizes = {"hidden_size": 16, "intermediate_size": 32, "num_hidden_layers": 2}
-    heads = {"num_attention_heads": 4, "num_key_value_heads": 2}
-    return transformers.LlamaForCausalLM(transformers.LlamaConfig(vocab_size=40, **sizes, **heads)).eval()
-
-
-def test_pickled_weights_of_a_model_are_refused(tmp_path: Path) -> None:
-    folder = tmp_path / "model"
-    shutil.copytree(FOLDER / "tiny", folder)
-    weights = load_file(folder / "model.safetensors")
-    (folder / "model.safetensors").unlink()
-    torch.save(weights, folder / "pytorch_model.bin")
-    with pytest.raises(ValueError, match=r"no weights as safetensors.*save_pretrained\(FOLDER\)"):
-        TransformersModel.from_pretrained(folder)
 
 
 def shipped(folder: Path, **changes: Any) -> Path:
@@ -42,6 +26,14 @@ def shipped(folder: Path, **changes: Any) -> Path:
     settings = json.loads((folder / "config.json").read_text())
     (folder / "config.json").write_text(json.dumps(settings | changes))
     return folder
+
+
+def test_pickled_weights_of_a_model_are_refused(tmp_path: Path) -> None:
+    folder = shipped(tmp_path / "model")
+    torch.save(load_file(folder / "model.safetensors"), folder / "pytorch_model.bin")
+    (folder / "model.safetensors").unlink()
+    with pytest.raises(ValueError, match=r"no weights as safetensors.*save_pretrained\(FOLDER\)"):
+        TransformersModel.from_pretrained(folder)
 
 
 @pytest.mark.parametrize("name", ["pytorch_model.bin", "../model.safetensors", "/etc/hosts"])
@@ -67,10 +59,10 @@ def test_attention_is_never_code_that_a_folder_names(name: str, tmp_path: Path) 
 @OLD_NAME
 def test_pickled_weights_of_an_adapter_are_refused(tmp_path: Path) -> None:
     peft = pytest.importorskip("peft")
-    adapted = peft.get_peft_model(make_llama(), peft.LoraConfig(r=2, target_modules=["q_proj"]))
+    adapted = peft.get_peft_model(tiny_llama(40, hidden=16), peft.LoraConfig(r=2, target_modules=["q_proj"]))
     adapted.save_pretrained(tmp_path)
     weights = tmp_path / "adapter_model.safetensors"
     torch.save(peft.get_peft_model_state_dict(adapted), tmp_path / "adapter_model.bin")
     weights.unlink()
     with pytest.raises(ValueError, match=r"no weights as safetensors.*save_pretrained\(FOLDER\)"):
-        put_on(make_llama(), str(tmp_path))
+        put_on(tiny_llama(40, hidden=16), str(tmp_path))
