@@ -1,4 +1,4 @@
-"""What goes wrong in a way that a person can do something about: one sentence each, never a traceback."""
+"""Errors that a person can do something about: one sentence each, never a traceback."""
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -13,13 +13,13 @@ class BenchmarkError(Exception):
 
 
 class UsageError(BenchmarkError):
-    """What was asked for can't be done as asked: unknown names, bad values, a missing key, files that aren't ours."""
+    """The request can't be done as it is: unknown names, bad values, a missing key, files that aren't ours."""
 
     exit_code = 2
 
 
 class StorageError(BenchmarkError):
-    """The disk said no (full, unwritable, locked by another run). Finished episodes are kept."""
+    """The disk refused (full, unwritable, locked by another run). Finished episodes are kept."""
 
     exit_code = 2
 
@@ -41,13 +41,13 @@ def storing(file: str | Path) -> Iterator[None]:
 
 
 def without_folder(path: Path) -> str | None:
-    """That a file's folder doesn't exist, and what makes it; ``None`` if it is there."""
+    """Return that a file's folder doesn't exist, and what makes it; ``None`` if it is there."""
     folder = path.parent
     return None if folder.is_dir() else f"there is no folder {folder}; mkdir -p {quote(str(folder))}"
 
 
 def unknown_name(kind: str, name: str, known: Iterable[str]) -> UsageError:
-    """Return the error for a name that doesn't exist: quotes it and says what it may have meant, or what there is."""
+    """Return the error for a name that doesn't exist, with the nearest names, or all that there are."""
     from textgames.names import nearest_or_all  # here, since the package brings gymnasium, which --help can do without
 
     return UsageError(f"no {kind} named {name!r}; {nearest_or_all(name, sorted(known))}")

@@ -7,8 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from agents.turn import Policy
 from benchmark.errors import UsageError, unknown_name
-from benchmark.play.agents.choice import PlannedRun
 from benchmark.play.agents.objects import Agents, given_agents
 from benchmark.play.options import OPTIONS, RunOptions
 from benchmark.play.progress import teller
@@ -30,7 +30,7 @@ def evaluate(
     quiet: bool = False,
     **options: Any,
 ) -> Results:
-    """Play agents on scenarios and return the results: what ``textbench run`` does, from a program or a notebook.
+    """Play agents on scenarios and return the results: ``textbench run`` for a program or a notebook.
 
     Progress is shown on standard error, in a notebook in the cell; nothing is printed to standard output. It may be
     called where an event loop is running.
@@ -40,7 +40,7 @@ def evaluate(
             object with a ``name`` and ``act(requests)``, see :class:`agents.turn.Policy`), a list of these, or
             ``{name: spec or policy}``. In a mapping, ``{"spec": "openai:MODEL", "temperature": 0.2}`` is an agent with
             options of its own, as ``[agents.NAME]`` in a file. With nothing, those that ``textbench run`` plays.
-            A policy of your own should have ``settings``, plain data that decide what it does: they stand in the
+            A policy of your own should have ``settings``, the plain data that decide its responses: they stand in the
             results, and a run goes on only with equal ones.
         suite: a suite, or several, to play.
         scenarios: a scenario, or several, to play besides; the paper's four if neither is given.
@@ -74,15 +74,11 @@ def evaluate(
         raise UsageError("suite and suites are one option, and both are given: put all suites into one of them")
     named = {"agents": given.specs, "suites": suite, "scenarios": scenarios, "episodes": episodes, "out": out}
     checked = _checked({**named, "agent_options": own, **options})
-
-    def played(checked: RunOptions) -> Results:
-        return _played([plan_played(one, teller(quiet), given.policies) for one in by_protocol(checked)], quiet)
-
     if out is not None:
-        return played(checked)
+        return _played(checked, given.policies, quiet)
     folder = Path(tempfile.mkdtemp(prefix="textbench-"))
     try:
-        results = played(replace(checked, out=str(folder)))
+        results = _played(replace(checked, out=str(folder)), given.policies, quiet)
     except BaseException as error:
         if not isinstance(error, KeyboardInterrupt) or not any(folder.rglob(MANIFEST_NAME)):
             shutil.rmtree(folder, ignore_errors=True)
@@ -91,8 +87,9 @@ def evaluate(
     return results
 
 
-def _played(runs: Sequence[PlannedRun], quiet: bool) -> Results:
+def _played(options: RunOptions, policies: Mapping[str, Policy], quiet: bool) -> Results:
     """Play, and open what was played."""
+    runs = [plan_played(one, teller(quiet), policies) for one in by_protocol(options)]
     ending = play_all(runs, quiet=quiet)
     path = ending.path if len(runs) == 1 else ending.path.parent
     kept = f"{ending.done} of {ending.total} episodes are kept"
@@ -118,22 +115,16 @@ def _checked(given: Mapping[str, Any]) -> RunOptions:
         many = OPTIONS[name].many
         if value is None or (many and not value):
             continue
-        values[name] = _texts(value) if many else str(value) if isinstance(value, Path) else value
+        if many:  # a name alone, or several
+            several = [value] if isinstance(value, str | Scenario) or not isinstance(value, Iterable) else value
+            values[name] = tuple(_name_of(one) if isinstance(one, Scenario) else one for one in several)
+        else:
+            values[name] = str(value) if isinstance(value, Path) else value
     return RunOptions.of(values)
 
 
-def _texts(value: Any) -> tuple[Any, ...]:
-    """Return a name alone or several, always as a tuple; a scenario goes by its name. What is neither is refused as it
-    is.
-
-    Raises:
-        UsageError: a scenario that isn't the one of its name.
-    """
-    several = [value] if isinstance(value, str | Scenario) or not isinstance(value, Iterable) else value
-    return tuple(_name_of(one) if isinstance(one, Scenario) else one for one in several)
-
-
 def _name_of(scenario: Scenario) -> str:
+    """Return a scenario's name; raises a UsageError if it isn't the scenario of that name any more."""
     if known_scenario(scenario.name) != scenario:
         raise UsageError(
             f"{scenario.name!r} has been changed, and scenarios are played by their names: register the game with "

@@ -13,11 +13,10 @@ WAY_OUT = (
 
 
 def foreign_agents() -> str | None:
-    """Return what is wrong and what to do where ``import agents`` gets something else than ours, in one sentence, or
-    ``None``.
+    """Return what is wrong if ``import agents`` gets something else than ours, and what to do; else ``None``.
 
-    Beside an editable install the SDK is found first, and what is installed last overwrites files of the other. The
-    package is looked up, and nothing of it is imported.
+    Beside an editable install the SDK is found first, and what is installed last overwrites files of the other. Nothing
+    of the package is imported.
     """
     found = find_spec("agents")
     init = Path(found.origin) if found is not None and found.origin else None
@@ -29,8 +28,7 @@ def foreign_agents() -> str | None:
 
 
 def overwritten_sdk() -> str | None:
-    """Return a warning where OpenAI's agents SDK is installed too, and its files lie among ours; ``None`` if it
-    isn't."""
+    """Return a warning if OpenAI's agents SDK is installed too, and its files lie among ours; else ``None``."""
     try:
         installed = version(SDK)
     except PackageNotFoundError:

@@ -1,7 +1,7 @@
 """The results of evaluations, for people and programs: :class:`Results`, its leaderboard and its comparisons.
 
 ``run folders -> Results -> leaderboard | comparison | data frames``. The commands ``leaderboard`` and ``compare`` print
-what is made here.
+them.
 """
 
 import shutil
@@ -86,7 +86,7 @@ class Results:
 
     @property
     def agents(self) -> tuple[str, ...]:
-        """The agents' names, in the order in which they were given."""
+        """The agents' names, as they were given."""
         return tuple(self.columns.agents)
 
     @property
@@ -119,8 +119,7 @@ class Results:
         return self.document(max_episodes=0)
 
     def document(self, *, title: str = TITLE, max_episodes: int = 5000) -> ViewDocument:
-        """Return everything that the leaderboard page shows: scores, comparisons, and at most so many episodes to
-        replay."""
+        """Return the content of the leaderboard page: scores, comparisons, and so many episodes to replay at most."""
         references = References(self.columns, self._say)
         return results_document(self.columns, title=title, max_episodes=max_episodes, references=references)
 

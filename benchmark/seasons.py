@@ -1,6 +1,6 @@
 """Seasons: tournaments with terms of their own. ``--season DIR`` names the folder of one.
 
-An installed package says what is in the folder and how a season is held: an entry point of the group
+An installed package defines what is in the folder and how a season is held: an entry point of the group
 ``textbench.seasons`` takes the folder and returns a :class:`Season`. ``textbench-research`` has one.
 """
 
@@ -16,15 +16,13 @@ from benchmark.play.agents.choice import PlannedRun, plan_run
 from benchmark.play.options import RunOptions
 from textgames.plugins import loaded, research_advice
 
-ENTRY_POINT_GROUP = "textbench.seasons"
-
 
 class Season(Protocol):
     """A season as runs and entries need it."""
 
     @property
     def terms(self) -> Terms:
-        """What an entry has to have played."""
+        """The terms of an entry."""
 
     def plan_run(
         self, options: RunOptions, say: Callable[[str], None], policies: Mapping[str, Policy] | None
@@ -44,7 +42,7 @@ def open_season(folder: str | None) -> Season | None:
     if folder is None:
         return None
     try:
-        for opened in loaded(ENTRY_POINT_GROUP).values():
+        for opened in loaded("textbench.seasons").values():
             season: Season = opened(Path(folder))
             return season
     except ImportError as error:
