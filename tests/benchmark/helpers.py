@@ -1,5 +1,6 @@
-"""What several tests of the benchmark look at."""
+"""What several tests of the benchmark look at, and how they change a run's folder."""
 
+import json
 from pathlib import Path
 
 from benchmark.runs.folder import RunFolder
@@ -15,3 +16,25 @@ def text_without_checksums(folder) -> str:
     """The lines of a run as they were before checksums, to be changed by hand."""
     lines = (Path(folder) / "episodes.jsonl").read_bytes().splitlines(keepends=True)
     return b"".join(map(opened_line, lines)).decode()
+
+
+def lines_of(folder) -> list:
+    """The records of a run or an entry as JSON has them."""
+    return [json.loads(line) for line in (Path(folder) / "episodes.jsonl").read_text().splitlines()]
+
+
+def write_lines(folder, records) -> None:
+    (Path(folder) / "episodes.jsonl").write_text("".join(json.dumps(record) + "\n" for record in records))
+
+
+def change_manifest(folder, change) -> dict:
+    """Change a manifest in place; returns it."""
+    file = Path(folder) / "manifest.json"
+    manifest = json.loads(file.read_text())
+    change(manifest)
+    file.write_text(json.dumps(manifest))
+    return manifest
+
+
+def everything_written(folder) -> str:
+    return "".join(file.read_text(errors="replace") for file in Path(folder).rglob("*") if file.is_file())

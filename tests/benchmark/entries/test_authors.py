@@ -1,6 +1,5 @@
 """Responses under the name of a player that ships are that player's, for its models as for its scripted players."""
 
-import json
 import shutil
 from pathlib import Path
 
@@ -12,6 +11,7 @@ from benchmark.entries.authors import _sampled_problems, is_shipped
 from benchmark.entries.validation import check_entry
 from benchmark.runs.folder import RunFolder
 from benchmark.runs.plan import Plan
+from tests.benchmark.helpers import change_manifest, lines_of, write_lines
 
 EPISODES = 2
 
@@ -31,8 +31,7 @@ def entries(tmp_path_factory, reference_cache, short_entries):
     from benchmark.cli import main
 
     folder = tmp_path_factory.mktemp("authors")
-    agents = ("--agent", "tiny", "--agent", "planner", "--agent", "random")
-    agents += ("--scenario", "frozen-lake")
+    agents = ("--agent", "tiny", "--agent", "planner", "--agent", "random", "--scenario", "frozen-lake")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("TEXTBENCH_CACHE_DIR", str(reference_cache))
         command = ("--episodes", str(EPISODES), "--temperature", "0.7", "--out", str(folder / "run"), "--quiet")
@@ -46,20 +45,6 @@ def entries(tmp_path_factory, reference_cache, short_entries):
 def entry(entries, tmp_path):
     """Copies to tamper with."""
     return lambda name: Path(shutil.copytree(entries / name, tmp_path / name))
-
-
-def lines_of(folder):
-    return [json.loads(line) for line in (folder / "episodes.jsonl").read_text().splitlines()]
-
-
-def write_lines(folder, records):
-    (folder / "episodes.jsonl").write_text("".join(json.dumps(record) + "\n" for record in records))
-
-
-def change_manifest(folder, change):
-    manifest = json.loads((folder / "manifest.json").read_text())
-    change(manifest)
-    (folder / "manifest.json").write_text(json.dumps(manifest))
 
 
 @pytest.mark.slow
@@ -88,32 +73,19 @@ def test_the_planners_responses_dont_pass_as_a_models(entry, spec):
     assert spec == "tiny" or any("the card's model_weights is" in problem for problem in problems)
 
 
-def change_a_response(records):
-    step = records[0]["steps"][-1]
-    step["response"] = step["response"].replace("<think>", "<think> ") + " "
-
-
-def change_the_tokens(records):
-    records[0]["steps"][0]["tokens"] = [1, 1]
-
-
-def leave_the_tokens_out(records):
-    del records[0]["steps"][0]["tokens"]
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("forge", "place"),
     [
-        (change_a_response, "the agent 'tiny' answers"),
-        (change_the_tokens, "step 0: tokens is [1, 1], the agent 'tiny' has ["),
-        (leave_the_tokens_out, "step 0: tokens is [0, 0], the agent 'tiny' has ["),
+        (lambda steps: steps[-1].update(response=steps[-1]["response"] + " "), "the agent 'tiny' answers"),
+        (lambda steps: steps[0].update(tokens=[1, 1]), "step 0: tokens is [1, 1], the agent 'tiny' has ["),
+        (lambda steps: steps[0].pop("tokens"), "step 0: tokens is [0, 0], the agent 'tiny' has ["),
     ],
 )
 def test_one_changed_step_of_a_model_is_seen(entry, forge, place):
     folder = entry("tiny")
     records = lines_of(folder)
-    forge(records)
+    forge(records[0]["steps"])
     write_lines(folder, records)
     (problem,) = check_entry(folder).problems
     assert place in problem

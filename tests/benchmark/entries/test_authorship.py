@@ -11,7 +11,7 @@ from benchmark.entries.validation import check_entry
 from benchmark.runs import authorship
 from benchmark.runs.authorship import REPORTED, REPRODUCED, RERUN, digest_of, tier_of
 from benchmark.runs.folder import RunFolder
-from tests.benchmark.helpers import text_without_checksums
+from tests.benchmark.helpers import change_manifest, lines_of, write_lines
 
 LEADERBOARDS = Path(__file__).parents[3] / "leaderboards"
 
@@ -49,17 +49,15 @@ def boards(made, tmp_path):
 def renamed(boards: Path, old: str, new: str, folder: str) -> Path:
     """The entry under another name, everywhere where it stands."""
     shutil.move(boards / old, boards / folder)
-    manifest = json.loads((boards / folder / "manifest.json").read_text())
-    manifest["agent"] = manifest["agents"][0]["name"] = new
-    spec = manifest["agents"][0]["spec"]
-    manifest["settings"]["agents"] = [f"{new}={spec}"]
-    for matchup in manifest["matchups"]:
-        matchup["agents"] = [new]
-    (boards / folder / "manifest.json").write_text(json.dumps(manifest))
-    lines = [json.loads(line) for line in text_without_checksums(boards / folder).splitlines()]
-    for line in lines:
-        line["agents"] = dict.fromkeys(line["agents"], new)
-    (boards / folder / "episodes.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+
+    def rename(manifest):
+        manifest["agent"] = manifest["agents"][0]["name"] = new
+        manifest["settings"]["agents"] = [f"{new}={manifest['agents'][0]['spec']}"]
+        for matchup in manifest["matchups"]:
+            matchup["agents"] = [new]
+
+    change_manifest(boards / folder, rename)
+    write_lines(boards / folder, [{**line, "agents": {"player_0": new}} for line in lines_of(boards / folder)])
     return boards / folder
 
 
@@ -81,10 +79,9 @@ def test_the_verdict_says_who_vouches_for_an_entry(boards, textbench):
 
 def test_an_entry_cannot_claim_a_tier(boards, textbench):
     """Neither by a field of its own, nor by a file beside it, nor by its spec on a board."""
-    manifest = json.loads((boards / "mine/manifest.json").read_text())
-    (boards / "mine/manifest.json").write_text(json.dumps({**manifest, "authorship": REPRODUCED}))
+    change_manifest(boards / "mine", lambda m: m.update(authorship=REPRODUCED))
     assert textbench("validate", boards / "mine").code == 2  # no manifest has such a key
-    (boards / "mine/manifest.json").write_text(json.dumps(manifest))
+    change_manifest(boards / "mine", lambda m: m.pop("authorship"))
     shutil.copy(Path(authorship.__file__).with_name("known.toml"), boards)
     assert tier_of(boards / "mine") == REPORTED
     assert tier_of(boards / "greedy") == REPORTED, "nothing was asked again for a board"
@@ -154,46 +151,33 @@ def test_one_other_action_is_no_warning(boards, monkeypatch):
     assert alike.equal_decisions(ours, ours).keys() == ours.keys()
     scenario, seeds = next(iter(ours.items()))
     seed, actions = next(iter(seeds.items()))
-    changed = {**ours, scenario: {**seeds, seed: (*actions[:-1], "another")}}
-    assert equal_but(ours, scenario) == alike.equal_decisions(ours, changed).keys()
-    others = {**ours, scenario: {seed + 10**6: actions for seed, actions in seeds.items()}}
-    assert equal_but(ours, scenario) == alike.equal_decisions(ours, others).keys()
+    for changed in ({**seeds, seed: (*actions[:-1], "another")}, {10**6 + one: its for one, its in seeds.items()}):
+        assert alike.equal_decisions(ours, {**ours, scenario: changed}).keys() == {*ours} - {scenario}
     monkeypatch.setattr(alike, "ENOUGH", 10**6)
     assert alike.equal_decisions(ours, ours) == {}
-
-
-def equal_but(ours: dict, scenario: str) -> set:
-    return {*ours} - {scenario}
 
 
 # ---- names -----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("one", "other"),
-    [
-        ("planner.", "planner"),
-        ("tiny-msgrpo-frozen-Iake", "tiny-msgrpo-frozen-lake"),
-        ("PLANNER", "planner"),
-        ("p1anner", "planner"),
-        ("srnoIlm2", "smollm2"),
-        ("ｐｌａｎｎｅｒ", "planner"),
-        ("gpt-40", "gpt-4o"),
-        ("gpt_4o", "gpt-4o"),
-        ("vvide", "wide"),
-        ("my.model--", "my-model"),
-    ],
-)
+ALIKE = [
+    ("planner.", "planner"),
+    ("tiny-msgrpo-frozen-Iake", "tiny-msgrpo-frozen-lake"),
+    ("PLANNER", "planner"),
+    ("p1anner", "planner"),
+    ("srnoIlm2", "smollm2"),
+    ("ｐｌａｎｎｅｒ", "planner"),
+    ("gpt-40", "gpt-4o"),
+    ("gpt_4o", "gpt-4o"),
+    ("vvide", "wide"),
+    ("my.model--", "my-model"),
+]
+DIFFERENT = [("planner", "planner-2"), ("gpt-4.1", "gpt-41"), ("tiny-lake", "tiny-snake"), ("model-a", "model-b")]
+
+
+@pytest.mark.parametrize(("one", "other"), ALIKE + DIFFERENT)
 def test_names_that_a_reader_takes_for_each_other(one, other):
-    assert same_to_a_reader(one, other)
-
-
-@pytest.mark.parametrize(
-    ("one", "other"),
-    [("planner", "planner-2"), ("gpt-4.1", "gpt-41"), ("tiny-lake", "tiny-snake"), ("model-a", "model-b")],
-)
-def test_names_that_differ(one, other):
-    assert not same_to_a_reader(one, other)
+    assert same_to_a_reader(one, other) is ((one, other) in ALIKE)
 
 
 @pytest.mark.parametrize(

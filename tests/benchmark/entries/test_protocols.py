@@ -2,12 +2,13 @@
 
 import json
 import shutil
+from copy import deepcopy
 from pathlib import Path
 
 import pytest
 
 from benchmark.entries.validation import check_entry
-from tests.benchmark.helpers import text_without_checksums
+from tests.benchmark.helpers import change_manifest, lines_of, write_lines
 
 EPISODES = 2
 PLAYERS = Path(__file__).parents[1] / "stubborn_players.py"
@@ -45,24 +46,22 @@ def test_an_entry_of_every_protocol_is_accepted(textbench, options):
 def test_an_entry_can_not_claim_another_protocol(textbench):
     """What was executed tells by what it was played."""
     entry = submitted(textbench)
-    manifest = json.loads((entry / "manifest.json").read_text())
     for protocol in ("default", "forfeit", "retry"):
-        manifest["settings"]["protocol"] = protocol
-        (entry / "manifest.json").write_text(json.dumps(manifest))
+        change_manifest(entry, lambda m, protocol=protocol: m["settings"].update(protocol=protocol))
         assert check_entry(entry).problems
 
 
 def test_forged_retries_are_refused(textbench):
     entry = submitted(textbench, "--protocol", "retry")
-    records = [json.loads(line) for line in text_without_checksums(entry).splitlines()]
+    records = lines_of(entry)
     places = [(i, j) for i, record in enumerate(records) for j, step in enumerate(record["steps"]) if "refused" in step]
     record, number = places[0]
 
     def problems(change):
-        forged = [json.loads(json.dumps(each)) for each in records]
+        forged = deepcopy(records)
         change(forged[record]["steps"][number])
         copy = Path(shutil.copytree(entry, Path("forged") / entry.name, dirs_exist_ok=True))
-        (copy / "episodes.jsonl").write_text("".join(f"{json.dumps(each)}\n" for each in forged))
+        write_lines(copy, forged)
         return " ".join(check_entry(copy).problems)
 
     assert not problems(lambda step: None)

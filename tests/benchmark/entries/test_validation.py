@@ -11,6 +11,7 @@ from benchmark.entries.entry import folder_name
 from benchmark.entries.validation import check_entry
 from benchmark.errors import UsageError
 from benchmark.runs.folder import RunFolder
+from tests.benchmark.helpers import change_manifest, lines_of, write_lines
 
 EPISODES = 2
 
@@ -43,24 +44,9 @@ def entry(true_entry, tmp_path):
     return Path(shutil.copytree(true_entry, tmp_path / "greedy"))
 
 
-def lines_of(entry):
-    return [json.loads(line) for line in (entry / "episodes.jsonl").read_text().splitlines()]
-
-
-def write_lines(entry, records):
-    (entry / "episodes.jsonl").write_text("".join(json.dumps(record) + "\n" for record in records))
-
-
-def change_manifest(entry, change):
-    manifest = json.loads((entry / "manifest.json").read_text())
-    change(manifest)
-    (entry / "manifest.json").write_text(json.dumps(manifest))
-
-
 def as_run(source, forge):
     """Make a run of an entry, forged; the lines are those of its agent and scenarios."""
-    change_manifest(source, lambda m: (forge(m), m.update(kind="textbench-run", operation={})))
-    manifest = json.loads((source / "manifest.json").read_text())
+    manifest = change_manifest(source, lambda m: (forge(m), m.update(kind="textbench-run", operation={})))
     (agent,) = manifest["matchups"][0]["agents"]
     kept = [line for line in lines_of(source) if line["scenario"] in manifest["scenarios"]]
     write_lines(source, [{**line, "agents": {"player_0": agent}} for line in kept])
