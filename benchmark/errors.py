@@ -1,4 +1,7 @@
-"""Errors that a person can do something about: one sentence each, never a traceback."""
+"""Errors that a person can do something about: one sentence each, never a traceback.
+
+Any function of this package may raise a :class:`UsageError`; docstrings name it only at public functions.
+"""
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager

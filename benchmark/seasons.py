@@ -34,11 +34,7 @@ class Season(Protocol):
 
 
 def open_season(folder: str | None) -> Season | None:
-    """Open the folder of ``--season``; ``None`` is the open leaderboard.
-
-    Raises:
-        UsageError: no installed package has seasons, or the folder isn't a season.
-    """
+    """Open the folder of ``--season``; ``None`` is the open leaderboard."""
     if folder is None:
         return None
     try:
@@ -53,11 +49,7 @@ def open_season(folder: str | None) -> Season | None:
 def plan_played(
     options: RunOptions, say: Callable[[str], None], policies: Mapping[str, Policy] | None = None
 ) -> PlannedRun:
-    """Decide who plays what: :func:`plan_run`, or the terms of the season that the options name.
-
-    Raises:
-        UsageError: a name, a value or an agent is refused, before anything is played.
-    """
+    """Decide who plays what: :func:`plan_run`, or the terms of the season that the options name."""
     season = open_season(options.season)
     return plan_run(options, say, policies) if season is None else season.plan_run(options, say, policies)
 

@@ -57,12 +57,7 @@ def kind_problems(card: Mapping[str, Any]) -> Iterator[str]:
 def option_problem(spec: str, own: Mapping[str, Any], prompts: str | None) -> str | None:
     """Return which option one of the project's own players may not have in an entry; ``None`` if there is none.
 
-    Not even a seed of its own: else the best of many samples could be chosen.
-
-    Args:
-        spec: the agent.
-        own: its own options.
-        prompts: the prompts of the run, if any were given.
+    Not even a seed of its own: else the best of many samples could be chosen. ``prompts`` are those of the run.
     """
     if not is_shipped(spec):
         return None

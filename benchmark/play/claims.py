@@ -109,16 +109,8 @@ def check_claims(
 ) -> list[Claim]:
     """Refuse to resume a run's folder that names what its user hasn't; return all that it names, which is approved.
 
-    Args:
-        folder: the run's.
-        manifest: as it is there.
-        options: with which it would be played: the manifest's, and ``given`` before them.
-        given: the options of this command line.
-        ask: puts a question to the user; false if there is no terminal.
-        spending: ``spending(spec)`` tells in words what a model would be asked and what that costs.
-
-    Raises:
-        UsageError: with the command that allows all of it.
+    It would be played with ``options``: the manifest's, and those ``given`` on this command line before them. ``ask``
+    puts a question to the user; ``spending(spec)`` tells in words what a model would be asked and what that costs.
     """
     claims = claims_of(options, [scenario["env_id"] for scenario in manifest["scenarios"].values()], folder)
     claims += claims_of_prices(manifest)

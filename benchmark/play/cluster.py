@@ -63,11 +63,7 @@ class TableSetup:
     objects: dict[str, Policy] = field(default_factory=dict, compare=False)
 
     def make(self) -> Policies:
-        """Make the agents on the worker.
-
-        Raises:
-            UsageError: the worker has other code, or another agent under the name of one of the run's.
-        """
+        """Make the agents on the worker."""
         _notices()  # from here on they are kept
         code = code_here()
         if any(None not in pair and pair[0] != pair[1] for pair in zip(code, self.code, strict=True)):
@@ -152,11 +148,7 @@ def code_here() -> tuple[str, str | None]:
 
 @contextmanager
 def playing_elsewhere(options: RunOptions, players: Players, folder: RunFolder) -> Iterator[Elsewhere | None]:
-    """The workers of a run with ``--ray``; ``None`` for one without.
-
-    Raises:
-        UsageError: the cluster can't be had.
-    """
+    """Hold the workers of a run with ``--ray``, and yield what plays on them; ``None`` for a run without."""
     if options.ray is None:
         yield None
         return
@@ -166,53 +158,52 @@ def playing_elsewhere(options: RunOptions, players: Players, folder: RunFolder) 
             stack.enter_context(cluster)
         except ClusterError as error:
             raise UsageError(f"--ray: {error}") from None
-        yield TablesElsewhere(cluster, options, players, folder.manifest["agents"]).play
-
-
-class TablesElsewhere:
-    """A run's tables on the workers of a cluster."""
-
-    def __init__(self, cluster: Cluster, options: RunOptions, players: Players, cards: list[dict[str, Any]]) -> None:
-        self._cluster, self._options, self._players = cluster, options, players
-        self._cards = {card["name"]: card for card in cards}
+        cards = {card["name"]: card for card in folder.manifest["agents"]}
         files = [*([options.prompts] if options.prompts else []), *own_prompts(options)]
-        self._prompts = {file: read_bytes(file) for file in files}
+        prompts = {file: read_bytes(file) for file in files}
+        yield partial(_play, cluster, options, players, cards, prompts)
 
-    def play(self, work: TableWork) -> Generator[Episode]:
-        """Play a table on the cluster; see :data:`benchmark.play.runner.Elsewhere`."""
-        options, names = self._options, tuple(dict.fromkeys(work.seats.values()))
-        setup = TableSetup(
-            seats=dict(work.seats),
-            specs=tuple(self._players.specs[name] for name in names),
-            options=options,
-            cards=tuple(self._cards[name] for name in names),
-            code=code_here(),
-            folder=str(Path.cwd()),
-            prompts=self._prompts,
-            objects={name: policy for name, policy in self._players.policies.items() if name in names},
-        )
-        served = not self._players.served.isdisjoint(names)
-        in_flight = options.max_concurrency or DEFAULT_CONCURRENCY
-        pace = Pace(in_flight, together=served, cautious=options.max_cost is not None)
-        try:
-            tasks = iter(partial(next, work.tasks, None), None)  # until there is none for now
-            results = self._cluster.rollout(setup, tasks, work.total, pace=pace, timeout=work.seconds)
-        except TypeError as error:  # what pickle says of locks, clients and open files
-            raise UsageError(
-                f"{' and '.join(names)} can't be sent to workers: {' '.join(str(error).split())}"
-            ) from None
-        came = False
-        try:
-            with closing(results):
-                for result in results:
-                    for notice in result.notices:
-                        NOTICES.warning("%s", notice)  # as if it had been here
-                    yield parse_line(result.line)
-                    came = True
-        except ClusterError as error:
-            raise Stopped(str(error)) from None
-        except PlayError as error:
-            if error.making and not came:
-                raise UsageError(f"on the worker {error.host}: {error.reason}") from None
-            error.add_note(error.trace)
-            raise
+
+def _play(
+    cluster: Cluster,
+    options: RunOptions,
+    players: Players,
+    cards: Mapping[str, dict[str, Any]],
+    prompts: dict[str, bytes],
+    work: TableWork,
+) -> Generator[Episode]:
+    """Play a table on the cluster."""
+    names = tuple(dict.fromkeys(work.seats.values()))
+    setup = TableSetup(
+        seats=dict(work.seats),
+        specs=tuple(players.specs[name] for name in names),
+        options=options,
+        cards=tuple(cards[name] for name in names),
+        code=code_here(),
+        folder=str(Path.cwd()),
+        prompts=prompts,
+        objects={name: policy for name, policy in players.policies.items() if name in names},
+    )
+    served = not players.served.isdisjoint(names)
+    in_flight = options.max_concurrency or DEFAULT_CONCURRENCY
+    pace = Pace(in_flight, together=served, cautious=options.max_cost is not None)
+    try:
+        tasks = iter(partial(next, work.tasks, None), None)  # until there is none for now
+        results = cluster.rollout(setup, tasks, work.total, pace=pace, timeout=work.seconds)
+    except TypeError as error:  # what pickle says of locks, clients and open files
+        raise UsageError(f"{' and '.join(names)} can't be sent to workers: {' '.join(str(error).split())}") from None
+    came = False
+    try:
+        with closing(results):
+            for result in results:
+                for notice in result.notices:
+                    NOTICES.warning("%s", notice)  # as if it had been here
+                yield parse_line(result.line)
+                came = True
+    except ClusterError as error:
+        raise Stopped(str(error)) from None
+    except PlayError as error:
+        if error.making and not came:
+            raise UsageError(f"on the worker {error.host}: {error.reason}") from None
+        error.add_note(error.trace)
+        raise

@@ -59,9 +59,6 @@ def take_over(path: Path, old: Manifest, new: Manifest, *, unplayed: bool = Fals
 
     If nothing was played yet, ``unplayed``, the agents may have become other ones too, as a player that raised at once
     may have been mended.
-
-    Raises:
-        UsageError: anything else that decides results differs; names the first such setting with its old and new value.
     """
     of_a_program = any(is_object(card["spec"]) for card in old["agents"])
     again = "call it with the old settings" if of_a_program else f"go on with the old settings: {resume_command(path)}"

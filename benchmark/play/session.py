@@ -97,16 +97,13 @@ class Session:
 
         Whatever stops it, finished episodes are kept and the manifest tells how it ended. The other arguments are those
         of :class:`~benchmark.play.runner.PlanRun`.
-
-        Raises:
-            BenchmarkError: an agent can't be made any more; of all else :class:`Ending` tells.
         """
         options, say = self.options, teller(quiet)
         with self.folder as folder:
             plan = Plan.from_manifest(folder.manifest)
             answers = AnswersFile(folder.path, self.redactor, folder.scored)
             meter = _meter(plan, folder, answers)
-            growth = Growth.of(folder, options, meter)
+            growth = Growth(folder, options, meter) if options.grows else None
             start_session(folder.manifest)
             folder.write_manifest()
             agents = self.players.specs.values()
@@ -184,7 +181,13 @@ def open_session(planned: PlannedRun) -> Session:
         folder = RunFolder.open_for_writing(path, redactor)
         try:
             take_over(path, folder.manifest, asked, unplayed=not folder.episodes_path.stat().st_size)
-            _refuse_more(folder, plan, options)
+            planned_there = Plan.from_manifest(folder.manifest).total
+            wanted = options.episodes * len(plan.seeds) if options.grows else plan.total
+            if planned_there > wanted:  # the folder may be anybody's
+                raise UsageError(
+                    f"{path} plans {planned_there:,} episodes, and this command asks for {wanted:,}; choose another "
+                    f"--out, or resume it: {resume_command(path)}"
+                )
         except UsageError:
             folder.close()
             raise
@@ -193,23 +196,8 @@ def open_session(planned: PlannedRun) -> Session:
     return Session(folder, players, options, redactor)
 
 
-def _refuse_more(folder: RunFolder, plan: Plan, options: RunOptions) -> None:
-    """Refuse a folder that plans more episodes than the command has asked for: it may be anybody's."""
-    planned = Plan.from_manifest(folder.manifest).total
-    asked = options.episodes * len(plan.seeds) if options.grows else plan.total
-    if planned > asked:
-        raise UsageError(
-            f"{folder.path} plans {planned:,} episodes, and this command asks for {asked:,}; choose another --out, or "
-            f"resume it: {resume_command(folder.path)}"
-        )
-
-
 def check_unplayed(planned: PlannedRun) -> None:
-    """Refuse what :func:`open_session` would, as far as that is known without loading weights or asking a server.
-
-    Raises:
-        UsageError: in the same words; but a key may be missing.
-    """
+    """Refuse what :func:`open_session` would, as far as that is known without loading weights or asking a server."""
     options, players, *_ = planned
     players.check_unmade()
     cards = []
@@ -226,11 +214,7 @@ def new_folder() -> str:
 
 
 def by_protocol(options: RunOptions) -> list[RunOptions]:
-    """Return the runs that ``--protocols`` stands for, in folders beside each other; without it, the one run itself.
-
-    Raises:
-        UsageError: the protocol is given besides.
-    """
+    """Return the runs that ``--protocols`` stands for, in folders beside each other; without it, the one run itself."""
     if options.protocols is None:
         return [options]
     for name in ("protocol", "moves", "legal_only"):
@@ -250,9 +234,6 @@ def play_all(runs: Sequence[PlannedRun], *, quiet: bool = False, ask: Callable[[
 
     Returns:
         How the last one ended that was played, with the counts of all.
-
-    Raises:
-        BenchmarkError: as :func:`open_session` and :meth:`Session.play`.
     """
     endings: list[Ending] = []
     began = monotonic() if len(runs) > 1 else None
@@ -299,7 +280,7 @@ def reopen_session(
         given: the options that may change, and what they allow; those that were not set stay as they were.
         say: is told of damaged lines.
         repair: set damaged lines aside first, and play their episodes again.
-        ask: puts a question to the user, whether what else the manifest names is to be trusted.
+        ask: asks the user whether what else the manifest names is to be trusted.
 
     Raises:
         UsageError: it isn't a run folder, it names what its user hasn't, or what would be played isn't any more what
@@ -348,9 +329,6 @@ def reopen_session(
 def _resumed_options(path: Path, manifest: Manifest, given: RunOptions) -> RunOptions:
     """Return the options of a manifest, with those that may change replaced by what is given; agents' own aren't
     checked yet.
-
-    Raises:
-        UsageError: the manifest's settings aren't those of this version.
     """
     settings = dict(manifest["settings"])
     odd = (set(settings) ^ set(COUNTING)) - set(ADDED)

@@ -4,7 +4,6 @@
 of an agent's level.
 """
 
-from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 
 from benchmark.errors import UsageError
@@ -24,24 +23,19 @@ BATCH = 4
 
 
 def first_plan(plan: Plan, options: RunOptions) -> Plan:
-    """Return the plan of the first look of a run that grows: one episode at every level, or a look.
-
-    Raises:
-        UsageError: a scenario is for several players, whose ratings have no such interval; or the episodes aren't
-            enough for one at every level.
-    """
+    """Return the plan of the first look of a run that grows: one episode at every level, or a look."""
     if options.levels is not None:
         ladders = [one.ladder_name for one in plan.scenarios.values()]
         if (most := max(map(ladders.count, ladders))) > options.episodes:
             raise UsageError(f"--levels {options.levels} plays each level at least once: --episodes {most} or more")
         return plan.with_episodes(1, options.seed_offset)
     for name, scenario in plan.scenarios.items():
-        if num_players(scenario) > 1:
+        if num_players(scenario) > 1:  # whose ratings have no such interval
             raise UsageError(f"--until is for scenarios of one player, {name!r} has several; play it with --episodes")
     return plan.with_episodes(looks(options.episodes)[0], options.seed_offset)
 
 
-class Growth(ABC):
+class Growth:
     """Decides after an agent's episodes which further ones it plays, and plans them in the run's manifest.
 
     Attributes:
@@ -52,13 +46,7 @@ class Growth(ABC):
         self._folder, self._options, self._meter = folder, options, meter
         self.too_wide: dict[str, float] = {}
         self._told: ToldLuck = {}  # each look would play all episodes again
-
-    @staticmethod
-    def of(folder: RunFolder, options: RunOptions, meter: Meter) -> "Growth | None":
-        """Return what a run with these options grows by; ``None`` if all of its episodes are planned."""
-        if options.levels is not None:
-            return Staircase(folder, options, meter)
-        return UntilNarrow(folder, options, meter) if options.until is not None else None
+        self._references = References()  # levels are of solved games: what a start is worth is computed once
 
     def __call__(self, matchups: Sequence[Matchup]) -> dict[Matchup, list[int]]:
         """Return the further seeds of these matchups, which are an agent's; nothing if it has played enough.
@@ -68,8 +56,9 @@ class Growth(ABC):
         agents = sorted({agent for matchup in matchups for agent in matchup.agents})
         results = read_columns([self._folder.path], agents, self._told)
         plan = Plan.from_manifest(self._folder.manifest)
+        choose = self._until_narrow if self._options.levels is None else self._at_telling_levels
         further = {}
-        for matchup, more in self.further(matchups, plan, results).items():
+        for matchup, more in choose(matchups, plan, results).items():
             first, played = plan.seeds[matchup][0], len(plan.seeds[matchup])
             further[matchup] = list(range(first + played, first + played + more))
         for row in self._folder.manifest["matchups"]:
@@ -81,15 +70,8 @@ class Growth(ABC):
             self._folder.write_manifest()
         return further
 
-    @abstractmethod
-    def further(self, matchups: Sequence[Matchup], plan: Plan, results: ResultColumns) -> Mapping[Matchup, int]:
-        """Return how many further episodes are played of each matchup that isn't done."""
-
-
-class UntilNarrow(Growth):
-    """``--until``: the next look, if an interval is too wide."""
-
-    def further(self, matchups: Sequence[Matchup], plan: Plan, results: ResultColumns) -> Mapping[Matchup, int]:
+    def _until_narrow(self, matchups: Sequence[Matchup], plan: Plan, results: ResultColumns) -> Mapping[Matchup, int]:
+        """Return the episodes to the next look of the matchups whose interval is too wide."""
         references, found = References(results), {}
         planned = looks(self._options.episodes, self._folder.manifest.get("extended", ()))
         for matchup in matchups:
@@ -107,15 +89,10 @@ class UntilNarrow(Growth):
                 found[matchup] = more - played
         return found
 
-
-class Staircase(Growth):
-    """``--levels``: a few episodes at the level that tells most of the agent's, until ``--episodes`` are played."""
-
-    def __init__(self, folder: RunFolder, options: RunOptions, meter: Meter) -> None:
-        super().__init__(folder, options, meter)
-        self._references = References()  # levels are of solved games: what a start is worth is computed once
-
-    def further(self, matchups: Sequence[Matchup], plan: Plan, results: ResultColumns) -> Mapping[Matchup, int]:
+    def _at_telling_levels(
+        self, matchups: Sequence[Matchup], plan: Plan, results: ResultColumns
+    ) -> Mapping[Matchup, int]:
+        """Return a few episodes at the level that tells most of the agent's, until ``--episodes`` are played."""
         found = {}
         ladders: dict[str, list[Matchup]] = {}
         for matchup in matchups:
@@ -128,6 +105,6 @@ class Staircase(Growth):
                 if rungs:
                     level = fit_of(rungs).next_level(more, weights_of(rungs))
                     found[Matchup(rungs[level].scenario.name, (agent,))] = more
-                else:  # a game that nobody has solved: then there is no level to be found, only scores at each
+                else:  # a game that isn't solved: then there is no level to be found, only scores at each
                     found[min(own, key=lambda matchup: len(plan.seeds[matchup]))] = more
         return found

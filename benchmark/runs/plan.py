@@ -238,11 +238,7 @@ def import_registration(env_id: str) -> None:
 
 
 def import_games(module: str, what: str) -> None:
-    """Import a module that registers games, since the user has named it: as ``what``, for errors.
-
-    Raises:
-        UsageError: there is no such module, or it can't be imported.
-    """
+    """Import a module that registers games, since the user has named it: as ``what``, for errors."""
     if module in sys.modules:
         return
     if not all(part.isidentifier() for part in module.split(".")):
@@ -281,13 +277,7 @@ def scenario_to_json(scenario: Scenario) -> dict[str, Any]:
 def scenario_from_json(name: str, data: Mapping[str, Any], *, own_games: bool = False) -> Scenario:
     """Return the scenario of a manifest's definition. No module that it names is imported.
 
-    Args:
-        name: its name.
-        data: the definition, as :func:`scenario_to_json` made it.
-        own_games: whether it may be a game of the user's own, which has been registered before.
-
-    Raises:
-        UsageError: its game isn't known here (or may not be its own), or refuses the settings.
+    ``own_games``: it may be a game of the user's own, which has been registered before.
     """
     scenario = Scenario(name, data["env_id"], data["kwargs"], data["horizon"], data["first_seed"], data["training"])
     scenario = scenario._replace(level_number=data.get("level", 0), vocabulary=data.get("vocabulary", ""))
@@ -336,11 +326,7 @@ def to_ranges(seeds: Iterable[int]) -> list[list[int]]:
 
 
 def expand_ranges(ranges: Sequence[Sequence[int]]) -> Sequence[int]:
-    """Return the seeds of ``[[first, last], ...]``, ends included.
-
-    Raises:
-        UsageError: they overlap or aren't in order, or there are too many.
-    """
+    """Return the seeds of ``[[first, last], ...]``, ends included."""
     ends = [end for pair in ranges for end in pair]
     if ends != sorted(ends) or any(last >= first for (_, last), (first, _) in pairwise(ranges)):
         raise UsageError(f"the manifest's seeds must be [first, last] pairs in order, got {shown(ranges)}")

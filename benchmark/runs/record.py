@@ -169,9 +169,7 @@ def observations_digest(steps: Iterable[Step]) -> str:
 def recorded(episode: Episode, agents: Mapping[str, str] | None = None) -> Episode:
     """Add to an episode that was just played what its line has of the observations, the servers and the time.
 
-    Args:
-        episode: as the loop yields it.
-        agents: ``{player: agent}`` as results call them, if the policies' own names aren't meant.
+    ``agents``: ``{player: agent}`` as results call them, if the policies' own names aren't meant.
     """
     turns: dict[str, list[Turn]] = {player: [] for player in episode.agents}
     for step in episode.steps:

@@ -58,11 +58,7 @@ def with_agent_folders(options: RunOptions) -> RunOptions:
 
 
 def _agreed(agent: AgentSpec, tables: Mapping[str, AgentTable], given: Mapping[str, Any]) -> AgentTable:
-    """Return the options of all folders inside of one agent, for all of whom they hold.
-
-    Raises:
-        UsageError: a folder's option would also be that of an agent that it isn't meant for.
-    """
+    """Return the options of all folders inside of one agent, for all of whom they hold."""
     agreed: AgentTable = {}
     for inner, table in tables.items():
         for option, value in without_spec(table).items():

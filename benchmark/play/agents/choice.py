@@ -90,11 +90,7 @@ class Choice(NamedTuple):
 
 
 def choose_scenarios(options: RunOptions) -> Choice:
-    """Return the scenarios of ``--scenario`` and ``--suite`` together; the default ones only if neither is given.
-
-    Raises:
-        UsageError: there is no such scenario or suite; names the nearest.
-    """
+    """Return the scenarios of ``--scenario`` and ``--suite`` together; the default ones only if neither is given."""
     names = options.scenarios if "scenarios" in options.given or not options.suites else ()
     inside = [name for suite in options.suites for name in find_suite(suite)]
     if options.suites and not names and not inside:
@@ -104,11 +100,7 @@ def choose_scenarios(options: RunOptions) -> Choice:
 
 
 def with_levels(choice: Choice, options: RunOptions, say: Say) -> Choice:
-    """Put the levels of ``--level`` or ``--levels`` in place of the scenarios; ``say`` is told which have none.
-
-    Raises:
-        UsageError: both are given, or ``--until`` besides ``--levels``, or there is no such level.
-    """
+    """Put the levels of ``--level`` or ``--levels`` in place of the scenarios; ``say`` is told which have none."""
     if options.levels is not None:
         for name in ("level", "until"):
             if getattr(options, name) is not None:
@@ -136,9 +128,6 @@ def with_levels(choice: Choice, options: RunOptions, say: Say) -> Choice:
 def with_twins(choice: Choice, options: RunOptions, say: Say) -> Choice:
     """Put the twin of ``--twin`` in place of the scenarios, or ``--twins`` behind each; ``say`` is told which have
     none.
-
-    Raises:
-        UsageError: both are given, or no scenario has twins.
     """
     if options.twin is not None and options.twins is not None:
         raise UsageError(
@@ -187,9 +176,6 @@ def left_out(players: Players, choice: Choice, *, named: bool, say: Say) -> froz
     """Return the pairs (agent, scenario) that aren't played because the agent can't; ``say`` is told of them.
 
     ``named``: the agents were named by the user, and didn't come by default.
-
-    Raises:
-        UsageError: a named agent can't play a named scenario, or can play none at all.
     """
     without: dict[str, tuple[str, ...]] = {}
     for name in players.specs:

@@ -55,11 +55,7 @@ class GivenAgents(NamedTuple):
 
 
 def given_agents(agents: Agents) -> GivenAgents:
-    """Tell specs, policies and options apart.
-
-    Raises:
-        UsageError: something that is none of these, an empty list, or a name that no agent can have.
-    """
+    """Tell specs, policies and options apart."""
     if isinstance(agents, list | dict) and not agents:
         raise UsageError("agents is an empty list; name at least one, or leave it out for the default agents")
     named: list[tuple[Any, Any]]

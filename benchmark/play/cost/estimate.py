@@ -84,11 +84,7 @@ def total_estimate(estimates: Sequence[Estimate], options: RunOptions) -> Total:
 
 
 def paid_prices(specs: Mapping[str, str], options: RunOptions) -> dict[str, Price | None]:
-    """Return the price of every agent whose tokens may cost money, ``None`` if it isn't known.
-
-    Raises:
-        UsageError: as :func:`estimate`.
-    """
+    """Return the price of every agent whose tokens may cost money, ``None`` if it isn't known."""
     asked = {name: _paid_questions(spec, options.by_agent.get(name, {})) for name, spec in specs.items()}
     models = {name: next(iter(own)) for name, own in asked.items() if own}
     cards = [{"name": name, "spec": specs[name], "settings": {"model": model}} for name, model in models.items()]
@@ -112,11 +108,7 @@ class Seat(NamedTuple):
 
 
 def estimate(plan: Plan, specs: Mapping[str, str], options: RunOptions) -> list[Estimate]:
-    """Estimate every agent of ``{agent: spec}`` whose tokens may cost money.
-
-    Raises:
-        UsageError: the price file is wrong, or the money is limited and an agent's price isn't known.
-    """
+    """Estimate every agent of ``{agent: spec}`` whose tokens may cost money."""
     pilots: dict[tuple[str, str], list[Seat]] = {}
     estimates = []
     for name, price in paid_prices(specs, options).items():

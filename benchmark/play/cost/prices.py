@@ -28,13 +28,7 @@ def agent_prices(
 ) -> dict[str, Price]:
     """Return ``{agent: price}``: those of the price file, then those that the run has had ``before``, then list prices.
 
-    Args:
-        cards: ``name`` and ``spec`` of every agent, and its ``settings`` with the model's name.
-        options: of the run.
-        before: of an earlier process of the run.
-
-    Raises:
-        UsageError: the file is wrong, or the money is limited and the price of an agent's tokens isn't known.
+    A card has the agent's ``name`` and ``spec``, and its ``settings`` with the model's name.
     """
     table = read_prices(options.prices) if options.prices else {}
     prices = dict(before)
