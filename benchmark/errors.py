@@ -33,7 +33,7 @@ def storing(file: str | Path) -> Iterator[None]:
 
     Raises:
         StorageError: the disk refuses.
-        BrokenPipeError: whoever reads from us has gone (``textbench export ... | head``).
+        BrokenPipeError: the reader of a pipe has gone (``textbench export ... | head``).
     """
     try:
         yield

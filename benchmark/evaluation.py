@@ -33,7 +33,7 @@ def evaluate(
     """Play agents on scenarios and return the results: ``textbench run`` for a program or a notebook.
 
     Progress is shown on standard error, in a notebook in the cell; nothing is printed to standard output. It may be
-    called where an event loop is running.
+    called inside a running event loop.
 
     Args:
         agents: a spec as ``--agent`` takes it (``"planner"``, ``"openai:MODEL"``, ``"hf:FOLDER"``), a policy (any
@@ -41,12 +41,12 @@ def evaluate(
             ``{name: spec or policy}``. In a mapping, ``{"spec": "openai:MODEL", "temperature": 0.2}`` is an agent with
             options of its own, as ``[agents.NAME]`` in a file. With nothing, those that ``textbench run`` plays.
             A policy of your own should have ``settings``, the plain data that decide its responses: they stand in the
-            results, and a run goes on only with equal ones.
+            results, and a run is resumed only with equal ones.
         suite: a suite, or several, to play.
         scenarios: a scenario, or several, to play besides; the paper's four if neither is given.
-        episodes: per scenario and agent; 50 if nothing is said.
+        episodes: per scenario and agent; 50 by default.
         out: the run folder. It is that of ``textbench run``, and every command reads it; the same call with the same
-            folder goes on where it was stopped, and plays nothing if nothing is missing. ``None``: a temporary
+            folder resumes it, and plays nothing if nothing is missing. ``None``: a temporary
             folder, which is removed with the results.
         quiet: nothing on standard error.
         **options: every other option of ``textbench run`` by its name with underscores, such as ``temperature``,
@@ -54,13 +54,14 @@ def evaluate(
             function doesn't read them from ``TEXTBENCH_*`` variables.
 
     Returns:
-        The results of the folder: of earlier calls, too. Where a limit ended the run, ``results.stopped`` says which.
+        The results of the folder, those of earlier calls included. ``results.stopped`` names the limit that ended the
+        run, if one did.
 
     Raises:
         UsageError: a name that doesn't exist, a value that isn't accepted, a missing key or package, another run's
             folder, in the words of the command line; before the first episode.
         StorageError: the disk refused; what was finished is kept.
-        KeyboardInterrupt: Ctrl-C, or a notebook's stop button; its message says where the finished episodes are.
+        KeyboardInterrupt: Ctrl-C, or a notebook's stop button; its message names the folder of the finished episodes.
         Exception: whatever a policy of your own raises; what was finished is kept in ``out``.
     """
     given = given_agents(agents)
@@ -68,7 +69,7 @@ def evaluate(
     if not isinstance(own, Mapping):
         raise UsageError(f"agent_options are {{agent: {{option: value}}}}, got {own!r}")
     own = {**own, **given.options} or None
-    if isinstance(scenarios, Sequence) and not scenarios:  # a list that somebody filtered
+    if isinstance(scenarios, Sequence) and not scenarios:  # a list that was filtered
         raise UsageError("scenarios is empty; leave it out to play the paper's four, or name some")
     if suite is not None and options.get("suites") is not None:
         raise UsageError("suite and suites are one option, and both are given: put all suites into one of them")

@@ -62,7 +62,7 @@ def read_results(*folders: str | Path, agents: Sequence[str] = (), quiet: bool =
 
 
 class Results:
-    """What agents did in scenarios, as :func:`benchmark.evaluate` and :func:`benchmark.read_results` return it.
+    """The results of agents in scenarios, as :func:`benchmark.evaluate` and :func:`benchmark.read_results` return them.
 
     Episodes stay on disk and are read when they are asked for; in memory are columns of numbers. In a notebook, results
     show their leaderboard.
@@ -74,7 +74,7 @@ class Results:
 
     Attributes:
         stopped: why the evaluation ended before everything was played (``max_cost``, ``run_timeout``, a server that
-            never answered), as half a sentence; ``None`` otherwise. The same call with the same ``out`` goes on.
+            never answered), as half a sentence; ``None`` otherwise. The same call with the same ``out`` resumes it.
         columns: the numbers, for code that computes figures of its own.
     """
 

@@ -21,7 +21,7 @@ Actions = Mapping[str, Mapping[int, tuple[str, ...]]]
 def likeness_warnings(entry: RunFolder, plan: Plan, beside: Path) -> Iterator[str]:
     """Yield which scripted players and entries ``beside`` executed the same actions in a scenario, and how many.
 
-    A model that ships takes longer to ask than an entry to check: it is compared where its own entry lies beside. An
+    A model that ships takes longer to ask than an entry to check: it is compared if its own entry lies beside. An
     entry of a player that ships isn't compared, as its author is known.
     """
     if is_shipped(entry.manifest["agents"][0]["spec"]):
@@ -57,7 +57,7 @@ def _read(entry: Path, size: int, changed: int) -> Actions:
 
 
 def equal_decisions(ours: Actions, theirs: Actions) -> dict[str, int]:
-    """Return ``{scenario: decisions}`` where all actions are equal on the seeds that both have played, and enough."""
+    """Return ``{scenario: decisions}`` if all actions are equal on the seeds that both have played, and enough."""
     found = {}
     for scenario, own in ours.items():
         common = own.keys() & theirs.get(scenario, {}).keys()

@@ -1,4 +1,4 @@
-"""Who wrote an entry's responses: told by asking again, if the player ships with the project.
+"""The author of an entry's responses, known by asking again if the player ships with the project.
 
 Its scripted players and its embedded models are deterministic: the same seeds give the same responses, and a model the
 same tokens. The author of all others can't be told; there only the parts of the card must agree.
@@ -72,7 +72,7 @@ def option_problem(spec: str, own: Mapping[str, Any], prompts: str | None) -> st
 
 
 def author_problems(folder: RunFolder, plan: Plan) -> Iterator[str]:
-    """Yield where one of the project's own players didn't write the responses that are under its name."""
+    """Yield the responses under the name of one of the project's own players that it did not write."""
     card = folder.manifest["agents"][0]
     name, spec = card["name"], card["spec"]
     if not is_shipped(spec):

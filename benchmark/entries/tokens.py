@@ -10,7 +10,7 @@ from typing import Any
 from agents.episode import Episode
 
 MOST_LETTERS = (24, 12)
-"""Of a token of prompts and of responses, in the mean over an entry: boards have runs of equal signs."""
+"""In a token of prompts and of responses, in the mean over an entry: boards have runs of equal signs."""
 MOST_REASONING = 10**6  # tokens of one response whose reasoning isn't shown
 MOST_PROMPT = 2 * 10**6  # tokens of one prompt: more than models read
 LOCAL = ("hf", "vllm")

@@ -217,7 +217,7 @@ def _scenario_problems(claimed: dict[str, Any], terms: Terms) -> Iterator[str]:
 
 def _seed_problems(plan: Plan, agent: str, manifest: Manifest, terms: Terms) -> Iterator[str]:
     episodes, until = (manifest["settings"].get(name) for name in ("episodes", "until"))
-    # a run that went on until its intervals were narrow stopped at one of its planned looks
+    # a run that grew until its intervals were narrow stopped at one of its planned looks
     grown = until is not None and isinstance(episodes, int)
     counts = looks(episodes, manifest.get("extended", ())) if grown else [episodes]
     for matchup, seeds in plan.seeds.items():

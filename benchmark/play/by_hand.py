@@ -59,10 +59,10 @@ def play_by_hand(scenario: Scenario, seed: int, against: str | None = None) -> i
 
 
 class Telling:
-    """Says on standard error what every move did, as soon as its round is complete.
+    """Tells on standard error what every move did, as soon as its round is complete.
 
-    Of a game that hides something, only the person's own moves are told, for those of others may be secret; and not
-    what came of them, which says more than a player knows. That follows when the episode is over.
+    If a game hides something, the moves of others may be secret, and the result of a move tells more than a player
+    knows: then only the person's own moves are told, and their results when the episode is over.
     """
 
     def __init__(self, scenario: Scenario, names: dict[str, str], me: str) -> None:

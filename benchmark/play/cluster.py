@@ -1,7 +1,7 @@
 """A run on a Ray cluster: workers play, and this process alone writes.
 
-``agents, options -> TableSetup -> (on a worker) policies -> episodes -> lines -> (here) the run folder``. Of an episode
-a worker makes the line that this process would have made, to the byte but for the measured seconds.
+``agents, options -> TableSetup -> (on a worker) policies -> episodes -> lines -> (here) the run folder``. A worker
+makes the line of an episode that this process would have made, to the byte but for the measured seconds.
 """
 
 import os

@@ -1,4 +1,4 @@
-"""Making a run's manifest: what was asked for, of whom, with which versions, when; and going on with an older one.
+"""Making a run's manifest: what was asked for, of whom, with which versions, when; and resuming an older one.
 
 Nothing here identifies the machine's owner, and no credential ever gets in.
 """
@@ -55,7 +55,7 @@ def new_manifest(
 
 
 def take_over(path: Path, old: Manifest, new: Manifest, *, unplayed: bool = False) -> None:
-    """Let the manifest of a folder go on as the one that would be made now: more episodes, new prices, nothing else.
+    """Turn the manifest of a folder into the one that would be made now: more episodes, new prices, nothing else.
 
     If nothing was played yet, ``unplayed``, the agents may have become other ones too, as a player that raised at once
     may have been mended.
@@ -115,7 +115,7 @@ def _extend(path: Path, old: Manifest, new: Manifest, again: str) -> None:
     if "season" in old:
         name = old["season"]["name"]
         raise UsageError(f"{path} is of the season {name!r}, which has {before} episodes; play more into another --out")
-    if old["settings"].get("until") is not None:  # the plan grows while the run goes on
+    if old["settings"].get("until") is not None:  # the plan grows while it is played
         old["settings"]["episodes"], old["extended"] = after, [*old.get("extended", []), before]
         return
     kept, planned = Plan.from_manifest(old).seeds, Plan.from_manifest(new).seeds

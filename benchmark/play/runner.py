@@ -126,7 +126,7 @@ class PlanRun:
     """Plays every episode of a plan that a folder has no scored record of.
 
     Attributes:
-        plan, folder: what is to be played, and where it goes; the folder is open for writing.
+        plan, folder: the episodes, and the folder of their records, which is open for writing.
         players: the agents, each of which is made when its turn comes.
         options: of the run, for its limits.
         meter, display: count what is played, and show it.

@@ -138,7 +138,7 @@ class Session:
                 answers.close()
                 _finish(folder, "failed", [*strange, *notices])
                 raise
-            except Exception as failure:  # noqa: BLE001 - a player's own code, whose author gets it from whoever called
+            except Exception as failure:  # noqa: BLE001 - a player's own code, whose author gets it from the caller
                 fault = isinstance(failure, GameError)
                 stopped = str(failure) if fault else f"a player failed: {type(failure).__name__}: {failure}"
                 error = failure

@@ -1,4 +1,4 @@
-"""Who vouches for the responses of an entry: a tier that nothing in an entry's folder can claim.
+"""The tier of an entry: who vouches for its responses, which nothing in the entry's folder can claim.
 
 ``re-run here``: the player ships, or is a season's registered program, and every response was computed anew.
 ``reproduced by maintainers``: they have played it themselves; ``known.toml`` lists its digest.

@@ -28,13 +28,13 @@ MOST_AGENTS, MOST_SCENARIOS, MOST_MATCHUPS = 1_000, 2_000, 200_000
 """The paper's games with all levels and twins are some hundreds; 100 agents who all meet each other in 17 games for two
 have 168,300 matchups."""
 MOST_SEATS = 100
-"""Of one matchup: a village of werewolves has a dozen."""
+"""In one matchup: a village of werewolves has a dozen."""
 MOST_ROUNDS = 100_000
-"""Of an episode, as its horizon: games that ship have at most 80."""
+"""In an episode, as its horizon: games that ship have at most 80."""
 MOST_SOLVED = 1_000
 """The most rounds of an episode for whose scenario a scale and luck are computed, which takes some twenty seconds."""
 MOST_SEEDS, MOST_EPISODES = 10_000_000, 20_000_000
-"""Of one matchup, and of all together: 100 agents on 57 scenarios with 500 episodes each are 2,850,000."""
+"""In one matchup, and in all together: 100 agents on 57 scenarios with 500 episodes each are 2,850,000."""
 
 Seed = Annotated[int, Field(ge=0, le=MAX_SEED)]
 Dollars = Annotated[float, Field(ge=0, le=1e6)]
@@ -46,9 +46,7 @@ class PriceShape(TypedDict):
 
     input: Annotated[Dollars, Field(description="Of the prompt.")]
     output: Annotated[Dollars, Field(description="Of the completion, its reasoning included.")]
-    cached_input: NotRequired[
-        Annotated[Dollars, Field(description="Of what the provider had of the prompt in its cache; else as input.")]
-    ]
+    cached_input: NotRequired[Annotated[Dollars, Field(description="Of the prompt in its cache; else as input.")]]
     source: NotRequired[Annotated[str, Field(max_length=200, description="Where the price is from.")]]
 
 
@@ -70,18 +68,14 @@ class SessionShape(CodeShape):
     """One process that played."""
 
     started: Annotated[str, Field(description="ISO 8601, UTC.")]
-    finished: Annotated[
-        str | None, Field(description="ISO 8601, UTC; null while it plays, and of one that was killed.")
-    ]
+    finished: Annotated[str | None, Field(description="ISO 8601, UTC; null while it plays, and if it was killed.")]
     outcome: NotRequired[Annotated[str, Field(description="finished, interrupted, or why it stopped.")]]
-    notices: NotRequired[
-        Annotated[list[str], Field(description="What servers turned out to want: parameters left out, budgets raised.")]
-    ]
+    notices: NotRequired[Annotated[list[str], Field(description="Parameters left out, budgets raised, and the like.")]]
 
 
 @with_config(STRICT)
 class CardShape(TypedDict):
-    """What a run says of one of its agents."""
+    """One of a run's agents."""
 
     name: Annotated[str, Field(description="What results call it.")]
     spec: Annotated[str, Field(description="What --agent took.")]
@@ -91,7 +85,7 @@ class CardShape(TypedDict):
 
 @with_config(STRICT)
 class ScenarioShape(TypedDict):
-    """The whole definition of a scenario, so that a folder can be read where the project's own has changed."""
+    """The whole definition of a scenario, so that a folder can be read if the project's own has changed."""
 
     env_id: Annotated[str, Field(description="The Gymnasium id of the game.")]
     kwargs: Annotated[dict[str, Any], Field(description="The game's settings.")]
@@ -99,19 +93,15 @@ class ScenarioShape(TypedDict):
     first_seed: Annotated[Seed, Field(description="Episode k has this seed plus k.")]
     training: Annotated[bool, Field(description="Whether the paper trains on it.")]
     level: NotRequired[Annotated[int, Field(ge=1, le=10**4, description="Which level of its game's ladder it is.")]]
-    vocabulary: NotRequired[
-        Annotated[str, Field(pattern="^[0-9a-f]{16}$", description="Digest of the words that a twin is told with.")]
-    ]
+    vocabulary: NotRequired[Annotated[str, Field(pattern="^[0-9a-f]{16}$", description="Digest of a twin's words.")]]
 
 
 @with_config(STRICT)
 class MatchupShape(TypedDict):
-    """Who sits at the table of a scenario, on which seeds."""
+    """The agents at one table of a scenario, and the seeds."""
 
     scenario: Annotated[str, Field(description="A key of scenarios.")]
-    agents: Annotated[
-        list[str], Field(min_length=1, max_length=MOST_SEATS, description="Names of agents, in the order of the seats.")
-    ]
+    agents: Annotated[list[str], Field(min_length=1, max_length=MOST_SEATS, description="In the order of the seats.")]
     seeds: list[Annotated[list[Seed], Field(min_length=2, max_length=2, description="First and last, both included.")]]
 
 
@@ -134,6 +124,12 @@ class SettingsShape(TypedDict, total=False):
     moves: str
 
 
+Limits = Annotated[
+    list[Annotated[int, Field(ge=1)]],
+    Field(max_length=1000, description="What settings.episodes was before a run with until was extended."),
+]
+
+
 @with_config(STRICT)
 class ManifestShape(TypedDict):
     """The manifest of a run folder or of a leaderboard entry."""
@@ -146,19 +142,12 @@ class ManifestShape(TypedDict):
     packages: NotRequired[Annotated[dict[str, str], Field(description="Versions of the packages that matter.")]]
     settings: SettingsShape
     operation: NotRequired[Annotated[dict[str, Any], Field(description="How fast, how long and for how much.")]]
-    agents: Annotated[list[CardShape], Field(max_length=MOST_AGENTS, description="Everybody who plays.")]
+    agents: Annotated[list[CardShape], Field(max_length=MOST_AGENTS, description="All that play.")]
     prices: NotRequired[Annotated[dict[str, PriceShape], Field(description="Of the agents whose tokens cost any.")]]
     scenarios: Annotated[dict[str, ScenarioShape], Field(max_length=MOST_SCENARIOS, description="What is played.")]
-    matchups: Annotated[
-        list[MatchupShape], Field(max_length=MOST_MATCHUPS, description="The plan: every episode follows from it.")
-    ]
-    extended: NotRequired[
-        Annotated[
-            list[Annotated[int, Field(ge=1)]],
-            Field(max_length=1000, description="What settings.episodes was before a run with until was extended."),
-        ]
-    ]
-    season: NotRequired[Annotated[PlayedSeasonShape, Field(description="Where it was played in one.")]]
+    matchups: Annotated[list[MatchupShape], Field(max_length=MOST_MATCHUPS, description="All episodes, by table.")]
+    extended: NotRequired[Limits]
+    season: NotRequired[Annotated[PlayedSeasonShape, Field(description="If it was played in one.")]]
     sessions: NotRequired[Annotated[list[SessionShape], Field(description="The processes that played, in order.")]]
     merged_from: NotRequired[Annotated[list[str], Field(description="The runs that textbench merge put together.")]]
     agent: NotRequired[Annotated[str, Field(description="An entry's agent.")]]
@@ -210,7 +199,7 @@ def read_manifest(path: Path) -> Manifest:
 
 
 def is_final(manifest: Manifest) -> bool:
-    """Report whether no more episodes are coming, by the manifest: a run that was killed seems to go on."""
+    """Report whether no more episodes are coming, by the manifest: a run that was killed seems to be played."""
     sessions = manifest.get("sessions", [])
     return manifest["kind"] == ENTRY_KIND or bool(sessions and sessions[-1]["finished"])
 

@@ -25,7 +25,7 @@ class MergeReport(NamedTuple):
     episodes: int  # written
     duplicates: int  # episodes that more than one run had
     conflicts: int  # duplicates that were played differently; the first run's was kept
-    missing: int  # planned episodes that nobody has played
+    missing: int  # planned episodes that have no record
 
 
 def merge(sources: Sequence[Path], out: Path, redactor: Redactor) -> MergeReport:

@@ -44,12 +44,8 @@ class _Answer(TypedDict):
 
     finish_reason: NotRequired[Annotated[str, Field(description='Why the model stopped, when it isn\'t "stop".')]]
     tokens: NotRequired[Annotated[Tokens, Field(description="Prompt and completion tokens, when there are any.")]]
-    reasoning_tokens: NotRequired[
-        Annotated[Count, Field(description="Those of the completion that are reasoning, as counted.")]
-    ]
-    reasoning: NotRequired[
-        Annotated[str, Field(description="The text of the reasoning, if a server gives it apart from the response.")]
-    ]
+    reasoning_tokens: NotRequired[Annotated[Count, Field(description="Of the completion tokens, as counted.")]]
+    reasoning: NotRequired[Annotated[str, Field(description="The reasoning, if a server gives it apart.")]]
     tool_calls: NotRequired[Annotated[str, Field(description="The calls of tools in the answer, as JSON, if any.")]]
     cut: NotRequired[Annotated[str, Field(description="What a server sent behind the end of the response, if any.")]]
 
@@ -60,6 +56,9 @@ class RefusedRecord(_Answer):
 
     response: Annotated[str, Field(description="What the player wrote, as it is.")]
     unreadable: Annotated[str, Field(description="Why it was invalid.")]
+
+
+Refusals = Annotated[list[RefusedRecord], Field(max_length=MOST_RETRIES, description="Answers before this one.")]
 
 
 @with_config(STRICT)
@@ -73,50 +72,36 @@ class StepRecord(_Answer):
     valid: Annotated[bool, Field(description="Whether the response named a legal action.")]
     reward: Annotated[float, Field(description="The player's reward of this round.")]
     unreadable: NotRequired[Annotated[str, Field(description="Why the response was invalid.")]]
-    refused: NotRequired[
-        Annotated[
-            list[RefusedRecord], Field(max_length=MOST_RETRIES, description="Answers before this one, with retry.")
-        ]
-    ]
+    refused: NotRequired[Refusals]
+
+
+Models = Annotated[list[Annotated[str, Field(max_length=1000)]], Field(max_length=1000)]
+LeftOut = Annotated[list[Name], Field(max_length=20)]
 
 
 @with_config(STRICT)
 class Measured(TypedDict, total=False):
-    """What depends on the machine."""
+    """What depends on the machine; players of which there is nothing to tell are left out."""
 
     seconds: Annotated[Seconds, Field(description="Wall-clock time of the episode.")]
-    cached_tokens: Annotated[
-        Tokens, Field(description="Prompt and completion tokens that the response cache answered.")
-    ]
-    cached_by_player: Annotated[
-        dict[str, Tokens], Field(description="The same of every player, in games of several, where any.")
-    ]
+    cached_tokens: Annotated[Tokens, Field(description="Prompt and completion tokens from our response cache.")]
+    cached_by_player: Annotated[dict[str, Tokens], Field(description="The same by player, in games of several.")]
     discarded_tokens: Annotated[
         dict[str, PaidTokens],
         Field(
-            description="A player's tokens that were paid for and are in no step, where any: of answers that weren't "
-            "taken, and of a round that a provider's error ended; those of prompts, of completions, and of the prompts "
-            "those that the provider had in its own cache."
+            description="A player's tokens that were paid for and are in no step: of answers not taken, and of "
+            "a round that a provider's error ended. Prompt, completion, and prompt tokens from the provider's cache."
         ),
     ]
-    served_by: Annotated[
-        dict[str, Annotated[list[Annotated[str, Field(max_length=1000)]], Field(max_length=1000)]],
-        Field(description="The models, with fingerprints, that a server said had answered a player, where one did."),
-    ]
+    served_by: Annotated[dict[str, Models], Field(description="Models, with fingerprints, that answered a player.")]
     provider_cached_tokens: Annotated[
-        dict[str, Count],
-        Field(description="Of a player's prompt tokens those that the provider had in its own cache, where any."),
+        dict[str, Count], Field(description="A player's prompt tokens from the provider's own cache.")
     ]
     left_out: Annotated[
-        dict[str, Annotated[list[Name], Field(max_length=20)]],
-        Field(description="The parameters of a player's decoding that its server refused and weren't sent, where any."),
+        dict[str, LeftOut], Field(description="Parameters of a player's decoding that its server refused.")
     ]
     checksum: Annotated[
-        str,
-        Field(
-            pattern="^[0-9a-f]{8}$",
-            description="CRC-32 of the line without this key, which is its last. Lines of earlier versions have none.",
-        ),
+        str, Field(pattern="^[0-9a-f]{8}$", description="CRC-32 of the line without this key, which is its last.")
     ]
 
 
@@ -128,12 +113,10 @@ class EpisodeRecord(TypedDict):
     scenario: Annotated[str, Field(description="A key of the manifest's scenarios.")]
     seed: Annotated[int, Field(ge=0, le=MAX_SEED, description="The start and all chances follow from it.")]
     agents: Annotated[dict[str, str], Field(min_length=1, description="The agent's name of every player, in order.")]
-    steps: Annotated[list[StepRecord], Field(description="What was done, in the order of rounds and players.")]
+    steps: Annotated[list[StepRecord], Field(description="In the order of rounds and players.")]
     returns: Annotated[dict[str, float], Field(description="The sum of rewards of every player.")]
     successes: Annotated[dict[str, bool], Field(description="Whether each player succeeded, by the game's rules.")]
-    metrics: NotRequired[
-        Annotated[Metrics, Field(description="What the game tells of a player besides the return, where it tells any.")]
-    ]
+    metrics: NotRequired[Annotated[Metrics, Field(description="Figures of the game besides the return, by player.")]]
     terminated: Annotated[bool, Field(description="The game ended by its own rules.")]
     truncated: Annotated[bool, Field(description="The game ended by the step limit.")]
     error: Annotated[str | None, Field(description="Why the episode is unscored (a provider's error), or null.")]

@@ -1,4 +1,4 @@
-"""Who sits where when agents meet in games for several players.
+"""The tables at which agents meet in games for several players.
 
 Every ordered pair of agents (a, b) has one table, at which the two take the seats in turn: a, b, a, b, ... The two
 tables of a pair are each other's mirror image: on every seed, whatever it deals to the seats, each agent holds every
