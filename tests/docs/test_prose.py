@@ -28,6 +28,8 @@ PACKAGES = (
     "agents/loop",
     "agents/models",
     "agents/tiny",
+    "benchmark/entries",
+    "benchmark/runs",
     "benchmark/score",
     "benchmark/show",
     "docs/tools",
