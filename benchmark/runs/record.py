@@ -156,7 +156,9 @@ def recorded(episode: Episode, agents: Mapping[str, str] | None = None) -> Episo
     """
     turns: dict[str, list[Turn]] = {player: [] for player in episode.agents}
     for step in episode.steps:
-        turns[step.player] += step.turns
+        for turn in step.turns:  # those of players without a model tell nothing
+            if turn.usage is not NO_USAGE or turn.discarded is not NO_USAGE or turn.served_by or turn.left_out:
+                turns[step.player].append(turn)
     cached = {player: total_usage(turn.usage for turn in own if turn.usage.cached) for player, own in turns.items()}
     lost = {
         player: total_usage([*(turn.discarded for turn in own), *(t.paid for p, t in episode.unplayed if p == player)])
