@@ -9,41 +9,22 @@ import textgames
 
 
 class Walk(textgames.TSMG[Any]):
-    """Three steps; every other game here is this one with a method changed."""
+    """Three steps; every other game here is this one with other rewards or another method."""
 
     actions = ("stay", "go")
+    rewards: Mapping[str, Any] = {"player_0": 1.0}
 
     def initial_state(self, rng: np.random.Generator) -> Any:
         return 0
 
     def transition(self, state: Any, joint_action: Mapping[str, str], rng: np.random.Generator) -> Any:
-        return state + 1, {"player_0": 1.0}, state >= 2
+        return state + 1, self.rewards, state >= 2
 
     def observe(self, state: Any, player: str) -> Any:
         return f"At {state}."
 
     def instructions(self, player: str) -> str:
         return "Walk. Actions: stay, go."
-
-
-class PaysNobody(Walk):
-    def transition(self, state: Any, joint_action: Any, rng: Any) -> Any:
-        return state + 1, {}, state >= 2
-
-
-class PaysNone(Walk):
-    def transition(self, state: Any, joint_action: Any, rng: Any) -> Any:
-        return state + 1, {"player_0": None}, state >= 2
-
-
-class PaysText(Walk):
-    def transition(self, state: Any, joint_action: Any, rng: Any) -> Any:
-        return state + 1, {"player_0": "1"}, state >= 2
-
-
-class PaysNaN(Walk):
-    def transition(self, state: Any, joint_action: Any, rng: Any) -> Any:
-        return state + 1, {"player_0": float("nan")}, state >= 2
 
 
 class SaysNothing(Walk):
@@ -68,14 +49,18 @@ class ListStates(Walk):
         return [0]
 
     def transition(self, state: Any, joint_action: Any, rng: Any) -> Any:
-        return [state[0] + 1], {"player_0": 1.0}, state[0] >= 2
+        return [state[0] + 1], self.rewards, state[0] >= 2
 
 
-class PaysNumPy(Walk):
-    def transition(self, state: Any, joint_action: Any, rng: Any) -> Any:
-        return state + 1, {"player_0": np.float32(1)}, state >= 2
-
-
-GAMES = (PaysNobody, PaysNone, PaysText, PaysNaN, SaysNothing, NeverSpeaks, Raises, ListStates, PaysNumPy)
+REWARDS: dict[str, dict[str, Any]] = {
+    "PaysNobody": {},
+    "PaysNone": {"player_0": None},
+    "PaysText": {"player_0": "1"},
+    "PaysNaN": {"player_0": float("nan")},
+    "PaysNumPy": {"player_0": np.float32(1)},
+}
+GAMES = [SaysNothing, NeverSpeaks, Raises, ListStates]
+GAMES += [type(name, (Walk,), {"rewards": rewards, "__module__": __name__}) for name, rewards in REWARDS.items()]
 for _game in GAMES:
+    globals()[_game.__name__] = _game
     textgames.register(f"Faulty{_game.__name__}-v0", _game, max_steps=6)

@@ -60,21 +60,11 @@ def test_a_number_of_another_library_is_a_reward() -> None:
 
 
 def test_a_run_is_stopped_by_the_game_and_no_player_is_blamed(textbench: Any) -> None:
-    command = (
-        "run",
-        "--agent",
-        "random",
-        "--scenario",
-        f"{GAMES}:FaultyPaysNaN-v0",
-        "--episodes",
-        2,
-        "--out",
-        "out",
-    )
-    done = textbench(*command)
+    game = f"{GAMES}:FaultyPaysNaN-v0"
+    done = textbench("run", "--agent", "random", "--scenario", game, "--episodes", 2, "--out", "out")
     assert done.code == 1
     assert "a player failed" not in done.err
-    assert f"textbench: the game {GAMES}:FaultyPaysNaN-v0 failed: PaysNaN.transition has to pay" in done.err
+    assert f"textbench: the game {game} failed: PaysNaN.transition has to pay" in done.err
 
 
 def test_scores_of_other_games_stay_where_one_cant_be_searched(capsys: pytest.CaptureFixture[str]) -> None:

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.benchmark.helpers import change_manifest
+
 GAME = '''
 from textgames import TSMG, register
 
@@ -90,9 +92,7 @@ def test_a_game_that_states_no_loss_is_refused_before_anything_is_played(textben
 
 def test_a_strangers_entry_imports_nothing(textbench, game):
     assert textbench("run", "--agent", "random", "--scenario", game, "--episodes", 2, "--out", "r", "--quiet").code == 0
-    manifest = json.loads(Path("r/manifest.json").read_text())
-    manifest |= {"kind": "textbench-entry", "agent": "random"}
-    Path("r/manifest.json").write_text(json.dumps(manifest))
+    change_manifest("r", lambda m: m.update(kind="textbench-entry", agent="random"))
     sys.modules.pop("countdown_game")
     for command in (("validate", "r"), ("leaderboard", "r"), ("replay", "r", "--plain")):
         done = textbench(*command)

@@ -18,6 +18,7 @@ from benchmark.runs.manifest import read_manifest
 from benchmark.runs.plan import Plan
 from benchmark.runs.record import canonical_lines
 from benchmark.runs.replay import ReplayError, replay, requests_of, shows_what_was_seen
+from tests.benchmark.helpers import change_manifest
 from tests.benchmark.stubborn_players import Hesitant, Mute
 from textgames import SCENARIOS
 
@@ -319,9 +320,7 @@ def test_boards_say_what_was_played(textbench, several):
 
 def test_a_folder_of_before_is_read_as_what_it_was(textbench):
     run(textbench, "old", "--protocol", "default", agents=MUTE[:2], games=("frozen-lake", "cliff-walking"))
-    manifest = json.loads(Path("old/manifest.json").read_text())
-    del manifest["settings"]["protocol"], manifest["settings"]["moves"]
-    Path("old/manifest.json").write_text(json.dumps(manifest))
+    change_manifest("old", lambda m: (m["settings"].pop("protocol"), m["settings"].pop("moves")))
     scores = json.loads(textbench("leaderboard", "old", "--json").out)["scores"]
     assert {(row["protocol"], row["moves"]) for row in scores} == {("default", "listed")}
     assert len(list(played_again("old"))) == 8
@@ -331,9 +330,7 @@ def test_a_folder_of_before_is_read_as_what_it_was(textbench):
 
 def test_a_strangers_word_for_a_protocol_is_one_sentence(textbench):
     run(textbench, "r", agents=MUTE[:2], games=("frozen-lake",))
-    manifest = json.loads(Path("r/manifest.json").read_text())
-    manifest["settings"]["protocol"] = "mine"
-    Path("r/manifest.json").write_text(json.dumps(manifest))
+    change_manifest("r", lambda m: m["settings"].update(protocol="mine"))
     for command in ("leaderboard", "replay", "resume"):
         done = textbench(command, "r")
         assert (done.code, "protocol must be one of" in done.err) == (2, True)

@@ -14,15 +14,11 @@ import pytest
 
 from benchmark.runs.folder import RunFolder
 from tests.agents.openai_server import OpenAIServer, random_move
-from tests.benchmark.helpers import counted
+from tests.benchmark.helpers import counted, everything_written
 
 KEY = "sk-planted-0123456789abcdef"
 PASSWORD = "planted-password-987"
 LAKE = ("--scenario", "frozen-lake", "--quiet")
-
-
-def everything_written(folder: Path) -> str:
-    return "".join(file.read_text(errors="replace") for file in folder.rglob("*") if file.is_file())
 
 
 def test_no_key_gets_anywhere(textbench, workplace, monkeypatch):

@@ -10,12 +10,9 @@ from benchmark.play.agents.options import read_sets, with_agent_options
 from benchmark.play.options import RunOptions
 from benchmark.runs.folder import RunFolder
 from tests.agents.openai_server import OpenAIServer
+from tests.benchmark.helpers import everything_written
 
 LAKE = ("--scenario", "frozen-lake", "--episodes", 2, "--quiet")
-
-
-def everything_written(folder):
-    return "".join(file.read_text(errors="replace") for file in folder.rglob("*") if file.is_file())
 
 
 @pytest.mark.slow
