@@ -107,8 +107,8 @@ class Session:
             start_session(folder.manifest)
             folder.write_manifest()
             agents = self.players.specs.values()
-            strange = [*not_taken(agents, options), *not_read(agents, plan)]
-            strange += not_cached(folder.manifest["agents"], options)
+            strange = [*not_taken(agents, options), *not_cached(folder.manifest["agents"], options)]
+            strange += (told for agent in agents for told in not_read(agent, plan.scenarios_of(agent.name)))
             if answers.damaged:
                 lines = "1 line" if answers.damaged == 1 else f"{answers.damaged} lines"
                 strange.append(f"{lines} of {ANSWERS_NAME} can't be read; what they had answered is asked again")

@@ -106,7 +106,7 @@ class AnswersFile:
         done = scored()
         for line in lines:
             try:
-                self._take(_line_type().validate_json(opened(line, _CLOSING)), done)
+                self._take(_type(_Line).validate_json(opened(line, _CLOSING)), done)
             except (ValueError, KeyError):
                 self.damaged += 1
         self._rewrite()
@@ -123,7 +123,7 @@ class AnswersFile:
         turn: Turn = line["turn"]
         if any(count > MOST_TOKENS or count < 0 for usage in (turn.usage, turn.discarded) for count in usage):
             raise ValueError("an answer has more tokens than any has")
-        if _turn_type().dump_python(turn, exclude=TOLD, exclude_defaults=True):
+        if _type(Turn).dump_python(turn, exclude=TOLD, exclude_defaults=True):
             raise ValueError("an answer has keys that records of answers don't have")
         self._episodes.setdefault(key, {})[tuple(line["decision"])] = _Kept(line["observed"], turn)
 
@@ -254,15 +254,10 @@ def _line(key: Key) -> dict[str, Any]:
 
 
 def _line_of(key: Key, decision: Decision, kept: _Kept) -> dict[str, Any]:
-    turn = _turn_type().dump_python(kept.turn, include=TOLD, exclude_defaults=True)
+    turn = _type(Turn).dump_python(kept.turn, include=TOLD, exclude_defaults=True)
     return _line(key) | {"decision": decision, "observed": kept.observed, "turn": turn}
 
 
 @cache
-def _turn_type() -> TypeAdapter[Turn]:
-    return TypeAdapter(Turn)
-
-
-@cache
-def _line_type() -> TypeAdapter[Any]:
-    return TypeAdapter(_Line)
+def _type(kind: Any) -> TypeAdapter[Any]:
+    return TypeAdapter(kind)

@@ -83,15 +83,13 @@ def _merged_manifest(folders: Sequence[RunFolder]) -> Manifest:
     seeds: dict[Matchup, set[int]] = {}
     for folder in folders:
         manifest = folder.manifest
-        if manifest["textbench"]["version"] != first["textbench"]["version"]:
-            raise UsageError(
-                f"{folder.path} was made with textbench {manifest['textbench']['version']}, {folders[0].path} with "
-                f"{first['textbench']['version']}: they can't be one run; show them side by side: textbench leaderboard"
-            )
         # looks are planned for one row of seeds: two rows that stopped by themselves are together at none of them
         looking = ("seed_offset",) if first["settings"].get("until") is not None else ()
-        for name in (*OLD_PROTOCOL, "resample", "season", "until", *looking):
-            ours, theirs = (one["settings"].get(name) or one.get(name, "none") for one in (manifest, first))
+        for name in ("version", *OLD_PROTOCOL, "resample", "season", "until", *looking):
+            ours, theirs = (
+                one["textbench"].get(name) or one["settings"].get(name) or one.get(name, "none")
+                for one in (manifest, first)
+            )
             if ours != theirs:
                 raise UsageError(
                     f"{folder.path} was played with {name} {ours}, {folders[0].path} with {theirs}: they can't be one "

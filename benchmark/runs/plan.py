@@ -180,7 +180,13 @@ def find_scenarios(names: Sequence[str], groups: Sequence[str] = ("all", "paper"
         elif (known := known_scenario(name)) is not None:
             others[name] = known
         elif ":" in name:
-            others[name] = _scenario_of_game(name)
+            import_registration(name)
+            try:
+                others[name] = scenario_of_game(name)
+            except ValueError as error:
+                raise UsageError(str(error)) from None
+            if (horizon := others[name].horizon) > MOST_ROUNDS:
+                raise UsageError(f"{name!r} has max_steps={horizon:,}; episodes have at most {MOST_ROUNDS:,} rounds")
         elif name in registered_ids():
             raise UsageError(f"{name!r} is a game, not a scenario of it; {_scenarios_of_game(name)}")
         else:
@@ -216,17 +222,6 @@ def find_suite(name: str) -> tuple[str, ...]:
     if name not in SUITES:
         raise unknown_name("suite", name, SUITES)
     return SUITES[name]
-
-
-def _scenario_of_game(env_id: str) -> Scenario:
-    import_registration(env_id)
-    try:
-        scenario = scenario_of_game(env_id)
-    except ValueError as error:
-        raise UsageError(str(error)) from None
-    if scenario.horizon > MOST_ROUNDS:
-        raise UsageError(f"{env_id!r} has max_steps={scenario.horizon:,}; episodes have at most {MOST_ROUNDS:,} rounds")
-    return scenario
 
 
 def import_registration(env_id: str) -> None:

@@ -177,7 +177,7 @@ def load_one(text: str, options: RunOptions, *scenarios: Scenario) -> tuple[Poli
     policy = load_policy(agent.spec, options, agent.name)
     check_plays(text, policy, scenarios)
     # as they are asked for long before anything is printed
-    for told in (*not_taken([agent], options), *_not_read_by(agent, scenarios)):
+    for told in (*not_taken([agent], options), *not_read(agent, scenarios)):
         teller(quiet=False)(told)
     return policy, options
 
@@ -204,11 +204,6 @@ def why_not_played(policy: Policy, scenario: Scenario) -> str | None:
     return None
 
 
-def not_read(specs: Iterable[AgentSpec], plan: Plan) -> list[str]:
-    """Return a sentence for every agent that can't read some of its games, with what to play them with instead."""
-    return [told for spec in specs for told in _not_read_by(spec, plan.scenarios_of(spec.name))]
-
-
 def not_taken(specs: Iterable[AgentSpec], options: RunOptions) -> list[str]:
     """Return a sentence about what was given for agents and none of them has, such as the mode of a scripted player."""
     from agents.load import known_options, options_taken
@@ -228,7 +223,8 @@ def not_cached(cards: Iterable[Mapping[str, Any]], options: RunOptions) -> list[
     return [f"--cache keeps responses of temperature 0 alone; those of {', '.join(models)} are drawn anew each time"]
 
 
-def _not_read_by(spec: AgentSpec, scenarios: Iterable[Scenario]) -> Iterator[str]:
+def not_read(spec: AgentSpec, scenarios: Iterable[Scenario]) -> Iterator[str]:
+    """Yield a sentence if an agent can't read some of its games, with what to play them with instead."""
     inside = [] if is_object(spec.spec) else models_inside(spec.spec)
     names = [scenario.name for scenario in scenarios]
     for reads in filter(None, (provider.reads(model) for provider, model in inside)):

@@ -10,24 +10,23 @@ from benchmark.play.agents.catalogue import agent_kinds
 from benchmark.play.agents.objects import AgentSpec
 from benchmark.play.agents.players import not_cached, not_read, not_taken
 from benchmark.play.options import RunOptions
-from benchmark.runs.plan import Plan, find_scenarios
+from benchmark.runs.plan import find_scenarios
 
 pytest.importorskip("torch")
 
 
-def plan_of(*scenarios: str, agents: tuple[str, ...] = ("tiny",)) -> Plan:
-    return Plan.of(agents, find_scenarios(scenarios), 1)
+def told(name: str, spec: str, *scenarios: str) -> list[str]:
+    return [*not_read(AgentSpec(name, spec), find_scenarios(scenarios).values())]
 
 
 def test_only_what_a_model_has_learnt_goes_without_a_word() -> None:
-    specs = [AgentSpec("tiny", "tiny")]
-    assert not_read(specs, plan_of("frozen-lake", "snake", "snake-poison")) == []
-    assert not_read([AgentSpec("random", "random")], plan_of("blackjack", agents=("random",))) == []
-    (sentence,) = not_read(specs, plan_of("frozen-lake", "sliding-puzzle", "blackjack"))
+    assert told("tiny", "tiny", "frozen-lake", "snake", "snake-poison") == []
+    assert told("random", "random", "blackjack") == []
+    (sentence,) = told("tiny", "tiny", "frozen-lake", "sliding-puzzle", "blackjack")
     assert sentence.startswith("tiny can't read blackjack, sliding-puzzle: it has learnt frozen-lake, ")
     assert "hf:Qwen/" in sentence
     assert "tiny-legal" in sentence
-    (aliased,) = not_read([AgentSpec("mine", "tiny-msgrpo")], plan_of("blackjack", agents=("mine",)))
+    (aliased,) = told("mine", "tiny-msgrpo", "blackjack")
     assert aliased.startswith("mine can't read blackjack")
 
 
