@@ -69,20 +69,15 @@ def test_an_unfinished_last_line_is_dropped_and_cut_off(folder):
     folder.close()
     whole = folder.episodes_path.read_bytes()
     first = whole.index(b"\n") + 1
-    for length in (first + 1, first + 40, len(whole) - 1):
+    for length in (10, first + 1, first + 40, len(whole) - 1):
         folder.episodes_path.write_bytes(whole[:length])
-        assert [r.seed for r in RunFolder.open(folder.path).records()] == [1]
+        kept = [r.seed for r in RunFolder.open(folder.path).records()]
+        assert kept == [1] * (length > first)
         with RunFolder.open_for_writing(folder.path, Redactor()) as again:
-            again.append(record(2))
+            assert folder.episodes_path.stat().st_size == first * len(kept)
+            for seed in range(1 + len(kept), 3):
+                again.append(record(seed))
         assert folder.episodes_path.read_bytes() == whole
-
-
-def test_an_unfinished_first_line_leaves_an_empty_file(folder):
-    folder.close()
-    folder.episodes_path.write_bytes(b'{"half":')
-    with RunFolder.open_for_writing(folder.path, Redactor()) as again:
-        assert list(again.records()) == []
-    assert folder.episodes_path.read_bytes() == b""
 
 
 def test_a_damaged_line_in_the_middle_is_named_not_skipped(folder):
@@ -141,25 +136,20 @@ def test_two_processes_cant_write_one_run(folder):
     assert subprocess.run(command, capture_output=True, text=True).stdout == ""
 
 
-def test_a_folder_with_other_things_in_it_isnt_taken(tmp_path):
-    (tmp_path / "thesis.tex").write_text("precious")
-    with pytest.raises(UsageError, match=r"isn't empty.*thesis\.tex"):
-        RunFolder.create(tmp_path, dict(MANIFEST), Redactor())
-    assert (tmp_path / "thesis.tex").read_text() == "precious"
-    assert [path.name for path in tmp_path.iterdir()] == ["thesis.tex"]
-
-
-def test_a_users_own_file_of_prompts_isnt_taken_for_the_runs(tmp_path):
-    (tmp_path / "prompts.toml").write_text("theirs")
-    with pytest.raises(UsageError, match=r"isn't empty.*prompts\.toml"):
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("thesis.tex", r"isn't empty.*thesis\.tex"),
+        ("prompts.toml", r"isn't empty.*prompts\.toml"),
+        ("manifest.json", "already holds a run"),
+    ],
+)
+def test_a_folder_with_other_things_in_it_isnt_taken(tmp_path, name, said):
+    (tmp_path / name).write_text("theirs")
+    with pytest.raises(UsageError, match=said):
         RunFolder.create(tmp_path, dict(MANIFEST), Redactor(), {"prompts.toml": b"ours"})
-    assert (tmp_path / "prompts.toml").read_text() == "theirs"
-
-
-def test_a_second_run_doesnt_take_the_place_of_the_first(folder):
-    folder.close()
-    with pytest.raises(UsageError, match="already holds a run"):
-        RunFolder.create(folder.path, dict(MANIFEST), Redactor())
+    assert (tmp_path / name).read_text() == "theirs"
+    assert [path.name for path in tmp_path.iterdir()] == [name]
 
 
 @pytest.mark.parametrize(
