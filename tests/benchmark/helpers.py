@@ -3,6 +3,8 @@
 import json
 from pathlib import Path
 
+import pytest
+
 from benchmark.runs.folder import RunFolder
 from benchmark.runs.record import canonical_lines, opened_line
 
@@ -34,6 +36,18 @@ def change_manifest(folder, change) -> dict:
     change(manifest)
     file.write_text(json.dumps(manifest))
     return manifest
+
+
+def play_and_submit(folder, reference_cache, names, *run, about=()) -> Path:
+    """Play a run with these words of a command, and submit these of its agents; returns the folder of the entries."""
+    from benchmark.cli import main
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TEXTBENCH_CACHE_DIR", str(reference_cache))
+        assert main(["run", *run, "--out", str(folder / "run"), "--quiet"]) == 0
+    for name in names:
+        assert main(["submit", str(folder / "run"), "--agent", name, "--out", str(folder / "entries"), *about]) == 0
+    return folder / "entries"
 
 
 def everything_written(folder) -> str:

@@ -14,10 +14,10 @@ from agents.adapters.shrinking import shrink
 from agents.models import adapters, embedded, provider
 from agents.models.fingerprint import weights_fingerprint
 from agents.models.provider import model_folder
-from benchmark.cli import main
 from benchmark.entries.authors import is_larger, is_shipped
 from benchmark.entries.validation import check_entry
 from tests.agents.adapters.made import make_adapter, settings_in
+from tests.benchmark.helpers import lines_of, play_and_submit, write_lines
 
 NAME = "smollm2-test"
 WEIGHTS = Path(adapters.__file__).parents[1] / "adapters" / "weights"
@@ -115,13 +115,9 @@ def test_its_name_stands_for_its_folder_in_training(shelf: Path) -> None:
 
 @pytest.fixture(scope="module")
 def entry(tmp_path_factory: pytest.TempPathFactory, reference_cache: Path, registered: Any) -> Path:
-    folder = tmp_path_factory.mktemp("entry")
-    run = ["run", "--agent", NAME, "--scenario", "frozen-lake", "--scenario", "frozen-lake-slippery"]
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("TEXTBENCH_CACHE_DIR", str(reference_cache))
-        assert main([*run, "--episodes", "2", "--max-tokens", "40", "--out", str(folder / "run"), "--quiet"]) == 0
-    assert main(["submit", str(folder / "run"), "--agent", NAME, "--out", str(folder / "entries")]) == 0
-    return folder / "entries" / NAME
+    games = ("--scenario", "frozen-lake", "--scenario", "frozen-lake-slippery")
+    run = ("--agent", NAME, *games, "--episodes", "2", "--max-tokens", "40")
+    return play_and_submit(tmp_path_factory.mktemp("entry"), reference_cache, [NAME], *run) / NAME
 
 
 @pytest.mark.slow
@@ -136,8 +132,7 @@ def test_a_true_entry_is_accepted(entry: Path) -> None:
 def test_an_entry_of_other_responses_is_refused(entry: Path, tmp_path: Path) -> None:
     """All that a replay needs is left as it was: the actions are the stored ones, said in other words."""
     folder = Path(shutil.copytree(entry, tmp_path / NAME))
-    file = folder / "episodes.jsonl"
-    records = [json.loads(line) for line in file.read_text().splitlines()]
+    records = lines_of(folder)
     for record in records:
         for step in record["steps"]:
             step["response"] = "Up. " + step["response"]
@@ -145,7 +140,7 @@ def test_an_entry_of_other_responses_is_refused(entry: Path, tmp_path: Path) -> 
     for seconds in range(4):  # which nothing shows to be true, so it has no say in which episodes are asked for again
         for record in records:
             record["measured"]["seconds"] = seconds
-        file.write_text("".join(json.dumps(record) + "\n" for record in records))
+        write_lines(folder, records)
         found.add(tuple(check_entry(folder).problems))
     (problems,) = found
     assert any("responses are those of the agent 'smollm2-test', at least 80% should be" in each for each in problems)

@@ -11,7 +11,7 @@ from benchmark.entries.authors import _sampled_problems, is_shipped
 from benchmark.entries.validation import check_entry
 from benchmark.runs.folder import RunFolder
 from benchmark.runs.plan import Plan
-from tests.benchmark.helpers import change_manifest, lines_of, write_lines
+from tests.benchmark.helpers import change_manifest, lines_of, play_and_submit, write_lines
 
 EPISODES = 2
 
@@ -28,17 +28,9 @@ def short_entries():
 @pytest.fixture(scope="module")
 def entries(tmp_path_factory, reference_cache, short_entries):
     """Entries of a model that ships, with another temperature than its own, of the planner, and of random."""
-    from benchmark.cli import main
-
-    folder = tmp_path_factory.mktemp("authors")
     agents = ("--agent", "tiny", "--agent", "planner", "--agent", "random", "--scenario", "frozen-lake")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("TEXTBENCH_CACHE_DIR", str(reference_cache))
-        command = ("--episodes", str(EPISODES), "--temperature", "0.7", "--out", str(folder / "run"), "--quiet")
-        assert main(["run", *agents, *command]) == 0
-    for name in ("tiny", "planner", "random"):
-        assert main(["submit", str(folder / "run"), "--agent", name, "--out", str(folder / "entries")]) == 0
-    return folder / "entries"
+    names, more = ("tiny", "planner", "random"), ("--episodes", str(EPISODES), "--temperature", "0.7")
+    return play_and_submit(tmp_path_factory.mktemp("authors"), reference_cache, names, *agents, *more)
 
 
 @pytest.fixture

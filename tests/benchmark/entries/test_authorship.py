@@ -11,7 +11,7 @@ from benchmark.entries.validation import check_entry
 from benchmark.runs import authorship
 from benchmark.runs.authorship import REPORTED, REPRODUCED, RERUN, digest_of, tier_of
 from benchmark.runs.folder import RunFolder
-from tests.benchmark.helpers import change_manifest, lines_of, write_lines
+from tests.benchmark.helpers import change_manifest, lines_of, play_and_submit, write_lines
 
 LEADERBOARDS = Path(__file__).parents[3] / "leaderboards"
 
@@ -28,16 +28,8 @@ def short_entries():
 @pytest.fixture(scope="module")
 def made(tmp_path_factory, reference_cache, short_entries):
     """A folder of two entries: greedy, which ships, and mine, a class of its user's that plays as the planner does."""
-    from benchmark.cli import main
-
-    folder = tmp_path_factory.mktemp("entries")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("TEXTBENCH_CACHE_DIR", str(reference_cache))
-        agents = ("--agent", "greedy", "--agent", "mine=tests.benchmark.players_for_tests:Copied")
-        assert main(["run", *agents, "--episodes", "2", "--out", str(folder / "run"), "--quiet"]) == 0
-        for name in ("greedy", "mine"):
-            assert main(["submit", str(folder / "run"), "--agent", name, "--out", str(folder / "boards")]) == 0
-    return folder / "boards"
+    run = ("--agent", "greedy", "--agent", "mine=tests.benchmark.players_for_tests:Copied", "--episodes", "2")
+    return play_and_submit(tmp_path_factory.mktemp("made"), reference_cache, ("greedy", "mine"), *run)
 
 
 @pytest.fixture

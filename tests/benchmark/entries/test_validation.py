@@ -11,7 +11,7 @@ from benchmark.entries.entry import folder_name
 from benchmark.entries.validation import check_entry
 from benchmark.errors import UsageError
 from benchmark.runs.folder import RunFolder
-from tests.benchmark.helpers import change_manifest, lines_of, write_lines
+from tests.benchmark.helpers import change_manifest, lines_of, play_and_submit, write_lines
 
 EPISODES = 2
 
@@ -27,15 +27,9 @@ def short_entries():
 @pytest.fixture(scope="module")
 def true_entry(tmp_path_factory, reference_cache, short_entries):
     """A whole entry of the greedy player; made once."""
-    from benchmark.cli import main
-
+    run, about = ("--agent", "greedy", "--episodes", str(EPISODES)), ("--author", "somebody", "--note", "a test")
     folder = tmp_path_factory.mktemp("entry")
-    run, entries = str(folder / "run"), str(folder / "leaderboards")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("TEXTBENCH_CACHE_DIR", str(reference_cache))
-        assert main(["run", "--agent", "greedy", "--episodes", str(EPISODES), "--out", run, "--quiet"]) == 0
-    assert main(["submit", run, "--out", entries, "--author", "somebody", "--note", "a test"]) == 0
-    return Path(entries) / "greedy"
+    return play_and_submit(folder, reference_cache, ["greedy"], *run, about=about) / "greedy"
 
 
 @pytest.fixture
