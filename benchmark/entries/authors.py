@@ -100,10 +100,7 @@ def author_problems(folder: RunFolder, plan: Plan) -> Iterator[str]:
 def differing_claims(
     ours: Mapping[str, Any], theirs: Mapping[str, Any], place: str = ""
 ) -> Iterator[tuple[str, Any, Any]]:
-    """Yield (place, our value, their value) of every setting of the agent that isn't equal on both cards.
-
-    One that a card lacks is ``None`` there.
-    """
+    """Yield (place, our value, their value), ``None`` if there is none, of every setting that differs between cards."""
     for name in {**theirs, **ours}:
         mine, value, at = ours.get(name), theirs.get(name), f"{place}{name}"
         if at in OF_THE_MACHINE:

@@ -30,10 +30,7 @@ def _skeleton(name: str) -> str:
 
 
 def shipped_problem(name: str, spec: str) -> str | None:
-    """Return why an agent may not have a name that reads like that of a player that ships; ``None`` if it may.
-
-    A player that ships, by its ``spec``, has its own name.
-    """
+    """Return why an agent may not have a name that reads like that of a player that ships; ``None`` if it may."""
     shipped = [*baselines(), *(name for provider in providers().values() for name in provider.models)]
     other = next((one for one in shipped if same_to_a_reader(name, one)), None)
     if other is None or name == spec == other:

@@ -362,11 +362,7 @@ class PlanRun:
         self._stop_above_budget()
 
     def _count(self, name: str, turn: Turn) -> float:
-        """Count a turn of an agent; returns what it cost, in US dollars.
-
-        Raises:
-            Stopped: money is limited, and the turn's cost isn't known.
-        """
+        """Count a turn and return its US dollars; raises :class:`Stopped` if money is limited and the cost unknown."""
         paid = turn.paid
         tokens = paid.prompt_tokens, paid.completion_tokens, paid.cached_prompt_tokens
         if turn.uncounted and self.options.max_cost is not None and self._costs(name):

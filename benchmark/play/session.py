@@ -159,9 +159,7 @@ class Session:
 def open_session(planned: PlannedRun) -> Session:
     """Check every agent and its model's name, then open a new run folder, or ``--out``'s made with equal settings.
 
-    Raises:
-        UsageError: a player or a price is missing, or the folder holds something else or was made with other settings.
-        StorageError: the folder can't be written, or is in use.
+    Raises a UsageError if a player or a price is missing or the folder is another's, a StorageError if it is in use.
     """
     options, players, plan, season = planned
     redactor = Redactor.from_environment(secrets=secrets_of(options))
@@ -327,9 +325,7 @@ def reopen_session(
 
 
 def _resumed_options(path: Path, manifest: Manifest, given: RunOptions) -> RunOptions:
-    """Return the options of a manifest, with those that may change replaced by what is given; agents' own aren't
-    checked yet.
-    """
+    """Return a manifest's options, with those given in place of what may change; agents' own aren't checked yet."""
     settings = dict(manifest["settings"])
     odd = (set(settings) ^ set(COUNTING)) - set(ADDED)
     if odd:
@@ -369,11 +365,7 @@ def _meter(plan: Plan, folder: RunFolder, answers: AnswersFile) -> Meter:
 
 
 def _finish(folder: RunFolder, stopped: str | None, notices: Sequence[str]) -> None:
-    """Note how the run ended; a full disk must not hide why it was stopped.
-
-    Raises:
-        StorageError: the disk refused, and nothing had stopped the run.
-    """
+    """Note how the run ended; a full disk must not hide why it was stopped."""
     finish_session(folder.manifest, stopped or "finished", notices)
     if stopped is None:
         folder.write_manifest()

@@ -150,8 +150,7 @@ class AnswersFile:
         return id(turn) in self._recalled
 
     def close_episode(self, key: Key, *, scored: bool) -> None:
-        """Drop the answers of an episode that has a record; those of an unscored one are used when it is played
-        again."""
+        """Drop the answers of an episode that has a record; if it is unscored, they are kept for its next play."""
         with self._lock:
             if not scored:
                 self._mark_recorded(key)

@@ -41,11 +41,7 @@ SYNC_SECONDS = 2.0  # the most that a power cut can cost
 
 
 def check_file_place(file: str) -> None:
-    """Refuse a file that can't or mustn't be written before the work is done whose result it is to hold.
-
-    Raises:
-        StorageError: it is a folder, its folder doesn't exist, writing there isn't allowed, or it is a run's own.
-    """
+    """Refuse, by a StorageError, a file that can't or mustn't be written, before the work for it is done."""
     path = Path(file)
     if not file or path.is_dir():
         raise StorageError(f"can't write {file!r}: it names a folder and no file")
@@ -113,9 +109,7 @@ class RunFolder:
     def open_for_writing(cls, path: Path, redactor: Redactor) -> "RunFolder":
         """Open an existing run folder, lock it and cut off its unfinished last line, to append further episodes.
 
-        Raises:
-            UsageError: it isn't a run folder.
-            StorageError: it is in use, or can't be written.
+        Raises a UsageError if it isn't a run's, and a StorageError if it is in use, or can't be written.
         """
         manifest = read_manifest(path)
         if manifest["kind"] != RUN_KIND:
@@ -171,8 +165,7 @@ class RunFolder:
     def lines(self) -> Iterator[tuple[int, int, Episode]]:
         """Yield (byte offset, line number from 1, record) of every finished line, superseded records included.
 
-        Raises:
-            UsageError: a line isn't an episode record; names the line.
+        Raises a UsageError that names a line that isn't an episode record.
         """
         offset = number = 0
         self._require_episodes()
@@ -209,11 +202,7 @@ class RunFolder:
             raise UsageError(what + repair * (self.manifest["kind"] == RUN_KIND))
 
     def parse(self, line: bytes) -> Episode:
-        """Return the record of a line of this folder, without secrets.
-
-        Raises:
-            ValueError: it isn't an episode of a scenario of the manifest.
-        """
+        """Return the record of a line of this folder, without secrets; raises a ValueError if it is none."""
         return self._known(parse_line(self._redactor.scrub_bytes(opened_line(line))))
 
     def _known(self, record: Episode) -> Episode:
@@ -252,12 +241,7 @@ class RunFolder:
             raise StorageError(f"can't write to {self.episodes_path}: {error.strerror}") from None
 
     def sync(self) -> None:
-        """Have the operating system put what was written on the device, and see that it is still there.
-
-        Raises:
-            OSError: it refuses.
-            StorageError: as :meth:`lost` tells.
-        """
+        """Put what was written on the device; raises an OSError, or a StorageError if it isn't there (:meth:`lost`)."""
         assert self._file is not None, "the folder is open for reading only"
         os.fsync(self._file)
         self._synced_at = time.monotonic()
@@ -283,11 +267,7 @@ class RunFolder:
             raise StorageError(why)
 
     def write_manifest(self) -> None:
-        """Replace the manifest as a whole; a reader sees the old one or the new one.
-
-        Raises:
-            StorageError: the disk is full, the folder can't be written, or another one has its place (:meth:`lost`).
-        """
+        """Replace the manifest as a whole; raises a StorageError, also if another one has its place (:meth:`lost`)."""
         self._require_place()
         text = json.dumps(self.manifest, indent=1, ensure_ascii=False, default=str) + "\n"
         write_atomically(self.path / MANIFEST_NAME, self._redactor.scrub(text))
@@ -312,9 +292,6 @@ class RunFolder:
         """Move every line that isn't an episode to :data:`DAMAGED_NAME`, and return how many there were.
 
         Their episodes then count as not played. The lines are on the device before they are taken out.
-
-        Raises:
-            StorageError: the disk is full or the folder can't be written.
         """
         assert self._file is not None, "the folder is open for reading only"
         damaged: list[bytes] = []

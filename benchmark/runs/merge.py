@@ -31,10 +31,8 @@ class MergeReport(NamedTuple):
 def merge(sources: Sequence[Path], out: Path, redactor: Redactor) -> MergeReport:
     """Write a new run folder with the episodes of all sources.
 
-    Raises:
-        UsageError: the sources don't belong together (other versions, scenarios, or another agent of the same name), or
-            a folder is named twice, or one has a link in place of a file of prompts.
-        StorageError: ``out`` can't be written.
+    Raises a UsageError if the sources don't belong together (other versions, scenarios, or another agent of the same
+    name), if a folder is named twice, or if one has a link in place of a file of prompts.
     """
     places = [realpath(path) for path in (*sources, out)]
     for position, place in enumerate(places):

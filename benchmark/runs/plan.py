@@ -195,11 +195,7 @@ def find_scenarios(names: Sequence[str], groups: Sequence[str] = ("all", "paper"
 
 
 def find_scenario(name: str, verb: str) -> Scenario:
-    """Return the one scenario of that name, for a command that can't ``verb`` several.
-
-    Raises:
-        UsageError: as :func:`find_scenarios`, or the name is that of several.
-    """
+    """Return the one scenario of that name, for a command that can't ``verb`` several; else raises a UsageError."""
     if name in SUITES:
         raise UsageError(f"{verb} one scenario, {name!r} is several; see textbench list scenarios")
     return find_scenarios([name], groups=())[name]
@@ -225,8 +221,7 @@ def find_suite(name: str) -> tuple[str, ...]:
 
 
 def import_registration(env_id: str) -> None:
-    """Import the module of ``"my_module:MyGame-v0"``, from the working directory too; raises as
-    :func:`import_games`."""
+    """Import the module of ``"my_module:MyGame-v0"``, from the working directory too; as :func:`import_games`."""
     module, separator, _ = env_id.rpartition(":")
     if separator:
         import_games(module, f"the game {env_id!r}")
@@ -254,10 +249,7 @@ def unknown_module(env_id: str) -> str:
 
 
 def scenario_to_json(scenario: Scenario) -> dict[str, Any]:
-    """Return a scenario's whole definition, so that a folder can be read if the table has changed.
-
-    A level's settings are here as well: its ladder may be measured anew.
-    """
+    """Return a scenario's whole definition, a level's settings included: its table or ladder may be made anew."""
     return {
         "env_id": scenario.env_id,
         "kwargs": dict(scenario.kwargs),
@@ -270,9 +262,9 @@ def scenario_to_json(scenario: Scenario) -> dict[str, Any]:
 
 
 def scenario_from_json(name: str, data: Mapping[str, Any], *, own_games: bool = False) -> Scenario:
-    """Return the scenario of a manifest's definition. No module that it names is imported.
+    """Return the scenario of a manifest's definition, which may be a game of the user's own with ``own_games``.
 
-    ``own_games``: it may be a game of the user's own, which has been registered before.
+    Nothing that it names is imported.
     """
     scenario = Scenario(name, data["env_id"], data["kwargs"], data["horizon"], data["first_seed"], data["training"])
     scenario = scenario._replace(level_number=data.get("level", 0), vocabulary=data.get("vocabulary", ""))

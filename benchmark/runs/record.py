@@ -150,10 +150,7 @@ def observations_digest(steps: Iterable[Step]) -> str:
 
 
 def recorded(episode: Episode, agents: Mapping[str, str] | None = None) -> Episode:
-    """Add to an episode that was just played what its line has of the observations, the servers and the time.
-
-    ``agents``: ``{player: agent}`` as results call them, if the policies' own names aren't meant.
-    """
+    """Add what an episode's line has of the observations, servers and time; ``agents`` has the names for results."""
     turns: dict[str, list[Turn]] = {player: [] for player in episode.agents}
     for step in episode.steps:
         for turn in step.turns:  # those of players without a model tell nothing
@@ -304,11 +301,7 @@ opened_line = partial(opened, closing=CLOSING)
 
 
 def to_line(episode: Episode) -> bytes:
-    """Return a recorded episode as one line of UTF-8, newline included, without a checksum.
-
-    Raises:
-        ValueError: a reward is NaN or infinite.
-    """
+    """Return a recorded episode as a line of UTF-8 without a checksum; raises a ValueError if a reward is NaN."""
     document = {**_document(episode), "measured": episode.measured}
     text = json.dumps(document, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     try:
@@ -350,11 +343,7 @@ def _episode_type() -> TypeAdapter[Any]:
 
 
 def parse_line(line: bytes) -> Episode:
-    """Return the episode of a line.
-
-    Raises:
-        ValueError: the line isn't an episode of this version; says what is wrong with it, and where.
-    """
+    """Return the episode of a line; raises a ValueError with what is wrong in it, and where."""
     line = opened_line(line)
     try:
         found: dict[str, Any] = _episode_type().validate_json(line)

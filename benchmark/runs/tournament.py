@@ -15,10 +15,7 @@ from itertools import permutations
 
 
 def tables(agents: Sequence[str], seats: int) -> list[tuple[str, ...]]:
-    """Return the tables of a scenario: the agent of every seat, in the order of the game's players.
-
-    One seat: a table for each agent. One agent: it plays itself.
-    """
+    """Return the agents of every table, in the order of the game's players; a single agent plays itself."""
     alone = [(agent,) * seats for agent in agents]
     if seats == 1 or len(agents) == 1:
         return alone

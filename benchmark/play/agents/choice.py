@@ -126,9 +126,7 @@ def with_levels(choice: Choice, options: RunOptions, say: Say) -> Choice:
 
 
 def with_twins(choice: Choice, options: RunOptions, say: Say) -> Choice:
-    """Put the twin of ``--twin`` in place of the scenarios, or ``--twins`` behind each; ``say`` is told which have
-    none.
-    """
+    """Put the twin of ``--twin`` in place of the scenarios, or those of ``--twins`` behind each."""
     if options.twin is not None and options.twins is not None:
         raise UsageError(
             f"--twin {options.twin} plays one twin alone, --twins {options.twins} several: give one of them"
@@ -156,11 +154,7 @@ def with_twins(choice: Choice, options: RunOptions, say: Say) -> Choice:
 
 
 def default_agents(scenarios: Iterable[Scenario]) -> list[str]:
-    """Return the agents of a run that names none: random, blind, the searching players if they can play, and embedded
-    models.
-
-    Models of one scenario are among them if nothing else is played.
-    """
+    """Return the agents of a run that names none; models of one scenario are among them if nothing else is played."""
     from agents.baselines.search import find_search_player
     from agents.models.embedded import READS
 
@@ -173,10 +167,7 @@ def default_agents(scenarios: Iterable[Scenario]) -> list[str]:
 
 
 def left_out(players: Players, choice: Choice, *, named: bool, say: Say) -> frozenset[tuple[str, str]]:
-    """Return the pairs (agent, scenario) that aren't played because the agent can't; ``say`` is told of them.
-
-    ``named``: the agents were named by the user, and didn't come by default.
-    """
+    """Return the pairs (agent, scenario) that can't be played; refuses those that the user has ``named``."""
     without: dict[str, tuple[str, ...]] = {}
     for name in players.specs:
         reasons = _reasons(players, name, choice.scenarios)
@@ -191,8 +182,7 @@ def left_out(players: Players, choice: Choice, *, named: bool, say: Say) -> froz
 
 
 def _reasons(players: Players, agent: str, scenarios: Mapping[str, Scenario]) -> dict[str, str]:
-    """Return ``{scenario: why the agent can't play it}``; nothing of an agent that can't be made, which is reported
-    later."""
+    """Return ``{scenario: why the agent can't play it}``; an agent that can't be made is reported later."""
     spec, policy = players.specs[agent].spec, players.policies.get(agent)
     try:
         if policy is None and models_inside(spec):  # a model may be large, and what it plays is known without it

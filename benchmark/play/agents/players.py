@@ -80,9 +80,7 @@ class Players:
     def check(self, plan: Plan) -> list[dict[str, Any]]:
         """Make every agent once, so that what is missing is reported before the first episode; returns their cards.
 
-        Raises:
-            UsageError: no such agent, a missing key or package, a bad setting, a game of the plan that an agent can't
-                play; in one sentence.
+        Raises a UsageError: no such agent, a missing key or package, a bad setting, a game that an agent can't play.
         """
         cards = []
         for name, spec in self.specs.items():
@@ -104,18 +102,13 @@ class Players:
         return cards
 
     def check_unmade(self) -> None:
-        """Refuse what :meth:`check` would, as far as that is known without loading weights or asking a server; a key
-        may be missing."""
+        """Refuse what :meth:`check` would, but a missing key, without loading weights or asking a server."""
         for name, spec in self.specs.items():
             if name not in self.policies:
                 unloaded(spec.spec, self.options, name)
 
     def check_names(self) -> None:
-        """Ask the servers of served models, once each, whether they have them: before the first episode, not in each.
-
-        Raises:
-            UsageError: one hasn't; names those that it has. A server that can't be asked isn't reported here.
-        """
+        """Ask each server once, before the first episode, whether it has the model; else raises a UsageError."""
         for name in self.specs:
             policy = self.policies.get(name) or self._kept.get(name)
             unknown = getattr(policy, "unknown_model", None) if name in self.served else None
@@ -236,8 +229,7 @@ def not_read(spec: AgentSpec, scenarios: Iterable[Scenario]) -> Iterator[str]:
 
 
 def card_of(spec: AgentSpec, policy: Policy) -> dict[str, Any]:
-    """Return the card of an agent, ``name spec kind settings``; a wrapper's settings stand beside those of its
-    agent."""
+    """Return an agent's card, ``name spec kind settings``; a wrapper has its settings beside those of its agent."""
     if (wrapped := wrapped_in(spec.spec)) is not None and isinstance(policy, Around):
         pairs = zip(wrapped.inside, policy.players, strict=True)
         card, *others = [card_of(spec._replace(spec=inner), player) for inner, player in pairs]

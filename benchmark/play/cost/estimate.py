@@ -142,10 +142,7 @@ def estimate(plan: Plan, specs: Mapping[str, str], options: RunOptions) -> list[
 
 
 def spending(spec: str, plan: Plan, options: RunOptions) -> str:
-    """Say in brackets what a paid model would be asked in a run, and what that costs; empty for another player.
-
-    ``spec`` is the model, as agents of the run are named or have it inside.
-    """
+    """Say in brackets what a paid model, ``spec``, would be asked in a run, and the costs; empty for other players."""
     agents = map(AgentSpec.parse, options.agents)
     own = {agent.name: agent.spec for agent in agents if spec in innermost(agent.spec)}
     if not own or not is_paid(spec):

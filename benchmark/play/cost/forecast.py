@@ -93,8 +93,7 @@ def _ends(values: Sequence[float]) -> tuple[int, int]:
 
 
 def _pilots(scenario: Scenario, plan: Plan, options: RunOptions, prompts: PromptMap) -> list[Pilot]:
-    """Play the scripted players that can play the scenario; those whose own score is fixed by definition aren't
-    returned."""
+    """Play the scripted players that can play the scenario, but those whose own score is fixed by definition."""
     (seeds,) = {tuple(seeds) for matchup, seeds in plan.seeds.items() if matchup.scenario == scenario.name}
     found = []
     for name in OWN_PLAYERS:

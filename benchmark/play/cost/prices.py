@@ -57,8 +57,7 @@ def agent_prices(
 def price_inside(table: Mapping[str, Price], name: str, spec: str, options: RunOptions) -> Price | None:
     """Return the price of an agent's model by the price file's table, else by a provider's list; ``None`` if unknown.
 
-    An agent with several models inside has no price unless it is the same for all that are paid: its tokens are counted
-    together.
+    The tokens of several models inside are counted together: they have a price if it is the same for all.
     """
     given = {"base_url": options.base_url, **options.by_agent.get(name, {})}
     given = {key: value for key, value in given.items() if value is not None}
