@@ -118,7 +118,7 @@ class RunOptions:
     out: str | None = option(None, "DIR")
     """run folder (default runs/<time>-<id>)"""
     given: Annotated[frozenset[str], SkipJsonSchema()] = field(default=frozenset(), compare=False)
-    """The options that somebody set, wherever; the others have their defaults."""
+    """The options that were set, in whatever way; the others have their defaults."""
 
     @property
     def grows(self) -> bool:

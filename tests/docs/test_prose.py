@@ -29,6 +29,7 @@ PACKAGES = (
     "agents/models",
     "agents/tiny",
     "benchmark/entries",
+    "benchmark/play",
     "benchmark/runs",
     "benchmark/score",
     "benchmark/show",
