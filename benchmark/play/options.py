@@ -161,8 +161,8 @@ class RunOptions:
             names: the options that may also stand in the file or the environment.
 
         Raises:
-            UsageError: an unknown name in the file or the environment, or a value that isn't accepted; says where it
-                came from.
+            UsageError: an unknown name in the file or the environment, or a value that isn't accepted; names its
+                source.
         """
         for variable in os.environ:
             if variable.startswith("TEXTBENCH_") and variable not in (*VARIABLES, *OTHER_VARIABLES):
