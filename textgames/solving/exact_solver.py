@@ -53,10 +53,11 @@ class ExactSolver(Yardstick):
         solved, first = self._find(state, steps_left), self._game.players[0]
         found = {}
         for joint_action in joint_actions(decisions_in(self._game, state)):
-            expected = 0.0
+            paid = ahead = 0.0  # apart, so that rounding makes no difference to the value of the state
             for chance, after, rewards, over in self._outcomes(state, joint_action):
-                ahead = 0.0 if over else solved.value(self._same(after), after_it)
-                expected += chance * (rewards[first] + ahead)
+                paid += chance * rewards[first]
+                ahead += 0.0 if over else chance * solved.value(self._same(after), after_it)
+            expected = paid + ahead
             found[joint_action[mover]] = (expected if mover == first else -expected) + 0.0  # not -0.0, when printed
         return found
 

@@ -7,6 +7,7 @@ which is that of their distance from the starts.
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import product
 from typing import Any, NamedTuple
 
@@ -139,5 +140,12 @@ class StateSpace:
         rounds = self.first_round[-1 if states is None else states]
         outcomes = self.first_outcome[rounds]
         chances = self.chances[:outcomes].reshape(-1, *[1] * (after.ndim - 1))
-        ahead = np.add.reduceat(chances * after[self.successors[:outcomes]], self.first_outcome[:rounds])
-        return np.asarray(rewards[:rounds] + ahead)
+        worths = chances * after[self.successors[:outcomes]]
+        if after.ndim == 1:  # added up in order, so that rounding is that of whoever adds them up one by one
+            return np.asarray(rewards[:rounds] + np.bincount(self._round_of[:outcomes], worths, rounds))
+        return np.asarray(rewards[:rounds] + np.add.reduceat(worths, self.first_outcome[:rounds]))
+
+    @cached_property
+    def _round_of(self) -> Indices:
+        """Of every outcome, the number of its round. Shape (outcomes,)."""
+        return np.repeat(np.arange(len(self.rewards)), np.diff(self.first_outcome))
