@@ -47,44 +47,32 @@ def about(game: Any) -> str:
         f"{'for one player' if players == 1 else f'for {players} players'}.",
     ]
     if parameters := game.get_parameters():
-        told = ", ".join(f"{name} = {value}" for name, value in parameters.items())
-        lines.append(f"Its parameters: {told}.")
-    lines.append(_how_it_goes(game, kind, players))
-    lines.append(_how_it_pays(game, kind, players))
+        lines.append(f"Its parameters: {', '.join(f'{name} = {value}' for name, value in parameters.items())}.")
+    enums, several = library().GameType, players > 1
+    at_once = kind.dynamics == enums.Dynamics.SIMULTANEOUS
+    chance = kind.chance_mode != enums.ChanceMode.DETERMINISTIC
+    open_ = kind.information == enums.Information.PERFECT_INFORMATION
+    told = [
+        *(["Players move at the same time." if at_once else "Players move one after the other."] if several else []),
+        "Chance plays a part." if chance else "Nothing is left to chance.",
+        "Nothing is hidden." if open_ else "Some of it is hidden from some players.",
+        f"It lasts at most {game.max_game_length()} moves.",
+    ]
+    lines.append(" ".join(told))
+    when = "at the end" if kind.reward_model == enums.RewardModel.TERMINAL else "as the game goes on"
+    paid = f"You are paid {when}, from {game.min_utility():g} to {game.max_utility():g} in all; more is better."
+    shared = {
+        enums.Utility.ZERO_SUM: "What one player wins others lose.",
+        enums.Utility.CONSTANT_SUM: f"What all are paid adds up to {game.utility_sum() or 0:g}.",
+        enums.Utility.IDENTICAL: "All are paid the same.",
+    }.get(kind.utility, "What one player wins others needn't lose.")
+    lines.append(f"{paid} {shared}" if several else paid)
     lines.append(
         "Its rules aren't told here: they are the usual ones, with these parameters, and you are expected to know "
         "them. What you read in each turn is the library's own description, and the legal actions, under the "
         "library's names, are told with every turn."
     )
     return "\n".join(lines)
-
-
-def _how_it_goes(game: Any, kind: Any, players: int) -> str:
-    enums = library().GameType
-    told = []
-    if players > 1:
-        at_once = kind.dynamics == enums.Dynamics.SIMULTANEOUS
-        told.append("Players move at the same time." if at_once else "Players move one after the other.")
-    chance = kind.chance_mode != enums.ChanceMode.DETERMINISTIC
-    told.append("Chance plays a part." if chance else "Nothing is left to chance.")
-    open_ = kind.information == enums.Information.PERFECT_INFORMATION
-    told.append("Nothing is hidden." if open_ else "Some of it is hidden from some players.")
-    told.append(f"It lasts at most {game.max_game_length()} moves.")
-    return " ".join(told)
-
-
-def _how_it_pays(game: Any, kind: Any, players: int) -> str:
-    enums = library().GameType
-    when = "at the end" if kind.reward_model == enums.RewardModel.TERMINAL else "as the game goes on"
-    told = [f"You are paid {when}, from {game.min_utility():g} to {game.max_utility():g} in all; more is better."]
-    if players > 1:
-        shared = {
-            enums.Utility.ZERO_SUM: "What one player wins others lose.",
-            enums.Utility.CONSTANT_SUM: f"What all are paid adds up to {game.utility_sum() or 0:g}.",
-            enums.Utility.IDENTICAL: "All are paid the same.",
-        }
-        told.append(shared.get(kind.utility, "What one player wins others needn't lose."))
-    return " ".join(told)
 
 
 def turn_order(game: Any, place: int) -> str:

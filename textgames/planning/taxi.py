@@ -182,29 +182,18 @@ class Taxi(BoardGame[TaxiState], OnePlayerGame[TaxiState], ReadsBack[TaxiState])
         way = ACTIONS.index(action)
         if way >= _PICKUP:
             return [(1.0, *serve(state, way))]
-        return [
-            (chance * mind, TaxiState(cell, state.passenger, destination, may_change), STEP_REWARD, False)
-            for chance, cell in self._drives(state.taxi, way)
-            for mind, destination, may_change in self._minds(state, cell)
-            if chance * mind
-        ]
-
-    def _drives(self, taxi: int, action: int) -> list[tuple[float, int]]:
-        """Return ``[(probability, cell), ...]``: where a drive may end; straight on, to the left, to the right."""
-        ahead = _NEIGHBOURS[taxi][action]
-        if not self.is_rainy:
-            return [(1.0, ahead)]
-        aside = (1.0 - self.rainy_probability) / 2.0
-        left, right = [taxi if ahead == taxi else _NEIGHBOURS[taxi][way] for way in _LATERAL[action]]
-        return [(self.rainy_probability, ahead), (aside, left), (aside, right)]
-
-    def _minds(self, state: TaxiState, cell: int) -> list[tuple[float, int, bool]]:
-        """Return ``[(probability, destination, whether it may still change), ...]`` once the taxi is in ``cell``."""
-        if not (state.may_change and state.passenger == RIDING and cell != state.taxi):
-            return [(1.0, state.destination, state.may_change)]
-        others = [stop for stop in range(4) if stop != state.destination]
-        change = self.fickle_probability
-        return [(1.0 - change, state.destination, False), *((change / 3, other, False) for other in others)]
+        taxi, passenger, destination, may_change = state
+        ahead, aside = _NEIGHBOURS[taxi][way], (1.0 - self.rainy_probability) / 2.0
+        left, right = [taxi if ahead == taxi else _NEIGHBOURS[taxi][lateral] for lateral in _LATERAL[way]]
+        listed = []
+        for chance, cell in ((self.rainy_probability, ahead), (aside, left), (aside, right)):
+            decides, change = may_change and passenger == RIDING and cell != taxi, self.fickle_probability / 3
+            wishes = {stop: change for stop in range(4) if stop != destination} if decides else {}
+            for wish, mind in {destination: 1.0 - self.fickle_probability * decides, **wishes}.items():
+                if chance * mind:
+                    after = TaxiState(cell, passenger, wish, may_change and not decides)
+                    listed.append((chance * mind, after, STEP_REWARD, False))
+        return listed
 
     def is_playing(self, state: TaxiState, player: str) -> bool:
         return state.passenger != state.destination
