@@ -159,10 +159,7 @@ class Cell:
         )
         for name, value in zip(COLUMNS, row, strict=True):
             self.columns[name].append(value)
-        self.add_metrics(record.metrics.get(player, {}))
-
-    def add_metrics(self, metrics: Mapping[str, float]) -> None:
-        """Note the metrics of the last row."""
+        metrics = record.metrics.get(player, {})
         for name in metrics:
             self.metrics.setdefault(name, array("d", [UNKNOWN] * (self.episodes - 1)))
         for name, values in self.metrics.items():

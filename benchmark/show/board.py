@@ -26,15 +26,16 @@ from benchmark.score.protocols import label
 from benchmark.show.notes import (
     ENDS,
     SUITE_NOTE,
+    above_one,
     agent_note,
     blind_note,
     by_suite,
     further_protocols,
     listed,
-    overall_notes,
+    luck_note,
     rating_notes,
     scale_ends,
-    score_notes,
+    scale_sentence,
     source_notes,
     without_luck,
 )
@@ -217,6 +218,7 @@ def _scale_note(rows: Sequence[ScoreView]) -> str:
 def score_table(scenario: str, rows: Sequence[ScoreView]) -> Table:
     """Make the table of one scenario's scores."""
     count, scale = same_episodes(rows), _scale_note(rows)
+    kind = next((row["reference"]["kind"] for row in rows if row["reference"]["kind"]), None)
     counted = scenario if count is None else f"{scenario}, {count} episode{'' if count == 1 else 's'}"
     return Table(
         scenario,
@@ -224,7 +226,7 @@ def score_table(scenario: str, rows: Sequence[ScoreView]) -> Table:
         SCORES,
         [
             Elsewhere(f"normalised: {scale}" if scale else ""),
-            *score_notes(rows),
+            *filter(None, (luck_note(rows), above_one([row["normalized"] for row in rows], kind), blind_note(rows))),
             *map(Elsewhere, further_protocols(rows)),
         ],
         rows=rows,
@@ -270,11 +272,16 @@ def overall_table(document: Mapping[str, Any]) -> Table:
     about = (
         f"mean over the games of {listed(names)}, whose scores count as 0 below 0; a game's scenarios share its weight"
     )
+    notes = (
+        scale_sentence(document["scores"], names),
+        above_one([row["normalized"] for row in rows]),
+        blind_note(rows),
+    )
     return Table(
         "overall",
         "overall",
         OVERALL,
-        [Elsewhere(about), *overall_notes(rows, document["scores"], names)],
+        [Elsewhere(about), *filter(None, notes)],
         rows=rows,
         caption=f"All agents on the same scenarios, {OVER}",
         sorted_by="rank",

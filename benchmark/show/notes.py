@@ -165,18 +165,6 @@ def luck_note(rows: Sequence[ScoreView]) -> str:
     return f"normalised scores and ranks are of luck-free returns{but}; luck is measured by {measured['values']}"
 
 
-def score_notes(rows: Sequence[ScoreView]) -> list[str]:
-    """Return the notes on the scores of one scenario."""
-    kind = next((row["reference"]["kind"] for row in rows if row["reference"]["kind"]), None)
-    return list(filter(None, (luck_note(rows), above_one([row["normalized"] for row in rows], kind), blind_note(rows))))
-
-
-def overall_notes(rows: Sequence[OverallView], scores: Sequence[ScoreView], scenarios: Sequence[str]) -> list[str]:
-    """Return the notes on the overall scores."""
-    notes = (scale_sentence(scores, scenarios), above_one([row["normalized"] for row in rows]), blind_note(rows))
-    return list(filter(None, notes))
-
-
 def rating_notes(rows: Sequence[RatingView]) -> list[str]:
     """Return the limits of one scenario's ratings: agents without one, several scales, circles, single games."""
     notes = []

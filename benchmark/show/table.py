@@ -48,11 +48,6 @@ class Column(Generic[Row]):
     left: bool = False  # whether a terminal sets it flush left and folds long texts
     none: str = "-"  # what a terminal shows if there is no text
 
-    def in_words(self, figure: Figure) -> str:
-        """Return a figure as a terminal and Markdown show it."""
-        alone = self.optional or not figure.interval
-        return figure.text or self.none if alone else f"{figure.text} {figure.interval}"
-
 
 class Scored(NamedTuple):
     """The results that the rows of a table beside the scores can be found in."""
@@ -105,7 +100,12 @@ class Table:
     @property
     def texts(self) -> list[list[str]]:
         """The cells of every row as a terminal and Markdown show them."""
-        return [[column.in_words(one) for column, one in zip(self.shown, row, strict=True)] for row in self.cells]
+
+        def text(column: Column[Any], figure: Figure) -> str:
+            alone = column.optional or not figure.interval
+            return figure.text or column.none if alone else f"{figure.text} {figure.interval}"
+
+        return [list(map(text, self.shown, row)) for row in self.cells]
 
     @property
     def lines(self) -> list[str]:
