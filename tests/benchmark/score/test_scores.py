@@ -7,10 +7,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from agents.episode import Episode, Step
+from agents.turn import Turn, Usage
 from benchmark import evaluate
 from benchmark.errors import UsageError
 from benchmark.runs.manifest import MANIFEST_VERSION, MOST_SEEDS, RUN_KIND
 from benchmark.runs.plan import PAPER_SCENARIOS, Plan, expand_ranges, find_scenarios, to_ranges
+from benchmark.runs.record import to_line
 from benchmark.score.comparison import (
     board_family,
     compare_best,
@@ -46,22 +49,12 @@ def write_run(folder, returns, scenario="frozen-lake", planned=None, errors=()):
     lines = []
     for name, values in returns.items():
         for k, value in enumerate(values):
-            step = {
-                "round": 0,
-                "player": "player_0",
-                "response": "x",
-                "action": "left",
-                "valid": False,
-                "reward": value,
-            }
-            record = {
-                **{"schema_version": 1, "scenario": scenario, "seed": SCENARIOS[scenario].seed(k)},
-                **{"agents": {"player_0": name}, "steps": [{**step, "unreadable": "no_tag", "tokens": [10, 5]}] * 2},
-                **{"returns": {"player_0": value}, "successes": {"player_0": value > 0}, "terminated": True},
-                **{"truncated": False, "error": "down" if (name, k) in errors else None, "observations_digest": ""},
-                "measured": {"seconds": 2.0, "cached_tokens": [4, 0]},
-            }
-            lines.append(json.dumps(record).encode() + b"\n")
+            step = Step(0, "player_0", "", Turn("x", usage=Usage(10, 5)), "left", False, "no_tag", value)
+            me, paid, won = {"player_0": name}, {"player_0": value}, {"player_0": value > 0}
+            about = {"error": "down" if (name, k) in errors else None}
+            about["measured"] = {"seconds": 2.0, "cached_tokens": [4, 0]}
+            seed = SCENARIOS[scenario].seed(k)
+            lines.append(to_line(Episode(scenario, seed, None, me, (step, step), paid, won, True, False, **about)))
     (folder / "episodes.jsonl").write_bytes(b"".join(lines))
     return folder
 
