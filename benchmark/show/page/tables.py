@@ -255,42 +255,38 @@ def suite_grid(document: ViewDocument, suite: str, names: Sequence[str]) -> Sort
 def scenario_index(document: ViewDocument) -> Sortable:
     """Draw every scenario with its game, its length, and its best agents; each leads to its own view."""
     known = {scenario["name"]: scenario for scenario in document["scenarios"]}
-    rows = [
-        {**known[name], "suite": suite, "scores": [row for row in document["scores"] if row["scenario"] == name]}
-        for suite, names in by_suite(known).items()
-        for name in names
-    ]
-
-    def whole(key: str, title: str) -> Column[Any]:
-        return Column(key, title, lambda row: Figure(str(row[key]), float(row[key])), "ascending")
-
-    def leading(row: ScenarioView) -> Figure:
-        return Figure(row["name"], row["name"], href=address("leaderboard", scenario=row["name"]))
 
     def mean(row: ScoreView) -> float:
         ranked = ranked_by(row)
         return ranked["value"] if ranked else float("-inf")
 
-    def best_of(row: Any) -> tuple[list[ScoreView], int]:
-        """Return the agents with the highest mean, and how many share their rank without it: they aren't told apart."""
-        first = [score for score in row["scores"] if score["rank"] == 1]
-        best = [score for score in first if not is_above(mean(first[0]), mean(score))]
-        return best, len(first) - len(best)
+    rows: list[dict[str, Any]] = []
+    for suite, names in by_suite(known).items():
+        for name in names:
+            first = [row for row in document["scores"] if row["scenario"] == name and row["rank"] == 1]
+            # those with the highest mean; the others that share their rank aren't told apart
+            best = [row for row in first if not is_above(mean(first[0]), mean(row))]
+            rows.append({**known[name], "suite": suite, "best": best, "alike": len(first) - len(best)})
 
-    def best_agents(row: Any) -> Figure:
-        best, alike = best_of(row)
-        named = [score["agent"] for score in best[:MOST_BEST]]
-        more = f" and {len(best) - MOST_BEST} more" if len(best) > MOST_BEST else ""
-        more += f"; {alike} not told apart" if alike else ""
-        text = ("tie: " if len(best) > 1 else "") + ", ".join(named) + more
+    def whole(key: str, title: str) -> Column[Any]:
+        return Column(key, title, lambda row: Figure(str(row[key]), float(row[key])), "ascending")
+
+    def leading(row: Any) -> Figure:
+        return Figure(row["name"], row["name"], href=address("leaderboard", scenario=row["name"]))
+
+    def agents(row: Any) -> Figure:
+        named = [score["agent"] for score in row["best"]]
+        more = f" and {len(named) - MOST_BEST} more" if len(named) > MOST_BEST else ""
+        more += f"; {row['alike']} not told apart" if row["alike"] else ""
+        text = ("tie: " if len(named) > 1 else "") + ", ".join(named[:MOST_BEST]) + more
         return Figure(text, named[0].casefold() if named else None)
 
-    def best_score(row: Any) -> Figure:
-        best, _ = best_of(row)
-        text, sort, *_ = estimate_figure(next((one["normalized"] or one["mean_return"] for one in best), None), ".2f")
-        if best and best[0]["normalized"]:
-            return Figure(text, sort)
-        return Figure(text, note="return" if text else "")
+    def score(row: Any) -> Figure:
+        text, sort, *_ = estimate_figure(
+            next((one["normalized"] or one["mean_return"] for one in row["best"]), None), ".2f"
+        )
+        is_return = bool(text) and not row["best"][0]["normalized"]
+        return Figure(text, note="return") if is_return else Figure(text, sort)
 
     columns: tuple[Column[Any], ...] = (
         Column("scenario", "scenario", leading, "ascending"),
@@ -298,8 +294,8 @@ def scenario_index(document: ViewDocument) -> Sortable:
         value("suite", first="ascending"),
         replace(whole("num_players", "players"), key="players"),
         whole("horizon", "rounds, at most"),
-        Column("best", "best agents", best_agents, "ascending"),
-        Column("score", "their score", best_score),
+        Column("best", "best agents", agents, "ascending"),
+        Column("score", "their score", score),
     )
     note = f"Score: normalised, {ENDS}; where a game has no such scale, the mean return."
     return Sortable(Table("scenarios", "", columns, [note], rows=rows, caption="All scenarios", sorted_by="suite"))
