@@ -126,8 +126,8 @@ def test_a_leaderboard_of_some_agents(textbench, small_run):
     ("command", "message"),
     [
         (("compare", "random", "random", "--in", "small"), "comparing takes different agents, got 'random' twice"),
-        (("leaderboard", "small", "--max-episodes", "-1"), "must be a whole number from 1 to 999999999, got '-1'"),
-        (("view", "small", "--max-episodes", "1e9"), "must be a whole number from 1 to 999999999, got '1e9'"),
+        (("leaderboard", "small", "--max-episodes", "-1"), "must be a whole number from 1 to 999,999,999, got '-1'"),
+        (("view", "small", "--max-episodes", "1e9"), "must be a whole number from 1 to 999,999,999, got '1e9'"),
         (
             ("leaderboard", "small", "--html", "no/such/folder/page.html"),
             "can't write no/such/folder/page.html: there is no folder no/such/folder; mkdir -p no/such/folder",
