@@ -6,16 +6,15 @@ A method of credit (or a task sampler) that has ``"values"`` in ``needs`` declar
     heads = {"token": "token"}                       # one value before each response token
     heads = {"low": "token", "high": "step"}         # several at once, from one backbone
 
-It finds the values in ``Trajectory.values`` (the first head) and ``Trajectory.head_values``, and returns what they are
-to become as ``Credit.value_targets``; NaN stands where a head has nothing to learn. A sampler does the same with a
-method ``value_targets(batch)``. Without such a method no critic is made, and nothing of this costs anything.
+It finds the values in ``Trajectory.values`` (the first head) and ``Trajectory.head_values``, and returns their targets
+as ``Credit.value_targets``; NaN stands for nothing to learn. A sampler has ``value_targets(batch)`` for it.
 
 A method with ``"reward_model"`` in ``needs`` has a reward model in the critic's place, which its ``beside`` makes: it
 finds ``Trajectory.log_ratios`` and returns :class:`Preferences` as ``Credit.preferences``.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any, ClassVar, NamedTuple
 
@@ -45,14 +44,12 @@ Lesson = tuple[Sequence[Trajectory], Any]
 
 
 class Beside:
-    """A model that is made of the policy as it begins, tells something of trajectories, and learns after the policy.
+    """A model that is made of the policy as it begins, adds its values to trajectories, and learns after the policy.
 
     Args:
         model: the module that is trained, made after :meth:`check_not_sharded`.
-        heads: what it tells, by name, by which a checkpoint knows it.
-        config: its ``[critic]`` settings, and how rows are packed.
-        processes: the trainer's.
-        packing: that the policy takes, as the model's backbone is the same.
+        heads: its values, by name, by which a checkpoint knows it.
+        packing: that of the policy, as the model's backbone is the same.
         width: of its hidden states.
         rate: its learning rate, which is constant.
         lean: see :class:`SharedWork`.
@@ -81,11 +78,7 @@ class Beside:
 
     @classmethod
     def check_not_sharded(cls, config: MSGRPOConfig, processes: Processes) -> None:
-        """Refuse weights that no process has all of.
-
-        Raises:
-            ConfigError: they are sharded.
-        """
+        """Refuse weights that no process has all of."""
         if processes.sharded:
             raise ConfigError(
                 f"credit = {config.credit!r} with task_sampling = {config.task_sampling!r} needs a {cls.called}, which "
@@ -98,16 +91,11 @@ class Beside:
         return iteration < self.config.critic_warmup
 
     def complete(self, trajectories: Sequence[Trajectory]) -> list[Trajectory]:
-        """Return the trajectories with what the model tells of them."""
+        """Return the trajectories with the model's values."""
         raise NotImplementedError
 
     def learn(self, lessons: Iterable[Lesson], rng: np.random.Generator) -> dict[str, float]:
-        """Return all optimiser steps of one iteration, and what to log of them; ``rng`` shuffles alike in every
-        process.
-
-        Raises:
-            TrainingDivergedError: a loss or gradient that is not finite. The step was not applied.
-        """
+        """Take all optimiser steps of one iteration and return metrics; ``rng`` shuffles alike in every process."""
         raise NotImplementedError
 
     def step(self, rows: Sequence[TokenRow], loss_of: Callable[[MicroBatch, list[int]], Tensor]) -> tuple[float, float]:
@@ -124,17 +112,13 @@ class Beside:
             ) from error
 
     def state_dict(self) -> dict[str, Any]:
-        """Heads, weights and optimiser, for checkpoints."""
+        """Return heads, weights and optimiser, for checkpoints."""
         weights = {name: each.cpu().clone() for name, each in own_weights(self.model).items()}
         optimizer = self.processes.optimizer_state(self.optimizer)
         return {"heads": dict(self.heads), "weights": weights, "optimizer": optimizer}
 
     def load_state_dict(self, state: Mapping[str, Any] | None) -> None:
-        """Take up what :meth:`state_dict` told.
-
-        Raises:
-            ConfigError: there is none, or one of other heads or another model.
-        """
+        """Take up what :meth:`state_dict` returned."""
         if state is None:
             raise ConfigError(
                 f"the checkpoint holds no {self.called}, which credit = {self.config.credit!r} needs: resume it with "
@@ -162,11 +146,7 @@ def own_weights(model: nn.Module) -> dict[str, Tensor]:
 
 @torch.no_grad()
 def load_own_weights(model: nn.Module, weights: Mapping[str, Tensor]) -> None:
-    """Take up :func:`own_weights`.
-
-    Raises:
-        KeyError, RuntimeError: those of another model.
-    """
+    """Take up :func:`own_weights`."""
     for name, each in own_weights(model).items():
         each.copy_(weights[name])
 
@@ -182,14 +162,6 @@ class ValueModel(nn.Module):
     model that is in memory, and without one it is a second model of the policy's size.
 
     Heads start at 0, in float32: before anything is learnt every value is 0, and no randomness is used.
-
-    Args:
-        policy: a causal language model of transformers, or one with a peft adapter.
-        heads: names of the values.
-        autocast: the type of matrix products, if it isn't that of the weights.
-
-    Raises:
-        UnusableModelError: a model that doesn't keep its backbone apart from its output head.
     """
 
     def __init__(self, policy: nn.Module, heads: Sequence[str], autocast: torch.dtype | None = None) -> None:
@@ -207,7 +179,8 @@ class ValueModel(nn.Module):
         with torch.no_grad():
             start = torch.zeros((1, 1), dtype=torch.long, device=weight.device)
             width = self.backbone(input_ids=start, use_cache=False)[0].shape[-1]
-        kinds: dict[str, Any] = {"device": weight.device, "dtype": _at_least_float32(weight.dtype)}
+        kept = torch.float64 if weight.dtype == torch.float64 else torch.float32
+        kinds: dict[str, Any] = {"device": weight.device, "dtype": kept}
         self.heads: Any = nn.utils.skip_init(nn.Linear, width, len(self.names), **kinds)  # type: ignore[no-untyped-call]
         nn.init.zeros_(self.heads.weight)
         nn.init.zeros_(self.heads.bias)
@@ -217,23 +190,16 @@ class ValueModel(nn.Module):
         inputs: dict[str, Any] = {"input_ids": input_ids, "attention_mask": attention_mask, "use_cache": False}
         if position_ids is not None:
             inputs["position_ids"] = position_ids
-        with self._autocast():
+        kind = self.heads.weight.device.type
+        with nullcontext() if self.autocast is None else torch.autocast(kind, dtype=self.autocast):
             hidden = self.backbone(**inputs)[0].flatten(0, 1).index_select(0, index)
-        with torch.autocast(hidden.device.type, enabled=False):
+        with torch.autocast(kind, enabled=False):
             values: Tensor = self.heads(hidden.to(self.heads.weight.dtype))
             return values
 
     def inputs(self, batch: MicroBatch) -> tuple[Tensor, Tensor, Tensor | None, Tensor]:
         """Return what :meth:`forward` takes, of a micro-batch."""
         return inputs_of(batch, self.backbone, self.autocast)
-
-    def _autocast(self) -> AbstractContextManager[Any]:
-        kind = self.heads.weight.device.type
-        return nullcontext() if self.autocast is None else torch.autocast(kind, dtype=self.autocast)
-
-
-def _at_least_float32(dtype: torch.dtype) -> torch.dtype:
-    return torch.float64 if dtype == torch.float64 else torch.float32
 
 
 _ANY = (0,)  # values of prompts alone are read where the first response token would be predicted, whichever it is
@@ -244,11 +210,7 @@ class Critic(Beside):
 
     "step" heads are read at the last token of a prompt, so they know what the policy knew when it began to answer.
     "token" heads are read there for the first response token, and at each response token for the one after it: the
-    value of token k knows the tokens before k, so it may be subtracted from what token k is credited with.
-
-    Raises:
-        ConfigError: the weights are sharded over processes.
-        UnusableModelError: a model that no critic can be made of.
+    value of token k knows the tokens before k, so it may be subtracted from the credit of token k.
     """
 
     model: ValueModel
@@ -266,14 +228,9 @@ class Critic(Beside):
         self.check_not_sharded(config, processes)
         model = ValueModel(policy, tuple(heads), autocast)
         super().__init__(
-            model,
-            heads,
-            config,
-            processes,
-            packing=packing,
-            width=model.heads.in_features,
+            model, heads, config, processes, packing=packing, width=model.heads.in_features,
             rate=config.critic_learning_rate,
-        )
+        )  # fmt: skip
         self._reads_responses = "token" in heads.values()
 
     def complete(self, trajectories: Sequence[Trajectory]) -> list[Trajectory]:
@@ -293,38 +250,41 @@ class Critic(Beside):
         return result
 
     def prompt_values(self, prompts: Sequence[tuple[int, ...]], head: str) -> Floats:
-        """Return (n,) what a head says at the last token of each prompt."""
+        """Return (n,) a head's values at the last token of each prompt."""
         said = self._values([TokenRow(prompt, _ANY) for prompt in prompts])
         return np.array([each[0, tuple(self.heads).index(head)] for each in said])
 
     def learn(self, lessons: Iterable[Lesson], rng: np.random.Generator) -> dict[str, float]:
-        """See :meth:`Beside.learn`; a lesson is ``{head: N entries}`` as in ``Credit.value_targets``.
+        """Take all optimiser steps; a lesson is ``{head: N entries}`` as in ``Credit.value_targets``.
 
         The loss of each head is the mean over its targets y of ``1/2 max((V - y)^2, (V_c - y)^2)``, if V_c is V kept
-        within ``critic_clip`` of what it was when the values were told; losses of heads are added.
+        within ``critic_clip`` of its value before; losses of heads are added.
         """
         items = [item for trajectories, targets in lessons for item in self._items(trajectories, targets or {})]
-        losses, norms = [], []
-        if items:
-            for _ in range(self.config.critic_passes):
-                for part in minibatches(items, self.config.critic_minibatches, rng):
-                    loss, norm = self._step([items[number] for number in part])
-                    losses.append(loss)
-                    norms.append(norm)
-        metrics = {"critic_loss": float(np.mean(losses)) if losses else 0.0}
-        metrics["critic_grad_norm"] = float(np.mean(norms)) if norms else 0.0
-        return metrics | self._explained(items)
+        steps = [
+            self._step([items[number] for number in part])
+            for _ in range(self.config.critic_passes if items else 0)
+            for part in minibatches(items, self.config.critic_minibatches, rng)
+        ]
+        losses, norms = zip(*steps, strict=True) if steps else ((0.0,), (0.0,))
+        metrics = {"critic_loss": float(np.mean(losses)), "critic_grad_norm": float(np.mean(norms))}
+        for h, name in enumerate(self.heads):  # how much of the targets' variance the values explained before
+            wanted = np.concatenate([item.wanted[:, h] for item in items]) if items else np.empty(0)
+            before = np.concatenate([item.before[:, h] for item in items]) if items else np.empty(0)
+            known = ~np.isnan(wanted)
+            spread = float(wanted[known].var()) if known.any() else 0.0
+            left = float((wanted - before)[known].var()) if known.any() else 0.0
+            suffix = f"_{name}" if len(self.heads) > 1 else ""
+            metrics[f"critic_explained_variance{suffix}"] = 1 - left / spread if spread > 0 else 0.0
+        return metrics
 
     def _row(self, trajectory: Trajectory, t: int) -> TokenRow:
         return TokenRow(trajectory.prompt_ids[t], trajectory.response_ids[t] if self._reads_responses else _ANY)
 
     def _values(self, rows: Sequence[TokenRow]) -> list[Floats]:
         """Return (K, H) for each row of K response tokens."""
-
-        def score(batch: MicroBatch) -> Sequence[Tensor]:
-            return self._forward(batch).unbind(-1)
-
-        return [torch.stack(each, -1).numpy() for each in self.work.scores(rows, score)] if rows else []
+        told = self.work.scores(rows, lambda batch: self._forward(batch).unbind(-1)) if rows else []
+        return [torch.stack(each, -1).numpy() for each in told]
 
     def _forward(self, batch: MicroBatch) -> Tensor:
         """Return (tokens, H) of the rows' response tokens."""
@@ -354,7 +314,7 @@ class Critic(Beside):
         return items
 
     def _step(self, items: Sequence["_Item"]) -> tuple[float, float]:
-        """Take one optimiser step; returns its loss and gradient norm."""
+        """Take one optimiser step; return its loss and gradient norm."""
         counts = sum((~np.isnan(item.wanted)).sum(axis=0) for item in items)
 
         def loss_of(batch: MicroBatch, numbers: list[int]) -> Tensor:
@@ -368,22 +328,9 @@ class Critic(Beside):
 
         return self.step([item.row for item in items], loss_of)
 
-    def _explained(self, items: Sequence["_Item"]) -> dict[str, float]:
-        """Return how much of the targets' variance the values explained before this iteration's steps, head by head."""
-        metrics = {}
-        for h, name in enumerate(self.heads):
-            wanted = np.concatenate([item.wanted[:, h] for item in items]) if items else np.empty(0)
-            before = np.concatenate([item.before[:, h] for item in items]) if items else np.empty(0)
-            known = ~np.isnan(wanted)
-            spread = float(wanted[known].var()) if known.any() else 0.0
-            left = float((wanted - before)[known].var()) if known.any() else 0.0
-            suffix = f"_{name}" if len(self.heads) > 1 else ""
-            metrics[f"critic_explained_variance{suffix}"] = 1 - left / spread if spread > 0 else 0.0
-        return metrics
-
 
 class _Item(NamedTuple):
-    """One step to learn from: (K, H) targets, NaN if there are none, and what the heads said before."""
+    """One step to learn from: (K, H) targets, NaN if there are none, and the heads' values before."""
 
     row: TokenRow
     wanted: Floats
@@ -411,11 +358,7 @@ PromptValues = Callable[[Sequence[EpisodeTask]], Floats]
 
 
 def heads_of(method: Any) -> Heads:
-    """Return the heads that a method of credit or a task sampler wants; none if it needs no values.
-
-    Raises:
-        ConfigError: it wants none although it needs values, or one that is neither "step" nor "token".
-    """
+    """Return the heads that a method of credit or a task sampler wants; none if it needs no values."""
     if "values" not in method.needs:
         return {}
     heads: Heads = method.heads
@@ -435,12 +378,7 @@ def make_beside(
     packing: str,
     autocast: torch.dtype | None,
 ) -> Beside | None:
-    """Return the critic for the heads of the method of credit and of the task sampler, or the method's reward model.
-
-    Raises:
-        ConfigError: both have a head of the same name, which would be taught two things; a reward model and values are
-            needed; or see :class:`Critic`.
-    """
+    """Return the critic for the heads of the method of credit and of the task sampler, or the method's reward model."""
     credit, sampler = heads_of(methods.credit), heads_of(methods.sampler)
     if "reward_model" in methods.credit.needs:
         if credit or sampler:
@@ -463,7 +401,7 @@ def make_beside(
 
 
 def lessons(methods: Methods, played: Batch, batch: Batch, credit: Credit) -> list[Lesson]:
-    """Return what the critic or the reward model is to learn from an iteration.
+    """Return the lessons of an iteration for the critic or the reward model.
 
     The method of credit teaches on the trajectories that it was given, whether they are drawn for the policy's update
     or not; a sampler that needs values teaches on all that were played, with ``value_targets(batch)``.
@@ -479,9 +417,9 @@ def lessons(methods: Methods, played: Batch, batch: Batch, credit: Credit) -> li
 def first_prompt_values(
     critic: Beside | None, methods: Methods, policy: LanguageAgentPolicy, model: nn.Module, tokenizer: Any
 ) -> PromptValues | None:
-    """Values of the first prompts of episodes that weren't played yet, by the sampler's first head.
+    """Return a function that values the first prompts of tasks by the sampler's first head, if it needs values.
 
-    ``None`` for a sampler that needs no values. Of several players that begin together, the first one's prompt is read.
+    If several players begin together, the first one's prompt is read.
     """
     heads = heads_of(methods.sampler)
     if not isinstance(critic, Critic) or not heads:

@@ -1,13 +1,11 @@
 """Draw rules: which episodes the update sees, and how much each of them counts.
 
+The default is absolute-advantage-weighted (AAW): an episode is drawn with probability ``d_i / sum_j d_j`` (arXiv
+2508.10839, section 4), and the weight ``d_i`` is ``|A_i|`` if all steps of an episode have one advantage, else the mean
+of ``|A_it|`` over the steps, which is our reading. The paper leaves open whether draws are with replacement.
+
 A rule is one class with ``draw(batch, credit, m, rng) -> Drawn`` and a name; ``register_draw("name")`` adds one from
 outside and ``episode_sampling = "name"`` uses it. Its settings stand in ``[draw.name]``.
-
-The default is absolute-advantage-weighted (AAW): an episode is drawn with probability ``d_i / sum_j d_j`` (arXiv
-2508.10839, section 4), and the weight ``d_i`` is ``|A_i|`` if all steps of an episode have one advantage. For methods
-that tell steps apart it is the mean of ``|A_it|`` over the steps; that is our reading, as the paper knows only the
-first kind. The paper leaves open whether draws are with replacement; without is the default here, and the others are
-options.
 """
 
 from typing import Literal, NamedTuple, Protocol, get_args
@@ -80,12 +78,9 @@ class ByAdvantage:
 
 
 def sample_episodes(advantages: npt.ArrayLike, m: int, rng: np.random.Generator, mode: str = "aaw") -> Ints:
-    """Draw the episodes of an update.
+    """Draw ``m`` episodes for the update, by (N,) advantages.
 
     Args:
-        advantages: (N,) one per episode.
-        m: how many to draw.
-        rng: the draw's randomness.
         mode: ``"aaw"``: weighted by ``|A|``, without replacement: the ``m`` largest of ``log|A_i| + Gumbel noise``,
             which is the same as drawing one after the other from those that are left;
             ``"aaw_replacement"`` and ``"unbiased"``: ``m`` independent weighted draws;
@@ -95,9 +90,8 @@ def sample_episodes(advantages: npt.ArrayLike, m: int, rng: np.random.Generator,
             advantage isn't 0; ``"off"``: all.
 
     Returns:
-        Episode indices in ascending order, repeated where drawn more than once. Empty when all advantages are zero:
-        there is nothing to learn and the update is to be skipped. Without replacement an episode of zero advantage is
-        never drawn, so there may be fewer than ``m``.
+        Indices in ascending order, repeated if drawn more than once; none if all advantages are zero, and fewer than
+        ``m`` if too few have an advantage.
 
     Raises:
         ValueError: NaN or infinite advantages, ``m < 1``, an unknown mode.
@@ -149,7 +143,6 @@ register_draw = DRAWS.register
 
 
 def effective_sample_size(weights: Floats) -> float:
-    """Return ``(sum w)^2 / sum w^2`` of draw weights (N,): how many equally weighted episodes they are worth; 0 for
-    none."""
+    """Return ``(sum w)^2 / sum w^2`` of weights (N,): the equally weighted episodes that they are worth; 0 for none."""
     squares = float(np.square(weights).sum())
     return float(weights.sum()) ** 2 / squares if squares else 0.0

@@ -1,4 +1,4 @@
-"""What can go wrong in a training run, by what a person can do about it."""
+"""Errors of a training run, by what a person can do about them."""
 
 
 class ConfigError(ValueError):

@@ -15,7 +15,7 @@ from agents.msgrpo.plugins import Method, Registry
 
 
 class Kept(NamedTuple):
-    """What a filter leaves of a batch.
+    """The part of a batch that a filter leaves.
 
     Attributes:
         indices: the trajectories that stay, in ascending order; whole groups.
@@ -47,10 +47,7 @@ class KeepAll:
 
 
 class Nonzero:
-    """Keep the groups whose returns differ: DAPO's filter without its refill (arXiv 2503.14476).
-
-    AAW would not draw their episodes either; draws that don't look at advantages would.
-    """
+    """Keeps the groups whose returns differ: DAPO's filter without its refill (arXiv 2503.14476)."""
 
     def keep(self, batch: Batch) -> Kept:
         labels = list(batch.groups)
@@ -58,9 +55,9 @@ class Nonzero:
 
 
 def spreads(batch: Batch, values: Floats | None = None) -> Floats:
-    """Return (G,) ``std_g``, the sample standard deviation of every group's returns, in the order of ``batch.groups``.
+    """Return (G,) the sample standard deviations of the groups' returns, or of (N,) values; exactly 0 if all are equal.
 
-    It is exactly 0 if all returns are equal. ``values`` (N,) stand in for the returns.
+    They are in the order of ``batch.groups``.
     """
     returns = batch.returns() if values is None else values
     found = []

@@ -1,14 +1,13 @@
 """Training a model inside a player around it: ``around = "advised(tiny, learner)"``, for an advisor or a router.
 
-The player around plays, in training and in evaluations. What the update sees is the learner's own turn in each
-decision: its prompt, its tokens and their log-probabilities, and whether it answered in the form that *it* was asked
-for. So a router's answer is invalid that names neither player, and an advisor may write any words. What the others
-answer is never charged to the learner, except by ``cost``, which counts answers and not tokens: two players' tokens
-have two prices, and a mixture of players is a share of answers. A decision asks the learner exactly once, or there is
-no training: what a return praises would otherwise be several answers, or none.
+The update sees the learner's own turn in each decision: its prompt, its tokens and their log-probabilities, and whether
+it answered in the form that *it* was asked for. So a router's answer is invalid that names neither player, and an
+advisor may write any words. The others' answers are never charged to the learner, except by ``cost``, which counts
+answers and not tokens, as two players' tokens have two prices. A decision asks the learner exactly once: what a return
+praises would otherwise be several answers, or none.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 
 from agents.episode import Episode, EpisodeTask, Step
@@ -17,13 +16,12 @@ from agents.loop.live import Policies
 from agents.loop.rollout import rollout
 from agents.models.provider import call_with
 from agents.msgrpo.configuration.config import MSGRPOConfig
-from agents.msgrpo.engines.engine import Engine
+from agents.msgrpo.engines.engine import Engine, each_policy
 from agents.msgrpo.errors import ConfigError
-from agents.msgrpo.trajectories import Game
+from agents.msgrpo.trajectories import Game, game_name, tsmg_of
 from agents.policy import LanguageAgentPolicy, as_requests
 from agents.turn import Policy, Turn, TurnRequest, check_game
 from agents.wrappers import Around, Decision, innermost, with_innermost, wrapped_in, wrapper
-from textgames import game_of
 
 LEARNER = "learner"
 """Stands for the model that is trained, if a player around it is named."""
@@ -34,7 +32,7 @@ SECOND = 1
 
 @dataclass(slots=True, unsafe_hash=True)
 class TurnAround(Turn):
-    """What the player around has answered, and what is learnt from it.
+    """The answer of the player around, and what is learnt from it.
 
     Attributes:
         own: the learner's turn.
@@ -48,7 +46,7 @@ class TurnAround(Turn):
 
 
 class PlayedAround:
-    """A player around the model, whose turns say what the model answered. It is asked for whole batches."""
+    """A player around the model, whose turns also hold what the model answered. It is asked for whole batches."""
 
     def __init__(self, config: MSGRPOConfig, around: Around, learner: Policy) -> None:
         self._config, self._around, self._place = config, around, around.players.index(learner)
@@ -79,11 +77,7 @@ class PlayedAround:
 
 
 class Inside:
-    """Plays episodes with the model inside the player that a config names.
-
-    Raises:
-        ConfigError: no such player, one that can't play these games, or an engine that plays episodes elsewhere.
-    """
+    """Plays episodes with the model inside the player that a config names."""
 
     def __init__(self, config: MSGRPOConfig, engine: Engine, games: Sequence[Game]) -> None:
         check_around(config)
@@ -96,13 +90,17 @@ class Inside:
         wrapped = wrapped_in(config.around)
         assert wrapped is not None, "checked above"
         self._make: Callable[..., Around] = wrapper(wrapped.name)
-        self._others = [None if one == LEARNER else _loaded(one, config) for one in wrapped.inside]
+        try:
+            options = config.around_options
+            self._others = [None if one == LEARNER else load_agent(one, **options) for one in wrapped.inside]
+        except (ValueError, TypeError, OSError) as error:
+            raise ConfigError(f"around = {config.around!r}: {error}") from error
         stand_in = self._around(load_agent("random"))
-        for task in (EpisodeTask.of(game, 0) for game in (*games, *config.eval_scenarios)):
+        for game in (*games, *config.eval_scenarios):
             try:
-                check_game(stand_in, game_of(task.env_id, **task.kwargs))
+                check_game(stand_in, tsmg_of(game))
             except ValueError as error:
-                raise ConfigError(f"around = {config.around!r} can't play {task.scenario}: {error}") from error
+                raise ConfigError(f"around = {config.around!r} can't play {game_name(game)}: {error}") from error
 
     def rollout(
         self,
@@ -112,18 +110,27 @@ class Inside:
         max_concurrency: int,
         on_step: Callable[[EpisodeTask, Step], None] | None = None,
     ) -> Iterator[Episode]:
-        """As :func:`agents.loop.rollout.rollout`, with the player around in the place of the model.
+        """Play as :func:`agents.loop.rollout.rollout` does, with the player around in the place of the model.
 
         Steps have the learner's turns, and its rewards: the format penalty is for its own answers, so the game charges
         none, and the second player's answers have their cost.
         """
-        played: Policies = self._played(policies) if not isinstance(policies, Mapping) else {
-            player: self._played(policy) for player, policy in policies.items()
-        }  # fmt: skip
         penalties = {task.seed: task.kwargs.get("format_penalty", 0.0) for task in tasks}
         free = [replace(task, kwargs={**task.kwargs, "format_penalty": 0.0}) for task in tasks]
+        played = each_policy(policies, self._played)
         for episode in rollout(played, free, max_concurrency=max_concurrency, on_step=on_step):
-            yield self._learners_part(episode, penalties[episode.seed])
+            steps, returns = list[Step](), dict(episode.returns)
+            for step in episode.steps:
+                turn = step.turn
+                if isinstance(turn, TurnAround) and turn.own is not None:
+                    invalid = turn.unreadable is not None
+                    charged = self._config.cost * turn.bought + penalties[episode.seed] * invalid
+                    returns[step.player] -= charged
+                    step = replace(
+                        step, turn=turn.own, valid=not invalid, unreadable=turn.unreadable, reward=step.reward - charged
+                    )
+                steps.append(step)
+            yield replace(episode, steps=tuple(steps), returns=returns)
 
     def _played(self, policy: Policy) -> Policy:
         if not isinstance(policy, LanguageAgentPolicy) or policy.model is not self._engine:
@@ -138,27 +145,9 @@ class Inside:
             raise ConfigError(f"around = {self._config.around!r}: {error}") from error
         return around
 
-    def _learners_part(self, episode: Episode, penalty: float) -> Episode:
-        steps, returns = list[Step](), dict(episode.returns)
-        for step in episode.steps:
-            turn = step.turn
-            if isinstance(turn, TurnAround) and turn.own is not None:
-                charged = self._config.cost * turn.bought + penalty * (turn.unreadable is not None)
-                returns[step.player] -= charged
-                step = replace(
-                    step, turn=turn.own, valid=turn.unreadable is None, unreadable=turn.unreadable,
-                    reward=step.reward - charged,
-                )  # fmt: skip
-            steps.append(step)
-        return replace(episode, steps=tuple(steps), returns=returns)
-
 
 def check_around(config: MSGRPOConfig) -> None:
-    """Refuse a player around that there isn't, as far as is known without loading anything.
-
-    Raises:
-        ConfigError: it isn't a player around others with the learner among them, or an option of it is wrong.
-    """
+    """Refuse an unknown player around, or a wrong option of it, as far as is known without loading anything."""
     if not config.around:
         return
     wrapped = wrapped_in(config.around)
@@ -173,17 +162,7 @@ def check_around(config: MSGRPOConfig) -> None:
             f"{config.around!r} has none but the learner; accepted: router(AGENT, AGENT, {LEARNER}), or cost = 0"
         )
     try:
-        check_agent(with_innermost(config.around, _stand_in), **config.around_options)
+        spec = with_innermost(config.around, lambda one: "random" if one == LEARNER else one)
+        check_agent(spec, **config.around_options)
     except (ValueError, TypeError) as error:
-        raise ConfigError(f"around = {config.around!r}: {error}") from error
-
-
-def _stand_in(spec: str) -> str:
-    return "random" if spec == LEARNER else spec
-
-
-def _loaded(spec: str, config: MSGRPOConfig) -> Policy:
-    try:
-        return load_agent(spec, **config.around_options)
-    except (ValueError, TypeError, OSError) as error:
         raise ConfigError(f"around = {config.around!r}: {error}") from error

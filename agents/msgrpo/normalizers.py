@@ -1,4 +1,4 @@
-"""Normalisers: what the summed loss of an optimiser step is divided by.
+"""Normalisers: divisors of the summed loss of an optimiser step.
 
 A normaliser is one class with ``weigh(rows, part) -> Weighing`` and a name; ``register_normalizer("name")`` adds one
 from outside and ``loss_normalizer = "name"`` uses it.
@@ -15,12 +15,7 @@ from agents.msgrpo.plugins import Method, Registry, Shared, configured
 
 
 class Weighing(NamedTuple):
-    """How the tokens of a minibatch make its loss.
-
-    Attributes:
-        denominator: Z, which divides the sum.
-        row_weights: one factor for all tokens of each row of the minibatch; ``None`` if it is 1 for all.
-    """
+    """Z, which divides the sum, and one factor for all tokens of each row of a minibatch; ``None`` if all are 1."""
 
     denominator: float
     row_weights: Sequence[float] | None = None

@@ -1,6 +1,6 @@
 """The plug-in points of the fine-tuner: a method is a class in one file, and a name in one registry.
 
-One iteration goes ``task sampling -> rollouts -> group filter -> credit -> draw -> surrogate loss -> normaliser``; each
+One iteration is ``task sampling -> rollouts -> group filter -> credit -> draw -> surrogate loss -> normaliser``; each
 of these is a registry of methods, so that they combine freely. A method's settings are the fields of its class::
 
     from agents.msgrpo.credit import Credit, register
@@ -46,24 +46,14 @@ def configured(cls: type[T]) -> type[T]:
     return dataclass(kw_only=True, config=config)(cls)  # type: ignore[return-value]  # it is the same class
 
 
-class Configurable(Protocol):
-    """What a class says of its settings, unless it leaves it out.
-
-    Attributes:
-        shared: ``{own setting: the run's setting}`` that it takes; see :meth:`Registry.make`.
-        renamed: ``{the name that a setting had: its name}``.
-    """
-
-    shared: ClassVar["Shared"] = {}
-    renamed: ClassVar["Shared"] = {}
-
-
-class Method(Configurable, Protocol):
-    """The parts of a method that its class may leave out, with what they are then.
+class Method(Protocol):
+    """The parts of a method that its class may leave out, with their defaults.
 
     A method needn't derive from this: a registry gives its class the parts that it lacks (:func:`completed_class`).
 
     Attributes:
+        shared: ``{own setting: the run's setting}`` that it takes; see :meth:`Registry.make`.
+        renamed: ``{the name that a setting had: its name}``.
         asks_alone: whether the method asks the model for answers outside episodes, which a player around the model
             rules out.
         heads: which values a method that needs ``values`` reads.
@@ -72,6 +62,8 @@ class Method(Configurable, Protocol):
         metrics: numbers for the log, after each iteration, by names that nothing else has.
     """
 
+    shared: ClassVar["Shared"] = {}
+    renamed: ClassVar["Shared"] = {}
     asks_alone: ClassVar[bool] = False
     heads: Mapping[str, Literal["step", "token"]] = {"state": "step"}
     parts: Sequence[str] = ()
@@ -91,22 +83,15 @@ class Method(Configurable, Protocol):
         return None  # noqa: RET501 - a part with an empty body would count as abstract
 
     def beside(self, scorer: Any, config: Any, processes: Any, packing: str) -> Any:
-        """Make the :class:`~agents.msgrpo.critic.Beside` of a method that needs ``reward_model``.
-
-        Args:
-            scorer: of the policy, as it begins.
-            config: the run's settings.
-            processes: those that train together.
-            packing: the policy's.
-        """
+        """Make the :class:`~agents.msgrpo.critic.Beside` of a method that needs ``reward_model``, from the policy's."""
         return None
 
     def value_targets(self, batch: Any) -> Mapping[str, Any]:
-        """Return what the critic's heads are to learn; for task samplers that need ``values``."""
+        """Return the targets of the critic's heads; for task samplers that need ``values``."""
         return {}
 
     def state_dict(self) -> dict[str, Any]:
-        """Return what is learnt from iteration to iteration, as plain data for checkpoints."""
+        """Return the method's memory from iteration to iteration, as plain data for checkpoints."""
         return {}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
@@ -115,7 +100,7 @@ class Method(Configurable, Protocol):
 
 
 def completed_class(cls: type[T], optional: type) -> type[T]:
-    """Give a class the parts of ``optional`` that it has not, and return it."""
+    """Give a class the parts of ``optional`` that it lacks, and return it."""
     for name in dir(optional):
         if not name.startswith("_") and not hasattr(cls, name):
             setattr(cls, name, getattr(optional, name))
@@ -129,9 +114,9 @@ def learner_of(method: Any) -> str:
 
 
 class Variant(NamedTuple):
-    """A name for another method with some of its settings: they take the place of the class's defaults.
+    """A name for another method with some of its settings.
 
-    They count more than what the method takes of the run's settings, and less than its own table.
+    They count more than the class's defaults and the run's settings, and less than the method's own table.
     """
 
     method: str
@@ -146,19 +131,14 @@ class Registry(Generic[T]):
         built_in: ``{name: "module:Class"}`` of the methods that ship with the package, or a :class:`Variant` of one of
             them; a module is imported when its method is first used.
         setting: the setting that names the method in use, if it isn't called like the point.
-        optional: the parts that a class may leave out.
 
     Installed packages add methods under the group ``textbench.POINT`` of entry points, each a class or a
     :class:`Variant`: ``[project.entry-points."textbench.credit"]``, ``mine = "my_package:Mine"``.
     """
 
-    def __init__(
-        self, point: str, built_in: Mapping[str, str | Variant], setting: str = "", optional: type = Method
-    ) -> None:
-        self.point, self.setting = point, setting or point
-        self.group = f"textbench.{point}"
-        self._built_in, self._optional = built_in, optional
-        self._registered: dict[str, type[T] | str | Variant] = dict(built_in)
+    def __init__(self, point: str, built_in: Mapping[str, str | Variant], setting: str = "") -> None:
+        self.point, self.setting, self.group = point, setting or point, f"textbench.{point}"
+        self._built_in, self._registered = built_in, dict[str, type[T] | str | Variant](built_in)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -166,7 +146,7 @@ class Registry(Generic[T]):
         return tuple(dict.fromkeys((*self._registered, *installed(self.group))))
 
     def _registration(self, name: str) -> type[T] | str | Variant | None:
-        """Return what a name was registered with; an installed package's name counts after a registered one."""
+        """Return the entry of a name; an installed package's name counts after a registered one."""
         if name in self._registered or (entry := installed(self.group).get(name)) is None:
             return self._registered.get(name)
         added = loaded(entry, self.setting)
@@ -175,11 +155,7 @@ class Registry(Generic[T]):
         return cast("type[T] | Variant", added)
 
     def register(self, name: str) -> Callable[[C], C]:
-        """Register a class under a name; a decorator. The latest registration of a name counts.
-
-        Raises:
-            ConfigError: the name is no text, or that of a method that ships; or what is decorated is no class.
-        """
+        """Register a class under a name that no method that ships has; a decorator. The latest registration counts."""
         if not isinstance(name, str) or not name:
             raise ConfigError(f"a method is registered under a name, such as register('mine'), got {name!r}")
         if name in self._built_in:
@@ -194,7 +170,7 @@ class Registry(Generic[T]):
         return decorate
 
     def check(self, name: str) -> None:
-        """Raise a ConfigError if a name is neither registered nor of the form ``"module:Class"``."""
+        """Refuse a name that is neither registered nor of the form ``"module:Class"``."""
         if name not in self.names and ":" not in name:
             known = ", ".join(self.names)
             raise ConfigError(
@@ -203,11 +179,7 @@ class Registry(Generic[T]):
             )
 
     def find(self, name: str) -> type[T]:
-        """Return the class of a method, by its name or as ``"module:Class"``.
-
-        Raises:
-            ConfigError: there is none of that name, or its module can't be imported.
-        """
+        """Return the class of a method, by its name or as ``"module:Class"``."""
         self.check(name)
         found = self._registration(name)
         if isinstance(found, Variant):
@@ -220,32 +192,24 @@ class Registry(Generic[T]):
             except (ImportError, AttributeError) as error:
                 raise ConfigError(f"{self.setting} = {name!r} can't be imported: {error}") from error
             found = cls
-        return completed_class(found, self._optional)
+        return completed_class(found, Method)
 
     def variant(self, name: str) -> Variant:
-        """Return what a name stands for: another method with some of its settings, or itself with none chosen."""
+        """Return the method that a name stands for: another one with some settings, or itself with none chosen."""
         found = self._registration(name)
         return found if isinstance(found, Variant) else Variant(name, {})
 
     def shared(self, name: str) -> dict[str, str]:
-        """Return ``{own setting: the run's setting}`` of what a method takes of the run where its table says
-        nothing."""
+        """Return ``{own setting: the run's setting}`` for those that a method takes of the run."""
         cls: Any = self.find(name)
         chosen = self.variant(name).settings
         return {own: run for own, run in cls.shared.items() if own not in chosen}
 
     def make(self, name: str, settings: Mapping[str, Any] | None = None, shared: Mapping[str, Any] | None = None) -> T:
-        """Return a method with its settings.
+        """Return a method with its ``settings``, as they stand in ``[point.name]``.
 
-        Args:
-            name: of the method.
-            settings: its own, as they stand in ``[point.name]``.
-            shared: values of the run's settings; the method takes those that it names in its class variable
-                ``shared``, ``{own field: the run's setting}``, if a variant or its own settings don't say otherwise;
-                :data:`OWN` leaves the method's default. Its class variable ``renamed`` has names that settings had.
-
-        Raises:
-            ConfigError: no such method, or a setting that it doesn't have or can't take.
+        ``shared`` are values of the run's settings; the method takes those that it names in its class variable
+        ``shared``, if a variant or its own settings don't say otherwise; :data:`OWN` leaves the method's default.
         """
         cls: Any = self.find(name)
         told = {} if shared is None else {own: shared[theirs] for own, theirs in self.shared(name).items()}
@@ -285,11 +249,7 @@ class Registry(Generic[T]):
 
 
 def loaded(entry: EntryPoint, setting: str) -> Any:
-    """Load what an installed package adds under a name of a setting.
-
-    Raises:
-        ConfigError: it can't be imported.
-    """
+    """Load the object that an installed package adds under a name of a setting."""
     try:
         return entry.load()
     except (ImportError, AttributeError) as error:

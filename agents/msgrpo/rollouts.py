@@ -1,12 +1,8 @@
 """Playing for the update: the engine that the settings name, the episodes that it plays, and one iteration's share.
 
-:class:`EpisodeSource` plays episodes with an engine, whose weights follow the learner's. With ``staleness = 0`` an
-iteration plays when the engine has the newest weights. With k, the batch of iteration i is played by the weights of
-iteration i - k (by the first ones before that), in a thread, while the learner learns. Which weights play a batch
-depends on its number alone and never on how fast anything was, so equal seeds give equal runs.
-
-:class:`Rollouts` is what one iteration plays: its tasks, more of them if a sampler asks, and fresh rollouts from
-states. :func:`completed` adds what methods need beyond what every rollout tells; nothing is computed that none needs.
+With ``staleness = 0`` an iteration plays when the engine has the newest weights. With k, the batch of iteration i is
+played by the weights of iteration i - k (by the first ones before that), in a thread, while the learner learns. Which
+weights play a batch depends on its number alone and never on how fast anything was, so equal seeds give equal runs.
 """
 
 import threading
@@ -37,11 +33,10 @@ from agents.msgrpo.errors import ConfigError, RolloutError
 from agents.msgrpo.learner.distributed import Processes
 from agents.msgrpo.segments import Segmenter
 from agents.msgrpo.tasks import Hint
-from agents.msgrpo.trajectories import Game, training_tasks, trajectories_of
+from agents.msgrpo.trajectories import Game, training_tasks, trajectories_of, tsmg_of
 from agents.policy import LanguageAgentPolicy
 from agents.prompt import PromptMap
-from agents.turn import Prompt, TurnRequest, WeightsSpan
-from textgames import game_of
+from agents.turn import Prompt, TurnRequest
 
 # ---------------------------------------------------------------- the engine
 
@@ -55,12 +50,25 @@ def make_engine(
     autocast: torch.dtype | None,
     given: Engine | None = None,
 ) -> Engine:
-    """Return the engine ``given``, or else the one that the config names.
-
-    Raises:
-        ConfigError: an engine that can't be used with these settings and methods, or options that it doesn't have.
-    """
-    _check(config, methods, given, processes.count)
+    """Return the engine ``given``, or else the one that the config names."""
+    if given is not None and config.engine != "live":
+        raise ConfigError(f"engine = {config.engine!r} and an engine object: accepted is one of them")
+    late = f"staleness = {config.staleness} with"
+    if config.staleness and "rollouts" in methods.needs:
+        raise ConfigError(
+            f"{late} credit = {config.credit!r}, which plays fresh rollouts by the newest weights while older ones are "
+            "playing ahead; accepted: staleness = 0, or a method without fresh rollouts"
+        )
+    if config.staleness > 1 and processes.count > 1:
+        raise ConfigError(
+            f"{late} {processes.count} learning processes, which can't agree on when older weights have arrived; "
+            "accepted: staleness 0 or 1, or one process"
+        )
+    if config.staleness and isinstance(given, LiveEngine) and not isinstance(given, CopyEngine):
+        raise ConfigError(
+            f"{late} an engine that samples from the weights that are trained; accepted: an engine with weights of its "
+            "own (engine = 'live' makes a copy)"
+        )
     if given is not None:
         return completed_engine(given)
     moving = processes.sharded or autocast is not None or config.staleness > 0
@@ -70,59 +78,21 @@ def make_engine(
 
 
 def check_engine(config: MSGRPOConfig) -> None:
-    """Say what an engine lacks before a model is made for it: options, and by its ``check(urls)``, if any, its package.
-
-    Raises:
-        ConfigError: options that it doesn't have.
-        ModuleNotFoundError: its package isn't installed; the message has the command.
-    """
+    """Refuse options that the engine doesn't have, or a missing package of it, before a model is made for it."""
     ENGINES.make(config.engine, config.engine_options).check(config.engine_urls)
 
 
 def policy_of(
     config: MSGRPOConfig, games: Sequence[Game], engine: Engine, prompt_map: PromptMap, decoding: Decoding
 ) -> LanguageAgentPolicy:
-    """Return the model as it plays these games.
-
-    Raises:
-        ConfigError: ``legal_only`` with an engine that can't be constrained, or a game that doesn't list its actions.
-    """
+    """Return the model as it plays these games."""
     try:
         policy = LanguageAgentPolicy(engine, prompt_map, decoding, legal_only=config.legal_only)
         for game in games:
-            task = EpisodeTask.of(game, 0)
-            policy.check_game(game_of(task.env_id, **task.kwargs))
+            policy.check_game(tsmg_of(game))
     except ValueError as error:
         raise ConfigError(f"legal_only = {str(config.legal_only).lower()}: {error}") from None
     return policy
-
-
-def samples_elsewhere(engine: Engine) -> bool:
-    """Return whether the engine computes with code of its own, so that its log-probabilities aren't exactly the
-    learner's."""
-    return not isinstance(engine, LiveEngine)
-
-
-def _check(config: MSGRPOConfig, methods: Methods, given: Engine | None, processes: int) -> None:
-    if given is not None and config.engine != "live":
-        raise ConfigError(f"engine = {config.engine!r} and an engine object: accepted is one of them")
-    if not config.staleness:
-        return
-    if "rollouts" in methods.needs:
-        raise ConfigError(
-            f"staleness = {config.staleness} with credit = {config.credit!r}, which plays fresh rollouts by the newest "
-            "weights while older ones are playing ahead; accepted: staleness = 0, or a method without fresh rollouts"
-        )
-    if config.staleness > 1 and processes > 1:
-        raise ConfigError(
-            f"staleness = {config.staleness} with {processes} learning processes, which can't agree on when older "
-            "weights have arrived; accepted: staleness 0 or 1, or one process"
-        )
-    if isinstance(given, LiveEngine) and not isinstance(given, CopyEngine):
-        raise ConfigError(
-            f"staleness = {config.staleness} with an engine that samples from the weights that are trained; accepted: "
-            "an engine with weights of its own (engine = 'live' makes a copy)"
-        )
 
 
 # ---------------------------------------------------------------- episodes
@@ -132,13 +102,9 @@ class EpisodeSource:
     """Plays episodes with an engine, and sends it the learner's weights.
 
     Args:
-        config: the run's settings.
-        engine: plays.
-        model: the learner's, whose weights the engine gets.
-        processes: that share the episodes.
         tasks_of: ``iteration -> its tasks``, for playing ahead.
         check: called after every change of the engine's weights, in all processes; raises if they aren't the learner's.
-        play: plays episodes in place of the engine's own ``rollout``, or of the loop.
+        play: plays episodes in place of the engine's own ``rollout``.
 
     Attributes:
         version: how many updates the learner's weights have had.
@@ -165,10 +131,10 @@ class EpisodeSource:
         self._stop = threading.Event()
 
     def renew(self, version: int) -> None:
-        """The learner's weights have changed. The engine gets them now, or as soon as it has played what it plays.
+        """Note that the learner's weights have changed. The engine gets them now, or when it has played what it plays.
 
-        If it can't take them now, it is tried again before anything is played, and then it is an error: by that time
-        the iteration is whole, and can be kept.
+        If it can't take them, it is tried again before anything is played. Only then it is an error: by that time the
+        iteration is whole, and can be kept.
         """
         self.version, self._sent = version, -1
         if not self.config.staleness:
@@ -176,12 +142,7 @@ class EpisodeSource:
                 self._send()
 
     def play(self, policies: Policies, tasks: Sequence[EpisodeTask]) -> list[Episode]:
-        """Return episodes by the newest weights, in the tasks' order; every process plays its part. Waits for those
-        ahead.
-
-        Raises:
-            RolloutError: an episode that a provider's error cut short; a mean without it would be of other tasks.
-        """
+        """Play episodes by the newest weights, after those ahead, in the tasks' order; every process plays its part."""
         self.settle()
         episodes = self._together(self._mine(policies, tasks), tasks)
         for episode in episodes:
@@ -190,18 +151,13 @@ class EpisodeSource:
         return episodes
 
     def play_to_learn(self, policy: LanguageAgentPolicy, tasks: Sequence[EpisodeTask], iteration: int) -> list[Episode]:
-        """Return the episodes that an iteration learns from; with staleness, those of the next ones are begun as well.
-
-        Raises:
-            RolloutError: tokens of weights that are older than ``staleness`` allows, or that say nothing of it.
-        """
+        """Play the episodes that an iteration learns from; with staleness, those of the next ones are begun as well."""
         if not self.config.staleness:
             episodes = self.play(policy, tasks)
         else:
             if iteration not in self._ahead:
                 self._order(policy, iteration)
-            mine = self._ahead[iteration].result()
-            del self._ahead[iteration]
+            mine = self._ahead.pop(iteration).result()
             last = min(iteration + self.config.staleness, self.config.iterations - 1)
             for coming in range(iteration + 1, last + 1):
                 if coming not in self._ahead:
@@ -231,38 +187,29 @@ class EpisodeSource:
         self._sent = self.version
         if self._thread is None:
             self._thread = ThreadPoolExecutor(1, thread_name_prefix="rollouts")
-        tasks = self._tasks_of(iteration)
-        self._ahead[iteration] = self._thread.submit(self._work, copied, self.version, policy, tasks)
+        tasks, version = self._tasks_of(iteration), self.version
 
-    def _work(
-        self,
-        weights: list[tuple[str, Tensor]],
-        version: int,
-        policy: LanguageAgentPolicy,
-        tasks: Sequence[EpisodeTask],
-    ) -> list[Episode]:
-        if weights:
-            self.engine.update_weights(iter(weights), version)
-        weights.clear()
-        return self._mine(policy, tasks, self._stop_if_dropped)
+        def stop_if_dropped(task: EpisodeTask, step: Step) -> None:
+            if self._stop.is_set():
+                raise RolloutError("the episodes that were played ahead were dropped")
 
-    def _stop_if_dropped(self, task: EpisodeTask, step: Step) -> None:
-        if self._stop.is_set():
-            raise RolloutError("the episodes that were played ahead were dropped")
+        def work() -> list[Episode]:
+            if copied:
+                self.engine.update_weights(iter(copied), version)
+            copied.clear()
+            return self._mine(policy, tasks, stop_if_dropped)
+
+        self._ahead[iteration] = self._thread.submit(work)
 
     def settle(self) -> None:
-        """Let everything that was ordered be played, and give the engine the newest weights if it lacks them.
-
-        Raises:
-            RolloutError: the engine doesn't take them, or has others afterwards.
-        """
+        """Let everything that was ordered be played, and give the engine the newest weights if it lacks them."""
         for ordered in self._ahead.values():
             ordered.exception()  # if there is one, it is raised when the batch is wanted
         if self._sent != self.version:
             self._send()
 
     def _mine(self, policies: Policies, tasks: Sequence[EpisodeTask], on_step: Any = None) -> list[Episode]:
-        """This process's part of the episodes."""
+        """Play this process's part of the episodes."""
         mine = tasks[self.processes.rank :: self.processes.count]
         self.engine.forget()
         at_once = self.config.rollout_batch or max(1, len(mine))
@@ -284,19 +231,15 @@ class EpisodeSource:
 
 
 def updates_behind(episodes: Sequence[Episode], version: int, allowed: int, engine: str) -> float:
-    """Return how many updates behind ``version`` the weights were that made the episodes' tokens, on average.
-
-    Raises:
-        RolloutError: a token of other weights than allowed, or of which the engine doesn't tell the weights.
-    """
+    """Return how many updates behind ``version`` the weights were that made the episodes' tokens, on average."""
     behind, tokens = 0, 0
     for episode in episodes:
         for step in episode.steps:
             turn = step.turn
             if turn.error is not None or not turn.response_ids:
-                continue  # told of where it is learnt from
-            count = len(turn.response_ids)
-            if not spans(turn.weights, count):
+                continue  # which is refused when it is learnt from
+            count, ends = len(turn.response_ids), [0, *(span.stop for span in turn.weights)]
+            if [span.start for span in turn.weights] != ends[:-1] or ends[-1] != count:
                 raise RolloutError(
                     f"the engine {engine!r} doesn't say which weights made its tokens (seed {episode.seed}, step "
                     f"{step.index}: {count} tokens, {list(turn.weights)}): Turn.weights has to cover them all; "
@@ -313,12 +256,6 @@ def updates_behind(episodes: Sequence[Episode], version: int, allowed: int, engi
                 behind += (version - span.version) * (span.stop - span.start)
             tokens += count
     return behind / max(1, tokens)
-
-
-def spans(turn_weights: Sequence[WeightsSpan], tokens: int) -> bool:
-    """Return whether spans cover so many tokens in order and without gaps."""
-    ends = [0, *(span.stop for span in turn_weights)]
-    return [span.start for span in turn_weights] == ends[:-1] and ends[-1] == tokens
 
 
 def layout_of(episode: Episode) -> str:
@@ -342,7 +279,7 @@ _FRESH = 0x5EED  # keeps the noise of fresh rollouts apart from that of the epis
 
 @dataclass(frozen=True)
 class HintedPromptMap(PromptMap):
-    """A prompt map that tells a player what it wouldn't see otherwise, before the observation of each decision.
+    """A prompt map that adds to the observation of each decision what a player wouldn't see otherwise.
 
     Attributes:
         hint: ``request -> text``; empty if there is nothing to tell.
@@ -407,12 +344,7 @@ class Rollouts:
         return self._prompt_values(tasks)
 
     def returns_from(self, starts: Sequence[Start], count: int) -> Floats:
-        """Return (S, count) undiscounted returns of each start's player from there on, in independent episodes.
-
-        Raises:
-            ConfigError: prompts that show earlier turns, which an episode that begins in a state doesn't have.
-            RolloutError: a provider's error.
-        """
+        refuse_history(self.policy)
         refuse_history(self.policy)
         tasks = []
         for start in starts:
@@ -437,11 +369,10 @@ def completed(
     critic: Beside | None = None,
     segmenter: Segmenter | None = None,
 ) -> list[Trajectory]:
-    """Return the trajectories with the old log-probabilities and entropies that ``needs`` names, values or what else a
-    model beside the policy tells, and segments.
+    """Return the trajectories with what ``needs`` names: old log-probabilities and entropies, values, and segments.
 
-    ``scores_of`` tells the first two of every response token, in one pass without a gradient. Log-probabilities that
-    the sampler told are kept. Values are those of ``critic``, and segments those of ``segmenter``, if there is one.
+    ``scores_of`` computes the first two of every response token, in one pass without a gradient. Log-probabilities of
+    the sampler are kept.
     """
     if segmenter is not None:
         trajectories = [replace(each, segments=tuple(map(segmenter, each.response_ids))) for each in trajectories]

@@ -10,6 +10,8 @@ of all parts belongs to the first part that it reaches into. So every token belo
 import re
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
+from functools import cache
+from os.path import commonprefix
 from typing import Any
 
 from agents.msgrpo.credit.batch import Segment
@@ -30,11 +32,7 @@ def tags_of(prompt_map: PromptMap) -> tuple[str, ...]:
 
 
 def needed_segmenter(method: Any, prompt_map: PromptMap, tokenizer: Any) -> Segmenter | None:
-    """Return what finds the parts that the prompts ask for, if a method of credit needs ``segments``; else ``None``.
-
-    Raises:
-        ConfigError: a part in the method's class variable ``parts`` for which the prompts don't ask.
-    """
+    """Return the segmenter for the parts that the prompts ask for, or ``None`` if the method needs no ``segments``."""
     if "segments" not in method.needs:
         return None
     tags, wanted = tags_of(prompt_map), method.parts
@@ -51,8 +49,8 @@ def needed_segmenter(method: Any, prompt_map: PromptMap, tokenizer: Any) -> Segm
 def segmenter(tokenizer: Any, names: Sequence[str], prefix: str = "") -> Segmenter:
     """Return what finds the parts of these names in responses of a tokenizer, whatever kind it is.
 
-    The text is what the tokenizer decodes, special tokens included, as the player's response was: behind the prefix
-    that it was made to go on from, if a part may begin. Equal responses are looked at once.
+    The text is what the tokenizer decodes, special tokens included, as the player's response was. It stands behind the
+    prefix that the response was made to continue, in which a part may begin. Equal responses are looked at once.
     """
     known: dict[tuple[int, ...], tuple[Segment, ...]] = {}
 
@@ -74,16 +72,21 @@ def segments_of(
     ids: Sequence[int], names: Sequence[str], decode: Callable[[Sequence[int]], str], prefix: str = ""
 ) -> tuple[Segment, ...]:
     """Return the parts of one response, in order. A part without a token of its own has ``start == stop``."""
-    text = decode(ids)
-    before = len(prefix)
-    ends = _PrefixLengths(ids, text, decode)
-    found: list[Segment] = []
+    text, before, found = decode(ids), len(prefix), list[Segment]()
+
+    @cache
+    def characters(count: int) -> int:
+        """Return how many characters the first tokens give for certain: one may end within a character of bytes."""
+        return len(commonprefix([decode(ids[:count]), text]))  # noqa: RUF071 - letters are meant
+
+    def tokens_to(place: int) -> int:
+        return bisect_left(range(len(ids) + 1), place, key=characters)
+
     for name, begun, ended, inside in _parts(prefix + text, names):
         begin, end = max(0, begun - before), max(0, ended - before)
         # the token that holds the first character; if it belongs to the part before, the next one
-        first = ends.tokens_to(begin + 1) - 1
-        first = max(first, found[-1].stop if found else 0)
-        stop = len(ids) if end == len(text) else ends.tokens_to(end)
+        first = max(tokens_to(begin + 1) - 1, found[-1].stop if found else 0)
+        stop = len(ids) if end == len(text) else tokens_to(end)
         found.append(Segment(name, first, max(first, stop), inside))
     return tuple(found)
 
@@ -101,32 +104,3 @@ def _parts(text: str, names: Sequence[str]) -> list[tuple[str, int, int, str]]:
         place = len(text) if close < 0 else close + len(closing)
         parts.append((name, match.start(), place, text[match.end() : len(text) if close < 0 else close]))
     return parts
-
-
-class _PrefixLengths:
-    """How many characters of the text the first k tokens give for certain, for any k.
-
-    A token may end within a character (bytes of one that takes several): it gives what is whole of it.
-    """
-
-    def __init__(self, ids: Sequence[int], text: str, decode: Callable[[Sequence[int]], str]) -> None:
-        self._ids, self._text, self._decode = ids, text, decode
-        self._known: dict[int, int] = {0: 0, len(ids): len(text)}
-
-    def __len__(self) -> int:
-        return len(self._ids) + 1
-
-    def __getitem__(self, count: int) -> int:
-        if count not in self._known:
-            self._known[count] = _common(self._decode(self._ids[:count]), self._text)
-        return self._known[count]
-
-    def tokens_to(self, characters: int) -> int:
-        """Return the fewest tokens that give so many characters."""
-        return bisect_left(self, characters)
-
-
-def _common(one: str, two: str) -> int:
-    """Return how many characters two texts begin with in common."""
-    shorter = min(len(one), len(two))
-    return next((place for place in range(shorter) if one[place] != two[place]), shorter)

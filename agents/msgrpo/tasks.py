@@ -23,7 +23,7 @@ Hint = Callable[["TurnRequest"], str]
 
 
 class Iteration(Protocol):
-    """What a sampler may use of the iteration that is being played."""
+    """The part of the iteration that is being played which a sampler may use."""
 
     @property
     def config(self) -> Any:
@@ -41,17 +41,14 @@ class Iteration(Protocol):
         """Return the tasks of ``groups x group_size`` episodes on training layouts; another ``part`` gives others."""
 
     def play(self, tasks: Sequence[EpisodeTask], hint: Hint | None = None) -> list[Trajectory]:
-        """Play tasks with the current policy, in their order; every player's part is a trajectory of its own.
-
-        ``hint`` adds to prompts what a player wouldn't see otherwise; the trajectories are those of the hinted prompts.
-        """
+        """Play tasks with the current policy, in their order; trajectories have the prompts with the hints."""
 
     def prompt_values(self, tasks: Sequence[EpisodeTask]) -> Floats:
         """Return (n,) the critic's value of the first prompt of each task; for samplers that need ``values``."""
 
 
 class TaskSampler(Method, Protocol):
-    """A rule of which episodes are played; :class:`~agents.msgrpo.plugins.Method` has what else it may declare."""
+    """A rule of which episodes are played."""
 
     needs: ClassVar[frozenset[str]]
 
@@ -72,9 +69,7 @@ class Plain:
 class DynamicSampling:
     """Drops groups of equal returns and plays others in their place, as DAPO does (arXiv 2503.14476).
 
-    An iteration plays on, with other layouts, until it has as many groups as it should have with returns that differ,
-    or has been refilled ``refills`` times. What was dropped is in the log all the same: its episodes, returns and
-    tokens.
+    What was dropped is in the log all the same: its episodes, returns and tokens.
     """
 
     refills: int = Field(3, ge=0)

@@ -42,6 +42,7 @@ from agents.msgrpo.credit.batch import TokenRow, checked_credit
 from agents.msgrpo.critic import first_prompt_values, lessons, make_beside
 from agents.msgrpo.draws import effective_sample_size
 from agents.msgrpo.engines.engine import Engine
+from agents.msgrpo.engines.live import LiveEngine
 from agents.msgrpo.errors import ConfigError, DivergenceError, TrainingDivergedError
 from agents.msgrpo.inside import Inside
 from agents.msgrpo.learner.distributed import Processes, current_processes
@@ -56,15 +57,7 @@ from agents.msgrpo.learner.update import (
     token_metrics,
 )
 from agents.msgrpo.plugins import OWN
-from agents.msgrpo.rollouts import (
-    EpisodeSource,
-    Rollouts,
-    completed,
-    layout_of,
-    make_engine,
-    policy_of,
-    samples_elsewhere,
-)
+from agents.msgrpo.rollouts import EpisodeSource, Rollouts, completed, layout_of, make_engine, policy_of
 from agents.msgrpo.run.evaluating import Evaluate, EvaluationResult, Evaluator, game_name, score_of, without_success
 from agents.msgrpo.run.health import Canary, Watch, check_out, check_prompts, fly
 from agents.msgrpo.run.reporting import RunLog, learnt_from
@@ -93,16 +86,13 @@ class MSGRPOTrainer:
         tokenizer: its tokenizer; neither a pad token nor a chat template is needed.
         game: a scenario, its name, or an environment id; ``config.scenarios`` overrides it.
         config: the settings; the defaults are the author's for a model of 3 billion parameters.
-        prompt_map: what episodes are prompted with, in place of ``config.response_mode`` and ``config.prompt_file``,
-            whatever the model was trained with before.
+        prompt_map: what episodes are prompted with, whatever the settings say and the model was trained with before.
         engine: samples the rollouts in place of the live model, and is sent new weights after every update.
         evaluate: plays evaluation episodes in place of :func:`agents.loop.rollout.rollout`.
         processes: the other processes; found out from the launcher's environment by default.
-        quiet: nothing in the terminal.
 
     Raises:
-        ConfigError: settings that can't be used together, or with this game, or with a model that was made for
-            another response mode or other prompts.
+        ConfigError: settings that can't be used together, with this game, or with what the model was made for.
         UnusableModelError: a model or tokenizer that can't be trained.
 
     Attributes:
@@ -154,72 +144,59 @@ class MSGRPOTrainer:
         self._best, self._resumed = -np.inf, False
         self._seen_layouts: set[str] = set()
         self._samples: list[Episode] | None = None  # those to show, once it is known what is learnt from them
-        self._external, self._evaluate_outside = engine, evaluate
-        self._build(autocast_dtype(config), prompt_map)
+        self._build(prompt_map, engine, evaluate)
 
-    def _build(self, autocast: torch.dtype | None, prompt_map: PromptMap) -> None:
+    def _build(self, prompt_map: PromptMap, external: Engine | None, evaluate: Evaluate | None) -> None:
         """Make the parts, which are named as the rooms they come from.
 
         ``engine`` samples, ``source`` plays episodes with it and ``policy`` writes their prompts; ``methods`` (filter,
         credit, draw) and the ``critic`` make rows of them; the ``learner`` scores rows (``scoring``), takes the
         ``loss`` and steps. Around these, in ``run``: ``evaluator`` and ``watch`` look on, ``keeper`` saves.
         """
-        config = self.config
+        config, methods, processes, autocast = self.config, self.methods, self.processes, autocast_dtype(self.config)
         scorer = TokenScorer(
             self.model, temperature=config.temperature, chunk=config.logprob_chunk_tokens, autocast=autocast
         )
         packing = choose_ways(scorer, config.packing, longest=config.max_prompt_tokens + config.max_response_tokens)
-        self.critic = make_beside(self.methods, scorer, config, self.processes, packing, autocast)
-        reference = make_reference(scorer, self.processes, config, self.methods.surrogate.needs)
-        self.engine = make_engine(
-            config, self.methods, self.model, self.tokenizer, self.processes, autocast, self._external
-        )
-        # another engine's arithmetic isn't the learner's, and old weights are another policy
-        differs = samples_elsewhere(self.engine) or config.staleness > 0
-        optimizer = self.processes.prepare(scorer, make_optimizer(self.model, config))
+        self.critic = make_beside(methods, scorer, config, processes, packing, autocast)
+        reference = make_reference(scorer, processes, config, methods.surrogate.needs)
+        self.engine = make_engine(config, methods, self.model, self.tokenizer, processes, autocast, external)
+        elsewhere = not isinstance(self.engine, LiveEngine)  # another engine's arithmetic isn't the learner's
         self.learner = Learner(
-            scorer,
-            optimizer,
-            config,
-            self.processes,
-            packing=packing,
-            reference=reference,
-            surrogate=self.methods.surrogate,
-            normalizer=self.methods.normalizer,
-            importance_cap=config.importance_cap if differs else 0.0,
-        )
-        canary = Canary(self.engine, self.learner, config) if samples_elsewhere(self.engine) else None
+            scorer, processes.prepare(scorer, make_optimizer(self.model, config)), config, processes,
+            packing=packing, reference=reference, surrogate=methods.surrogate, normalizer=methods.normalizer,
+            importance_cap=config.importance_cap if elsewhere or config.staleness else 0.0,
+        )  # fmt: skip
+        canary = Canary(self.engine, self.learner, config) if elsewhere else None
         around = Inside(config, self.engine, self.games).rollout if config.around else None
-        self.source = EpisodeSource(
-            config, self.engine, self.model, self.processes, partial(training_tasks, config, self.games), canary, around
-        )
+        tasks_of = partial(training_tasks, config, self.games)
+        self.source = EpisodeSource(config, self.engine, self.model, processes, tasks_of, canary, around)
         self.source.settle()
-        check_prompts(config, self.methods.games(self.games), prompt_map, TransformersModel(self.model, self.tokenizer))
-        self._segmenter = needed_segmenter(self.methods.credit, prompt_map, self.tokenizer)
+        check_prompts(config, methods.games(self.games), prompt_map, TransformersModel(self.model, self.tokenizer))
+        self._segmenter = needed_segmenter(methods.credit, prompt_map, self.tokenizer)
         decoding = Decoding(temperature=config.temperature, max_tokens=config.max_response_tokens)
         self.policy = policy_of(config, self.games, self.engine, prompt_map, decoding)
         evaluated = replace(decoding, temperature=config.eval_temperature)
         self.eval_policy = policy_of(config, config.eval_scenarios, self.engine, prompt_map, evaluated)
         self.evaluator = Evaluator(
             config, self.games, self.source.play, self.eval_policy, self.model, self.tokenizer,
-            sharded=self.processes.sharded, outside=self._evaluate_outside,
+            sharded=processes.sharded, outside=evaluate,
         )  # fmt: skip
-        self._prompt_values = first_prompt_values(self.critic, self.methods, self.policy, self.model, self.tokenizer)
+        self._prompt_values = first_prompt_values(self.critic, methods, self.policy, self.model, self.tokenizer)
         self.watch = Watch(config)
-        copies = config.rollback and not self.processes.sharded and self.processes.rank == 0
-        self.last_valid = LastValid(self._state, self.methods.state_dict, self.model, copies=copies)
+        copies = config.rollback and not processes.sharded and processes.rank == 0
+        self.last_valid = LastValid(self._state, methods.state_dict, self.model, copies=copies)
         self.keeper = Keeper(
-            self.out, config, partial(save_model, self.model, self.tokenizer, prompt_map), self.processes,
-            self.last_valid, by_command=(self._own_prompts, self._external, self._evaluate_outside) == (None,) * 3,
+            self.out, config, partial(save_model, self.model, self.tokenizer, prompt_map), processes,
+            self.last_valid, by_command=(self._own_prompts, external, evaluate) == (None,) * 3,
         )  # fmt: skip
 
     def iterate(self) -> dict[str, Any]:
-        """Return one iteration of MS-GRPO, and its metrics, which are also the last of :attr:`history`.
+        """Do one iteration of MS-GRPO and return its metrics, which are also the last of :attr:`history`.
 
         Ctrl-C takes effect at once during the rollout and after the update, so weights and counters always agree.
         """
-        config, methods, started = self.config, self.methods, perf_counter()
-        rng = self._stream(1)
+        config, methods, started, rng = self.config, self.methods, perf_counter(), self._stream(1)
         self.last_valid.begin_iteration()
 
         self._samples = [] if config.samples_every and self.iteration % config.samples_every == 0 else None
@@ -233,7 +210,8 @@ class MSGRPOTrainer:
         if self._samples:
             self.log.samples(self.iteration + 1, self._samples, learnt_from(batch, credit, drawn))
         rows = training_rows(batch.trajectories, drawn.scaled(kept.scale), credit.advantages, config.max_prompt_tokens)
-        rows = [] if self.critic_alone else rows
+        critic_alone = self.critic is not None and self.critic.alone(self.iteration)
+        rows = [] if critic_alone else rows
         everything = Batch(played.played or played.trajectories)
         metrics = rollout_metrics(
             everything.trajectories,
@@ -248,7 +226,16 @@ class MSGRPOTrainer:
             metrics |= stats.metrics()
             metrics |= {"effective_episodes": effective_sample_size(credit.draw_weight), **credit.metrics, **learnt}
             metrics |= methods.sampler.metrics
-            metrics |= self._bookkeeping(rows, len(drawn.indices))
+            skipped = not rows and not critic_alone
+            self.skipped += skipped
+            metrics |= {
+                "episodes_drawn": len(drawn.indices),
+                "skipped": skipped,
+                "skipped_so_far": self.skipped,
+                "learning_rate": learning_rate(config, self.iteration),
+                "weights_version": self.source.version,
+                "lag": self.source.lag,
+            }
             metrics |= token_metrics(rows, metrics["response_tokens"], started, rolled_out, perf_counter())
             self.iteration += 1
             self.history.append({"iteration": self.iteration, **metrics})
@@ -256,25 +243,8 @@ class MSGRPOTrainer:
             self.last_valid.end_iteration()
         return self.history[-1]
 
-    @property
-    def critic_alone(self) -> bool:
-        """Whether this iteration is one in which only the critic learns."""
-        return self.critic is not None and self.critic.alone(self.iteration)
-
-    def _bookkeeping(self, rows: Sequence[TokenRow], drawn: int) -> dict[str, Any]:
-        skipped = not rows and not self.critic_alone
-        self.skipped += skipped
-        return {
-            "episodes_drawn": drawn,
-            "skipped": skipped,
-            "skipped_so_far": self.skipped,
-            "learning_rate": learning_rate(self.config, self.iteration),
-            "weights_version": self.source.version,
-            "lag": self.source.lag,
-        }
-
     def _stream(self, number: int) -> np.random.Generator:
-        """This iteration's randomness: 1 draws and shuffles, 2 samples tasks, 3 is for credit, 4 for the critic."""
+        """Return this iteration's randomness: 1 draws and shuffles, 2 samples tasks, 3 is for credit, 4 the critic."""
         return np.random.default_rng([self.config.seed, self.iteration, number])
 
     def rollout(self) -> Batch:
@@ -295,15 +265,13 @@ class MSGRPOTrainer:
         return episodes
 
     def update(self, rows: Sequence[TokenRow], rng: np.random.Generator, batch: Batch) -> UpdateStats:
-        """Return the optimiser steps of this iteration, and the new weights on their way to the engine."""
+        """Take the optimiser steps of this iteration, send the engine the new weights, and return what was done."""
         try:
             stats = self.learner.update(rows, rng, learning_rate(self.config, self.iteration), batch)
         except DivergenceError as error:
             keep_in = self.out if self.processes.rank == 0 else None
-            report = report_divergence(
-                keep_in, self.iteration + 1, self.config, str(error), rows, self.tokenizer.decode
-            )
-            raise TrainingDivergedError(report) from error
+            said = report_divergence(keep_in, self.iteration + 1, self.config, error, rows, self.tokenizer.decode)
+            raise TrainingDivergedError(said) from error
         self.source.renew(self.source.version + 1)
         return stats
 
@@ -311,9 +279,8 @@ class MSGRPOTrainer:
         """Run to ``config.iterations`` and return :attr:`history`.
 
         Raises:
-            UnusableModelError: a model that can't begin, as its first episodes show.
-            DeadRunError: nothing is learnt any more; TrainingDivergedError: a NaN or exploding gradient.
-            RolloutError: the engine failed; CheckpointError: a full disk; KeyboardInterrupt: Ctrl-C, a polite kill.
+            UnusableModelError, DeadRunError, TrainingDivergedError: the model can't begin, or learns nothing any more.
+            RolloutError, CheckpointError, KeyboardInterrupt: the engine failed, a full disk, Ctrl-C or a polite kill.
 
         Whatever ends a run early, its last valid state is saved first, and a note of the error says how to go on.
         """
@@ -356,7 +323,7 @@ class MSGRPOTrainer:
         self.save()
 
     def close(self) -> None:
-        """End what the engine has started, such as workers on other machines; the trainer can't play any more."""
+        """End what the engine has started, such as workers on other machines."""
         self.engine.close()
 
     def evaluate(self) -> list[EvaluationResult]:
@@ -364,11 +331,7 @@ class MSGRPOTrainer:
         return self.evaluator.evaluate(self._seen_layouts)
 
     def save(self) -> Path | None:
-        """Write a checkpoint of the iterations done; ``None`` without ``config.out``. Collective in all processes.
-
-        Raises:
-            CheckpointError: the disk is full, or can't be written.
-        """
+        """Write a checkpoint of the iterations done; ``None`` without ``config.out``. Collective in all processes."""
         if self.out is None:
             return None
         folder = self.keeper.write(self._state())
@@ -376,14 +339,10 @@ class MSGRPOTrainer:
         return folder
 
     def resume(self, path: str | Path) -> None:
-        """Go on from a checkpoint, or from a run's last one, exactly as if the run had never stopped.
+        """Continue from a checkpoint, or from a run's last one, exactly as if the run had never stopped.
 
-        With staleness, what was being played ahead is not in a checkpoint: the next iterations are played again by the
-        weights of the checkpoint, as at the beginning of a run, so the resumed run is equal from then on to every other
-        one resumed there and not to the one that went on.
-
-        Raises:
-            ConfigError: no checkpoint there, or one of another model, or one that the settings can't go on from.
+        With staleness the next iterations are played again by the weights of the checkpoint, as at the beginning of a
+        run: what was being played ahead isn't in a checkpoint.
         """
         folder = find_checkpoint(path)
         state = load_state(folder)
@@ -422,7 +381,7 @@ class MSGRPOTrainer:
         settings = {
             name: value for name, value in vars(self.config).items() if name.startswith("eval_") or name in also
         }
-        games = tuple(game if isinstance(game, str) else game.name for game in self.evaluator.games)
+        games = tuple(map(game_name, self.evaluator.games))
         return settings | {"eval_every": 0, "eval_scenarios": games}
 
     def _evaluate_if_due(self) -> None:

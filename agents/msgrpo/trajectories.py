@@ -1,8 +1,4 @@
-"""What an iteration plays and what the update takes from it: tasks -> episodes -> trajectories -> rows of tokens.
-
-A trajectory's group is read off the task that was played (its scenario, its initial state) and its player, so labels
-can't be in another order than the rows they belong to.
-"""
+"""What an iteration plays and what the update takes from it: tasks -> episodes -> trajectories -> rows of tokens."""
 
 from collections import Counter
 from collections.abc import Hashable, Iterator, Sequence
@@ -21,21 +17,31 @@ from agents.msgrpo.errors import ConfigError, RolloutError
 from agents.prompt import PromptMap
 from agents.prompt_texts import CARD_NAME, PromptTexts
 from agents.turn import Prompt, request_in
-from textgames import TRAINING_SEEDS, Scenario, parallel_env
+from textgames import TRAINING_SEEDS, TSMG, Scenario, game_of, parallel_env
 from textgames.registry import settings_of
 from textgames.rounds import rounds_of_play
 
 Game = Scenario | str  # what to train or evaluate on: a scenario, a scenario's name or an environment id
 
 
+def tsmg_of(game: Game) -> TSMG[Any]:
+    """Return the rules of a game that is named for training or evaluation."""
+    task = EpisodeTask.of(game, 0)
+    return game_of(task.env_id, **task.kwargs)
+
+
+def game_name(game: Game) -> str:
+    """Return the name under which metrics and evaluations speak of a game."""
+    return game.name if isinstance(game, Scenario) else game
+
+
 def training_tasks(config: MSGRPOConfig, games: Sequence[Game], iteration: int, part: int = 0) -> list[EpisodeTask]:
     """Return the episodes of an iteration, group by group; they depend on the run's seed and the iteration alone.
 
-    A task sampler that plays more asks for further parts, which are as large and have other layouts and seeds.
-
     The episodes of a group have one ``layout_seed``; every episode has a ``seed`` of its own for its transitions. All
-    come from the training seeds. Sampling noise also depends on the run and the iteration.
+    come from the training seeds. Another ``part``, for samplers that play more, is as large and has other layouts.
     """
+    entropy = (config.seed, iteration, 0, part) if part else (config.seed, iteration, 0)
     entropy = (config.seed, iteration, 0, part) if part else (config.seed, iteration, 0)
     rng = np.random.default_rng(entropy)
     layouts = rng.choice(len(TRAINING_SEEDS), size=config.groups, replace=False)
@@ -54,12 +60,7 @@ def training_tasks(config: MSGRPOConfig, games: Sequence[Game], iteration: int, 
 
 
 def games_of(game: Game, config: MSGRPOConfig) -> list[Game]:
-    """Return what to train on: the config's scenarios, or else ``game``.
-
-    Raises:
-        ConfigError: none is named, there is no such game, or an iteration has more episodes than there are training
-            seeds.
-    """
+    """Return what to train on: the config's scenarios, or else ``game``."""
     games: list[Game] = list(config.scenarios) or ([game] if game else [])
     if not games:
         raise ConfigError("scenarios is empty and no game was given; accepted: scenario names or environment ids")
@@ -90,12 +91,7 @@ def games_of(game: Game, config: MSGRPOConfig) -> list[Game]:
 
 
 def prompts_of(config: MSGRPOConfig, base: Card | None = None) -> PromptMap:
-    """Return the prompts that the config names; if it names none, those that the model to be trained was made with.
-
-    Raises:
-        ConfigError: a prompt file that can't be read, or that lacks the response mode; or the card of the model says
-            that it knows another mode or other prompts.
-    """
+    """Return the prompts that the config names; if it names none, those that the model to be trained was made with."""
     try:
         if config.prompt_file:
             prompts = PromptMap.from_file(config.prompt_file, config.response_mode)
@@ -105,14 +101,9 @@ def prompts_of(config: MSGRPOConfig, base: Card | None = None) -> PromptMap:
             prompts = PromptMap(config.response_mode, texts=known)
     except ValueError as error:
         raise ConfigError(f"prompt_file = {config.prompt_file!r} can't be used: {error}") from None
-    if base is not None:
-        _check_base(config, base, prompts)
-    return prompts
-
-
-def _check_base(config: MSGRPOConfig, base: Card, prompts: PromptMap) -> None:
-    """Refuse a model that was made for other prompts: nearly all of its answers would be invalid, to the end."""
-    name, wrong = f"model = {config.model!r}" if config.model else "the model", base.contradiction(prompts)
+    if base is None or not (wrong := base.contradiction(prompts)):
+        return prompts
+    name = f"model = {config.model!r}" if config.model else "the model"
     if wrong == "mode":
         modes = " or ".join(f"response_mode = {mode!r}" for mode in base.modes)
         raise ConfigError(
@@ -120,22 +111,15 @@ def _check_base(config: MSGRPOConfig, base: Card, prompts: PromptMap) -> None:
             f"{config.response_mode!r}, in which it hardly answers: set {modes}, or take a model made for "
             f"{config.response_mode!r}, such as model = 'tiny-quick' with a new folder out"
         )
-    if wrong:
-        raise ConfigError(
-            f"{name} was trained with other prompts than prompt_file = {config.prompt_file!r} ({CARD_NAME} in its "
-            "folder has them): leave prompt_file out, and the run uses those; or take a model made for this file, such "
-            "as model = 'tiny-quick' with a new folder out"
-        )
+    raise ConfigError(
+        f"{name} was trained with other prompts than prompt_file = {config.prompt_file!r} ({CARD_NAME} in its "
+        "folder has them): leave prompt_file out, and the run uses those; or take a model made for this file, such "
+        "as model = 'tiny-quick' with a new folder out"
+    )
 
 
 def trajectories_of(episodes: Sequence[Episode], tasks: Sequence[EpisodeTask]) -> list[Trajectory]:
-    """Return every player's part of every episode, in the order of the tasks, whatever order the episodes ended in.
-
-    A player who never had a decision has no part: there is nothing of it to learn from.
-
-    Raises:
-        RolloutError: an episode that a provider's error cut short: half an episode has no return to learn from.
-    """
+    """Return every player's part of every episode, in the order of the tasks; none of a player without a decision."""
     by_seed = {episode.seed: episode for episode in episodes}
     result = []
     for task in tasks:
@@ -179,31 +163,29 @@ def group_of(task: EpisodeTask, player: str) -> Hashable:
 
 
 def training_rows(
-    trajectories: Sequence[Trajectory],
-    drawn: Drawn,
-    advantages: Sequence[StepCredit],
-    max_prompt_tokens: int,
+    trajectories: Sequence[Trajectory], drawn: Drawn, advantages: Sequence[StepCredit], max_prompt_tokens: int
 ) -> list[TokenRow]:
-    """Return all steps of the drawn trajectories with the advantages of their tokens.
+    """Return all steps of the drawn trajectories with the advantages of their tokens, which ``drawn.scale`` multiplies.
 
     No step is left out: one whose prompt equals the step before it (a bump into a wall) counts like any other.
-
-    ``advantages`` are those of all trajectories, per step or per token; ``drawn.scale`` multiplies them.
-
-    Raises:
-        ConfigError: a prompt that is too long.
-        ValueError: an engine that doesn't tell token ids.
     """
     rows = []
     for draw, (index, scale) in enumerate(zip(drawn.indices.tolist(), drawn.scale.tolist(), strict=True)):
         trajectory, credited = trajectories[index], advantages[index]
         old = trajectory.old_logprobs
         for t in range(len(trajectory)):
-            prompt, response, allowed, *_ = _row(trajectory, t, max_prompt_tokens)
+            row, each = trajectory.row(t), credited[t]
+            if not row.prompt or not row.response:
+                raise ValueError(
+                    "the rollout engine returned no token ids: prompt_ids and response_ids are what the learner trains "
+                    "on, and text can't be re-tokenised faithfully"
+                )
+            if len(row.prompt) > max_prompt_tokens:
+                raise too_long(len(row.prompt), max_prompt_tokens)
             logprobs = None if old is None else tuple(old[t].tolist())
-            each = credited[t]
             advantage = tuple((each * scale).tolist()) if isinstance(each, np.ndarray) else float(each) * scale
-            rows.append(TokenRow(prompt, response, allowed, logprobs, advantage, draw, t, index, scale))
+            own = {"logprobs": logprobs, "advantage": advantage, "draw": draw, "step": t}
+            rows.append(row._replace(**own, trajectory=index, scale=scale))
     return rows
 
 
@@ -218,23 +200,11 @@ def prompts_of_random_play(task: EpisodeTask, prompt_map: PromptMap) -> Iterator
 
 
 def too_long(tokens: int, limit: int) -> ConfigError:
-    """Return what to say about a prompt that is too long."""
+    """Return the refusal of a prompt that is too long."""
     return ConfigError(
         f"a prompt has {tokens} tokens, max_prompt_tokens is {limit}: raise it, shorten the prompt (prompt_file) or "
         "choose a smaller board"
     )
-
-
-def _row(trajectory: Trajectory, t: int, max_prompt_tokens: int) -> TokenRow:
-    prompt, response = trajectory.prompt_ids[t], trajectory.response_ids[t]
-    if not prompt or not response:
-        raise ValueError(
-            "the rollout engine returned no token ids: prompt_ids and response_ids are what the learner trains on, and "
-            "text can't be re-tokenised faithfully"
-        )
-    if len(prompt) > max_prompt_tokens:
-        raise too_long(len(prompt), max_prompt_tokens)
-    return trajectory.row(t)
 
 
 def paid_by_the_game(trajectory: Trajectory, format_penalty: float) -> float:
@@ -245,10 +215,10 @@ def paid_by_the_game(trajectory: Trajectory, format_penalty: float) -> float:
 def rollout_metrics(
     trajectories: Sequence[Trajectory], returns: Floats, format_penalty: float = 0.0
 ) -> dict[str, float]:
-    """Means over trajectories and responses, for the log.
+    """Return means over trajectories and responses, for the log.
 
-    Returns and successes are those of the episodes from initial states without hints, if there are any: what a
-    sampler begins in the middle of a game, or helps with, says little of how well it is played.
+    Returns and successes are those of the episodes from initial states without hints, if there are any: the others say
+    little of how well a game is played.
     """
     whole = [index for index, each in enumerate(trajectories) if each.begins_a_game and not each.hinted]
     whole = whole or list(range(len(trajectories)))
@@ -262,7 +232,7 @@ def rollout_metrics(
         groups.setdefault(trajectory.group, []).append(value)
     for index in whole:
         seats.setdefault(trajectories[index].player, []).append(float(returns[index]))
-    # what a sampler began in a state of its own alone is a group of one, which says nothing; trees have many
+    # groups of one, such as a sampler begins in states of its own, say nothing
     compared = [own for own in groups.values() if len(own) > 1] or [*groups.values()]
     return {
         "episodes": float(len(trajectories)),

@@ -1,4 +1,4 @@
-"""Credit: what each step of an episode gets of what the episode was paid.
+"""Credit: the part of what an episode was paid that each of its steps gets.
 
 A method is one file and one name. It has
 
@@ -6,8 +6,7 @@ A method is one file and one name. It has
   there. What no method needs isn't computed;
 * ``assign(batch, rng) -> Credit``;
 * settings, which are its fields (:func:`agents.msgrpo.plugins.configured` checks and documents them);
-* what else :class:`agents.msgrpo.plugins.Method` names, such as ``state_dict()`` and ``load_state_dict(state)`` of a
-  method that learns from iteration to iteration.
+* what else :class:`agents.msgrpo.plugins.Method` names.
 
 ``register("name")`` adds one from outside; ``MSGRPOConfig(credit="name")`` uses it.
 """
@@ -51,13 +50,12 @@ from agents.msgrpo.plugins import Method, Registry, Variant
 
 
 class CreditMethod(Method, Protocol):
-    """A method of credit assignment; :class:`~agents.msgrpo.plugins.Method` has what else it may declare."""
+    """A method of credit assignment."""
 
     needs: ClassVar[frozenset[str]]
 
     def assign(self, batch: Batch, rng: np.random.Generator) -> Credit:
-        """Return the advantages of a batch, and what its episodes are drawn by. ``rng`` is the method's own
-        randomness."""
+        """Return the advantages of a batch, and its draw weights. ``rng`` is the method's own randomness."""
 
 
 # baselines for each time step; its eps is its own, not the run's

@@ -1,11 +1,10 @@
-"""The algebra of credit: which values are compared, what is taken off them, and what divides the rest.
+"""The algebra of credit: which values are compared, what is subtracted, and what divides the rest.
 
-A value is an episode's return, or what a step has. Values that are compared with each other form a set: those of a
-group's episodes, of its steps at the same time, or of its visits of the same state. A function of one set,
-``(n,) -> (n,)``, is called ``how`` here; :func:`compared` is the one that nearly all methods use. Of the returns of
-groups it makes ``A_i = (R_i - mean_g R) / (std_g R + eps)``, one number per episode, however many steps it has
-(:func:`group_advantages`; arXiv 2508.10839, section 4; the group-relative advantage of GRPO over the cumulative rewards
-of whole episodes).
+A value is an episode's return, or a step's. Values that are compared with each other form a set: those of a group's
+episodes, of its steps at the same time, or of its visits of the same state. A function of one set, ``(n,) -> (n,)``, is
+called ``how`` here; :func:`compared` is the one that nearly all methods use. Of the returns of groups it makes
+``A_i = (R_i - mean_g R) / (std_g R + eps)``, one number per episode, however many steps it has
+(:func:`group_advantages`; arXiv 2508.10839, section 4).
 """
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence, Sized
@@ -21,11 +20,11 @@ from agents.msgrpo.errors import ConfigError
 How = Callable[[Floats], Floats]
 
 Baseline = Literal["mean", "leave_one_out", "others", "none"]
-"""What is taken off a value: the mean of its set; the mean of the set's other values, or of a value that has no others
+"""The baseline of a value: the mean of its set; the mean of the set's other values, or of a value that has no others
 the value itself (``leave_one_out``) or 0 (``others``); or nothing."""
 
 Scale = Literal["none", "group_std"]
-"""What divides the difference: nothing, or the standard deviation of the set, which is within a group."""
+"""The divisor of the difference: nothing, or the standard deviation of the set, which is within a group."""
 
 SCALES = ("group_std", "batch_std", "returns_std", "none")
 """The scales of :func:`group_advantages`, which knows all groups."""
@@ -36,8 +35,7 @@ SETS: Mapping[str, What] = {
     "state": lambda trajectory, t: trajectory.states[t],
     "state_and_steps_left": lambda trajectory, t: (trajectory.states[t], trajectory.steps_left[t]),
 }
-"""Which steps of a group are compared: all, those at the same t, those in the same state, or in the same state with as
-many rounds left."""
+"""Which steps of a group are compared: all, or those at the same t, in the same state, or with as many rounds left."""
 
 
 def same(values: Floats, others: Floats | float) -> npt.NDArray[np.bool_]:
@@ -52,18 +50,11 @@ def same(values: Floats, others: Floats | float) -> npt.NDArray[np.bool_]:
 def compared(
     values: Floats, baseline: Baseline = "mean", scale: Scale = "none", eps: float = 1e-6, ddof: int = 1
 ) -> Floats:
-    """Return what each of (n,) values is worth beside the others of its set: ``(x - baseline) / scale``.
+    """Return the worth of each of (n,) values beside the others of its set: ``(x - baseline) / (scale + eps)``.
 
     A value that equals its baseline, by :func:`same`, is worth exactly 0: rounding must not leave an advantage that a
-    draw rule would then draw, or that counts among those that have something to say. A value that has no others stays
-    as it is with the baseline ``"others"``, scaled or not.
-
-    Args:
-        values: (n,) of one set.
-        baseline: see :data:`Baseline`.
-        scale: see :data:`Scale`.
-        eps: added to the standard deviation.
-        ddof: 1 takes the sample standard deviation, 0 that of the population.
+    draw rule would then draw. A value that has no others stays as it is with the baseline ``"others"``, scaled or not.
+    ``ddof``: 1 takes the sample standard deviation, 0 that of the population.
     """
     if baseline == "others" and len(values) == 1:
         return values.copy()
@@ -103,14 +94,13 @@ def within_groups(batch: Batch, values: Floats, how: How) -> Floats:
 
 
 def labels_of_steps(batch: Batch, among: str | What) -> list[Hashable]:
-    """Return the set of each step of the batch, one trajectory after the other: its group, and one of :data:`SETS` in
-    it."""
+    """Return the set of each step of the batch, one trajectory after the other: its group, and one of :data:`SETS`."""
     label = SETS[among] if isinstance(among, str) else among
     return [(each.group, label(each, t)) for each in batch.trajectories for t in range(len(each))]
 
 
 def within_steps(batch: Batch, among: str | What, values: Sequence[Floats], how: How) -> list[Floats]:
-    """N arrays (T_i,): ``how`` of the values of each set of steps, from N arrays (T_i,)."""
+    """Return N arrays (T_i,): ``how`` of the values of each set of steps, from N arrays (T_i,)."""
     return split_like(within_labels(labels_of_steps(batch, among), np.concatenate(values), how), values)
 
 
@@ -120,7 +110,7 @@ def whitened(advantages: Sequence[Floats]) -> list[Floats]:
 
 
 def split_like(flat: Floats, arrays: Sequence[Sized]) -> list[Floats]:
-    """Numbers that stand one after the other, in arrays of the lengths of these."""
+    """Split numbers that stand one after the other into arrays of the lengths of these."""
     return np.split(flat, np.cumsum([len(each) for each in arrays])[:-1])
 
 
@@ -132,7 +122,7 @@ def group_advantages(
     scale: str = "group_std",
     eps: float = 1e-6,
 ) -> Floats:
-    """Return the advantage of every episode over the other episodes of its group.
+    """Return (N,) the advantage of every episode over the other episodes of its group.
 
     Args:
         returns: (N,) one return per episode.
@@ -144,10 +134,8 @@ def group_advantages(
             differences together), ``"returns_std"`` (that of all returns together) or ``"none"``.
         eps: added to the standard deviation.
 
-    Returns:
-        (N,) float64. A group whose returns are all equal, by :func:`same`, gets exactly 0 with every baseline but
-        ``"none"``, and so does an episode alone in its group, but with ``"others"``: rounding must not turn "nothing to
-        learn" into a tiny advantage that episode sampling would then draw.
+    A group whose returns are all equal, by :func:`same`, gets exactly 0 with every baseline but ``"none"``: rounding
+    must not turn "nothing to learn" into a tiny advantage that episode sampling would then draw.
 
     Raises:
         ValueError: shapes that don't fit, no episodes, NaN or infinite returns, unknown options.

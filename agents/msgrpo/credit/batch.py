@@ -1,4 +1,4 @@
-"""What a method of credit is given and what it returns: :class:`Batch` of :class:`Trajectory` -> :class:`Credit`.
+"""The input and output of a method of credit: :class:`Batch` of :class:`Trajectory` -> :class:`Credit`.
 
 They are plain data, so that a method can be tried on a few numbers written down by hand.
 """
@@ -19,7 +19,7 @@ Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
 
 NEEDS = ("old_logprobs", "entropies", "values", "reward_model", "rollouts", "segments")
-"""What a method may ask for in ``needs``, besides what a trajectory always has."""
+"""The words of ``needs``, for what a trajectory doesn't always have."""
 
 Step = tuple[int, int]
 """Step t of trajectory i of a batch, as ``(i, t)``."""
@@ -29,15 +29,13 @@ StepCredit = Floats | Sequence[Floats]
 
 
 Heads = Mapping[str, Literal["step", "token"]]
-"""What a critic is to tell, ``{name: if it is read}``: one for each step, or one before each token."""
+"""The values of a critic, ``{name: where it is read}``: one for each step, or one before each token."""
 
 
 class TokenRow(NamedTuple):
-    """One step as tokens, and what an update makes of it. The response's tokens are scored; neither part is empty.
+    """One step as tokens, and its part in an update. The response's tokens are scored; neither part is empty.
 
     Attributes:
-        prompt: its token ids.
-        response: its token ids.
         allowed: which tokens might stand at each of the response's, if not all might: their probabilities, entropies
             and those of a reference are renormalised over them. Rows that differ in it alone are different.
         logprobs: of the response's tokens, as sampled; ``None`` if the engine doesn't report them.
@@ -45,8 +43,7 @@ class TokenRow(NamedTuple):
         draw: which draw of an episode the step belongs to; an episode drawn twice is in the update twice.
         step: the number of the step in its trajectory.
         trajectory: the number of the trajectory in the batch that the credit was assigned to.
-        scale: what the draw and the filter multiplied its advantages by, which is in them already; for surrogates
-            that don't use advantages.
+        scale: the factor of the draw and the filter, which is in the advantages already; for surrogates without them.
     """
 
     prompt: tuple[int, ...]
@@ -83,29 +80,28 @@ class Trajectory:
 
     Attributes:
         group: trajectories with the same label started from the same state, as the same player.
-        rewards: (T,) what each step was paid, the format penalty included; they sum to the return.
+        rewards: (T,) the format penalty included; they sum to the return.
         states: T states of the game, each as it was before the step.
         actions: T names of the actions that were executed.
         valid: (T,) whether the response named a legal action.
         steps_left: T numbers of rounds until the episode would be cut off, this one included; ``None`` without a limit.
         terminated: whether the episode ended by the rules of the game, and not by the step limit.
         success: whether the game counts the end as a success.
-        player: whose part this is.
         cut_off: (T,) whether the response ended at the token limit.
         prompt_ids: T tuples of token ids.
         response_ids: T tuples of K_t token ids, the end-of-sequence token included if it was sampled.
-        old_logprobs: T arrays (K_t,) in nats of the policy that sampled, temperature applied: the sampler's where it
-            tells them; recomputed by the learner where a method needs ``old_logprobs`` and the sampler doesn't.
+        old_logprobs: T arrays (K_t,) in nats of the policy that sampled, temperature applied: the sampler's, or
+            recomputed by the learner if a method needs ``old_logprobs`` and the sampler doesn't report them.
         entropies: (T,) mean entropy in nats of the tokens of each response; for methods that need ``entropies``.
         values: (T,) the critic's value of each step's prompt; for methods that need ``values``.
-        head_values: what the critic's heads say, by name; "step" heads (T,), "token" heads T arrays (K_t,).
+        head_values: the critic's values, by head; "step" heads (T,), "token" heads T arrays (K_t,).
         log_ratios: (T,) how much likelier than the policy a reward model takes each response to be, in nats; for
             methods that need ``reward_model``.
         segments: T tuples of :class:`Segment`; for methods that need ``segments``.
         task: the episode that was played: environment, settings and seeds, from which the game can be made again.
         rounds: (T,) the round of the episode in which each step was taken, from 0.
         end_state: the game's state after the episode's last round.
-        hinted: whether the prompts told what a player wouldn't see otherwise.
+        hinted: whether the prompts had hints that a player wouldn't see otherwise.
         allowed: what might stand at the tokens of each of T responses; ``None`` if nothing was constrained.
         tree: which tree of its group the episode belongs to; ``None`` if episodes share no steps.
         nodes: T labels of steps: those that trajectories share have one label, and were played once. Empty likewise.
@@ -149,18 +145,14 @@ class Trajectory:
         return returns_to_go(self.rewards, discount)
 
     def surprise(self, t: int) -> float:
-        """Return ``-mean_k log pi`` of the tokens of step t, in nats: an estimate of the policy's entropy there.
-
-        Raises:
-            ValueError: log-probabilities aren't known.
-        """
+        """Return ``-mean_k log pi`` of the tokens of step t, in nats: an estimate of the policy's entropy there."""
         if self.old_logprobs is None:
             raise ValueError("the entropy of a step needs old_logprobs, and this trajectory has none")
         return -float(self.old_logprobs[t].mean())
 
     @property
     def tokens(self) -> int:
-        """How many response tokens all steps have together."""
+        """The number of response tokens of all steps together."""
         return sum(map(len, self.response_ids))
 
     def row(self, t: int) -> TokenRow:
@@ -179,7 +171,7 @@ class Trajectory:
 
     @property
     def seat(self) -> tuple[str, str]:
-        """Which game was played, as which player: the scenario's name, empty if it is unknown, and the player."""
+        """The scenario's name, empty if it is unknown, and the player."""
         return ("" if self.task is None else self.task.scenario, self.player)
 
 
@@ -197,7 +189,7 @@ class Start(NamedTuple):
 
 
 class FreshRollouts(Protocol):
-    """Plays on from visited states with the current policy; what methods that need ``rollouts`` ask."""
+    """Plays on from visited states with the current policy, for methods that need ``rollouts``."""
 
     @property
     def policy(self) -> Policy:
@@ -216,7 +208,6 @@ class Batch:
     """The trajectories of one iteration.
 
     Attributes:
-        trajectories: N of them.
         rollouts: plays on from visited states; for methods that need ``rollouts``.
         iteration: the number of the iteration, from 0.
         played: all that was played for the batch, for the log: a task sampler may have left some of it out. ``None``:
@@ -241,13 +232,13 @@ class Batch:
         return np.array([trajectory.returned(discount) for trajectory in self.trajectories], dtype=np.float64)
 
     def returns_to_go(self, discount: float = 1.0) -> list[Floats]:
-        """N arrays (T_i,) of returns-to-go."""
+        """Return N arrays (T_i,) of returns-to-go."""
         return [trajectory.returns_to_go(discount) for trajectory in self.trajectories]
 
     def visits(self, what: What | None = None) -> dict[tuple[Hashable, Any], list[Step]]:
         """Return ``{(group, state): [(i, t), ...]}``: in which steps of a group's trajectories each state was visited.
 
-        ``what(trajectory, t)`` tells steps apart by something else than ``trajectory.states[t]``.
+        ``what(trajectory, t)`` replaces ``trajectory.states[t]``.
         """
         found: dict[tuple[Hashable, Any], list[Step]] = {}
         for i, trajectory in enumerate(self.trajectories):
@@ -262,11 +253,9 @@ class Batch:
 
 
 class Preferences(NamedTuple):
-    """Which trajectories of a batch are better than which, for a reward model to learn.
+    """The pairs ``(better, worse)`` of trajectories of a batch, by their places, for a reward model to learn.
 
-    Attributes:
-        pairs: ``(better, worse)``, by their places in the batch.
-        beta: what a log-ratio of probabilities is multiplied by to be a reward.
+    ``beta`` multiplies a log-ratio of probabilities to make it a reward.
     """
 
     pairs: Sequence[tuple[int, int]]
@@ -274,16 +263,15 @@ class Preferences(NamedTuple):
 
 
 class Credit(NamedTuple):
-    """What a method says of a batch.
+    """The result of a method for a batch.
 
     Attributes:
-        draw_weight: (N,) at least 0: what draw rules that weigh episodes (AAW) draw them by.
+        draw_weight: (N,) at least 0: draw rules that weigh episodes (AAW) draw them by it.
         advantages: N entries, each (T_i,) with one advantage per step, which all of its response tokens get, or T_i
             arrays (K_t,) with one per response token.
-        value_targets: what the critic's heads are to learn, ``{head: N entries as in advantages}``; for methods that
-            need ``values``.
+        value_targets: those of the critic's heads, ``{head: N entries as in advantages}``; if values are needed.
         metrics: numbers for the log.
-        preferences: what the reward model is to learn; for methods that need ``reward_model``.
+        preferences: the reward model's lesson; for methods that need ``reward_model``.
     """
 
     draw_weight: Floats
@@ -294,22 +282,18 @@ class Credit(NamedTuple):
 
     @classmethod
     def of(cls, advantages: Sequence[StepCredit], **others: Any) -> "Credit":
-        """Credit whose draw weight is the mean of ``|A|`` over an episode's steps (or over all of its tokens)."""
+        """Return credit with the mean of ``|A|`` over an episode's steps (or over all of its tokens) as draw weight."""
         return cls(np.array([mean_size(each) for each in advantages]), advantages, **others)
 
     @classmethod
     def per_episode(cls, batch: Batch, advantages: Floats) -> "Credit":
-        """Credit that gives all steps of an episode the same advantage, from (N,) advantages."""
+        """Return credit that gives all steps of an episode the same advantage, from (N,) advantages."""
         spread = [np.full(len(t), a) for t, a in zip(batch.trajectories, advantages.tolist(), strict=True)]
         return cls(np.abs(advantages), spread)
 
 
 def checked_credit(name: str, credit: Any, batch: Batch) -> Credit:
-    """Return what a method, which may be anybody's own, has assigned to a batch.
-
-    Raises:
-        ConfigError: it has another form than the batch; the message names the method.
-    """
+    """Return the credit that a method, which may be anybody's own, has assigned to a batch, or refuse its form."""
 
     def refuse(what: str) -> ConfigError:
         return ConfigError(f"credit = {name!r}: assign returned {what}; see agents.msgrpo.credit.Credit")
@@ -328,8 +312,7 @@ def checked_credit(name: str, credit: Any, batch: Batch) -> Credit:
 
 
 def episode_return(rewards: Sequence[float], discount: float = 1.0) -> float:
-    """Return ``R_i = sum_t discount^t r_{i,t}``; the paper's is undiscounted. Format penalties are part of the
-    rewards."""
+    """Return ``R_i = sum_t discount^t r_{i,t}``; the paper's is undiscounted. Rewards include format penalties."""
     if discount == 1.0:
         return float(sum(rewards))
     return float(sum(reward * discount**t for t, reward in enumerate(rewards)))

@@ -1,4 +1,4 @@
-"""What fresh rollouts tell methods of credit: values of states; and what may follow a step.
+"""Fresh rollouts for methods of credit: values of states, and the consequences of a step.
 
 Rules are pure, so an episode is begun again exactly: in the same state, with as many rounds left. A value is the mean
 return of some fresh episodes of the policy that played, with noise of their own.
@@ -18,10 +18,8 @@ from textgames.environments.parallel import TextParallelEnv
 
 
 class Place(NamedTuple):
-    """What a value depends on: the game, whose returns are meant, the state, and how many rounds were played.
-
-    Without a limit of steps the rounds don't matter, and are 0.
-    """
+    """The arguments of a value: the game, whose returns are meant, the state, and the rounds played (0 without a limit
+    of steps, as they don't matter then)."""
 
     scenario: str
     player: str
@@ -30,15 +28,11 @@ class Place(NamedTuple):
 
 
 Ahead = tuple[float, float, Place | None]
-"""What follows a step: its probability, what is paid, and where the player's rest of the episode begins, if any."""
+"""A consequence of a step: its probability, its reward, and the place of the player's rest of the episode, if any."""
 
 
 class Rounds:
-    """What may follow each step of a batch.
-
-    Raises:
-        ConfigError: a batch whose states don't tell who is still in the game.
-    """
+    """The consequences of each step of a batch."""
 
     def __init__(self, batch: Batch) -> None:
         self._batch = batch
@@ -65,30 +59,21 @@ class Rounds:
         return Place(scenario, trajectory.player, trajectory.states[t], rounds_before(trajectory, t))
 
     def realised(self, i: int, t: int) -> Ahead:
-        """Return what came of the step: up to the player's next decision, or its end, or to where the episode was
-        left."""
+        """Return what came of the step: up to the player's next decision, its end, or where the episode was left."""
         trajectory = self._batch.trajectories[i]
+        start, limit = task_of(trajectory).start, self.environment(trajectory).rules.max_steps
+        ahead: Place | None = None
         if t + 1 < len(trajectory):
-            return 1.0, float(trajectory.rewards[t]), self.place(i, t + 1)
-        return 1.0, float(trajectory.rewards[t]), self._where_it_was_left(i)
-
-    def _where_it_was_left(self, i: int) -> Place | None:
-        trajectory, start = self._batch.trajectories[i], task_of(self._batch.trajectories[i]).start
-        if trajectory.terminated or start is None or start.rounds is None:
-            return None
-        limit = self.environment(trajectory).rules.max_steps
-        elapsed = start.elapsed_steps + start.rounds
-        if limit is not None and elapsed >= limit:
-            return None
-        last = self.place(i, len(trajectory) - 1)
-        return last._replace(state=trajectory.end_state, elapsed=0 if limit is None else elapsed)
+            ahead = self.place(i, t + 1)
+        elif not trajectory.terminated and start is not None and start.rounds is not None:
+            elapsed = start.elapsed_steps + start.rounds
+            if limit is None or elapsed < limit:
+                elapsed = 0 if limit is None else elapsed
+                ahead = self.place(i, t)._replace(state=trajectory.end_state, elapsed=elapsed)
+        return 1.0, float(trajectory.rewards[t]), ahead
 
     def expected(self, i: int, t: int) -> list[Ahead]:
-        """Return what may have come of the step, up to the round after it.
-
-        Raises:
-            ConfigError: the game doesn't tell, or others move in the same round.
-        """
+        """Return what may have come of the step, up to the round after it, in a game of one mover that tells it."""
         trajectory = self._batch.trajectories[i]
         env, here = self.environment(trajectory), self.place(i, t)
         game, player, action = env.game, trajectory.player, trajectory.actions[t]
@@ -118,15 +103,7 @@ class Rounds:
 
 
 class StateValues:
-    """Values of states by fresh rollouts; each is asked once.
-
-    Args:
-        batch: whose games and rollouts are used.
-        count: episodes for each value.
-
-    Raises:
-        ValueError: a batch without rollouts.
-    """
+    """Values of states by ``count`` fresh rollouts each; each is asked once."""
 
     def __init__(self, batch: Batch, count: int) -> None:
         if batch.rollouts is None:
@@ -157,7 +134,7 @@ class StateValues:
         return sum(p * (reward + (0.0 if then is None else self[then])) for p, reward, then in ahead)
 
     def metrics(self) -> dict[str, float]:
-        """Return what the fresh rollouts cost, for the log."""
+        """Return the cost of the fresh rollouts, for the log."""
         return {
             "fresh_states": float(len(self._values)),
             "fresh_episodes": float(len(self._values) * self._count),
@@ -172,11 +149,7 @@ def rounds_before(trajectory: Trajectory, t: int) -> int:
 
 
 def refuse_history(policy: Policy) -> None:
-    """Refuse a player whose prompts show earlier turns, which an episode that begins in a state doesn't have.
-
-    Raises:
-        ConfigError: its prompts do.
-    """
+    """Refuse a player whose prompts show earlier turns, which an episode that begins in a state doesn't have."""
     if (turns := getattr(policy, "history_turns", 0)) != 0:
         raise ConfigError(
             f"fresh rollouts begin in a state and know no earlier turns, but prompts show them (history_turns = "

@@ -55,14 +55,8 @@ class PPOTurn:
 def gae(rewards: Floats, values: Floats, after: float, gamma: float, lam: float) -> Floats:
     """Return (T,) ``A_t = sum_{l >= 0} (gamma lam)^l delta_{t+l}`` with ``delta_t = r_t + gamma V_{t+1} - V_t``.
 
-    Generalised advantage estimation (arXiv 1506.02438, section 3).
-
-    Args:
-        rewards: (T,)
-        values: (T,) before each reward.
-        after: ``V_T``, the value after the last reward; 0 if nothing follows.
-        gamma: discount per reward.
-        lam: 0 trusts the values (one reward, then the next value), 1 the rewards: ``A_t = G_t - V_t``, up to ``after``.
+    GAE (arXiv 1506.02438, section 3). ``values`` are (T,), before each of (T,) rewards, and
+    ``after`` is ``V_T``, 0 if nothing follows. ``lam`` 0 trusts the values, 1 the rewards: ``A_t = G_t - V_t``.
     """
     following = np.append(values[1:], after)
     deltas = rewards + gamma * following - values

@@ -1,4 +1,4 @@
-"""What an engine is: a language model that samples rollouts and can be given new weights.
+"""Engines: language models that sample rollouts and can be given new weights.
 
 ``weights of version v -> engine -> completions whose tokens say that version v made them``. A version counts the
 updates that the weights have had, from 0, so that the trainer can tell how far behind the learner a token's weights
@@ -6,7 +6,7 @@ were. :class:`agents.msgrpo.rollouts.EpisodeSource` decides when an engine gets 
 """
 
 import asyncio
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol, runtime_checkable
 
@@ -28,7 +28,7 @@ tensors, to be consumed one at a time."""
 
 
 class EngineExtras(Protocol):
-    """The parts that an engine may leave out, with what they are then; :func:`completed_engine` adds them.
+    """The parts that an engine may leave out, with their defaults; :func:`completed_engine` adds them.
 
     Attributes:
         shared: whether the engines of all learning processes stand for the same places: all are told of an update, and
@@ -86,7 +86,7 @@ class RolloutEngine(LanguageModel, TakesWeights, EngineExtras, Protocol):
     It has to sample from the plain temperature-scaled distribution (no top-k, no top-p, no penalties) and to return
     ``prompt_ids`` and ``response_ids`` as they were, ``weights`` (which version made which token) and ``logprobs``
     under the distribution that it sampled from. Importance weights need the last, as another engine's arithmetic is not
-    exactly the learner's; an engine that doesn't tell them can be used with ``importance_cap = 0`` alone.
+    exactly the learner's; an engine without them can be used with ``importance_cap = 0`` alone.
     """
 
 
@@ -98,11 +98,7 @@ Engine = RolloutEngine | AsyncRolloutEngine
 
 
 def completed_engine(engine: Any) -> Engine:
-    """Give an engine's class the parts of :class:`EngineExtras` that it lacks, and return the engine.
-
-    Raises:
-        ConfigError: it is no language model that takes weights.
-    """
+    """Give an engine's class the parts of :class:`EngineExtras` that it lacks, and return the engine."""
     if not (isinstance(engine, TakesWeights) and isinstance(engine, LanguageModel | AsyncLanguageModel)):
         raise ConfigError(
             f"an engine has a name, update_weights(weights, version) and generate or generate_async, got "
@@ -115,18 +111,15 @@ def completed_engine(engine: Any) -> Engine:
 
 @dataclass(frozen=True)
 class EngineParts:
-    """What an engine is made from.
+    """The parts that an engine is made from.
 
     Attributes:
         model: the learner's, with its adapter if it has one; for its configuration, its device and its folder.
-        tokenizer: its tokenizer.
-        config: the run's :class:`agents.msgrpo.configuration.config.MSGRPOConfig`, which imports this package for its
-            names.
+        config: the run's :class:`agents.msgrpo.configuration.config.MSGRPOConfig`, which imports this package.
         dtype: that of the learner's matrix products, and so of sampling.
         moving: whether the live weights can't be sampled from: they are sharded, in another type than ``dtype``, or
-            change while rollouts go on.
-        rank: the number of this learning process.
-        processes: how many learn together; each plays its share of the episodes with an engine of its own.
+            change while rollouts are played.
+        rank: the number of this learning process, of ``processes``, each of which plays its share of the episodes.
     """
 
     model: nn.Module
@@ -139,11 +132,8 @@ class EngineParts:
 
 
 class InThisProcess(EngineExtras):
-    """What engines share whose model is in this process: a batch of prompts at once, all by the weights of now.
-
-    Attributes:
-        version: of the weights.
-    """
+    """The common part of engines whose model is in this process: a batch of prompts at once, all by the weights of
+    now, which have the ``version``."""
 
     version: int
     _model: Any
@@ -159,8 +149,15 @@ class InThisProcess(EngineExtras):
 
 
 def made_by(version: int, completions: Iterable[Turn]) -> list[Turn]:
-    """Return the completions, saying that the weights of ``version`` made all of their tokens."""
+    """Return the completions with the note that the weights of ``version`` made all of their tokens."""
     return [
         replace(each, weights=(WeightsSpan(version, 0, len(each.response_ids)),)) if each.response_ids else each
         for each in completions
     ]
+
+
+def each_policy(policies: Any, change: Callable[[Any], Any]) -> Any:
+    """Return the changed policies in the form that they are given in: one, or one for each player."""
+    if isinstance(policies, Mapping):
+        return {player: change(policy) for player, policy in policies.items()}
+    return change(policies)

@@ -19,21 +19,17 @@ from textgames.names import did_you_mean
 
 @configured
 class Live:
-    """The model that is trained, or a copy of it where its weights can't be sampled from; without options."""
+    """The model that is trained, or a copy of it if its weights can't be sampled from; without options."""
 
     def build(self, parts: EngineParts) -> Engine:
-        """The live model, unless its weights are moving."""
+        """Return the live model, unless its weights are moving."""
         if parts.moving:
             return CopyEngine(parts.model, parts.tokenizer, parts.dtype)
         return LiveEngine(parts.model, parts.tokenizer)
 
 
 class LiveEngine(InThisProcess):
-    """Samples from the very model that is trained, so there is nothing to update.
-
-    Raises:
-        UnusableModelError: a model that can't be sampled in this process.
-    """
+    """Samples from the very model that is trained, so there is nothing to update."""
 
     _model: TransformersModel
 
@@ -52,7 +48,7 @@ class LiveEngine(InThisProcess):
         return self._model
 
     def why_unconstrained(self, reasons: bool) -> None:
-        """Nothing, since this engine can hold answers to legal ones."""
+        """Return nothing, since this engine can hold answers to legal ones."""
 
     def update_weights(self, weights: Weights, version: int) -> None:
         """Only note the version: the weights that are sampled from are those that are trained."""
@@ -61,19 +57,17 @@ class LiveEngine(InThisProcess):
     def forget(self) -> None:
         """Drop the prefixes kept from earlier calls.
 
-        Reusing them changes the rounding of log-probabilities, so what a run does would depend on what was sampled
-        before, and a resumed run would not be equal to the last bit.
+        Reusing them changes the rounding of log-probabilities, so a resumed run would not be equal to the last bit.
         """
         if isinstance(self._model.decoder, LeanDecoder):
             self._model.decoder.forget()
 
 
 class CopyEngine(LiveEngine):
-    """Samples from a copy in this process: where the live weights are sharded, or in another type than is sampled in.
+    """Samples from a copy in this process: if the live weights are sharded, or in another type than is sampled in.
 
-    Args:
-        model: gives the configuration and the device; its weights arrive by :meth:`update_weights`.
-        dtype: the number type that the copy is kept and sampled in.
+    ``model`` gives the configuration and the device; its weights arrive by :meth:`update_weights`. ``dtype`` is the
+    number type that the copy is kept and sampled in.
     """
 
     def __init__(self, model: nn.Module, tokenizer: Any, dtype: torch.dtype) -> None:
@@ -118,9 +112,6 @@ def merged_weights(model: nn.Module) -> Iterator[tuple[str, Tensor]]:
     """Yield ``(name, tensor)`` of every parameter of the Hugging Face model, LoRA adapters added in, one at a time.
 
     The model itself is not changed (merging and unmerging in place would leave rounding behind).
-
-    Raises:
-        UnusableModelError: an adapter isn't the same as some weights, such as aLoRA, which depends on the tokens.
     """
     base = unwrap(model)
     if base is model:

@@ -1,10 +1,9 @@
 """``engine = "ray"``: whole episodes are played by workers on many machines, each with a sampler of its own.
 
-``weights -> ray.put -> every call names them -> (on a worker) sampler -> episodes -> the driver -> learner``. A worker
-is an actor of Ray with a model in its own memory, live or in vLLM. It is told with every portion of tasks which weights
-play it, and takes them over if it hasn't them yet: one that has just come, or that has replaced one that died, needs
-nothing else. The learner is the process that asks (or those that accelerate has launched, each with its share of the
-workers), and the episodes come back as in one process.
+A worker is an actor of Ray with a model in its own memory, live or in vLLM. It is told with every portion of tasks
+which weights play it, and takes them over if it hasn't them yet: one that has just come, or that has replaced one that
+died, needs nothing else. The learner is the process that asks (or those that accelerate has launched, each with its
+share of the workers), and the episodes come back as in one process.
 """
 
 import uuid
@@ -29,7 +28,7 @@ from agents.models.answers import NEVER_CLOSED, LegalAnswers
 from agents.models.base import Decoding
 from agents.models.local.forward.llama_forward import unwrap
 from agents.msgrpo.engines import ENGINES
-from agents.msgrpo.engines.engine import Engine, EngineExtras, EngineParts, Weights
+from agents.msgrpo.engines.engine import Engine, EngineExtras, EngineParts, Weights, each_policy
 from agents.msgrpo.engines.live import LiveEngine, random_model
 from agents.msgrpo.errors import ConfigError, RolloutError
 from agents.msgrpo.plugins import configured
@@ -57,7 +56,7 @@ class Ray:
     """The engine_options of that sampler."""
 
     def check(self, urls: Sequence[str]) -> None:
-        """Refuse servers, and a cluster where Ray isn't installed."""
+        """Refuse servers, and a machine without Ray."""
         if urls:
             raise ConfigError("engine_urls with engine = 'ray': its workers sample themselves; use engine = 'vllm'")
         if lacking := lacking_packages():
@@ -77,7 +76,7 @@ class LatestWeights(NamedTuple):
 
     version: int
     weights: Any  # a reference to packed weights of this version
-    policies: "PolicyPlans | None" = None  # who plays, if something is to be played
+    policies: Any = None  # those that play, if something is to be played, with plans for those of the engine
 
 
 class ModelPlan(NamedTuple):
@@ -86,44 +85,16 @@ class ModelPlan(NamedTuple):
     prompt_map: PromptMap
     decoding: Decoding
     name: str
-    legal_only: bool = False
+    legal_only: bool
 
     def policy(self, engine: Engine) -> LanguageAgentPolicy:
         """Return the policy, with ``engine`` as its model."""
         return LanguageAgentPolicy(engine, self.prompt_map, self.decoding, self.name, legal_only=self.legal_only)
 
 
-PolicyPlans = ModelPlan | Policy | Mapping[str, ModelPlan | Policy]
-"""Policies without the model that is trained; others, such as opponents, are themselves."""
-
-
-def planned(policies: Policies, engine: Engine) -> PolicyPlans:
-    """Return the policies as they can be sent: without ``engine``, which workers have one of their own for."""
-
-    def plan(policy: Policy) -> ModelPlan | Policy:
-        if isinstance(policy, LanguageAgentPolicy) and policy.model is engine:
-            return ModelPlan(policy.prompt_map, policy.decoding, policy.name, policy.legal_only)
-        return policy
-
-    if isinstance(policies, Mapping):
-        return {player: plan(policy) for player, policy in policies.items()}
-    return plan(policies)
-
-
-def made_of(plans: PolicyPlans, engine: Engine) -> Policies:
-    """Return the policies of plans, with ``engine`` as their model."""
-
-    def make(plan: ModelPlan | Policy) -> Policy:
-        return plan.policy(engine) if isinstance(plan, ModelPlan) else plan
-
-    if isinstance(plans, Mapping):
-        return {player: make(plan) for player, plan in plans.items()}
-    return make(plans)
-
-
 @dataclass
 class Sampler:
-    """What a worker has made: its engine, and the version of the engine's weights."""
+    """A worker's engine, and the version of the engine's weights."""
 
     engine: Any
     version: int = -1
@@ -156,22 +127,16 @@ class SamplerSetup:
         return Sampler(ENGINES.make(self.sampler, self.options).build(parts))
 
     def policies(self, made: Sampler, news: LatestWeights) -> Policies:
-        """Who plays, by the weights that are wanted."""
+        """Return the players, by the weights that are wanted."""
         self._renew(made, news)
-        assert news.policies is not None
-        return made_of(news.policies, made.engine)
+        return each_policy(news.policies, lambda one: one.policy(made.engine) if isinstance(one, ModelPlan) else one)
 
     def result(self, episode: Episode) -> Episode:
         """Return the whole episode: the learner needs the tokens, and methods of credit the states."""
         return episode
 
-    def answer(
-        self,
-        made: Sampler,
-        news: LatestWeights,
-        question: tuple[Any, ...],  # the arguments of the engine's generate
-    ) -> list[Turn]:
-        """Completions, by the weights that are wanted."""
+    def answer(self, made: Sampler, news: LatestWeights, question: tuple[Any, ...]) -> list[Turn]:
+        """Return completions by the weights that are wanted; the question are the arguments of ``generate``."""
         self._renew(made, news)
         completions: list[Turn] = made.engine.generate(*question)
         return completions
@@ -187,33 +152,20 @@ class SamplerSetup:
 
 
 class RayEngine(EngineExtras):
-    """A :class:`~agents.msgrpo.engines.engine.RolloutEngine` on many machines, which plays whole episodes.
-
-    Raises:
-        ClusterError: there is no such cluster, or no room on it.
-    """
+    """A sampler on many machines, which plays whole episodes."""
 
     plays_elsewhere = True
 
     def __init__(self, parts: EngineParts, options: Ray) -> None:
         base: Any = unwrap(parts.model)
         self._setup = SamplerSetup(
-            key=uuid.uuid4().hex,
-            config=parts.config,
-            model_config=base.config,
-            attention=base.config._attn_implementation,
-            tokenizer=parts.tokenizer,
-            dtype=parts.dtype,
-            sampler=options.sampler,
-            options=options.sampler_options,
-        )
+            uuid.uuid4().hex, parts.config, base.config, base.config._attn_implementation, parts.tokenizer, parts.dtype,
+            options.sampler, options.sampler_options,
+        )  # fmt: skip
         self._cluster = Cluster(
-            options.address,
-            most_workers=options.workers or None,
-            cpus=options.cpus,
-            gpus=options.gpus,
+            options.address, most_workers=options.workers or None, cpus=options.cpus, gpus=options.gpus,
             sharers=parts.processes,
-        ).__enter__()
+        ).__enter__()  # fmt: skip
         self.name = f"ray:{getattr(base.config, '_name_or_path', '') or 'model'}"
         self._news = LatestWeights(-1, None)
 
@@ -231,14 +183,14 @@ class RayEngine(EngineExtras):
         max_concurrency: int,
         on_step: Callable[[EpisodeTask, Step], None] | None = None,
     ) -> Iterator[Episode]:
-        """Play the tasks on the workers, as :func:`agents.loop.rollout.rollout` does here.
+        """Play the tasks on the workers; ``on_step`` is called when an episode arrives, for each of its steps."""
 
-        ``on_step`` is called when an episode arrives, for each of its steps.
+        def plan(policy: Policy) -> ModelPlan | Policy:
+            if not isinstance(policy, LanguageAgentPolicy) or policy.model is not self:
+                return policy
+            return ModelPlan(policy.prompt_map, policy.decoding, policy.name, policy.legal_only)
 
-        Raises:
-            RolloutError: a worker failed, or workers die again and again.
-        """
-        news = self._news._replace(policies=planned(policies, self))
+        news = self._news._replace(policies=each_policy(policies, plan))
         pace = Pace(max_concurrency, evenly=True)
         by_place = {(task.scenario, task.seed): task for task in tasks}
         with _failures_told():
@@ -276,6 +228,7 @@ class RayEngine(EngineExtras):
         self._cluster.__exit__(None, None, None)
 
 
+@contextmanager
 @contextmanager
 def _failures_told() -> Iterator[None]:
     try:

@@ -55,7 +55,7 @@ class Processes:
         return nullcontext()
 
     def backward(self, loss: Tensor) -> None:
-        """The backward pass; gradients add up over micro-batches and processes."""
+        """Run the backward pass; gradients add up over micro-batches and processes."""
         torch.autograd.backward(loss)
 
     def clip_grad_norm(self, parameters: Sequence[nn.Parameter], limit: float) -> float:
@@ -67,15 +67,11 @@ class Processes:
         return model.state_dict()
 
     def optimizer_state(self, optimizer: torch.optim.Optimizer) -> dict[str, Any]:
-        """Return the whole optimiser state; a collective call. If it is sharded, only the first process gets it."""
+        """Return the whole optimiser state, in the first process alone if it is sharded; a collective call."""
         return optimizer.state_dict()
 
     def load_optimizer_state(self, optimizer: torch.optim.Optimizer, state: dict[str, Any]) -> None:
-        """Take up what was learnt; settings, such as the learning rate, stay those that the optimiser was made with.
-
-        Raises:
-            ConfigError: the state is that of other weights.
-        """
+        """Take up what was learnt; settings, such as the learning rate, stay those that the optimiser was made with."""
         made_with = [
             {name: value for name, value in group.items() if name != "params"} for group in optimizer.param_groups
         ]
@@ -98,12 +94,7 @@ class Processes:
 class AccelerateProcesses(Processes):
     """Processes started by ``accelerate launch`` or ``torchrun``; data-parallel or FSDP as accelerate is configured.
 
-    Args:
-        cpu: the model is on the CPU. Accelerate doesn't join the processes of ``torchrun`` unless it is told so.
-
-    Raises:
-        ModuleNotFoundError: accelerate isn't installed.
-        ConfigError: the processes didn't find each other.
+    ``cpu``: the model is on the CPU, which accelerate has to be told to join the processes of ``torchrun``.
     """
 
     def __init__(self, *, cpu: bool) -> None:
@@ -123,7 +114,7 @@ class AccelerateProcesses(Processes):
             if self.accelerator.num_processes != launched_processes():
                 raise ValueError(f"only {self.accelerator.num_processes} joined")
         except ValueError as error:
-            # what it left half made, here and in the environment, would fail the next who asks it
+            # its half-made state, here and in the environment, would fail the next call
             AcceleratorState._reset_state(reset_partial_state=True)
             for name in os.environ.keys() - before:
                 del os.environ[name]
@@ -156,7 +147,7 @@ class AccelerateProcesses(Processes):
         return nullcontext() if last else self.accelerator.no_sync(self._module)
 
     def backward(self, loss: Tensor) -> None:
-        """The wrappers average over processes; the loss is a part of one sum, so it is scaled back."""
+        """Run the backward pass: the wrappers average over processes, and the loss is a part of one sum."""
         torch.autograd.backward(loss * self.count)
 
     def clip_grad_norm(self, parameters: Sequence[nn.Parameter], limit: float) -> float:
@@ -203,5 +194,5 @@ def launched_processes() -> int:
 
 
 def current_processes(*, cpu: bool) -> Processes:
-    """One process, unless a launcher says that this is one of several; ``cpu``: the model is on the CPU."""
+    """Return one process, unless a launcher says that this is one of several; ``cpu``: the model is on the CPU."""
     return AccelerateProcesses(cpu=cpu) if launched_processes() > 1 else Processes()

@@ -24,7 +24,7 @@ KL_ESTIMATORS: Mapping[str, Callable[[Tensor], Tensor]] = {
     "k2": lambda log_r: log_r.square() / 2,
     "k3": lambda log_r: log_r.exp() - 1 - log_r,
 }
-"""What estimates ``KL(pi_theta || pi_ref)`` at a token, from ``log r = log pi_ref - log pi_theta``."""
+"""Estimates of ``KL(pi_theta || pi_ref)`` at a token, from ``log r = log pi_ref - log pi_theta``."""
 
 
 class PolicyLoss(NamedTuple):
@@ -49,17 +49,12 @@ def loss_of(
     """Return the loss of n response tokens, which may be a part of those that ``denominator`` counts.
 
     Args:
-        tokens: what the surrogate is told of them; its reference is also that of the KL term.
-        surrogate: what an advantage becomes in the loss of a token.
+        tokens: the surrogate's; its reference is also that of the KL term.
+        surrogate: makes the loss of a token of its advantage.
         denominator: ``Z``, that of the whole optimiser step: the size of micro-batches must not change the gradient.
-        kl_coefficient: beta.
-        kl_estimator: one of :data:`KL_ESTIMATORS`.
+        kl_coefficient, entropy_coefficient: beta and c_H.
         entropy: (n,) nats, with a gradient.
-        entropy_coefficient: c_H.
         weights: (n,) factors of the whole loss of a token, for normalisers that weigh them.
-
-    Raises:
-        ValueError: a term without what it needs; ConfigError: no such estimator.
     """
     logp = tokens.logprobs
     total = policy = surrogate.terms(tokens)
@@ -114,8 +109,7 @@ def policy_loss(
     denominator: float | None = None,
     **terms: Any,
 ) -> PolicyLoss:
-    """Return ``1/Z * sum_{m_bt = 1} [ -min(rho A, clip(rho, 1 - clip_low, 1 + clip_high) A) + beta KL - c_H H ]`` of a
-    table.
+    """Return ``1/Z * sum_{m_bt = 1} [ -min(rho A, clip(rho, 1 - clip_low, 1 + clip_high) A) + beta KL - c_H H ]``.
 
     Args:
         logprobs: (B, T) ``log pi_theta`` in nats, temperature applied; a row is one step of an episode, (T,) is one
@@ -168,15 +162,9 @@ def _count(lengths: Sequence[int], loss_normalizer: str, episode_ids: Sequence[A
 def importance_weights(
     old: Sequence[Tensor], sampled: Sequence[Tensor | None], cap: float
 ) -> tuple[list[Tensor], dict[str, float]]:
-    """Return the weights of every row's tokens, and their metrics.
+    """Return the weights (K_t,) of every row's tokens, at most ``cap``, and their metrics.
 
-    Args:
-        old: (K_t,) per row, log-probabilities of the learner before the update, in nats.
-        sampled: the same of the sampler.
-        cap: the largest weight.
-
-    Raises:
-        ConfigError: a sampler that doesn't tell its log-probabilities.
+    ``old`` and ``sampled`` are log-probabilities (K_t,) in nats, of the learner before the update and of the sampler.
     """
     if any(one is None for one in sampled):
         raise ConfigError(

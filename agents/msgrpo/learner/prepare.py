@@ -1,9 +1,5 @@
-"""Make a model ready to be trained: checks, gradient checkpointing, number types, and the LoRA adapter.
+"""Make a model ready to be trained: checks, gradient checkpointing, number types, and the LoRA adapter."""
 
-The adapter is a fresh one, or the one that the model came with, whose training continues.
-"""
-
-import copy
 import warnings
 from collections.abc import Collection
 from copy import deepcopy
@@ -33,10 +29,6 @@ def with_adapter(model: Any, config: MSGRPOConfig) -> Any:
     An adapter that was loaded is frozen, as for play. It is trained on as it is, of its own rank and scale, so that a
     warm start and what is learnt after it are one adapter on the one base. An adapter that a program has made
     trainable itself is left as that program wants it.
-
-    Raises:
-        ConfigError: the settings contradict the adapter that is there, or name no modules of the model.
-        ModuleNotFoundError: an adapter is asked for, and peft isn't installed.
     """
     if not hasattr(model, "peft_config"):
         if config.lora_rank:
@@ -55,11 +47,7 @@ def with_adapter(model: Any, config: MSGRPOConfig) -> Any:
 
 
 def check_same_adapter(model: Any, folder: Path) -> None:
-    """A run goes on with an adapter of the kind that its checkpoint has, or with none if that has none.
-
-    Raises:
-        ConfigError: the settings have made another one.
-    """
+    """Refuse to resume with an adapter of another kind than that of the checkpoint, or with none."""
     own = getattr(model, "peft_config", None) and model.peft_config[model.active_adapter]
     file = folder / "adapter_config.json"
     there = read_json(file) if file.is_file() else {}
@@ -84,12 +72,11 @@ def _last_names(targets: str | Collection[str]) -> set[str]:
 
 def copy_of_trained(module: ModuleT) -> ModuleT:
     """Return a copy that has weights of its own if the module is trained, and shares the frozen ones."""
-    return copy.deepcopy(module, {id(each): each for each in module.parameters() if not each.requires_grad})
+    return deepcopy(module, {id(each): each for each in module.parameters() if not each.requires_grad})
 
 
 def begins_as_base(model: Any) -> bool:
-    """Return whether a model's adapter adds nothing yet, as a fresh one does: the model without it is the model with
-    it."""
+    """Return whether a model's adapter adds nothing yet, as a fresh one does."""
     return not any(weight.any() for name, weight in model.named_parameters() if "lora_B" in name)
 
 
@@ -100,16 +87,11 @@ def _fresh(model: Any, config: MSGRPOConfig) -> Any:
         raise ModuleNotFoundError(
             f"lora_rank needs peft, which is not installed: {install_command('train')}", name="peft"
         ) from error
-    targets: Any = list(config.lora_targets)
-    if targets == ["all-linear"]:
-        targets = "all-linear"
+    targets: Any = "all-linear" if config.lora_targets == ("all-linear",) else list(config.lora_targets)
     settings = peft.LoraConfig(
-        r=config.lora_rank,
-        lora_alpha=config.lora_alpha,
-        target_modules=targets,
-        lora_dropout=0.0,
+        r=config.lora_rank, lora_alpha=config.lora_alpha, target_modules=targets, lora_dropout=0.0,
         task_type="CAUSAL_LM",
-    )
+    )  # fmt: skip
     _let_gradients_in(model, config)
     try:
         with warnings.catch_warnings(), torch.random.fork_rng(devices=[]):
@@ -132,7 +114,7 @@ def _check_agreement(model: Any, config: MSGRPOConfig) -> None:
     named = _last_names(own.target_modules or ())
     said = {
         "lora_rank": (config.lora_rank != default.lora_rank, rank),
-        # a rank that is said says the scale too, which is alpha / rank
+        # a rank that is named names the scale too, which is alpha / rank
         "lora_alpha": (config.lora_rank != default.lora_rank or config.lora_alpha != default.lora_alpha, alpha),
         "lora_targets": (config.lora_targets != default.lora_targets, sorted(named)),
     }
@@ -148,15 +130,9 @@ def _check_agreement(model: Any, config: MSGRPOConfig) -> None:
 
 
 def prepare_model(model: Any, tokenizer: Any, config: MSGRPOConfig) -> nn.Module:
-    """Check a model, put the adapter on it and switch off everything random in it.
+    """Check a model, put the adapter on it and switch off everything random in it; return it or its peft wrapper.
 
     Sampler and learner must be the same distribution, so dropout is set to zero throughout.
-
-    Returns:
-        The model itself, or its peft wrapper.
-
-    Raises:
-        UnusableModelError: no causal language model, no tokenizer, one that doesn't fit, nothing to train.
     """
     _check(model, tokenizer, config)
     model = with_adapter(model, config)
@@ -168,7 +144,12 @@ def prepare_model(model: Any, tokenizer: Any, config: MSGRPOConfig) -> nn.Module
         )
     if any(not parameter.is_floating_point() for parameter in trainable):
         raise UnusableModelError("some trainable parameters are not floating-point: set lora_rank to train an adapter")
-    _without_dropout(model)
+    for module in model.modules():
+        if isinstance(module, nn.Dropout):
+            module.p = 0.0
+        for name in ("attention_dropout", "dropout", "attn_dropout"):  # given to functional dropout
+            if isinstance(getattr(module, name, None), float):
+                setattr(module, name, 0.0)
     choose_attention(model, config)
     model.train(config.gradient_checkpointing)  # transformers checkpoints in training mode only
     if config.gradient_checkpointing:
@@ -177,11 +158,7 @@ def prepare_model(model: Any, tokenizer: Any, config: MSGRPOConfig) -> nn.Module
 
 
 def choose_attention(model: Any, config: MSGRPOConfig) -> None:
-    """Let FlexAttention compute trees, if the settings ask for it, or leave it open and it works here.
-
-    Raises:
-        UnusableModelError: it is asked for and doesn't work here.
-    """
+    """Let FlexAttention compute trees, if the settings ask for it, or leave it open and it works here."""
     base: Any = unwrap(model)
     asked = config.attention == "flex_attention"
     parameter = next(base.parameters())
@@ -215,11 +192,7 @@ def checkpoint_layers(model: Any) -> None:
 
 
 def templated(tokenizer: Any, config: MSGRPOConfig) -> Any:
-    """Return the tokenizer with the arguments that the config has for its chat template.
-
-    Raises:
-        ConfigError: the template can't be used, or doesn't read them.
-    """
+    """Return the tokenizer with the arguments that the config has for its chat template."""
     try:
         return with_arguments(tokenizer, config.chat_template_kwargs, config.model or "the model")
     except ValueError as error:
@@ -251,51 +224,32 @@ def _check(model: Any, tokenizer: Any, config: MSGRPOConfig) -> None:
         )
 
 
-def _without_dropout(model: nn.Module) -> None:
-    for module in model.modules():
-        if isinstance(module, nn.Dropout):
-            module.p = 0.0
-        for name in ("attention_dropout", "dropout", "attn_dropout"):  # given to functional dropout
-            if isinstance(getattr(module, name, None), float):
-                setattr(module, name, 0.0)
-
-
 def load_weights(model: nn.Module, folder: Path) -> None:
-    """Put a checkpoint's weights into a model of the same kind, exactly as they were saved.
-
-    Raises:
-        ConfigError: the checkpoint is of another model, is damaged, or has no adapter if the model has one.
-    """
-    try:
-        _load_weights(model, folder)
-    except SafetensorError as error:
-        raise ConfigError(f"{damaged(str(folder), error)}, or resume from another checkpoint") from error
-
-
-def _load_weights(model: nn.Module, folder: Path) -> None:
+    """Put a checkpoint's weights into a model of the same kind, exactly as they were saved."""
     from transformers import AutoModelForCausalLM
 
     check_same_adapter(model, folder)
     adapted = hasattr(model, "peft_config")
     if not any(folder.glob(WEIGHTS if adapted else "*.safetensors")):
         raise ConfigError(str(not_safetensors(folder)))
-    if adapted:
-        import peft
+    try:
+        if adapted:
+            import peft
 
-        peft.set_peft_model_state_dict(model, peft.load_peft_weights(str(folder), device="cpu"))
-        return
-    try:
+            peft.set_peft_model_state_dict(model, peft.load_peft_weights(str(folder), device="cpu"))
+            return
         check_shards(folder)
-    except ValueError as error:
-        raise ConfigError(str(error)) from None
-    own: Any = deepcopy(model.config)  # the folder's may be anybody's, and is of the same model if its weights fit
-    own._attn_implementation = None
-    dtype = next(model.parameters()).dtype
-    try:
+        own: Any = deepcopy(model.config)  # the folder's may be anybody's, and is of the same model if its weights fit
+        own._attn_implementation = None
+        dtype = next(model.parameters()).dtype
         saved = AutoModelForCausalLM.from_pretrained(folder, config=own, dtype=dtype, use_safetensors=True)
         model.load_state_dict(saved.state_dict())
+    except SafetensorError as error:
+        raise ConfigError(f"{damaged(str(folder), error)}, or resume from another checkpoint") from error
     except RuntimeError as error:
         raise ConfigError(f"the checkpoint {folder} is of another model: {str(error).splitlines()[-1]}") from None
+    except ValueError as error:
+        raise ConfigError(str(error)) from None
 
 
 def autocast_dtype(config: MSGRPOConfig) -> torch.dtype | None:

@@ -33,7 +33,7 @@ from agents.msgrpo.surrogates.tokens import Surrogate, Tokens
 
 @dataclass(slots=True)
 class UpdateStats:
-    """What an iteration's optimiser steps add up to, for the log."""
+    """The sums over an iteration's optimiser steps, for the log."""
 
     sums: dict[str, float] = field(default_factory=dict)
     grad_norms: list[float] = field(default_factory=list)
@@ -79,11 +79,7 @@ def minibatches(rows: Sequence[Any], count: int, rng: np.random.Generator) -> It
 def make_reference(
     scorer: TokenScorer, processes: Processes, config: MSGRPOConfig, needs: Collection[str]
 ) -> "Reference | None":
-    """Return the reference of a training; ``None`` if neither the KL term nor the surrogate, by its needs, wants it.
-
-    Raises:
-        ConfigError: it is to move and nothing is held to it, or no process has all weights.
-    """
+    """Return the reference of a training; ``None`` if neither the KL term nor the surrogate, by its needs, wants it."""
     if config.kl_coefficient or "reference" in needs:
         return Reference(scorer, processes, config.reference_mixup)
     if config.reference_mixup:
@@ -95,19 +91,11 @@ def make_reference(
 
 
 class Reference:
-    """Make it before the first update and before a checkpoint is loaded.
+    """The model that the policy is held to. Make it before the first update and before a checkpoint is loaded.
 
     With a fresh adapter it is the same model with the adapter switched off, as long as it stays what it is. Otherwise
-    it is a frozen copy of what is trained, which shares the rest. Sharding takes the rest apart, so there the copy is
-    whole.
-
-    Args:
-        scorer: of the model that is trained.
-        processes: those that share the work.
-        mixup: the share that it moves towards the policy after every update; 0 leaves it as it is.
-
-    Raises:
-        ConfigError: it is to move if no process has all weights.
+    it is a frozen copy of what is trained, which shares the rest; if weights are sharded, the copy is whole.
+    ``mixup`` is the share that it moves towards the policy after every update; 0 leaves it as it is.
     """
 
     def __init__(self, scorer: TokenScorer, processes: Processes, mixup: float = 0.0) -> None:
@@ -143,11 +131,7 @@ class Reference:
 
     @torch.no_grad()
     def load_state_dict(self, state: Mapping[str, Tensor] | None) -> None:
-        """Take up what :meth:`state_dict` told; nothing, in checkpoints from before references moved.
-
-        Raises:
-            ConfigError: it has moved, and isn't to any more. If it has got to would be lost at the next resume.
-        """
+        """Take up what :meth:`state_dict` returned; nothing, in checkpoints from before references moved."""
         if state and not self._mixup:
             raise ConfigError(
                 "reference_mixup = 0, but the checkpoint's reference was moved by a reference_mixup above 0: accepted "
@@ -165,8 +149,7 @@ class Reference:
 class Learner:
     """The model that is trained, its reference, its optimiser, and the processes that share the work.
 
-    ``reference`` is ``None`` if neither the KL term nor the surrogate needs it. ``importance_cap`` truncates the
-    weights of tokens whose sampler isn't this model; 0 if it is.
+    ``importance_cap`` truncates the weights of tokens whose sampler isn't this model; 0 if it is.
     """
 
     def __init__(
@@ -200,23 +183,23 @@ class Learner:
         return [logprobs for (logprobs,) in self.work.scores(rows, lambda batch: (tell(batch),))]
 
     def logprobs_and_entropies(self, rows: Sequence[TokenRow]) -> list[tuple[Tensor, ...]]:
-        """Log-probability and entropy in nats of every response token, under the model as it is."""
+        """Return log-probability and entropy in nats of every response token, under the model as it is."""
         return self.work.scores(rows, lambda batch: score_with(self.scorer, self.processes.forward, batch))
 
     def update(
         self, rows: Sequence[TokenRow], rng: np.random.Generator, learning_rate: float, batch: Batch | None = None
     ) -> UpdateStats:
-        """Return all optimiser steps of one iteration, on at least one row; ``rng`` shuffles alike in every process.
+        """Take all optimiser steps of one iteration, on at least one row; ``rng`` shuffles alike in every process.
 
         ``batch`` is what the credit was assigned to, for surrogates that look at it.
-
-        Raises:
-            DivergenceError: a loss or gradient that is not finite, or a gradient norm above ``abort_grad_norm``.
         """
         stats = UpdateStats()
         sampled = [None if row.logprobs is None else torch.tensor(row.logprobs, dtype=torch.float64) for row in rows]
-        from_sampler = self._from_sampler(sampled)
-        old = self._old_logprobs(rows, sampled, stats, from_sampler=from_sampler)
+        told = [logprobs for logprobs in sampled if logprobs is not None]
+        from_sampler = self._from_sampler(known=len(told) == len(rows))
+        old = told if from_sampler else self.logprobs(rows)
+        if len(told) == len(rows) and not from_sampler:  # the sampler's are compared in the first pass, the others here
+            stats.mismatch = mismatch(torch.cat(old), torch.cat(told))
         weights = None
         if self.importance_cap and not from_sampler:
             weights, stats.importance = importance_weights(old, sampled, self.importance_cap)
@@ -249,28 +232,15 @@ class Learner:
             found[name][list(part)] = torch.as_tensor(values, dtype=torch.float64)
         return found
 
-    def _from_sampler(self, sampled: Sequence[Tensor | None]) -> bool:
-        """Return whether the ratio's ``pi_old`` is the sampler's."""
-        config, known = self.config, all(logprobs is not None for logprobs in sampled)
+    def _from_sampler(self, *, known: bool) -> bool:
+        """Return whether the ratio's ``pi_old`` is the sampler's, which may be known."""
+        config = self.config
         if config.old_logprobs == "sampling" and not known:
             raise ValueError("old_logprobs = 'sampling', but the engine returned no log-probabilities: use 'recompute'")
         if config.old_logprobs != "auto":
             return config.old_logprobs == "sampling"
         # stale tokens whose weights are switched off are left to the ratio, which then has to know who sampled them
         return known and not self.importance_cap and (config.strictly_on_policy or config.staleness > 0)
-
-    def _old_logprobs(
-        self, tokens: Sequence[TokenRow], sampled: Sequence[Tensor | None], stats: UpdateStats, *, from_sampler: bool
-    ) -> list[Tensor]:
-        """Return ``pi_old`` per row. The sampler's are compared with the learner's in the first pass, the others
-        here."""
-        known = all(logprobs is not None for logprobs in sampled)
-        if from_sampler:
-            return [logprobs for logprobs in sampled if logprobs is not None]
-        old = self.logprobs(tokens)
-        if known:
-            stats.mismatch = mismatch(torch.cat(old), torch.cat([x for x in sampled if x is not None]))
-        return old
 
     def _step(self, rows: Sequence[TokenRow], known: Tokens, part: Sequence[int], stats: UpdateStats) -> None:
         z, row_weights = self.normalizer.weigh(rows, part)
@@ -331,7 +301,7 @@ def known_tokens(
 
 
 def make_optimizer(model: torch.nn.Module, config: MSGRPOConfig) -> torch.optim.AdamW:
-    """AdamW over the trainable parameters; weight decay on matrices only."""
+    """Return AdamW over the trainable parameters, with weight decay on matrices only."""
     trainable = [p for p in model.parameters() if p.requires_grad]
     groups = [
         {"params": [p for p in trainable if p.dim() >= 2], "weight_decay": config.weight_decay},

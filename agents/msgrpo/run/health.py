@@ -1,8 +1,5 @@
-"""Is a run worth beginning, and worth going on with?
+"""Is a run worth beginning, and worth continuing?
 
-In the order of a run:
-
-* :func:`check_prompts` and :func:`check_out` look before the first episode.
 * The preflight looks at a few episodes before the first update. If the base doesn't know the form of answers, or the
   returns of every group are equal, updates do nothing; a prompt that grows during an episode can be longer than any
   first prompt. All of it shows in the first iteration's episodes.
@@ -36,12 +33,18 @@ from agents.msgrpo.errors import ConfigError, DeadRunError, RolloutError, Unusab
 from agents.msgrpo.filters import spreads
 from agents.msgrpo.learner.prepare import product_dtype
 from agents.msgrpo.learner.update import Learner
-from agents.msgrpo.run.evaluating import game_name
-from agents.msgrpo.trajectories import Game, paid_by_the_game, prompts_of_random_play, too_long, trajectories_of
+from agents.msgrpo.trajectories import (
+    Game,
+    game_name,
+    paid_by_the_game,
+    prompts_of_random_play,
+    too_long,
+    trajectories_of,
+    tsmg_of,
+)
 from agents.policy import LanguageAgentPolicy
 from agents.prompt import PromptMap
-from agents.turn import Message, Turn
-from textgames import TSMG, game_of
+from agents.turn import Message
 
 # ---------------------------------------------------------------- advice
 
@@ -50,15 +53,16 @@ def another_start(config: MSGRPOConfig) -> str:
     """Return the ways out for a model that doesn't answer in the form that is asked for."""
     other = "direct" if config.response_mode == "think" else "think"
     ways = [f"a warm start ({warm_start(config)})"]
-    if config.model != "tiny-legal" and config.scenarios and all(_lists_actions(name) for name in config.scenarios):
+    if config.model != "tiny-legal" and config.scenarios and all(tsmg_of(name).actions for name in config.scenarios):
         ways.append("model = 'tiny-legal' with response_mode = 'direct' (a tiny base that is made for the scenarios)")
     ways.append(f"response_mode = {other!r} if the model was made for that")
     return f"{', '.join(ways[:-1])}, or {ways[-1]}"
 
 
 def warm_start(config: MSGRPOConfig) -> str:
-    """Return the command that teaches a model the form of answers, and the games as far as somebody knows them."""
-    teacher = "planner" if config.scenarios and all(map(_has_planner, config.scenarios)) else "random"
+    """Return the command that teaches a model the form of answers, and the games as far as a planner knows them."""
+    planned = config.scenarios and all(find_search_player(tsmg_of(name)) is not None for name in config.scenarios)
+    teacher = "planner" if planned else "random"
     parts = {
         "--model": [config.model or "MODEL"],
         "--scenario": config.scenarios or ["SCENARIO"],
@@ -71,7 +75,7 @@ def warm_start(config: MSGRPOConfig) -> str:
 
 
 def against_collapse(config: MSGRPOConfig) -> str:
-    """Return the ways out where the format penalty is all that a model learns from."""
+    """Return the ways out if the format penalty is all that a model learns from."""
     ways = [f"a warm start ({warm_start(config)})"]
     if not config.legal_only:
         ways.append("legal_only = true, which leaves no answer to charge a penalty for")
@@ -82,34 +86,6 @@ def against_collapse(config: MSGRPOConfig) -> str:
             f"{config.invalid_action!r})"
         )
     return f"{', '.join(ways[:-1])}, or {ways[-1]}"
-
-
-def _has_planner(name: str) -> bool:
-    return find_search_player(_game(name)) is not None
-
-
-def _lists_actions(name: str) -> bool:
-    return bool(_game(name).actions)
-
-
-def _game(name: str) -> TSMG[Any]:
-    task = EpisodeTask.of(name, 0)
-    return game_of(task.env_id, **task.kwargs)
-
-
-def going_on(out: Path, config: MSGRPOConfig, *, by_command: bool, changes: str = "") -> str:
-    """Return how a saved run is gone on with.
-
-    Args:
-        out: the run's folder.
-        config: its settings.
-        by_command: whether the command line can make the run again. It can't if it was begun from Python with
-            prompts, an engine or evaluations of its own, or with a model or game that the settings don't name.
-        changes: what else to write after the command.
-    """
-    if by_command and config.model and config.scenarios:
-        return f"python -m agents.msgrpo --resume {shlex.quote(str(out))}{changes and ' ' + changes}"
-    return f"make the trainer again as it was made, then trainer.resume({str(out)!r})"
 
 
 # ---------------------------------------------------------------- before the first episode
@@ -123,12 +99,7 @@ LONGEST_READ = 8
 def check_prompts(
     config: MSGRPOConfig, games: Sequence[Game], prompt_map: PromptMap, reader: TransformersModel
 ) -> None:
-    """Every player's prompts of every game fit, with a response behind them, as far as random play tells.
-
-    Raises:
-        ConfigError: one is longer than ``max_prompt_tokens``.
-        UnusableModelError: the model's context is too short for it.
-    """
+    """Refuse games whose prompts, with a response behind them, don't fit, as far as random play shows."""
     shorter: dict[str, Any] = {"max_steps": config.max_steps} if config.max_steps else {}
     places = [(game, shorter) for game in games] + [(game, {}) for game in config.eval_scenarios]
     for game, settings in places:
@@ -152,12 +123,7 @@ def prompt_lengths(task: EpisodeTask, prompt_map: PromptMap, reader: Transformer
 
 
 def check_out(out: Path, *, resumed: bool = False) -> None:
-    """A run's folder can be written, and a new run doesn't write into another one's.
-
-    Raises:
-        ConfigError: the folder holds a run.
-        OSError: it can't be made or written.
-    """
+    """Refuse a folder that can't be written, or a new run in another one's."""
     check_writable(out)
     metrics = out / "metrics.jsonl"
     if resumed or not metrics.exists() or not metrics.stat().st_size:
@@ -176,22 +142,18 @@ def check_out(out: Path, *, resumed: bool = False) -> None:
 # ---------------------------------------------------------------- the preflight
 
 FEW_VALID = 0.5
-"""A share of valid answers below which a run may begin, but is told so."""
+"""A share of valid answers below which a run may begin, but with a warning."""
 NEAR_THE_LIMIT = 0.9
-"""A longer episode may well have a longer prompt, so nearly reaching the limit is told as well."""
+"""A longer episode may well have a longer prompt, so nearly reaching the limit is a warning as well."""
 
 
 class Preflight(NamedTuple):
-    """What the first episodes of a run show.
+    """The findings of the first episodes of a run.
 
     Attributes:
-        episodes: how many were played.
-        answers: the responses in them.
-        valid: how many of these were valid.
+        answers: the responses, of which ``valid`` are.
         groups: groups of episodes from one initial state (per player).
-        groups_with_spread: groups whose returns aren't all equal.
-        groups_paid_apart: groups whose returns aren't all equal even without the format penalty.
-        all_succeeded: whether every episode did.
+        groups_with_spread: groups whose returns aren't all equal; ``groups_paid_apart``: even without the penalty.
         longest_prompt: in tokens, over all decisions.
     """
 
@@ -206,7 +168,7 @@ class Preflight(NamedTuple):
 
     @classmethod
     def of(cls, trajectories: Sequence[Trajectory], episodes: int, format_penalty: float) -> "Preflight":
-        """Return what these trajectories show, whose invalid steps were charged this penalty."""
+        """Return what trajectories show whose invalid steps were charged this penalty."""
         batch = Batch(trajectories)
         paid = np.array([paid_by_the_game(each, format_penalty) for each in trajectories], dtype=np.float64)
         return cls(
@@ -221,7 +183,7 @@ class Preflight(NamedTuple):
         )
 
     def summary(self, config: MSGRPOConfig) -> str:
-        """Return what the episodes show, in one line."""
+        """Return the findings in one line."""
         return (
             f"before the first update, {self.episodes} episodes: {self.valid / max(1, self.answers):.1%} of "
             f"{self.answers:,} answers valid, returns differ in {self.groups_with_spread} of {self.groups} groups, "
@@ -229,12 +191,7 @@ class Preflight(NamedTuple):
         )
 
     def check(self, config: MSGRPOConfig) -> list[str]:
-        """Return what to warn of.
-
-        Raises:
-            UnusableModelError: surely fewer valid answers than ``min_valid_share``.
-            ConfigError: a prompt longer than ``max_prompt_tokens``.
-        """
+        """Return what to warn of; raise if a run isn't worth beginning."""
         if self.longest_prompt > config.max_prompt_tokens:
             raise too_long(self.longest_prompt, config.max_prompt_tokens)
         # a model that has the least share would show so few valid answers less than once in twenty preflights
@@ -278,12 +235,7 @@ def fly(
     play: Callable[[LanguageAgentPolicy, Sequence[EpisodeTask]], list[Episode]],
     say: Callable[[str], None],
 ) -> None:
-    """Play whole groups of an iteration's tasks, as training does, and say what they show.
-
-    Raises:
-        UnusableModelError: as :meth:`Preflight.check`.
-        ConfigError: likewise.
-    """
+    """Play whole groups of an iteration's tasks, as training does, and say what they show."""
     groups = max(1, config.preflight_episodes // config.group_size)
     some = tasks[: groups * config.group_size]
     preflight = Preflight.of(trajectories_of(play(policy, some), some), len(some), config.format_penalty)
@@ -301,7 +253,7 @@ PROMPT = (
 TOKENS = 16
 SEED = (0xCA7A,)
 FLOAT32_TOLERANCE, HALF_TOLERANCE = 1e-3, 0.1
-"""Nats per token, on average over an answer, if both compute in float32 and where one doesn't."""
+"""Nats per token, on average over an answer, if both compute in float32, and if one doesn't."""
 
 
 class Canary:
@@ -320,30 +272,23 @@ class Canary:
         self.difference = 0.0
 
     def __call__(self) -> None:
-        """Have the fixed prompt answered by every engine, score the answers with the learner, and compare.
-
-        Raises:
-            RolloutError: they differ by more than the tolerance, or there was no answer.
-        """
+        """Have the fixed prompt answered by every engine, score the answers with the learner, and compare."""
         processes = self.learner.processes
         asks = processes.rank == 0 or not self.engine.shared
         mine = self.engine.answers(PROMPT, self._decoding, SEED) if asks else []
         answers = [answer for part in processes.gather(mine) for answer in part]
+        places = len(answers)
         for number, answer in enumerate(answers, 1):
             if answer.error is not None:
                 raise RolloutError(f"answer {number} of {self.engine.name} to the fixed prompt failed: {answer.error}")
             if not answer.prompt_ids or not answer.response_ids:
                 raise RolloutError(f"{self.engine.name} returned no token ids, which are what the learner trains on")
-        told = [answer for answer in answers if answer.logprobs is not None]
-        if told:
-            self._compare(told, len(answers))
-
-    def _compare(self, answers: Sequence[Turn], places: int) -> None:
+        answers = [answer for answer in answers if answer.logprobs is not None]
         rows = [TokenRow(answer.prompt_ids or (), answer.response_ids or ()) for answer in answers]
-        scores = self.learner.logprobs(rows)
+        scores = self.learner.logprobs(rows) if rows else []
         theirs = [torch.tensor(answer.logprobs, dtype=torch.float64) for answer in answers]
         differences = [(mine - its).abs().mean().item() for mine, its in zip(scores, theirs, strict=True)]
-        self.difference = max(differences)
+        self.difference = max(differences, default=0.0)
         if self.difference <= self.tolerance:
             return
         worst = differences.index(self.difference)
@@ -355,7 +300,7 @@ class Canary:
         )
 
     def _likely(self, row: TokenRow, theirs: torch.Tensor) -> str:
-        """Return what is likely wrong, from how the scores differ."""
+        """Return the likely cause, from how the scores differ."""
         scorer = self.learner.scorer
         temperature = scorer.temperature
         try:
@@ -382,24 +327,20 @@ class Canary:
 # ---------------------------------------------------------------- the watch
 
 NORMS_KEPT = 100
-"""Iterations whose gradient norms say what is usual."""
+"""Iterations whose gradient norms are what is usual."""
 
 FIRST = 3
-"""Iterations that say what a run began with, for format collapse, which may take no more than a dozen."""
+"""Iterations that a run begins with, for format collapse, which may take no more than a dozen."""
 FORM_GAINED, ENTROPY_LEFT, ONE_ANSWER = 0.2, 0.5, 0.9
-"""What format collapse is: the valid share is so much higher than at first, the entropy at most this share of what it
-was, and one action this share of all valid answers, while the game pays no more than at first."""
+"""Format collapse: the valid share is so much higher than at first, the entropy at most this share of what it was, and
+one action this share of all valid answers, while the game pays no more than at first."""
 
 
 class Watch:
-    """Looks at every iteration's metrics in turn.
-
-    Args:
-        config: ``[stopping]`` and the number of iterations.
-        history: metrics of the iterations done before.
+    """Looks at every iteration's metrics in turn, and at those of a ``history`` when it is made.
 
     Attributes:
-        rows: of each sign that the latest iterations show, how many of them in a row did.
+        rows: for each sign, how many of the latest iterations in a row show it.
     """
 
     def __init__(self, config: MSGRPOConfig, history: Iterable[Mapping[str, Any]] = ()) -> None:
@@ -417,10 +358,9 @@ class Watch:
         self._norms: deque[float] = deque(maxlen=NORMS_KEPT)
         for metrics in history:
             self.see(metrics)
-        self.rows = dict.fromkeys(self.rows, 0)  # who resumes a run that was stopped gives it the time to recover
+        self.rows = dict.fromkeys(self.rows, 0)  # a run that was stopped and is resumed gets the time to recover
 
-    def answers_validly(self, invalid_rate: float) -> bool:
-        """Return whether this share of invalid responses is usual in this run."""
+    def _answers_validly(self, invalid_rate: float) -> bool:
         return 1 - invalid_rate >= max(self.config.min_valid_share, self._best_valid / 2)
 
     @property
@@ -430,22 +370,25 @@ class Watch:
 
     def trusts(self, invalid_rate: float) -> bool:
         """Return whether weights that have just played with this share of invalid responses are worth keeping."""
-        return not self.suspects and (self.answers_validly(invalid_rate) or not self._spoils("invalid"))
+        return not self.suspects and (self._answers_validly(invalid_rate) or not self._spoils("invalid"))
 
     def see(self, metrics: Mapping[str, Any]) -> None:
         """Take an iteration's metrics into account."""
-        learnt, entropy, norm = bool(metrics["optimizer_steps"]), metrics["entropy"], metrics["grad_norm"]
-        self._returns.append(metrics["return"])
-        self._paid.append(metrics.get("game_return", metrics["return"]))  # which runs of before don't tell
-        # an update is also skipped where everything is won, which is the end of learning and not its failure
+        returns, some = self._returns, max(1, self.config.stop_after)
+        returns.append(metrics["return"])
+        self._paid.append(metrics.get("game_return", metrics["return"]))  # runs of earlier versions lack the first
+        # an update is also skipped if everything is won, which is the end of learning and not its failure
         in_vain = bool(metrics["skipped"]) and metrics["success"] < 1
         self._in_vain += in_vain
         self._count("skipped", in_vain)
         if self.config.min_valid_share:
-            self._count("invalid", not self.answers_validly(metrics["invalid_rate"]))
-        if learnt:  # else neither is known
-            self._count("entropy", entropy < self.config.min_entropy and not self._gained(self._returns))
-            self._count("gradient", self._far_out(norm))
+            self._count("invalid", not self._answers_validly(metrics["invalid_rate"]))
+        learnt, norm, rise = bool(metrics["optimizer_steps"]), metrics["grad_norm"], self.config.max_grad_norm_rise
+        if learnt:  # else neither entropy nor gradient is known
+            gained = len(returns) > some and np.mean(returns[-some:]) > np.mean(returns[:some])
+            self._count("entropy", metrics["entropy"] < self.config.min_entropy and not gained)
+            usual = float(np.median(self._norms)) if rise and len(self._norms) >= some else np.inf
+            self._count("gradient", norm > rise * usual)
             self._count("collapse", self._collapsed(metrics))
         if not self.rows["gradient"] and learnt:
             self._norms.append(norm)
@@ -454,11 +397,7 @@ class Watch:
             self._best_valid = max(self._best_valid, float(np.mean(self._valid)))
 
     def check(self) -> None:
-        """Stop a dead run.
-
-        Raises:
-            DeadRunError: a sign has stood for long enough.
-        """
+        """Stop a dead run: raise a DeadRunError if a sign has stood for long enough."""
         if not self.config.stop_after:
             return
         if self._skips and self.rows["skipped"] >= self._skips and not self.rows["invalid"]:
@@ -468,31 +407,20 @@ class Watch:
                 raise self._dead(sign)
 
     def check_end(self) -> None:
-        """Don't call a run done in which no update was ever made.
-
-        Raises:
-            DeadRunError: all were skipped, and not because everything was won.
-        """
+        """Raise a DeadRunError if all updates of a run were skipped, and not because everything was won."""
         if self.config.stop_after and self._in_vain == len(self._returns) > 0:
             self.rows["skipped"] = self._in_vain  # in a resumed run as well
             raise self._dead("skipped")
 
     def _spoils(self, sign: str) -> bool:
-        """Return whether weights that show this sign are worse than those before: not so if there were no better
-        ones."""
+        """Return whether weights with this sign are worse than those before; not so if there were no better ones."""
         return bool(self._best_valid) if sign == "invalid" else sign not in ("skipped", "collapse")
 
     def _count(self, sign: str, shown: bool) -> None:
         self.rows[sign] = self.rows[sign] + 1 if shown else 0
 
-    def _gained(self, returns: Sequence[float]) -> bool:
-        """Return whether the latest returns are above those that the run began with."""
-        some = max(1, self.config.stop_after)
-        return len(returns) > some and np.mean(returns[-some:]) > np.mean(returns[:some])
-
     def _collapsed(self, metrics: Mapping[str, Any]) -> bool:
-        """Return whether the form has been learnt and nothing else: one answer to everything, which the game doesn't
-        pay."""
+        """Return whether the form has been learnt and nothing else: one answer to all, which the game doesn't pay."""
         valid, entropy = 1 - metrics["invalid_rate"], metrics["entropy"]
         if len(self._first) < FIRST:
             self._first.append((valid, entropy))
@@ -504,11 +432,6 @@ class Watch:
             and metrics.get("most_frequent_action", 0.0) >= ONE_ANSWER
             and np.mean(self._paid[-FIRST:]) <= np.mean(self._paid[:FIRST])  # known sooner than by stop_after
         )
-
-    def _far_out(self, norm: float) -> bool:
-        rise = self.config.max_grad_norm_rise
-        known = rise and len(self._norms) >= max(1, self.config.stop_after)
-        return bool(known) and norm > rise * float(np.median(self._norms))
 
     def _dead(self, sign: str) -> DeadRunError:
         config, count = self.config, self.rows[sign]

@@ -1,8 +1,7 @@
-"""What a run reports: a live table in the terminal, ``metrics.jsonl``, trackers, sample episodes.
+"""A run's reports: a live table in the terminal, ``metrics.jsonl``, trackers, sample episodes.
 
-Trackers are those of accelerate (TensorBoard, Weights & Biases, ...): ``config.trackers`` names them, and each gets the
-same values under the same names. What is known of a run in a tracker (its id) is kept in ``trackers.json`` in the run's
-folder, so that a resumed run continues in it.
+Trackers are those of accelerate (TensorBoard, Weights & Biases, ...), and each gets the same values under the same
+names. A run's id in a tracker is kept in ``trackers.json`` in its folder, so that a resumed run continues in it.
 """
 
 import json
@@ -12,7 +11,6 @@ import secrets
 import warnings
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import fields
 from importlib.util import find_spec
 from pathlib import Path
 from time import perf_counter
@@ -49,12 +47,7 @@ EXTRAS = {"tensorboard": "train", "wandb": "wandb"}
 
 
 class Trackers:
-    """The trackers of one run, which are open; without any it does nothing.
-
-    Args:
-        opened: accelerate's trackers by name.
-        say: is told if a tracker has failed.
-    """
+    """The trackers of one run, by name, which are open; ``say`` is told if one has failed."""
 
     def __init__(self, opened: Mapping[str, Any], say: Callable[[str], None] = print) -> None:
         self._opened, self._say = dict(opened), say
@@ -73,7 +66,7 @@ class Trackers:
                 self._say(f"the tracker {name} has failed and gets no more metrics ({type(error).__name__}: {error})")
 
     def close(self) -> None:
-        """Let every one finish what it has to write or send."""
+        """Let each of them finish what it has to write or send."""
         for tracker in self._opened.values():
             tracker.finish()
         self._opened.clear()
@@ -82,25 +75,13 @@ class Trackers:
 def open_trackers(
     config: MSGRPOConfig, out: Path, first: int, say: Callable[[str], None], *, quiet: bool = False
 ) -> Trackers:
-    """Open the trackers of a config, in the process that writes.
-
-    Args:
-        config: its ``trackers``, and all else for them to show.
-        out: the run's folder, which exists.
-        first: iterations done before; more than 0 goes on with the run of before, if the tracker can.
-        say: as in :class:`Trackers`.
-        quiet: nothing in the terminal, as far as a tracker can be told so.
-
-    Raises:
-        ModuleNotFoundError: a tracker's package isn't installed; the message has the command.
-        ConfigError: a tracker can't be started (no account, no network).
-    """
+    """Open the trackers of a config, in the process that writes; ``first`` iterations were done before."""
     opened: dict[str, Any] = {}
     for name in dict.fromkeys(config.trackers):
         try:
             opened[name] = _start(name, _arguments(name, config, out, first, quiet))
             if name != "tensorboard" or first == 0:  # TensorBoard would show every resume as one more experiment
-                opened[name].store_init_configuration(_plain(config))
+                opened[name].store_init_configuration({k: _shown(value) for k, value in vars(config).items()})
         except BaseException:
             Trackers(opened, say).close()
             raise
@@ -108,11 +89,7 @@ def open_trackers(
 
 
 def check_trackers(config: MSGRPOConfig) -> None:
-    """Say before a model is loaded that a tracker's package isn't installed.
-
-    Raises:
-        ModuleNotFoundError: the message has the command.
-    """
+    """Raise, before a model is loaded, if a tracker's package isn't installed; the message has the command."""
     for name in config.trackers:
         if find_spec(name) is None and not (name == "tensorboard" and find_spec("tensorboardX")):
             raise _not_installed(name)
@@ -151,7 +128,7 @@ def _start(name: str, arguments: dict[str, Any]) -> Any:
 
 
 def _arguments(name: str, config: MSGRPOConfig, out: Path, first: int, quiet: bool) -> dict[str, Any]:
-    """Return what a tracker is opened with: its project, the run's name, and what lets it go on with a run."""
+    """Return the arguments that a tracker is opened with: its project, the run's name, and what continues a run."""
     title = config.tracker_run or out.resolve().name
     if name == "tensorboard":
         return {"run_name": "tensorboard", "logging_dir": str(out), "purge_step": first + 1}
@@ -187,13 +164,8 @@ def _known_id(out: Path, name: str) -> str:
     return str(known[name]["id"])
 
 
-def _plain(config: MSGRPOConfig) -> dict[str, Any]:
-    """Return the settings as trackers show them: numbers, truths and texts, without the secrets of a server's
-    address."""
-    return {one.name: _shown(getattr(config, one.name)) for one in fields(config)}
-
-
 def _shown(value: Any) -> Any:
+    """Return a setting as trackers show it: a number, a truth or a text, without the secrets of a server's address."""
     if isinstance(value, str):
         return public_url(value) if "://" in value else value
     if isinstance(value, tuple | list):
@@ -220,26 +192,21 @@ SHOWN = (
     ("rollout tokens/s", "rollout_tokens_per_second", "{:,.0f}"),
     ("update tokens/s", "update_tokens_per_second", "{:,.0f}"),
 )
-"""What the terminal shows: caption, metric, format."""
+"""The metrics that the terminal shows: caption, metric, format."""
 
 TREND = 10
 """Iterations whose mean stands beside the latest value, and as many before these."""
 
 
 class Learnt(NamedTuple):
-    """What an update makes of one player's part of an episode.
-
-    Attributes:
-        advantages: (T,) of its steps, those of tokens averaged.
-        draws: how often the update has it.
-    """
+    """An update's part in one player's part of an episode: (T,) advantages, those of tokens averaged, and its draws."""
 
     advantages: Sequence[float]
     draws: int
 
 
 def learnt_from(batch: Batch, credit: Credit, drawn: Drawn) -> dict[tuple[int, str], Learnt]:
-    """Return ``{(seed, player): what the update makes of that part}`` of all parts that credit was assigned to."""
+    """Return ``{(seed, player): its part in the update}`` for all parts that credit was assigned to."""
     draws = np.bincount(drawn.indices, minlength=len(batch)).tolist()
     return {
         (each.task.seed, each.player): Learnt([float(np.mean(own)) for own in advantages], times)
@@ -255,8 +222,7 @@ class RunLog:
         out: the run's folder, or ``None`` to write nothing.
         first: iterations done before (after a resume); later lines of ``metrics.jsonl`` are dropped.
         quiet: nothing in the terminal.
-        history: the metrics of the iterations done before.
-        evaluations: ``(iterations done, results)`` of the evaluations done before.
+        history, evaluations: those of before.
         games: the names of the games that are trained on.
         without_success: the names of those that know no success, whose share of 0 isn't shown.
     """
@@ -309,7 +275,7 @@ class RunLog:
             self._lock and self._lock.release,
         ):
             if stop:
-                with suppress(OSError):  # a full disk has been told of where it was met
+                with suppress(OSError):  # a full disk has been reported when it was met
                     stop()
         if isinstance(error, KeyboardInterrupt):
             self.say(". ".join(["interrupted", *getattr(error, "__notes__", ())]))
@@ -329,18 +295,11 @@ class RunLog:
             self._write({"iteration": iteration, "evaluation": result._asdict()})
         self._refresh()
         for result in results:
-            self.console.print(
-                f"evaluation after {iteration}: {result.scenario} return "
-                f"{Estimate(result.mean_return, result.low, result.high):.3f}{_seats(result)}{_scale(result)}, "
-                f"{self._success(result, 'success {:.1%}, ')}invalid {result.invalid_rate:.1%}, "
-                f"{result.episodes} episodes, "
-                f"{result.layouts_seen_in_training} of their layouts also met in training{_reads(result)}"
-                f"{_yardsticks(result)}",
-                soft_wrap=True,
-            )
+            success = self._success(result, "success {:.1%}, ")
+            self.say(f"evaluation after {iteration}: {result.scenario} return {_described(result, success)}")
 
     def samples(self, iteration: int, episodes: Sequence[Episode], learnt: Mapping[tuple[int, str], Learnt]) -> None:
-        """Append episodes to ``samples.txt``, with what the update made of them (:func:`learnt_from`)."""
+        """Append episodes to ``samples.txt``, with their parts in the update (:func:`learnt_from`)."""
         if self.out is None:
             return
         with os.fdopen(open_for_appending(self.out / "samples.txt"), "a", encoding="utf-8") as file:
@@ -368,7 +327,7 @@ class RunLog:
             self._live.update(self._table(), refresh=True)
 
     def _shows(self, name: str, metrics: Mapping[str, Any]) -> bool:
-        """Tell whether a metric is shown: the success of training isn't if none of its games knows any."""
+        """Return whether a metric is shown: the success of training isn't if none of its games knows any."""
         return name in metrics and (name != "success" or bool(metrics[name]) or self._trains_for_success)
 
     def _success(self, result: EvaluationResult, pattern: str) -> str:
@@ -377,7 +336,7 @@ class RunLog:
         return pattern.format(result.success) if known else ""
 
     def _line(self, metrics: dict[str, Any]) -> str:
-        """Return what is printed for an iteration when there is no terminal to keep a table in."""
+        """Return the line for an iteration when there is no terminal to keep a table in."""
         parts = [f"iteration {metrics['iteration']}/{self.config.iterations}"]
         for name, pattern in (("return", "{:.3f}"), ("success", "{:.1%}"), ("invalid_rate", "{:.1%}")):
             if self._shows(name, metrics):
@@ -410,7 +369,8 @@ class RunLog:
         for caption, name, pattern in SHOWN:
             shown = {caption: name} if self._shows(name, latest) else {}
             if name == "return":
-                shown |= {f"return of {seat}": f"return_{seat}" for seat in _seat_returns(latest)}
+                seats = [metric.removeprefix("return_") for metric in latest if metric.startswith("return_player_")]
+                shown |= {f"return of {seat}": f"return_{seat}" for seat in seats}
             for label, metric in shown.items():
                 values = latest[metric], self._mean(metric, 0), self._mean(metric, TREND)
                 table.add_row(label, *["" if value is None else pattern.format(value) for value in values])
@@ -425,7 +385,11 @@ class RunLog:
             against = f" against {result.opponent}" if result.opponent else ""
             told = f"{result.mean_return:.3f}{self._success(result, ' ({:.1%} success)')}"
             for done, results in self.evaluations[-2:-1]:
-                told += "".join(f", {one.mean_return:.3f} after {done}" for one in results if _same(one, result))
+                told += "".join(
+                    f", {one.mean_return:.3f} after {done}"
+                    for one in results
+                    if (one.scenario, one.opponent) == (result.scenario, result.opponent)
+                )
             if result.blind is not None:
                 told += f", blind play {result.blind:.3f}"
             for name in ("regret", "exploitability"):
@@ -435,43 +399,24 @@ class RunLog:
         return lines
 
 
-def _same(one: EvaluationResult, other: EvaluationResult) -> bool:
-    return (one.scenario, one.opponent) == (other.scenario, other.opponent)
-
-
-def _seat_returns(metrics: Mapping[str, Any]) -> dict[str, float]:
-    """Return ``{player: mean return}`` in the metrics of an iteration; empty in a game for one."""
-    return {name.removeprefix("return_"): value for name, value in metrics.items() if name.startswith("return_player_")}
-
-
-def _seats(result: EvaluationResult) -> str:
-    """Return the returns by seat, and who had the other seats."""
-    told = ", ".join(f"{player} {mean:.3f}" for player, mean in (result.seats or {}).items())
-    against = f"against {result.opponent}" if result.opponent else "against itself"
-    return f" {against} ({told})" if told else ""
-
-
-def _scale(result: EvaluationResult) -> str:
-    """Return what the return lies between."""
-    ends = []
-    if result.blind is not None:
-        ends.append(f"blind play {result.blind:.3f}: {result.blind_policy}")
+def _described(result: EvaluationResult, success: str) -> str:
+    """Describe an evaluation in one line: the return by seat and on its scale, and the exact yardsticks."""
+    told = f"{Estimate(result.mean_return, result.low, result.high):.3f}"
+    if result.seats:
+        by_seat = ", ".join(f"{player} {mean:.3f}" for player, mean in result.seats.items())
+        told += f" against {result.opponent or 'itself'} ({by_seat})"
+    ends = [] if result.blind is None else [f"blind play {result.blind:.3f}: {result.blind_policy}"]
     if result.reference is not None:
         ends.append(f"{NAMES[result.reference_kind]} {result.reference:.3f}")
-    return f" ({'; '.join(ends)})" if ends else ""
-
-
-def _reads(result: EvaluationResult) -> str:
-    """Return a warning if the return doesn't show that the model reads what it is told."""
-    if result.blind is None or (result.low is not None and result.low > result.blind):
-        return ""
-    return "; not surely better than blind play, which reads nothing"
-
-
-def _yardsticks(result: EvaluationResult) -> str:
-    told = ""
+    told += f" ({'; '.join(ends)})" if ends else ""
+    told += (
+        f", {success}invalid {result.invalid_rate:.1%}, {result.episodes} episodes, "
+        f"{result.layouts_seen_in_training} of their layouts also met in training"
+    )
+    if result.blind is not None and (result.low is None or result.low <= result.blind):
+        told += "; not surely better than blind play, which reads nothing"
     if result.regret is not None:
-        told = (
+        told += (
             f"; exact regret per decision {result.regret:.3f} [{result.regret_low:.3f}, {result.regret_high:.3f}] at "
             f"{result.positions} positions of random play, where random play has {result.random_regret:.3f}"
         )
@@ -481,7 +426,7 @@ def _yardsticks(result: EvaluationResult) -> str:
 
 
 def as_text(iteration: int, episode: Episode, learnt: Mapping[tuple[int, str], Learnt], *, success: bool = True) -> str:
-    """Write an episode as a person reads it: what was said and paid, what it was credited with, and how it ended."""
+    """Write an episode as a person reads it: what was said, paid and credited, and how it ended."""
     lines = [f"===== iteration {iteration}, {episode.scenario}, seed {episode.seed}, layout {episode.layout_seed}"]
     known = {player: learnt[episode.seed, player] for player in episode.returns if (episode.seed, player) in learnt}
     advantages = {player: iter(own.advantages) for player, own in known.items()}
@@ -494,21 +439,18 @@ def as_text(iteration: int, episode: Episode, learnt: Mapping[tuple[int, str], L
     lines.append(f"ended after {1 + max((step.index for step in episode.steps), default=-1)} rounds: {end}")
     lines.append(f"returns {episode.returns}" + (f", successes {episode.successes}" if success else ""))
     for player in episode.returns:
-        lines.append(f"{player}: {_fate(learnt.get((episode.seed, player)))}")
+        part = learnt.get((episode.seed, player))
+        fate = "left out before credit was assigned, so not drawn"
+        if part is not None:
+            mean = float(np.mean(part.advantages)) if len(part.advantages) else 0.0
+            times = {0: "not drawn", 1: "drawn"}.get(part.draws, f"drawn {part.draws} times")
+            fate = f"mean advantage {mean:+.3f}, {times} for the update"
+        lines.append(f"{player}: {fate}")
     return "\n".join([*lines, "", ""])
 
 
-def _fate(learnt: Learnt | None) -> str:
-    """Say whether an update has a part of an episode."""
-    if learnt is None:
-        return "left out before credit was assigned, so not drawn"
-    mean = float(np.mean(learnt.advantages)) if len(learnt.advantages) else 0.0
-    times = "not drawn" if not learnt.draws else "drawn" if learnt.draws == 1 else f"drawn {learnt.draws} times"
-    return f"mean advantage {mean:+.3f}, {times} for the update"
-
-
 def _finite(value: Any) -> Any:
-    """JSON has neither NaN nor infinity: the interval of a single episode becomes null."""
+    """Return a value without NaN and infinity, which JSON doesn't have: they become null."""
     if isinstance(value, dict):
         return {key: _finite(item) for key, item in value.items()}
     if isinstance(value, list | tuple):

@@ -1,10 +1,9 @@
-"""What a run keeps on disk, and how it is resumed.
+"""The folder of a run on disk, and how it is resumed.
 
-:class:`Keeper` decides what is written when. A checkpoint is a folder in Hugging Face format that an agent plays at
-once, plus what training needs to be resumed. It is written beside its place, flushed to disk and renamed, so that one
-with its name is whole. ``last`` and ``best`` are symbolic links into ``checkpoints/`` and are replaced the same way.
-``SHA256SUMS`` in a checkpoint is of the form that ``sha256sum -c`` reads; a save makes it and a resume compares every
-file with it, which takes one to three seconds for a gigabyte each.
+A checkpoint is a folder in Hugging Face format that an agent plays at once, plus what training needs to be resumed. It
+is written beside its place, flushed to disk and renamed, so that one with its name is whole. ``last`` and ``best`` are
+symbolic links into ``checkpoints/`` and are replaced the same way. ``SHA256SUMS`` in a checkpoint is of the form that
+``sha256sum -c`` reads; a resume compares every file with it, which takes one to three seconds for a gigabyte.
 
 :class:`LastValid` is the state that a run is saved in if it ends early: that of whole iterations, before anything went
 wrong. Between iterations that is the state as it is. Within an update the weights are neither those before nor those
@@ -46,7 +45,6 @@ from agents.msgrpo.configuration.config import MSGRPOConfig
 from agents.msgrpo.credit.batch import TokenRow
 from agents.msgrpo.errors import CheckpointError, ConfigError, DeadRunError, TrainingDivergedError
 from agents.msgrpo.learner.distributed import Processes
-from agents.msgrpo.run.health import going_on
 from agents.prompt import PromptMap
 from agents.wrappers import innermost
 
@@ -63,9 +61,6 @@ def save_checkpoint(
     """Write a checkpoint; one that is there is replaced.
 
     ``state`` holds tensors and plain values only, so that it can be loaded without running code.
-
-    Raises:
-        OSError: the disk is full, or can't be written.
     """
     with replacing_folder(folder) as draft:
         save_model(draft)
@@ -87,11 +82,7 @@ def _sum(file: Path) -> str:
 
 
 def check_sums(folder: Path) -> None:
-    """Compare every file of a checkpoint with its checksum; checkpoints of older versions have none.
-
-    Raises:
-        ConfigError: a file is missing or has changed.
-    """
+    """Compare every file of a checkpoint with its checksum; checkpoints of older versions have none."""
     if not (folder / SUMS).exists():
         return
     there = {file.relative_to(folder).as_posix(): file for file in _files_in(folder)}
@@ -106,7 +97,7 @@ def check_sums(folder: Path) -> None:
 
 
 def checkpoint_folder(out: Path, iteration: int) -> Path:
-    """Return the folder of the checkpoint that is made after so many iterations."""
+    """Return the folder of the checkpoint after so many iterations."""
     return out / "checkpoints" / f"iteration-{iteration:06d}"
 
 
@@ -140,11 +131,7 @@ def remove_old(out: Path, keep: int) -> None:
 
 
 def find_checkpoint(path: str | Path) -> Path:
-    """Find the checkpoint that ``--resume PATH`` means: a checkpoint itself, or the last one of a run's folder.
-
-    Raises:
-        ConfigError: there is none, or a link leads out of the folder.
-    """
+    """Find the checkpoint that ``--resume PATH`` means: a checkpoint itself, or the last one of a run's folder."""
     folder = Path(path).expanduser()
     run = folder.parent if folder.name in POINTERS and folder.is_symlink() else folder
     try:
@@ -163,11 +150,7 @@ def find_checkpoint(path: str | Path) -> Path:
 
 
 def load_state(folder: Path) -> dict[str, Any]:
-    """Read the training state of a checkpoint, all of whose files are as they were written.
-
-    Raises:
-        ConfigError: the file can't be read as one, or :func:`check_sums`.
-    """
+    """Read the training state of a checkpoint, all of whose files are as they were written."""
     check_sums(folder)
     try:
         state: dict[str, Any] = load_tensors(folder / STATE)
@@ -177,11 +160,7 @@ def load_state(folder: Path) -> dict[str, Any]:
 
 
 def check_same_prompts(folder: Path, state: Mapping[str, Any], prompts: Any) -> None:
-    """A run goes on with the prompts that it was begun with; ``prompts`` are those that aren't the config's.
-
-    Raises:
-        ConfigError: it was trained with others.
-    """
+    """Refuse to resume with other prompts; ``prompts`` are those that aren't the config's."""
     if state.get("own_prompts") != prompts:
         raise ConfigError(
             f"{folder} was trained with other prompts: resume it from Python with the same "
@@ -193,11 +172,11 @@ def report_divergence(
     out: Path | None,
     iteration: int,
     config: MSGRPOConfig,
-    reason: str,
+    reason: Exception,
     rows: Sequence[TokenRow],
     decode: Callable[[Sequence[int]], str],
 ) -> str:
-    """Keep the batch of an update that diverged in ``out``, and say what to do."""
+    """Keep the batch of an update that diverged in ``out``, and return what happened and what to do."""
     kept = "the batch was not kept, as out is empty"
     if out is not None:
         kept = f"the batch is in {keep_batch(out, iteration, rows, decode)}"
@@ -209,7 +188,7 @@ def report_divergence(
 
 
 def keep_batch(out: Path, iteration: int, rows: Sequence[TokenRow], decode: Callable[[Sequence[int]], str]) -> Path:
-    """Write the rows of an update that diverged to ``out``, a line each, to be looked into; returns the file."""
+    """Write the rows of an update that diverged to ``out``, a line each, to be looked into; return the file."""
     out.mkdir(parents=True, exist_ok=True)
     path = out / f"diverged-iteration-{iteration}.jsonl"
     with replacing(path) as file:
@@ -234,13 +213,8 @@ CHANGED_IN_PLACE = ("optimizer", "methods", "critic", "reference", "torch_rng")
 
 
 class RunState(NamedTuple):
-    """All that a checkpoint holds of a run.
-
-    Attributes:
-        iteration: iterations done.
-        training: what training needs to go on: tensors and plain values.
-        weights: of the model, by name.
-    """
+    """The contents of a checkpoint: ``training`` is what continues a run, tensors and plain values; ``weights`` by
+    name."""
 
     iteration: int
     training: dict[str, Any]
@@ -251,19 +225,14 @@ class LastValid:
     """Follows a run through its iterations.
 
     Args:
-        capture: the run's state as it is; what it holds may change with the run.
-        methods: what the methods have learnt so far, which an iteration changes from its beginning on.
-        model: what is trained. Weights that are frozen, such as those under an adapter, aren't copied.
+        capture: returns the run's state as it is; what it holds may change with the run.
+        methods: returns what the methods have learnt, which an iteration changes from its beginning on.
+        model: its frozen weights, such as those under an adapter, aren't copied.
         copies: whether a copy is made before updates.
     """
 
     def __init__(
-        self,
-        capture: Callable[[], RunState],
-        methods: Callable[[], dict[str, Any]],
-        model: nn.Module,
-        *,
-        copies: bool,
+        self, capture: Callable[[], RunState], methods: Callable[[], dict[str, Any]], model: nn.Module, *, copies: bool
     ) -> None:
         self._capture, self._methods, self._copies = capture, methods, copies
         self._frozen = {_place(each): each.detach() for each in model.parameters() if not each.requires_grad}
@@ -273,11 +242,11 @@ class LastValid:
         self._updating = False
 
     def begin_iteration(self) -> None:
-        """Called before anything of an iteration is played."""
+        """Note that nothing of the coming iteration has been played."""
         self._learnt_before = _copied(self._methods(), {}, {})
 
     def begin_update(self, *, sound: bool) -> None:
-        """Called before the weights change; ``sound``: what they have just played shows nothing wrong with them."""
+        """Copy the state before the weights change; ``sound``: what they have just played shows nothing wrong."""
         if self._copies and (sound or self._copy is None):
             self._copy = None  # its buffers are written over
             now, known = self._as_before(), dict(self._frozen)
@@ -288,15 +257,11 @@ class LastValid:
         self._updating = True
 
     def end_iteration(self) -> None:
-        """Called when weights and counters agree again."""
+        """Note that weights and counters agree again."""
         self._learnt_before, self._updating = None, False
 
     def state(self, *, spoiled: bool) -> RunState | None:
-        """Return what to save; ``None`` if there is nothing valid in memory.
-
-        Args:
-            spoiled: the weights as they are shouldn't be kept, whatever they are.
-        """
+        """Return the state to save, ``None`` if memory holds no valid one; ``spoiled``: the weights are worthless."""
         return self._copy if spoiled or self._updating else self._as_before()
 
     def _as_before(self) -> RunState:
@@ -310,9 +275,8 @@ class LastValid:
 def _copied(value: Any, known: dict[Any, Tensor], buffers: dict[Any, Tensor], path: tuple[Any, ...] = ()) -> Any:
     """Return the same value with its tensors in the computer's memory, but for those that are known by their place.
 
-    A tensor is written into the buffer of its path, which is made if there is none: two copies at a time would be
-    twice the state. For what lies on a GPU a buffer is pinned, so that it is filled at the full speed of the bus. Tied
-    weights, which have one place, stay tied.
+    A tensor is written into the buffer of its path: two copies at a time would be twice the state. For a GPU's tensors
+    buffers are pinned, so that they are filled at the full speed of the bus. Tied weights, of one place, stay tied.
     """
     if isinstance(value, Mapping):
         return {name: _copied(item, known, buffers, (*path, name)) for name, item in value.items()}
@@ -336,10 +300,10 @@ def _place(tensor: Tensor) -> tuple[torch.device, int, torch.Size]:
 
 
 class Keeper:
-    """Writes the checkpoints of one run.
+    """Writes the checkpoints of one run; nothing without a folder ``out``.
 
-    Without a folder ``out`` nothing is written. ``save_model(folder, weights)`` writes what an agent plays;
-    ``by_command`` says whether the command line can resume the run.
+    ``save_model(folder, weights)`` writes what an agent plays. ``by_command``: the command line can make the run again.
+    It can't if it was begun from Python with prompts, an engine or evaluations of its own.
 
     Attributes:
         best_so_far: whether the next checkpoint is that of the best evaluation.
@@ -361,7 +325,7 @@ class Keeper:
         self._written: set[int] = set()  # iterations whose checkpoints are those of this run as it is
 
     def resumed(self, folder: Path, best_first: Sequence[int] = ()) -> None:
-        """The run goes on from this checkpoint. Later ones are of another course that it took and may be replaced.
+        """Begin from this checkpoint. Later ones are of another course that the run took, and may be replaced.
 
         ``best`` is no later one either, but the first that is left of ``best_first``: of the iterations that were
         evaluated up to there, by their scores.
@@ -378,39 +342,31 @@ class Keeper:
     def write(self, state: RunState, *, spoiled: bool = False) -> Path | None:
         """Write a checkpoint in the first process, unless it is there; ``None`` without a folder, and in the others.
 
-        Args:
-            state: what it holds.
-            spoiled: what came after this state isn't worth anything, and isn't to be called the best.
-
-        Raises:
-            CheckpointError: the disk is full, or can't be written.
+        ``spoiled``: what came after this state isn't worth anything, and isn't to be called the best.
         """
         if self.out is None or self.processes.rank > 0:
             return None
-        folder = checkpoint_folder(self.out, state.iteration)
+        out, folder = self.out, checkpoint_folder(self.out, state.iteration)
         try:
-            self._write(self.out, folder, state, spoiled)
+            if state.iteration not in self._written:
+                save_checkpoint(folder, self.config, state.training, lambda at: self._save_model(at, state.weights))
+                self._written.add(state.iteration)
+            point(out, "last", folder)
+            best = iteration_of(out, "best")
+            unknown = not self.config.eval_every and not spoiled  # without evaluations the last one is played
+            if best is None or self.best_so_far or unknown or (spoiled and best > state.iteration):
+                point(out, "best", folder)
+            self.best_so_far = False
+            remove_old(out, self.config.keep_checkpoints)
         except OSError as error:
             raise CheckpointError(f"the checkpoint {folder} can't be written: {refusal(error)}") from error
         return folder
 
-    def _write(self, out: Path, folder: Path, state: RunState, spoiled: bool) -> None:
-        if state.iteration not in self._written:
-            save_checkpoint(folder, self.config, state.training, lambda place: self._save_model(place, state.weights))
-            self._written.add(state.iteration)
-        point(out, "last", folder)
-        best = iteration_of(out, "best")
-        unknown = not self.config.eval_every and not spoiled  # without evaluations the last one is played
-        if best is None or self.best_so_far or unknown or (spoiled and best > state.iteration):
-            point(out, "best", folder)
-        self.best_so_far = False
-        remove_old(out, self.config.keep_checkpoints)
-
     def rescue(self, error: BaseException) -> str:
-        """Save the last valid state before a run ends early; returns if it is and how to go on.
+        """Save the last valid state before a run ends early; return whether it is and how to continue.
 
-        Where weights are sharded, all processes have to do this together. They do after Ctrl-C; an error may have come
-        to one of them alone, and such a run goes back to its last checkpoint.
+        If weights are sharded, all processes have to do this together. They do after Ctrl-C; an error may have come to
+        one of them alone, and such a run returns to its last checkpoint.
         """
         if self.out is None:
             return "Nothing was saved, as out is empty"
@@ -432,8 +388,10 @@ class Keeper:
             return f"{problem}The state after iteration {last} is saved"
         # a run that is resumed as it was does the same again, to the last bit
         rate = error.rate if isinstance(error, TrainingDivergedError) else "learning_rate"
-        changes = f"--set {rate}={getattr(self.config, rate) / 10:g}" if spoiled else ""
-        how = going_on(self.out, self.config, by_command=self._by_command, changes=changes)
+        changes = f" --set {rate}={getattr(self.config, rate) / 10:g}" if spoiled else ""
+        how = f"make the trainer again as it was made, then trainer.resume({str(self.out)!r})"
+        if self._by_command and self.config.model and self.config.scenarios:
+            how = f"python -m agents.msgrpo --resume {shlex.quote(str(self.out))}{changes}"
         return f"{problem}The state after iteration {last} is saved; to go on: {how}"
 
 
@@ -454,7 +412,7 @@ PLACES = ("model", "tokenizer", "device", "prompt_file", "out", "tracker_project
 MADE_HERE = ("", "tiny-quick", "tiny-legal")
 """Models that are made and not fetched."""
 LOCAL_TRACKERS = ("tensorboard",)
-"""Trackers that write into the training's folder; others send what they are told, with the user's key."""
+"""Trackers that write into the training's folder; others send their metrics away, with the user's key."""
 
 PLAYERS = ("eval_opponent", "around")
 """Settings in which ``hf:FOLDER`` is a model; in all others it is ``FOLDER`` of a module that is called ``hf``."""
@@ -463,8 +421,8 @@ PLAYERS = ("eval_opponent", "around")
 def claims_of(config: MSGRPOConfig, folder: Path | None = None) -> list[Claim]:
     """Return all claims of a config, in ``folder`` if it is from there.
 
-    These are code, servers and paid models among its texts, what would be fetched, all of an engine's options, and what
-    its prompts, its trackers and the options of the players around the model read or send.
+    These are code, servers, paid models and downloads among its texts, all of an engine's options, and what its
+    prompts, its trackers and the options of the players around the model read or send.
     """
     named = [
         (name, one)
@@ -513,7 +471,7 @@ def _texts(value: Any) -> Iterator[str]:
 
 
 def said_by(overrides: Iterable[str]) -> list[str]:
-    """Return what ``--set KEY=VALUE`` names: all of it, its value, and the texts in that."""
+    """Return the texts that ``--set KEY=VALUE`` names: all of it, its value, and the texts in that."""
     said = []
     for override in overrides:
         name, _, text = override.partition("=")
@@ -533,14 +491,10 @@ def check_claims(
 
     Args:
         checkpoint: what ``--resume`` says.
-        folder: the run's.
-        saved: the settings that are there.
+        folder: the run's, with the settings ``saved``.
         config: with which it would be resumed.
         named: the settings of a file that this command line names.
         allowed: what it allows besides.
-
-    Raises:
-        ConfigError: with the command that allows all of it.
     """
     own = [] if named is None else claims_of(named)
     claims = claims_of(config, folder)

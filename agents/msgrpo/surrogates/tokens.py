@@ -1,4 +1,4 @@
-"""Surrogate losses: the tokens that one is given, what it has to say of them, and those of PPO, GSPO and CISPO."""
+"""Surrogate losses: the tokens and the parts of one, and those of PPO, GSPO and CISPO."""
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, ClassVar, NamedTuple, Protocol
@@ -27,7 +27,7 @@ class Tokens(NamedTuple):
         advantages: (n,)
         lengths: (r,) how many of the tokens belong to each row.
         ref_logprobs: (n,) under the reference model, for surrogates that need ``"reference"``.
-        data: ``{name: (r,)}`` what :meth:`Surrogate.row_data` says of these rows.
+        data: ``{name: (r,)}`` of :meth:`Surrogate.row_data`.
         share: which part of the update's rows the optimiser step has that these tokens belong to.
         importance: (n,) weights of tokens from another sampler, factors of the surrogate's term alone.
     """
@@ -77,20 +77,20 @@ class Tokens(NamedTuple):
 
 
 class Surrogate(Method, Protocol):
-    """A surrogate loss. Those that need little derive from :class:`PlainSurrogate`."""
+    """A surrogate loss."""
 
     @property
     def needs(self) -> frozenset[str]:
         """Words for what it uses beyond the tokens.
 
         ``"reference"``: log-probabilities of the model as it was at the start; ``"current"``: a pass without a gradient
-        before every optimiser step, which tells :meth:`row_data` how far each token has moved.
+        before every optimiser step, for how far each token has moved.
         """
 
     def row_data(
         self, rows: "Sequence[TokenRow]", batch: "Batch", log_ratios: Sequence[Tensor] | None
     ) -> Mapping[str, Floats]:
-        """Numbers per row, ``{name: (len(rows),)}``, that the other methods find in ``tokens.data``.
+        """Return numbers per row, ``{name: (len(rows),)}``, that the other methods find in ``tokens.data``.
 
         Called once for each iteration with all rows of the update; with ``"current"`` in ``needs`` before every
         optimiser step, with the rows of that step and, for each, ``log pi_theta - log pi_old`` of its tokens.
@@ -107,12 +107,11 @@ class Surrogate(Method, Protocol):
         """
 
     def clipped(self, tokens: Tokens) -> tuple[Tensor, Tensor]:
-        """Return (n,) and (n,) for the log: at which tokens a clip below, or above, takes something off the
-        gradient."""
+        """Return (n,) and (n,) for the log: the tokens whose gradient a clip below, or above, reduces."""
 
 
 class PlainSurrogate(Method):
-    """What most surrogates have in common: they need nothing but the tokens, add nothing and clip nothing."""
+    """A surrogate that needs nothing but the tokens, adds nothing and clips nothing."""
 
     @property
     def needs(self) -> frozenset[str]:
@@ -213,15 +212,14 @@ class CISPO(PlainSurrogate):
 
     @torch.no_grad()
     def clipped(self, tokens: Tokens) -> tuple[Tensor, Tensor]:
-        """Return which tokens have another weight than their ratio: it is clipped whatever the sign of the
-        advantage."""
+        """Return the tokens with another weight than their ratio: it is clipped whatever the advantage's sign."""
         ratio, (low, high) = self.ratios(tokens), self._limits
         some = tokens.advantages != 0
         return (ratio < low) & some, (ratio > high) & some
 
     @torch.no_grad()
     def ratios(self, tokens: Tokens) -> Tensor:
-        """Return (n,) what is clipped to be the tokens' weights."""
+        """Return (n,) the ratios that are clipped to be the tokens' weights."""
         return tokens.log_ratio().exp()
 
     @property

@@ -1,11 +1,11 @@
-"""What a warm start imitates: a teacher's decisions on training seeds, in the form that the prompt asks for.
+"""The decisions that a warm start imitates: a teacher's, on training seeds, in the form that the prompt asks for.
 
 A teacher may label more than it visits: with ``explore`` the random player takes some of the moves, and the teacher
-says what it would have done in the positions that come of them. A planner alone never shows the way out of a bad place.
-Of moves that are equally good to it a scripted teacher plays any: the first of them always would teach a habit, and not
-to read. For the same reason an episode shows no position twice, and none if every move is as good as any other.
+answers in the positions that come of them. A planner alone never shows the way out of a bad place. Among moves that are
+equally good to it a scripted teacher plays any: the first of them always would teach a habit, and not to read. For the
+same reason an episode shows no position twice, and none if every move is as good as any other.
 
-In the mode ``direct`` a response is the action alone. In every other mode it reasons first, and what it says is true:
+In the mode ``direct`` a response is the action alone. In every other mode it reasons first, and its reasons are true:
 on a board of Frozen Lake or Snake in the words of :mod:`agents.tiny.demonstrator`, elsewhere in the teacher's own. The
 plan has the teacher's moves as far as the rules alone decide what comes of them.
 """
@@ -21,21 +21,20 @@ from agents.episode import EpisodeTask
 from agents.load import load_agent
 from agents.loop.rollout import rollout
 from agents.msgrpo.errors import ConfigError
-from agents.msgrpo.run.evaluating import game_name
-from agents.msgrpo.trajectories import Game
+from agents.msgrpo.trajectories import Game, game_name, tsmg_of
 from agents.msgrpo.warmup.imitation import TaughtDecision
 from agents.policy import as_requests
 from agents.prompt import PromptMap
 from agents.tiny.demonstrator import Demonstrator, StyleShares, has_demonstrator
 from agents.turn import Policy, Prompt, Turn, TurnRequest, check_game, request_in
-from textgames import TRAINING_SEEDS, parallel_env
+from textgames import TRAINING_SEEDS
 from textgames.snake import Snake
 from textgames.texts.actions import CLOSE_TAG, OPEN_TAG
 
 _PLANNED = 8
 """Moves of a plan at most."""
 _TRIES = range(16)
-"""Seeds that a move is tried with in games that don't tell their chances: where these disagree, chance decides."""
+"""Seeds that a move is tried with in games that don't list outcomes: if these disagree, chance decides."""
 
 
 class Words:
@@ -46,8 +45,7 @@ class Words:
         self._demonstrators: dict[int, Demonstrator] = {}
 
     def __call__(self, request: TurnRequest, state: Any, action: str, response: str) -> str:
-        """Return the response for a request in a state, if the teacher has answered ``response`` and plays
-        ``action``."""
+        """Return the response in a state, if the teacher has answered ``response`` and plays ``action``."""
         acted = f"{OPEN_TAG}{action}{CLOSE_TAG}"
         if self.mode == "direct":
             return acted
@@ -58,7 +56,7 @@ class Words:
         return f"<think>{reasons}</think><plan>{plan}</plan>{acted}"
 
     def _sight(self, request: TurnRequest, action: str) -> str:
-        """Return what a board shows; empty if there are no words for it."""
+        """Return the words for a board; none if there are no words for it."""
         game = request.game
         if game is None or not has_demonstrator(game):
             return ""
@@ -71,42 +69,33 @@ class Words:
             return ""
 
     def _plan(self, request: TurnRequest, state: Any, action: str) -> list[str]:
-        """Return the action and what the teacher would play after it, while nothing is left to chance or to others."""
+        """Return the action and the teacher's moves after it, while nothing is left to chance or to others."""
         game: Any = request.game
         moves = [action]
-        # a state with secrets would tell them by what comes of a move
+        # a state with secrets would reveal them by what comes of a move
         if game is None or len(game.players) > 1 or game.hidden_information or self.teacher.name == "random":
             return moves
+        assert isinstance(self.teacher, ScriptedPlayer)
         left = request.steps_left
         while len(moves) < _PLANNED and left != 1:
-            coming = _coming(game, state, {request.player: moves[-1]})
+            joint = {request.player: moves[-1]}
+            if game.has_outcomes:
+                coming = [(after, rewards, over) for _, after, rewards, over in game.outcomes(state, joint)]
+            else:
+                coming = [game.transition(state, joint, np.random.default_rng(seed)) for seed in _TRIES]
             state, rewards, over = coming[0]
             if over or rewards[request.player] or any(other != coming[0] for other in coming):
                 break
             left = None if left is None else left - 1
-            moves.append(self._next(request_in(game, state, request.player, left)))
+            moves.append(self.teacher.choose(request_in(game, state, request.player, left)).action)
         return moves
-
-    def _next(self, request: TurnRequest) -> str:
-        assert isinstance(self.teacher, ScriptedPlayer)
-        return self.teacher.choose(request).action
-
-
-def _coming(game: Any, state: Any, joint: dict[str, str]) -> list[tuple[Any, dict[str, float], bool]]:
-    """Return what may come of a round: next state, rewards, and whether the game is over."""
-    if game.has_outcomes:
-        return [(after, rewards, over) for _, after, rewards, over in game.outcomes(state, joint)]
-    return [game.transition(state, joint, np.random.default_rng(seed)) for seed in _TRIES]
 
 
 _STREAM = 0xA11CE  # keeps these draws apart from those of a run's iterations with the same seed
 
 
 class _Labelled:
-    """Plays as the teacher, but for a share of random moves, and keeps what the teacher answers to every request.
-
-    An answer is empty if the teacher has none to give.
-    """
+    """Plays as the teacher, but for a share of random moves, and keeps its answers; empty ones if it has none."""
 
     def __init__(self, teacher: Policy, explore: float, seed: int) -> None:
         self.name, self.teacher, self.explore = teacher.name, teacher, explore
@@ -140,7 +129,7 @@ class _Labelled:
 
 
 class TooFewDecisionsError(ConfigError):
-    """A teacher has fewer decisions to show than are wanted: so many are ``found``."""
+    """A teacher has fewer decisions to show than are wanted: only ``found``."""
 
     def __init__(self, message: str, found: int) -> None:
         super().__init__(message)
@@ -157,16 +146,15 @@ def demonstrate(
     seed: int = 0,
     part: int = 0,
 ) -> list[TaughtDecision]:
-    """So many decisions, evenly of every teacher on every scenario, each from training seeds of its own.
+    """Return ``count`` decisions, evenly of every teacher on every scenario, each from training seeds of its own.
 
     Args:
         scenarios: themselves, their names, or environment ids.
         teachers: agents, as commands name them.
         count: of decisions, at least one of each teacher on each scenario.
-        prompt_map: what the model will be asked with; its mode is the form of the responses.
+        prompt_map: the model's; its mode is the form of the responses.
         explore: the share of random moves in what is visited.
-        seed: of the layouts, and of all that is random.
-        part: another part has other layouts: 0 is what is learnt, 1 what is held out.
+        part: another part has other layouts: 0 is learnt, 1 is held out.
 
     Raises:
         ConfigError: no such scenario or teacher, one that can't play the other, or a teacher without a valid answer.
@@ -184,7 +172,7 @@ def demonstrate(
 
 
 def untaught_seeds(seed: int, count: int) -> list[int]:
-    """So many training seeds from which the decisions of no part 0 are: the last of those of part 1."""
+    """Return ``count`` training seeds from which the decisions of no part 0 are: the last of those of part 1."""
     return shuffled_seeds(np.random.default_rng([_STREAM, seed]), 1)[-count:]
 
 
@@ -194,15 +182,14 @@ def shuffled_seeds(rng: np.random.Generator, part: int) -> list[int]:
 
 
 def _of_one(
-    scenario: Game,
-    name: str,
-    count: int,
-    seeds: Sequence[int],
-    prompt_map: PromptMap,
-    explore: float,
-    seed: int,
+    scenario: Game, name: str, count: int, seeds: Sequence[int], prompt_map: PromptMap, explore: float, seed: int
 ) -> list[TaughtDecision]:
-    teacher, where = _teacher(name, scenario), game_name(scenario)
+    where = game_name(scenario)
+    try:
+        teacher = load_agent(name)
+        check_game(teacher, tsmg_of(scenario))
+    except (ValueError, TypeError, OSError) as error:
+        raise ConfigError(f"the teacher {name!r} can't play {where}: {error}") from error
     words = Words(prompt_map.mode, teacher)
     found: list[TaughtDecision] = []
     for first in range(0, len(seeds), 16):
@@ -228,13 +215,3 @@ def _of_one(
         "are wanted",
         len(found),
     )
-
-
-def _teacher(name: str, scenario: Game) -> Policy:
-    try:
-        teacher = load_agent(name)
-        task = EpisodeTask.of(scenario, 0)
-        check_game(teacher, parallel_env(task.env_id, **task.kwargs).game)
-    except (ValueError, TypeError, OSError) as error:
-        raise ConfigError(f"the teacher {name!r} can't play {game_name(scenario)}: {error}") from error
-    return teacher

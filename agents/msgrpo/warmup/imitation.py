@@ -1,17 +1,15 @@
 """Imitation on the learner's own trees: next-token cross entropy on the responses of decisions that a teacher took.
 
-``decisions -> rows of tokens -> shuffled optimiser steps -> token trees -> loss -> AdamW``. Prompts that begin alike
-are computed once, as in an update of MS-GRPO, and only response tokens have a loss. Decisions are shuffled one by one:
-those of an episode share hardly more than the rules of the game, which all of them share. Kept together, in steps of
-16, they cost 159 tokens each on the lake instead of 159, and 289 on Snake instead of 321 (330 and 568 without trees).
+Prompts that begin alike are computed once, as in an update of MS-GRPO, and only response tokens have a loss. Decisions
+are shuffled one by one: those of an episode share hardly more than the rules of the game, which all of them share.
 
-Every setting is one that the trainer has too: ``update_passes`` goes through the decisions so often, each time in
+Every setting is one that the trainer has too: ``update_passes`` is the number of passes through the decisions, each in
 ``minibatches`` optimiser steps, and ``learning_rate``, ``schedule`` and ``warmup`` count those.
 """
 
 import hashlib
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -36,16 +34,16 @@ from agents.msgrpo.learner.update import learning_rate, make_optimizer, minibatc
 from agents.turn import Prompt, prefix_of
 
 _CHECKPOINT_SECONDS = 120.0
-"""What a kill loses at most. A checkpoint of all weights of a large model takes seconds to write."""
+"""The time that a kill loses at most. A checkpoint of all weights of a large model takes seconds to write."""
 
 
 class TaughtDecision(NamedTuple):
     """One decision of a teacher, to imitate.
 
     Attributes:
-        prompt: what the model is asked; a last message of the assistant's is what its response begins with.
+        prompt: the model's; a last message of the assistant's is the beginning of its response.
         response: the whole response.
-        weight: what its loss is multiplied by; nothing of a response is learnt with 0.
+        weight: the factor of its loss; nothing of a response is learnt with 0.
     """
 
     prompt: Prompt
@@ -54,15 +52,15 @@ class TaughtDecision(NamedTuple):
 
 
 class Imitation(NamedTuple):
-    """What an imitation made.
+    """The result of an imitation.
 
     Attributes:
         model: the model, or its wrapper with the adapter; as it was given, but trained.
         losses: of every optimiser step, in nats per response token.
         held_out_before: the loss on decisions that it never learnt from, before the first step; NaN without such.
         held_out: the same after the last one.
-        tokens_computed: that went through the model with a gradient, padding included, a decision and pass.
-        tokens_alone: that it would be without trees and padding.
+        tokens_computed: those through the model with a gradient, padding included, a decision and pass.
+        tokens_alone: the same without trees and padding.
         seconds: of training alone, in all parts of one that was interrupted, up to their last checkpoints.
         cpu_seconds: the same, of the processor's time.
     """
@@ -91,16 +89,13 @@ def imitate(
     """Train a model in place to answer as the decisions do. Deterministic on one machine, interrupted or not.
 
     Args:
-        model: a causal language model of transformers, or one with an adapter of peft.
-        tokenizer: its tokenizer.
-        decisions: what to imitate.
         config: ``lora_rank``, ``dtype``, ``learning_rate``, ``update_passes``, ``minibatches``, ``seed`` and the like.
             ``iterations`` are the optimiser steps, whatever it says.
         held_out: decisions that the loss is measured on, before and after.
         mixed: the teacher answers a prompt by chance: decisions with equal prompts are learnt in the same step.
         on_progress: called after every optimiser step.
-        checkpoint: a file that keeps the state every two minutes, on Ctrl-C and at the end, so that the same call goes
-            on where it was stopped. Remove it when the model is saved.
+        checkpoint: a file that keeps the state every two minutes, on Ctrl-C and at the end, so that the same call
+            continues after a stop. Remove it when the model is saved.
 
     Raises:
         ConfigError: a prompt that is too long, or a checkpoint of other settings or decisions.
@@ -118,7 +113,7 @@ def imitate(
     work = _Work(model, tokenizer, config)
     rows, kept_out = work.rows(decisions), work.rows(held_out)
     weights = [decision.weight for decision in decisions]
-    made_by = _digest(config, rows, weights, mixed)
+    made_by = hashlib.sha256(repr((replace(config, out=""), rows, weights, mixed)).encode()).hexdigest()
     trained = _Trained(work, make_optimizer(model, config), config, checkpoint, made_by)
     if not trained.losses:
         trained.held_out_before = work.loss(kept_out)
@@ -137,7 +132,7 @@ def imitate(
 
 
 class _Work:
-    """The model, and how decisions go through it."""
+    """The model, and the way of decisions through it."""
 
     def __init__(self, model: Any, tokenizer: Any, config: MSGRPOConfig) -> None:
         self.config, self.tokenizer = config, tokenizer
@@ -151,7 +146,7 @@ class _Work:
         self.shared = SharedWork(config, Processes(), packing, self.scorer.width, lean=self.scorer.lean)
 
     def rows(self, decisions: Sequence[TaughtDecision]) -> list[TokenRow]:
-        """Prompts and responses as the model meets them in play; a response ends with the end-of-sequence token."""
+        """Return prompts and responses as the model meets them in play; a response ends with the end token."""
         end = [] if self.tokenizer.eos_token_id is None else [self.tokenizer.eos_token_id]
         prompts = self.reader.encode([decision.prompt for decision in decisions])
         rows = []
@@ -168,22 +163,17 @@ class _Work:
         return rows
 
     def loss(self, rows: Sequence[TokenRow]) -> float:
-        """Nats per response token, without a gradient; NaN of nothing."""
+        """Return nats per response token, without a gradient; NaN of nothing."""
         if not rows:
             return float("nan")
         return -float(torch.cat(score_rows(self.scorer, rows, self.shared.pack(rows))).double().mean())
 
 
 class _Trained:
-    """The state of an imitation: what a checkpoint holds."""
+    """The state of an imitation, which a checkpoint holds."""
 
     def __init__(
-        self,
-        work: _Work,
-        optimizer: torch.optim.Optimizer,
-        config: MSGRPOConfig,
-        checkpoint: Path | None,
-        made_by: str,
+        self, work: _Work, optimizer: torch.optim.Optimizer, config: MSGRPOConfig, checkpoint: Path | None, made_by: str
     ) -> None:
         self.work, self.optimizer, self.config = work, optimizer, config
         self.checkpoint, self.made_by = checkpoint, made_by
@@ -201,12 +191,17 @@ class _Trained:
         together: Sequence[list[int]],
         on_progress: Callable[[Progress], None],
     ) -> None:
-        """All optimiser steps that are left, none of which parts the rows that are ``together``."""
+        """Take all optimiser steps that are left, none of which parts the rows that are ``together``."""
         steps, kept = self.config.iterations, time.perf_counter()
+        parts = [
+            [index for each in part for index in together[each]]
+            for number in range(self.config.update_passes)
+            for part in minibatches(
+                together, self.config.minibatches, np.random.default_rng([self.config.seed, number])
+            )
+        ]
         try:
-            for number, part in enumerate(self._parts(together)):
-                if number < len(self.losses):
-                    continue
+            for number, part in enumerate(parts[len(self.losses) :], len(self.losses)):
                 started, cpu = time.perf_counter(), time.process_time()
                 with uninterrupted():
                     chosen = [rows[index] for index in part], [weights[index] for index in part]
@@ -220,12 +215,6 @@ class _Trained:
         finally:
             if self.sound:
                 self._keep()
-
-    def _parts(self, together: Sequence[list[int]]) -> Iterator[list[int]]:
-        for number in range(self.config.update_passes):
-            rng = np.random.default_rng([self.config.seed, number])
-            for part in minibatches(together, self.config.minibatches, rng):
-                yield [index for each in part for index in together[each]]
 
     def _step(self, rows: Sequence[TokenRow], weights: Sequence[float], rate: float) -> None:
         count = sum(len(row.response) for row in rows)
@@ -278,8 +267,3 @@ class _Trained:
 
 
 _KEPT = ("made_by", "losses", "held_out_before", "tokens", "seconds", "cpu_seconds")
-
-
-def _digest(config: MSGRPOConfig, rows: Sequence[TokenRow], weights: Sequence[float], mixed: bool) -> str:
-    """Return what an imitation is known by: its settings and what it learns from."""
-    return hashlib.sha256(repr((replace(config, out=""), rows, weights, mixed)).encode()).hexdigest()

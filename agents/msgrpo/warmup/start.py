@@ -20,7 +20,7 @@ from agents.msgrpo.warmup.imitation import TaughtDecision, imitate
 from agents.prompt import PromptMap
 
 ABOUT, CHECKPOINT = "warmup.json", "warmup.checkpoint"
-"""What is written beside the model: how it was made, and, until it is, the state of its making."""
+"""The files beside the model: how it was made, and, until it is, the state of its making."""
 
 DECISIONS_PER_STEP = 16
 _HELD_OUT = 0.1  # of the decisions, and at least so many:
@@ -28,7 +28,7 @@ _HELD_OUT_LEAST = 50
 
 
 class Teaching(NamedTuple):
-    """What is imitated.
+    """The object of an imitation.
 
     Attributes:
         teachers: agents, as commands name them; each takes an equal share of the decisions.
@@ -42,11 +42,7 @@ class Teaching(NamedTuple):
 
 
 def warmup_config(model: str, scenarios: Sequence[str], decisions: int, **settings: Any) -> MSGRPOConfig:
-    """Return the trainer's settings as an imitation uses them; ``settings`` are given, the others fit what they say.
-
-    Raises:
-        ConfigError: a value that isn't accepted.
-    """
+    """Return the trainer's settings as an imitation uses them; ``settings`` are given, the others fit them."""
     rank = settings.setdefault("lora_rank", 16)
     defaults: dict[str, Any] = {
         "model": model,
@@ -65,11 +61,11 @@ def warmup_config(model: str, scenarios: Sequence[str], decisions: int, **settin
 
 
 Demonstrations = tuple[Sequence[TaughtDecision], Sequence[TaughtDecision]]
-"""What is learnt from, and what is held out."""
+"""The decisions that are learnt from, and those that are held out."""
 
 
 def warm_start(config: MSGRPOConfig, teaching: Teaching, say: Callable[[str], None]) -> dict[str, Any]:
-    """Make the folder ``config.out`` from what teachers show on training seeds; as :func:`taught` otherwise."""
+    """Make the folder ``config.out`` from a teacher's decisions on training seeds; as :func:`taught` otherwise."""
 
     def demonstrations(prompt_map: PromptMap) -> Demonstrations:
         counts = teaching.decisions, max(_HELD_OUT_LEAST, round(_HELD_OUT * teaching.decisions))
@@ -96,18 +92,18 @@ def taught(
 ) -> dict[str, Any]:
     """Make the folder ``config.out``, which plays as ``hf:DIR`` and is trained as ``model = "DIR"``.
 
-    The same call goes on where it was stopped, and does nothing if everything is done.
+    The same call continues after a stop, and does nothing if everything is done.
 
     Args:
         config: the settings of the imitation, ``model`` and ``out`` included.
-        source: says where the decisions are from, as plain data: the same call has the same.
-        demonstrations: makes them, for the prompts that the model will be asked with.
+        source: where the decisions are from, as plain data: the same call has the same.
+        demonstrations: makes them, for the prompts of the model.
         say: is told how it goes.
         mixed: as in :func:`~agents.msgrpo.warmup.imitation.imitate`.
 
     Returns:
-        How it was made: settings, losses and times, as ``warmup.json`` in the folder has it. The command adds what the
-        model scores before and after (:func:`add_scores`).
+        The settings, losses and times, as ``warmup.json`` in the folder has them. The command adds the scores before
+        and after (:func:`add_scores`).
 
     Raises:
         ConfigError: settings that can't be used, or a folder that holds something else.
@@ -116,7 +112,9 @@ def taught(
         OSError: the folder can't be written.
     """
     out = Path(config.out)
-    asked = {"settings": json.loads(json.dumps(_settings(config))), **json.loads(json.dumps(source))}
+    # settings that aren't the trainer's defaults; the place of the folder doesn't count
+    settings = {k: own for k, (own, _) in config.differences(MSGRPOConfig()).items() if k not in ("out", "threads")}
+    asked = {"settings": json.loads(json.dumps(settings)), **json.loads(json.dumps(source))}
     try:
         check_folder(out)  # also if the folder is finished, whose evaluation is played next
     except OSError as error:
@@ -161,51 +159,34 @@ def _make(
 
 
 def prompts_taught(config: MSGRPOConfig, model: Any) -> PromptMap:
-    """Return the prompts that a loaded model is taught: its own, if it knows the mode and nobody asks for others."""
+    """Return the prompts that a loaded model is taught: its own, if it knows the mode and no others are asked for."""
     card = card_of(model)
     asked_before = card is not None and config.response_mode in card.modes and not config.prompt_file
-    return prompts_of(config, card if asked_before else None)  # what else it is asked, it learns here
+    return prompts_of(config, card if asked_before else None)  # it learns here what else it is asked
 
 
 def add_scores(out: Path, before: Sequence[Mapping[str, Any]], after: Sequence[Mapping[str, Any]]) -> None:
-    """Keep what the model scored before and after, a row a scenario, with how it was made."""
+    """Keep the model's scores before and after, a row a scenario, with how it was made."""
     about = read_json(out / ABOUT)
     about["evaluation"] = {"before": before, "after": after}
     with replacing(out / ABOUT) as stream:
         stream.write(json.dumps(about, indent=1) + "\n")
 
 
-def _settings(config: MSGRPOConfig) -> dict[str, Any]:
-    """Return the settings that aren't the trainer's defaults; if it is written doesn't count."""
-    return {
-        name: own for name, (own, _) in config.differences(MSGRPOConfig()).items() if name not in ("out", "threads")
-    }
-
-
 def _made(out: Path, asked: dict[str, Any]) -> dict[str, Any] | None:
-    """Return how the folder's model was made; ``None`` if it isn't made yet.
-
-    Raises:
-        ConfigError: it wasn't made as it is asked for now, or the folder holds something else.
-    """
+    """Return how the folder's model was made; ``None`` if it isn't made yet."""
     try:
         made: dict[str, Any] = read_json(out / ABOUT)
         same = made["warmup"] == asked
-    except FileNotFoundError:
-        _refuse_strangers(out)
+    except FileNotFoundError:  # nothing is written among files of others, but among those of a stopped warm start
+        others = [] if not out.exists() or (out / CHECKPOINT).exists() else strangers(out, CHECKPOINT)
+        if others:
+            raise ConfigError(
+                f"out = {str(out)!r} isn't empty (it holds {others[0]!r}) and is no warm start: choose another folder"
+            ) from None
         return None
     except (ValueError, KeyError, TypeError) as error:
         raise ConfigError(f"{out / ABOUT} doesn't say how its model was made: {error!r}") from error
     if same:
         return made
     raise ConfigError(f"out = {str(out)!r} holds a warm start with other settings: choose another folder")
-
-
-def _refuse_strangers(out: Path) -> None:
-    """Let nothing be written among files of others, but go on among what a stopped warm start left."""
-    if not out.exists() or (out / CHECKPOINT).exists():
-        return
-    if others := strangers(out, CHECKPOINT):
-        raise ConfigError(
-            f"out = {str(out)!r} isn't empty (it holds {others[0]!r}) and is no warm start: choose another folder"
-        )

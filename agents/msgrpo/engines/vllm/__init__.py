@@ -64,11 +64,7 @@ class VLLM:
         return ServersEngine(parts, urls, make_updater(self, self.updater_of(parts), parts), self.model, self.timeout)
 
     def updater_of(self, parts: EngineParts) -> str:
-        """Return the updater's name, ``auto`` resolved.
-
-        Raises:
-            ConfigError: one that can't be used with the run's settings.
-        """
+        """Return the updater's name, ``auto`` resolved; refuse one that the run's settings rule out."""
         lora, on_gpu = hasattr(parts.model, "peft_config"), next(parts.model.parameters()).device.type == "cuda"
         name = self.updater
         if name == "auto":

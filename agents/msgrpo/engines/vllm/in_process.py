@@ -20,13 +20,7 @@ ONE_PROCESS = "VLLM_ENABLE_V1_MULTIPROCESSING"
 
 
 class InProcessEngine(InThisProcess):
-    """A :class:`~agents.msgrpo.engines.engine.RolloutEngine` over ``vllm.LLM``.
-
-    Arguments of ``vllm.LLM`` that aren't given follow from the run.
-
-    Raises:
-        ConfigError: several learning processes, or an engine in several parts: both need servers.
-    """
+    """A sampler over ``vllm.LLM``, whose arguments follow from the run if they aren't given."""
 
     _model: VLLMModel
 
@@ -80,7 +74,7 @@ class InProcessEngine(InThisProcess):
 
 
 def write_configuration(parts: EngineParts, folder: Path) -> None:
-    """A model's folder without its weights: configuration and tokenizer."""
+    """Write a model's folder without its weights: configuration and tokenizer."""
     model = unwrap(parts.model)
     model.config.save_pretrained(folder)
     path = folder / "config.json"

@@ -1,7 +1,7 @@
 """vLLM servers as one engine: requests are shared among them, and all of them get every update.
 
-A server that stops answering is left out, and its requests go to the others, which have the same weights; at every
-update it is tried again. Without any server the iteration fails, and the run can be resumed.
+A server that stops answering is left out, and its requests are sent to the others, which have the same weights; at
+every update it is tried again. Without any server the iteration fails, and the run can be resumed.
 
 Two routes sample. ``/inference/v1/generate`` (a server started with ``--enable-scale-out``) says which weights made
 which tokens; ``/v1/completions`` (every server) doesn't, and its tokens are taken for those of the latest update.
@@ -68,19 +68,11 @@ class Answer(NamedTuple):
 class Server:
     """A server at ``http://HOST:PORT`` (``/v1`` behind it is taken off).
 
-    Args:
-        url: its address.
-        model: the model's name there; empty: the first that it lists.
-        timeout: seconds for one request.
-
     Attributes:
-        model: the name that requests are sent with; an adapter's if one is loaded.
+        model: the name that requests are sent with: the first that the server lists if none is given, or an adapter's.
         version: of the weights that it was sent last.
         reports_versions: whether its answers say which weights made them.
         in_flight: requests that wait for an answer.
-
-    Raises:
-        ConfigError: not an address.
     """
 
     def __init__(self, url: str, model: str, timeout: float) -> None:
@@ -96,11 +88,7 @@ class Server:
     # ---------------------------------------------------------------- control, while nothing is sampled
 
     def ask(self, path: str, body: Mapping[str, Any] | None = None, method: str = "POST") -> Answer:
-        """Return one request, waited for.
-
-        Raises:
-            UnreachableError: there is no answer.
-        """
+        """Send one request and wait for its answer."""
         data = None if body is None else json.dumps(body).encode()
         request = urllib.request.Request(
             self.url + path, data=data, method=method, headers={"Content-Type": "application/json"}
@@ -116,12 +104,7 @@ class Server:
             raise UnreachableError(f"the server {self.url} doesn't answer: {reason}") from None
 
     def tell(self, path: str, body: Mapping[str, Any] | None = None, *, needs: str) -> None:
-        """One request that has to succeed.
-
-        Raises:
-            ConfigError: the server has no such route; ``needs`` says what to start it with.
-            RolloutError: it refused, with what it said.
-        """
+        """Send a request that has to succeed; ``needs`` says what a server without that route is to be started with."""
         answer = self.ask(path, body)
         if answer.status in (404, 405):
             raise ConfigError(f"the server {self.url} has no {path.partition('?')[0]}: start it with {needs}")
@@ -129,12 +112,7 @@ class Server:
             raise RolloutError(f"{self.url}{path} answered with status {answer.status}: {shortened(answer.body)}")
 
     def connect(self) -> None:
-        """Find out the model's name if it isn't given, and that the server is there.
-
-        Raises:
-            UnreachableError: it isn't.
-            ConfigError: it serves no model of that name.
-        """
+        """Find out the model's name if it isn't given, and that the server is there."""
         answer = self.ask("/v1/models", method="GET")
         if not answer.ok:
             raise ConfigError(f"{self.url} is no vLLM server: /v1/models answered with status {answer.status}")
@@ -146,12 +124,7 @@ class Server:
     # ---------------------------------------------------------------- sampling
 
     async def generate(self, prompt_ids: tuple[int, ...], fields: Mapping[str, Any]) -> Turn:
-        """Return the completion of one prompt, with these sampling parameters.
-
-        Raises:
-            UnreachableError: there is no answer.
-            RolloutError: the server refuses the request.
-        """
+        """Return the completion of one prompt, with these sampling parameters."""
         if self.reports_versions:
             body = {
                 "token_ids": list(prompt_ids),
@@ -187,6 +160,12 @@ class Server:
         token_ids, told = tuple(choice["token_ids"] or ()), choice.get("logprobs")
         if told is not None:
             told = tuple(told["token_logprobs"] if path == COMPLETIONS else (one["logprob"] for one in told["content"]))
+        for one in choice.get("weight_versions") or ():
+            if one["version"] != str(self.version):
+                raise UnreachableError(
+                    f"the server {self.url} answers with weights {one['version']!r} and was sent {self.version}: "
+                    "it was restarted, or something else changed its weights"
+                )
         return Turn(
             response=choice["text"],
             prompt_ids=prompt_ids,
@@ -195,22 +174,8 @@ class Server:
             finish_reason=choice["finish_reason"],
             usage=Usage(len(prompt_ids), len(token_ids)),
             served_by=self.url,
-            weights=self._spans(choice.get("weight_versions"), len(token_ids)),
+            weights=(WeightsSpan(self.version, 0, len(token_ids)),),
         )
-
-    def _spans(self, told: Any, tokens: int) -> tuple[WeightsSpan, ...]:
-        """Return which weights made the tokens.
-
-        Raises:
-            UnreachableError: others than the server was sent.
-        """
-        for one in told or ():
-            if one["version"] != str(self.version):
-                raise UnreachableError(
-                    f"the server {self.url} answers with weights {one['version']!r} and was sent {self.version}: "
-                    "it was restarted, or something else changed its weights"
-                )
-        return (WeightsSpan(self.version, 0, tokens),)
 
     def _connections(self) -> aiohttp.ClientSession:
         timeout = aiohttp.ClientTimeout(total=self.timeout, sock_connect=CONNECT_SECONDS)
@@ -224,7 +189,7 @@ class Server:
 
 
 def shortened(text: str) -> str:
-    """Return what a server said, in one line that isn't too long."""
+    """Return a server's words, in one line that isn't too long."""
     line = " ".join(text.split())
     return line if len(line) <= MESSAGE_LENGTH else line[:MESSAGE_LENGTH] + "..."
 
@@ -245,7 +210,7 @@ class Updater(Protocol):
         """Bring them to one server, which is paused."""
 
     def assume(self, server: Server) -> None:
-        """Take it that another process brought them."""
+        """Note that another process brought them."""
 
     def close(self) -> None:
         """Remove what is left of the last update."""
@@ -260,7 +225,7 @@ def make_updater(options: "VLLM", name: str, parts: EngineParts) -> Updater:
 
 
 class _FileUpdater:
-    """Brings weights by a folder for each version; that of an older version goes when the next one is written."""
+    """Brings weights by a folder for each version; that of an older version is removed when the next one is written."""
 
     def __init__(self, folder: Path | None) -> None:
         self._folder = Path(tempfile.mkdtemp(prefix="textbench-weights-")) if folder is None else folder
@@ -286,7 +251,7 @@ class _FileUpdater:
 
 
 class DiskUpdater(_FileUpdater):
-    """The weights as a safetensors file that every server reads.
+    """Brings the weights as a safetensors file that every server reads.
 
     On a CPU a tied output layer is packed again by :mod:`agents.models.vllm_worker`, if the server was started with it;
     the canary finds out if it was needed and wasn't there.
@@ -311,7 +276,7 @@ class DiskUpdater(_FileUpdater):
 
 
 class AdapterUpdater(_FileUpdater):
-    """The LoRA adapter alone, in peft's format; servers have the base model, which never changes."""
+    """Brings the LoRA adapter alone, in peft's format; servers have the base model, which never changes."""
 
     def __init__(self, parts: EngineParts, folder: Path | None) -> None:
         super().__init__(folder)
@@ -330,7 +295,7 @@ class AdapterUpdater(_FileUpdater):
 
 
 class NCCLUpdater:
-    """From the learner's GPU to the servers' by vLLM's own transfer engine; a group of its own for each server.
+    """Brings weights from the learner's GPU to the servers' by vLLM's transfer engine, with a group for each server.
 
     Written against vLLM 0.32 (``WeightTransferTrainerFactory``); it needs vLLM installed here as well, and servers
     started with ``--weight-transfer-config '{"backend": "nccl"}'``.
@@ -405,15 +370,10 @@ ATTEMPTS = 3
 
 
 class ServersEngine(EngineExtras):
-    """An :class:`~agents.msgrpo.engines.engine.AsyncRolloutEngine` over one or more vLLM servers.
-
-    Raises:
-        ConfigError: an address that is none or comes twice, or a server that isn't vLLM's.
-        RolloutError: a server that doesn't answer.
-    """
+    """A sampler over one or more vLLM servers."""
 
     shared = True
-    """The engines of all learning processes stand for the same servers."""
+    """All learning processes have the same servers."""
 
     def __init__(
         self, parts: EngineParts, urls: Sequence[str], updater: Updater, model: str = "", timeout: float = 600.0
@@ -480,7 +440,6 @@ class ServersEngine(EngineExtras):
         """Send new weights to every server that answers.
 
         Raises:
-            ConfigError: a server that wasn't started for it.
             RolloutError: none answers, or one refuses.
         """
         if self.rank:  # the first process brings them
@@ -492,10 +451,17 @@ class ServersEngine(EngineExtras):
         self.updater.prepare(weights, version)
         for server in self.servers:
             try:
-                self._renew(server, version)
+                server.tell("/pause?mode=wait", needs=DEV_MODE)
+                try:
+                    self.updater.send(server, version)
+                    server.tell("/reset_prefix_cache", needs=DEV_MODE)
+                    server.tell("/update_weight_version", {"new_version": str(version)}, needs=DEV_MODE)
+                finally:
+                    server.tell("/resume", needs=DEV_MODE)
             except UnreachableError as error:
                 self._leave_out(server, str(error))
             else:
+                server.version = version
                 self.down.discard(server.url)
         if not self.up:
             raise RolloutError(
@@ -503,24 +469,12 @@ class ServersEngine(EngineExtras):
                 "resume the run"
             )
 
-    def _renew(self, server: Server, version: int) -> None:
-        server.tell("/pause?mode=wait", needs=DEV_MODE)
-        try:
-            self.updater.send(server, version)
-            server.tell("/reset_prefix_cache", needs=DEV_MODE)
-            server.tell("/update_weight_version", {"new_version": str(version)}, needs=DEV_MODE)
-        finally:
-            server.tell("/resume", needs=DEV_MODE)
-        server.version = version
-
     def _leave_out(self, server: Server, why: str) -> None:
         if server.url not in self.down:
             self.down.add(server.url)
-            left = len(self.up)
+            left = f"{len(self.up)} of {len(self.servers)} servers go on"
             warnings.warn(
-                f"{why}. It is left out until an update reaches it again; {left} of {len(self.servers)} servers go on",
-                RuntimeWarning,
-                stacklevel=2,
+                f"{why}. It is left out until an update reaches it again; {left}", RuntimeWarning, stacklevel=2
             )
 
     async def aclose(self) -> None:
@@ -529,5 +483,5 @@ class ServersEngine(EngineExtras):
             await server.aclose()
 
     def close(self) -> None:
-        """Remove the files of the last update; the servers go on."""
+        """Remove the files of the last update; the servers stay."""
         self.updater.close()

@@ -1,6 +1,5 @@
 """Log-probabilities and entropies of the tokens of a micro-batch, with a gradient.
 
-Begin at :mod:`agents.msgrpo.learner.scoring.scorer`. ``packing`` deals steps to processes and turns them into token
-trees or padded rows, ``logprobs`` never holds the ``tokens x vocabulary`` matrix, and ``tree_attention`` is
-FlexAttention in those trees.
+``scorer`` scores, ``packing`` deals steps to processes and turns them into token trees or padded rows, ``logprobs``
+never holds the ``tokens x vocabulary`` matrix, and ``tree_attention`` is FlexAttention in those trees.
 """

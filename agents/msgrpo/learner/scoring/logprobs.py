@@ -63,21 +63,15 @@ def linear_logprobs(
     chunk: int = 1024,
     masks: Masks | None = None,
 ) -> tuple[Tensor, Tensor]:
-    """Return log-probabilities of ``targets`` and entropies under ``softmax((hidden @ weight.T + bias) /
-    temperature)``.
+    """Return log-probabilities and entropies (N,), nats, under ``softmax((hidden @ weight.T + bias) / temperature)``.
 
     Args:
         hidden: (N, D) last hidden states, any floating type; the products are done in it, the softmax in float32 (or
             float64 if the input is).
-        weight: (V, D) the output embedding.
-        bias: (V,) or ``None``.
+        weight: (V, D) the output embedding; ``bias`` is (V,) or ``None``.
         targets: (N,) token ids.
-        temperature: above 0.
         chunk: rows at a time.
         masks: which tokens might stand at each place; both results are then of the distribution over these.
-
-    Returns:
-        ``logprobs`` (N,) and ``entropies`` (N,), nats, differentiable in hidden, weight and bias.
     """
     if masks is not None and (columns := masks.columns) is not None:  # the other tokens' logits are never computed
         weight, bias = weight.index_select(0, columns), None if bias is None else bias.index_select(0, columns)
@@ -98,10 +92,7 @@ def head_logprobs(
     masks: Masks | None = None,
 ) -> tuple[Tensor, Tensor]:
     """Return the same for any output head ``(n, D) -> (n, V)`` (an adapter on it, capped logits), by checkpointed
-    chunks.
-
-    ``masks`` are of the whole vocabulary.
-    """
+    chunks; ``masks`` are of the whole vocabulary."""
 
     def reduce(rows: Tensor, row_targets: Tensor, row_masks: Masks | None) -> tuple[Tensor, Tensor]:
         return logprobs_from_logits(head(rows), row_targets, temperature=temperature, masks=row_masks)
@@ -117,7 +108,7 @@ def head_logprobs(
 def logprobs_from_logits(
     logits: Tensor, targets: Tensor, *, temperature: float = 1.0, masks: Masks | None = None
 ) -> tuple[Tensor, Tensor]:
-    """Return ``(..., V)`` logits and ``(...)`` targets to log-probabilities and entropies ``(...)``; the plain way."""
+    """Return log-probabilities and entropies ``(...)`` of ``(..., V)`` logits and ``(...)`` targets; the plain way."""
     scaled = _at_least_float32(logits) / temperature
     if masks is not None:
         scaled = scaled.masked_fill(masks.rows(slice(None)), _NEVER)

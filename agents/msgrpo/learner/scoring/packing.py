@@ -37,18 +37,14 @@ class MicroBatch:
     # which are padded on the right
     subtree_end: Tensor | None
     lengths: Tensor  # (B,) used part of each row
-    # (n,) places in the flattened (B * L) hidden states that are scored: each response token is predicted at its
-    # parent
-    index: Tensor
+    index: Tensor  # (n,) places in the flattened (B * L) hidden states: each response token is predicted at its parent
     targets: Tensor  # (n,) the token to score there
     rows: Ints  # which of the given rows are in here
     places: Tensor  # for each of these rows, its response tokens' places among the ``n`` scores, concatenated
-    # (n,) what might stand at each scored place, if not all tokens might; ``None``: all might everywhere
-    allowed: Allowed | None = None
+    allowed: Allowed | None = None  # (n,) what might stand at each scored place; ``None``: all tokens everywhere
 
     def attention_mask(self, *, additive: torch.dtype | None = None) -> Tensor:
-        """Return (B, 1, L, L) for trees, true where attention is allowed (or 0 / lowest in ``additive``); else (B,
-        L)."""
+        """Return (B, 1, L, L) for trees, true (or 0, else lowest, if additive) for allowed pairs; else (B, L)."""
         if self.subtree_end is None:
             return (torch.arange(self.input_ids.shape[1]) < self.lengths[:, None]).long()
         allowed = tree_mask(self.subtree_end)
@@ -77,18 +73,21 @@ class _Unpadded(NamedTuple):
 
 
 def pack(rows: Sequence[TokenRow], *, packing: str, micro_batch_tokens: int, tree_tokens: int) -> list[MicroBatch]:
-    """Arrange rows in micro-batches.
+    """Arrange rows in micro-batches, which together hold every row once; equal rows are computed once by trees.
 
-    Args:
-        rows: any number; equal ones are computed once by trees.
-        packing: ``"tree"`` or ``"rows"``.
-        micro_batch_tokens: the most tokens of a micro-batch, padding included; a longer sequence gets one of its own.
-        tree_tokens: the most nodes of a tree; one longer row gets its own.
-
-    Returns:
-        Micro-batches that together hold every row once.
+    ``micro_batch_tokens`` are the most tokens of a micro-batch, padding included, and ``tree_tokens`` the most nodes of
+    a tree; a longer sequence gets one of its own.
     """
-    sequences = _trees(rows, tree_tokens) if packing == "tree" else _plain_rows(rows)
+    if packing == "tree":
+        trees: list[_TreeBuilder] = []
+        for number in sorted(range(len(rows)), key=lambda i: rows[i].prompt + rows[i].response):
+            ids = np.array(rows[number].prompt + rows[number].response, dtype=np.int64)
+            if not trees or not trees[-1].fits(ids, tree_tokens):
+                trees.append(_TreeBuilder())
+            trees[-1].add(number, ids, len(rows[number].prompt), rows[number].allowed)
+        sequences = [tree.sequence() for tree in trees]
+    else:
+        sequences = [_plain(number, row) for number, row in enumerate(rows)]
     sequences.sort(key=lambda sequence: len(sequence.ids))
     batches: list[list[_Unpadded]] = []
     for sequence in sequences:  # ascending: the sequence at hand is the longest of its batch
@@ -118,9 +117,6 @@ class SharedWork:
     """Deals the rows of a pass to processes and packs each one's share; policy and critic work through theirs alike.
 
     Args:
-        config: says how large micro-batches and trees may be.
-        processes: that share the work.
-        packing: ``"tree"`` or ``"rows"``.
         width: of the model's hidden states; attention within a tree costs about as much as the products around it
             if a tree has some times as many tokens.
         lean: whether micro-batches and trees are small. A CPU is busy with a thousand tokens, and more only take
@@ -136,14 +132,14 @@ class SharedWork:
         self._tokens = min(most, config.micro_batch_tokens)
 
     def pack(self, rows: Sequence[TokenRow]) -> list[MicroBatch]:
-        """Return all rows in micro-batches, whoever works on them."""
+        """Return all rows in micro-batches, for this process alone."""
         return pack(rows, packing=self.packing, micro_batch_tokens=self._tokens, tree_tokens=self._tree_tokens)
 
     def mine(self, rows: Sequence[TokenRow]) -> list[tuple[MicroBatch, list[int], bool]]:
-        """This process's micro-batches, the numbers of their rows, and whether they count.
+        """Return this process's micro-batches, the numbers of their rows, and whether they count.
 
-        Every process has equally many, so that collective calls meet: filling, which doesn't count, stands for what is
-        missing.
+        Every process has equally many, so that collective calls meet: filling, which doesn't count, takes the place of
+        missing ones.
         """
         mine = deal(rows, self.processes.count)[self.processes.rank]
         batches = self.pack([rows[number] for number in mine]) if mine else []
@@ -163,15 +159,9 @@ class SharedWork:
         """Take one optimiser step, and return its loss and its gradient norm before it was scaled down.
 
         Args:
-            rows: what the loss is of.
             loss_of: ``micro-batch, numbers of its rows, whether it counts ->`` that micro-batch's part of the loss.
-            optimizer: of the weights.
-            parameters: that are trained.
             limit: the norm that gradients are scaled down to; 0: they are kept.
             abort: the norm above which the step isn't taken; 0: none.
-
-        Raises:
-            DivergenceError: a loss or gradient that is not finite, or a norm above ``abort``. The step was not taken.
         """
         optimizer.zero_grad(set_to_none=True)
         mine, work = 0.0, self.mine(rows)
@@ -193,7 +183,7 @@ class SharedWork:
     def scores(
         self, rows: Sequence[TokenRow], score: Callable[[MicroBatch], Sequence[Tensor]]
     ) -> list[tuple[Tensor, ...]]:
-        """Return what ``score`` says of all rows' response tokens, in float64 and without a gradient, row by row.
+        """Return the scores of all rows' response tokens, in float64 and without a gradient, row by row.
 
         ``score(micro-batch)`` returns some tensors (tokens,). The work is shared by all processes.
         """
@@ -209,32 +199,15 @@ class SharedWork:
         ]
 
 
-def _plain_rows(rows: Sequence[TokenRow]) -> list[_Unpadded]:
-    sequences = []
-    for number, row in enumerate(rows):
-        ids = np.array((*row.prompt, *row.response[:-1]), dtype=np.int64)  # nothing is predicted at the last token
-        first, n = len(row.prompt) - 1, len(row.response)
-        index, places = list(range(first, first + n)), [np.arange(n)]
-        targets, allowed = list(row.response), list(row.allowed or (None,) * n)
-        sequences.append(
-            _Unpadded(ids, np.arange(len(ids)), np.arange(len(ids)), index, targets, allowed, [number], places)
-        )
-    return sequences
-
-
-def _trees(rows: Sequence[TokenRow], tree_tokens: int) -> list[_Unpadded]:
-    order = sorted(range(len(rows)), key=lambda i: rows[i].prompt + rows[i].response)
-    trees: list[_TreeBuilder] = []
-    for number in order:
-        ids = np.array(rows[number].prompt + rows[number].response, dtype=np.int64)
-        if not trees or not trees[-1].fits(ids, tree_tokens):
-            trees.append(_TreeBuilder())
-        trees[-1].add(number, ids, len(rows[number].prompt), rows[number].allowed)
-    return [tree.sequence() for tree in trees]
+def _plain(number: int, row: TokenRow) -> _Unpadded:
+    ids = np.array((*row.prompt, *row.response[:-1]), dtype=np.int64)  # nothing is predicted at the last token
+    first, n, all_places = len(row.prompt) - 1, len(row.response), np.arange(len(ids))
+    scored, targets, allowed = list(range(first, first + n)), list(row.response), list(row.allowed or (None,) * n)
+    return _Unpadded(ids, all_places, all_places, scored, targets, allowed, [number], [np.arange(n)])
 
 
 class _TreeBuilder:
-    """Grows one tree from sequences in sorted order; ``path`` is the branch that the last one ended on."""
+    """Grows one tree from sequences in sorted order; ``path`` is the branch of the last one."""
 
     def __init__(self) -> None:
         self.ids: list[Ints] = []

@@ -5,7 +5,7 @@ boundary, see all uses of the parameters.
 """
 
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
@@ -36,7 +36,7 @@ mask than the gathering of keys."""
 class TokenScorer(nn.Module):
     """Scores response tokens under ``softmax(logits / temperature)``; the full logits never exist.
 
-    Where ``lean``, hidden states come from :mod:`agents.models.local.forward.llama_forward` instead of the model's own
+    If ``lean``, hidden states come from :mod:`agents.models.local.forward.llama_forward` instead of the model's own
     forward: there trees cost no padding and no dense mask.
 
     The output head takes one of three ways, whichever gives the model's own logits: ``"linear"`` (chunks with a
@@ -76,8 +76,7 @@ class TokenScorer(nn.Module):
         targets: Tensor,
         masks: Masks | None = None,
     ) -> tuple[Tensor, Tensor]:
-        """Return log-probabilities and entropies (n,) of ``targets`` (n,) at ``index`` (n,) of the flattened (B, L)
-        input."""
+        """Return log-probabilities and entropies (n,) of ``targets`` (n,) at ``index`` (n,) of flat (B, L) input."""
         if isinstance(attention_mask, TreeAttention) and position_ids is not None:
             with self._autocast():
                 weights = read_weights(self.model)
@@ -104,8 +103,17 @@ class TokenScorer(nn.Module):
                 # the whole reduction is hand-written, so autocast has no say in it
                 with torch.autocast(hidden.device.type, enabled=False):
                     return linear_logprobs(hidden, head.weight, getattr(head, "bias", None), targets, **options)
-            shape = _logit_shape(model.config)
-            return head_logprobs(hidden, lambda rows: shape(head(rows)), targets, **options)
+            multiply, divide, cap = (getattr(model.config, name, None) for name in LOGIT_SETTINGS)
+
+            def shaped(rows: Tensor) -> Tensor:
+                logits = head(rows)
+                if multiply is not None:
+                    logits = logits * multiply
+                if divide is not None:
+                    logits = logits / divide
+                return logits if cap is None else cap * torch.tanh(logits / cap)
+
+            return head_logprobs(hidden, shaped, targets, **options)
 
     def masks_of(self, batch: MicroBatch) -> Masks | None:
         """Return what might stand at a micro-batch's scored places, as :meth:`forward` takes it."""
@@ -135,10 +143,9 @@ def score_with(scorer: TokenScorer, forward: Callable[..., Any], batch: MicroBat
 
 
 def inputs_of(batch: MicroBatch, model: Any, autocast: torch.dtype | None) -> tuple[Tensor, Any, Tensor | None, Tensor]:
-    """Return a micro-batch as a transformers model takes it: token ids, attention mask, positions, and the places to
-    read.
+    """Return a micro-batch as a transformers model takes it: token ids, attention mask, positions, places to read.
 
-    The mask is a tensor, or the blocks of trees where the model's attention takes them.
+    The mask is a tensor, or the blocks of trees if the model's attention takes them.
     """
     weight, attention = next(model.parameters()), model.config._attn_implementation
     mask: Any
@@ -173,8 +180,7 @@ def lean_inputs(batch: MicroBatch) -> tuple[Tensor, TreeAttention, Tensor, Tenso
 
 @torch.no_grad()
 def score_rows(scorer: TokenScorer, rows: Sequence[TokenRow], batches: Sequence[MicroBatch]) -> list[Tensor]:
-    """Return log-probabilities of every row's response, (len(response),) each, in the rows' order; without a
-    gradient."""
+    """Return log-probabilities (len(response),) of every row's response, in the rows' order; without a gradient."""
     scored: dict[int, Tensor] = {}
     for batch in batches:
         numbers, (logprobs, _) = batch.rows.tolist(), scorer.score(batch)
@@ -183,31 +189,25 @@ def score_rows(scorer: TokenScorer, rows: Sequence[TokenRow], batches: Sequence[
     return [scored[number] for number in range(len(rows))]
 
 
-def _logit_shape(config: Any) -> Callable[[Tensor], Tensor]:
-    multiply, divide, cap = (getattr(config, name, None) for name in LOGIT_SETTINGS)
-
-    def shape(logits: Tensor) -> Tensor:
-        if multiply is not None:
-            logits = logits * multiply
-        if divide is not None:
-            logits = logits / divide
-        return cap * torch.tanh(logits / cap) if cap is not None else logits
-
-    return shape
-
-
 @torch.no_grad()
 def choose_ways(scorer: TokenScorer, packing: str, *, longest: int = 0) -> str:
     """Try, on a few tokens, the fast ways of scoring against the model's own logits; keep those that agree.
 
     Sets ``scorer.head`` and returns the packing to use: ``"tree"`` only if the model takes a 4-dimensional mask and
-    explicit positions, and where ``longest``, the most tokens of a row, is within its sliding window: such a mask
+    explicit positions, and if ``longest``, the most tokens of a row, is within its sliding window: such a mask
     replaces the window. Warns about every way that had to be given up, because it costs memory or time.
-
-    Raises:
-        UnusableModelError: the model's own logits aren't finite, or it isn't a causal language model.
     """
-    vocabulary = _vocabulary(scorer)
+    model = scorer.causal_lm
+    try:
+        embedding, output = model.get_input_embeddings(), model.get_output_embeddings()
+    except (AttributeError, NotImplementedError):
+        embedding = output = None
+    if embedding is None or output is None or not hasattr(model, "base_model"):
+        raise UnusableModelError(
+            f"{type(model).__name__} is not a causal language model of transformers (it lacks an input embedding or an "
+            "output head); load it with AutoModelForCausalLM.from_pretrained"
+        )
+    vocabulary = int(embedding.weight.shape[0])
     rng = torch.Generator().manual_seed(0)
     ids = torch.randint(0, vocabulary, (24,), generator=rng).tolist()
     rows = [
@@ -227,7 +227,13 @@ def choose_ways(scorer: TokenScorer, packing: str, *, longest: int = 0) -> str:
             raise UnusableModelError(
                 "the model's log-probabilities are not finite before any training: check its weights"
             )
-        scorer.head = next(_agreeing_heads(scorer, rows, plain, wanted), "logits")
+        # a capped or scaled head may look linear on a few small logits, so these models are known by their settings
+        shaped = any(getattr(model.config, name, None) is not None for name in LOGIT_SETTINGS)
+        for scorer.head in ("linear", "module") if isinstance(output, nn.Linear) and not shaped else ("module",):
+            if _agrees(scorer, rows, plain, wanted):
+                break
+        else:
+            scorer.head = "logits"
         scorer.lean = scorer.head != "logits" and _can_be_lean(scorer)
         if scorer.lean:
             trees = pack(rows, packing="tree", micro_batch_tokens=10_000, tree_tokens=10_000)
@@ -250,8 +256,7 @@ def choose_ways(scorer: TokenScorer, packing: str, *, longest: int = 0) -> str:
 
 
 def _can_be_lean(scorer: TokenScorer) -> bool:
-    """Return whether the lean forward pass covers the model and nobody asked for another; a GPU has kernels of its
-    own."""
+    """Return whether the lean forward pass covers the model and no other is asked for; a GPU has its own kernels."""
     if scorer.device.type != "cpu" or scorer.causal_lm.config._attn_implementation != "sdpa":
         return False
     large = sum(weight.numel() for weight in scorer.model.parameters()) >= LEAN_FROM
@@ -260,13 +265,13 @@ def _can_be_lean(scorer: TokenScorer) -> bool:
 
 
 def _why_no_trees(scorer: TokenScorer, rows: Sequence[TokenRow], wanted: Tensor, longest: int) -> str:
-    """Return what keeps a model from scoring trees; empty if nothing does."""
+    """Return the reason why a model can't score trees; empty if there is none."""
     config = scorer.causal_lm.config.get_text_config()
     window = getattr(config, "sliding_window", None)
     if window and getattr(config, "use_sliding_window", True) and longest > window:
         return f"its attention slides over {window} tokens and rows may have {longest}"
     # branches of a tree would run into each other in layers that read tokens in order; on a few tokens of an untrained
-    # model that can't be told from rounding, so these models are known by what they say of themselves
+    # model that can't be told from rounding, so these models are known by their settings
     kinds = {*(getattr(config, "layer_types", None) or ())} - {"full_attention", "sliding_attention"}
     if kinds or getattr(scorer.causal_lm, "_is_stateful", False):
         return f"not all of its layers are attention ({', '.join(sorted(kinds)) or 'it keeps a state'})"
@@ -281,19 +286,6 @@ def _why_no_trees(scorer: TokenScorer, rows: Sequence[TokenRow], wanted: Tensor,
     return "it ignores 4-dimensional masks or positions"
 
 
-def _agreeing_heads(
-    scorer: TokenScorer, rows: Sequence[TokenRow], batches: Sequence[MicroBatch], wanted: Tensor
-) -> Iterator[str]:
-    for head in ("linear", "module"):
-        scorer.head = head
-        model = scorer.causal_lm
-        # a capped or scaled head may look linear on a few small logits, so these models are known by their settings
-        shaped = any(getattr(model.config, name, None) is not None for name in LOGIT_SETTINGS)
-        is_linear = isinstance(model.get_output_embeddings(), nn.Linear) and not shaped
-        if (head == "module" or is_linear) and _agrees(scorer, rows, batches, wanted):
-            yield head
-
-
 def _agrees(scorer: TokenScorer, rows: Sequence[TokenRow], batches: Sequence[MicroBatch], wanted: Tensor) -> bool:
     try:
         got = torch.cat(score_rows(scorer, rows, batches))
@@ -303,18 +295,3 @@ def _agrees(scorer: TokenScorer, rows: Sequence[TokenRow], batches: Sequence[Mic
     low_precision = half or scorer.autocast is not None or wanted.dtype != torch.float32
     allowed = 50 * TOLERANCE * (1 + wanted.abs() / 10) if low_precision else TOLERANCE
     return bool(((got - wanted).abs() < allowed).all())
-
-
-def _vocabulary(scorer: TokenScorer) -> int:
-    """Return the size of the input embedding; an UnusableModelError when there is no such thing or no output head."""
-    model = scorer.causal_lm
-    try:
-        embedding, head = model.get_input_embeddings(), model.get_output_embeddings()
-    except (AttributeError, NotImplementedError):
-        embedding = head = None
-    if embedding is None or head is None or not hasattr(model, "base_model"):
-        raise UnusableModelError(
-            f"{type(model).__name__} is not a causal language model of transformers (it lacks an input embedding or an "
-            "output head); load it with AutoModelForCausalLM.from_pretrained"
-        )
-    return int(embedding.weight.shape[0])

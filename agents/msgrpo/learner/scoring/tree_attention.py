@@ -1,11 +1,10 @@
 """Attention within token trees by FlexAttention, which needs no dense mask.
 
 With a dense mask of a tree, scaled-dot-product attention can take no flash kernel, computes every pair of tokens and
-throws most of them away. A tree in depth-first order has a simple shape, though: token ``j`` is seen by the tokens
-``j .. subtree_end[j] - 1`` and by no other. So which blocks of the matrix are empty, which are full, and which have to
-be looked at token by token follows from the least and the greatest ``subtree_end`` of every block of columns.
-PyTorch's FlexAttention (Dong et al., arXiv 2412.05496) compiles a kernel that skips the first kind and looks up the
-third.
+throws most of them away. In depth-first order token ``j`` is seen by the tokens ``j .. subtree_end[j] - 1`` and by no
+other, so the least and the greatest ``subtree_end`` of every block of columns tell which blocks of the matrix are
+empty, which are full, and which have to be looked at token by token. PyTorch's FlexAttention (Dong et al., arXiv
+2412.05496) compiles a kernel that skips the first kind and looks up the third.
 
 It is registered with transformers as an attention implementation that is ``sdpa`` for everything but trees.
 """
@@ -30,11 +29,10 @@ _TRIED_SHAPES = ((1, 200), (2, 300))  # another length and batch compiles the ke
 
 
 def tree_blocks(subtree_end: Tensor, device: torch.device) -> Any:
-    """Return the ``BlockMask`` of trees (B, L), given on the host, whose token ``j`` is seen by ``j .. subtree_end[j] -
-    1``.
+    """Return the ``BlockMask`` of trees (B, L), given on the host; token ``j`` is seen by ``j .. subtree_end[j] - 1``.
 
     Lengths are rounded up to whole blocks, at least two: kernels are compiled anew for what doesn't divide, and for
-    sizes of 1. What is added sees itself alone. The work is (B, L / 128, L / 128) on the host.
+    sizes of 1. Added tokens see themselves alone. The work is (B, L / 128, L / 128) on the host.
     """
     batch, length = subtree_end.shape
     count = max(_LEAST_BLOCKS, -(-length // BLOCK))
@@ -71,7 +69,7 @@ def attend(
     scaling: float | None = None,
     **options: Any,
 ) -> tuple[Tensor, None]:
-    """Return an attention function of transformers: FlexAttention where the mask is one of blocks, else ``sdpa``.
+    """Attend by FlexAttention if the mask is one of blocks, else by ``sdpa``, as a function of transformers.
 
     Queries ``(B, H, L, D)``, keys and values ``(B, K, L, D)``; returns ``(B, L, H, D)``.
     """
@@ -86,7 +84,7 @@ def attend(
 
 
 def tree_attention(query: Tensor, key: Tensor, value: Tensor, blocks: Any, scaling: float | None = None) -> Tensor:
-    """Attention ``(B, H, L, D)`` of queries ``(B, H, L, D)`` on keys and values ``(B, K, L, D)`` within trees."""
+    """Return attention ``(B, H, L, D)`` of queries ``(B, H, L, D)`` on keys and values ``(B, K, L, D)`` in trees."""
     kind = query.device.type
     # rotated queries and keys may have another type than values; the products are done in autocast's
     dtype = torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else value.dtype
@@ -103,7 +101,7 @@ def tree_attention(query: Tensor, key: Tensor, value: Tensor, blocks: Any, scali
 
 @cache
 def _kernel(kind: str) -> Any:
-    """FlexAttention, compiled; on a CPU, if nothing is trained with it, the plain formula."""
+    """Return FlexAttention, compiled; on a CPU, if nothing is trained with it, the plain formula."""
     return flex_attention if kind == "cpu" else torch.compile(flex_attention)
 
 
@@ -117,7 +115,7 @@ def register() -> None:
 
 
 def why_no_tree_attention(heads: int, kv_heads: int, dim: int, dtype: torch.dtype, device: torch.device) -> str:
-    """Return what keeps FlexAttention from training here; empty if nothing does.
+    """Return the reason why FlexAttention can't train here; empty if there is none.
 
     It is tried, output and gradients, against attention with a dense mask on two small batches of trees. The first time
     it is compiled, which takes some tens of seconds.
@@ -135,8 +133,7 @@ def why_no_tree_attention(heads: int, kv_heads: int, dim: int, dtype: torch.dtyp
 def largest_error(
     shape: tuple[int, int], heads: int, kv_heads: int, dim: int, dtype: torch.dtype, device: torch.device
 ) -> float:
-    """Return how far output and gradients on random trees are from attention with a dense mask, relative to their
-    size."""
+    """Return how far output and gradients on random trees are from those with a dense mask, relative to their size."""
     batch, length = shape
     rng = torch.Generator().manual_seed(0)
     end = random_trees(batch, length, rng)
@@ -161,7 +158,7 @@ def random_trees(batch: int, length: int, rng: torch.Generator) -> Tensor:
     for tree in ends:
         path: list[int] = []
         for node, cut in enumerate(torch.randint(0, 8, (length,), generator=rng).tolist()):
-            # seven of eight nodes go on with the branch; the others leave half of it
+            # seven of eight nodes continue the branch; the others leave half of it
             left = path[len(path) // 2 :] if cut == 0 else []
             tree[torch.tensor(left, dtype=torch.long)] = node
             path = [*path[: len(path) - len(left)], node]
