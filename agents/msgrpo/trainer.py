@@ -58,7 +58,7 @@ from agents.msgrpo.learner.update import (
 )
 from agents.msgrpo.plugins import OWN
 from agents.msgrpo.rollouts import EpisodeSource, Rollouts, completed, layout_of, make_engine, policy_of
-from agents.msgrpo.run.evaluating import Evaluate, EvaluationResult, Evaluator, game_name, score_of, without_success
+from agents.msgrpo.run.evaluating import Evaluate, EvaluationResult, Evaluator, score_of, without_success
 from agents.msgrpo.run.health import Canary, Watch, check_out, check_prompts, fly
 from agents.msgrpo.run.reporting import RunLog, learnt_from
 from agents.msgrpo.run.saving import (
@@ -73,7 +73,15 @@ from agents.msgrpo.run.saving import (
     save_model,
 )
 from agents.msgrpo.segments import needed_segmenter
-from agents.msgrpo.trajectories import Game, games_of, prompts_of, rollout_metrics, training_rows, training_tasks
+from agents.msgrpo.trajectories import (
+    Game,
+    game_name,
+    games_of,
+    prompts_of,
+    rollout_metrics,
+    training_rows,
+    training_tasks,
+)
 from agents.policy import LanguageAgentPolicy
 from agents.prompt import PromptMap
 

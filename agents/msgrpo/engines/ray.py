@@ -129,7 +129,9 @@ class SamplerSetup:
     def policies(self, made: Sampler, news: LatestWeights) -> Policies:
         """Return the players, by the weights that are wanted."""
         self._renew(made, news)
-        return each_policy(news.policies, lambda one: one.policy(made.engine) if isinstance(one, ModelPlan) else one)
+        engine = made.engine
+        played: Policies = each_policy(news.policies, lambda p: p.policy(engine) if isinstance(p, ModelPlan) else p)
+        return played
 
     def result(self, episode: Episode) -> Episode:
         """Return the whole episode: the learner needs the tokens, and methods of credit the states."""
@@ -228,7 +230,6 @@ class RayEngine(EngineExtras):
         self._cluster.__exit__(None, None, None)
 
 
-@contextmanager
 @contextmanager
 def _failures_told() -> Iterator[None]:
     try:

@@ -17,9 +17,9 @@ CONFIG = MSGRPOConfig(
 
 
 @pytest.fixture
-def trainer(tokenizer: Any, make_llama: Any, prompt_file: str) -> MSGRPOTrainer:
-    config = replace(CONFIG, prompt_file=prompt_file)
-    return MSGRPOTrainer(make_llama(len(tokenizer)), tokenizer, "TestCorridor-v0", config, quiet=True)
+def trainer(make_trainer: Any) -> MSGRPOTrainer:
+    made: MSGRPOTrainer = make_trainer(CONFIG)
+    return made
 
 
 def plain(model: Any, prompt: tuple[int, ...], response: tuple[int, ...]) -> tuple[list[float], float]:

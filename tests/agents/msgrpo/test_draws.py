@@ -1,32 +1,94 @@
-"""Draw rules on hand-made credit: what is drawn how often, and which gradient the draws estimate."""
+"""Draw rules: drawn frequencies against exact probabilities, and the gradient that the draws estimate."""
 
 import itertools
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
+from agents.msgrpo import ConfigError, sample_episodes
 from agents.msgrpo.credit import Credit
-from agents.msgrpo.draws import DRAWS, effective_sample_size
+from agents.msgrpo.draws import DRAWS, MODES, effective_sample_size
 from tests.agents.msgrpo.hand_made import batch, trajectory
 
 # advantages per step of five episodes of one to three steps; their draw weights are the means of |A|: 2, 2, 0.5, 0, 1
 ADVANTAGES = [np.array([2.0, -2.0]), np.array([0.0, -5.0, 1.0]), np.array([0.5]), np.zeros(2), np.array([-1.0, 1.0])]
-
-
 EPISODES = batch(*(trajectory([0.0] * len(each)) for each in ADVANTAGES))
-
-
 CREDIT = Credit.of(ADVANTAGES)
-
-
-SCORES = [
-    np.array([0.3, -1.1]),
-    np.array([0.7, 0.2, -0.4]),
-    np.array([2.0]),
-    np.array([1.0, 1.0]),
-    np.array([0.6, 0.1]),
-]
+SCORES = [np.array([0.3, -1.1]), np.array([0.7, 0.2, -0.4]), np.array([2.0]), np.ones(2), np.array([0.6, 0.1])]
 """The score gradient of every step, one number each: any function of the steps."""
+OF_EPISODES = np.array([2.0, -1.0, 0.5, 0.0, -0.25])
+"""One advantage for each of five episodes."""
+
+
+def check_frequencies(counts: np.ndarray, n: int, exact: np.ndarray) -> None:
+    assert (np.abs(counts / n - exact) < 4.5 * np.sqrt(exact * (1 - exact) / n) + 1e-9).all()
+
+
+def inclusion_without_replacement(weights: np.ndarray, m: int) -> np.ndarray:
+    """Exact: the sum over all orders of drawing one after the other."""
+    result = np.zeros(len(weights))
+    for order in itertools.permutations(np.flatnonzero(weights), m):
+        probability, left = 1.0, weights.sum()
+        for index in order:
+            probability *= weights[index] / left
+            left -= weights[index]
+        result[list(order)] += probability
+    return result
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("m", [1, 2, 3])
+def test_frequencies_without_replacement(m: int) -> None:
+    rng, counts, n = np.random.default_rng(0), np.zeros(5), 20_000
+    for _ in range(n):
+        drawn = sample_episodes(OF_EPISODES, m, rng, "aaw")
+        assert len(set(drawn.tolist())) == m
+        counts[drawn] += 1
+    check_frequencies(counts, n, inclusion_without_replacement(np.abs(OF_EPISODES), m))
+
+
+@pytest.mark.parametrize("mode", ["aaw_replacement", "unbiased"])
+def test_frequencies_with_replacement(mode: str) -> None:
+    drawn = sample_episodes(OF_EPISODES, 20_000, np.random.default_rng(1), mode)
+    check_frequencies(np.bincount(drawn, minlength=5), 20_000, np.abs(OF_EPISODES) / np.abs(OF_EPISODES).sum())
+
+
+def test_uniform_and_off() -> None:
+    rng, counts = np.random.default_rng(3), np.zeros(5)
+    for _ in range(2_000):
+        counts[sample_episodes(OF_EPISODES, 2, rng, "uniform")] += 1
+    check_frequencies(counts, 2_000, np.full(5, 0.4))
+    assert sample_episodes(OF_EPISODES, 2, rng, "off").tolist() == [0, 1, 2, 3, 4]
+
+
+def test_an_episode_without_advantage_is_never_drawn() -> None:
+    for seed in range(200):
+        assert sample_episodes(OF_EPISODES, 5, np.random.default_rng(seed), "aaw").tolist() == [0, 1, 2, 4]
+
+
+@settings(max_examples=50, deadline=None)
+@given(
+    st.lists(st.floats(-5, 5), min_size=1, max_size=12), st.integers(1, 20), st.sampled_from(MODES), st.integers(0, 99)
+)
+def test_draws_are_valid_and_repeatable(advantages: list[float], m: int, mode: str, seed: int) -> None:
+    first = sample_episodes(advantages, m, np.random.default_rng(seed), mode)
+    assert first.tolist() == sample_episodes(advantages, m, np.random.default_rng(seed), mode).tolist()
+    assert ((first >= 0) & (first < len(advantages))).all()
+    assert first.tolist() == sorted(first.tolist())
+    assert mode == "off" or len(first) <= m
+
+
+def test_refusals() -> None:
+    rng = np.random.default_rng(0)
+    with pytest.raises(ValueError, match="finite"):
+        sample_episodes([1.0, float("nan")], 1, rng)
+    for number in (0, 1.5):
+        with pytest.raises(ValueError, match=f"m = {number} episodes can't be drawn"):
+            sample_episodes([1.0], number, rng)  # type: ignore[arg-type]
+    with pytest.raises(ConfigError, match="mode = 'best'"):
+        sample_episodes([1.0], 1, rng, "best")
 
 
 def drawn_gradient(indices: np.ndarray, scale: np.ndarray) -> float:
@@ -35,21 +97,13 @@ def drawn_gradient(indices: np.ndarray, scale: np.ndarray) -> float:
     return sum(each) / len(each)
 
 
-WHOLE = sum(float((a * f).sum()) for a, f in zip(ADVANTAGES, SCORES, strict=True)) / 5
-
-
-def test_the_draw_weight_of_step_level_credit_is_the_mean_of_its_sizes() -> None:
-    assert CREDIT.draw_weight.tolist() == [2.0, 2.0, 0.5, 0.0, 1.0]
-
-
 @pytest.mark.slow
-def test_aaw_draws_step_level_credit_by_it() -> None:
+def test_aaw_draws_step_level_credit_by_the_mean_of_its_sizes() -> None:
     """One draw of five: the frequencies are 2, 2, 0.5, 0 and 1 of 5.5, although the sum of episode 0's is 0."""
     rng, counts, n = np.random.default_rng(0), np.zeros(5), 8_000
     for _ in range(n):
         counts[DRAWS.make("aaw").draw(EPISODES, CREDIT, 1, rng).indices] += 1
-    exact = CREDIT.draw_weight / 5.5
-    assert (np.abs(counts / n - exact) < 4.5 * np.sqrt(exact * (1 - exact) / n) + 1e-9).all()
+    check_frequencies(counts, n, np.array([2.0, 2.0, 0.5, 0.0, 1.0]) / 5.5)
 
 
 @pytest.mark.parametrize("m", [1, 2, 3])
@@ -68,28 +122,15 @@ def test_unbiased_draws_estimate_the_gradient_of_all_episodes_exactly(m: int) ->
         chance = float(np.prod(probability[list(sequence)]))
         scale = np.array([scale_of[i] for i in sequence])
         expected += chance * drawn_gradient(np.array(sequence), scale)
-    assert expected == pytest.approx(WHOLE, rel=1e-12)
-
-
-def test_without_the_scale_the_same_draws_are_biased() -> None:
-    probability = CREDIT.draw_weight / 5.5
-    plain = sum(probability[i] * drawn_gradient(np.array([i]), np.ones(1)) for i in (0, 1, 2, 4))
-    assert abs(plain - WHOLE) > 0.1
-
-
-def test_drawn_frequencies_of_the_unbiased_rule() -> None:
-    rng = np.random.default_rng(2)
-    estimates = [drawn_gradient(*DRAWS.make("unbiased").draw(EPISODES, CREDIT, 2, rng)) for _ in range(4_000)]
-    assert np.mean(estimates) == pytest.approx(WHOLE, abs=4.5 * float(np.std(estimates)) / np.sqrt(4_000))
+    assert expected == pytest.approx(sum(float((a * f).sum()) for a, f in zip(ADVANTAGES, SCORES, strict=True)) / 5)
 
 
 def test_uniform_nonzero_leaves_out_what_teaches_nothing_and_weighs_nothing() -> None:
-    rng, counts, n = np.random.default_rng(3), np.zeros(5), 5_000
-    for _ in range(n):
-        counts[DRAWS.make("uniform_nonzero").draw(EPISODES, CREDIT, 2, rng).indices] += 1
-    assert counts[3] == 0
-    assert (np.abs(counts[[0, 1, 2, 4]] / n - 0.5) < 4.5 * np.sqrt(0.25 / n)).all()
-    assert DRAWS.make("uniform_nonzero").draw(EPISODES, CREDIT, 9, rng).indices.tolist() == [0, 1, 2, 4]
+    rule, rng, counts = DRAWS.make("uniform_nonzero"), np.random.default_rng(3), np.zeros(5)
+    for _ in range(2_000):
+        counts[rule.draw(EPISODES, CREDIT, 2, rng).indices] += 1
+    check_frequencies(counts, 2_000, np.array([0.5, 0.5, 0.5, 0.0, 0.5]))
+    assert rule.draw(EPISODES, CREDIT, 9, rng).indices.tolist() == [0, 1, 2, 4]
 
 
 def test_the_largest_are_drawn_and_equal_ones_by_chance() -> None:
@@ -102,7 +143,8 @@ def test_the_largest_are_drawn_and_equal_ones_by_chance() -> None:
 
 
 @pytest.mark.parametrize(
-    ("m", "above", "below"), [(4, {2}, {2}), (3, {1, 2}, {1, 2}), (7, {4}, {3}), (9, {5}, {3}), (1, {0, 1}, {0, 1})]
+    ("m", "above", "below"),
+    [(4, {2}, {2}), (3, {1, 2}, {1, 2}), (7, {4}, {3}), (9, {5}, {3}), (1, {0, 1}, {0, 1})],
 )
 def test_balanced_draws_take_half_of_either_sign(m: int, above: set[int], below: set[int]) -> None:
     """Five above 0, of any size, three below, and one without an advantage, which is never drawn."""

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from agents.msgrpo import ConfigError, MSGRPOConfig, MSGRPOTrainer
+from agents.msgrpo import ConfigError, MSGRPOConfig
 from agents.msgrpo.credit import Batch
 from agents.msgrpo.tasks import SAMPLERS, DynamicSampling
 from tests.agents.msgrpo.exact import Known
@@ -61,14 +61,13 @@ def test_seats_are_groups_of_their_own() -> None:
     assert {label[2] for label in batch.groups} == {"player_0", "player_1"}  # type: ignore[index]
 
 
-def test_the_log_has_what_was_dropped(tokenizer: Any, make_llama: Any, prompt_file: str) -> None:
+def test_the_log_has_what_was_dropped(make_trainer: Any) -> None:
     config = MSGRPOConfig(
         groups=3, group_size=4, iterations=1, response_mode="direct", max_response_tokens=1, learning_rate=1e-3,
-        temperature=1.0, eval_every=0, samples_every=0, prompt_file=prompt_file, task_sampling="dynamic",
+        temperature=1.0, eval_every=0, samples_every=0, task_sampling="dynamic",
         method_settings={"tasks": {"dynamic": {"refills": 4}}},
     )  # fmt: skip
-    model = make_llama(len(tokenizer), initializer_range=0.3)
-    trainer = MSGRPOTrainer(model, tokenizer, "TestButtons-v0", config, quiet=True)
+    trainer = make_trainer(config, "TestButtons-v0", model={"initializer_range": 0.3})
     batch = trainer.rollout()
     assert batch.played is not None
     assert len(batch.played) > len(batch.trajectories) >= 4

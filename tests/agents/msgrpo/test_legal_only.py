@@ -18,20 +18,10 @@ from agents.turn import Message, TokenSet, TurnRequest
 from tests.agents.models.local.test_transformers import make_tokenizer
 
 SHORT = MSGRPOConfig(
-    legal_only=True,
-    groups=2,
-    group_size=4,
-    iterations=2,
-    response_mode="direct",
-    max_response_tokens=24,
-    temperature=1.25,
-    kl_coefficient=0.01,
-    entropy_coefficient=0.01,
-    learning_rate=1e-3,
-    eval_episodes=4,
-    eval_every=2,
+    legal_only=True, groups=2, group_size=4, iterations=2, response_mode="direct", max_response_tokens=24,
+    temperature=1.25, kl_coefficient=0.01, entropy_coefficient=0.01, learning_rate=1e-3, eval_episodes=4, eval_every=2,
     samples_every=0,
-)
+)  # fmt: skip
 
 
 @pytest.fixture

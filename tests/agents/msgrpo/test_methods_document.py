@@ -21,17 +21,8 @@ TUTORIAL = (ROOT / "docs/research/credit/add-a-method.md").read_text()
 def test_a_run_with_a_method_of_ones_own(tmp_path: Path) -> None:
     (tmp_path / "my_credit.py").write_text(FILE)
     (tmp_path / "mine.toml").write_text(CONFIG)
-    program = [
-        "-W",
-        "error::UserWarning",
-        "-m",
-        "agents.msgrpo",
-        "--config",
-        "mine.toml",
-        "--set",
-        "out=run",
-        "--quiet",
-    ]
+    program = ["-W", "error::UserWarning", "-m", "agents.msgrpo"]
+    program += ["--config", "mine.toml", "--set", "out=run", "--quiet"]
     done = subprocess.run([sys.executable, *program], capture_output=True, text=True, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "run/last/config.json").exists()

@@ -15,32 +15,19 @@ from agents.msgrpo.configuration.settings import POINTS
 from agents.msgrpo.credit import Batch, Credit
 
 GAME = "TestCorridor-v0"
-PLAIN = MSGRPOConfig(
-    groups=4,
-    group_size=8,
-    episode_sampling="off",
-    iterations=12,
-    response_mode="direct",
-    max_response_tokens=1,
-    temperature=1.0,
-    format_penalty=0.5,
-    learning_rate=5e-3,
-    minibatches=2,
-    update_passes=2,
-    entropy_coefficient=0.01,
-    eval_every=0,
-    samples_every=0,
-    min_valid_share=0,  # it begins with random weights, which no run for use would
-    stop_after=0,
-)
+PLAIN = MSGRPOConfig(  # it begins with random weights, which no run for use would
+    groups=4, group_size=8, episode_sampling="off", iterations=12, response_mode="direct", max_response_tokens=1,
+    temperature=1.0, format_penalty=0.5, learning_rate=5e-3, minibatches=2, update_passes=2, entropy_coefficient=0.01,
+    eval_every=0, samples_every=0, min_valid_share=0, stop_after=0,
+)  # fmt: skip
 WANTS: dict[tuple[str, str], dict[str, Any]] = {
     # its limits of 0.0003 are for learning rates of 1e-6; here they would clip all but the first step of an iteration
-    ("surrogate", "gspo"): {"method_settings": {"surrogate": {"gspo": {"clip_low": 0.2, "clip_high": 0.2}}}}
+    ("surrogate", "gspo"): {"method_settings": {"surrogate": {"gspo": {"clip_low": 0.2, "clip_high": 0.2}}}},
 }
 """Settings of the run that a method wants, ``{(point, name): {setting: value}}``."""
 POINT_WANTS: dict[str, dict[str, Any]] = {
     # losses see the tokens of a response together: here a word and the end of the response
-    "surrogate": {"max_response_tokens": 2, "iterations": 16}
+    "surrogate": {"max_response_tokens": 2, "iterations": 16},
 }
 """The same for all methods of a point."""
 RISE = 1.5

@@ -9,15 +9,20 @@ import numpy as np
 import pytest
 
 from agents.episode import EpisodeTask
+from agents.load import load_agent
 from agents.models.scripted import ScriptedModel
 from agents.msgrpo import ConfigError, MSGRPOConfig, MSGRPOTrainer
 from agents.msgrpo.credit import Start
+from agents.msgrpo.credit.batch import TokenRow
 from agents.msgrpo.rollouts import HintedPromptMap
 from agents.policy import LanguageAgentPolicy
 from agents.prompt import PromptMap, as_text
 from agents.turn import TurnRequest
+from tests.agents.models.local.decoding.test_thinking import HYBRID, NEVER, THOUGHT, taught, tokenizer_with
+from tests.agents.msgrpo.conftest import PROMPTS
 from tests.agents.msgrpo.exact import Exact, Known
 from tests.agents.msgrpo.played import iteration_of
+from tests.tiny_models import word_tokenizer
 
 LAKE = {"desc": ["SFF", "FHF", "FFG"], "is_slippery": True, "max_steps": 6, "format_penalty": 0.25}
 
@@ -94,37 +99,29 @@ def test_prompts_that_show_earlier_turns_can_not_be_made() -> None:
         iteration.returns_from([], 3)
 
 
-def test_a_hint_is_in_the_prompts_that_are_learnt_from(tokenizer: Any, make_llama: Any, prompt_file: str) -> None:
+def test_a_hint_is_in_the_prompts_that_are_learnt_from(make_trainer: Any, tokenizer: Any) -> None:
     """The trajectories' prompts are those that were sampled from; without a hint nothing is told."""
     config = MSGRPOConfig(
         groups=1, group_size=2, iterations=1, response_mode="direct", max_response_tokens=1, eval_every=0,
-        samples_every=0, prompt_file=prompt_file,
+        samples_every=0,
     )  # fmt: skip
-    trainer = MSGRPOTrainer(make_llama(len(tokenizer)), tokenizer, "TestCorridor-v0", config, quiet=True)
+    trainer = make_trainer(config)
     iteration = trainer.rollout().rollouts
-    hinted = iteration.play(iteration.tasks(), lambda r: "green" if r.observation == "cell 0" else "")  # type: ignore[union-attr]
+    hinted = iteration.play(iteration.tasks(), lambda r: "green" if r.observation == "cell 0" else "")
     told = {tokenizer.decode(prompt) for each in hinted for prompt in each.prompt_ids}
     assert {text.count("green") for text in told if "cell 0" in text} <= {1}
     assert not any("green" in text for text in told if "cell 1" in text)
     assert any("green\n\ncell 0" in text for text in told)
-    rows = [(each.prompt_ids[0], each.response_ids[0], each.old_logprobs) for each in hinted]
-    from agents.msgrpo.credit.batch import TokenRow
-
-    for prompt, response, logprobs in rows:
-        assert logprobs is not None
-        (said,) = trainer.learner.logprobs([TokenRow(prompt, response)])
-        np.testing.assert_allclose(said.numpy(), logprobs[0], atol=1e-4)
-    plain = iteration.play(iteration.tasks())  # type: ignore[union-attr]
+    for each in hinted:
+        (said,) = trainer.learner.logprobs([TokenRow(each.prompt_ids[0], each.response_ids[0])])
+        np.testing.assert_allclose(said.numpy(), each.old_logprobs[0], atol=1e-4)
+    plain = iteration.play(iteration.tasks())
     assert not any("green" in tokenizer.decode(prompt) for each in plain for prompt in each.prompt_ids)
 
 
 @pytest.mark.slow
 def test_a_prefix_is_of_the_prompt_and_what_is_sampled_behind_it_is_learnt(tmp_path: Any, make_llama: Any) -> None:
     """<action> stands in the prompts' tokens, so that a response of one word and the closing tag is a valid one."""
-    from agents.msgrpo.credit.batch import TokenRow
-    from tests.agents.msgrpo.conftest import PROMPTS
-    from tests.tiny_models import word_tokenizer
-
     tokenizer = word_tokenizer(("<action>", "</action>", "left", "right", "cell 0", "cell 1", "cell 2", "\n"))
     path = tmp_path / "prefixed.toml"
     path.write_text(PROMPTS + '\n[prefix]\ndirect = "<action>"\n')
@@ -153,9 +150,6 @@ def test_a_prefix_is_of_the_prompt_and_what_is_sampled_behind_it_is_learnt(tmp_p
 
 
 def test_the_arguments_of_the_chat_template_are_trained_and_saved_with(tmp_path: Any, prompt_file: str) -> None:
-    from agents.load import load_agent
-    from tests.agents.models.local.decoding.test_thinking import HYBRID, NEVER, THOUGHT, taught, tokenizer_with
-
     tokenizer = tokenizer_with(HYBRID)
     config = MSGRPOConfig(
         groups=1, group_size=2, iterations=1, response_mode="direct", max_response_tokens=3, eval_every=0,

@@ -52,40 +52,25 @@ def ids(tokenizer: Any, text: str) -> list[int]:
     return list(tokenizer(text, add_special_tokens=False)["input_ids"])
 
 
-def test_tokens_that_end_with_the_tags() -> None:
-    """<think> a a </think> <action> up </action> <eos> are eight tokens."""
-    response = [*ids(words(), "<think>aa</think><action>up</action>"), words().eos_token_id]
-    assert len(response) == 8
-    assert segmenter(words(), NAMES)(response) == (Segment("think", 0, 4, "aa"), Segment("action", 4, 7, "up"))
-
-
-def test_a_token_across_a_border_belongs_to_the_part_that_it_begins_in() -> None:
-    """<think> a n></think><action>u p </action>: the third token ends one part and begins the next."""
-    assert len(ids(words(), "<think>an></think><action>up</action>")) == 5
-    find = segmenter(words(), NAMES)
-    assert find(ids(words(), "<think>an></think><action>up</action>")) == (
-        Segment("think", 0, 3, "an>"),
-        Segment("action", 3, 5, "up"),
-    )
-
-
-def test_a_token_that_begins_outside_of_all_parts_belongs_to_the_one_that_it_reaches() -> None:
-    r"""a, "\n<", think, >, up: the second token is the newline and the first character of the tag."""
-    response = ids(words(), "a\n<think>up")
-    assert [words().decode([each]) for each in response] == ["a", "\n<", "think", ">", "up"]
-    assert segmenter(words(), NAMES)(response) == (Segment("think", 1, 5, "up"),)
-
-
-def test_what_is_not_closed_goes_to_the_end_and_what_is_inside_is_text() -> None:
-    find, eos = segmenter(words(), NAMES), words().eos_token_id
-    assert find([*ids(words(), "<think>a<action>up"), eos]) == (Segment("think", 0, 5, "a<action>up<eos>"),)
-    assert find(ids(words(), "<action>up</action><action>a")) == (
-        Segment("action", 0, 3, "up"),
-        Segment("action", 3, 5, "a"),
-    )
-    assert find(ids(words(), "up</think>")) == ()
-    assert find([]) == ()
-    assert segmenter(words(), ())(ids(words(), "<think>a</think>")) == ()
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        # eight tokens with the end: <think> a a </think> <action> up </action> <eos>
+        ("<think>aa</think><action>up</action><eos>", [Segment("think", 0, 4, "aa"), Segment("action", 4, 7, "up")]),
+        # <think> a n></think><action>u p </action>: the third token ends one part and begins the next
+        ("<think>an></think><action>up</action>", [Segment("think", 0, 3, "an>"), Segment("action", 3, 5, "up")]),
+        # a, "\n<", think, >, up: the second token is the newline and the first character of the tag
+        ("a\n<think>up", [Segment("think", 1, 5, "up")]),
+        # what isn't closed reaches to the end, and a tag inside of a part is text
+        ("<think>a<action>up<eos>", [Segment("think", 0, 5, "a<action>up<eos>")]),
+        ("<action>up</action><action>a", [Segment("action", 0, 3, "up"), Segment("action", 3, 5, "a")]),
+        ("up</think>", []),
+        ("", []),
+    ],
+)
+def test_a_token_belongs_to_the_part_that_it_begins_in_or_reaches(text: str, found: list[Segment]) -> None:
+    assert list(segmenter(words(), NAMES)(ids(words(), text))) == found
+    assert segmenter(words(), ())(ids(words(), text)) == ()
 
 
 def test_a_part_within_a_token_of_another_one_has_no_tokens() -> None:
@@ -112,23 +97,8 @@ def plain(text: str, offsets: list[tuple[int, int]]) -> list[tuple[str, int, int
     return result
 
 
-PIECES = (
-    "<think>",
-    "</think>",
-    "<plan>",
-    "</plan>",
-    "<action>",
-    "</action>",
-    "up",
-    " ",
-    "\n",
-    "é",
-    "😀",
-    "<",
-    ">",
-    "x",
-    "/",
-)
+TAGS = [f"<{slash}{name}>" for name in NAMES for slash in ("", "/")]
+PIECES = [*TAGS, "up", " ", "\n", "é", "😀", "<", ">", "x", "/"]
 
 
 @settings(max_examples=150, deadline=None)

@@ -19,27 +19,18 @@ from agents.episode import EpisodeTask
 from agents.loop.rollout import rollout
 from agents.msgrpo import ConfigError, MSGRPOConfig, MSGRPOTrainer, group_advantages
 from agents.msgrpo.credit import Batch
-from agents.msgrpo.draws import Drawn
 from agents.msgrpo.filters import Kept, spreads
 from agents.msgrpo.run.evaluating import evaluate, evaluation_tasks
-from agents.msgrpo.trajectories import prompts_of_random_play, training_rows, training_tasks, trajectories_of
+from agents.msgrpo.trajectories import prompts_of_random_play, training_tasks, trajectories_of
 from agents.prompt import PromptMap, as_text
 from agents.turn import Prompt, TurnRequest
 from textgames import TSMG
 from textgames.texts.commands import Command, Message
 
 SHORT = MSGRPOConfig(
-    groups=2,
-    group_size=4,
-    iterations=2,
-    minibatches=1,
-    response_mode="direct",
-    max_response_tokens=2,
-    temperature=1.0,
-    learning_rate=1e-3,
-    eval_every=0,
-    samples_every=0,
-)
+    groups=2, group_size=4, iterations=2, minibatches=1, response_mode="direct", max_response_tokens=2, temperature=1.0,
+    learning_rate=1e-3, eval_every=0, samples_every=0,
+)  # fmt: skip
 
 
 class Bid(NamedTuple):
@@ -167,17 +158,6 @@ def test_every_seat_has_a_baseline_of_its_own() -> None:
         assert advantage == pytest.approx((value - np.mean(group)) / (spread + 1e-6) if spread else 0.0)
 
 
-def test_the_seats_of_a_zero_sum_game_do_not_cancel() -> None:
-    """What one wins the other loses, and both are learnt from: opposite advantages on the tokens of different steps."""
-    trajectories = played("nim", load_agent("random"), replace(SHORT, group_size=8))
-    returns = Batch(trajectories).returns()
-    advantages = group_advantages(returns, [trajectory.group for trajectory in trajectories])
-    first, second = advantages[::2], advantages[1::2]
-    assert [t.player for t in trajectories[:2]] == ["player_0", "player_1"]
-    np.testing.assert_allclose(first, -second)
-    assert np.abs(advantages).max() > 0.5
-
-
 def test_a_seat_that_always_wins_has_nothing_to_learn() -> None:
     """With one baseline for both seats the winner's parts would all be praised for the seat they had."""
     trajectories = played("TestBidding-v0", Scripted({"player_0": "left"}))
@@ -254,17 +234,6 @@ def test_a_group_filter_changes_whose_episodes_are_drawn_and_not_how_many(make_t
     assert {drawn[name, "aaw_replacement"] for name in kept} == {m}
     assert drawn["nonzero", "aaw"] == drawn["off", "aaw"] > 0
     assert drawn[WIDEST, "uniform"] == min(m, kept[WIDEST])
-
-
-@pytest.mark.slow
-def test_rows_are_the_steps_of_the_drawn_player_alone(make_trainer: Any) -> None:
-    trainer = make_trainer(SHORT, "nim")
-    trajectories = trainer.rollout().trajectories
-    second = next(i for i, trajectory in enumerate(trajectories) if trajectory.player == "player_1")
-    halves = [np.full(len(trajectory), 0.5) for trajectory in trajectories]
-    rows = training_rows(trajectories, Drawn.plain(np.array([second])), halves, 1500)
-    assert [row.response for row in rows] == list(trajectories[second].response_ids)
-    assert {row.advantage for row in rows} == {0.5}
 
 
 # ---------------------------------------------------------------- prompts

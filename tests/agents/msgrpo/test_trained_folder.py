@@ -21,13 +21,9 @@ CONFIG = MSGRPOConfig(
     minibatches=1, eval_every=1, eval_episodes=2, samples_every=0,
 )  # fmt: skip
 TEXTS = PromptTexts(
-    system="",
-    opening="$instructions",
-    observation="$observation",
-    response={"short": "Answer:"},
-    no_actions="",
+    system="", opening="$instructions", observation="$observation", response={"short": "Answer:"}, no_actions="",
     no_limit="",
-)
+)  # fmt: skip
 
 
 @pytest.mark.slow
@@ -105,9 +101,5 @@ def test_a_model_made_for_other_prompts_is_refused(
     with pytest.raises(ConfigError, match=says):
         MSGRPOTrainer(model, tokenizer, "TestCorridor-v0", config, quiet=True)
     own = PromptMap("direct")  # a program that gives a prompt map means it
-    assert (
-        MSGRPOTrainer(
-            model, tokenizer, "TestCorridor-v0", replace(CONFIG), prompt_map=own, quiet=True
-        ).policy.prompt_map
-        == own
-    )
+    given = MSGRPOTrainer(model, tokenizer, "TestCorridor-v0", CONFIG, prompt_map=own, quiet=True)
+    assert given.policy.prompt_map == own

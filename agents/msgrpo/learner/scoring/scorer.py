@@ -106,7 +106,7 @@ class TokenScorer(nn.Module):
             multiply, divide, cap = (getattr(model.config, name, None) for name in LOGIT_SETTINGS)
 
             def shaped(rows: Tensor) -> Tensor:
-                logits = head(rows)
+                logits: Tensor = head(rows)
                 if multiply is not None:
                     logits = logits * multiply
                 if divide is not None:

@@ -19,19 +19,9 @@ from tests.agents.msgrpo.remembering import COUNTING, MOVING
 from tests.agents.msgrpo.test_trainer import untimed
 
 SHORT = MSGRPOConfig(
-    credit="ppo_turn",
-    groups=2,
-    group_size=4,
-    iterations=4,
-    response_mode="direct",
-    max_response_tokens=2,
-    temperature=1.0,
-    minibatches=1,
-    learning_rate=1e-3,
-    critic_learning_rate=1e-3,
-    eval_every=0,
-    samples_every=0,
-)
+    credit="ppo_turn", groups=2, group_size=4, iterations=4, response_mode="direct", max_response_tokens=2,
+    temperature=1.0, minibatches=1, learning_rate=1e-3, critic_learning_rate=1e-3, eval_every=0, samples_every=0,
+)  # fmt: skip
 
 
 def weights(trainer: MSGRPOTrainer) -> list[torch.Tensor]:

@@ -1,6 +1,7 @@
 """An engine with weights of its own that isn't the live one: a copy in this process, and what was asked of it."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -16,21 +17,20 @@ class Elsewhere:
 
     Attributes:
         updates: the versions that arrived.
-        asked: the version that answered, and how many prompts, of every call.
         deaf_after: updates of later versions change the label and not the weights.
+        silent: answers come without log-probabilities.
     """
 
     name = "elsewhere"
 
-    def __init__(self, model: Any, tokenizer: Any, *, deaf_after: int | None = None) -> None:
+    def __init__(self, model: Any, tokenizer: Any, *, deaf_after: int | None = None, silent: bool = False) -> None:
         self.copy = CopyEngine(model, tokenizer, torch.float32)
         self.updates: list[int] = []
-        self.asked: list[tuple[int, int]] = []
-        self.deaf_after = deaf_after
+        self.deaf_after, self.silent = deaf_after, silent
 
     def generate(self, prompts: Sequence[Prompt], decoding: Decoding, seeds: Sequence[tuple[int, ...]]) -> list[Turn]:
-        self.asked.append((self.copy.version, len(prompts)))
-        return self.copy.generate(prompts, decoding, seeds)
+        turns = self.copy.generate(prompts, decoding, seeds)
+        return [replace(each, logprobs=None) for each in turns] if self.silent else turns
 
     def update_weights(self, weights: Weights, version: int) -> None:
         self.updates.append(version)

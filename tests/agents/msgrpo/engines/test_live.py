@@ -1,10 +1,8 @@
-"""Rollouts sampled elsewhere: an engine in another process that is sent new weights, adapters merged."""
+"""Rollouts sampled elsewhere: an engine that is sent new weights, adapters merged."""
 
-import multiprocessing
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from multiprocessing.connection import Connection
 from typing import Any
 
 import pytest
@@ -12,12 +10,13 @@ import torch
 
 from agents.models.base import Decoding
 from agents.models.local.forward.llama_forward import why_not
-from agents.msgrpo import MSGRPOConfig, MSGRPOTrainer
-from agents.msgrpo.engines.engine import TakesWeights, Weights, made_by
+from agents.msgrpo import MSGRPOConfig
+from agents.msgrpo.engines.engine import TakesWeights
 from agents.msgrpo.engines.live import CopyEngine, merged_weights
 from agents.msgrpo.errors import RolloutError, UnusableModelError
 from agents.msgrpo.learner.prepare import prepare_model
-from agents.turn import Message, Prompt, Turn
+from agents.turn import Message, Turn
+from tests.agents.msgrpo.engines.elsewhere import Elsewhere
 
 CONFIG = MSGRPOConfig(
     groups=2, group_size=4, iterations=3, response_mode="direct", max_response_tokens=2, temperature=1.0,
@@ -25,80 +24,23 @@ CONFIG = MSGRPOConfig(
 )  # fmt: skip
 
 
-def serve(pipe: Connection, tokenizer: Any, config: Any) -> None:
-    """The other process: its own model, which begins with random weights of its own."""
-    from transformers import LlamaForCausalLM
-
-    from agents.models.local.transformers import TransformersModel
-
-    torch.manual_seed(99)
-    model = LlamaForCausalLM(config).eval()
-    sampler = TransformersModel(model, tokenizer)
-    parameters = dict(model.named_parameters())
-    while True:
-        kind, *values = pipe.recv()
-        if kind == "stop":
-            return
-        if kind == "weight":
-            name, tensor = values
-            with torch.no_grad():
-                parameters[name].copy_(torch.tensor(tensor))
-        else:
-            completions = sampler.generate(*values)
-            pipe.send([replace(c, logprobs=None) if kind == "silent" else c for c in completions])
-
-
-class OtherProcess:
-    """A stand-in for an engine such as vLLM's: everything goes through a pipe, nothing is shared."""
-
-    name = "other-process"
-
-    def __init__(self, tokenizer: Any, config: Any, *, silent: bool = False) -> None:
-        context = multiprocessing.get_context("spawn")
-        self.pipe, theirs = context.Pipe()
-        self.process = context.Process(target=serve, args=(theirs, tokenizer, config), daemon=True)
-        self.process.start()
-        self.kind, self.updates = "silent" if silent else "generate", 0
-        self.version = 0
-
-    def generate(self, prompts: Sequence[Prompt], decoding: Decoding, seeds: Sequence[tuple[int, ...]]) -> list[Turn]:
-        self.pipe.send((self.kind, prompts, decoding, seeds))
-        completions: list[Turn] = self.pipe.recv()
-        return made_by(self.version, completions)
-
-    def update_weights(self, weights: Weights, version: int) -> None:
-        for name, tensor in weights:
-            self.pipe.send(("weight", name, tensor.numpy()))
-        self.updates, self.version = self.updates + 1, version
-
-    def close(self) -> None:
-        self.pipe.send(("stop",))
-        self.process.join(10)
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("lora", [0, 2])
-def test_an_engine_in_another_process_samples_with_the_learners_weights(
-    tokenizer: Any, make_llama: Callable[..., Any], prompt_file: str, lora: int
+def test_an_engine_elsewhere_samples_with_the_learners_weights(
+    make_trainer: Any, tokenizer: Any, make_llama: Callable[..., Any], lora: int
 ) -> None:
-    model = make_llama(len(tokenizer))
-    engine = OtherProcess(tokenizer, model.config, silent=lora > 0)
+    engine = Elsewhere(make_llama(len(tokenizer)), tokenizer, silent=lora > 0)
     assert isinstance(engine, TakesWeights)
-    try:
-        cap = 0.0 if lora else 2.0  # weights need the sampler's log-probabilities
-        config = replace(CONFIG, prompt_file=prompt_file, lora_rank=lora, importance_cap=cap)
-        trainer = MSGRPOTrainer(model, tokenizer, "TestCorridor-v0", config, engine=engine, quiet=True)
-        history = trainer.train()
-        live = MSGRPOTrainer(make_llama(len(tokenizer)), tokenizer, "TestCorridor-v0", config, quiet=True).train()
-        assert engine.updates == 1 + sum(not h["skipped"] for h in history)
-        for mine, theirs in zip(history, live, strict=True):
-            assert mine["return"] == theirs["return"]
-            assert mine["response_tokens"] == theirs["response_tokens"]
-            if not lora and not mine["skipped"]:
-                assert mine["mismatch_max"] < 1e-4  # compared with what the learner recomputes
-        assert any(not h["skipped"] for h in history)
-    finally:
-        engine.close()
+    cap = 0.0 if lora else 2.0  # weights need the sampler's log-probabilities
+    config = replace(CONFIG, lora_rank=lora, importance_cap=cap)
+    history, live = make_trainer(config, engine=engine).train(), make_trainer(config).train()
+    assert len(engine.updates) == 1 + sum(not h["skipped"] for h in history)
+    for mine, theirs in zip(history, live, strict=True):
+        assert mine["return"] == theirs["return"]
+        assert mine["response_tokens"] == theirs["response_tokens"]
+        if not lora and not mine["skipped"]:
+            assert mine["mismatch_max"] < 1e-4  # compared with what the learner recomputes
+    assert any(not h["skipped"] for h in history)
 
 
 def test_merged_weights_are_those_of_the_adapted_model(tokenizer: Any, make_llama: Callable[..., Any]) -> None:
@@ -186,40 +128,27 @@ def test_a_copy_refuses_weights_that_are_not_its_own(
         engine.update_weights(((name, tensor) for name, tensor in weights if name is not None), 1)
 
 
-def test_an_engine_without_token_ids_is_refused(
-    tokenizer: Any, make_llama: Callable[..., Any], prompt_file: str
+class Saying:
+    """An engine that answers everything alike."""
+
+    name = "saying"
+
+    def __init__(self, turn: Turn) -> None:
+        self.turn = turn
+
+    def generate(self, prompts: Sequence[Any], decoding: Any, seeds: Any) -> list[Turn]:
+        return [self.turn for _ in prompts]
+
+    def update_weights(self, weights: Any, version: int) -> None:
+        list(weights)
+
+
+@pytest.mark.parametrize(
+    ("turn", "words"),
+    [(Turn("left"), "no token ids"), (Turn("", error="connection refused"), "connection refused")],
+)
+def test_an_engine_that_fails_or_has_no_token_ids_is_refused_before_the_first_episode(
+    make_trainer: Any, turn: Turn, words: str
 ) -> None:
-    class TextOnly:
-        name = "text"
-
-        def generate(self, prompts: Any, decoding: Any, seeds: Any) -> list[Turn]:
-            return [Turn("left" if seed[0] % 2 else "right") for seed in seeds]
-
-        def update_weights(self, weights: Any, version: int) -> None:
-            for _ in weights:
-                pass
-
-    with pytest.raises(RolloutError, match="no token ids"):
-        MSGRPOTrainer(
-            make_llama(len(tokenizer)), tokenizer, "TestCorridor-v0", replace(CONFIG, prompt_file=prompt_file),
-            engine=TextOnly(), quiet=True,
-        )  # fmt: skip
-
-
-def test_a_failing_engine_is_refused_before_the_first_episode(
-    tokenizer: Any, make_llama: Callable[..., Any], prompt_file: str
-) -> None:
-    class Down:
-        name = "down"
-
-        def generate(self, prompts: Any, decoding: Any, seeds: Any) -> list[Turn]:
-            return [Turn("", error="connection refused") for _ in prompts]
-
-        def update_weights(self, weights: Any, version: int) -> None:
-            list(weights)
-
-    with pytest.raises(RolloutError, match="connection refused"):
-        MSGRPOTrainer(
-            make_llama(len(tokenizer)), tokenizer, "TestCorridor-v0", replace(CONFIG, prompt_file=prompt_file),
-            engine=Down(), quiet=True,
-        )  # fmt: skip
+    with pytest.raises(RolloutError, match=words):
+        make_trainer(CONFIG, engine=Saying(turn))

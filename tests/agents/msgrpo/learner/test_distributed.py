@@ -39,15 +39,9 @@ def run(
                 "FSDP_AUTO_WRAP_POLICY": "TRANSFORMER_BASED_WRAP", "FSDP_TRANSFORMER_CLS_TO_WRAP": "LlamaDecoderLayer",
                 "FSDP_USE_ORIG_PARAMS": "true",
             }  # fmt: skip
-        started.append(
-            subprocess.Popen(
-                [sys.executable, str(WORKER), model, prompts, str(folder), json.dumps(changes)],
-                env=environment,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
-                text=True,
-            )
-        )
+        command = [sys.executable, str(WORKER), model, prompts, str(folder), json.dumps(changes)]
+        pipes: Any = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
+        started.append(subprocess.Popen(command, env=environment, **pipes))
     outputs = [process.communicate(timeout=240)[0] for process in started]
     assert all(process.returncode == 0 for process in started), "\n".join(outputs)
     return json.loads((folder / "history.json").read_text()), torch.load(folder / "weights.pt")

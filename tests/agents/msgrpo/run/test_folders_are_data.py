@@ -64,7 +64,10 @@ def stranger(*lines: str) -> Path:
             '[rollout]\naround = "told(hf:./evil, learner)"\naround_options = {trust_remote_code = true}',
             "around_options.trust_remote_code=True",
         ),
-        ('[rollout]\naround = "told(tiny, learner)"\naround_options = {adapter = "a/b"}', "around_options.adapter=a/b"),
+        (
+            '[rollout]\naround = "told(tiny, learner)"\naround_options = {adapter = "a/b"}',
+            "around_options.adapter=a/b",
+        ),
     ],
 )
 def test_what_only_the_folder_names_is_refused(line: str, named: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -113,12 +116,6 @@ def test_a_module_that_is_called_like_a_provider_is_no_model(
     assert f" --allow {module}:X" in capsys.readouterr().err
     assert not Path("SENTINEL").exists()
     assert module not in sys.modules
-
-
-def test_what_a_player_around_is_given_is_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
-    around = 'around = "told(hf:theirs, learner)"\naround_options = {trust_remote_code = true}'
-    assert main(["--resume", str(stranger("[rollout]", around)), "--quiet"]) == 2
-    assert "--allow around_options.trust_remote_code=True" in capsys.readouterr().err
 
 
 def test_a_method_that_ships_is_not_looked_for_here(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -34,13 +34,9 @@ def test_it_learns_the_responses_and_the_loss_on_decisions_that_it_never_saw_say
 ) -> None:
     steps: list[Progress] = []
     made = imitate(
-        make_llama(len(tokenizer)),
-        tokenizer,
-        DECISIONS,
-        replace(CONFIG, update_passes=15),
-        held_out=DECISIONS[:3],
-        on_progress=steps.append,
-    )
+        make_llama(len(tokenizer)), tokenizer, DECISIONS, replace(CONFIG, update_passes=15),
+        held_out=DECISIONS[:3], on_progress=steps.append,
+    )  # fmt: skip
     assert made.held_out_before > 1.5  # of 12 words, log 12 = 2.5
     assert made.held_out < 0.2
     assert [step.step for step in steps] == list(range(1, 61))
