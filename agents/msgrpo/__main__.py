@@ -2,7 +2,7 @@
 
 Exit codes: 0 done, 1 stopped by divergence, by a failing engine or game or as nothing was learnt any more, 2 a setting,
 model, folder or disk that can't be used, 130 interrupted (by Ctrl-C, SIGTERM or SIGHUP). However a run ends early, its
-last valid state is written, and the command that goes on is printed.
+last valid state is written, and the command that resumes it is printed.
 """
 
 import os
@@ -78,7 +78,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _failed(error: Exception, sentence: str, code: int) -> int:
-    """Say what was wrong and, as the error's notes have it, how to go on."""
+    """Print what was wrong and, as the error's notes have it, how to continue."""
     print(f"error: {'. '.join([sentence, *getattr(error, '__notes__', ())])}", file=sys.stderr)
     return code
 

@@ -234,7 +234,7 @@ class Registry(Generic[T]):
             raise ConfigError(f"[{self.point}.{name}] can't be used: {error}; its settings: {known}") from None
 
     def settings_of(self, name: str) -> dict[str, dict[str, Any]]:
-        """Return ``{setting: its JSON Schema}`` of a method, with a default and a description where there are any."""
+        """Return ``{setting: its JSON Schema}`` of a method, with a default and a description if it has them."""
         cls = self.find(name)
         if is_dataclass(cls):
             properties: dict[str, dict[str, Any]] = TypeAdapter(cls).json_schema().get("properties", {})

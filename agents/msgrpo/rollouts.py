@@ -224,7 +224,7 @@ class EpisodeSource:
         with self.processes.whole_weights():
             self.engine.update_weights(merged_weights(self.model), self.version)
         if self.engine.shared:
-            self.processes.wait()  # nobody asks before the first process has brought the weights
+            self.processes.wait()  # no process asks before the first one has brought the weights
         if self._check is not None:
             self._check()
         self._sent = self.version

@@ -290,7 +290,7 @@ class MSGRPOTrainer:
             UnusableModelError, DeadRunError, TrainingDivergedError: the model can't begin, or learns nothing any more.
             RolloutError, CheckpointError, KeyboardInterrupt: the engine failed, a full disk, Ctrl-C or a polite kill.
 
-        Whatever ends a run early, its last valid state is saved first, and a note of the error says how to go on.
+        Whatever ends a run early, its last valid state is saved first, and a note of the error says how to continue.
         """
         config, first = self.config, self.processes.rank == 0
         if self.out is not None and first:

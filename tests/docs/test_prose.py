@@ -34,6 +34,7 @@ PACKAGES = (
     "benchmark/score",
     "benchmark/show",
     "docs/tools",
+    "agents/msgrpo",
     "textgames",
 )
 MODULES = [module for name in PACKAGES for module in sorted((ROOT / name).rglob("*.py"))]

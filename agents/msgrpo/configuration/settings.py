@@ -79,13 +79,13 @@ class TrainingSettings:
     """Type that weights and optimiser state are kept in. At a learning rate of 1e-6 most updates round to nothing
     in bfloat16: it halves the memory and costs accuracy."""
     attention: Literal["auto", "sdpa", "flex_attention", "eager", "flash_attention_2"] = setting("model", "auto")
-    """Attention implementation of transformers. auto: sdpa, and for prefix trees on a GPU FlexAttention where it works,
+    """Attention implementation of transformers. auto: sdpa, and for prefix trees on a GPU FlexAttention if it works,
     which needs no dense mask; flex_attention: that or an error. Trees can't be computed by flash_attention_2."""
     gradient_checkpointing: bool = setting("model", False)
     """Recompute activations in the backward pass: less memory, about a third more time."""
     lora_rank: int = setting("model", 0, ge=0)
-    """Rank of a new LoRA adapter; 0 trains all weights, or the adapter that the model's folder holds, which goes on
-    with its own rank and scale. The reference model is the model as it begins, such an adapter included."""
+    """Rank of a new LoRA adapter; 0 trains all weights, or the adapter that the model's folder holds, which keeps
+    its own rank and scale. The reference model is the model as it begins, such an adapter included."""
     lora_alpha: int = setting("model", 32, ge=1)
     """LoRA scale: the adapter's output is multiplied by lora_alpha / lora_rank."""
     lora_targets: Names = setting("model", ("all-linear",))
@@ -109,7 +109,7 @@ class TrainingSettings:
     response_mode: Literal["think", "direct"] = setting("rollout", "think")
     """What the prompt asks for: reasoning, plan and action, or the action alone."""
     legal_only: bool = setting("rollout", False)
-    """At every position only tokens that go on to some legal answer are drawn, in evaluations as well, and the
+    """At every position only tokens that lead to some legal answer are drawn, in evaluations as well, and the
     learner's probabilities are of these alone: no answer is invalid. In think mode what comes before the action is
     free."""
     prompt_file: str = setting("rollout", "")
@@ -144,7 +144,7 @@ class TrainingSettings:
     """The engine's own options; docs/engines.md has those of each engine."""
     staleness: int = setting("engine", 0, ge=0)
     """How many updates behind the weights are that sample: 0 waits for every update; with k the rollouts of the next k
-    iterations go on while the learner learns."""
+    iterations are played while the learner learns."""
     engine_tolerance: float = setting("engine", 0.0, ge=0)
     """After every update the engine and the learner score one fixed prompt's answer, and a mean difference above this,
     in nats per token, stops the run. 0: 0.001 if both compute in float32, else 0.1."""
@@ -272,7 +272,7 @@ class TrainingSettings:
     """What an invalid response leads to in evaluation: random plays a legal move by chance, so that a model that
     answers nothing scores what random play does; docs/benchmark.md has the others."""
     eval_opponent: str = setting("evaluation", "")
-    """Who has the other seats in games of several players, as an agent is named (random, planner, hf:FOLDER); the
+    """The agent in the other seats of games of several players, by its name (random, planner, hf:FOLDER); the
     model then plays every seat in turn, on the same seeds. Empty: the model has all seats."""
     eval_regret_episodes: int = setting("evaluation", 0, ge=0)
     """Also measure the model's exact regret per decision, at the positions of so many random episodes with the
@@ -286,7 +286,7 @@ class TrainingSettings:
     and looked at: a model that hardly answers validly, or a prompt that is too long, is refused. 0: none."""
     min_valid_share: float = setting("stopping", 0.1, ge=0, le=1)
     """Least share of valid responses. A model that is surely below it before the first update is refused; a run that
-    falls below it, or below half of its own best share, is stopped. 0: such a run goes on."""
+    falls below it, or below half of its own best share, is stopped. 0: such a run continues."""
     stop_after: int = setting("stopping", 10, ge=0)
     """Iterations in a row after which a run is stopped that has lost the form of answers, its entropy without a gain in
     return, or whose gradient norms are far out; in a run of less than twice as many, after half of them. It is saved

@@ -2,7 +2,7 @@
 
 A value is an episode's return, or a step's. Values that are compared with each other form a set: those of a group's
 episodes, of its steps at the same time, or of its visits of the same state. A function of one set, ``(n,) -> (n,)``, is
-called ``how`` here; :func:`compared` is the one that nearly all methods use. Of the returns of groups it makes
+called ``how`` here; :func:`compared` is the one that nearly all methods use. It makes of the returns of groups
 ``A_i = (R_i - mean_g R) / (std_g R + eps)``, one number per episode, however many steps it has
 (:func:`group_advantages`; arXiv 2508.10839, section 4).
 """

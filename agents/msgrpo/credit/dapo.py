@@ -1,6 +1,6 @@
 """DAPO's part in credit: a reward for the length of every response, and none for those that were cut off.
 
-``A_i = z_g(R_i)`` where each response of n tokens adds to the return (arXiv 2503.14476, "soft overlong punishment")
+``A_i = z_g(R_i)``, and each response of n tokens adds to the return (arXiv 2503.14476, "soft overlong punishment")
 
 * 0 up to ``L_max - cache`` tokens,
 * ``(L_max - cache - n) / cache`` beyond, which falls to -1 at ``L_max``,

@@ -79,7 +79,7 @@ class Processes:
             optimizer.load_state_dict(state)
         except (KeyError, RuntimeError, ValueError) as error:
             raise ConfigError(f"the checkpoint's optimiser is that of other weights: {error}") from error
-        # torch restores the settings as well, which would undo those that were changed for going on
+        # torch restores the settings as well, which would undo those that were changed for a resume
         for group, settings in zip(optimizer.param_groups, made_with, strict=True):
             group.update(settings)
 

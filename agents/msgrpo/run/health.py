@@ -93,7 +93,7 @@ def against_collapse(config: MSGRPOConfig) -> str:
 RANDOM_EPISODES = 4
 """Whole episodes of random play whose prompts are measured: a game's prompts may grow while it is played."""
 LONGEST_READ = 8
-"""Of an episode's prompts, so many of the longest in letters are measured in tokens."""
+"""The number of an episode's longest prompts in letters that are measured in tokens."""
 
 
 def check_prompts(

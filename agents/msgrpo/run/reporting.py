@@ -61,7 +61,7 @@ class Trackers:
         for name, tracker in list(self._opened.items()):
             try:
                 tracker.log(dict(values), step=step)
-            except Exception as error:  # noqa: BLE001 - somebody else's client, disk or server
+            except Exception as error:  # noqa: BLE001 - another's client, disk or server
                 del self._opened[name]
                 self._say(f"the tracker {name} has failed and gets no more metrics ({type(error).__name__}: {error})")
 

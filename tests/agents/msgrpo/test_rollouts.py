@@ -27,24 +27,6 @@ from tests.tiny_models import word_tokenizer
 LAKE = {"desc": ["SFF", "FHF", "FFG"], "is_slippery": True, "max_steps": 6, "format_penalty": 0.25}
 
 
-@pytest.mark.slow
-def test_their_mean_is_the_exact_value() -> None:
-    """From three states of a slippery lake with four to six rounds left, against plain recursion; 4.5 errors."""
-    policy = Known(share=0.3, invalid=0.1, tokens=2)
-    iteration, task = iteration_of("frozen-lake", policy), EpisodeTask.of("frozen-lake", 0, protocol="default", **LAKE)
-    visited = iteration.play(
-        [EpisodeTask.of("frozen-lake", seed, layout_seed=0, protocol="default", **LAKE) for seed in range(20)]
-    )
-    states = list(dict.fromkeys(state for each in visited for state in each.states))[:3]
-    starts = [Start(task, state, elapsed, "player_0") for elapsed, state in enumerate(states)]
-    returns = iteration.returns_from(starts, 400)
-    assert returns.shape == (3, 400)
-    exact = Exact(task, share=0.3, invalid=0.1)
-    for start, row in zip(starts, returns, strict=True):
-        value = exact.value(start.state, 6 - start.elapsed_steps, "player_0")
-        assert abs(row.mean() - value) < 4.5 * row.std(ddof=1) / np.sqrt(400)
-
-
 @pytest.mark.parametrize("player", ["player_0", "player_1"])
 def test_every_player_has_returns_of_its_own_from_any_state(player: str) -> None:
     """Also one who isn't to move; in kuhn poker, from the first state and from the one after it."""
@@ -78,18 +60,6 @@ def test_noise_is_never_used_twice() -> None:
     for _ in range(2):
         iteration.returns_from([start, start], 5)
     assert set(again.seeds) == {seed for seed in policy.seeds}  # noqa: C416 - and yet the run's seed decides all of it
-
-
-def test_tokens_are_counted() -> None:
-    policy = Known(tokens=7)
-    iteration = iteration_of("frozen-lake", policy)
-    trajectories = iteration.play([EpisodeTask.of("frozen-lake", 0, **LAKE)])
-    assert iteration.tokens == 0  # those of the episodes themselves are in the log already
-    decisions = len(policy.seeds)
-    task = trajectories[0].task
-    assert task is not None
-    iteration.returns_from([Start(task, trajectories[0].states[0], 0, "player_0")], 6)
-    assert iteration.tokens == 7 * (len(policy.seeds) - decisions) > 0
 
 
 def test_prompts_that_show_earlier_turns_can_not_be_made() -> None:

@@ -1,9 +1,7 @@
 """Batches and credit as plain data: returns, groups, visits, draw weights."""
 
 import numpy as np
-import pytest
 
-from agents.msgrpo import episode_return
 from agents.msgrpo.credit.arithmetic import standardised
 from agents.msgrpo.credit.batch import Credit, mean_size
 from tests.agents.msgrpo.hand_made import batch, trajectory
@@ -18,12 +16,6 @@ def test_returns_and_returns_to_go_by_hand() -> None:
     together = batch(one, trajectory([3.0]))
     assert together.returns().tolist() == [-1.0, 3.0]
     assert [each.tolist() for each in together.returns_to_go()] == [[-1.0, -2.0, -2.0], [3.0]]
-
-
-@pytest.mark.parametrize("discount", [1.0, 0.9])
-def test_a_return_is_the_public_functions(discount: float) -> None:
-    rewards = [0.1, 0.2, -0.7, 0.3]
-    assert trajectory(rewards).returned(discount) == episode_return(rewards, discount)
 
 
 def test_groups_and_visits_keep_their_order_and_places() -> None:

@@ -62,44 +62,6 @@ def test_advantages_targets_and_whitening_are_those_of_the_formula(name: str, ga
     np.testing.assert_allclose(white.draw_weight, sizes)
 
 
-def test_worked_out_by_hand() -> None:
-    """gamma = lam = 1/2. Rewards 0, 1 and values 1/2, 1/4: delta = (0 + 1/8 - 1/2, 1 - 1/4) = (-3/8, 3/4).
-
-    A_1 = 3/4, A_0 = -3/8 + 1/4 * 3/4 = -3/16. Were it cut off, T-PPO's V after it is 1/4: delta_1 = 1 + 1/8 - 1/4 =
-    7/8, A_0 = -3/8 + 1/4 * 7/8 = -5/32.
-    """
-    settings = {"discount": 0.5, "lam": 0.5, "whiten": False}
-    values = np.array([0.5, 0.25])
-    for name, ended, wanted in (
-        ("ppo_turn", True, [-3 / 16, 3 / 4]),
-        ("ppo_turn", False, [-3 / 16, 3 / 4]),
-        ("tppo", True, [-3 / 16, 3 / 4]),
-        ("tppo", False, [-5 / 32, 7 / 8]),
-    ):
-        credit = METHODS.make(name, settings).assign(batch(trajectory([0, 1], values=values, terminated=ended)), RNG)
-        assert credit.advantages[0].tolist() == wanted
-
-
-def test_with_gamma_and_lam_1_the_sum_telescopes_to_the_return_minus_the_value() -> None:
-    given = ragged(1)
-    credit = METHODS.make("ppo_turn", {"whiten": False}).assign(given, RNG)
-    for own, each in zip(credit.advantages, given.trajectories, strict=True):
-        np.testing.assert_allclose(own, each.returns_to_go() - each.values, atol=1e-12)
-    # T-PPO adds the value that goes on behind the cut to every step of a cut episode
-    goes_on = METHODS.make("tppo", {"whiten": False}).assign(given, RNG)
-    for own, each in zip(goes_on.advantages, given.trajectories, strict=True):
-        after = 0.0 if each.terminated else each.values[-1]
-        np.testing.assert_allclose(own, each.returns_to_go() + after - each.values, atol=1e-12)
-
-
-def test_tppo_at_gamma_1_ends_a_cut_episode_with_its_reward_alone() -> None:
-    """The last delta is r + (gamma - 1) V."""
-    cut = batch(trajectory([0.0, 2.0], values=np.array([3.0, 7.0]), terminated=False))
-    for gamma in (1.0, 0.9):
-        credit = METHODS.make("tppo", {"discount": gamma, "whiten": False}).assign(cut, RNG)
-        assert credit.advantages[0][-1] == pytest.approx(2.0 + (gamma - 1) * 7.0)
-
-
 def test_equal_advantages_are_no_signal_and_an_empty_batch_is_none() -> None:
     same = batch(*[trajectory([1.0], values=np.array([0.3])) for _ in range(4)])
     credit = METHODS.make("ppo_turn").assign(same, RNG)

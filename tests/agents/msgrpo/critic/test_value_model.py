@@ -8,7 +8,7 @@ import torch
 from agents.models.local.forward.llama_forward import unwrap
 from agents.msgrpo import MSGRPOConfig
 from agents.msgrpo.credit.batch import TokenRow
-from agents.msgrpo.critic import ValueModel, load_own_weights, own_weights
+from agents.msgrpo.critic import ValueModel, own_weights
 from agents.msgrpo.errors import UnusableModelError
 from agents.msgrpo.learner.prepare import prepare_model
 from agents.msgrpo.learner.scoring.packing import pack
@@ -90,13 +90,6 @@ def test_with_an_adapter_the_base_model_is_shared_and_the_adapter_is_its_own(mak
             if each.requires_grad:
                 each.add_(1.0)
     assert not any(bool((each > 0.9).all()) for each in adapter)  # the policy's adapter is as it was
-
-
-def test_own_weights_can_be_taken_up_again(make_llama: Any) -> None:
-    one, two = with_random_heads(make_llama(11)), ValueModel(make_llama(11, seed=3), ("a", "b"))
-    load_own_weights(two, {name: each.clone() for name, each in own_weights(one).items()})
-    for a, b in zip(one.parameters(), two.parameters(), strict=True):
-        assert torch.equal(a, b)
 
 
 def test_a_model_without_a_backbone_of_its_own_is_refused() -> None:

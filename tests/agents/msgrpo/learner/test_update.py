@@ -150,14 +150,6 @@ def test_engines_without_logprobs_are_recomputed(make_llama: Any) -> None:
         make_learner(make_llama, replace(BASE, old_logprobs="sampling")).update(rows, np.random.default_rng(0), 1e-3)
 
 
-def test_temperature_is_on_the_learners_side_too(make_llama: Any) -> None:
-    """Mistake seen in the wild: sampling at a temperature that the learner's log-probabilities don't apply."""
-    learner = make_learner(make_llama, replace(BASE, temperature=2.0, kl_coefficient=0.0))
-    (got,) = learner.logprobs([TokenRow((1, 2), (3,))])
-    logits = learner.scorer.model(torch.tensor([[1, 2]])).logits[0, -1]
-    assert got.item() == pytest.approx(torch.log_softmax(logits / 2.0, -1)[3].item())
-
-
 def test_nan_and_exploding_gradients_stop_before_the_weights_change(make_llama: Any) -> None:
     rows = ragged_rows(9)
     for config, bad, words in [

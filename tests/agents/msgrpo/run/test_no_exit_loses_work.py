@@ -8,7 +8,6 @@ import shlex
 import signal
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -82,28 +81,6 @@ def test_a_polite_kill_saves_the_run_and_the_printed_command_goes_on(
     assert main([*shlex.split(command[1]), "--quiet", "--set", f"iterations={more}"]) == 0
     assert main(["--config", file, "--quiet", "--set", f"iterations={more}", "--set", f"out={tmp_path / 'whole'}"]) == 0
     assert all(same(*pair) for pair in zip(metrics_in(run), metrics_in(tmp_path / "whole"), strict=True))
-
-
-@pytest.mark.slow
-def test_a_polite_kill_within_this_process_saves_the_run(
-    tiny_config: Callable[..., str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """The quick one of these: no second process has to load torch."""
-    file, run = tiny_config(iterations="40", preflight_episodes="0"), tmp_path / "run"
-
-    def kill() -> None:
-        deadline = time.monotonic() + 60
-        while len(metrics_in(run)) < 2 and time.monotonic() < deadline:
-            time.sleep(0.01)
-        if callable(signal.getsignal(signal.SIGTERM)):  # else nobody is there to hear it, and all tests would end
-            os.kill(os.getpid(), signal.SIGTERM)
-
-    threading.Thread(target=kill, daemon=True).start()
-    assert main(["--config", file]) == 130
-    saved = load_state((run / "last").resolve())
-    assert saved["iteration"] == len(metrics_in(run)) >= 2
-    assert saved["history"] == metrics_in(run)
-    assert f"to go on: python -m agents.msgrpo --resume {run}" in capsys.readouterr().err
 
 
 @pytest.mark.slow
