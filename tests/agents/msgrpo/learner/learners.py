@@ -1,9 +1,11 @@
 """A learner of a small random model and ragged rows for it, shared by the tests of the update."""
 
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from agents.msgrpo import MSGRPOConfig
 from agents.msgrpo.configuration.methods import Methods
@@ -12,6 +14,9 @@ from agents.msgrpo.credit.batch import TokenRow
 from agents.msgrpo.learner.distributed import Processes
 from agents.msgrpo.learner.scoring.scorer import TokenScorer, choose_ways
 from agents.msgrpo.learner.update import Learner, make_optimizer, make_reference
+from agents.turn import Allowed
+from tests.agents.msgrpo.surrogates import formulas
+from tests.agents.msgrpo.surrogates.ragged import Row
 
 V = 23
 """Tokens that the small model knows."""
@@ -76,3 +81,76 @@ def gradients(
             result[name] = parameter.grad.clone()
             parameter.copy_(before[name])
     return stats.losses[0], result
+
+
+def naive(logits: Tensor, targets: Sequence[int], allowed: Allowed) -> tuple[Tensor, Tensor]:
+    """Log-probabilities and entropies, place by place over the allowed logits alone."""
+    logprobs, entropies = [], []
+    for row, target, each in zip(logits, targets, allowed, strict=True):
+        named = range(len(row)) if each is None else each.ids
+        ids = [i for i in range(len(row)) if i not in named] if each is not None and each.others else list(named)
+        log_p = row[ids].log_softmax(-1)
+        logprobs.append(log_p[ids.index(target)])
+        entropies.append(-(log_p.exp() * log_p).sum())
+    return torch.stack(logprobs), torch.stack(entropies)
+
+
+def row_weights(rows: Sequence[TokenRow], config: MSGRPOConfig) -> list[float]:
+    """What every token of a row is multiplied by, Z included."""
+    lengths, n = [len(row.response) for row in rows], len(rows)
+    return {
+        "token": [1 / sum(lengths)] * n,
+        "step": [1 / n] * n,
+        "episode": [1 / len({row.draw for row in rows})] * n,
+        "response": [1 / (n * length) for length in lengths],
+        "constant": [1 / (n * config.max_response_tokens)] * n,
+    }[config.loss_normalizer]
+
+
+def plain(
+    learner: Learner,
+    rows: Sequence[TokenRow],
+    reference: Any,
+    config: MSGRPOConfig,
+    formula: formulas.Formula,
+    batch: Batch | None = None,
+    more: Callable[[Sequence[Row]], float] | None = None,
+) -> tuple[float, dict[str, Tensor]]:
+    """Loss and gradient, one row at a time: the formula's slope at every token, times that of its log-probability.
+
+    ``more`` is a term of all rows that is added.
+    """
+    model: Any = learner.scorer.model
+    model.zero_grad()
+    scored, tokens = [], []
+    for row in rows:
+        assert row.logprobs is not None
+        ids, sets = torch.tensor([row.prompt + row.response]), row.allowed or (None,) * len(row.response)
+        (logp, entropy), (ref, _) = (
+            naive(one(ids).logits[0, len(row.prompt) - 1 : -1] / config.temperature, row.response, sets)
+            for one in (model, reference)
+        )
+        scored.append((logp, entropy, ref.detach()))
+        tokens.append(Row(logp.tolist(), list(row.logprobs), ref.tolist(), list(row.token_advantages())))
+    moved = [torch.tensor(t.logp, dtype=torch.float64) - torch.tensor(t.old, dtype=torch.float64) for t in tokens]
+    told = {} if batch is None else learner.surrogate.row_data(rows, batch, moved)
+    data: Mapping[str, Any] = {key: values.tolist() for key, values in told.items()}
+    slopes = [[0.0] * len(t.logp) for t in tokens] if more is None else formulas.by_differences(more, tokens)
+    loss, total = 0.0 if more is None else more(tokens), torch.zeros((), dtype=torch.float64)
+    for i, ((logp, entropy, ref), weight) in enumerate(zip(scored, row_weights(rows, config), strict=True)):
+        one, (slope,) = formula([tokens[i]], {key: [values[i]] for key, values in data.items()})
+        kl = (ref - logp).exp() - 1 - (ref - logp)
+        others = (config.kl_coefficient * kl - config.entropy_coefficient * entropy).sum()
+        steep = weight * torch.tensor(slope, dtype=torch.float64) + torch.tensor(slopes[i], dtype=torch.float64)
+        total = total + (logp * steep).sum() + weight * others
+        loss += weight * (one + others.item())
+    torch.autograd.backward(total)
+    found = {key: each.grad.clone() for key, each in model.named_parameters()}
+    model.zero_grad()
+    return loss, found
+
+
+def error(got: Mapping[str, Tensor], want: Mapping[str, Tensor]) -> float:
+    """Relative, of the whole gradient."""
+    difference = sum(float((got[name] - want[name]).square().sum()) for name in want)
+    return float((difference / sum(float(each.square().sum()) for each in want.values())) ** 0.5)

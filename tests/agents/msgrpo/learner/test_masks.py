@@ -1,6 +1,6 @@
 """The learner's probabilities over what was allowed: value and gradient against a naive reading in double precision."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -14,22 +14,20 @@ from agents.msgrpo.learner.scoring.logprobs import Masks, head_logprobs, linear_
 from agents.msgrpo.learner.scoring.packing import pack
 from agents.msgrpo.learner.scoring.scorer import TokenScorer, choose_ways, score_rows
 from agents.turn import Allowed, TokenSet
-from tests.agents.msgrpo.learner.learners import V, gradients, in_float64, make_learner, ragged_rows
+from tests.agents.msgrpo.learner.learners import (
+    V,
+    error,
+    gradients,
+    in_float64,
+    make_learner,
+    naive,
+    plain,
+    ragged_rows,
+)
+from tests.agents.msgrpo.surrogates import formulas
 
 FEW = (TokenSet((2,)), TokenSet((0, 2, 7)), TokenSet((4, 7)), TokenSet((2,)), TokenSet((1, 2, 3, 4)))
 MIXED = (TokenSet((2,)), None, TokenSet((4, 7)), TokenSet((0, 10), others=True), TokenSet((1, 2, 3, 4)))
-
-
-def naive(logits: Tensor, targets: Sequence[int], allowed: Allowed) -> tuple[Tensor, Tensor]:
-    """Log-probabilities and entropies, place by place over the allowed logits alone."""
-    logprobs, entropies = [], []
-    for row, target, each in zip(logits, targets, allowed, strict=True):
-        named = range(len(row)) if each is None else each.ids
-        ids = [i for i in range(len(row)) if i not in named] if each is not None and each.others else list(named)
-        log_p = row[ids].log_softmax(-1)
-        logprobs.append(log_p[ids.index(target)])
-        entropies.append(-(log_p.exp() * log_p).sum())
-    return torch.stack(logprobs), torch.stack(entropies)
 
 
 @pytest.mark.parametrize("allowed", [FEW, MIXED])
@@ -132,27 +130,7 @@ def test_gradient_of_the_update_with_entropy_and_reference(make_llama: Callable[
     )  # fmt: skip
     rows = allowed_rows(7)
     learner = make_learner(make_llama, config)
-    model = learner.scorer.model
-    reference = in_float64(make_llama(V))
-    loss, grads = gradients(learner, rows)
-    total, count = torch.zeros((), dtype=torch.float64), 0
-    for row in rows:
-        prompt, response, allowed, *_ = row
-        sets = allowed or (None,) * len(response)
-        told = []
-        for one in (model, reference):
-            logits = one(torch.tensor([prompt + response])).logits[0] / 1.25
-            told.append(naive(logits[len(prompt) - 1 : -1], response, sets))
-        (logp, entropy), (ref, _) = told
-        ratio = (logp - torch.tensor(row.logprobs, dtype=torch.float64)).exp()
-        advantage: Any = row.advantage
-        clipped = torch.minimum(ratio * advantage, ratio.clamp(0.8, 1.2) * advantage)
-        difference = ref.detach() - logp
-        kl = difference.exp() - 1 - difference
-        total = total + (-clipped + 0.1 * kl - 0.05 * entropy).sum()
-        count += len(response)
-    model.zero_grad()
-    torch.autograd.backward(total / count)
-    assert loss == pytest.approx((total / count).item(), rel=1e-9)
-    for name, parameter in model.named_parameters():
-        torch.testing.assert_close(grads[name], parameter.grad, rtol=1e-7, atol=1e-10)
+    want = plain(learner, rows, in_float64(make_llama(V)), config, formulas.ppo())
+    loss, found = gradients(learner, rows)
+    assert loss == pytest.approx(want[0], rel=1e-9)
+    assert error(found, want[1]) < 1e-8  # the formula's slopes are differences of its loss

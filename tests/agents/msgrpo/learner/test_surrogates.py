@@ -1,23 +1,20 @@
 """Every surrogate and normaliser through the learner: the gradient of the weights against plain loops in float64."""
 
 import itertools
-import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
-import torch
 
 from agents.msgrpo import MSGRPOConfig
 from agents.msgrpo.configuration.methods import Methods
 from agents.msgrpo.credit import Batch
 from agents.msgrpo.credit.batch import TokenRow
-from agents.msgrpo.learner.update import Learner
 from agents.msgrpo.normalizers import NORMALIZERS
 from tests.agents.msgrpo.hand_made import batch, trajectory
-from tests.agents.msgrpo.learner.learners import V, gradients, in_float64, make_learner, ragged_rows
+from tests.agents.msgrpo.learner.learners import V, error, gradients, in_float64, make_learner, plain, ragged_rows
 from tests.agents.msgrpo.surrogates import formulas
 from tests.agents.msgrpo.surrogates.ragged import Row
 
@@ -48,71 +45,10 @@ def played(rows: Sequence[TokenRow]) -> Batch:
     return batch(*made)
 
 
-def logprobs_of(model: Any, rows: Sequence[TokenRow], temperature: float) -> list[torch.Tensor]:
-    """One row at a time, full logits: (K,) of each row's response, with a gradient."""
-    result = []
-    for row in rows:
-        log_p = torch.log_softmax(model(torch.tensor([row.prompt + row.response])).logits[0] / temperature, -1)
-        at = len(row.prompt) - 1
-        result.append(torch.stack([log_p[at + k, token] for k, token in enumerate(row.response)]))
-    return result
-
-
-def row_weights(rows: Sequence[TokenRow], normalizer: str, config: MSGRPOConfig) -> list[float]:
-    """What every token of a row is multiplied by, Z included."""
-    lengths, n = [len(row.response) for row in rows], len(rows)
-    return {
-        "token": [1 / sum(lengths)] * n,
-        "step": [1 / n] * n,
-        "episode": [1 / len({row.draw for row in rows})] * n,
-        "response": [1 / (n * length) for length in lengths],
-        "constant": [1 / (n * config.max_response_tokens)] * n,
-    }[normalizer]
-
-
-def plain(
-    learner: Learner, rows: Sequence[TokenRow], reference: Any, config: MSGRPOConfig
-) -> tuple[float, Mapping[str, torch.Tensor]]:
-    """Loss and gradient: the formula's slope at every token, times the slope of its log-probability."""
-    model: Any = learner.scorer.model
-    model.zero_grad()
-    logprobs = logprobs_of(model, rows, config.temperature)
-    references = logprobs_of(reference, rows, config.temperature)
-    tokens = []
-    for row, logp, ref in zip(rows, logprobs, references, strict=True):
-        assert row.logprobs is not None
-        tokens.append(Row(logp.tolist(), list(row.logprobs), ref.tolist(), list(row.token_advantages())))
-    moved = [
-        torch.tensor([new - old for new, old in zip(t.logp, t.old, strict=True)], dtype=torch.float64) for t in tokens
-    ]
-    name = config.surrogate
-    said = learner.surrogate.row_data(rows, played(rows), moved)
-    data = {key: values.tolist() for key, values in said.items()}
-    weights = row_weights(rows, config.loss_normalizer, config)
-    loss, slopes = 0.0, []
-    formula = WAYS[name][1]
-    for i, (row, weight) in enumerate(zip(tokens, weights, strict=True)):
-        one, slope = formula([row], {key: [values[i]] for key, values in data.items()})
-        loss += weight * one
-        slopes.append([weight * each for each in slope[0]])
-    if name in MORE:
-        episodes = [row.draw for row in rows]
-        loss += MORE[name](tokens, episodes)
-        more = formulas.by_differences(lambda other: MORE[name](other, episodes), tokens)
-        slopes = [[a + b for a, b in zip(x, y, strict=True)] for x, y in zip(slopes, more, strict=True)]
-    total = sum(
-        (logp * torch.tensor(slope, dtype=torch.float64)).sum() for logp, slope in zip(logprobs, slopes, strict=True)
-    )
-    torch.autograd.backward(total)
-    found = {key: p.grad.clone() for key, p in model.named_parameters()}
-    model.zero_grad()
-    return loss, found
-
-
-def error(got: Mapping[str, torch.Tensor], want: Mapping[str, torch.Tensor]) -> float:
-    """Relative, of the whole gradient."""
-    difference = math.sqrt(sum(float((got[name] - want[name]).square().sum()) for name in want))
-    return difference / math.sqrt(sum(float(each.square().sum()) for each in want.values()))
+def more_of(name: str, rows: Sequence[TokenRow]) -> Callable[[Sequence[Row]], float] | None:
+    """The term that a surrogate adds, as a function of the rows."""
+    episodes = [row.draw for row in rows]
+    return (lambda tokens: MORE[name](tokens, episodes)) if name in MORE else None
 
 
 def configured(name: str, **settings: Any) -> MSGRPOConfig:
@@ -126,7 +62,9 @@ def test_the_gradient_equals_plain_loops_whatever_the_micro_batches(make_llama: 
     for packing, budget, order in [("tree", 16, 1), ("rows", 1, -1), ("tree", 10_000, -1)]:
         config = configured(name, packing=packing, micro_batch_tokens=budget, tree_tokens=9)
         learner, ordered = make_learner(make_llama, config), rows[::order]
-        want = want or plain(learner, rows, in_float64(make_llama(V)), config)
+        want = want or plain(
+            learner, rows, in_float64(make_llama(V)), config, WAYS[name][1], played(rows), more_of(name, rows)
+        )
         loss, gradient = gradients(learner, ordered, batch=played(rows))
         assert loss == pytest.approx(want[0], rel=1e-8)
         assert error(gradient, want[1]) < 1e-8  # some of the reference's slopes are differences of the plain loss
@@ -138,7 +76,7 @@ def test_every_normaliser_equals_plain_loops(make_llama: Any, normalizer: str) -
     for packing, budget in [("tree", 1), ("rows", 30), ("tree", 10_000)]:
         config = configured("cispo", packing=packing, micro_batch_tokens=budget, loss_normalizer=normalizer)
         learner = make_learner(make_llama, config)
-        want = want or plain(learner, rows, in_float64(make_llama(V)), config)
+        want = want or plain(learner, rows, in_float64(make_llama(V)), config, WAYS["cispo"][1])
         loss, gradient = gradients(learner, rows)
         assert loss == pytest.approx(want[0], rel=1e-10)
         assert error(gradient, want[1]) < 1e-10

@@ -10,12 +10,12 @@ import pytest
 import torch
 
 from agents.msgrpo import ConfigError, MSGRPOConfig
-from agents.msgrpo.credit.batch import TokenRow
 from agents.msgrpo.errors import DivergenceError
 from agents.msgrpo.learner.prepare import checkpoint_layers
 from agents.msgrpo.learner.scoring import scorer
-from agents.msgrpo.learner.update import Learner, learning_rate, make_optimizer, minibatches
-from tests.agents.msgrpo.learner.learners import V, gradients, in_float64, make_learner, ragged_rows
+from agents.msgrpo.learner.update import learning_rate, make_optimizer, minibatches
+from tests.agents.msgrpo.learner.learners import V, error, gradients, in_float64, make_learner, plain, ragged_rows
+from tests.agents.msgrpo.surrogates import formulas
 
 BASE = MSGRPOConfig(
     minibatches=1, learning_rate=1e-3, kl_coefficient=0.2, entropy_coefficient=0.05, max_grad_norm=0.0, clip_low=0.2,
@@ -23,46 +23,17 @@ BASE = MSGRPOConfig(
 )  # fmt: skip
 
 
-def plain_step(
-    learner: Learner, rows: list[TokenRow], reference: Any, config: MSGRPOConfig
-) -> tuple[float, dict[str, Any]]:
-    """Loss and gradient: one row at a time, one token at a time, full logits, no packing, no chunks."""
-    model: Any = learner.scorer.model
-    model.zero_grad()
-    total: Any = 0.0
-    for row in rows:
-        ids = torch.tensor([row.prompt + row.response])
-        log_p = torch.log_softmax(model(ids).logits[0] / config.temperature, -1)
-        ref_p = torch.log_softmax(reference(ids).logits[0].detach() / config.temperature, -1)
-        for t, token in enumerate(row.response):
-            at = len(row.prompt) - 1 + t
-            assert row.logprobs is not None
-            ratio = torch.exp(log_p[at, token] - row.logprobs[t])
-            clipped = torch.clamp(ratio, 1 - config.clip_low, 1 + config.clip_high)
-            total = total - torch.minimum(ratio * row.advantage, clipped * row.advantage)
-            log_r = ref_p[at, token] - log_p[at, token]
-            total = total + config.kl_coefficient * (torch.exp(log_r) - 1 - log_r)
-            entropy = -sum(log_p[at, v].exp() * log_p[at, v] for v in range(V))
-            total = total - config.entropy_coefficient * entropy
-    counts = {"token": sum(len(row.response) for row in rows), "episode": len({row.draw for row in rows})}
-    loss = total / counts[config.loss_normalizer]
-    loss.backward()
-    return loss.item(), {name: p.grad.clone() for name, p in model.named_parameters()}
-
-
 def test_gradient_equals_the_plain_reference(make_llama: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With clipping, KL and entropy active; relative error of the whole gradient below 1e-9."""
-    rows, config = ragged_rows(3), replace(BASE, loss_normalizer="episode")
-    plain = None
+    """With clipping, KL and entropy active."""
+    rows, config, want = ragged_rows(3), replace(BASE, loss_normalizer="episode"), None
     for packing, lean in product(("tree", "rows"), (False, True)):
         monkeypatch.setattr(scorer, "LEAN_FROM", 0 if lean else 10**9)
         learner = make_learner(make_llama, replace(config, packing=packing))
         assert learner.scorer.lean == lean
-        plain = plain or plain_step(learner, rows, in_float64(make_llama(V)), config)
-        (want_loss, want), (got_loss, got) = plain, gradients(learner, rows)
-        assert got_loss == pytest.approx(want_loss, rel=1e-9), (packing, lean)
-        error = math.sqrt(sum(float((got[n] - want[n]).square().sum()) for n in want))
-        assert error / math.sqrt(sum(float(w.square().sum()) for w in want.values())) < 1e-9, (packing, lean)
+        want = want or plain(learner, rows, in_float64(make_llama(V)), config, formulas.ppo())
+        loss, found = gradients(learner, rows)
+        assert loss == pytest.approx(want[0], rel=1e-9), (packing, lean)
+        assert error(found, want[1]) < 1e-8, (packing, lean)  # the formula's slopes are differences of its loss
 
 
 @pytest.mark.slow
