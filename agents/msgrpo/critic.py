@@ -133,7 +133,9 @@ class Beside:
                 "trained with, or begin a new run from its model"
             )
         try:
-            load_own_weights(self.model, state["weights"])
+            with torch.no_grad():
+                for name, each in own_weights(self.model).items():
+                    each.copy_(state["weights"][name])
             self.processes.load_optimizer_state(self.optimizer, state["optimizer"])
         except (KeyError, RuntimeError, ValueError) as error:
             raise ConfigError(f"the checkpoint's {self.called} is of another model or method: {error}") from None
@@ -142,13 +144,6 @@ class Beside:
 def own_weights(model: nn.Module) -> dict[str, Tensor]:
     """Return the weights that are trained, by name; the frozen ones are shared with the policy."""
     return {name: each.detach() for name, each in model.named_parameters() if each.requires_grad}
-
-
-@torch.no_grad()
-def load_own_weights(model: nn.Module, weights: Mapping[str, Tensor]) -> None:
-    """Take up :func:`own_weights`."""
-    for name, each in own_weights(model).items():
-        each.copy_(weights[name])
 
 
 # ---------------------------------------------------------------- the critic

@@ -135,7 +135,17 @@ def policy_loss(
     if denominator is not None and not denominator > 0:
         raise ValueError(f"denominator must be above 0, got {denominator!r}")
     lengths = m.sum(-1).reshape(-1)
-    z = _count(lengths.tolist(), loss_normalizer, episode_ids) if denominator is None else denominator
+    if loss_normalizer not in ("token", "step", "episode"):
+        raise ConfigError(f"loss_normalizer = {loss_normalizer!r} can't be used; accepted: token, step, episode")
+    labels = range(len(lengths)) if loss_normalizer == "step" else episode_ids
+    if denominator is not None:
+        z = denominator
+    elif loss_normalizer == "token":
+        z = float(lengths.sum())
+    elif labels is None or len(labels) != len(lengths):
+        raise ValueError(f"loss_normalizer = 'episode' needs one episode id for each of the {len(lengths)} rows")
+    else:
+        z = float(len({label for label, length in zip(labels, lengths.tolist(), strict=True) if length}))
     if not z > 0:
         raise ValueError(f"the batch has no response token: its {loss_normalizer} count is {z}")
     each = advantages.unsqueeze(-1) if advantages.dim() < logprobs.dim() else advantages
@@ -145,18 +155,6 @@ def policy_loss(
     clipped = surrogate or PPO(clip_low=clip_low, clip_high=clip_high)
     told = Tokens(logp, old, a, lengths, reference)
     return loss_of(told, clipped, z, entropy=None if entropy is None else entropy[m], **terms)
-
-
-def _count(lengths: Sequence[int], loss_normalizer: str, episode_ids: Sequence[Any] | None) -> float:
-    """Return ``Z`` of rows of so many response tokens."""
-    if loss_normalizer not in ("token", "step", "episode"):
-        raise ConfigError(f"loss_normalizer = {loss_normalizer!r} can't be used; accepted: token, step, episode")
-    if loss_normalizer == "token":
-        return float(sum(lengths))
-    rows = range(len(lengths)) if loss_normalizer == "step" else episode_ids
-    if rows is None or len(rows) != len(lengths):
-        raise ValueError(f"loss_normalizer = 'episode' needs one episode id for each of the {len(lengths)} rows")
-    return float(len({row for row, length in zip(rows, lengths, strict=True) if length}))
 
 
 def importance_weights(

@@ -109,41 +109,45 @@ def imitate(
         together.setdefault(decision.prompt if mixed else index, []).append(index)
     steps = min(config.minibatches, len(together))
     config = replace(config, iterations=config.update_passes * steps, temperature=1.0)
-    model = prepare_model(model, tokenizer, config)
-    work = _Work(model, tokenizer, config)
-    rows, kept_out = work.rows(decisions), work.rows(held_out)
+    imitator = _Imitator(prepare_model(model, tokenizer, config), tokenizer, config, checkpoint)
+    rows, kept_out = imitator.rows(decisions), imitator.rows(held_out)
     weights = [decision.weight for decision in decisions]
-    made_by = hashlib.sha256(repr((replace(config, out=""), rows, weights, mixed)).encode()).hexdigest()
-    trained = _Trained(work, make_optimizer(model, config), config, checkpoint, made_by)
-    if not trained.losses:
-        trained.held_out_before = work.loss(kept_out)
-    trained.run(rows, weights, [*together.values()], on_progress)
-    seen = config.update_passes * len(rows)
+    imitator.made_by = hashlib.sha256(repr((replace(config, out=""), rows, weights, mixed)).encode()).hexdigest()
+    imitator.restore()
+    if not imitator.losses:
+        imitator.held_out_before = imitator.loss(kept_out)
+    imitator.run(rows, weights, [*together.values()], on_progress)
     return Imitation(
-        model.eval(),
-        tuple(trained.losses),
-        trained.held_out_before,
-        work.loss(kept_out),
-        trained.tokens / seen,
+        imitator.model.eval(),
+        tuple(imitator.losses),
+        imitator.held_out_before,
+        imitator.loss(kept_out),
+        imitator.tokens / (config.update_passes * len(rows)),
         float(np.mean([len(row.prompt) + len(row.response) - 1 for row in rows])),
-        trained.seconds,
-        trained.cpu_seconds,
+        imitator.seconds,
+        imitator.cpu_seconds,
     )
 
 
-class _Work:
-    """The model, and the way of decisions through it."""
+_KEPT = ("made_by", "losses", "held_out_before", "tokens", "seconds", "cpu_seconds")
 
-    def __init__(self, model: Any, tokenizer: Any, config: MSGRPOConfig) -> None:
-        self.config, self.tokenizer = config, tokenizer
+
+class _Imitator:
+    """The model, its optimiser, and the state of an imitation that a checkpoint holds."""
+
+    def __init__(self, model: Any, tokenizer: Any, config: MSGRPOConfig, checkpoint: Path | None) -> None:
+        self.model, self.tokenizer, self.config, self.checkpoint = model, tokenizer, config, checkpoint
         self.reader = TransformersModel(model, tokenizer)
-        self.scorer = TokenScorer(
-            model, temperature=1.0, chunk=config.logprob_chunk_tokens, autocast=autocast_dtype(config)
-        )
-        packing = choose_ways(
-            self.scorer, config.packing, longest=config.max_prompt_tokens + config.max_response_tokens
-        )
+        chunk, autocast = config.logprob_chunk_tokens, autocast_dtype(config)
+        self.scorer = TokenScorer(model, temperature=1.0, chunk=chunk, autocast=autocast)
+        longest = config.max_prompt_tokens + config.max_response_tokens
+        packing = choose_ways(self.scorer, config.packing, longest=longest)
         self.shared = SharedWork(config, Processes(), packing, self.scorer.width, lean=self.scorer.lean)
+        self.optimizer = make_optimizer(model, config)
+        self.parameters = [each for each in self.scorer.parameters() if each.requires_grad]
+        self.losses: list[float] = []
+        self.sound, self.made_by, self.held_out_before = True, "", float("nan")
+        self.tokens, self.seconds, self.cpu_seconds = 0, 0.0, 0.0
 
     def rows(self, decisions: Sequence[TaughtDecision]) -> list[TokenRow]:
         """Return prompts and responses as the model meets them in play; a response ends with the end token."""
@@ -167,22 +171,6 @@ class _Work:
         if not rows:
             return float("nan")
         return -float(torch.cat(score_rows(self.scorer, rows, self.shared.pack(rows))).double().mean())
-
-
-class _Trained:
-    """The state of an imitation, which a checkpoint holds."""
-
-    def __init__(
-        self, work: _Work, optimizer: torch.optim.Optimizer, config: MSGRPOConfig, checkpoint: Path | None, made_by: str
-    ) -> None:
-        self.work, self.optimizer, self.config = work, optimizer, config
-        self.checkpoint, self.made_by = checkpoint, made_by
-        self.parameters = [each for each in work.scorer.parameters() if each.requires_grad]
-        self.losses: list[float] = []
-        self.sound = True
-        self.held_out_before = float("nan")
-        self.tokens, self.seconds, self.cpu_seconds = 0, 0.0, 0.0
-        self._restore()
 
     def run(
         self,
@@ -220,7 +208,7 @@ class _Trained:
         count = sum(len(row.response) for row in rows)
 
         def part_of_loss(batch: MicroBatch, numbers: list[int], counts: bool) -> Tensor:
-            logprobs, _ = self.work.scorer.score(batch)
+            logprobs, _ = self.scorer.score(batch)
             each = [weights[row] for row in numbers for _ in rows[row].response]  # (n,), as these
             self.tokens += batch.input_ids.numel()
             return -(logprobs * logprobs.new_tensor(each)).sum() / count
@@ -229,7 +217,7 @@ class _Trained:
             group["lr"] = rate
         try:
             limit = self.config.max_grad_norm
-            loss, _ = self.work.shared.step(rows, part_of_loss, self.optimizer, self.parameters, limit)
+            loss, _ = self.shared.step(rows, part_of_loss, self.optimizer, self.parameters, limit)
         except DivergenceError as error:
             self.sound = False
             raise DivergenceError(f"{error}: lower learning_rate") from error
@@ -245,7 +233,8 @@ class _Trained:
         with uninterrupted(), replacing(self.checkpoint, "wb") as stream:
             torch.save(state, stream)
 
-    def _restore(self) -> None:
+    def restore(self) -> None:
+        """Take up the state that an interrupted imitation left."""
         if self.checkpoint is None or not self.checkpoint.exists():
             return
         try:
@@ -264,6 +253,3 @@ class _Trained:
         with torch.no_grad():
             for parameter, saved in zip(self.parameters, state["parameters"], strict=True):
                 parameter.copy_(saved)
-
-
-_KEPT = ("made_by", "losses", "held_out_before", "tokens", "seconds", "cpu_seconds")
