@@ -91,7 +91,6 @@ class Beside:
         return iteration < self.config.critic_warmup
 
     def complete(self, trajectories: Sequence[Trajectory]) -> list[Trajectory]:
-        """Return the trajectories with the model's values."""
         raise NotImplementedError
 
     def learn(self, lessons: Iterable[Lesson], rng: np.random.Generator) -> dict[str, float]:
@@ -99,7 +98,6 @@ class Beside:
         raise NotImplementedError
 
     def step(self, rows: Sequence[TokenRow], loss_of: Callable[[MicroBatch, list[int]], Tensor]) -> tuple[float, float]:
-        """Take one optimiser step; see :meth:`SharedWork.step`."""
         parameters = [each for each in self.model.parameters() if each.requires_grad]
         limit = self.config.critic_max_grad_norm
         try:
@@ -118,7 +116,6 @@ class Beside:
         return {"heads": dict(self.heads), "weights": weights, "optimizer": optimizer}
 
     def load_state_dict(self, state: Mapping[str, Any] | None) -> None:
-        """Take up what :meth:`state_dict` returned."""
         if state is None:
             raise ConfigError(
                 f"the checkpoint holds no {self.called}, which credit = {self.config.credit!r} needs: resume it with "
@@ -193,7 +190,6 @@ class ValueModel(nn.Module):
             return values
 
     def inputs(self, batch: MicroBatch) -> tuple[Tensor, Tensor, Tensor | None, Tensor]:
-        """Return what :meth:`forward` takes, of a micro-batch."""
         return inputs_of(batch, self.backbone, self.autocast)
 
 
@@ -229,7 +225,6 @@ class Critic(Beside):
         self._reads_responses = "token" in heads.values()
 
     def complete(self, trajectories: Sequence[Trajectory]) -> list[Trajectory]:
-        """Return the trajectories with ``values`` and ``head_values``."""
         steps = [(i, t) for i, trajectory in enumerate(trajectories) for t in range(len(trajectory))]
         said = self._values([self._row(trajectories[i], t) for i, t in steps])
         result, first = [], 0

@@ -23,10 +23,8 @@ Ints = npt.NDArray[np.int64]
 class Drawn(NamedTuple):
     """The episodes of an update.
 
-    Attributes:
-        indices: (M,) in ascending order, repeated if an episode was drawn more than once. Empty when there is
-            nothing to learn from; the update is then skipped.
-        scale: (M,) what the advantages of each draw are multiplied by.
+    ``indices`` (M,) ascend, repeated if an episode was drawn more than once, and are empty if there is nothing to learn
+    from: the update is then skipped. ``scale`` (M,) multiplies the advantages of each draw.
     """
 
     indices: Ints
@@ -80,21 +78,13 @@ class ByAdvantage:
 def sample_episodes(advantages: npt.ArrayLike, m: int, rng: np.random.Generator, mode: str = "aaw") -> Ints:
     """Draw ``m`` episodes for the update, by (N,) advantages.
 
-    Args:
-        mode: ``"aaw"``: weighted by ``|A|``, without replacement: the ``m`` largest of ``log|A_i| + Gumbel noise``,
-            which is the same as drawing one after the other from those that are left;
-            ``"aaw_replacement"`` and ``"unbiased"``: ``m`` independent weighted draws;
-            ``"largest"``: the ``m`` largest ``|A|``, equal ones by chance; ``"balanced"``: half of them above 0 and
-            half below, evenly, more of one kind if there are too few of the other;
-            ``"uniform"``: ``m`` of all, equally likely, without replacement; ``"uniform_nonzero"``: of those whose
-            advantage isn't 0; ``"off"``: all.
-
-    Returns:
-        Indices in ascending order, repeated if drawn more than once; none if all advantages are zero, and fewer than
-        ``m`` if too few have an advantage.
-
-    Raises:
-        ValueError: NaN or infinite advantages, ``m < 1``, an unknown mode.
+    Return indices in ascending order, repeated if drawn more than once; none if all advantages are zero, and fewer than
+    ``m`` if too few have an advantage. Modes: ``"aaw"``: weighted by ``|A|``, without replacement: the ``m`` largest of
+    ``log|A_i| + Gumbel noise``, which is the same as drawing one after the other from those that are left;
+    ``"aaw_replacement"`` and ``"unbiased"``: ``m`` independent weighted draws; ``"largest"``: the ``m`` largest
+    ``|A|``, equal ones by chance; ``"balanced"``: half of them above 0 and half below, evenly, more of one kind if
+    there are too few of the other; ``"uniform"``: ``m`` of all, equally likely, without replacement;
+    ``"uniform_nonzero"``: of those whose advantage isn't 0; ``"off"``: all.
     """
     signed = np.asarray(advantages, dtype=np.float64)
     values = np.abs(signed)

@@ -18,11 +18,7 @@ class DivergenceError(RuntimeError):
 
 
 class TrainingDivergedError(RuntimeError):
-    """Training was stopped by a divergence. The message has the iteration, the place of the batch and advice.
-
-    Attributes:
-        rate: the setting that was too high.
-    """
+    """Training was stopped by a divergence; ``rate`` names the setting that was too high."""
 
     def __init__(self, message: str, rate: str = "learning_rate") -> None:
         super().__init__(message)
@@ -30,11 +26,7 @@ class TrainingDivergedError(RuntimeError):
 
 
 class DeadRunError(RuntimeError):
-    """Training was stopped as nothing is learnt any more. The message has the sign, since when, and advice.
-
-    Attributes:
-        spoiled: whether the weights as they are shouldn't be kept; those from before the sign should.
-    """
+    """Training was stopped as nothing is learnt any more; ``spoiled``: weights from before the sign are to be kept."""
 
     def __init__(self, message: str, *, spoiled: bool) -> None:
         super().__init__(message)

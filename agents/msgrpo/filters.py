@@ -15,11 +15,10 @@ from agents.msgrpo.plugins import Method, Registry
 
 
 class Kept(NamedTuple):
-    """The part of a batch that a filter leaves.
+    """The part of a batch that a filter leaves: whole groups.
 
-    Attributes:
-        indices: the trajectories that stay, in ascending order; whole groups.
-        scale: what the advantages of each of them are multiplied by, (len(indices),).
+    ``indices`` are those of the trajectories that stay, ascending; ``scale`` (len(indices),) multiplies their
+    advantages.
     """
 
     indices: Sequence[int]
@@ -27,7 +26,6 @@ class Kept(NamedTuple):
 
     @classmethod
     def of_groups(cls, batch: Batch, labels: Sequence[Hashable], scale: float = 1.0) -> "Kept":
-        """Keep the groups with these labels."""
         indices = sorted(index for label in labels for index in batch.groups[label])
         return cls(indices, np.full(len(indices), scale))
 

@@ -209,7 +209,6 @@ class EpisodeSource:
             self._send()
 
     def _mine(self, policies: Policies, tasks: Sequence[EpisodeTask], on_step: Any = None) -> list[Episode]:
-        """Play this process's part of the episodes."""
         mine = tasks[self.processes.rank :: self.processes.count]
         self.engine.forget()
         at_once = self.config.rollout_batch or max(1, len(mine))
@@ -279,11 +278,7 @@ _FRESH = 0x5EED  # keeps the noise of fresh rollouts apart from that of the epis
 
 @dataclass(frozen=True)
 class HintedPromptMap(PromptMap):
-    """A prompt map that adds to the observation of each decision what a player wouldn't see otherwise.
-
-    Attributes:
-        hint: ``request -> text``; empty if there is nothing to tell.
-    """
+    """A prompt map that puts ``hint(request)`` before the observation of each decision; empty for nothing to tell."""
 
     hint: Callable[[TurnRequest], str] = lambda request: ""
 
@@ -295,10 +290,8 @@ class HintedPromptMap(PromptMap):
 class Rollouts:
     """Everything that one iteration plays; see :class:`agents.msgrpo.tasks.Iteration`.
 
-    Attributes:
-        policy: the current policy.
-        tokens: response tokens of fresh rollouts so far.
-        played: all trajectories that were played so far, whatever a sampler makes of them; fresh rollouts aside.
+    ``tokens`` counts the response tokens of fresh rollouts; ``played`` has all other trajectories that were played so
+    far, whatever a sampler makes of them.
     """
 
     def __init__(
@@ -344,7 +337,6 @@ class Rollouts:
         return self._prompt_values(tasks)
 
     def returns_from(self, starts: Sequence[Start], count: int) -> Floats:
-        refuse_history(self.policy)
         refuse_history(self.policy)
         tasks = []
         for start in starts:

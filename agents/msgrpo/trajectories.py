@@ -42,7 +42,6 @@ def training_tasks(config: MSGRPOConfig, games: Sequence[Game], iteration: int, 
     come from the training seeds. Another ``part``, for samplers that play more, is as large and has other layouts.
     """
     entropy = (config.seed, iteration, 0, part) if part else (config.seed, iteration, 0)
-    entropy = (config.seed, iteration, 0, part) if part else (config.seed, iteration, 0)
     rng = np.random.default_rng(entropy)
     layouts = rng.choice(len(TRAINING_SEEDS), size=config.groups, replace=False)
     seeds = rng.choice(len(TRAINING_SEEDS), size=config.episodes, replace=False)

@@ -57,7 +57,6 @@ class TokenRow(NamedTuple):
     scale: float = 1.0
 
     def token_advantages(self) -> Sequence[float]:
-        """Return the advantage of every response token."""
         each = self.advantage
         return each if isinstance(each, tuple) else (each,) * len(self.response)
 
@@ -232,7 +231,6 @@ class Batch:
         return np.array([trajectory.returned(discount) for trajectory in self.trajectories], dtype=np.float64)
 
     def returns_to_go(self, discount: float = 1.0) -> list[Floats]:
-        """Return N arrays (T_i,) of returns-to-go."""
         return [trajectory.returns_to_go(discount) for trajectory in self.trajectories]
 
     def visits(self, what: What | None = None) -> dict[tuple[Hashable, Any], list[Step]]:
@@ -248,7 +246,6 @@ class Batch:
         return found
 
     def only(self, indices: Sequence[int]) -> "Batch":
-        """Return the batch of some of the trajectories, in the order given."""
         return Batch([self.trajectories[index] for index in indices], self.rollouts, self.iteration)
 
 

@@ -1,13 +1,8 @@
 """DAPO's part in credit: a reward for the length of every response, and none for those that were cut off.
 
-``A_i = z_g(R_i)``, and each response of n tokens adds to the return (arXiv 2503.14476, "soft overlong punishment")
-
-* 0 up to ``L_max - cache`` tokens,
-* ``(L_max - cache - n) / cache`` beyond, which falls to -1 at ``L_max``,
-* -1 beyond ``L_max``.
-
-It is a method of credit, as it shapes what advantages are made of; the other parts of DAPO are choices elsewhere:
-``clip_high = 0.28`` and the filter ``nonzero``, or a task sampler that refills the groups, too.
+``A_i = z_g(R_i)``, and each response of n tokens adds to the return 0 up to ``L_max - cache`` tokens, ``(L_max - cache
+- n) / cache`` beyond, and -1 beyond ``L_max`` (arXiv 2503.14476, "soft overlong punishment"). The other parts of DAPO
+are choices elsewhere: ``clip_high = 0.28`` and the filter ``nonzero``, or a task sampler that refills the groups.
 """
 
 from typing import ClassVar

@@ -134,7 +134,6 @@ class StateValues:
         return sum(p * (reward + (0.0 if then is None else self[then])) for p, reward, then in ahead)
 
     def metrics(self) -> dict[str, float]:
-        """Return the cost of the fresh rollouts, for the log."""
         return {
             "fresh_states": float(len(self._values)),
             "fresh_episodes": float(len(self._values) * self._count),

@@ -21,12 +21,7 @@ class EngineOptions(Method, Protocol):
     """
 
     def build(self, parts: "EngineParts") -> "Engine":
-        """Return the engine of a run, which is sent weights before it is asked for anything.
-
-        Raises:
-            ConfigError: it can't run with these settings or this model.
-            ModuleNotFoundError: its package isn't installed; the message has the command.
-        """
+        """Return the engine of a run, which is sent weights before it is asked for anything."""
 
 
 ENGINES: Registry[EngineOptions] = Registry(

@@ -73,10 +73,7 @@ class TakesWeights(Protocol):
     def update_weights(self, weights: Weights, version: int) -> None:
         """Take over new weights; every token that is sampled after this call returns is made by them, and says so.
 
-        Nothing is being generated during the call.
-
-        Raises:
-            RolloutError: the weights didn't arrive everywhere.
+        Nothing is being generated during the call. It raises a RolloutError if the weights didn't arrive everywhere.
         """
 
 

@@ -78,11 +78,7 @@ class CopyEngine(LiveEngine):
         self._parameters = dict(twin.named_parameters())
 
     def update_weights(self, weights: Weights, version: int) -> None:
-        """Copy the new weights in.
-
-        Raises:
-            ValueError: a name that the copy doesn't have, or none for a parameter of it: old weights would play on.
-        """
+        """Copy the new weights in; a ValueError for a name that is unknown or missing: old weights would play on."""
         missing = dict(self._parameters)
         with torch.no_grad():
             for name, tensor in weights:

@@ -56,14 +56,12 @@ class Ray:
     """The engine_options of that sampler."""
 
     def check(self, urls: Sequence[str]) -> None:
-        """Refuse servers, and a machine without Ray."""
         if urls:
             raise ConfigError("engine_urls with engine = 'ray': its workers sample themselves; use engine = 'vllm'")
         if lacking := lacking_packages():
             raise ModuleNotFoundError(f"engine = 'ray': {lacking}", name="ray")
 
     def build(self, parts: EngineParts) -> Engine:
-        """Return the engine, connected to the cluster."""
         self.check(parts.config.engine_urls)
         try:
             return RayEngine(parts, self)
@@ -88,7 +86,6 @@ class ModelPlan(NamedTuple):
     legal_only: bool
 
     def policy(self, engine: Engine) -> LanguageAgentPolicy:
-        """Return the policy, with ``engine`` as its model."""
         return LanguageAgentPolicy(engine, self.prompt_map, self.decoding, self.name, legal_only=self.legal_only)
 
 
@@ -118,7 +115,6 @@ class SamplerSetup:
     options: Mapping[str, Any] = field(compare=False)
 
     def make(self) -> Sampler:
-        """Return the worker's engine, with random weights."""
         if self.config.threads:
             torch.set_num_threads(self.config.threads)
         device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
@@ -127,7 +123,6 @@ class SamplerSetup:
         return Sampler(ENGINES.make(self.sampler, self.options).build(parts))
 
     def policies(self, made: Sampler, news: LatestWeights) -> Policies:
-        """Return the players, by the weights that are wanted."""
         self._renew(made, news)
         engine = made.engine
         played: Policies = each_policy(news.policies, lambda p: p.policy(engine) if isinstance(p, ModelPlan) else p)
@@ -209,24 +204,20 @@ class RayEngine(EngineExtras):
         seeds: Sequence[tuple[int, ...]],
         *answers: Sequence[LegalAnswers | None],
     ) -> list[Turn]:
-        """Answer every prompt with a completion, by one worker."""
         question = (prompts, decoding, seeds, *answers)
         with _failures_told():
             (completions,) = self._cluster.ask(self._setup, self._news, question, everywhere=False)
         return list(completions)
 
     def why_unconstrained(self, reasons: bool) -> str | None:
-        """Return why its workers' samplers can't be held to legal answers; ``None`` if they can."""
         return None if self._setup.sampler == "live" or not reasons else NEVER_CLOSED
 
     def answers(self, prompt: Prompt, decoding: Decoding, seed: tuple[int, ...]) -> list[Turn]:
-        """Return the answer of every worker that is there to one prompt."""
         with _failures_told():
             answers = self._cluster.ask(self._setup, self._news, ([prompt], decoding, [seed]))
         return [completion for (completion,) in answers]
 
     def close(self) -> None:
-        """Let the workers go, and leave the cluster."""
         self._cluster.__exit__(None, None, None)
 
 

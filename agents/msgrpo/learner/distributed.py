@@ -19,12 +19,9 @@ T = TypeVar("T")
 
 
 class Processes:
-    """The processes that train together, as the trainer deals with them. This class is a process by itself.
+    """The processes that train together, as the trainer deals with them; this class is one by itself.
 
-    Attributes:
-        rank: this process's number.
-        count: how many there are.
-        sharded: whether each holds a part of the weights only.
+    ``rank`` is this one's number, of ``count``; ``sharded``: each holds a part of the weights only.
     """
 
     rank = 0

@@ -121,9 +121,6 @@ def policy_loss(
         loss_normalizer: what ``Z`` counts: ``"token"`` response tokens, ``"step"`` rows with any, ``"episode"``
             different ``episode_ids``, one per row, among those. ``denominator`` is ``Z`` itself.
         terms: ``kl_coefficient`` (beta), ``kl_estimator`` and ``entropy_coefficient`` (c_H) of :func:`loss_of`.
-
-    Raises:
-        ValueError: shapes that don't fit, no response token, a term without what it needs, unknown options.
     """
     m = torch.ones_like(logprobs, dtype=torch.bool) if mask is None else mask.bool()
     if not m.shape == logprobs.shape == old_logprobs.shape:

@@ -174,7 +174,6 @@ class Learner:
         self.normalizer = normalizer or NORMALIZERS.make(config.loss_normalizer, shared=vars(config))
 
     def pack(self, rows: Sequence[TokenRow]) -> list[MicroBatch]:
-        """Return rows in micro-batches."""
         return self.work.pack(rows)
 
     def logprobs(self, rows: Sequence[TokenRow], score: Callable[[MicroBatch], Tensor] | None = None) -> list[Tensor]:
@@ -183,7 +182,6 @@ class Learner:
         return [logprobs for (logprobs,) in self.work.scores(rows, lambda batch: (tell(batch),))]
 
     def logprobs_and_entropies(self, rows: Sequence[TokenRow]) -> list[tuple[Tensor, ...]]:
-        """Return log-probability and entropy in nats of every response token, under the model as it is."""
         return self.work.scores(rows, lambda batch: score_with(self.scorer, self.processes.forward, batch))
 
     def update(

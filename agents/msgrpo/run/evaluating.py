@@ -135,12 +135,9 @@ def evaluate(
     seats: Sequence[Collection[str]] | None = None,
     opponent: str = "",
 ) -> EvaluationResult:
-    """Score complete episodes.
+    """Score complete episodes: of each the parts of ``seats``, or of all players, against ``opponent`` in the others.
 
-    Args:
-        seen: episodes whose :func:`layout_of` is among these are counted.
-        seats: of each episode, the players whose part is scored; all of them when not given.
-        opponent: the player in the other seats.
+    Episodes whose :func:`layout_of` is among ``seen`` are counted.
     """
     scored = [episode.returns for episode in episodes] if seats is None else seats
     parts = [(episode, player) for episode, players in zip(episodes, scored, strict=True) for player in players]

@@ -183,7 +183,6 @@ class Preflight(NamedTuple):
         )
 
     def summary(self, config: MSGRPOConfig) -> str:
-        """Return the findings in one line."""
         return (
             f"before the first update, {self.episodes} episodes: {self.valid / max(1, self.answers):.1%} of "
             f"{self.answers:,} answers valid, returns differ in {self.groups_with_spread} of {self.groups} groups, "
@@ -259,8 +258,7 @@ FLOAT32_TOLERANCE, HALF_TOLERANCE = 1e-3, 0.1
 class Canary:
     """Compares the engine's weights with the learner's; call it after every update, in all processes.
 
-    Attributes:
-        difference: mean absolute difference per token in the latest comparison, of the worst answer; in nats.
+    ``difference`` is the mean absolute difference in nats per token, of the worst answer in the latest comparison.
     """
 
     def __init__(self, engine: Engine, learner: Learner, config: MSGRPOConfig) -> None:
@@ -300,7 +298,6 @@ class Canary:
         )
 
     def _likely(self, row: TokenRow, theirs: torch.Tensor) -> str:
-        """Return the likely cause, from how the scores differ."""
         scorer = self.learner.scorer
         temperature = scorer.temperature
         try:
@@ -337,11 +334,7 @@ one action this share of all valid answers, while the game pays no more than at 
 
 
 class Watch:
-    """Looks at every iteration's metrics in turn, and at those of a ``history`` when it is made.
-
-    Attributes:
-        rows: for each sign, how many of the latest iterations in a row show it.
-    """
+    """Looks at every iteration's metrics in turn; ``rows``: for each sign, how many of the latest in a row show it."""
 
     def __init__(self, config: MSGRPOConfig, history: Iterable[Mapping[str, Any]] = ()) -> None:
         self.config = config
@@ -373,7 +366,6 @@ class Watch:
         return not self.suspects and (self._answers_validly(invalid_rate) or not self._spoils("invalid"))
 
     def see(self, metrics: Mapping[str, Any]) -> None:
-        """Take an iteration's metrics into account."""
         returns, some = self._returns, max(1, self.config.stop_after)
         returns.append(metrics["return"])
         self._paid.append(metrics.get("game_return", metrics["return"]))  # runs of earlier versions lack the first

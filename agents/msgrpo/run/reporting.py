@@ -55,8 +55,7 @@ class Trackers:
     def log(self, values: Mapping[str, float], step: int) -> None:
         """Send figures of an iteration to all of them.
 
-        A tracker that fails is left out from then on: days of training are worth more than its curves, and
-        ``metrics.jsonl`` has everything.
+        A tracker that fails is left out from then on: ``metrics.jsonl`` has everything, and the training is worth more.
         """
         for name, tracker in list(self._opened.items()):
             try:
@@ -66,7 +65,6 @@ class Trackers:
                 self._say(f"the tracker {name} has failed and gets no more metrics ({type(error).__name__}: {error})")
 
     def close(self) -> None:
-        """Let each of them finish what it has to write or send."""
         for tracker in self._opened.values():
             tracker.finish()
         self._opened.clear()

@@ -1,13 +1,13 @@
 """The folder of a run on disk, and how it is resumed.
 
 A checkpoint is a folder in Hugging Face format that an agent plays at once, plus what training needs to be resumed. It
-is written beside its place, flushed to disk and renamed, so that one with its name is whole. ``last`` and ``best`` are
-symbolic links into ``checkpoints/`` and are replaced the same way. ``SHA256SUMS`` in a checkpoint is of the form that
-``sha256sum -c`` reads; a resume compares every file with it, which takes one to three seconds for a gigabyte.
+is written beside its place, flushed to disk and renamed, so that one with its name is whole; ``last`` and ``best``,
+symbolic links into ``checkpoints/``, are replaced the same way. ``SHA256SUMS`` is of the form that ``sha256sum -c``
+reads; a resume compares every file with it, which takes one to three seconds for a gigabyte.
 
 :class:`LastValid` is the state that a run is saved in if it ends early: that of whole iterations, before anything went
-wrong. Between iterations that is the state as it is. Within an update the weights are neither those before nor those
-after, and once a run has diverged or collapsed they are worth nothing; then it is a copy from before the update.
+wrong. Between iterations that is the state as it is. Within an update, and once a run has diverged or collapsed, it is
+a copy from before the update.
 
 A resumed training has its settings from a file in its folder, which a stranger may have written. :func:`check_claims`
 refuses what only the user can allow: code, servers, money, downloads, files, trackers.
@@ -222,13 +222,10 @@ class RunState(NamedTuple):
 
 
 class LastValid:
-    """Follows a run through its iterations.
+    """Follows a run through its iterations, and copies its state before updates if ``copies``.
 
-    Args:
-        capture: returns the run's state as it is; what it holds may change with the run.
-        methods: returns what the methods have learnt, which an iteration changes from its beginning on.
-        model: its frozen weights, such as those under an adapter, aren't copied.
-        copies: whether a copy is made before updates.
+    ``capture`` returns the run's state as it is, which may change with the run; ``methods`` what the methods have
+    learnt, which an iteration changes from its beginning on. Frozen weights of the model aren't copied.
     """
 
     def __init__(
@@ -421,8 +418,8 @@ PLAYERS = ("eval_opponent", "around")
 def claims_of(config: MSGRPOConfig, folder: Path | None = None) -> list[Claim]:
     """Return all claims of a config, in ``folder`` if it is from there.
 
-    These are code, servers, paid models and downloads among its texts, all of an engine's options, and what its
-    prompts, its trackers and the options of the players around the model read or send.
+    These are code, servers, paid models and downloads among its texts, an engine's options, prompts, trackers, and
+    options of the players around the model.
     """
     named = [
         (name, one)
@@ -487,14 +484,10 @@ def check_claims(
     named: MSGRPOConfig | None,
     allowed: Iterable[str],
 ) -> None:
-    """Refuse to resume a folder that names what its user hasn't.
+    """Refuse to resume a run's folder, with the settings ``saved``, that names what its user hasn't.
 
-    Args:
-        checkpoint: what ``--resume`` says.
-        folder: the run's, with the settings ``saved``.
-        config: with which it would be resumed.
-        named: the settings of a file that this command line names.
-        allowed: what it allows besides.
+    ``checkpoint`` is what ``--resume`` says, and ``config`` has the settings to go on with. Those of a file that the
+    command line names (``named``) are the user's own, and so is what ``--allow`` allows.
     """
     own = [] if named is None else claims_of(named)
     claims = claims_of(config, folder)

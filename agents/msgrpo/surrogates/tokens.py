@@ -55,12 +55,10 @@ class Tokens(NamedTuple):
         return Tokens(logprobs, old, advantages, lengths, ref, data, share, importance)
 
     def places(self, numbers: Sequence[int]) -> Tensor:
-        """Return the places of the tokens of some rows."""
         lengths, ends = self.lengths.tolist(), self.lengths.cumsum(0).tolist()
         return torch.cat([torch.arange(ends[i] - lengths[i], ends[i]) for i in numbers])
 
     def log_ratio(self) -> Tensor:
-        """Return (n,) ``log pi_theta - log pi_old``."""
         return self.logprobs - self.old_logprobs
 
     def row_sum(self, values: Tensor) -> Tensor:

@@ -148,16 +148,9 @@ def demonstrate(
 ) -> list[TaughtDecision]:
     """Return ``count`` decisions, evenly of every teacher on every scenario, each from training seeds of its own.
 
-    Args:
-        scenarios: themselves, their names, or environment ids.
-        teachers: agents, as commands name them.
-        count: of decisions, at least one of each teacher on each scenario.
-        prompt_map: the model's; its mode is the form of the responses.
-        explore: the share of random moves in what is visited.
-        part: another part has other layouts: 0 is learnt, 1 is held out.
-
-    Raises:
-        ConfigError: no such scenario or teacher, one that can't play the other, or a teacher without a valid answer.
+    Teachers are agents as commands name them. ``prompt_map`` is the model's; its mode is the form of the responses.
+    ``explore`` is the share of random moves in what is visited. Another ``part`` has other layouts: 0 is learnt, 1 is
+    held out.
     """
     pairs = [(scenario, teacher) for scenario in scenarios for teacher in teachers]
     decisions: list[TaughtDecision] = []

@@ -38,12 +38,10 @@ _CHECKPOINT_SECONDS = 120.0
 
 
 class TaughtDecision(NamedTuple):
-    """One decision of a teacher, to imitate.
+    """One decision of a teacher, to imitate: the whole ``response`` to a prompt of the model's.
 
-    Attributes:
-        prompt: the model's; a last message of the assistant's is the beginning of its response.
-        response: the whole response.
-        weight: the factor of its loss; nothing of a response is learnt with 0.
+    A last message of the assistant's in the prompt is the beginning of the response. ``weight`` is the factor of its
+    loss.
     """
 
     prompt: Prompt
@@ -96,11 +94,6 @@ def imitate(
         on_progress: called after every optimiser step.
         checkpoint: a file that keeps the state every two minutes, on Ctrl-C and at the end, so that the same call
             continues after a stop. Remove it when the model is saved.
-
-    Raises:
-        ConfigError: a prompt that is too long, or a checkpoint of other settings or decisions.
-        UnusableModelError: a model or tokenizer that can't be trained.
-        DivergenceError: a loss or gradient that isn't finite.
     """
     if not decisions:
         raise ValueError("there are no decisions to imitate")
@@ -234,7 +227,6 @@ class _Imitator:
             torch.save(state, stream)
 
     def restore(self) -> None:
-        """Take up the state that an interrupted imitation left."""
         if self.checkpoint is None or not self.checkpoint.exists():
             return
         try:

@@ -28,12 +28,9 @@ _HELD_OUT_LEAST = 50
 
 
 class Teaching(NamedTuple):
-    """The object of an imitation.
+    """The object of an imitation: so many ``decisions`` by ``teachers``, agents as commands name them, in equal shares.
 
-    Attributes:
-        teachers: agents, as commands name them; each takes an equal share of the decisions.
-        decisions: how many are learnt from. A tenth as many are held out.
-        explore: the share of random moves in what the teachers label.
+    A tenth as many are held out. ``explore`` is the share of random moves in what the teachers label.
     """
 
     teachers: tuple[str, ...] = ("planner",)
@@ -92,24 +89,10 @@ def taught(
 ) -> dict[str, Any]:
     """Make the folder ``config.out``, which plays as ``hf:DIR`` and is trained as ``model = "DIR"``.
 
-    The same call continues after a stop, and does nothing if everything is done.
-
-    Args:
-        config: the settings of the imitation, ``model`` and ``out`` included.
-        source: where the decisions are from, as plain data: the same call has the same.
-        demonstrations: makes them, for the prompts of the model.
-        say: is told how it goes.
-        mixed: as in :func:`~agents.msgrpo.warmup.imitation.imitate`.
-
-    Returns:
-        The settings, losses and times, as ``warmup.json`` in the folder has them. The command adds the scores before
-        and after (:func:`add_scores`).
-
-    Raises:
-        ConfigError: settings that can't be used, or a folder that holds something else.
-        UnusableModelError: a model or tokenizer that can't be trained.
-        DivergenceError: a loss or gradient that isn't finite.
-        OSError: the folder can't be written.
+    The same call continues after a stop, and does nothing if everything is done. ``source`` says where the decisions
+    are from, as plain data: the same call has the same. ``demonstrations`` makes them, for the prompts of the model;
+    ``mixed`` is that of :func:`~agents.msgrpo.warmup.imitation.imitate`. Return the settings, losses and times, as
+    ``warmup.json`` in the folder has them; the command adds the scores before and after (:func:`add_scores`).
     """
     out = Path(config.out)
     # settings that aren't the trainer's defaults; the place of the folder doesn't count

@@ -45,7 +45,6 @@ class VLLM:
             )
 
     def build(self, parts: EngineParts) -> Engine:
-        """Return the engine, connected to its servers or loaded."""
         urls = parts.config.engine_urls
         self.check(urls)
         if not urls:

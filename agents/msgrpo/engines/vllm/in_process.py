@@ -52,11 +52,9 @@ class InProcessEngine(InThisProcess):
 
     @property
     def llm(self) -> Any:
-        """The ``vllm.LLM`` that answers."""
         return self._model.llm
 
     def why_unconstrained(self, reasons: bool) -> str | None:
-        """Return why the model's answers can't be held to legal ones; ``None`` if they can."""
         return self._model.why_unconstrained(reasons)
 
     def update_weights(self, weights: Weights, version: int) -> None:
@@ -67,7 +65,6 @@ class InProcessEngine(InThisProcess):
         self.version = version
 
     def close(self) -> None:
-        """Give the engine's memory back."""
         core = getattr(getattr(self.llm, "llm_engine", None), "engine_core", None)
         if core is not None:
             core.shutdown()

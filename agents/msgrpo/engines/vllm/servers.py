@@ -88,7 +88,6 @@ class Server:
     # ---------------------------------------------------------------- control, while nothing is sampled
 
     def ask(self, path: str, body: Mapping[str, Any] | None = None, method: str = "POST") -> Answer:
-        """Send one request and wait for its answer."""
         data = None if body is None else json.dumps(body).encode()
         request = urllib.request.Request(
             self.url + path, data=data, method=method, headers={"Content-Type": "application/json"}
@@ -124,7 +123,6 @@ class Server:
     # ---------------------------------------------------------------- sampling
 
     async def generate(self, prompt_ids: tuple[int, ...], fields: Mapping[str, Any]) -> Turn:
-        """Return the completion of one prompt, with these sampling parameters."""
         if self.reports_versions:
             body = {
                 "token_ids": list(prompt_ids),
@@ -182,7 +180,6 @@ class Server:
         return aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0), timeout=timeout)
 
     async def aclose(self) -> None:
-        """Close the connections of the running event loop."""
         session = self._sessions.pop()
         if session is not None:
             await session.close()
@@ -390,11 +387,9 @@ class ServersEngine(EngineExtras):
 
     @property
     def up(self) -> list[Server]:
-        """The servers that answer now."""
         return [server for server in self.servers if server.url not in self.down]
 
     def why_unconstrained(self, reasons: bool) -> str | None:
-        """Return why answers can't be held to legal ones; ``None`` if they can."""
         return NEVER_CLOSED if reasons else None
 
     async def generate_async(
@@ -425,7 +420,6 @@ class ServersEngine(EngineExtras):
         return Turn("", finish_reason="error", error=f"{failure}; no other server is left")
 
     def answers(self, prompt: Prompt, decoding: Decoding, seed: tuple[int, ...]) -> list[Turn]:
-        """Return the answer of every server to one prompt."""
 
         async def ask_all() -> list[Turn]:
             (ids,) = self._encoder.encode([prompt])
@@ -437,11 +431,7 @@ class ServersEngine(EngineExtras):
         return asyncio.run(ask_all())
 
     def update_weights(self, weights: Weights, version: int) -> None:
-        """Send new weights to every server that answers.
-
-        Raises:
-            RolloutError: none answers, or one refuses.
-        """
+        """Send new weights to every server that answers; a RolloutError if none does, or one refuses them."""
         if self.rank:  # the first process brings them
             for server in self.servers:
                 self.updater.assume(server)
@@ -478,10 +468,8 @@ class ServersEngine(EngineExtras):
             )
 
     async def aclose(self) -> None:
-        """Close the connections of the running event loop."""
         for server in self.servers:
             await server.aclose()
 
     def close(self) -> None:
-        """Remove the files of the last update; the servers stay."""
         self.updater.close()

@@ -132,7 +132,6 @@ class SharedWork:
         self._tokens = min(most, config.micro_batch_tokens)
 
     def pack(self, rows: Sequence[TokenRow]) -> list[MicroBatch]:
-        """Return all rows in micro-batches, for this process alone."""
         return pack(rows, packing=self.packing, micro_batch_tokens=self._tokens, tree_tokens=self._tree_tokens)
 
     def mine(self, rows: Sequence[TokenRow]) -> list[tuple[MicroBatch, list[int], bool]]:

@@ -64,7 +64,6 @@ class TokenScorer(nn.Module):
 
     @property
     def width(self) -> int:
-        """The width of the model's hidden states."""
         return getattr(self.causal_lm.config.get_text_config(), "hidden_size", 256)
 
     def forward(
