@@ -10,9 +10,9 @@ import pytest
 from agents.msgrpo import ConfigError
 from agents.msgrpo.credit import METHODS, Trajectory
 from agents.msgrpo.credit.batch import Preferences
-from tests.agents.msgrpo.critic.test_training_with_a_critic import SHORT, two_processes_equal_one
+from tests.agents.msgrpo.critic.test_training_with_a_critic import CRITIC, two_processes_equal_one
 from tests.agents.msgrpo.hand_made import batch, trajectory
-from tests.agents.msgrpo.test_trainer import untimed
+from tests.agents.msgrpo.runs import untimed
 
 
 def episode(rewards: list[float], ratios: list[float], group: str = "a") -> Trajectory:
@@ -63,7 +63,7 @@ def test_needs_what_a_reward_model_says() -> None:
 
 @pytest.mark.parametrize("lora", [0, pytest.param(4, marks=pytest.mark.slow)])
 def test_a_run_with_one_can_be_resumed_bit_for_bit(make_trainer: Any, tmp_path: Path, lora: int) -> None:
-    config = replace(SHORT, credit="istar", iterations=3, lora_rank=lora)
+    config = replace(CRITIC, credit="istar", iterations=3, lora_rank=lora)
     whole = make_trainer(config)
     history = whole.train()
     assert history[0]["reward_log_ratio"] == 0  # it is the policy
@@ -71,20 +71,19 @@ def test_a_run_with_one_can_be_resumed_bit_for_bit(make_trainer: Any, tmp_path: 
     assert any(h["preferences"] > 0 and h["critic_loss"] > 0 for h in history)
     part = make_trainer(replace(config, iterations=1, out=str(tmp_path / "part")))
     part.train()
-    resumed = make_trainer(replace(config, out=str(tmp_path / "part")))
-    resumed.resume(tmp_path / "part")
-    assert [untimed(one) for one in resumed.train()] == [untimed(one) for one in history]
+    resumed = make_trainer(replace(config, out=str(tmp_path / "part")), resume=tmp_path / "part")
+    assert untimed(resumed.train()) == untimed(history)
     with pytest.raises(ConfigError, match=r"credit = 'ppo_turn' .* with the heads {'reward': 'response'}"):
         make_trainer(replace(config, credit="ppo_turn")).resume(tmp_path / "part")
 
 
 def test_it_is_the_only_model_beside_the_policy(make_trainer: Any) -> None:
     with pytest.raises(ConfigError, match="credit = 'istar' learns a reward model, and task_sampling = 'pcl'"):
-        make_trainer(replace(SHORT, credit="istar", task_sampling="pcl"))
+        make_trainer(replace(CRITIC, credit="istar", task_sampling="pcl"))
 
 
 def test_where_no_episode_is_better_and_no_reward_is_known_nothing_is_learnt(make_trainer: Any) -> None:
-    first = make_trainer(replace(SHORT, credit="istar", format_penalty=0.0)).iterate()
+    first = make_trainer(replace(CRITIC, credit="istar", format_penalty=0.0)).iterate()
     assert (first["return"], first["skipped"], first["preferences"]) == (0.0, True, 0.0)
 
 

@@ -129,9 +129,14 @@ def make_llama() -> Callable[..., Any]:
 
 @pytest.fixture
 def make_trainer(tokenizer: Any, make_llama: Any, prompt_file: str) -> Callable[..., MSGRPOTrainer]:
-    def make(config: MSGRPOConfig, game: str = "TestCorridor-v0", *, seed: int = 0, **options: Any) -> MSGRPOTrainer:
+    def make(
+        config: MSGRPOConfig, game: str = "TestCorridor-v0", *, seed: int = 0, resume: Any = None, **options: Any
+    ) -> MSGRPOTrainer:
         model = make_llama(len(tokenizer), seed=seed, **options.pop("model", {}))
         config = replace(config, prompt_file=prompt_file)
-        return MSGRPOTrainer(model, tokenizer, game, config, quiet=True, **options)
+        trainer = MSGRPOTrainer(model, tokenizer, game, config, quiet=True, **options)
+        if resume is not None:
+            trainer.resume(resume)
+        return trainer
 
     return make

@@ -21,14 +21,14 @@ from agents.msgrpo import ConfigError, MSGRPOConfig, MSGRPOTrainer
 from agents.msgrpo.__main__ import load, main
 from agents.msgrpo.engines.engine import EngineParts
 from agents.msgrpo.engines.vllm import VLLM
+from tests.agents.msgrpo import runs
 
 peft: Any = pytest.importorskip("peft")
 from safetensors.torch import load_file  # noqa: E402
 
-SHORT = MSGRPOConfig(
-    groups=2, group_size=4, iterations=4, response_mode="direct", max_response_tokens=2, temperature=1.0,
-    format_penalty=0.5, learning_rate=1e-2, minibatches=1, eval_every=0, samples_every=0, checkpoint_every=2,
-    keep_checkpoints=9, kl_coefficient=0.1, preflight_episodes=0, min_valid_share=0, scenarios=("TestCorridor-v0",),
+SHORT = replace(
+    runs.SHORT, format_penalty=0.5, learning_rate=1e-2, checkpoint_every=2, keep_checkpoints=9, kl_coefficient=0.1,
+    preflight_episodes=0, min_valid_share=0, scenarios=("TestCorridor-v0",),
 )  # fmt: skip
 
 BASE = "base_model_name_or_path"

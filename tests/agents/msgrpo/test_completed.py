@@ -7,13 +7,11 @@ import numpy as np
 import pytest
 import torch
 
-from agents.msgrpo import MSGRPOConfig, MSGRPOTrainer
+from agents.msgrpo import MSGRPOTrainer
 from agents.msgrpo.rollouts import completed
+from tests.agents.msgrpo.runs import SHORT
 
-CONFIG = MSGRPOConfig(
-    groups=2, group_size=3, iterations=1, response_mode="direct", max_response_tokens=3, temperature=1.7,
-    eval_every=0, samples_every=0,
-)  # fmt: skip
+CONFIG = replace(SHORT, group_size=3, iterations=1, max_response_tokens=3, temperature=1.7)
 
 
 @pytest.fixture

@@ -24,13 +24,11 @@ from agents.msgrpo.run.evaluating import evaluate, evaluation_tasks
 from agents.msgrpo.trajectories import prompts_of_random_play, training_tasks, trajectories_of
 from agents.prompt import PromptMap, as_text
 from agents.turn import Prompt, TurnRequest
+from tests.agents.msgrpo import runs
 from textgames import TSMG
 from textgames.texts.commands import Command, Message
 
-SHORT = MSGRPOConfig(
-    groups=2, group_size=4, iterations=2, minibatches=1, response_mode="direct", max_response_tokens=2, temperature=1.0,
-    learning_rate=1e-3, eval_every=0, samples_every=0,
-)  # fmt: skip
+SHORT = replace(runs.SHORT, iterations=2)
 
 
 class Bid(NamedTuple):

@@ -22,6 +22,7 @@ from agents.msgrpo.run import saving
 from agents.msgrpo.run.evaluating import EvaluationResult, evaluation_tasks
 from agents.msgrpo.trajectories import training_rows, training_tasks
 from tests.agents.msgrpo.remembering import MOVING
+from tests.agents.msgrpo.runs import same_weights, untimed
 from textgames.frozen_lake import FrozenLake
 
 BANDIT = MSGRPOConfig(
@@ -135,22 +136,14 @@ def test_sampler_and_learner_agree(make_trainer: Any) -> None:
     assert abs(metrics["ratio"] - 1) < 1e-4
 
 
-def untimed(metrics: dict[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in metrics.items() if not name.endswith(("seconds", "per_second"))}
-
-
-def same_numbers(a: dict[str, Any], b: dict[str, Any]) -> bool:
-    return untimed(a) == untimed(b)
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("minibatches", [pytest.param(1, marks=pytest.mark.slow), 2])
 def test_equal_runs_are_equal_bit_for_bit(make_trainer: Any, minibatches: int) -> None:
     config = replace(SHORT, minibatches=minibatches, kl_coefficient=0.1, entropy_coefficient=0.01)
     one, two = make_trainer(config), make_trainer(config)
-    assert all(same_numbers(a, b) for a, b in zip(one.train(), two.train(), strict=True))
-    assert all(torch.equal(a, b) for a, b in zip(one.model.parameters(), two.model.parameters(), strict=True))
-    assert not same_numbers(make_trainer(replace(config, seed=1)).train()[-1], two.history[-1])
+    assert untimed(one.train()) == untimed(two.train())
+    assert same_weights(one, two)
+    assert untimed(make_trainer(replace(config, seed=1)).train()[-1:]) != untimed(two.history[-1:])
 
 
 @pytest.mark.slow
@@ -177,15 +170,12 @@ def test_resume_equals_the_uninterrupted_run_bit_for_bit(
     stop_after(part, 3)
     with pytest.raises(KeyboardInterrupt):
         part.train()
-    resumed = make_trainer(replace(config, out=str(tmp_path / "part")))
-    resumed.resume(tmp_path / "part")
+    resumed = make_trainer(replace(config, out=str(tmp_path / "part")), resume=tmp_path / "part")
     assert resumed.iteration == 3
     resumed.train()
-    for a, b in zip(whole.history, resumed.history, strict=True):
-        assert untimed(a) == untimed(b)
+    assert untimed(whole.history) == untimed(resumed.history)
     assert whole.evaluations == resumed.evaluations
-    for (name, a), (_, b) in zip(whole.model.named_parameters(), resumed.model.named_parameters(), strict=True):
-        assert torch.equal(a, b), name
+    assert same_weights(whole, resumed)
     a, b = (t.learner.optimizer.state_dict()["state"] for t in (whole, resumed))
     assert all(torch.equal(a[i][k], b[i][k]) for i in a for k in a[i])
     records = [
@@ -193,7 +183,7 @@ def test_resume_equals_the_uninterrupted_run_bit_for_bit(
         for run in ("whole", "part")
     ]
     assert len(records[0]) == len(records[1]) == 6 + 4
-    assert all(same_numbers(a, b) for a, b in zip(*records, strict=True))
+    assert untimed(records[0]) == untimed(records[1])
 
 
 def test_a_resumed_run_continues_with_adam_s_moments(make_trainer: Any, tmp_path: Path) -> None:
@@ -207,14 +197,12 @@ def test_a_resumed_run_continues_with_adam_s_moments(make_trainer: Any, tmp_path
     with pytest.raises(KeyboardInterrupt):
         part.train()
     for forgets in (False, True):
-        resumed = make_trainer(config, "TestButtons-v0")
-        resumed.resume(tmp_path / "part")
+        resumed = make_trainer(config, "TestButtons-v0", resume=tmp_path / "part")
         if forgets:
             resumed.learner.optimizer.state.clear()
         resumed.train()
-        assert same_numbers(whole.history[1], resumed.history[1])
-        equal = [same_numbers(a, b) for a, b in zip(whole.history[2:], resumed.history[2:], strict=True)]
-        assert all(equal) == (not forgets)
+        assert untimed(whole.history[:2]) == untimed(resumed.history[:2])
+        assert (untimed(whole.history) == untimed(resumed.history)) == (not forgets)
 
 
 def stop_after(trainer: MSGRPOTrainer, iterations: int) -> None:
@@ -235,8 +223,7 @@ def test_ctrl_c_before_the_first_iteration_is_over_can_be_resumed(make_trainer: 
     stop_after(trainer, 0)
     with pytest.raises(KeyboardInterrupt):
         trainer.train()
-    resumed = make_trainer(config)
-    resumed.resume(tmp_path / "run")
+    resumed = make_trainer(config, resume=tmp_path / "run")
     assert len(resumed.train()) == 4
 
 
@@ -255,12 +242,10 @@ def test_ctrl_c_in_the_update_finishes_it_first(make_trainer: Any, tmp_path: Pat
     trainer.learner.update = interrupted  # type: ignore[method-assign]
     with pytest.raises(KeyboardInterrupt):
         trainer.train()
-    resumed = make_trainer(config)
-    resumed.resume(tmp_path / "run")
+    resumed = make_trainer(config, resume=tmp_path / "run")
     resumed.train()
     reference.train()
-    for a, b in zip(reference.model.parameters(), resumed.model.parameters(), strict=True):
-        assert torch.equal(a, b)
+    assert same_weights(reference, resumed)
 
 
 def test_training_in_another_thread_leaves_signals_alone(make_trainer: Any) -> None:

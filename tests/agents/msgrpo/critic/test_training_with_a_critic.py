@@ -9,19 +9,16 @@ import numpy as np
 import pytest
 import torch
 
-from agents.msgrpo import ConfigError, MSGRPOConfig, MSGRPOTrainer
+from agents.msgrpo import ConfigError, MSGRPOTrainer
 from agents.msgrpo.credit import Batch, Credit, Floats, Trajectory
 from agents.msgrpo.credit.batch import TokenRow
 from agents.msgrpo.errors import TrainingDivergedError
 from agents.msgrpo.tasks import Iteration
 from tests.agents.msgrpo.learner.test_distributed import run
 from tests.agents.msgrpo.remembering import COUNTING, MOVING
-from tests.agents.msgrpo.test_trainer import untimed
+from tests.agents.msgrpo.runs import SHORT, same_weights, untimed
 
-SHORT = MSGRPOConfig(
-    credit="ppo_turn", groups=2, group_size=4, iterations=4, response_mode="direct", max_response_tokens=2,
-    temperature=1.0, minibatches=1, learning_rate=1e-3, critic_learning_rate=1e-3, eval_every=0, samples_every=0,
-)  # fmt: skip
+CRITIC = replace(SHORT, credit="ppo_turn", critic_learning_rate=1e-3)
 
 
 def weights(trainer: MSGRPOTrainer) -> list[torch.Tensor]:
@@ -29,14 +26,14 @@ def weights(trainer: MSGRPOTrainer) -> list[torch.Tensor]:
 
 
 def test_no_critic_where_nothing_needs_values(make_trainer: Any) -> None:
-    trainer = make_trainer(replace(SHORT, credit="msgrpo"))
+    trainer = make_trainer(replace(CRITIC, credit="msgrpo"))
     assert trainer.critic is None
     assert not any("critic" in name for name in trainer.iterate())
     assert trainer.rollout().trajectories[0].values is None
 
 
 def test_values_and_advantages_reach_the_update(make_trainer: Any) -> None:
-    trainer = make_trainer(SHORT)
+    trainer = make_trainer(CRITIC)
     first = trainer.iterate()
     assert first["critic_loss"] > 0
     assert first["optimizer_steps"] == 1
@@ -50,14 +47,14 @@ def test_values_and_advantages_reach_the_update(make_trainer: Any) -> None:
 
 @pytest.mark.slow
 def test_while_the_critic_warms_up_the_policy_stays_as_it_is(make_trainer: Any) -> None:
-    trainer = make_trainer(replace(SHORT, critic_warmup=2))
+    trainer = make_trainer(replace(CRITIC, critic_warmup=2))
     before, critic = weights(trainer), trainer.critic.state_dict()["weights"]
     history = trainer.train()
     assert [h["optimizer_steps"] for h in history] == [0, 0, 1, 1]
     assert [h["update_tokens"] > 0 for h in history] == [False, False, True, True]
     assert not any(h["skipped"] for h in history)  # nothing was skipped: it wasn't the policy's turn
     assert all(h["critic_loss"] > 0 for h in history)
-    alone = make_trainer(replace(SHORT, iterations=2, critic_warmup=2))
+    alone = make_trainer(replace(CRITIC, iterations=2, critic_warmup=2))
     alone.train()
     assert all(torch.equal(a, b) for a, b in zip(before, weights(alone), strict=True))
     assert not all(torch.equal(critic[name], each) for name, each in alone.critic.state_dict()["weights"].items())
@@ -66,17 +63,15 @@ def test_while_the_critic_warms_up_the_policy_stays_as_it_is(make_trainer: Any) 
 @pytest.mark.slow
 @pytest.mark.parametrize("lora", [0, 4])
 def test_resume_equals_the_uninterrupted_run_bit_for_bit(make_trainer: Any, tmp_path: Path, lora: int) -> None:
-    config = replace(SHORT, critic_minibatches=2, critic_passes=2, lora_rank=lora, critic_warmup=1)
+    config = replace(CRITIC, critic_minibatches=2, critic_passes=2, lora_rank=lora, critic_warmup=1)
     whole = make_trainer(config)
     whole.train()
     part = make_trainer(replace(config, iterations=2, out=str(tmp_path / "part")))
     part.train()
-    resumed = make_trainer(replace(config, out=str(tmp_path / "part")))
-    resumed.resume(tmp_path / "part")
+    resumed = make_trainer(replace(config, out=str(tmp_path / "part")), resume=tmp_path / "part")
     resumed.train()
-    assert [untimed(a) for a in whole.history] == [untimed(b) for b in resumed.history]
-    for a, b in zip(weights(whole), weights(resumed), strict=True):
-        assert torch.equal(a, b)
+    assert untimed(whole.history) == untimed(resumed.history)
+    assert same_weights(whole, resumed)
     one, two = whole.critic.state_dict(), resumed.critic.state_dict()
     assert one["weights"].keys() == two["weights"].keys()
     assert all(torch.equal(one["weights"][name], two["weights"][name]) for name in one["weights"])
@@ -85,11 +80,10 @@ def test_resume_equals_the_uninterrupted_run_bit_for_bit(make_trainer: Any, tmp_
 
 
 def test_a_resumed_run_steps_with_the_settings_that_it_has_now(make_trainer: Any, tmp_path: Path) -> None:
-    config = replace(SHORT, iterations=1, weight_decay=0.5, critic_minibatches=1, out=str(tmp_path / "run"))
+    config = replace(CRITIC, iterations=1, weight_decay=0.5, critic_minibatches=1, out=str(tmp_path / "run"))
     make_trainer(config).train()
     now = {"learning_rate": 1e-2, "weight_decay": 0.25, "adam_beta1": 0.5, "adam_beta2": 0.75, "adam_eps": 1e-3}
-    resumed = make_trainer(replace(config, iterations=2, critic_learning_rate=1e-5, **now))
-    resumed.resume(tmp_path / "run")
+    resumed = make_trainer(replace(config, iterations=2, critic_learning_rate=1e-5, **now), resume=tmp_path / "run")
     for optimizer, rate in ((resumed.learner.optimizer, 1e-2), (resumed.critic.optimizer, 1e-5)):
         assert [group["weight_decay"] for group in optimizer.param_groups] == [0.25, 0]
         for group in optimizer.param_groups:
@@ -98,30 +92,29 @@ def test_a_resumed_run_steps_with_the_settings_that_it_has_now(make_trainer: Any
 
 
 def test_a_diverged_critic_is_rescued_by_a_lower_learning_rate(make_trainer: Any, tmp_path: Path) -> None:
-    config = replace(SHORT, iterations=1, critic_minibatches=2, critic_learning_rate=1e38, out=str(tmp_path / "run"))
+    config = replace(CRITIC, iterations=1, critic_minibatches=2, critic_learning_rate=1e38, out=str(tmp_path / "run"))
     with pytest.raises(TrainingDivergedError, match="Lower critic_learning_rate"):
         make_trainer(config).train()
-    resumed = make_trainer(replace(config, critic_learning_rate=1e-5))
-    resumed.resume(tmp_path / "run")
+    resumed = make_trainer(replace(config, critic_learning_rate=1e-5), resume=tmp_path / "run")
     assert np.isfinite(resumed.train()[-1]["critic_loss"])
 
 
 def test_a_run_without_a_critic_can_not_go_on_with_one(make_trainer: Any, tmp_path: Path) -> None:
-    config = replace(SHORT, iterations=1, out=str(tmp_path / "run"))
+    config = replace(CRITIC, iterations=1, out=str(tmp_path / "run"))
     make_trainer(replace(config, credit="msgrpo")).train()
     with pytest.raises(ConfigError, match="holds no critic, which credit = 'ppo_turn' needs: resume it"):
         make_trainer(config).resume(tmp_path / "run")
 
 
 def test_values_of_another_kind_are_not_taken_for_these(make_trainer: Any, tmp_path: Path) -> None:
-    config = replace(SHORT, out=str(tmp_path / "run"))
+    config = replace(CRITIC, out=str(tmp_path / "run"))
     make_trainer(config).save()
     with pytest.raises(ConfigError, match=r"credit = '.*:ByToken' .* with the heads {'state': 'step'}"):
         make_trainer(replace(config, credit=f"{__name__}:ByToken")).resume(tmp_path / "run")
 
 
 def test_a_checkpoint_says_whose_state_it_has(make_trainer: Any, tmp_path: Path) -> None:
-    config = replace(SHORT, credit=MOVING, iterations=1, out=str(tmp_path / "run"))
+    config = replace(CRITIC, credit=MOVING, iterations=1, out=str(tmp_path / "run"))
     make_trainer(config).train()
     resumed = make_trainer(replace(config, credit=COUNTING, iterations=2))
     with pytest.warns(UserWarning, match="credit: Counting begins anew and leaves what Moving has learnt"):
@@ -152,7 +145,7 @@ class Hardest:
 
 @pytest.mark.slow
 def test_a_task_sampler_may_need_values_whatever_the_credit_needs(make_trainer: Any) -> None:
-    config = replace(SHORT, task_sampling=f"{__name__}:Hardest", iterations=3)
+    config = replace(CRITIC, task_sampling=f"{__name__}:Hardest", iterations=3)
     alone = make_trainer(replace(config, credit="msgrpo"))
     history = alone.train()
     assert tuple(alone.critic.heads) == ("start",)
@@ -184,9 +177,9 @@ class ByToken(Unknown):
 
 def test_heads_that_can_not_be_used_are_said_in_words(make_trainer: Any) -> None:
     with pytest.raises(ConfigError, match="SameName' both have a value named 'state'"):
-        make_trainer(replace(SHORT, task_sampling=f"{__name__}:SameName"))
+        make_trainer(replace(CRITIC, task_sampling=f"{__name__}:SameName"))
     with pytest.raises(ConfigError, match="value_targets for 'low', which is no head; the heads are state"):
-        make_trainer(replace(SHORT, credit=f"{__name__}:Unknown")).iterate()
+        make_trainer(replace(CRITIC, credit=f"{__name__}:Unknown")).iterate()
 
 
 def true_values(trainer: MSGRPOTrainer, prompts: Mapping[int, tuple[int, ...]]) -> dict[int, float]:
@@ -213,7 +206,7 @@ def true_values(trainer: MSGRPOTrainer, prompts: Mapping[int, tuple[int, ...]]) 
 @pytest.mark.slow
 def test_the_critic_comes_to_the_true_values_of_a_policy_that_stays(make_trainer: Any) -> None:
     config = replace(
-        SHORT, groups=4, group_size=16, iterations=15, critic_warmup=15, max_response_tokens=1, format_penalty=0.0,
+        CRITIC, groups=4, group_size=16, iterations=15, critic_warmup=15, max_response_tokens=1, format_penalty=0.0,
         critic_learning_rate=3e-3, critic_passes=2,
     )  # fmt: skip
     trainer = make_trainer(config, seed=3, model={"initializer_range": 0.3})

@@ -10,18 +10,15 @@ import torch
 
 from agents.models.base import Decoding
 from agents.models.local.forward.llama_forward import why_not
-from agents.msgrpo import MSGRPOConfig
 from agents.msgrpo.engines.engine import TakesWeights
 from agents.msgrpo.engines.live import CopyEngine, merged_weights
 from agents.msgrpo.errors import RolloutError, UnusableModelError
 from agents.msgrpo.learner.prepare import prepare_model
 from agents.turn import Message, Turn
 from tests.agents.msgrpo.engines.elsewhere import Elsewhere
+from tests.agents.msgrpo.runs import SHORT
 
-CONFIG = MSGRPOConfig(
-    groups=2, group_size=4, iterations=3, response_mode="direct", max_response_tokens=2, temperature=1.0,
-    minibatches=1, learning_rate=1e-2, eval_every=0, samples_every=0,
-)  # fmt: skip
+CONFIG = replace(SHORT, iterations=3, learning_rate=1e-2)
 
 
 @pytest.mark.slow

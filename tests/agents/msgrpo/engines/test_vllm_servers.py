@@ -12,16 +12,14 @@ import pytest
 import torch
 
 from agents import Decoding
-from agents.msgrpo import ConfigError, MSGRPOConfig, MSGRPOTrainer
+from agents.msgrpo import ConfigError, MSGRPOTrainer
 from agents.msgrpo.errors import RolloutError
 from agents.turn import Message
 from tests.agents.models.local.test_transformers import make_tokenizer
 from tests.agents.msgrpo.engines.routes import Routes, serving
+from tests.agents.msgrpo.runs import SHORT
 
-CONFIG = MSGRPOConfig(
-    groups=2, group_size=4, iterations=3, response_mode="direct", max_response_tokens=2, temperature=1.25,
-    minibatches=1, learning_rate=5e-3, eval_every=0, samples_every=0, engine="vllm",
-)  # fmt: skip
+CONFIG = replace(SHORT, iterations=3, temperature=1.25, learning_rate=5e-3, engine="vllm")
 
 
 @pytest.fixture

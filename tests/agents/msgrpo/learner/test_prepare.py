@@ -8,15 +8,13 @@ from typing import Any
 import pytest
 import torch
 
-from agents.msgrpo import MSGRPOConfig, MSGRPOTrainer
+from agents.msgrpo import MSGRPOTrainer
 from agents.msgrpo.errors import ConfigError, UnusableModelError
 from agents.msgrpo.learner.prepare import load_weights, prepare_model
 from tests.agents.models.local.hybrids import PLAYABLE, UNPLAYABLE, make_hybrid
+from tests.agents.msgrpo.runs import SHORT
 
-CONFIG = MSGRPOConfig(
-    groups=2, group_size=4, iterations=2, response_mode="direct", max_response_tokens=3, temperature=1.0,
-    learning_rate=1e-3, minibatches=1, eval_every=0, samples_every=0,
-)  # fmt: skip
+CONFIG = replace(SHORT, iterations=2, max_response_tokens=3)
 
 
 def test_the_seed_decides_the_adapter(tokenizer: Any, make_llama: Any) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from agents.common.locking import FolderLock
-from agents.msgrpo import MSGRPOConfig, MSGRPOTrainer
+from agents.msgrpo import MSGRPOTrainer
 from agents.msgrpo.errors import ConfigError
 from agents.msgrpo.run.saving import (
     STATE,
@@ -22,12 +22,10 @@ from agents.msgrpo.run.saving import (
     remove_old,
     save_checkpoint,
 )
+from tests.agents.msgrpo import runs
 from tests.faults import every_kill
 
-SHORT = MSGRPOConfig(
-    groups=2, group_size=4, iterations=1, minibatches=1, response_mode="direct", max_response_tokens=2, temperature=1.0,
-    learning_rate=1e-3, checkpoint_every=1, eval_every=0, samples_every=0, stop_after=0, preflight_episodes=0,
-)  # fmt: skip
+SHORT = replace(runs.SHORT, iterations=1, checkpoint_every=1, **runs.ALONE)
 
 
 @pytest.mark.parametrize("rank", [0, 2], ids=["weights", "adapter"])
@@ -39,8 +37,7 @@ def test_a_flipped_bit_is_noticed_in_every_file(
     folder = (tmp_path / "out/last").resolve()
     files = sorted(path for path in folder.rglob("*") if path.is_file() and path.name != SUMS)
     assert {STATE, "adapter_model.safetensors" if rank else "model.safetensors"} <= {file.name for file in files}
-    trainer = make_trainer(replace(config, iterations=2))
-    trainer.resume(folder)
+    trainer = make_trainer(replace(config, iterations=2), resume=folder)
     for file in files:
         sound = file.read_bytes()
         for place in {0, len(sound) // 2}:
@@ -74,8 +71,7 @@ def test_checksums_that_are_damaged_are_a_sentence_and_older_versions_have_none(
         with pytest.raises(ConfigError, match=r"was removed after the checkpoint was written; resume from another"):
             trainer.resume(tmp_path / "out")
     sums.unlink()
-    trainer = make_trainer(replace(config, iterations=2))
-    trainer.resume(tmp_path / "out")
+    trainer = make_trainer(replace(config, iterations=2), resume=tmp_path / "out")
     assert len(trainer.train()) == 2
 
 
@@ -95,8 +91,7 @@ def test_a_checkpoint_that_was_moved_aside_when_its_process_was_killed_is_put_ba
         assert find_checkpoint(tmp_path / "out") == place
         assert draft.is_dir()
     place.rename(place.with_name(f".{place.name}.{'a' * 16}.old"))
-    trainer = make_trainer(replace(config, iterations=2))
-    trainer.resume(tmp_path / "out")
+    trainer = make_trainer(replace(config, iterations=2), resume=tmp_path / "out")
     assert len(trainer.train()) == 2
 
 

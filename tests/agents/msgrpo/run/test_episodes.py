@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import torch
 
 from agents.episode import Episode, Step
 from agents.msgrpo import ConfigError, MSGRPOConfig, MSGRPOTrainer
@@ -15,32 +14,20 @@ from agents.msgrpo.errors import RolloutError
 from agents.msgrpo.rollouts import updates_behind
 from agents.turn import Turn, WeightsSpan
 from tests.agents.msgrpo.engines.elsewhere import Elsewhere
+from tests.agents.msgrpo.runs import ALONE, SHORT, same_weights, untimed
 
-CONFIG = MSGRPOConfig(
-    groups=4, group_size=8, iterations=5, response_mode="direct", max_response_tokens=2, temperature=1.0,
-    minibatches=1, learning_rate=5e-3, eval_every=0, samples_every=0, staleness=1,
-    stop_after=0, preflight_episodes=0,
-)  # fmt: skip
+CONFIG = replace(SHORT, groups=4, group_size=8, iterations=5, learning_rate=5e-3, staleness=1, **ALONE)
 
 
 @pytest.fixture
-def make_trainer(tokenizer: Any, make_llama: Any, prompt_file: str) -> Callable[..., MSGRPOTrainer]:
+def make_trainer(make_trainer: Any, tokenizer: Any, make_llama: Any) -> Callable[..., MSGRPOTrainer]:
     def make(config: MSGRPOConfig, *, elsewhere: dict[str, Any] | None = None, **options: Any) -> MSGRPOTrainer:
-        model = make_llama(len(tokenizer), initializer_range=0.15)
         if elsewhere is not None:
-            options["engine"] = Elsewhere(model, tokenizer, **elsewhere)
-        config = replace(config, prompt_file=prompt_file)
-        return MSGRPOTrainer(model, tokenizer, "TestCorridor-v0", config, quiet=True, **options)
+            options["engine"] = Elsewhere(make_llama(len(tokenizer)), tokenizer, **elsewhere)
+        trainer: MSGRPOTrainer = make_trainer(config, model={"initializer_range": 0.15}, **options)
+        return trainer
 
     return make
-
-
-def untimed(history: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    return [{k: v for k, v in one.items() if not k.endswith(("seconds", "per_second"))} for one in history]
-
-
-def same_weights(a: MSGRPOTrainer, b: MSGRPOTrainer) -> bool:
-    return all(torch.equal(p, q) for p, q in zip(a.model.parameters(), b.model.parameters(), strict=True))
 
 
 @pytest.mark.slow
@@ -131,8 +118,7 @@ def test_a_stopped_run_plays_again_what_was_in_flight(make_trainer: Any, tmp_pat
     assert trainer.iteration == 3
     ends = []
     for name in ("one", "two"):
-        resumed = make_trainer(replace(config, out=str(tmp_path / name)))
-        resumed.resume(tmp_path / "run")
+        resumed = make_trainer(replace(config, out=str(tmp_path / name)), resume=tmp_path / "run")
         assert resumed.source.version == 3
         resumed.train()
         ends.append(resumed)
@@ -148,8 +134,9 @@ def test_an_engine_that_keeps_old_weights_is_found_out_and_nothing_is_lost(make_
     with pytest.raises(RolloutError, match=r"doesn't have the learner's weights: .* nats per token.*tied"):
         trainer.train()
     assert trainer.iteration == 2
-    resumed = make_trainer(config, elsewhere={})  # what was done is kept, and goes on with an engine that works
-    resumed.resume(tmp_path / "run")
+    resumed = make_trainer(
+        config, elsewhere={}, resume=tmp_path / "run"
+    )  # what was done is kept, and goes on with an engine that works
     assert [metrics["iteration"] for metrics in resumed.train()] == [1, 2, 3, 4, 5]
 
 

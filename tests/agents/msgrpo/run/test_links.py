@@ -12,17 +12,17 @@ from typing import Any
 import pytest
 
 from agents.common.locking import LOCK_NAME
-from agents.msgrpo import MSGRPOConfig, MSGRPOTrainer
+from agents.msgrpo import MSGRPOTrainer
 from agents.msgrpo.__main__ import main
 from agents.msgrpo.errors import CheckpointError, ConfigError
 from agents.msgrpo.run.reporting import KNOWN
 from agents.msgrpo.run.saving import CONFIG, POINTERS, STATE, SUMS, keep_batch
+from tests.agents.msgrpo import runs
 from tests.links import OUTSIDE, TARGETS, drafts_of, planted, whats_mine
 
-SHORT = MSGRPOConfig(
-    groups=2, group_size=4, iterations=2, minibatches=2, response_mode="direct", max_response_tokens=2, temperature=1.0,
-    learning_rate=1e-3, checkpoint_every=1, keep_checkpoints=1, eval_every=0, samples_every=1, stop_after=0,
-    preflight_episodes=0, out="theirs",
+SHORT = replace(
+    runs.SHORT, iterations=2, minibatches=2, checkpoint_every=1, keep_checkpoints=1, samples_every=1, out="theirs",
+    **runs.ALONE,
 )  # fmt: skip
 WRITTEN = ("metrics.jsonl", "samples.txt", "diverged-iteration-3.jsonl", KNOWN, LOCK_NAME, "checkpoints", "tensorboard")
 PLACE = "checkpoints/iteration-000002"

@@ -19,26 +19,21 @@ import pytest
 import torch
 
 from agents.models.local.transformers import TransformersModel
-from agents.msgrpo import MSGRPOConfig, MSGRPOTrainer
+from agents.msgrpo import MSGRPOTrainer
 from agents.msgrpo.__main__ import main
 from agents.msgrpo.errors import CheckpointError, TrainingDivergedError
 from agents.msgrpo.run.saving import STATE, SUMS, load_state
+from tests.agents.msgrpo import runs
 from tests.agents.msgrpo.remembering import MOVING
+from tests.agents.msgrpo.runs import same_weights, untimed
 
-SHORT = MSGRPOConfig(
-    groups=4, group_size=8, iterations=5, minibatches=2, response_mode="direct", max_response_tokens=2, temperature=1.0,
-    learning_rate=1e-3, checkpoint_every=0, eval_every=0, samples_every=0, stop_after=0, preflight_episodes=0,
-)  # fmt: skip
+SHORT = replace(runs.SHORT, groups=4, group_size=8, iterations=5, minibatches=2, checkpoint_every=0, **runs.ALONE)
 
 
 def metrics_in(run: Path) -> list[dict[str, Any]]:
     file = run / "metrics.jsonl"
     lines = file.read_text().splitlines(keepends=True) if file.exists() else []
     return [json.loads(line) for line in lines if line.endswith("\n")]
-
-
-def same(a: dict[str, Any], b: dict[str, Any]) -> bool:
-    return all(a[name] == b[name] for name in a if not name.endswith(("seconds", "per_second")))
 
 
 def started(arguments: list[str], **options: Any) -> subprocess.Popen[str]:
@@ -80,7 +75,7 @@ def test_a_polite_kill_saves_the_run_and_the_printed_command_goes_on(
     more = saved["iteration"] + 1
     assert main([*shlex.split(command[1]), "--quiet", "--set", f"iterations={more}"]) == 0
     assert main(["--config", file, "--quiet", "--set", f"iterations={more}", "--set", f"out={tmp_path / 'whole'}"]) == 0
-    assert all(same(*pair) for pair in zip(metrics_in(run), metrics_in(tmp_path / "whole"), strict=True))
+    assert untimed(metrics_in(run)) == untimed(metrics_in(tmp_path / "whole"))
 
 
 @pytest.mark.slow
@@ -155,11 +150,10 @@ def test_after_any_error_the_resumed_run_equals_the_one_without_it(
     assert "The state after iteration 2 is saved" in note
     assert f"trainer.resume('{tmp_path / 'run'}')" in note  # no command line knows this model and these prompts
     assert "python -m" not in note
-    resumed = make_trainer(replace(config, out=str(tmp_path / "run")))
-    resumed.resume(tmp_path / "run")
+    resumed = make_trainer(replace(config, out=str(tmp_path / "run")), resume=tmp_path / "run")
     resumed.train()
-    assert all(same(*pair) for pair in zip(whole.history, resumed.history, strict=True))
-    assert all(torch.equal(*pair) for pair in zip(whole.model.parameters(), resumed.model.parameters(), strict=True))
+    assert untimed(whole.history) == untimed(resumed.history)
+    assert same_weights(whole, resumed)
 
 
 @pytest.mark.slow
@@ -182,8 +176,7 @@ def test_a_divergence_in_the_second_step_saves_the_weights_from_before_the_first
     assert "The state after iteration 0 is saved" in error.value.__notes__[0]
     pairs = zip(started_with, trainer.model.parameters(), strict=True)
     assert any(not torch.equal(a, b) for a, b in pairs)  # the first step was taken
-    resumed = make_trainer(replace(config, learning_rate=1e-4))
-    resumed.resume(tmp_path / "run")
+    resumed = make_trainer(replace(config, learning_rate=1e-4), resume=tmp_path / "run")
     assert all(torch.equal(a, b) for a, b in zip(started_with, resumed.model.parameters(), strict=True))
     assert len(resumed.train()) == 2
 
@@ -207,8 +200,7 @@ def test_without_a_copy_a_broken_update_goes_back_to_the_last_checkpoint(make_tr
 def test_another_course_from_an_earlier_checkpoint_replaces_the_later_one(make_trainer: Any, tmp_path: Path) -> None:
     config = replace(SHORT, out=str(tmp_path / "run"), iterations=2, checkpoint_every=1, keep_checkpoints=9)
     make_trainer(config).train()
-    other = make_trainer(replace(config, learning_rate=1e-4))
-    other.resume(tmp_path / "run/checkpoints/iteration-000001")
+    other = make_trainer(replace(config, learning_rate=1e-4), resume=tmp_path / "run/checkpoints/iteration-000001")
     other.train()
     kept = TransformersModel.from_pretrained(tmp_path / "run/last", device="cpu").model
     assert all(torch.equal(a, b) for a, b in zip(kept.parameters(), other.model.parameters(), strict=True))
@@ -257,8 +249,7 @@ def test_a_full_disk_leaves_the_checkpoint_before_and_nothing_of_the_new_one(
     weights, state = (run / "last/model.safetensors").stat().st_size, (run / "last" / STATE).stat().st_size
     assert (size < weights) == (size == 15_000)
     assert size < state
-    resumed = make_trainer(replace(SHORT, out=str(run)))
-    resumed.resume(run)
+    resumed = make_trainer(replace(SHORT, out=str(run)), resume=run)
     assert len(resumed.train()) == 5
 
 

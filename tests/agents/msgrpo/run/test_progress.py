@@ -81,8 +81,7 @@ def test_a_game_without_success_is_not_said_to_have_none(terminal: Any, capsys: 
 def test_a_resumed_run_shows_the_whole_table_from_the_start(make_trainer: Any, tmp_path: Path, terminal: Any) -> None:
     config = replace(SHORT, out=str(tmp_path / "run"), eval_every=2, eval_episodes=2)
     make_trainer(config).train()
-    resumed = make_trainer(replace(config, iterations=3))
-    resumed.resume(tmp_path / "run")
+    resumed = make_trainer(replace(config, iterations=3), resume=tmp_path / "run")
     resumed.quiet = False
     resumed.train()
     first = terminal()[0].splitlines()
