@@ -194,9 +194,14 @@ class Learner:
         stats = UpdateStats()
         sampled = [None if row.logprobs is None else torch.tensor(row.logprobs, dtype=torch.float64) for row in rows]
         told = [logprobs for logprobs in sampled if logprobs is not None]
-        from_sampler = self._from_sampler(known=len(told) == len(rows))
+        all_told, config = len(told) == len(rows), self.config
+        if config.old_logprobs == "sampling" and not all_told:
+            raise ValueError("old_logprobs = 'sampling', but the engine returned no log-probabilities: use 'recompute'")
+        # stale tokens whose weights are switched off are left to the ratio, which then has to know who sampled them
+        fits = all_told and not self.importance_cap and (config.strictly_on_policy or config.staleness > 0)
+        from_sampler = fits if config.old_logprobs == "auto" else config.old_logprobs == "sampling"
         old = told if from_sampler else self.logprobs(rows)
-        if len(told) == len(rows) and not from_sampler:  # the sampler's are compared in the first pass, the others here
+        if all_told and not from_sampler:  # the sampler's are compared in the first pass, the others here
             stats.mismatch = mismatch(torch.cat(old), torch.cat(told))
         weights = None
         if self.importance_cap and not from_sampler:
@@ -229,16 +234,6 @@ class Learner:
             found[name] = torch.zeros(len(rows), dtype=torch.float64)
             found[name][list(part)] = torch.as_tensor(values, dtype=torch.float64)
         return found
-
-    def _from_sampler(self, *, known: bool) -> bool:
-        """Return whether the ratio's ``pi_old`` is the sampler's, which may be known."""
-        config = self.config
-        if config.old_logprobs == "sampling" and not known:
-            raise ValueError("old_logprobs = 'sampling', but the engine returned no log-probabilities: use 'recompute'")
-        if config.old_logprobs != "auto":
-            return config.old_logprobs == "sampling"
-        # stale tokens whose weights are switched off are left to the ratio, which then has to know who sampled them
-        return known and not self.importance_cap and (config.strictly_on_policy or config.staleness > 0)
 
     def _step(self, rows: Sequence[TokenRow], known: Tokens, part: Sequence[int], stats: UpdateStats) -> None:
         z, row_weights = self.normalizer.weigh(rows, part)

@@ -109,23 +109,20 @@ class _Labelled:
     def act(self, requests: Sequence[TurnRequest | str]) -> list[Turn]:
         asked = as_requests(requests)
         chances = [np.random.default_rng([_STREAM, self._seed, *request.seed]) for request in asked]
-        turns = self._answers(asked, chances)
+        if isinstance(self.teacher, ScriptedPlayer):
+            turns = []
+            for request, rng in zip(asked, chances, strict=True):
+                choices = self.teacher.choices(request)
+                undecided = len(choices) > 1 and len(choices) == len(request.legal_actions)
+                turns.append(Turn("") if undecided else as_turn(choices[int(rng.integers(len(choices)))]))
+        else:
+            turns = self.teacher.act(asked)  # a language model has one answer
         played = []
         for request, turn, instead, rng in zip(asked, turns, self._random.act(asked), chances, strict=True):
             task_seed, played_before = request.seed[0], request.seed[-2]
             self.labels[task_seed, played_before, request.player] = request, turn.response
             played.append(instead if rng.random() < self.explore or not turn.response else turn)
         return played
-
-    def _answers(self, requests: Sequence[TurnRequest], chances: Sequence[np.random.Generator]) -> list[Turn]:
-        if not isinstance(self.teacher, ScriptedPlayer):
-            return self.teacher.act(requests)  # a language model has one answer
-        turns = []
-        for request, rng in zip(requests, chances, strict=True):
-            choices = self.teacher.choices(request)
-            undecided = len(choices) > 1 and len(choices) == len(request.legal_actions)
-            turns.append(Turn("") if undecided else as_turn(choices[int(rng.integers(len(choices)))]))
-        return turns
 
 
 class TooFewDecisionsError(ConfigError):

@@ -11,15 +11,13 @@ from agents import load_agent
 from agents.loop.rollout import rollout
 from agents.models.local.loading.card import PLAIN_TEMPLATE, Card, read_card, write_card
 from agents.models.local.loading.load import load_model
-from agents.msgrpo import ConfigError, MSGRPOConfig, MSGRPOTrainer
+from agents.msgrpo import ConfigError, MSGRPOTrainer
 from agents.msgrpo.trajectories import training_tasks
 from agents.prompt import PromptMap
 from agents.prompt_texts import PromptTexts
+from tests.agents.msgrpo.runs import SHORT
 
-CONFIG = MSGRPOConfig(
-    groups=2, group_size=4, iterations=1, max_response_tokens=2, temperature=1.0, learning_rate=1e-3,
-    minibatches=1, eval_every=1, eval_episodes=2, samples_every=0,
-)  # fmt: skip
+CONFIG = replace(SHORT, response_mode="think", iterations=1, eval_every=1, eval_episodes=2)
 TEXTS = PromptTexts(
     system="", opening="$instructions", observation="$observation", response={"short": "Answer:"}, no_actions="",
     no_limit="",

@@ -308,9 +308,14 @@ def best_in(out: Path) -> int:
     return int((out / "best").resolve().name.rpartition("-")[2])
 
 
-def test_without_evaluations_the_last_checkpoint_is_the_best(make_trainer: Any, tmp_path: Path) -> None:
-    make_trainer(replace(SHORT, out=str(tmp_path), checkpoint_every=2)).train()
+def test_without_evaluations_the_last_checkpoint_is_the_best_and_no_other_run_replaces_it(
+    make_trainer: Any, tmp_path: Path
+) -> None:
+    config = replace(SHORT, out=str(tmp_path), checkpoint_every=2)
+    make_trainer(config).train()
     assert best_in(tmp_path) == 4
+    with pytest.raises(ConfigError, match="--resume"):
+        make_trainer(config).train()
 
 
 @pytest.mark.slow
@@ -395,13 +400,6 @@ def test_divergence_keeps_the_batch_and_says_what_to_do(make_trainer: Any, tmp_p
     assert rows
     assert rows[0]["tokens"]["response"]
     assert "advantage" in rows[0]
-
-
-def test_a_folder_with_a_run_is_not_overwritten(make_trainer: Any, tmp_path: Path) -> None:
-    config = replace(SHORT, iterations=1, out=str(tmp_path / "run"))
-    make_trainer(config).train()
-    with pytest.raises(ConfigError, match="--resume"):
-        make_trainer(config).train()
 
 
 def test_unusable_models_and_games_are_refused_with_a_reason(

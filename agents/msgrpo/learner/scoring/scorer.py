@@ -233,7 +233,11 @@ def choose_ways(scorer: TokenScorer, packing: str, *, longest: int = 0) -> str:
                 break
         else:
             scorer.head = "logits"
-        scorer.lean = scorer.head != "logits" and _can_be_lean(scorer)
+        large = sum(weight.numel() for weight in scorer.model.parameters()) >= LEAN_FROM
+        own_kernels = scorer.device.type != "cpu" or scorer.causal_lm.config._attn_implementation != "sdpa"
+        # gradient checkpointing is the model's own, and takes place in training mode alone
+        scorer.lean = scorer.head != "logits" and large and not own_kernels and not scorer.model.training
+        scorer.lean = scorer.lean and why_not(scorer.model) is None
         if scorer.lean:
             trees = pack(rows, packing="tree", micro_batch_tokens=10_000, tree_tokens=10_000)
             scorer.lean = _agrees(scorer, rows, plain, wanted) and _agrees(scorer, rows, trees, wanted)
@@ -252,15 +256,6 @@ def choose_ways(scorer: TokenScorer, packing: str, *, longest: int = 0) -> str:
         return packing
     finally:
         scorer.temperature, scorer.autocast = was
-
-
-def _can_be_lean(scorer: TokenScorer) -> bool:
-    """Return whether the lean forward pass covers the model and no other is asked for; a GPU has its own kernels."""
-    if scorer.device.type != "cpu" or scorer.causal_lm.config._attn_implementation != "sdpa":
-        return False
-    large = sum(weight.numel() for weight in scorer.model.parameters()) >= LEAN_FROM
-    # gradient checkpointing is the model's own, and takes place in training mode alone
-    return large and not scorer.model.training and why_not(scorer.model) is None
 
 
 def _why_no_trees(scorer: TokenScorer, rows: Sequence[TokenRow], wanted: Tensor, longest: int) -> str:

@@ -10,12 +10,10 @@ import pytest
 from agents.msgrpo import MSGRPOConfig
 from agents.msgrpo.run.evaluating import EvaluationResult, without_success
 from agents.msgrpo.run.reporting import RunLog
+from tests.agents.msgrpo import runs
 
 METRICS = {"success": 0.0, "invalid_rate": 0.0, "entropy": 1.5, "grad_norm": 0.1, "seconds": 2.0}
-SHORT = MSGRPOConfig(
-    response_mode="direct", max_response_tokens=2, groups=2, group_size=4, iterations=2, eval_every=0,
-    learning_rate=1e-3, device="cpu", preflight_episodes=0, stop_after=0, threads=1,
-)  # fmt: skip
+SHORT = replace(runs.SHORT, iterations=2, **runs.ALONE)
 
 
 @pytest.fixture
