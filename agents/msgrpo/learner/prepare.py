@@ -30,20 +30,38 @@ def with_adapter(model: Any, config: MSGRPOConfig) -> Any:
     warm start and what is learnt after it are one adapter on the one base. An adapter that a program has made
     trainable itself is left as that program wants it.
     """
-    if not hasattr(model, "peft_config"):
-        if config.lora_rank:
-            return _fresh(model, config)
+    if hasattr(model, "peft_config"):
+        _check_agreement(model, config)
+        if not any(parameter.requires_grad for parameter in model.parameters()):
+            model.set_adapter(model.active_adapter)  # peft's way to let its gradients through
+            _let_gradients_in(model, config)
+        return model
+    targets: Any = list(config.lora_targets)
+    if not config.lora_rank:
         if config.lora_targets != MSGRPOConfig().lora_targets:
             raise ConfigError(
-                f"lora_targets = {list(config.lora_targets)!r} with lora_rank = 0, where all weights are trained: set "
-                "lora_rank, such as lora_rank = 16, or leave lora_targets out"
+                f"lora_targets = {targets!r} with lora_rank = 0, where all weights are trained: set lora_rank, such as "
+                "lora_rank = 16, or leave lora_targets out"
             )
         return model
-    _check_agreement(model, config)
-    if not any(parameter.requires_grad for parameter in model.parameters()):
-        model.set_adapter(model.active_adapter)  # peft's way to let its gradients through
-        _let_gradients_in(model, config)
-    return model
+    try:
+        import peft
+    except ModuleNotFoundError as error:
+        raise ModuleNotFoundError(
+            f"lora_rank needs peft, which is not installed: {install_command('train')}", name="peft"
+        ) from error
+    settings = peft.LoraConfig(
+        r=config.lora_rank, lora_alpha=config.lora_alpha, lora_dropout=0.0, task_type="CAUSAL_LM",
+        target_modules="all-linear" if targets == ["all-linear"] else targets,
+    )  # fmt: skip
+    _let_gradients_in(model, config)
+    try:
+        with warnings.catch_warnings(), torch.random.fork_rng(devices=[]):
+            warnings.simplefilter("ignore", FutureWarning)  # peft asks transformers by names that are being retired
+            torch.manual_seed(config.seed)
+            return peft.get_peft_model(model, settings)
+    except ValueError as error:
+        raise ConfigError(f"lora_targets = {targets!r} can't be used: {error}") from None
 
 
 def check_same_adapter(model: Any, folder: Path) -> None:
@@ -78,28 +96,6 @@ def copy_of_trained(module: ModuleT) -> ModuleT:
 def begins_as_base(model: Any) -> bool:
     """Return whether a model's adapter adds nothing yet, as a fresh one does."""
     return not any(weight.any() for name, weight in model.named_parameters() if "lora_B" in name)
-
-
-def _fresh(model: Any, config: MSGRPOConfig) -> Any:
-    try:
-        import peft
-    except ModuleNotFoundError as error:
-        raise ModuleNotFoundError(
-            f"lora_rank needs peft, which is not installed: {install_command('train')}", name="peft"
-        ) from error
-    targets: Any = "all-linear" if config.lora_targets == ("all-linear",) else list(config.lora_targets)
-    settings = peft.LoraConfig(
-        r=config.lora_rank, lora_alpha=config.lora_alpha, target_modules=targets, lora_dropout=0.0,
-        task_type="CAUSAL_LM",
-    )  # fmt: skip
-    _let_gradients_in(model, config)
-    try:
-        with warnings.catch_warnings(), torch.random.fork_rng(devices=[]):
-            warnings.simplefilter("ignore", FutureWarning)  # peft asks transformers by names that are being retired
-            torch.manual_seed(config.seed)
-            return peft.get_peft_model(model, settings)
-    except ValueError as error:
-        raise ConfigError(f"lora_targets = {list(config.lora_targets)!r} can't be used: {error}") from None
 
 
 def _let_gradients_in(model: Any, config: MSGRPOConfig) -> None:

@@ -94,6 +94,10 @@ def taught(
     ``mixed`` is that of :func:`~agents.msgrpo.warmup.imitation.imitate`. Return the settings, losses and times, as
     ``warmup.json`` in the folder has them; the command adds the scores before and after (:func:`add_scores`).
     """
+    from transformers.utils.logging import disable_progress_bar
+
+    from agents.msgrpo.__main__ import load
+
     out = Path(config.out)
     # settings that aren't the trainer's defaults; the place of the folder doesn't count
     settings = {k: own for k, (own, _) in config.differences(MSGRPOConfig()).items() if k not in ("out", "threads")}
@@ -107,38 +111,24 @@ def taught(
         return made
     out.mkdir(parents=True, exist_ok=True)
     with FolderLock(out, ConfigError):  # a second process would write over the first one's checkpoint
-        return _made(out, asked) or _make(config, asked, demonstrations, say, mixed)
-
-
-def _make(
-    config: MSGRPOConfig,
-    asked: Mapping[str, Any],
-    demonstrations: Callable[[PromptMap], Demonstrations],
-    say: Callable[[str], None],
-    mixed: bool,
-) -> dict[str, Any]:
-    from transformers.utils.logging import disable_progress_bar
-
-    from agents.msgrpo.__main__ import load
-
-    out = Path(config.out)
-    model, tokenizer = load(config)
-    disable_progress_bar()  # type: ignore[no-untyped-call]  # its bars would run through what is told here
-    prompt_map = prompts_taught(config, model)
-    decisions, kept_out = demonstrations(prompt_map)
-    checkpoint = out / CHECKPOINT
-    with kills_interrupt():
-        made_model = imitate(
-            model, tokenizer, decisions, config,
-            held_out=kept_out, mixed=mixed, on_progress=ProgressLines(say), checkpoint=checkpoint,
-        )  # fmt: skip
-    save_model(made_model.model, tokenizer, prompt_map, out, made_model.model.state_dict())
-    figures = {name: getattr(made_model, name) for name in made_model._fields if name not in ("model", "losses")}
-    about = {"warmup": asked, **figures, "losses": [round(one, 5) for one in made_model.losses]}
-    with replacing(out / ABOUT) as stream:
-        stream.write(json.dumps(about, indent=1) + "\n")
-    checkpoint.unlink()
-    return about
+        if (made := _made(out, asked)) is not None:
+            return made
+        model, tokenizer = load(config)
+        disable_progress_bar()  # type: ignore[no-untyped-call]  # its bars would run through what is told here
+        prompt_map = prompts_taught(config, model)
+        decisions, kept_out = demonstrations(prompt_map)
+        with kills_interrupt():
+            result = imitate(
+                model, tokenizer, decisions, config,
+                held_out=kept_out, mixed=mixed, on_progress=ProgressLines(say), checkpoint=out / CHECKPOINT,
+            )  # fmt: skip
+        save_model(result.model, tokenizer, prompt_map, out, result.model.state_dict())
+        figures = {name: getattr(result, name) for name in result._fields if name not in ("model", "losses")}
+        about = {"warmup": asked, **figures, "losses": [round(one, 5) for one in result.losses]}
+        with replacing(out / ABOUT) as stream:
+            stream.write(json.dumps(about, indent=1) + "\n")
+        (out / CHECKPOINT).unlink()
+        return about
 
 
 def prompts_taught(config: MSGRPOConfig, model: Any) -> PromptMap:
