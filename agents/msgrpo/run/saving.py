@@ -486,8 +486,8 @@ def check_claims(
 ) -> None:
     """Refuse to resume a run's folder, with the settings ``saved``, that names what its user hasn't.
 
-    ``checkpoint`` is what ``--resume`` says, and ``config`` has the settings to resume it with. Those of a file that the
-    command line names (``named``) are the user's own, and so is what ``--allow`` allows.
+    ``checkpoint`` is what ``--resume`` says, and ``config`` has the settings to resume it with. Those of a file that
+    the command line names (``named``) are the user's own, and so is what ``--allow`` allows.
     """
     own = [] if named is None else claims_of(named)
     claims = claims_of(config, folder)
