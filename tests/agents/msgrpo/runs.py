@@ -11,7 +11,7 @@ SHORT = MSGRPOConfig(
     groups=2, group_size=4, iterations=4, response_mode="direct", max_response_tokens=2, temperature=1.0, minibatches=1,
     learning_rate=1e-3, eval_every=0, samples_every=0,
 )  # fmt: skip
-ALONE = {"stop_after": 0, "preflight_episodes": 0}  # nothing looks at how the run goes
+ALONE: dict[str, Any] = {"stop_after": 0, "preflight_episodes": 0}  # nothing looks at how the run goes
 
 
 def untimed(history: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
