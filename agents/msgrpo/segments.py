@@ -10,7 +10,7 @@ of all parts belongs to the first part that it reaches into. So every token belo
 import re
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
-from functools import cache
+from functools import cache, lru_cache
 from os.path import commonprefix
 from typing import Any
 
@@ -52,20 +52,15 @@ def segmenter(tokenizer: Any, names: Sequence[str], prefix: str = "") -> Segment
     The text is what the tokenizer decodes, special tokens included, as the player's response was. It stands behind the
     prefix that the response was made to continue, in which a part may begin. Equal responses are looked at once.
     """
-    known: dict[tuple[int, ...], tuple[Segment, ...]] = {}
 
     def decode(ids: Sequence[int]) -> str:
         return str(tokenizer.decode(list(ids), skip_special_tokens=False, clean_up_tokenization_spaces=False))
 
-    def find(ids: Sequence[int]) -> tuple[Segment, ...]:
-        key = tuple(ids)
-        if key not in known:
-            if len(known) > 100_000:
-                known.clear()
-            known[key] = segments_of(key, names, decode, prefix)
-        return known[key]
+    @lru_cache(100_000)
+    def find(ids: tuple[int, ...]) -> tuple[Segment, ...]:
+        return segments_of(ids, names, decode, prefix)
 
-    return find
+    return lambda ids: find(tuple(ids))
 
 
 def segments_of(
