@@ -46,13 +46,9 @@ Lesson = tuple[Sequence[Trajectory], Any]
 class Beside:
     """A model that is made of the policy as it begins, adds its values to trajectories, and learns after the policy.
 
-    Args:
-        model: the module that is trained, made after :meth:`check_not_sharded`.
-        heads: its values, by name, by which a checkpoint knows it.
-        packing: that of the policy, as the model's backbone is the same.
-        width: of its hidden states.
-        rate: its learning rate, which is constant.
-        lean: see :class:`SharedWork`.
+    A subclass makes ``model`` after :meth:`check_not_sharded`. Its values have names, ``heads``, by which a checkpoint
+    knows it. ``packing`` is that of the policy, as the backbone is the same; ``width`` is of its hidden states,
+    ``rate`` its constant learning rate; ``lean`` as in :class:`SharedWork`.
     """
 
     called: ClassVar[str] = "critic"

@@ -32,12 +32,10 @@ SECOND = 1
 
 @dataclass(slots=True, unsafe_hash=True)
 class TurnAround(Turn):
-    """The answer of the player around, and what is learnt from it.
+    """The answer of the player around, and what is learnt from it: the learner's ``own`` turn.
 
-    Attributes:
-        own: the learner's turn.
-        unreadable: why that isn't an answer to what the learner was asked, or ``None``.
-        bought: how often the second player inside was asked.
+    ``unreadable`` is why that isn't an answer to what the learner was asked, or ``None``; ``bought`` how often the
+    second player inside was asked.
     """
 
     own: Turn | None = None

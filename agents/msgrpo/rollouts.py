@@ -99,16 +99,11 @@ def policy_of(
 
 
 class EpisodeSource:
-    """Plays episodes with an engine, and sends it the learner's weights.
+    """Plays episodes with an engine, and sends it the learner's weights, which have had ``version`` updates.
 
-    Args:
-        tasks_of: ``iteration -> its tasks``, for playing ahead.
-        check: called after every change of the engine's weights, in all processes; raises if they aren't the learner's.
-        play: plays episodes in place of the engine's own ``rollout``.
-
-    Attributes:
-        version: how many updates the learner's weights have had.
-        lag: how many updates behind the weights were, on average over the tokens of the latest batch.
+    ``tasks_of(iteration)`` is for playing ahead; ``check`` is called after every change of the engine's weights, in all
+    processes, and raises if they aren't the learner's; ``play`` takes the place of the engine's own ``rollout``.
+    ``lag`` is how many updates behind the weights were, on average over the tokens of the latest batch.
     """
 
     def __init__(

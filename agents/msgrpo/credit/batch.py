@@ -204,13 +204,10 @@ class FreshRollouts(Protocol):
 
 @dataclass(frozen=True)
 class Batch:
-    """The trajectories of one iteration.
+    """The trajectories of one iteration, which is the ``iteration``-th from 0.
 
-    Attributes:
-        rollouts: plays on from visited states; for methods that need ``rollouts``.
-        iteration: the number of the iteration, from 0.
-        played: all that was played for the batch, for the log: a task sampler may have left some of it out. ``None``:
-            the trajectories themselves.
+    ``rollouts`` plays on from visited states, for methods that need ``rollouts``. ``played`` is all that was played,
+    for the log, if a task sampler has left some of it out.
     """
 
     trajectories: Sequence[Trajectory]

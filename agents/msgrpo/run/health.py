@@ -148,13 +148,10 @@ NEAR_THE_LIMIT = 0.9
 
 
 class Preflight(NamedTuple):
-    """The findings of the first episodes of a run.
+    """The findings of the first episodes of a run; a group has the episodes from one initial state, per player.
 
-    Attributes:
-        answers: the responses, of which ``valid`` are.
-        groups: groups of episodes from one initial state (per player).
-        groups_with_spread: groups whose returns aren't all equal; ``groups_paid_apart``: even without the penalty.
-        longest_prompt: in tokens, over all decisions.
+    Groups with spread have returns that aren't all equal, and those paid apart even without the penalty.
+    ``longest_prompt`` is in tokens.
     """
 
     episodes: int

@@ -216,13 +216,9 @@ def learnt_from(batch: Batch, credit: Credit, drawn: Drawn) -> dict[tuple[int, s
 class RunLog:
     """Receives the metrics of every iteration; a context manager.
 
-    Args:
-        out: the run's folder, or ``None`` to write nothing.
-        first: iterations done before (after a resume); later lines of ``metrics.jsonl`` are dropped.
-        quiet: nothing in the terminal.
-        history, evaluations: those of before.
-        games: the names of the games that are trained on.
-        without_success: the names of those that know no success, whose share of 0 isn't shown.
+    ``out`` is the run's folder, ``None`` to write nothing. ``first`` iterations were done before a resume, which drops
+    the later lines of ``metrics.jsonl``. ``games`` are the names of those that are trained on, and ``without_success``
+    of those that know no success, whose share of 0 isn't shown.
     """
 
     def __init__(

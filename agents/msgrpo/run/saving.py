@@ -300,10 +300,8 @@ class Keeper:
     """Writes the checkpoints of one run; nothing without a folder ``out``.
 
     ``save_model(folder, weights)`` writes what an agent plays. ``by_command``: the command line can make the run again.
-    It can't if it was begun from Python with prompts, an engine or evaluations of its own.
-
-    Attributes:
-        best_so_far: whether the next checkpoint is that of the best evaluation.
+    It can't if it was begun from Python with prompts, an engine or evaluations of its own. The next checkpoint is that
+    of the best evaluation if ``best_so_far``.
     """
 
     def __init__(

@@ -50,17 +50,12 @@ class TaughtDecision(NamedTuple):
 
 
 class Imitation(NamedTuple):
-    """The result of an imitation.
+    """The result of an imitation: the ``model`` as it was given, but trained, or its wrapper with the adapter.
 
-    Attributes:
-        model: the model, or its wrapper with the adapter; as it was given, but trained.
-        losses: of every optimiser step, in nats per response token.
-        held_out_before: the loss on decisions that it never learnt from, before the first step; NaN without such.
-        held_out: the same after the last one.
-        tokens_computed: those through the model with a gradient, padding included, a decision and pass.
-        tokens_alone: the same without trees and padding.
-        seconds: of training alone, in all parts of one that was interrupted, up to their last checkpoints.
-        cpu_seconds: the same, of the processor's time.
+    Losses are in nats per response token: of every optimiser step, and on decisions that it never learnt from, before
+    the first step and after the last one; NaN without such. Tokens are a decision and pass: those computed with a
+    gradient, padding included, and those alone, without trees and padding. Seconds are of training, in all parts of one
+    that was interrupted, up to their last checkpoints.
     """
 
     model: Any

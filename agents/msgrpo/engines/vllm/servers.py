@@ -68,11 +68,9 @@ class Answer(NamedTuple):
 class Server:
     """A server at ``http://HOST:PORT`` (``/v1`` behind it is taken off).
 
-    Attributes:
-        model: the name that requests are sent with: the first that the server lists if none is given, or an adapter's.
-        version: of the weights that it was sent last.
-        reports_versions: whether its answers say which weights made them.
-        in_flight: requests that wait for an answer.
+    ``model`` is the name that requests are sent with: the first that the server lists if none is given, or an
+    adapter's. ``version`` is of the weights that it was sent last; ``reports_versions``: its answers say which weights
+    made them; ``in_flight`` requests wait for an answer.
     """
 
     def __init__(self, url: str, model: str, timeout: float) -> None:

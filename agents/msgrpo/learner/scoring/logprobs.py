@@ -18,13 +18,10 @@ _NEVER = -1e30
 
 
 class Masks(NamedTuple):
-    """Which tokens might stand at each of n places.
+    """Which tokens might stand at each of n places: ``which`` (n,) is the place's row in the table (S, U).
 
-    Attributes:
-        which: (n,) the place's row in the table.
-        table: (S, U) whether each of U tokens might stand there.
-        columns: (U,) these tokens in ascending order, if all others are ruled out everywhere; ``None``: they are the
-            whole vocabulary.
+    ``columns`` (U,) are the tokens of the table in ascending order, if all others are ruled out everywhere; ``None``:
+    they are the whole vocabulary.
     """
 
     which: Tensor

@@ -116,11 +116,9 @@ def longest_tree(config: MSGRPOConfig, width: int, *, lean: bool = False) -> int
 class SharedWork:
     """Deals the rows of a pass to processes and packs each one's share; policy and critic work through theirs alike.
 
-    Args:
-        width: of the model's hidden states; attention within a tree costs about as much as the products around it
-            if a tree has some times as many tokens.
-        lean: whether micro-batches and trees are small. A CPU is busy with a thousand tokens, and more only take
-            memory.
+    ``width`` is that of the model's hidden states: attention within a tree costs about as much as the products around
+    it if a tree has some times as many tokens. ``lean``: micro-batches and trees are small, as a CPU is busy with a
+    thousand tokens, and more only take memory.
     """
 
     def __init__(
@@ -155,12 +153,10 @@ class SharedWork:
         limit: float,
         abort: float = 0.0,
     ) -> tuple[float, float]:
-        """Take one optimiser step, and return its loss and its gradient norm before it was scaled down.
+        """Take one optimiser step, and return its loss and its gradient norm before it was scaled down to ``limit``.
 
-        Args:
-            loss_of: ``micro-batch, numbers of its rows, whether it counts ->`` that micro-batch's part of the loss.
-            limit: the norm that gradients are scaled down to; 0: they are kept.
-            abort: the norm above which the step isn't taken; 0: none.
+        ``loss_of(micro-batch, numbers of its rows, whether it counts)`` is that micro-batch's part of the loss. Above
+        the norm ``abort`` the step isn't taken. Either is 0 for none.
         """
         optimizer.zero_grad(set_to_none=True)
         mine, work = 0.0, self.mine(rows)
