@@ -48,7 +48,7 @@ def read_results(*folders: str | Path, agents: Sequence[str] = (), quiet: bool =
         folders: runs, entries, or folders of them. An agent's name that an earlier one has taken gets the folder's name
             in front.
         agents: the names to keep; all when empty.
-        quiet: don't tell on standard error what has to be played for the ends of the normalised scores.
+        quiet: nothing on standard error.
 
     Raises:
         UsageError: something that isn't a run or an entry, two folders that mean different things by a scenario's
@@ -66,11 +66,6 @@ class Results:
 
     Episodes stay on disk and are read when they are asked for; in memory are columns of numbers. In a notebook, results
     show their leaderboard.
-
-    Args:
-        columns: the numbers of all episodes.
-        stopped: why an evaluation didn't play everything.
-        quiet: nothing on standard error.
 
     Attributes:
         stopped: why the evaluation ended before everything was played (``max_cost``, ``run_timeout``, a server that
