@@ -141,11 +141,11 @@ class StateSpace:
         outcomes = self.first_outcome[rounds]
         chances = self.chances[:outcomes].reshape(-1, *[1] * (after.ndim - 1))
         worths = chances * after[self.successors[:outcomes]]
-        if after.ndim == 1:  # added up in order, so that rounding is that of whoever adds them up one by one
+        if after.ndim == 1:  # added up in order, so that the rounding is that of a loop over them
             return np.asarray(rewards[:rounds] + np.bincount(self._round_of[:outcomes], worths, rounds))
         return np.asarray(rewards[:rounds] + np.add.reduceat(worths, self.first_outcome[:rounds]))
 
     @cached_property
     def _round_of(self) -> Indices:
-        """Of every outcome, the number of its round. Shape (outcomes,)."""
+        """The number of the round of every outcome. Shape (outcomes,)."""
         return np.repeat(np.arange(len(self.rewards)), np.diff(self.first_outcome))
