@@ -27,6 +27,12 @@ class Hand(NamedTuple):
 
 
 @cache
+def deals(cards: int) -> tuple[Hand, ...]:
+    """List the hands that may be dealt from so many cards."""
+    return tuple(map(Hand, permutations(range(cards), 2)))
+
+
+@cache
 def legal_after(betting: Betting, most_bets: int) -> tuple[Action, ...]:
     """List what may be done after these actions of a round; nothing once the round is over."""
     if not betting or betting == ("check",):
@@ -77,12 +83,11 @@ class Poker(Duel[Hand]):
         """Return the lines of an observation on the betting, and on the table card if there is one."""
 
     def initial_state(self, rng: Generator) -> Hand:
-        deals = list(permutations(range(len(self.deck)), 2))
-        return Hand(deals[int(rng.integers(len(deals)))])
+        dealt = deals(len(self.deck))
+        return dealt[int(rng.integers(len(dealt)))]
 
     def initial_outcomes(self) -> list[tuple[float, Hand]]:
-        deals = list(permutations(range(len(self.deck)), 2))
-        return [(1 / len(deals), Hand(cards)) for cards in deals]
+        return [(1 / len(deals(len(self.deck))), hand) for hand in deals(len(self.deck))]
 
     def mover(self, state: Hand) -> int:
         return len(state.rounds[-1]) % 2
