@@ -159,17 +159,17 @@ def test_what_is_no_game_isnt_registered(id: Any, game: Any, message: str) -> No
 
 
 def test_a_misspelt_class_can_be_corrected_under_its_id() -> None:
-    textgames.register("Misspelt-v0", "textgames.frozen_lake:FrozenLak")
-    textgames.register("Misspelt-v0", "textgames.frozen_lake:FrozenLake", max_steps=5)
-    assert isinstance(textgames.game_of("Misspelt-v0"), FrozenLake)
+    textgames.register("TestMisspeltClass-v0", "textgames.frozen_lake:FrozenLak")
+    textgames.register("TestMisspeltClass-v0", "textgames.frozen_lake:FrozenLake", max_steps=5)
+    assert isinstance(textgames.game_of("TestMisspeltClass-v0"), FrozenLake)
     with pytest.raises(ValueError, match="already registered"):
-        textgames.register("Misspelt-v0", "textgames.snake:Snake")
+        textgames.register("TestMisspeltClass-v0", "textgames.snake:Snake")
 
 
 def test_a_built_game_is_registered_again_by_the_same_line() -> None:
     for _ in range(2):
-        textgames.register("Built-v0", FrozenLake())
-    assert isinstance(textgames.game_of("Built-v0"), FrozenLake)
+        textgames.register("TestBuilt-v0", FrozenLake())
+    assert isinstance(textgames.game_of("TestBuilt-v0"), FrozenLake)
 
 
 @pytest.mark.parametrize(

@@ -132,7 +132,11 @@ def make_game(
     cls = load_game(game)
     accepted, switches = game_settings(cls), _switches(cls)
     if LEVEL in settings and LEVEL not in accepted:
-        return make_game(cls, _at_level(cls, **settings), environments)
+        own, level = {name: value for name, value in settings.items() if name != LEVEL}, settings[LEVEL]
+        decided = level_of(cls, level).settings if level != 0 else {}
+        if both := sorted(own.keys() & decided.keys()):
+            raise TypeError(f"level={level} of {cls.__name__} decides {', '.join(both)}; leave one of the two out")
+        return make_game(cls, {**own, **decided}, environments)
     if TWIN in settings and TWIN not in accepted:
         own = {name: value for name, value in settings.items() if name != TWIN}
         made = twin_of(make_game(cls, own, environments), settings[TWIN])
@@ -155,15 +159,6 @@ def make_game(
     vars(made)["made_with"] = dict(settings)  # not by assignment, which a game that is a frozen dataclass refuses
     _ = made.action_names  # names that no response could write are refused now, not at the first step
     return made
-
-
-def _at_level(cls: type[TSMG[Any]], level: int, **settings: Any) -> Mapping[str, Any]:
-    if level == 0:
-        return settings
-    decided = level_of(cls, level).settings
-    if both := sorted(settings.keys() & decided.keys()):
-        raise TypeError(f"level={level} of {cls.__name__} decides {', '.join(both)}; leave one of the two out")
-    return {**settings, **decided}
 
 
 def level_of(cls: type[TSMG[Any]], number: int) -> Level:

@@ -147,13 +147,9 @@ class SnakeText:
         lines.append(f"Dying: {game.death_reward:+g}, once; your game is then over.")
         if game.step_reward:
             lines.append(f"Every round you play: {game.step_reward:+g}.")
-        return "\n".join([*lines, *self._enemy_lines()])
-
-    def _enemy_lines(self) -> list[str]:
-        others, opponents = self.game.num_players - 1, self.game.num_opponents
-        if not others + opponents:
-            return ["You are the only snake."]
-        lines = [f"Number of enemy snakes: {others + opponents}. A dead snake leaves the board."]
+        others, opponents = game.num_players - 1, game.num_opponents
+        enemies = f"Number of enemy snakes: {others + opponents}. A dead snake leaves the board."
+        lines.append(enemies if others + opponents else "You are the only snake.")
         if others:
             lines.append(f"Enemies that other players control: {others}.")
         if opponents:
@@ -161,7 +157,7 @@ class SnakeText:
                 f"Enemies that move at random: {opponents}. Each picks, with equal chances, a direction that hits "
                 "neither a wall nor its own body; if there is none, any direction."
             )
-        return lines
+        return "\n".join(lines)
 
 
 def _draw(grid: bytearray, offsets: Cells, snakes: tuple[Cells, ...], state: SnakeState) -> None:
