@@ -2,7 +2,7 @@
 
 As a process, from the root (the first line on standard output is the base URL; it serves until it is killed)::
 
-    python -m tests.agents.openai_server --latency 0.2 --fault 429=0.1 --fault malformed=0.05
+    python -m tests.agents.openai_server --latency 0.2 --faults '{"429": 0.1, "malformed": 0.05}'
 
 In a test, on a thread of its own::
 
@@ -18,6 +18,7 @@ import asyncio
 import base64
 import contextlib
 import hashlib
+import inspect
 import json
 import socket
 import struct
@@ -118,30 +119,20 @@ def random_move(request: Mapping[str, Any]) -> str:
 class OpenAIServer:
     """The server: start it with ``with`` (a thread) or :meth:`serve_forever` (this thread).
 
-    Args:
-        latency: seconds between a request and its answer.
-        respond: ``request body -> full answer``; stop strings and the token limit are applied to it here.
-        faults: ``{fault: probability}``, names as in ``FAULTS``; the probabilities add up to at most 1.
-        fault_attempts: how often the same body can be hit before it always gets an answer; ``None`` for always.
-        api_key: when given, other keys get a 401.
-        requests_per_minute: refuse what goes beyond with a 429, as a bucket of tokens does that fills up at this rate;
-            ``Retry-After`` says when the next one falls in.
-        burst: tokens that the bucket holds.
-        tokens_per_minute: the same of words; the bucket holds those of ``burst`` requests of 300 words. A request takes
-            those of its prompt and of its limit, as at OpenAI.
-        window: seconds; the limits count by windows of this length in place of buckets.
-        limit_headers: which headers tell of the limits, of :data:`tests.agents.server_limits.STYLES`.
-        most_in_flight: refuse what goes beyond with a 429 that names no time.
-        capacity: requests that it works on at once; the others wait for their turn.
-        parses_reasoning: give a leading ``<think>...</think>`` apart from the content, as vLLM's reasoning parsers do.
-        reasoning: words that are reasoned before every answer, which count for the limit.
-        refused: ``{parameter: what to use instead}`` of those that get a status 400; ``"default"`` refuses the value.
-        only_route: the model has this route alone: ``"responses"`` or ``"completions"``.
-        models: the names that its list of models has; ``None``: it has no such route.
-        strict_names: refuse a model that the list hasn't with a status 404, as OpenAI and vLLM do.
-        prompt_cache: the share of each prompt that the usage calls cached.
-        stops: whether an answer ends at a stop string.
-        seed: of the faults.
+    Every parameter is a fault or a limit of real servers:
+
+    * ``respond``: ``request body -> full answer``, to which ``stops`` and the token limit are applied; ``latency`` and
+      ``slow`` in seconds; ``faults``: ``{name as in FAULTS: probability}``, of at most 1 together; ``fault_attempts``:
+      how often the same body can be hit before it always gets an answer.
+    * ``requests_per_minute``, ``tokens_per_minute`` (words of a prompt and of its limit): buckets that hold ``burst``
+      requests of 300 words, or windows of ``window`` seconds; what goes beyond gets a 429 with a time.
+      ``limit_headers``: one of :data:`tests.agents.server_limits.STYLES`. Beyond ``most_in_flight`` a 429 names no
+      time, and beyond ``capacity`` requests wait for their turn.
+    * ``reasoning``: words before every answer, which count for the limit; ``parses_reasoning`` gives a leading
+      ``<think>...</think>`` apart from the content, as vLLM does.
+    * ``refused``: ``{parameter: what to use instead}`` of those that get a status 400; ``"default"`` refuses the value.
+      ``only_route``: ``"responses"`` or ``"completions"``; ``models``: names in its list, which ``strict_names`` alone
+      accepts; ``prompt_cache``: the share of each prompt that the usage calls cached; other ``api_key`` s get a 401.
     """
 
     def __init__(
@@ -502,28 +493,20 @@ class _Connection(asyncio.Protocol):
         self.transport.write(head.encode() + data)
 
 
+def value_of(text: str) -> Any:
+    """What is JSON as JSON, and everything else as the text that it is."""
+    with contextlib.suppress(ValueError):
+        return json.loads(text)
+    return text
+
+
 def main() -> None:
+    """Serve with the server's parameters as options, such as ``--faults '{"429": 0.1}'``."""
     parser = argparse.ArgumentParser(description="A local OpenAI-compatible server with faults on demand.")
-    parser.add_argument("--port", type=int, default=0, help="0 picks a free one")
-    parser.add_argument("--latency", type=float, default=0.0, help="seconds per request")
-    parser.add_argument("--fault", action="append", default=[], metavar="NAME=PROBABILITY", help=", ".join(FAULTS))
-    parser.add_argument("--fault-attempts", type=int, help="how often one body can be hit")
-    parser.add_argument("--retry-after", type=float, default=0.05)
-    parser.add_argument("--slow", type=float, default=2.0)
-    parser.add_argument("--api-key", help="other keys get a 401")
-    parser.add_argument("--requests-per-minute", type=float, help="what goes beyond gets a 429")
-    parser.add_argument("--burst", type=int, default=1, help="requests that may come at once under that limit")
-    parser.add_argument("--tokens-per-minute", type=float, help="the same of the words of prompts and answers")
-    parser.add_argument("--window", type=float, help="seconds: the limits count by windows, not by buckets")
-    parser.add_argument(
-        "--limit-headers", choices=server_limits.STYLES, default="none", help="which tell of the limits"
-    )
-    parser.add_argument("--capacity", type=int, help="requests that are worked on at once; the others wait")
-    parser.add_argument("--most-in-flight", type=int, help="what goes beyond gets a 429 that names no time")
-    parser.add_argument("--seed", type=int, default=0)
-    options = vars(parser.parse_args())
-    options["faults"] = {name: float(p) for name, _, p in (fault.partition("=") for fault in options.pop("fault"))}
-    server = OpenAIServer(**options)
+    for name, parameter in inspect.signature(OpenAIServer).parameters.items():
+        if name != "respond":
+            parser.add_argument(f"--{name.replace('_', '-')}", type=value_of, default=parameter.default)
+    server = OpenAIServer(**vars(parser.parse_args()))
     with contextlib.suppress(KeyboardInterrupt):
         server.serve_forever(lambda url: print(url, flush=True))
 

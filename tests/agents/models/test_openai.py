@@ -384,12 +384,12 @@ def server_process(*options):
 
 
 def test_the_server_runs_as_a_process(quick):
-    with server_process("--fault", "500=1.0", "--fault-attempts", "1") as base_url:
+    with server_process("--faults", '{"500": 1.0}', "--fault-attempts", "1") as base_url:
         assert complete(None, base_url=base_url, max_retries=1).response.endswith("</action>")
 
 
 def test_a_huge_answer_is_not_read_to_its_end():
-    with server_process("--fault", "huge=1.0") as base_url:
+    with server_process("--faults", '{"huge": 1.0}') as base_url:
         complete(None, base_url=base_url)  # what is loaded only once
         tracemalloc.start()
         complete(None, base_url=base_url)
