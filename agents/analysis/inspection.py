@@ -11,17 +11,16 @@ Two distributions:
 The values are those of the game's registered search player (:mod:`agents.baselines.search`): exact, or its estimates.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Protocol, runtime_checkable
 
-import textgames
 from agents.analysis.action_probabilities import DEFAULT_SAMPLES, Source, sample_actions, score_actions
 from agents.baselines.search import SearchPlayer, search_player_of
 from agents.episode import Episode, EpisodeTask, Step
+from agents.loop.live import environment_of
 from agents.loop.rollout import rollout
-from agents.policy import as_requests
-from agents.turn import Policy, Turn, TurnRequest
+from agents.turn import Policy, TurnRequest, request_in
 from textgames.scenarios import Scenario
 from textgames.texts.actions import OPEN_TAG
 
@@ -102,23 +101,28 @@ def inspect_episode(policy: Policy, scenario: Any, seed: int, *, samples: int = 
     if samples < 1:
         raise ValueError(f"samples is a whole number of at least 1, got {samples!r}")
     task = EpisodeTask.of(scenario, seed)
-    game = textgames.parallel_env(task.env_id, **task.kwargs).game
+    game = environment_of(task).game
     solver = search_player_of(game)
     if not isinstance(solver, SearchPlayer):
         raise ValueError(
             f"{type(solver).__name__} plays {type(game).__name__} but has no action values: make it a subclass of "
             "agents.baselines.search.SearchPlayer with values(request)"
         )
-    listener = _Listener(policy, game.players[0])
-    policies = {player: listener if player == listener.player else policy for player in game.players}
-    (episode,) = rollout(policies, [task])
+    (episode,) = rollout(policy, [task])
     if episode.error is not None:
         raise RuntimeError(f"the episode with seed {seed} could not be played: {episode.error}")
-    steps = episode.steps_of(listener.player)
-    requests = [
-        replace(request, seed=(_AGAIN, seed, step.index))
-        for request, step in zip(listener.requests, steps, strict=True)
-    ]
+    player = game.players[0]
+    steps, requests = episode.steps_of(player), list[TurnRequest]()
+    for number, step in enumerate(steps):
+        request = request_in(game, step.state, player, step.steps_left, (_AGAIN, seed, step.index))
+        earlier = steps[:number]
+        request = replace(
+            request,
+            history=tuple((each.observation, each.turn.response) for each in earlier),
+            history_steps_left=tuple(each.steps_left for each in earlier),
+            moves_listed=task.moves_listed,
+        )
+        requests.append(request)
     scored: list[dict[str, float] | None] = [None]
     listed = all(request.legal_actions for request in requests)
     if listed and all(step.turn.response.startswith(OPEN_TAG) for step in steps):
@@ -141,17 +145,3 @@ def inspect_episode(policy: Policy, scenario: Any, seed: int, *, samples: int = 
         legal = {action: share for action, share in probabilities.items() if action in values}
         inspected.append(InspectedStep(step, legal, source, after, values, best))
     return Inspection(episode, tuple(inspected), "exact" if solver.exact else "search")
-
-
-class _Listener:
-    """A policy in one seat that remembers its requests."""
-
-    def __init__(self, policy: Policy, player: str) -> None:
-        self.name, self.player = policy.name, player
-        self.history_turns = getattr(policy, "history_turns", 0)
-        self.requests: list[TurnRequest] = []
-        self._policy = policy
-
-    def act(self, requests: Sequence[TurnRequest | str]) -> list[Turn]:
-        self.requests += as_requests(requests)
-        return self._policy.act(requests)

@@ -102,7 +102,7 @@ def test_all_arms_have_the_same_tokens_rates_and_seeds() -> None:
         ("[games.kuhn-poker] -> [games.kuhn-pokre]", "no scenario named 'kuhn-pokre'; did you mean 'kuhn-poker'"),
         ('credit = "rtg" -> credit = "rgt"', "the settings of arm 'rtg' on blackjack: credit = 'rgt' can't be used"),
         ("[arms.rtg] -> [arms_rtg]", "no setting of a study of credit .* named 'arms_rtg'"),
-        ("layers = 1 -> layers = 0", "games.blackjack.base: layers is a whole number of at least 1, got 0"),
+        ("layers = 1 -> layers = 0", "games.blackjack.base: layers must be a whole number of at least 1, got 0"),
         ("tokens = 1_500 -> tokens = 0", "games.blackjack.tokens must .* greater than or equal to 1, got 0"),
     ],
 )

@@ -52,7 +52,7 @@ def written(tmp_path: Path, old: str, new: str) -> Path:
             r"methods.gepa: writer: unknown agent 'smolm2' \(did you mean 'smollm2'\?\)",
         ),
         ("attempts = 2", "attemps = 2", "no option of offline named 'attemps'; did you mean 'attempts'"),
-        ("layers = 1", "layers = 0", "base: layers is a whole number of at least 1, got 0"),
+        ("layers = 1", "layers = 0", "base: layers must be a whole number of at least 1, got 0"),
         ("seeds = 2", "sedes = 2", "no setting of a comparison of improvers .* named 'sedes'; did you mean 'seeds'"),
     ],
 )

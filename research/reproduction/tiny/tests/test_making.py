@@ -18,9 +18,9 @@ def test_the_command_refuses_bad_input_without_a_traceback(tmp_path: Path, capsy
         ("games=chess", "no game or scenario 'chess'"),
         ("games=3", "not iterable"),
         ("step=3", "a tiny model's recipe has no 'step'; did you mean 'steps'?"),
-        ("steps=few", "steps is a whole number of at least 1, got 'few'"),
-        ("seed=-1", "seed is a whole number of at least 0, got -1"),
-        ("learning_rate=fast", "learning_rate is above 0, got 'fast'"),
+        ("steps=few", "steps must be a whole number of at least 1, got 'few'"),
+        ("seed=-1", "seed must be a whole number of at least 0, got -1"),
+        ("learning_rate=fast", "learning_rate must be a finite number above 0, got 'fast'"),
         ("steps", "--set takes NAME=VALUE"),
     ):
         assert main(["--out", str(tmp_path / "x"), "--set", setting]) == 2
