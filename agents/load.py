@@ -53,7 +53,7 @@ class Baseline(NamedTuple):
     holds: Callable[[], bool] | None = None  #: if it runs a file's program (by a ``key``): does a sandbox hold it?
 
     def spec(self, name: str) -> str:
-        """Return what ``--agent`` takes, as lists show it: ``planner``, ``mine:FILE``."""
+        """Return the value of ``--agent``, as lists show it: ``planner``, ``mine:FILE``."""
         return f"{name}:{self.takes}" if self.takes else name
 
 
@@ -258,7 +258,7 @@ def registered_agents() -> dict[str, EntryPoint]:
 
 
 def _player(spec: str) -> tuple[Any, tuple[str, ...]]:
-    """Return what a spec names, and the arguments that it is made with."""
+    """Return the object that a spec names, and the arguments that it is made with."""
     module, separator, attribute = spec.partition(":")
     baseline = baselines().get(module)
     if baseline is not None and bool(baseline.takes) == bool(separator):

@@ -149,7 +149,7 @@ class LanguageAgentPolicy:
         return turn_of(prompt, await generate(prompt, self.decoding, asked.seed, *constrained))
 
     def _answers(self, request: TurnRequest, prompt: Prompt) -> LegalAnswers | None:
-        """Return what a response may say; ``None`` if the decision's legal actions can't be listed, such as talk."""
+        """Return the legal answers; ``None`` if the decision's legal actions can't be listed, such as talk."""
         names = request.legal_actions
         return LegalAnswers(names, self._reasons, prefix_of(prompt)) if self.legal_only and names else None
 
@@ -203,7 +203,7 @@ def turn_of(prompt: Prompt, answer: Turn, seconds: float = 0.0) -> Turn:
 
 
 def why_not_legal_only(game: "TSMG[Any]") -> str | None:
-    """Return why answers in a game can't be held to legal ones; ``None`` if they can."""
+    """Return the reason if answers in a game can't be held to legal ones, else ``None``."""
     if lists_actions(game):
         return None
     return (

@@ -32,7 +32,7 @@ If the last message is the assistant's, it is the prefix of the response, which 
 
 
 def prefix_of(prompt: Prompt) -> str:
-    """Return what the response to a prompt begins with already; empty for most prompts."""
+    """Return the beginning of the response that a prompt ends with; empty for most prompts."""
     return prompt[-1].content if prompt and prompt[-1].role == "assistant" else ""
 
 

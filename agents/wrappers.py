@@ -146,7 +146,7 @@ class Question(NamedTuple):
     words: bool = False
 
     def why_unanswered(self, response: str) -> str | None:
-        """Return why a response is no answer (a value of ``textgames.UnreadableReason``); ``None`` if it is one."""
+        """Return the reason (a value of ``textgames.UnreadableReason``) if a response is no answer, else ``None``."""
         found = None if self.words else _read(self.request, response)
         return str(found.reason) if isinstance(found, Unreadable) else None
 

@@ -75,8 +75,7 @@ def best_actions(solver: SearchPlayer, request: TurnRequest, values: Mapping[str
 
 
 def expected_regret(probabilities: Mapping[str, float], values: Mapping[str, float]) -> float:
-    """Return what is lost in expectation against the best action; the rest to 1 is invalid and executes the first
-    action."""
+    """Return the expected loss against the best action; the rest to 1 is invalid and executes the first action."""
     invalid = max(0.0, 1.0 - sum(probabilities.values()))
     expected = sum(probability * values[action] for action, probability in probabilities.items())
     return max(0.0, max(values.values()) - expected - invalid * next(iter(values.values())))

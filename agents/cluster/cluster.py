@@ -106,7 +106,7 @@ class Cluster:
         return ClusterRollout(self._workers, setup, iter(tasks), total, news, pace, deadline).play()
 
     def ask(self, setup: AskedSetup[Any], news: Any, question: Any, *, everywhere: bool = True) -> list[Any]:
-        """Return what the workers answer: every one that is there, or only one; raise as :meth:`rollout`."""
+        """Return the answers of the workers: of every one that is there, or of only one; raise as :meth:`rollout`."""
         import ray
 
         workers, sent = self._workers, ray.put(setup)

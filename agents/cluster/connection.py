@@ -16,7 +16,7 @@ class ClusterError(RuntimeError):
 
 
 def lacking_packages() -> str:
-    """Return what a cluster needs that isn't installed, with the command; empty if nothing is missing."""
+    """Return the packages of a cluster that aren't installed, with the command; empty if nothing is missing."""
     from textgames.extras import missing_packages  # here, since textbench --help can do without gymnasium
 
     advice = missing_packages("ray", extra="ray")

@@ -85,7 +85,7 @@ class ClusterRollout(Generic[T]):
                 self._workers.dismiss(worker)
 
     def _next_portion(self) -> Portion | None:
-        """Return what the next idle worker plays; ``None`` if nothing is left, or no more may be in flight."""
+        """Return the next idle worker's portion; ``None`` if nothing is left, or no more may be in flight."""
         share = most = self._pace.max_concurrency
         if self._pace.together:
             in_flight = sum(portion.in_flight for _, portion in self._busy.values())

@@ -35,7 +35,8 @@ class Setup(Protocol[T_co]):
         """Return who plays the tasks that came with ``news``, such as new weights, which are taken over first."""
 
     def result(self, episode: Episode) -> T_co:
-        """Return what is sent back of an episode. It is made on the worker, so that the driver has little to do."""
+        """Return the part of an episode that is sent back. It is made on the worker, so that the driver has little to
+        do."""
 
 
 class AskedSetup(Setup[T_co], Protocol[T_co]):

@@ -244,7 +244,7 @@ def check_writable(folder: Path) -> None:
 
 
 def reason_of(error: Exception) -> str:
-    """Return why a file can't be used, without its name."""
+    """Return the reason of an error without the file's name."""
     return str(getattr(error, "strerror", None) or error)
 
 

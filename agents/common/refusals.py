@@ -14,7 +14,7 @@ _BOUNDS = {"exclusiveMinimum": "above", "minimum": "of at least", "exclusiveMaxi
 
 
 def accepted(about: Mapping[str, Any]) -> str:
-    """Say what a value has to be by its JSON Schema: ``a whole number from 1 to 10``. ``null`` isn't mentioned."""
+    """Describe the values that a JSON Schema accepts: ``a whole number from 1 to 10``. ``null`` isn't mentioned."""
     if "enum" in about:
         return f"one of {', '.join(map(str, about['enum']))}"
     if "const" in about:
@@ -32,7 +32,7 @@ def accepted(about: Mapping[str, Any]) -> str:
 
 
 def accepted_by(adapter: "TypeAdapter[Any]") -> str:
-    """Say what a value of a type has to be (:func:`accepted`); the type may hold classes that no JSON is of."""
+    """Describe the values of a type (:func:`accepted`), which may hold classes that no JSON is of."""
     from pydantic.json_schema import GenerateJsonSchema
 
     class Lenient(GenerateJsonSchema):
@@ -49,10 +49,10 @@ def refusals(
     unknown: Callable[[str], str],
     accepts: Callable[[str], str],
 ) -> list[str]:
-    """Say what pydantic found wrong with settings: a sentence each, with its value and what would be accepted.
+    """Describe the errors that pydantic found in settings: a sentence each, with the value and the accepted ones.
 
     ``given`` is ``{setting: value}``, ``known`` ``{setting: its JSON Schema}``; ``unknown`` makes the sentence on a
-    setting that isn't known, and ``accepts`` says what one accepts.
+    setting that isn't known, and ``accepts`` describes the accepted values of one.
     """
     from textgames.names import did_you_mean
 
@@ -73,7 +73,7 @@ def refusals(
 
 
 def problem_of(error: "ValidationError", place: str = "") -> str:
-    """Say the first problem of a document, called ``place``, as half a sentence: place, what is accepted, what was
+    """Describe the first error in a document, called ``place``, as half a sentence: place, accepted value, value
     found."""
     first = error.errors(include_url=False)[0]
     parts = [*([place] if place else []), *map(str, first["loc"])]

@@ -14,7 +14,7 @@ class AnswerStore(Protocol):
     """Keeps the answers of players behind servers when they arrive, so that no decision is asked and paid for twice."""
 
     def recall(self, task: "EpisodeTask", request: TurnRequest) -> Turn | None:
-        """Return what an earlier process was answered in a decision of an episode; ``None`` if there is nothing."""
+        """Return the answer that an earlier process got to a decision of an episode; ``None`` if there is none."""
 
     def keep(self, task: "EpisodeTask", request: TurnRequest, turn: Turn) -> None:
         """Keep an answer that has just arrived."""

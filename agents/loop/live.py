@@ -245,7 +245,7 @@ class LiveEpisode:
         return tuple(steps)
 
     def finish(self) -> Episode:
-        """Return what was played as a record."""
+        """Return the record of the episode."""
         return Episode(
             scenario=self.task.scenario,
             seed=self.task.seed,

@@ -98,7 +98,7 @@ class EpisodeSession:
             check_game(policy, game)
         self._live = LiveEpisode(self.task, {player: self._inside.get(player, outside) for player in players})
         self._reported = dict.fromkeys(players, 0.0)
-        self._asked: dict[str, TurnRequest] = {}  # everybody who is to move in this round
+        self._asked: dict[str, TurnRequest] = {}  # all who are to move in this round
         self._requests: dict[str, TurnRequest] = {}  # those of them who are played from outside
         self._turns: dict[str, Turn] = {}  # what they have answered so far
         self._asked_last = self.seat
@@ -163,7 +163,8 @@ class EpisodeSession:
         return self._episode
 
     def last_observation(self, player: str) -> str:
-        """Return what a player sees of the state in which the episode has ended; a RuntimeError until it is over."""
+        """Return a player's observation of the state in which the episode has ended; a RuntimeError until it is
+        over."""
         return self._game.observe(self.episode.end_state, player)
 
     def respond(self, response: str | Turn) -> Outcome:

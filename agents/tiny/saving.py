@@ -29,7 +29,7 @@ _LIMITS = """\
 
 _NO_CLOCK = """\
 - Its prompts don't say how many moves are left, as the package's default prompts do. Where the best move depends on
-  that, nobody who reads them can play as well as the yardstick, which knows it.
+  that, no player that reads them can play as well as the yardstick, which knows it.
 """
 
 

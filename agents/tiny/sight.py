@@ -48,7 +48,7 @@ class Sight(NamedTuple):
         return "player" if self.edge == "edge" else "head"
 
     def beside(self, *directions: str) -> str:
-        """Return what is in the cell that one step or several lead to."""
+        """Return the kind of the cell that one step or several lead to."""
         return self.kinds.get(self.cell(*directions), self.edge)
 
     def cell(self, *directions: str) -> tuple[int, int]:

@@ -111,7 +111,7 @@ class CommonsPlayer(SearchPlayer):
         }
 
     def _walk(self, cell: int, apples: dict[int, int], steps: int) -> float:
-        """Return what a walk pays that stands on ``cell`` after one of ``steps`` rounds."""
+        """Return the reward of a walk that stands on ``cell`` after one of ``steps`` rounds."""
         ready, now, eaten = dict(apples), 1, 0
         while ready:
             if ready.get(cell, now + 1) > now:  # nothing to eat here now: on to where something can be had first

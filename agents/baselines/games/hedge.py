@@ -24,7 +24,7 @@ class MatrixGamePlayer(SearchPlayer):
         self._game = game
 
     def losses(self, request: TurnRequest) -> list[float]:
-        """Return what every action would have cost so far, in the order of the actions."""
+        """Return the loss of every action so far, in the order of the actions."""
         seat, payoffs = self._game.players.index(request.player), self._game.payoffs
         history = self._game.read_observation(request.observation, request.player).history
         others = [pair[1 - seat] for pair in history]
