@@ -15,7 +15,6 @@ from agents.common.intervals import (
     Estimate,
     is_above,
     is_rounding,
-    order_statistic,
     resampled,
     student,
 )
@@ -175,8 +174,8 @@ def episodes_needed(differences: Array, level: float = LEVEL) -> Needed | None:
     # so many pairs that enough are unequal for a p below the level in four of five runs
     least = bisect_left(range(enough), POWER, lo=fewest, key=lambda pairs: float(bdtrc(fewest - 1, pairs, unequal)))
     means, squares = resampled(np.stack([differences, differences**2], axis=1), most=LEAST_RESAMPLES)[0]
-    numbers = _pairs_for(means, squares, len(differences), level)
-    low, high = (order_statistic(numbers, round(end * (len(numbers) - 1))) for end in (0.025, 0.975))
+    numbers = np.sort(_pairs_for(means, squares, len(differences), level))
+    low, high = (float(numbers[round(end * (len(numbers) - 1))]) for end in (0.025, 0.975))
     may_be_0 = np.mean(means * mean <= 0) >= 0.025 or high > MOST_NEEDED
     whole = max(least, ceil(value))
     return Needed(whole, min(whole, max(least, ceil(low))), None if may_be_0 else max(whole, ceil(high)))

@@ -191,22 +191,6 @@ def test_no_warning_from_degenerate_columns():
         stats.bootstrap(np.array([[0.0, 0.0], [0.0, 0.0]]), [stats.column(0), stats.share(0, 1)])
 
 
-@pytest.mark.parametrize("count", [1, 2, 15, 400, 4000])
-@pytest.mark.parametrize("kind", ["normal", "few values", "sorted", "last low"])
-def test_an_order_statistic_is_that_of_the_sorted_values(count: int, kind: str) -> None:
-    """Also where every sixteenth value says nothing about the others."""
-    rng = np.random.default_rng(count)
-    values = {
-        "normal": rng.normal(size=count),
-        "few values": rng.integers(3, size=count).astype(float),
-        "sorted": np.arange(count, dtype=float),
-        "last low": np.where(np.arange(count) % 16, 1.0, 0.0) + rng.normal(size=count) / 100,
-    }[kind]
-    expected = np.sort(values)
-    for place in {0, count // 40, count // 2, count - 1 - count // 40, count - 1}:
-        assert stats.order_statistic(values, place) == expected[place]
-
-
 def test_equal_tables_of_two_scenarios_are_resampled_apart():
     """Drawn in step, their mean would have the interval of one of them."""
     table = np.arange(200.0)[:, None]
