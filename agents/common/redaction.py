@@ -79,10 +79,6 @@ class Redactor:
         self._all = sorted(forms, key=len, reverse=True)
         self._long = [form for form in self._all if len(form) >= MIN_LENGTH]
         self._keys = [Key(secret) for secret in sorted(secrets) if KEY.fullmatch(secret)]
-        # What a text with a secret has in any case: a form inside another form tells of both.
-        signs = {*self._long, *(key.middle for key in self._keys)}
-        self._signs = [sign for sign in signs if not any(other in sign for other in signs - {sign})]
-        self._signs_bytes = [sign.encode("utf-8", "surrogatepass") for sign in self._signs]
 
     @classmethod
     def from_environment(
@@ -99,7 +95,7 @@ class Redactor:
 
     def scrub(self, text: str) -> str:
         """Redact a text. What is left of a JSON document is one."""
-        return self._scrubbed(text, self._long) if any(sign in text for sign in self._signs) else text
+        return self._scrubbed(text, self._long)
 
     def _scrubbed(self, text: str, forms: Iterable[str]) -> str:
         for form in forms:
@@ -109,9 +105,7 @@ class Redactor:
         return text
 
     def scrub_bytes(self, data: bytes) -> bytes:
-        """Redact UTF-8 without decoding the many lines that hold no secret."""
-        if not any(sign in data for sign in self._signs_bytes):
-            return data
+        """Redact UTF-8, or bytes that are nearly that."""
         return self.scrub(data.decode("utf-8", "surrogateescape")).encode("utf-8", "surrogateescape")
 
     def scrub_message(self, text: str) -> str:

@@ -16,6 +16,7 @@ in one step and finds it in the observation in another.
 
 from collections import deque
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -69,7 +70,7 @@ class Demonstrator:
         self.game, self.style, self.foresight, self.cells = game, style.checked(), foresight, cells
         if isinstance(game, FrozenLake):
             self._solver = ValueIteration(game)
-            self._values: dict[Any, list[str]] = {}
+            self._best = lru_cache(100_000)(self._best_on_lake)
         elif not isinstance(game, Snake):
             raise ValueError(f"there are demonstrations of Frozen Lake and Snake, not of {type(game).__name__}")
 
@@ -137,15 +138,12 @@ class Demonstrator:
     def _sensible(self, state: Any, sight: Sight, rng: np.random.Generator) -> list[str]:
         if not isinstance(self.game, FrozenLake):
             return _towards_food(sight, self._paying, rng)
-        best = self._values.get(state)
-        if best is None:
-            if len(self._values) > 100_000:
-                self._values.clear()
-            tables = [self._solver.values(state, steps, self.game.players[0]) for steps in range(_HORIZON, 0, -1)]
-            total = {action: sum(table[action] for table in tables) for action in self.game.actions}
-            best = [action for action, value in total.items() if value >= max(total.values()) - 1e-9]
-            self._values[state] = best
-        return best
+        return self._best(state)
+
+    def _best_on_lake(self, state: Any) -> list[str]:
+        tables = [self._solver.values(state, steps, self.game.players[0]) for steps in range(_HORIZON, 0, -1)]
+        total = {action: sum(table[action] for table in tables) for action in self.game.actions}
+        return [action for action, value in total.items() if value >= max(total.values()) - 1e-9]
 
 
 def _cell(cell: tuple[int, int]) -> str:
