@@ -1,8 +1,7 @@
 """Shared parts of players, training and benchmark that know nothing of players, and import no other room of agents.
 
 Files: ``files`` (replaced as a whole), ``reading``, ``locking``, ``toml``, ``checksum``. Secrets: ``redaction``.
-Command lines and the terminal: ``arguments``, ``keys``, ``interrupt``, ``clock``. Figures with their ends:
-``intervals``.
+Settings and the terminal: ``settings``, ``keys``, ``interrupt``, ``clock``. Figures with their ends: ``intervals``.
 """
 
 import lazy_loader
