@@ -4,7 +4,7 @@ import json
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from functools import cache, lru_cache
+from functools import cache
 from importlib.resources import files
 from pathlib import Path
 from string import Template
@@ -168,12 +168,8 @@ def wording_of(seed: int, names: Sequence[str]) -> str:
     seeds has each wording equally often, up to two.
     """
     block, place = divmod(int(seed), len(names))
-    return _in_order(block, tuple(sorted(names)))[place]
-
-
-@lru_cache(maxsize=1024)
-def _in_order(block: int, names: tuple[str, ...]) -> tuple[str, ...]:
-    return tuple(names[place] for place in np.random.default_rng([_STREAM_OF_WORDINGS, block]).permutation(len(names)))
+    order = np.random.default_rng([_STREAM_OF_WORDINGS, block]).permutation(len(names))
+    return sorted(names)[order[place]]
 
 
 def packaged_prompts() -> tuple[str, ...]:
@@ -242,14 +238,9 @@ def shows_steps_left(data: Mapping[str, Any]) -> bool:
     return any(written in repr(data) for written in ("$steps_left", "${steps_left}"))
 
 
-@cache
-def _template(text: str) -> Template:
-    return Template(text)
-
-
 def _placeholders(part: str, text: str) -> set[str]:
     """Return the placeholders of a text; a ValueError for one that doesn't exist, or for a lone dollar sign."""
-    template = _template(text)
+    template = Template(text)
     if not template.is_valid():
         raise ValueError(f"{part} has a lone dollar sign; write $$ for one that should stay")
     used = set(template.get_identifiers())
@@ -264,4 +255,4 @@ def _placeholders(part: str, text: str) -> set[str]:
 
 def fill(text: str, values: Mapping[str, str]) -> str:
     """Fill in the placeholders of a part of the texts."""
-    return _template(text).substitute(values) if text else ""
+    return Template(text).substitute(values) if text else ""
