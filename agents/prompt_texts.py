@@ -169,7 +169,7 @@ def wording_of(seed: int, names: Sequence[str]) -> str:
     """
     block, place = divmod(int(seed), len(names))
     order = np.random.default_rng([_STREAM_OF_WORDINGS, block]).permutation(len(names))
-    return sorted(names)[order[place]]
+    return sorted(names)[int(order[place])]
 
 
 def packaged_prompts() -> tuple[str, ...]:
