@@ -35,18 +35,18 @@ class ScriptedModel:
 
     def generate(self, prompts: Sequence[Prompt], decoding: Decoding, seeds: Sequence[tuple[int, ...]]) -> list[Turn]:
         """Return the next response for each prompt; :class:`ScriptExhaustedError` is raised when there are no more."""
-        return [self._next(prompt, decoding, seed) for prompt, seed in zip(prompts, seeds, strict=True)]
-
-    def _next(self, prompt: Prompt, decoding: Decoding, seed: tuple[int, ...]) -> Turn:
-        with self._lock:
-            response = self._script(prompt, decoding, seed)
-            if response is None:
-                raise ScriptExhaustedError(
-                    f"the scripted model {self.name!r} has given all of its {self.calls} responses and was asked for "
-                    "another one; give it more, an endless iterator (itertools.cycle), or a function"
-                )
-            self.calls += 1
-        if isinstance(response, Turn):
-            return response
-        words = sum(len(message.content.split()) for message in prompt)
-        return Turn(response, usage=Usage(words, len(response.split())))
+        turns = []
+        for prompt, seed in zip(prompts, seeds, strict=True):
+            with self._lock:
+                response = self._script(prompt, decoding, seed)
+                if response is None:
+                    raise ScriptExhaustedError(
+                        f"the scripted model {self.name!r} has given all of its {self.calls} responses and was asked "
+                        "for another one; give it more, an endless iterator (itertools.cycle), or a function"
+                    )
+                self.calls += 1
+            if not isinstance(response, Turn):
+                words = sum(len(message.content.split()) for message in prompt)
+                response = Turn(response, usage=Usage(words, len(response.split())))
+            turns.append(response)
+        return turns

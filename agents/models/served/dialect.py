@@ -180,12 +180,15 @@ class Dialect:
             return None
         return "it stops in the model's reasoning: no stop string is sent from here on, and responses end at it here"
 
-    def learn_of_reasoning(self) -> bool:
-        """Take notice that reasoning ate up a response; return whether there are more tokens for the next one."""
+    def learn_of_reasoning(self) -> tuple[bool, str]:
+        """Return whether there are more tokens for a response that reasoning ate up, and a notice."""
+        ate = "reasoning ate up a whole response"
         if self.allowance or not self._chooses_allowance:
-            return False
+            enough = f"reasoning_tokens = {2 * max(self.allowance, 1024)} in the agent's options"
+            return False, f"{ate}, which is empty now; allow more tokens: {enough}, or a lower reasoning_effort"
         self.allowance = REASONING_TOKENS
-        return True
+        how = "(reasoning_tokens = N in the agent's options says how many)"
+        return True, f"{ate}: {REASONING_TOKENS:,} tokens more are allowed from here on {how}"
 
 
 def refusal_of(text: str) -> tuple[str, str | None]:

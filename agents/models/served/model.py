@@ -15,7 +15,7 @@ from agents.models.base import Decoding, seed_number
 from agents.models.reasoning import Begun
 from agents.models.served import names, pacing
 from agents.models.served.answers import MAX_ANSWER_BYTES, ProviderError, usage_in
-from agents.models.served.dialect import OMITTABLE, REASONING_TOKENS, Dialect, refusal_of
+from agents.models.served.dialect import OMITTABLE, Dialect, refusal_of
 from agents.models.served.loops import PerLoop
 from agents.models.served.routes import CONTINUE, ROUTES, Route
 from agents.turn import Prompt, Turn, Usage, eaten_up, total_usage
@@ -165,23 +165,21 @@ class ServedModel:
             reasoning = completion.usage.reasoning_tokens or completion.reasoning
             if not eaten_up(completion.finish_reason, completion.response, reasoning):
                 return completion
-            if fields_now() == fields and not self._more_tokens():
-                return completion
+            if fields_now() == fields:  # else others have learnt of it meanwhile
+                more, notice = dialect.learn_of_reasoning()
+                self._notice(notice)
+                if not more:
+                    return completion
             discarded.append(completion.usage)
 
     def _read(self, route: Route, text: str, size: int, decoding: Decoding, begun: Begun) -> Turn:
         if size > MAX_ANSWER_BYTES:
             raise ProviderError(f"more than {MAX_ANSWER_BYTES} bytes", may_pass=False)
         completion, scrub = route.read(text, decoding, begun), self._redactor.scrub
-        return replace(  # scrubbed once more, as JSON can spell any letter as an escape
-            completion,
-            response=scrub(completion.response),
-            served_by=completion.served_by and scrub(completion.served_by),
-            reasoning=scrub(completion.reasoning),
-            tool_calls=scrub(completion.tool_calls),
-            cut=scrub(completion.cut),
-            left_out=tuple(name for name in self._dialect.left_out if name in OMITTABLE),
-        )
+        # scrubbed once more, as JSON can spell any letter as an escape
+        plain: Any = {name: scrub(getattr(completion, name)) for name in ("response", "reasoning", "tool_calls", "cut")}
+        plain["served_by"] = completion.served_by and scrub(completion.served_by)
+        return replace(completion, **plain, left_out=tuple(n for n in self._dialect.left_out if n in OMITTABLE))
 
     def _look_at(self, completion: Turn, begun: Begun) -> None:
         """Warn if a server doesn't seem to hold to what it was asked."""
@@ -196,21 +194,6 @@ class ServedModel:
                 f"{completion.usage.reasoning_tokens:,} tokens of reasoning are more than thinking_budget = {budget}, "
                 "which this server doesn't hold the model to: vLLM needs --reasoning-config"
             )
-
-    def _more_tokens(self) -> bool:
-        """Report that reasoning left no token for a response; return whether there are more to ask again with."""
-        more = self._dialect.learn_of_reasoning()
-        if more:
-            self._notice(
-                f"reasoning ate up a whole response: {REASONING_TOKENS:,} tokens more are allowed from here on "
-                "(reasoning_tokens = N in the agent's options says how many)"
-            )
-        else:
-            self._notice(
-                "reasoning ate up a whole response, which is empty now; allow more tokens: reasoning_tokens = "
-                f"{2 * max(self._dialect.allowance, 1024)} in the agent's options, or a lower reasoning_effort"
-            )
-        return more
 
     async def unknown_name(self) -> str | None:
         """Return why the server has no model of this name; ``None`` if it has, or if that can't be found out."""
