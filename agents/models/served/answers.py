@@ -57,12 +57,18 @@ FINISH_REASONS: dict[str, FinishReason] = {
 """The finish reasons of complete responses, in OpenAI's words and those of other servers; case doesn't count."""
 
 
+def parsed(text: str) -> Any:
+    """Return the JSON value of a text; ``None`` if it isn't JSON, or brackets without end."""
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+
+
 def decode(body: str) -> dict[str, Any]:
     """Return the JSON object of an answer; a ProviderError if it isn't one, or is an error."""
-    try:
-        answer = json.loads(body)
-    except (ValueError, RecursionError):  # not JSON, or brackets without end
-        raise ProviderError(f"something that isn't JSON: {excerpt(body)}") from None
+    if (answer := parsed(body)) is None:
+        raise ProviderError(f"something that isn't JSON: {excerpt(body)}")
     if not isinstance(answer, dict):
         raise ProviderError(f"something that isn't a completion: {excerpt(body)}")
     if _is_error(answer):  # gateways put upstream errors into a status 200
@@ -225,10 +231,7 @@ def read_usage(usage: object) -> Usage:
 
 def usage_in(body: str) -> Usage:
     """Return the tokens that an answer names which is no response: they may be paid for all the same."""
-    try:
-        answer = json.loads(body)
-    except (ValueError, RecursionError):
-        return NO_USAGE
+    answer = parsed(body)
     return read_usage(answer.get("usage")) if isinstance(answer, dict) else NO_USAGE
 
 

@@ -4,13 +4,12 @@ A status 400 that names a parameter is learnt from once: the parameter is left o
 on, the request is sent again, and a notice reports it. Choices of the user are never changed.
 """
 
-import json
 import re
 from collections.abc import Collection, Mapping
 from typing import Any, Literal, get_args
 
 from agents.models.reasoning import NOT_BEGUN, Begun, check_thinking
-from agents.models.served.answers import error_message
+from agents.models.served.answers import error_message, parsed
 from agents.models.served.routes import ROUTES, RouteName
 from agents.turn import Prompt, Turn, prefix_of
 from textgames.texts.actions import OPEN_TAG, THINK, behind_thoughts
@@ -193,10 +192,7 @@ class Dialect:
 
 def refusal_of(text: str) -> tuple[str, str | None]:
     """Return the words of an answer to a bad request, and the parameter that it names apart from the message."""
-    try:
-        answer = json.loads(text)
-    except (ValueError, RecursionError):
-        answer = None
+    answer = parsed(text)
     error = answer.get("error") if isinstance(answer, dict) else None
     parameter = error.get("param") if isinstance(error, dict) else None
     return error_message(answer) or text, parameter if isinstance(parameter, str) else None

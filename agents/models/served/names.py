@@ -5,12 +5,11 @@ some have no list; then one small request is sent, and only a refusal in words a
 """
 
 import asyncio
-import json
 import re
 from collections.abc import Awaitable, Callable
 
 from agents.models.base import Decoding
-from agents.models.served.answers import ProviderError
+from agents.models.served.answers import ProviderError, parsed
 from agents.models.served.dialect import refusal_of
 from agents.turn import Message
 from textgames.names import did_you_mean
@@ -60,10 +59,7 @@ async def unknown_name(name: str, url: str, listing: Asked | None, small_request
 
 def _read_names(text: str) -> list[str] | None:
     """Return the names in the answer of a models route; ``None`` if it is no list of models."""
-    try:
-        models = json.loads(text)
-    except (ValueError, RecursionError):
-        return None
+    models = parsed(text)
     models = models.get("data") if isinstance(models, dict) else models
     names = [model.get("id") for model in models if isinstance(model, dict)] if isinstance(models, list) else []
     return [name for name in names if isinstance(name, str) and name] or None
