@@ -11,7 +11,14 @@ _LEVEL = 0.05
 
 def recommendation(findings: Findings) -> str:
     """Return what one should use; a method, a draw and an arm are named only if they are told apart."""
-    lines = [*_credit_advice(findings), *_draw_advice(findings), *_training_advice(findings)]
+    lines = _credit_advice(findings)
+    if gains := draw_gains(findings):
+        named = [f"{gain.stage} at M = {gain.m} ({gain.gain:+.2f})" for gain in gains if gain.p_holm < _LEVEL]
+        lines.append(f"Draws by |advantage| differ from uniform ones over the games: {', '.join(named) or 'nowhere'}.")
+    if apart := thinking_told_apart(findings):
+        named = [f"{name} at M = {m} ({gain:+.2f})" for (name, m), (gain, p) in apart.items() if p < _LEVEL]
+        lines.append(f"Where there is no exact gradient they differ on {', '.join(named) or 'no game'}.")
+    lines += _training_advice(findings)
     return "\n".join(f"- {line}" for line in lines) if lines else "Nothing was measured yet."
 
 
@@ -38,25 +45,9 @@ def _credit_advice(findings: Findings) -> list[str]:
 
 
 def _said(findings: Findings, row: Comparison) -> str:
-    free = ", which costs nothing more" if _costs_nothing_more(findings, row.method) else ""
-    return f"{row.method} ({row.mean:.2f}{free})"
-
-
-def _costs_nothing_more(findings: Findings, method: str) -> bool:
-    if mean_of(findings, method, fresh_tokens) > 0 or method not in METHODS.names:
-        return False
-    return not METHODS.make(method).needs & {"rollouts", "values", "reward_model"}
-
-
-def _draw_advice(findings: Findings) -> list[str]:
-    lines = []
-    if gains := draw_gains(findings):
-        named = [f"{gain.stage} at M = {gain.m} ({gain.gain:+.2f})" for gain in gains if gain.p_holm < _LEVEL]
-        lines.append(f"Draws by |advantage| differ from uniform ones over the games: {', '.join(named) or 'nowhere'}.")
-    if apart := thinking_told_apart(findings):
-        named = [f"{name} at M = {m} ({gain:+.2f})" for (name, m), (gain, p) in apart.items() if p < _LEVEL]
-        lines.append(f"Where there is no exact gradient they differ on {', '.join(named) or 'no game'}.")
-    return lines
+    played = mean_of(findings, row.method, fresh_tokens) > 0 or row.method not in METHODS.names
+    costs = played or METHODS.make(row.method).needs & {"rollouts", "values", "reward_model"}
+    return f"{row.method} ({row.mean:.2f}{'' if costs else ', which costs nothing more'})"
 
 
 def _training_advice(findings: Findings) -> list[str]:
@@ -68,20 +59,13 @@ def _training_advice(findings: Findings) -> list[str]:
         named = [row for row in rows if apart.get((game, row.arm), 1.0) < _LEVEL]
         better = [row.arm for row in named if row.minus_plain.value > 0]
         worse = [row.arm for row in named if row.minus_plain.value < 0]
+        starts = [run.returns[0] for row in rows for run in findings.runs[game, row.arm]]
+        ends = [row.last.value for row in rows]
+        learnt = abs(float(np.mean(ends)) - float(np.mean(starts)))
+        alike = len(ends) > 1 and max(ends) - min(ends) < 0.01 * learnt
         lines.append(
             f"Trained on {game} at equal tokens, told apart from the plain method after Holm's correction over "
             f"{len(apart)} differences: better {', '.join(better) or 'none'}; worse {', '.join(worse) or 'none'}."
-            + (
-                " All arms end alike there, so this game tells nothing of them."
-                if _all_end_alike(findings, game)
-                else ""
-            )
+            + (" All arms end alike there, so this game tells nothing of them." if alike else "")
         )
     return lines
-
-
-def _all_end_alike(findings: Findings, game: str) -> bool:
-    rows = arms_on(findings, game)
-    starts = [run.returns[0] for row in rows for run in findings.runs[game, row.arm]]
-    ends = [row.last.value for row in rows]
-    return len(ends) > 1 and max(ends) - min(ends) < 0.01 * abs(float(np.mean(ends)) - float(np.mean(starts)))

@@ -13,7 +13,7 @@ import numpy as np
 
 from agents.common import Array, Estimate, student
 from benchmark.score import student_tests
-from research.credit.findings import Findings, Run
+from research.credit.findings import Findings
 from research.jobs.report import table
 
 LEARNING = "learning"
@@ -89,16 +89,14 @@ def _known(findings: Findings, game: str, figure: str) -> dict[str, dict[int, fl
     """Return ``{arm: {seed: value}}`` of the seeds that all combinations have."""
     found = {
         arm: {
-            run.seed: value for run in findings.runs.get((game, arm), ()) if (value := _value(run, figure)) is not None
+            run.seed: run.learning if figure == LEARNING else run.ends[figure]
+            for run in findings.runs.get((game, arm), ())
+            if figure == LEARNING or run.ends.get(figure) is not None
         }
         for arm in findings.study.crossed
     }
     whole = set.intersection(*(set(own) for own in found.values())) if found else set()
     return {arm: {seed: own[seed] for seed in sorted(whole)} for arm, own in found.items()}
-
-
-def _value(run: Run, figure: str) -> float | None:
-    return run.learning if figure == LEARNING else run.ends.get(figure)
 
 
 def _over_cells(findings: Findings, known: Mapping[str, Mapping[int, float]], levels: Mapping[str, str]) -> Array:

@@ -122,17 +122,8 @@ def made_of(study: OnGames, jobs: Sequence[Any], results: Results) -> dict[str, 
 def run_of(seed: int, result: Mapping[str, Any]) -> Run:
     """Return a run from the result of its job."""
     points = np.array(result["points"], dtype=np.float64)
-    return Run(
-        seed,
-        result["rate"],
-        points[:, 0],
-        points[:, 2],
-        len(result["history"]),
-        result["rollout_tokens"],
-        result["update_tokens"],
-        result["training_seconds"],
-        result.get("ends", {}),
-    )
+    spent = (result["rollout_tokens"], result["update_tokens"], result["training_seconds"])
+    return Run(seed, result["rate"], points[:, 0], points[:, 2], len(result["history"]), *spent, result.get("ends", {}))
 
 
 def value_of(document: Mapping[str, Any], method: str, figure: str) -> float | None:
@@ -197,8 +188,7 @@ def told_apart(findings: Findings) -> dict[tuple[str, str], float]:
 
 def methods_of(findings: Findings) -> list[str]:
     """Return the methods that were measured anywhere, controls included, in the order in which they first appear."""
-    names = [each["name"] for document in findings.measured.values() for each in document["methods"]]
-    return list(dict.fromkeys(names))
+    return list(dict.fromkeys(each["name"] for found in findings.measured.values() for each in found["methods"]))
 
 
 def refused_of(findings: Findings) -> dict[str, str]:
@@ -248,18 +238,15 @@ def arms_on(findings: Findings, game: str) -> list[ArmResult]:
         tokens = np.array([run.rollout_tokens + run.update_tokens for run in runs], dtype=np.float64)
         rows.append(
             ArmResult(
-                game,
-                arm,
-                len(runs),
-                runs[0].rate,
-                student(np.array([run.learning for run in runs])),
-                student(np.array([run.last for run in runs])),
-                student(pairs),
-                student_p_value(pairs),
-                float(np.mean([run.iterations for run in runs])),
-                float(tokens.mean()),
-                float(np.mean([run.rollout_tokens for run in runs] / tokens)),
-                float(np.mean([run.seconds for run in runs])),
+                *(game, arm, len(runs), runs[0].rate),
+                learning=student(np.array([run.learning for run in runs])),
+                last=student(np.array([run.last for run in runs])),
+                minus_plain=student(pairs),
+                p_value=student_p_value(pairs),
+                iterations=float(np.mean([run.iterations for run in runs])),
+                tokens=float(tokens.mean()),
+                rollout_share=float(np.mean([run.rollout_tokens for run in runs] / tokens)),
+                seconds=float(np.mean([run.seconds for run in runs])),
             )
         )
     return sorted(rows, key=lambda row: -row.learning.value)
@@ -308,16 +295,13 @@ def predictions(findings: Findings) -> list[Prediction]:
                 if value is not None and learning:
                     pairs.append((value, np.array(learning)))
             if len(pairs) >= 3:
-                rows.append(Prediction(figure, game, len(pairs), _spearman(pairs)))
+                figures = np.array([value for value, _ in pairs])
+                rng = np.random.default_rng([_SEED, len(pairs)])
+                drawn = np.stack([rng.choice(own, (RESAMPLES, len(own))).mean(axis=1) for _, own in pairs], axis=1)
+                told = float(rank_correlation(figures, np.array([own.mean() for _, own in pairs])))
+                spearman = Estimate(told, *percentiles(rank_correlation(figures, drawn)))
+                rows.append(Prediction(figure, game, len(pairs), spearman))
     return rows
-
-
-def _spearman(pairs: Sequence[tuple[float, Array]]) -> Estimate:
-    figures = np.array([value for value, _ in pairs])
-    rng = np.random.default_rng([_SEED, len(pairs)])
-    drawn = np.stack([rng.choice(own, (RESAMPLES, len(own))).mean(axis=1) for _, own in pairs], axis=1)
-    value = float(rank_correlation(figures, np.array([own.mean() for _, own in pairs])))
-    return Estimate(value, *percentiles(rank_correlation(figures, drawn)))
 
 
 def rank_correlation(x: Array, y: Array) -> Array:

@@ -1,6 +1,6 @@
 """The pictures of a study of credit, as SVG, with matplotlib (the ``plots`` extra). Equal results give equal files."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping
 from itertools import cycle
 from pathlib import Path
 from typing import Any
@@ -9,7 +9,7 @@ import numpy as np
 
 from agents.common import Estimate, student
 from research.credit.dose import curves, standings
-from research.credit.factors import LEARNING, Effect, effects
+from research.credit.factors import LEARNING, effects
 from research.credit.findings import Findings, draw_of, methods_of, value_of
 from research.credit.settings import STAGES
 from research.credit.tables import estimate_of
@@ -20,39 +20,36 @@ RULES = ("aaw", "unbiased", "uniform_nonzero", "uniform", "off")
 
 def draw_plots(findings: Findings, folder: Path) -> list[tuple[str, str]]:
     """Draw what there is data for; return ``(file name, caption)`` of every picture."""
-    drawn = []
+    kinds = {
+        "fidelity": (_fidelity, findings.measured),
+        "draws": (_draws, findings.drawn or findings.thinking),
+        "dose": (_doses, curves(findings)),
+        "effects": (_effects, effects(findings)),
+        "curves": (_curves, any(arm not in findings.study.crossed for _, arm in findings.runs)),
+    }
+    return draw_each({name: draw for name, (draw, there) in kinds.items() if there}, CAPTIONS, findings, folder)
+
+
+def draw_each(
+    kinds: Mapping[str, Callable[[Any], Any]], captions: Mapping[str, str], findings: Any, folder: Path
+) -> list[tuple[str, str]]:
+    """Save the picture of every kind, and return ``(file name, caption)`` of each."""
     with style():
-        if findings.measured:
-            save(_fidelity(findings), folder / "fidelity.svg")
-            drawn.append(
-                (
-                    "fidelity.svg",
-                    "Correlation of assigned and true advantage, by game and stage, the mean over its runs",
-                )
-            )
-        if findings.drawn or findings.thinking:
-            save(_draws(findings), folder / "draws.svg")
-            caption = (
-                "Cosine of the update of M drawn episodes and the exact gradient (for the model that reasons: the mean "
-                "gradient of all other batches), by the tokens of the update, in the first run of each game, with 95% "
-                "intervals over batches"
-            )
-            drawn.append(("draws.svg", caption))
-        if curves(findings):
-            save(_doses(findings), folder / "dose.svg")
-            caption = (
-                "Learning by the dose of true credit, with 95% intervals over seeds; stars: methods as they are, at "
-                "their measured correlation with the true advantage"
-            )
-            drawn.append(("dose.svg", caption))
-        if main := [row for row in effects(findings) if row.figure == LEARNING]:
-            save(_effects(main), folder / "effects.svg")
-            caption = "Learning at every level of every factor, averaged over the others, with 95% intervals over seeds"
-            drawn.append(("effects.svg", caption))
-        if any(arm not in findings.study.crossed for _, arm in findings.runs):
-            save(_curves(findings), folder / "curves.svg")
-            drawn.append(("curves.svg", "Exact expected return by tokens spent, mean over the seeds; bars: its range"))
-    return drawn
+        for name, draw in kinds.items():
+            save(draw(findings), folder / f"{name}.svg")
+    return [(f"{name}.svg", captions[name]) for name in kinds]
+
+
+CAPTIONS = {
+    "fidelity": "Correlation of assigned and true advantage, by game and stage, the mean over its runs",
+    "draws": "Cosine of the update of M drawn episodes and the exact gradient (for the model that reasons: the mean "
+    "gradient of all other batches), by the tokens of the update, in the first run of each game, with 95% intervals "
+    "over batches",
+    "dose": "Learning by the dose of true credit, with 95% intervals over seeds; stars: methods as they are, at their "
+    "measured correlation with the true advantage",
+    "effects": "Learning at every level of every factor, averaged over the others, with 95% intervals over seeds",
+    "curves": "Exact expected return by tokens spent, mean over the seeds; bars: its range",
+}
 
 
 def _fidelity(findings: Findings) -> Any:
@@ -90,7 +87,12 @@ def _draws(findings: Findings) -> Any:
             if document is None:
                 axis.set_visible(False)
                 continue
-            _draw_lines(axis, document, reference, findings.study.draw_sizes)
+            for colour, rule in zip(cycle(COLOURS), RULES, strict=False):
+                sizes = findings.study.draw_sizes[: 1 if rule == "off" else None]
+                found = [draw for m in sizes if (draw := draw_of(document, rule, m, reference)) is not None]
+                cosines, marker = [estimate_of(draw["cosine"]) for draw in found], "s" if rule == "off" else "o"
+                look: Any = {"marker": marker, "markersize": 3, "linewidth": 1, "capsize": 2}
+                with_intervals(axis, [draw["tokens"] for draw in found], cosines, color=colour, label=rule, **look)
             axis.set_title(title, fontsize=8)
             axis.set_ylim(0, 1.03)
             axis.set_xscale("log")
@@ -100,16 +102,6 @@ def _draws(findings: Findings) -> Any:
     shown.legend(fontsize=6)
     figure.supxlabel("response tokens of the update", fontsize=8)
     return figure
-
-
-def _draw_lines(axis: Any, document: Any, reference: str, sizes: Any) -> None:
-    for colour, rule in zip(cycle(COLOURS), RULES, strict=False):
-        found = [draw for m in sizes if (draw := draw_of(document, rule, m, reference)) is not None]
-        found = found[:1] if rule == "off" else found
-        tokens = [draw["tokens"] for draw in found]
-        cosines, marker = [estimate_of(draw["cosine"]) for draw in found], "s" if rule == "off" else "o"
-        look: Any = {"marker": marker, "markersize": 3, "linewidth": 1, "capsize": 2}
-        with_intervals(axis, tokens, cosines, color=colour, label=rule, **look)
 
 
 def _doses(findings: Findings) -> Any:
@@ -131,7 +123,8 @@ def _doses(findings: Findings) -> Any:
     return figure
 
 
-def _effects(rows: Sequence[Effect]) -> Any:
+def _effects(findings: Findings) -> Any:
+    rows = [row for row in effects(findings) if row.figure == LEARNING]
     games = list(dict.fromkeys(row.game for row in rows))
     names = list(dict.fromkeys(f"{row.factor} {row.level}" for row in rows))
     figure, axes = figure_of(len(games), 1, 1.6 + 3.2 * len(games), 0.9 + 0.22 * len(names))

@@ -9,6 +9,7 @@ from research.credit.dose import curve_table, curves, dose_of, standings, standi
 from research.credit.factors import RATE, at_best, effects, effects_table
 from research.credit.findings import (
     PREDICTORS,
+    Cell,
     Findings,
     Made,
     arms_on,
@@ -36,28 +37,15 @@ from research.jobs.report import Facts, made_by, said_first, whole_report
 def report_data(findings: Findings, facts: Facts, notes: Sequence[str] = ()) -> dict[str, Any]:
     """Return the whole report as plain JSON data; NaN and infinity become ``null``."""
     data = {
-        "measured": [
-            {"game": game, "run": run, "stage": stage, **_without(document, "facts")}
-            for (game, run, stage), document in findings.measured.items()
-        ],
-        "draws": [
-            {"game": game, "run": run, "stage": stage, **_without(document, "facts")}
-            for (game, run, stage), document in findings.drawn.items()
-        ],
-        "thinking": [{"scenario": name, **_without(document, "facts")} for name, document in findings.thinking.items()],
-        "over_cells": {
-            figure: [row._asdict() | {"minus_plain": row.minus_plain._asdict()} for row in over_cells(findings, figure)]
-            for figure in PREDICTORS
-        },
+        "measured": _by_cell(findings.measured),
+        "draws": _by_cell(findings.drawn),
+        "thinking": [{"scenario": name, **_without_facts(own)} for name, own in findings.thinking.items()],
+        "over_cells": {figure: _plain(over_cells(findings, figure)) for figure in PREDICTORS},
         "tuning": [
             {"game": game, "arm": arm, "means": {f"{rate:g}": mean for rate, mean in means.items()}}
             for (game, arm), means in findings.tuned.items()
         ],
-        "arms": [
-            {key: value._asdict() if hasattr(value, "_asdict") else value for key, value in row._asdict().items()}
-            for game in findings.study.trained
-            for row in arms_on(findings, game)
-        ],
+        "arms": [row for game in findings.study.trained for row in _plain(arms_on(findings, game))],
         "runs": [
             {
                 **{"game": game, "arm": arm, "seed": run.seed, "rate": run.rate, "iterations": run.iterations},
@@ -74,15 +62,9 @@ def report_data(findings: Findings, facts: Facts, notes: Sequence[str] = ()) -> 
             }
             for game, curve in curves(findings).items()
         },
-        "standings": [
-            row._asdict() | {"learning": row.learning._asdict(), "difference": row.difference._asdict()}
-            for row in standings(findings)
-        ],
-        "effects": [
-            row._asdict() | {"mean": row.mean._asdict(), "minus_first": row.minus_first._asdict()}
-            for row in effects(findings)
-        ],
-        "predictions": [row._asdict() | {"spearman": row.spearman._asdict()} for row in predictions(findings)],
+        "standings": _plain(standings(findings)),
+        "effects": _plain(effects(findings)),
+        "predictions": _plain(predictions(findings)),
         "told_apart": [
             {"figure": figure, "method": method, "p_holm": p} for (figure, method), p in told_apart(findings).items()
         ],
@@ -96,6 +78,24 @@ def report_data(findings: Findings, facts: Facts, notes: Sequence[str] = ()) -> 
         "refused": refused_of(findings),
     }
     return whole_report(data, findings, sum(findings.seconds.values()), facts, notes, findings.study.as_data())
+
+
+def _by_cell(documents: Mapping[Cell, Mapping[str, Any]]) -> list[dict[str, Any]]:
+    return [
+        {"game": game, "run": run, "stage": stage, **_without_facts(document)}
+        for (game, run, stage), document in documents.items()
+    ]
+
+
+def _without_facts(document: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in document.items() if name != "facts"}
+
+
+def _plain(rows: Any) -> Any:
+    """Return named tuples as dictionaries, those inside them, too."""
+    if hasattr(rows, "_asdict"):
+        return {name: _plain(value) for name, value in rows._asdict().items()}
+    return [_plain(row) for row in rows] if isinstance(rows, list) else rows
 
 
 def report_markdown(
@@ -113,7 +113,9 @@ def report_markdown(
             parts += ["### Where there is no exact gradient", about, thinking_table(findings)]
     if over_cells(findings, "correlation"):  # there is a plain method that the others are beside
         parts += ["## Methods under the instrument", _FIDELITY_LEGEND, ceilings(findings), fidelity_table(findings)]
-        parts += [_refused(findings), pictures.get("fidelity.svg", ""), stages_table(findings)]
+        if refused := [f"- {method}: {reason}" for method, reason in refused_of(findings).items()]:
+            parts.append("Not measured:\n\n" + "\n".join(refused))
+        parts += [pictures.get("fidelity.svg", ""), stages_table(findings)]
     if curves(findings):
         parts += ["## Learning by the dose of true credit", _DOSE_LEGEND, curve_table(findings)]
         parts += [pictures.get("dose.svg", ""), _STANDING_LEGEND, standings_table(findings)]
@@ -237,24 +239,14 @@ def _caveats(study: Study) -> str:
     )
 
 
-def _refused(findings: Findings) -> str:
-    refused = refused_of(findings)
-    if not refused:
-        return ""
-    return "Not measured:\n\n" + "\n".join(f"- {method}: {reason}" for method, reason in refused.items())
-
-
 def _method(findings: Findings, facts: Facts) -> str:
     study = findings.study
+    told = {f"arm {arm}": settings for arm, settings in study.arms.items() if arm not in study.crossed}
+    for factor, levels in study.factors.items():
+        told |= {f"{factor} {level}": settings for level, settings in levels.items()}
     lines = [
-        f"- arm {arm}: " + ", ".join(f"{name} {value}" for name, value in settings.items())
-        for arm, settings in study.arms.items()
-        if arm not in study.crossed
-    ]
-    lines += [
-        f"- {factor} {level}: " + ", ".join(f"{name} {value}" for name, value in settings.items())
-        for factor, levels in study.factors.items()
-        for level, settings in levels.items()
+        f"- {called}: " + ", ".join(f"{name} {value}" for name, value in settings.items())
+        for called, settings in told.items()
     ]
     lines += [
         f"- {name} are measured on {size.batches} batches of {size.groups} groups of {size.group_size} episodes, "
@@ -284,7 +276,3 @@ def how_done(findings: Made, facts: Facts, evaluated: float, own: Sequence[str] 
         )
     lines.append("- all settings are in report.json and in the recipe")
     return "\n".join(lines)
-
-
-def _without(document: Mapping[str, Any], *names: str) -> dict[str, Any]:
-    return {name: value for name, value in document.items() if name not in names}

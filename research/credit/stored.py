@@ -6,6 +6,7 @@ within a measurement, such as its intervals over batches, stays as it is.
 
 import sys
 from collections.abc import Mapping
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -44,17 +45,8 @@ def findings_of(report: Mapping[str, Any]) -> Findings:
                 "didn't keep when it was written; reproduce it with the command of its page"
             )
         points = {name: np.array(row[name], dtype=np.float64) for name in ("tokens", "returns")}
-        spent = (row["rollout_tokens"], row["update_tokens"], row["seconds"])
-        run = Run(
-            row["seed"],
-            row["rate"],
-            points["tokens"],
-            points["returns"],
-            row["iterations"],
-            *spent,
-            row.get("ends", {}),
-        )
-        runs.setdefault((row["game"], row["arm"]), []).append(run)
+        named = {field.name: row[field.name] for field in fields(Run) if field.name in row}
+        runs.setdefault((row["game"], row["arm"]), []).append(Run(**{**named, **points}))
     return Findings(
         study=study,
         stages={(row["game"], row["run"]): row["returns"] for row in report["stages"]},

@@ -114,18 +114,8 @@ def stages_table(findings: Findings) -> str:
                 _number(value_of(document, "oracle", "gradient_cosine")) + "*" * findings.is_weak(cell),
             ]
         )
-    head = [
-        "game",
-        "run",
-        "stage",
-        "states",
-        "expected return",
-        "msgrpo",
-        "best correlation",
-        "msgrpo cosine",
-        "oracle cosine",
-    ]
-    return table(head, rows)
+    head = ["game", "run", "stage", "states", "expected return", "msgrpo", "best correlation"]
+    return table([*head, "msgrpo cosine", "oracle cosine"], rows)
 
 
 def _number(value: float | None) -> str:
@@ -238,6 +228,8 @@ def thinking_told_apart(findings: Findings) -> dict[tuple[str, int], tuple[float
 
     The p-values are Student's, by the width of the intervals over batches.
     """
+    from scipy.special import stdtr
+
     gains, p_values = {}, {}
     for name, document in findings.thinking.items():
         freedom = document["methods"][0]["batches"] - 1
@@ -247,16 +239,10 @@ def thinking_told_apart(findings: Findings) -> dict[tuple[str, int], tuple[float
                 continue
             value, low, high = estimate_of(draw["minus_uniform"])
             if low is not None and high is not None:
-                gains[name, m] = value
-                p_values[name, m] = _student_p(value, (high - low) / 2, freedom)
+                gains[name, m], half = value, (high - low) / 2
+                t = -abs(value) / half * student_quantile(freedom) if half > 0 else 0.0
+                p_values[name, m] = 2 * float(stdtr(freedom, t))
     return {key: (gains[key], p) for key, p in holm(p_values).items()}
-
-
-def _student_p(value: float, half: float, freedom: int) -> float:
-    """Return the two-sided p-value of a figure whose 95% interval has that half-width."""
-    from scipy.special import stdtr
-
-    return 2 * float(stdtr(freedom, -abs(value) / half * student_quantile(freedom))) if half > 0 else 1.0
 
 
 def arms_table(findings: Findings) -> str:
@@ -270,45 +256,36 @@ def arms_table(findings: Findings) -> str:
                     *(game, row.arm, str(row.runs), f"{row.rate:g}", f"{row.learning:z.3f}"),
                     "-" if own else f"{row.minus_plain:z.3f}",
                     "-" if own else f"{apart[game, row.arm]:.2f}",
-                    *(
-                        f"{row.last:z.3f}",
-                        f"{row.iterations:.0f}",
-                        f"{row.tokens / 1e6:.2f}M",
-                        f"{row.rollout_share:.0%}",
-                    ),
-                    duration(row.seconds),
+                    *(f"{row.last:z.3f}", f"{row.iterations:.0f}", f"{row.tokens / 1e6:.2f}M"),
+                    *(f"{row.rollout_share:.0%}", duration(row.seconds)),
                 ]
             )
-    head = ["game", "arm", "runs", "rate", "learning", "minus plain", "p", "end", "iterations", "tokens", "rollouts"]
-    head.append("time")
-    return table(head, rows)
+    head = ["game", "arm", "runs", "rate", "learning", "minus plain", "p", "end", "iterations", "tokens"]
+    return table([*head, "rollouts", "time"], rows)
 
 
 def predictions_table(findings: Findings) -> str:
     """Return how well each figure of the instrument orders the arms by their learning."""
     rows = []
-    games = list(findings.study.trained)
+    games = findings.study.trained
     found = {(row.figure, row.game): row for row in predictions(findings)}
     for name, title in _COLUMNS.items():
-        cells = [found.get((name, game)) for game in games]
-        known = [cell.spearman.value for cell in cells if cell is not None]
-        mean = f"{sum(known) / len(known):.2f}" if known else "-"
-        rows.append(
-            [title, *("-" if cell is None else f"{cell.spearman:z.3f}, {cell.arms} arms" for cell in cells), mean]
-        )
+        known = {game: found[name, game] for game in games if (name, game) in found}
+        told = {game: f"{cell.spearman:z.3f}, {cell.arms} arms" for game, cell in known.items()}
+        mean = f"{np.mean([cell.spearman.value for cell in known.values()]):.2f}" if known else "-"
+        rows.append([title, *(told.get(game, "-") for game in games), mean])
     return table(["figure", *games, "mean"], rows)
 
 
 def tuning_table(findings: Findings) -> str:
     """Return what every arm had at every learning rate, on the same small budget."""
-    share = findings.study.tuning_share
     rates = sorted(findings.study.rates)
     rows = [
         [game, arm, *(f"{means[rate]:.3f}" if rate in means else "-" for rate in rates)]
         for (game, arm), means in findings.tuned.items()
     ]
     note = (
-        f"One run of {share:.0%} of the tokens for each learning rate, with a seed of its own; the rate whose run had "
-        "the highest mean over its evaluations is taken."
+        f"One run of {findings.study.tuning_share:.0%} of the tokens for each learning rate, with a seed of its own; "
+        "the rate whose run had the highest mean over its evaluations is taken."
     )
     return f"{note}\n\n{table(['game', 'arm', *(f'{rate:g}' for rate in rates)], rows)}"

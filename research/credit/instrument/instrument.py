@@ -13,11 +13,11 @@ import numpy as np
 
 from agents import Policy
 from agents.analysis import has_local_model
-from agents.common import Estimate, mean, over_rows
+from agents.common import mean, over_rows
 from agents.msgrpo import DRAWS, checked_credit, spreads
-from agents.msgrpo.credit import METHODS, Batch, Credit, CreditMethod, Trajectory
+from agents.msgrpo.credit import METHODS, Batch, Credit, CreditMethod
 from research.credit.instrument.batches import Setting, play, why_not_met, with_needs
-from research.credit.instrument.draws import DrawnBatch, DrawResult, compare_draws
+from research.credit.instrument.draws import DrawnBatch, compare_draws
 from research.credit.instrument.exact.answers import DEFAULT_SAMPLES, Progress
 from research.credit.instrument.exact.drawn_returns import Chances, DrawnReturns
 from research.credit.instrument.exact.game_graph import MAX_STATES
@@ -25,7 +25,7 @@ from research.credit.instrument.exact.gradient import ExactGradient, exact_gradi
 from research.credit.instrument.exact.truth import Noise, Oracle, Truth
 from research.credit.instrument.fidelity import NOTHING, compare, fidelity, granularity
 from research.credit.instrument.gradients.episodes import BatchRows, EpisodeGradients, RowProducts, numbered
-from research.credit.instrument.gradients.quality import COSINES, BatchGradient, GradientQuality, quality
+from research.credit.instrument.gradients.quality import COSINES, BatchGradient, quality
 from research.credit.instrument.gradients.scores import ScoreModel, why_no_gradient
 from research.credit.instrument.results import CreditReport, MethodResult, TruthSummary
 from textgames import Scenario
@@ -147,23 +147,18 @@ class Instrument:
                 skipped[name] = reason
         if draws and not sizes:
             sizes = (max(1, len(self.batches[0]) // 2),)
-        gradients, exact = self._gradients(credited, draws, sizes), self.exact
-        results = []
-        for name, each in credited.items():
-            faithful = fidelity(compare(self.batches, each.credits, self.truth))
-            own = gradients.get(name)
-            results.append(
-                MethodResult(
-                    name=name,
-                    fidelity=faithful,
-                    gradient=None if own is None or exact is None else _quality(own.means, exact),
-                    normalisations={} if own is None else own.normalisations,
-                    draws=() if own is None else own.draws,
-                    extra_tokens=each.extra_tokens,
-                    seconds=each.seconds,
-                    granularity=granularity(each.credits),
-                )
+        gradients = self._gradients(credited, draws, sizes)
+        results = [
+            MethodResult(
+                name=name,
+                fidelity=fidelity(compare(self.batches, each.credits, self.truth)),
+                **gradients.get(name, {"gradient": None}),
+                extra_tokens=each.extra_tokens,
+                seconds=each.seconds,
+                granularity=granularity(each.credits),
             )
+            for name, each in credited.items()
+        ]
         return self._report(results, skipped)
 
     def assign(self, name: str, method: CreditMethod) -> Credited:
@@ -187,10 +182,11 @@ class Instrument:
 
     def _gradients(
         self, credited: Mapping[str, Credited], draws: Sequence[str], sizes: Sequence[int]
-    ) -> dict[str, "_Gradients"]:
+    ) -> dict[str, dict[str, Any]]:
+        """Return what each method's result says of gradients: ``gradient``, ``normalisations`` and ``draws``."""
         if self.model is None or self.exact is None:
             return {}
-        norm, references = _norm(self.exact), self.exact.vector[:, None]
+        norm, references = math.sqrt(max(self.exact.squared_norm, 0.0)), self.exact.vector[:, None]
         means: dict[str, list[BatchGradient]] = {name: [] for name in credited}
         drawn: dict[str, list[DrawnBatch]] = {name: [] for name in credited}
         variants: dict[str, dict[str, list[float]]] = {name: {} for name in credited}
@@ -216,37 +212,26 @@ class Instrument:
         self._progress("batches' gradients", len(self.batches), len(self.batches))
         norms = [norm] * len(self.batches)
         return {
-            name: _Gradients(
-                means[name],
-                {
+            name: {
+                "gradient": quality(means[name], norm, self.exact.reliability),
+                "normalisations": {
                     variant: over_rows(np.array(own)[:, None], mean(0), COSINES)
                     for variant, own in variants[name].items()
                 },
-                tuple(compare_draws(drawn[name], draws, sizes, norms, seed=self.setting.seed)) if draws else (),
-            )
+                "draws": tuple(
+                    compare_draws(drawn[name], draws, sizes, norms, seed=self.setting.seed) if draws else ()
+                ),
+            }
             for name in credited
         }
 
     def _report(self, results: Sequence[MethodResult], skipped: Mapping[str, str]) -> CreditReport:
-        episodes = _trajectories(self.batches)
+        truth, exact, setting = self.truth, self.exact, self.setting
+        episodes = [each for batch in self.batches for each in batch.trajectories]
         lengths = [len(each) for each in episodes]
-        return CreditReport(
-            agent=self.policy.name,
-            game=self.setting.scenario.name,
-            setting=_plain_setting(self.setting, self.policy, len(self.batches)),
-            truth=self._truth_summary(),
-            methods=tuple(results),
-            skipped=dict(skipped),
-            no_gradient=self.no_gradient,
-            episode_tokens=float(np.mean([each.tokens for each in episodes])),
-            episode_length=float(np.mean(lengths)),
-            episode_lengths=(min(lengths), float(np.median(lengths)), max(lengths)),
-            parameters=_parameters(self.policy),
-        )
-
-    def _truth_summary(self) -> TruthSummary:
-        truth, exact, episodes = self.truth, self.exact, _trajectories(self.batches)
-        return TruthSummary(
+        policy: Any = self.policy
+        decoding = getattr(policy, "decoding", None)
+        summary = TruthSummary(
             source=truth.answers.source,
             samples=truth.answers.samples,
             states=len(truth.graph.states),
@@ -258,12 +243,29 @@ class Instrument:
             other_forms=truth.other_forms(self.batches),
             forks=float(np.mean(np.abs(np.concatenate([*map(truth.advantages, episodes)])) > NOTHING)),
         )
-
-
-class _Gradients(NamedTuple):
-    means: list[BatchGradient]
-    normalisations: dict[str, Estimate]
-    draws: tuple[DrawResult, ...]
+        played = {
+            "groups": setting.groups,
+            "group_size": setting.group_size,
+            "batches": len(self.batches),
+            "horizon": setting.rounds,
+            "temperature": None if decoding is None else decoding.temperature,
+            "format_penalty": setting.format_penalty,
+            "invalid_action": setting.invalid_action,
+            "seed": setting.seed,
+        }
+        return CreditReport(
+            agent=policy.name,
+            game=setting.scenario.name,
+            setting=played,
+            truth=summary,
+            methods=tuple(results),
+            skipped=dict(skipped),
+            no_gradient=self.no_gradient,
+            episode_tokens=float(np.mean([each.tokens for each in episodes])),
+            episode_length=float(np.mean(lengths)),
+            episode_lengths=(min(lengths), float(np.median(lengths)), max(lengths)),
+            parameters=sum(p.numel() for p in policy.model.model.parameters()) if has_local_model(policy) else None,
+        )
 
 
 def _variants(products: RowProducts, rows: BatchRows, credit: Credit) -> dict[str, EpisodeGradients]:
@@ -281,36 +283,6 @@ def _variants(products: RowProducts, rows: BatchRows, credit: Credit) -> dict[st
         "divided by group std": products.episodes(rows, credit._replace(advantages=divided)),
         "times group std": products.episodes(rows, credit._replace(advantages=times)),
         "mean per response": products.episodes(rows, credit, row_weights=1 / lengths),
-    }
-
-
-def _trajectories(batches: Sequence[Batch]) -> list[Trajectory]:
-    return [each for batch in batches for each in batch.trajectories]
-
-
-def _parameters(policy: Any) -> int | None:
-    return sum(p.numel() for p in policy.model.model.parameters()) if has_local_model(policy) else None
-
-
-def _quality(means: Sequence[BatchGradient], exact: ExactGradient) -> GradientQuality:
-    return quality(means, _norm(exact), exact.reliability)
-
-
-def _norm(exact: ExactGradient) -> float:
-    return math.sqrt(max(exact.squared_norm, 0.0))
-
-
-def _plain_setting(setting: Setting, policy: Policy, batches: int) -> dict[str, Any]:
-    decoding = getattr(policy, "decoding", None)
-    return {
-        "groups": setting.groups,
-        "group_size": setting.group_size,
-        "batches": batches,
-        "horizon": setting.rounds,
-        "temperature": None if decoding is None else decoding.temperature,
-        "format_penalty": setting.format_penalty,
-        "invalid_action": setting.invalid_action,
-        "seed": setting.seed,
     }
 
 

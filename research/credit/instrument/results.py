@@ -23,7 +23,7 @@ class MethodResult:
 
     Attributes:
         name: of the method.
-        fidelity: how like the true advantages those are that it assigns; ``None`` if there are no true ones.
+        fidelity: how like the true advantages those are that it assigns.
         gradient: how good the gradient of a whole batch is, all episodes; ``None`` without a model to take it of.
         normalisations: the cosine of a batch's gradient with the exact one where the advantages are treated otherwise:
             "divided by group std" and "times group std" (of returns), "mean per response" (each response's tokens
@@ -35,7 +35,7 @@ class MethodResult:
     """
 
     name: str
-    fidelity: Fidelity | None
+    fidelity: Fidelity
     gradient: GradientQuality | None
     normalisations: Mapping[str, Estimate] = field(default_factory=dict)
     draws: tuple[DrawResult, ...] = ()
@@ -45,10 +45,9 @@ class MethodResult:
 
     def to_json(self) -> dict[str, Any]:
         found: dict[str, Any] = {"name": self.name, "gradient_cosine": None, "bias": None}
-        for prefix, part in (("", self.fidelity), ("gradient_", self.gradient)):
-            if part is not None:
-                figures = {name: figure.to_json() for name, figure in vars(part).items()}
-                found |= {name if name == "bias" else prefix + name: figure for name, figure in figures.items()}
+        found |= {name: figure.to_json() for name, figure in vars(self.fidelity).items()}
+        for name, figure in vars(self.gradient).items() if self.gradient else ():
+            found[name if name == "bias" else f"gradient_{name}"] = figure.to_json()
         return found | {
             "normalisations": {name: figure.to_json() for name, figure in self.normalisations.items()},
             "draws": [draw.to_json() for draw in self.draws],

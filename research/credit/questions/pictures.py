@@ -6,34 +6,28 @@ from pathlib import Path
 from typing import Any
 
 from agents.common import Estimate
+from research.credit.plots import draw_each
 from research.credit.questions.answers import COLLAPSED, group_sizes, plain_figure, shorts, splits, staleness
 from research.credit.questions.findings import Asked
-from research.jobs.pictures import COLOURS, figure_of, save, style, with_intervals
+from research.jobs.pictures import COLOURS, figure_of, with_intervals
 
 
 def draw_plots(findings: Asked, folder: Path) -> list[tuple[str, str]]:
     """Draw what was asked; returns ``(file name, caption)`` of every picture."""
-    kinds: dict[str, tuple[bool, Callable[[Asked], Any], str]] = {
-        "staleness.svg": (bool(staleness(findings)), _staleness, "Cosine with the exact gradient by policy lag"),
-        "groups.svg": (
-            bool(group_sizes(findings)),
-            _groups,
-            "Cosine with the exact gradient by group size, equal episodes",
-        ),
-        "penalty.svg": (
-            bool(splits(findings)),
-            _penalty,
-            "The format penalty's share of the exact gradient by the valid share, and the entropy of valid actions in "
-            "short runs from bases that hardly answer, by format penalty; below the grey line a policy has collapsed",
-        ),
+    kinds: dict[str, tuple[Callable[[Asked], Any], Sequence[Any]]] = {
+        "staleness": (_staleness, staleness(findings)),
+        "groups": (_groups, group_sizes(findings)),
+        "penalty": (_penalty, splits(findings)),
     }
-    drawn = []
-    with style():
-        for name, (there, draw, caption) in kinds.items():
-            if there:
-                save(draw(findings), folder / name)
-                drawn.append((name, caption))
-    return drawn
+    return draw_each({name: draw for name, (draw, there) in kinds.items() if there}, CAPTIONS, findings, folder)
+
+
+CAPTIONS = {
+    "staleness": "Cosine with the exact gradient by policy lag",
+    "groups": "Cosine with the exact gradient by group size, equal episodes",
+    "penalty": "The format penalty's share of the exact gradient by the valid share, and the entropy of valid actions "
+    "in short runs from bases that hardly answer, by format penalty; below the grey line a policy has collapsed",
+}
 
 
 def _line(axis: Any, places: Sequence[float], values: Sequence[Estimate], colour: str, label: str) -> None:

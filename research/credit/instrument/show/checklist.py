@@ -37,6 +37,8 @@ def checklist(report: CreditReport) -> list[Item]:
         for each in methods
     ]
     least, median, most = report.episode_lengths
+    length = f"{report.episode_length:.1f} turns, {report.episode_tokens:.0f} tokens"
+    several = setting["batches"] > 1
     forks = f"{truth.forks:.1%} of the decisions played have a true advantage that isn't 0"
     return [
         Item("Base model: name, size, version", True, f"{report.agent}{size}"),
@@ -48,16 +50,10 @@ def checklist(report: CreditReport) -> list[Item]:
         Item("Ablation of the credit's parts", False, None),
         Item("Benchmarks and splits", True, f"{report.game}, {setting['horizon']} rounds, training layouts"),
         Item("Metrics with definitions", True, "docs/research/credit/instrument.md"),
-        Item(
-            "Variance or intervals", False, f"95% over {setting['batches']} batches" * (setting["batches"] > 1) or None
-        ),
+        Item("Variance or intervals", False, f"95% over {setting['batches']} batches" if several else None),
         Item("Hours of training", True, None),
         Item("Overhead of the credit, for a batch", False, ", ".join(costs)),
-        Item(
-            "Mean length of a trajectory",
-            True,
-            f"{report.episode_length:.1f} turns, {report.episode_tokens:.0f} tokens",
-        ),
+        Item("Mean length of a trajectory", True, length),
         Item("Lengths: least, median, largest", False, f"{least}, {median:g}, {most} turns"),
         Item("Controlled forks", False, forks),
     ]

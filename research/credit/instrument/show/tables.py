@@ -1,6 +1,6 @@
 """A measurement of credit as tables in the terminal."""
 
-from math import isnan, nan
+from math import isnan
 
 from rich.console import Console
 from rich.table import Table
@@ -29,9 +29,12 @@ def _methods(report: CreditReport) -> Table:
     if report.no_gradient is None:
         for heading in ("gradient cosine", "bias", "variance", "signal/noise per 1000 tokens"):
             table.add_column(heading, justify="right")
-    for method in sorted(report.methods, key=_order):
-        if method.fidelity is None:
-            continue
+
+    def order(method: MethodResult) -> float:
+        value = method.fidelity.correlation.value
+        return 1.0 if isnan(value) else -value
+
+    for method in sorted(report.methods, key=order):
         own = [method.fidelity.correlation, method.fidelity.sign_agreement, method.fidelity.mean_correlation]
         cells = [_cell(each) for each in own]
         if (gradient := method.gradient) is not None:
@@ -41,36 +44,15 @@ def _methods(report: CreditReport) -> Table:
     return table
 
 
-def _order(method: MethodResult) -> float:
-    value = nan if method.fidelity is None else method.fidelity.correlation.value
-    return 1.0 if isnan(value) else -value
-
-
 def _draws(method: MethodResult) -> Table:
     table = Table(title=f"draws of {method.name}", title_justify="left")
     table.add_column("rule")
-    headings = (
-        "m",
-        "tokens",
-        "cosine",
-        "minus uniform",
-        "per 1000 tokens",
-        "of the mean update",
-        "variance of drawing",
-    )
-    for heading in headings:
+    cosines = ("cosine", "minus uniform", "per 1000 tokens", "of the mean update")
+    for heading in ("m", "tokens", *cosines, "variance of drawing"):
         table.add_column(heading, justify="right")
     for draw in method.draws:
-        table.add_row(
-            draw.rule,
-            str(draw.m),
-            f"{draw.tokens:,.0f}",
-            _cell(draw.cosine),
-            _cell(draw.minus_uniform),
-            _cell(draw.cosine_per_kilotoken),
-            _cell(draw.mean_cosine),
-            _cell(draw.variance, 2),
-        )
+        own = map(_cell, (draw.cosine, draw.minus_uniform, draw.cosine_per_kilotoken, draw.mean_cosine))
+        table.add_row(draw.rule, str(draw.m), f"{draw.tokens:,.0f}", *own, _cell(draw.variance, 2))
     return table
 
 
@@ -98,8 +80,7 @@ def _notes(report: CreditReport) -> list[str]:
         f"True advantages: {told}. {truth.states} states, {truth.questions} prompts.",
         f"The policy expects {truth.expected_return:z.3f}; {truth.invalid:.1%} of its responses are invalid.",
     ]
-    oracle = next(method.fidelity for method in report.methods if method.name == "oracle")
-    if oracle is not None and isnan(oracle.correlation.value):
+    if isnan(report["oracle"].fidelity.correlation.value):
         lines.append(
             f"Nothing to compare: every step that {report.agent} played has the true advantage 0, because in each "
             "state it always does the same, or all it does is worth the same."
