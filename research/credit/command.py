@@ -4,9 +4,8 @@ from collections.abc import Mapping
 
 from agents.models import embedded_agents
 from agents.msgrpo.credit import METHODS
-from research.credit.jobs import StudyFolder, StudyJob, jobs_of
+from research.credit.jobs import Later, StudyFolder, StudyJob, jobs_of
 from research.credit.settings import Study
-from research.credit.work import WORK
 from research.jobs.command import Options, Undertaking, carry_out
 from research.jobs.report import publish
 from research.reproduction.pretrained.pace import batch_seconds
@@ -21,20 +20,33 @@ SECONDS_OF_BATCH = {"measure": 1.7, "draws": 0.6, "think": 14.0}
 """Of the other kinds of jobs there: a base, and a batch of what is measured, by a tiny model that reasons."""
 
 
+BASE = Later("research.credit.work:make_base")
+WORK = {
+    "base": BASE,
+    "stages": Later("research.credit.work:make_stages"),
+    "measure": Later("research.credit.measuring:methods_at"),
+    "draws": Later("research.credit.measuring:draws_at"),
+    "think": Later("research.credit.measuring:draws_of_thinking"),
+    "tune": Later("research.credit.work:tune"),
+    "train": Later("research.credit.work:train_arm"),
+}
+"""By the kind of a job, what does it."""
+
+
 def study_credit(study: Study, options: Options) -> int:
     """Do what the folder lacks, then write and print the report; raises as :func:`carry_out` does."""
     folder, jobs = StudyFolder(options.out, study.methods or METHODS.names), jobs_of(study)
-    undertaking = Undertaking(
-        study,
-        folder,
-        jobs,
-        WORK,
-        typical_seconds(study, jobs),
-        lambda: _report(study, folder, options),
-        PACKAGES,
-        threads=1,  # the models are so small that a second one costs more than it saves
-    )
-    return carry_out(undertaking, options)
+
+    def report() -> int:
+        from research.credit.findings import read_findings
+        from research.credit.plots import draw_plots
+        from research.credit.report import report_data, report_markdown
+
+        return publish(read_findings(study, folder), folder.path, options, draw_plots, report_markdown, report_data)
+
+    seconds = typical_seconds(study, jobs)
+    # the models are so small that a second thread costs more than it saves
+    return carry_out(Undertaking(study, folder, jobs, WORK, seconds, report, PACKAGES, threads=1), options)
 
 
 def typical_seconds(study: Study, jobs: list[StudyJob]) -> Mapping[str, float]:
@@ -52,11 +64,3 @@ def typical_seconds(study: Study, jobs: list[StudyJob]) -> Mapping[str, float]:
         else:
             seconds[job.name] = SECONDS_OF_BATCH[job.kind] * batches[job.kind] if job.kind in batches else BASE_SECONDS
     return seconds
-
-
-def _report(study: Study, folder: StudyFolder, options: Options) -> int:
-    from research.credit.findings import read_findings
-    from research.credit.plots import draw_plots
-    from research.credit.report import report_data, report_markdown
-
-    return publish(read_findings(study, folder), folder.path, options, draw_plots, report_markdown, report_data)

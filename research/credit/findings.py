@@ -9,9 +9,8 @@ import numpy as np
 
 from agents.common import RESAMPLES, Array, Estimate, percentiles, student
 from benchmark.score import holm, paired, student_p_value
-from research.credit.games import OnGames
 from research.credit.jobs import StudyFolder, jobs_of
-from research.credit.settings import Study
+from research.credit.settings import OnGames, Study
 from research.jobs.folder import Results
 
 Cell = tuple[str, int, str]

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import Any, Literal, NamedTuple
 
 from benchmark import UsageError
@@ -34,7 +35,12 @@ def jobs_of(study: Study) -> list[StudyJob]:
     """
     jobs = list[StudyJob]()
     for run in range(study.runs):
-        jobs += [*_plain_run(study, run), *_measured(study, run)]
+        jobs += [base_job(game, run) for game in study.games]
+        jobs += [
+            StudyJob(f"stages/{game}/{run}", "stages", (f"base/{game}/{run}",), game, run, arm=study.plain)
+            for game in study.games
+        ]
+        jobs += _measured(study, run)
     jobs += [*_trained(study, study.trained[:1]), *_trained(study, study.trained[1:])]
     if study.thinking is not None:
         jobs += [StudyJob(f"think/{name}", "think", game=name) for name in study.thinking.temperatures]
@@ -44,15 +50,6 @@ def jobs_of(study: Study) -> list[StudyJob]:
 def base_job(game: str, run: int) -> StudyJob:
     """Return the job that makes the base of a run of a game."""
     return StudyJob(f"base/{game}/{run}", "base", game=game, run=run)
-
-
-def _plain_run(study: Study, run: int) -> list[StudyJob]:
-    jobs = [base_job(game, run) for game in study.games]
-    jobs += [
-        StudyJob(f"stages/{game}/{run}", "stages", (f"base/{game}/{run}",), game, run, arm=study.plain)
-        for game in study.games
-    ]
-    return jobs
 
 
 def _trained(study: Study, games: Sequence[str]) -> list[StudyJob]:
@@ -99,6 +96,16 @@ def _measured(study: Study, run: int) -> list[StudyJob]:
 
 def _source(game: str, run: int, stage: str) -> str:
     return f"base/{game}/{run}" if stage == "base" else f"stages/{game}/{run}"
+
+
+class Later(NamedTuple):
+    """Work that is imported when it is done: it needs torch, which a reader of a report may lack."""
+
+    path: str  # ``module:function``
+
+    def __call__(self, *given: Any) -> dict[str, Any]:
+        done: dict[str, Any] = resolve_name(self.path)(*given)
+        return done
 
 
 class StudyFolder(Folder):

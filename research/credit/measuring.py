@@ -16,13 +16,12 @@ from agents.msgrpo import ConfigError
 from agents.msgrpo.credit import METHODS, Batch, Credit, CreditMethod
 from research.credit.instrument.batches import Setting, play
 from research.credit.instrument.draws import DrawnBatch, compare_draws
-from research.credit.instrument.exact.answers import Progress
 from research.credit.instrument.gradients.episodes import EpisodeGradients, RowProducts, episode_by_episode, numbered
 from research.credit.instrument.gradients.scores import ScoreModel
 from research.credit.instrument.instrument import Instrument
 from research.credit.jobs import StudyFolder, StudyJob
-from research.credit.players import policy_of
 from research.credit.settings import DrawMeasurement, Measurement, Study
+from research.credit.training import policy_of
 from research.jobs.bases import load
 from research.jobs.work import Report
 from textgames import SCENARIOS
@@ -39,7 +38,7 @@ def methods_at(job: StudyJob, study: Study, folder: StudyFolder, report: Report)
     refused: dict[str, str] = {}
     for name in folder.unmeasured(job.name):
         try:
-            able[name] = _made(name, instrument.setting)
+            able[name] = METHODS.make(name, {}, vars(instrument.setting.config))
         except ConfigError as error:
             refused[name] = str(error)
     found = instrument.measure(able).to_json()
@@ -50,10 +49,6 @@ def methods_at(job: StudyJob, study: Study, folder: StudyFolder, report: Report)
         found["methods"] = [each for each in before["methods"] if each["name"] not in new] + found["methods"]
         found["skipped"] = before["skipped"] | found["skipped"]
     return dict(found)
-
-
-def _made(name: str, setting: Setting) -> CreditMethod:
-    return METHODS.make(name, {}, vars(setting.config))
 
 
 def _instrument(job: StudyJob, study: Study, folder: StudyFolder, size: Measurement, report: Report) -> Instrument:
@@ -80,11 +75,11 @@ def draws_at(job: StudyJob, study: Study, folder: StudyFolder, report: Report) -
     instrument = _instrument(job, study, folder, study.draws, report)
     assert instrument.exact is not None
     assert instrument.model is not None
-    credits = instrument.assign(DRAWN_METHOD, _made(DRAWN_METHOD, instrument.setting)).credits
+    credits = instrument.assign(DRAWN_METHOD, METHODS.make(DRAWN_METHOD, {}, vars(instrument.setting.config))).credits
     exact, model = instrument.exact.vector.float(), instrument.model
     others = gradients_of_others(model, instrument.batches, credits)
     norms = {"exact": [float(exact.norm())] * len(others), "others": [float(each.norm()) for each in others]}
-    drawn = ready_to_draw(model, instrument.batches, credits, exact=exact, others=others, tell=_second_half(report))
+    drawn = ready_to_draw(model, instrument.batches, credits, exact=exact, others=others, report=report)
     found = {"name": DRAWN_METHOD, **_compared(drawn, study.draws, norms)}
     return {"methods": [found], "expected_return": float(instrument.truth.solution.returns.mean())}
 
@@ -104,16 +99,12 @@ def draws_of_thinking(job: StudyJob, study: Study, folder: StudyFolder, report: 
     for number in range(thinking.batches):
         report(0.4 * number / thinking.batches)
         batches.append(play(policy, setting, number, fresh_starts=True))
-    method = _made(DRAWN_METHOD, setting)
+    method = METHODS.make(DRAWN_METHOD, {}, vars(setting.config))
     credits = [method.assign(batch, np.random.default_rng(0)) for batch in batches]
     others = gradients_of_others(model, batches, credits)
-    drawn = ready_to_draw(model, batches, credits, others=others, tell=_second_half(report))
+    drawn = ready_to_draw(model, batches, credits, others=others, report=report)
     found = _compared(drawn, thinking, {"others": [float(each.norm()) for each in others]})
     return {"methods": [{"name": DRAWN_METHOD, **found}]}
-
-
-def _second_half(report: Report) -> Progress:
-    return lambda what, done, total: report(0.5 + 0.5 * done / max(1, total))
 
 
 def _compared(
@@ -143,7 +134,7 @@ def ready_to_draw(
     *,
     exact: Tensor | None = None,
     others: Sequence[Tensor] | None = None,
-    tell: Progress = lambda what, done, total: None,
+    report: Report = lambda share: None,
 ) -> list[DrawnBatch]:
     """Return batches with the gradients of their episodes, along ``exact`` (size,) and each batch's own of
     ``others``."""
@@ -151,7 +142,7 @@ def ready_to_draw(
     shared = [] if exact is None else [exact.float()]
     for part in numbered(batches, model.size):
         first, last = len(drawn), len(drawn) + len(part)
-        tell("batches' gradients", first, len(batches))
+        report(0.5 + 0.5 * first / len(batches))
         own = [] if others is None else [each.float() for each in others[first:last]]
         references = torch.stack([*shared, *own], dim=1)
         products = None

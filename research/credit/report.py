@@ -4,7 +4,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from agents.common import duration
-from research.credit.advice import recommendation
 from research.credit.dose import curve_table, curves, dose_of, standings, standings_table
 from research.credit.factors import RATE, at_best, effects, effects_table
 from research.credit.findings import (
@@ -27,6 +26,7 @@ from research.credit.tables import (
     draws_table,
     fidelity_table,
     predictions_table,
+    recommendation,
     stages_table,
     thinking_table,
     tuning_table,

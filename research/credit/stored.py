@@ -14,7 +14,7 @@ import numpy as np
 
 from benchmark import UsageError
 from research.credit.findings import Cell, Findings, Run, value_of
-from research.credit.questions.findings import findings_of as asked_in
+from research.credit.questions.answers import findings_of as asked_in
 from research.credit.questions.report import report_data as answers_data
 from research.credit.report import report_data
 from research.credit.settings import Study

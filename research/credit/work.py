@@ -1,18 +1,16 @@
 """Doing one job of a study, in whatever process."""
 
 import shutil
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
-from research.credit.games import OnGames
 from research.credit.jobs import StudyFolder, StudyJob
-from research.credit.players import examples_of, expected_return, played_elsewhere, policy_of
-from research.credit.settings import Study
+from research.credit.settings import OnGames, Study
+from research.credit.training import examples_of, expected_return, played_elsewhere, policy_of, train
 from research.jobs import bases
 from research.jobs.bases import load
-from research.jobs.work import Report, Work
+from research.jobs.work import Report
 
 
 def make_base(job: StudyJob, study: OnGames, folder: StudyFolder, report: Report) -> dict[str, Any]:
@@ -25,7 +23,6 @@ def make_base(job: StudyJob, study: OnGames, folder: StudyFolder, report: Report
 
 def make_stages(job: StudyJob, study: Study, folder: StudyFolder, report: Report) -> dict[str, Any]:
     """Train a plain run, at the middle rate, and keep its model at half and at the end."""
-    from research.credit.training import train
 
     def keep(model: Any, tokenizer: Any, milestone: int) -> float:
         if milestone:
@@ -66,8 +63,6 @@ def best_rate(points: dict[float, Any]) -> float:
 def _run(
     job: StudyJob, study: Study, folder: StudyFolder, report: Report, *, rate: float, seed: int, budget: int
 ) -> dict[str, Any]:
-    from research.credit.training import train
-
     # every run starts from the base, whose return is known from the run of the stages
     start = float(folder.result(f"stages/{job.game}/0")["points"][0][2])
     model, tokenizer = load(folder.stage(job.game, "base"))
@@ -89,36 +84,3 @@ def _run(
         player = policy_of(model, tokenizer, study.evaluation_temperature, "trained")
         ends |= played_elsewhere(player, study.games[job.game].carried_to, study.carried_episodes)
     return {"settings": settings, "budget": budget, **record._asdict(), "ends": ends}
-
-
-def measure(job: StudyJob, study: Study, folder: StudyFolder, report: Report) -> dict[str, Any]:
-    """Return every method of credit under the instrument, at one stage of one game."""
-    from research.credit.measuring import methods_at  # needs torch, which who only reads a report may lack
-
-    return methods_at(job, study, folder, report)
-
-
-def measure_draws(job: StudyJob, study: Study, folder: StudyFolder, report: Report) -> dict[str, Any]:
-    """Measure every draw rule at a stage."""
-    from research.credit.measuring import draws_at
-
-    return draws_at(job, study, folder, report)
-
-
-def measure_thinking(job: StudyJob, study: Study, folder: StudyFolder, report: Report) -> dict[str, Any]:
-    """Return every draw rule for the tiny model that reasons."""
-    from research.credit.measuring import draws_of_thinking
-
-    return draws_of_thinking(job, study, folder, report)
-
-
-WORK: Mapping[str, Work] = {
-    "base": make_base,
-    "stages": make_stages,
-    "measure": measure,
-    "draws": measure_draws,
-    "think": measure_thinking,
-    "tune": tune,
-    "train": train_arm,
-}
-"""By the kind of a job, what does it."""

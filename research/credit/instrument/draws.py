@@ -87,8 +87,7 @@ def compare_draws(
         minus = {other: table[:, :1] - tables[other, m][:, :1] for other in ("uniform", "uniform_nonzero")}
         results.append(
             DrawResult(
-                rule=rule,
-                m=m,
+                *(rule, m),
                 drawn=float(table[:, 2].mean()),
                 tokens=float(table[:, 3].mean()),
                 cosine=over_rows(table, mean(0), COSINES),

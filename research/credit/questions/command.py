@@ -1,20 +1,20 @@
 """The command ``textbench reproduce --config credit-questions`` behind its options."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
-from research.credit.command import BASE_SECONDS, PACKAGES
-from research.credit.jobs import StudyFolder, StudyJob
-from research.credit.questions.jobs import AskJob, jobs_of
-from research.credit.questions.settings import Questions
-from research.credit.work import make_base
+from research.credit.command import BASE, BASE_SECONDS, PACKAGES
+from research.credit.jobs import Later, StudyFolder, StudyJob
+from research.credit.questions.settings import AskJob, Questions, jobs_of
 from research.jobs.command import Options, Undertaking, carry_out
 from research.jobs.report import publish
-from research.jobs.work import Report, Work
 
 PLAIN_TOKENS_PER_SECOND, SHORT_TOKENS_PER_SECOND = 10_000, 80_000
 """Of training on one core, if the recipe was first run: along plain runs, whose questions cost most, and in short
 runs from a weak base."""
+
+
+WORK = {"base": BASE, "ask": Later("research.credit.questions.work:ask")}
+"""By the kind of a job, what does it."""
 
 
 def ask_questions(questions: Questions, options: Options) -> int:
@@ -23,7 +23,12 @@ def ask_questions(questions: Questions, options: Options) -> int:
     seconds = typical_seconds(questions, jobs)
 
     def report() -> int:
-        return _report(questions, folder, options)
+        from research.credit.questions.answers import read_findings
+        from research.credit.questions.pictures import draw_plots
+        from research.credit.questions.report import report_data, report_markdown
+
+        found = read_findings(questions, folder)
+        return publish(found, folder.path, options, draw_plots, report_markdown, report_data)
 
     return carry_out(Undertaking(questions, folder, jobs, WORK, seconds, report, PACKAGES, threads=1), options)
 
@@ -38,21 +43,3 @@ def typical_seconds(questions: Questions, jobs: Sequence[StudyJob | AskJob]) -> 
             plain = questions.games[job.game].tokens / PLAIN_TOKENS_PER_SECOND
             seconds[job.name] = short if job.steps else plain
     return seconds
-
-
-def _ask(job: AskJob, questions: Questions, folder: StudyFolder, report: Report) -> dict[str, Any]:
-    from research.credit.questions.work import ask  # needs torch, which who only reads a report may lack
-
-    return ask(job, questions, folder, report)
-
-
-WORK: Mapping[str, Work] = {"base": make_base, "ask": _ask}
-"""By the kind of a job, what does it."""
-
-
-def _report(questions: Questions, folder: StudyFolder, options: Options) -> int:
-    from research.credit.questions.findings import read_findings
-    from research.credit.questions.pictures import draw_plots
-    from research.credit.questions.report import report_data, report_markdown
-
-    return publish(read_findings(questions, folder), folder.path, options, draw_plots, report_markdown, report_data)

@@ -159,13 +159,10 @@ def group_sizes(
         made: dict[str, CreditMethod] = methods_of(methods, own)
         of_batches = [each for part in numbered(played, model.size) for each in part]
         for name, method in made.items():
-            gradients = [
-                batch_gradient(model, each, method.assign(each.batch, np.random.default_rng(0)), exact)
-                for each in of_batches
-            ]
-            rows.append(
-                {"size": size, "method": name, **compared(gradients, exact).figures, "silent": silent, "tokens": tokens}
-            )
+            credits = [method.assign(each.batch, np.random.default_rng(0)) for each in of_batches]
+            pairs = zip(of_batches, credits, strict=True)
+            found = compared([batch_gradient(model, *pair, exact) for pair in pairs], exact).figures
+            rows.append({"size": size, "method": name, **found, "silent": silent, "tokens": tokens})
     return rows
 
 
@@ -176,7 +173,7 @@ class Parts(NamedTuple):
     penalty: Tensor
 
     def figures(self) -> dict[str, float]:
-        """Their lengths and the cosine of the two; the part of another penalty is that many times as long."""
+        """Return their lengths and the cosine of the two; another penalty's part is that many times as long."""
         reward, penalty = float(self.reward.norm()), float(self.penalty.norm())
         product = float(self.reward @ self.penalty)
         return {"reward": reward, "penalty": penalty, "cosine": product / max(reward * penalty, 1e-300)}

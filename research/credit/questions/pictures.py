@@ -7,8 +7,7 @@ from typing import Any
 
 from agents.common import Estimate
 from research.credit.plots import draw_each
-from research.credit.questions.answers import COLLAPSED, group_sizes, plain_figure, shorts, splits, staleness
-from research.credit.questions.findings import Asked
+from research.credit.questions.answers import COLLAPSED, Asked, group_sizes, plain_figure, shorts, splits, staleness
 from research.jobs.pictures import COLOURS, figure_of, with_intervals
 
 

@@ -6,6 +6,7 @@ from typing import Any
 from research.credit.questions.answers import (
     COLLAPSED,
     Answer,
+    Asked,
     collapses,
     group_sizes,
     penalties,
@@ -14,7 +15,6 @@ from research.credit.questions.answers import (
     splits,
     staleness,
 )
-from research.credit.questions.findings import Asked
 from research.credit.report import how_done, pictured
 from research.jobs.report import Facts, said_first, table, whole_report
 

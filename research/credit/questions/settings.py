@@ -4,13 +4,13 @@ A table that isn't there isn't asked.
 """
 
 from collections.abc import Mapping
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from benchmark import UsageError
-from research.credit.games import Game, OnGames
-from research.credit.settings import Measurement
+from research.credit.jobs import StudyJob, base_job
+from research.credit.settings import Game, Measurement, OnGames
 from research.jobs.recipes import NotNegative, PositiveCount, checked_training
 
 
@@ -83,3 +83,29 @@ class Questions(OnGames):
     def training_settings(self, name: str, seed: int) -> dict[str, Any]:
         settings = {**self.msgrpo, **self.games[name].msgrpo, "seed": seed}
         return checked_training(settings, f"the settings of runs on {name}")
+
+
+class AskJob(NamedTuple):
+    """A piece of work that asks, for one process."""
+
+    name: str  # unique, and the path of its result below the folder: ``"ask/frozen-lake/0/plain"``
+    game: str
+    run: int
+    steps: int = 0  # of imitation, of a base of its own; 0: it asks along the plain run
+    needs: tuple[str, ...] = ()
+    kind: Literal["ask"] = "ask"
+
+
+def jobs_of(questions: Questions) -> list[StudyJob | AskJob]:
+    """Return all jobs, run by run, so that one that is cut short has some runs of every game."""
+    jobs: list[StudyJob | AskJob] = []
+    for run in range(questions.seeds):
+        for game in questions.games:
+            base = base_job(game, run)
+            jobs += [base, AskJob(f"ask/{game}/{run}/plain", game, run, needs=(base.name,))]
+        jobs += [
+            AskJob(f"ask/{game}/{run}/{steps}", game, run, steps)
+            for game, about in questions.games.items()
+            for steps in (about.imitation if questions.penalty is not None else ())
+        ]
+    return jobs

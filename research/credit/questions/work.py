@@ -9,25 +9,18 @@ from research.credit.instrument.batches import Setting
 from research.credit.instrument.exact.truth import Truth
 from research.credit.instrument.gradients.scores import ScoreModel
 from research.credit.jobs import StudyFolder
-from research.credit.players import examples_of, policy_of
-from research.credit.questions.jobs import AskJob
 from research.credit.questions.measures import FewStarts, group_sizes, parts_of, staleness, standing, truth_of
-from research.credit.questions.settings import Questions
+from research.credit.questions.settings import AskJob, Questions
 from research.credit.settings import STAGES
-from research.credit.training import train
+from research.credit.training import examples_of, policy_of, train
 from research.jobs.bases import load
 from research.jobs.work import Report
 
 
 def ask(job: AskJob, questions: Questions, folder: StudyFolder, report: Report) -> dict[str, Any]:
-    """Ask a base of its own after so many steps of imitation, or without any along the plain run."""
+    """Train the plain run and ask its policies at its stages; with steps of imitation, ask a weak base of its own."""
     if job.steps:
         return _from_a_weak_base(job, questions, report)
-    return _along_the_plain_run(job, questions, folder, report)
-
-
-def _along_the_plain_run(job: AskJob, questions: Questions, folder: StudyFolder, report: Report) -> dict[str, Any]:
-    """Train the plain run and ask its policies at the start, in the middle and at the end."""
     lags = () if questions.staleness is None else questions.staleness.lags
     weights: deque[dict[str, Any]] = deque(maxlen=max(lags, default=0))  # of the last iterations, the last one last
     live: list[Any] = []
@@ -100,14 +93,8 @@ def _from_a_weak_base(job: AskJob, questions: Questions, report: Report) -> dict
             deepcopy(draft.model), draft.tokenizer, questions.scenario(job.game), settings, penalty.tokens,
             penalty.evaluations, evaluate, tell,
         )  # fmt: skip
-        iterations = [{"iterations": point.iterations} for point in record.points]
-        runs.append(
-            {
-                "penalty": size,
-                "points": [at | point for at, point in zip(iterations, points, strict=True)],
-                "success": [each["success"] for each in record.history],
-            }
-        )
+        told = [{"iterations": at.iterations} | point for at, point in zip(record.points, points, strict=True)]
+        runs.append({"penalty": size, "points": told, "success": [each["success"] for each in record.history]})
     return {**found, "runs": runs}
 
 

@@ -14,7 +14,6 @@ from scipy.stats import ttest_1samp
 
 from agents.common.intervals import student
 from benchmark.errors import UsageError
-from research.credit.advice import recommendation
 from research.credit.findings import (
     Findings,
     Run,
@@ -31,7 +30,7 @@ from research.credit.jobs import StudyFolder
 from research.credit.report import report_data, report_markdown
 from research.credit.settings import Study
 from research.credit.stored import recomputed
-from research.credit.tables import draws_by_stage, thinking_told_apart
+from research.credit.tables import draws_by_stage, recommendation, thinking_told_apart
 from research.jobs.report import stored_report
 
 FACTS = {"facts": {"textbench": "1.2.3, commit abc"}, "processor_seconds": 1.0, "seconds": 2.0}

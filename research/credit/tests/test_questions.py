@@ -10,11 +10,18 @@ import pytest
 from benchmark.cli import main
 from benchmark.errors import UsageError
 from research.credit.jobs import StudyFolder
-from research.credit.questions.answers import collapses, group_sizes, penalties, shorts, splits, staleness
+from research.credit.questions.answers import (
+    Asked,
+    collapses,
+    group_sizes,
+    penalties,
+    read_findings,
+    shorts,
+    splits,
+    staleness,
+)
 from research.credit.questions.command import WORK
-from research.credit.questions.findings import Asked, read_findings
-from research.credit.questions.jobs import jobs_of
-from research.credit.questions.settings import Questions
+from research.credit.questions.settings import Questions, jobs_of
 from research.credit.settings import Study
 from research.jobs.folder import SETTINGS_NAME
 

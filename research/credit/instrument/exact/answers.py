@@ -34,7 +34,6 @@ from agents.analysis import (
 from agents.msgrpo import TokenRow
 from research.credit.instrument.exact.game_graph import GameGraph, NumberedDecision
 from research.credit.instrument.exact.solution import Behaviour
-from textgames import TSMG
 from textgames.solving import Indices
 
 DEFAULT_SAMPLES = 64
@@ -113,10 +112,17 @@ def ask(
             prompts, responses = _scored(policy, requests)
         else:
             prompts = [()] * len(requests)
-            responses = [_known(*each) for each in zip(requests, exact.probabilities, strict=True)]
+            responses = [
+                [Response((), place, told.get(name, 0.0)) for place, name in enumerate(request.legal_actions)]
+                for request, told in zip(requests, exact.probabilities, strict=True)
+            ]
         return Answers(questions, question_of, prompts, responses, (), exact.source, None)
-    turns = _sampled(policy, requests, samples, progress)
-    reads = [_reads(graph.game, graph, question) for question in questions]
+    part, turns = max(1, _AT_ONCE // samples), list[list[Turn]]()
+    for start in range(0, len(requests), part):
+        turns += sample_responses(policy, requests[start : start + part], samples)
+        if progress is not None:
+            progress("responses sampled", len(turns) * samples, len(requests) * samples)
+    reads = [_reads(graph, question) for question in questions]
     halves = tuple(
         [weighed(part, read) for part, read in zip(parts, reads, strict=True)]
         for parts in ([own[: samples // 2] for own in turns], [own[samples // 2 :] for own in turns])
@@ -157,8 +163,9 @@ def behaviour_of(graph: GameGraph, answers: Answers, responses: Sequence[Sequenc
 def weighed(turns: Sequence[Turn], read: Callable[[str], int]) -> list[Response]:
     """Return the different responses among independent draws, with weights that sum to 1; ``read`` tells their
     places."""
-    different = {_identity(turn): turn for turn in turns}
-    count = Counter([_identity(turn) for turn in turns])
+    identities = [turn.response if turn.response_ids is None else turn.response_ids for turn in turns]
+    different: dict[Any, Turn] = dict(zip(identities, turns, strict=True))
+    count = Counter[Any](identities)
     weights = [
         weight(None if turn.logprobs is None else exp(sum(turn.logprobs)), count[identity], len(turns))
         for identity, turn in different.items()
@@ -177,16 +184,12 @@ def weight(probability: float | None, count: int, drawn: int) -> float:
     return probability + (1 - probability) / drawn if count == 1 else probability
 
 
-def _identity(turn: Turn) -> Any:
-    return turn.response if turn.response_ids is None else turn.response_ids
-
-
-def _reads(game: TSMG[Any], graph: GameGraph, question: Question) -> Callable[[str], int]:
+def _reads(graph: GameGraph, question: Question) -> Callable[[str], int]:
     decision = question.decision
     state, player = graph.states[decision.state], graph.players[decision.player]
 
     def read(response: str) -> int:
-        action = game.interpret(response, state, player)
+        action = graph.game.interpret(response, state, player)
         return INVALID if action is None else decision.actions.index(action)
 
     return read
@@ -230,10 +233,6 @@ def _questions(policy: Policy, graph: GameGraph, seed: int) -> tuple[list[Questi
     return questions, question_of
 
 
-def _known(request: TurnRequest, probabilities: dict[str, float]) -> list[Response]:
-    return [Response((), place, probabilities.get(name, 0.0)) for place, name in enumerate(request.legal_actions)]
-
-
 def _scored(policy: Any, requests: Sequence[TurnRequest]) -> tuple[list[tuple[int, ...]], list[list[Response]]]:
     """Return the responses ``<action>NAME</action>`` with their exact probabilities, scored together in token trees."""
     from research.credit.instrument.gradients.scores import ScoreModel
@@ -257,15 +256,3 @@ def _scored(policy: Any, requests: Sequence[TurnRequest]) -> tuple[list[tuple[in
         for request in requests
     ]
     return prompts, responses
-
-
-def _sampled(
-    policy: Policy, requests: Sequence[TurnRequest], samples: int, progress: Progress | None
-) -> list[list[Turn]]:
-    part = max(1, _AT_ONCE // samples)
-    turns: list[list[Turn]] = []
-    for start in range(0, len(requests), part):
-        turns += sample_responses(policy, requests[start : start + part], samples)
-        if progress is not None:
-            progress("responses sampled", len(turns) * samples, len(requests) * samples)
-    return turns

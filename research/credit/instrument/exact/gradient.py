@@ -54,16 +54,15 @@ def exact_gradient(
     model: ScoreModel, answers: Answers, solution: Solution, halves: Sequence[Solution]
 ) -> ExactGradient:
     """Return the gradient of a policy's return; ``halves`` are the values under each half of the answers."""
-    exact = not answers.halves
-    vector = _gradient(model, answers, answers.responses, solution, exact)
+    vector = _gradient(model, answers, answers.responses, solution)
     parts = zip(answers.halves, halves, strict=True)
-    return ExactGradient(vector, tuple(_gradient(model, answers, own, values, exact) for own, values in parts))
+    return ExactGradient(vector, tuple(_gradient(model, answers, own, values) for own, values in parts))
 
 
 def _gradient(
-    model: ScoreModel, answers: Answers, responses: Sequence[Sequence[Response]], solution: Solution, exact: bool
+    model: ScoreModel, answers: Answers, responses: Sequence[Sequence[Response]], solution: Solution
 ) -> Tensor:
-    importance = _importance(answers, solution, exact)
+    importance = _importance(answers, solution)
     rows, weights = [], []
     for prompt, own, worth in zip(answers.prompts, responses, importance, strict=True):
         for response in own:
@@ -75,7 +74,7 @@ def _gradient(
     return model.weighted(rows, weights) if rows else torch.zeros(model.size, dtype=torch.float64)
 
 
-def _importance(answers: Answers, solution: Solution, exact: bool) -> list[Floats]:
+def _importance(answers: Answers, solution: Solution) -> list[Floats]:
     """Return what each answer of every question adds to the return: ``sum_h sum_s d_h(s) (Q_h(s, a) - baseline)``.
 
     One number for each legal action, and a last one for an invalid response.
@@ -85,7 +84,7 @@ def _importance(answers: Answers, solution: Solution, exact: bool) -> list[Float
     for step, number in np.argwhere(answers.question_of >= 0).tolist():
         decision = graph.decisions[number]
         invalid = solution.invalid_values[step, number]
-        baseline = invalid if exact else solution.own_values[step, number]
+        baseline = solution.own_values[step, number] if answers.halves else invalid
         values = solution.choice_values[step, decision.first : decision.first + len(decision.actions)]
         visits = solution.visits[step, decision.state] / len(graph.players)
         found[answers.question_of[step, number]] += visits * (np.append(values, invalid) - baseline)

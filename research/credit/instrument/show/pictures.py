@@ -149,22 +149,16 @@ def _panel(
     wrong: bool,
 ) -> list[str]:
     parts = []
+    look, bold = 'fill="#f2f2f2" stroke="#999999" stroke-width="0.5"', 'text-anchor="middle" font-weight="bold"'
     for row, line in enumerate(board):
         for column, character in enumerate(line):
             x, y = corner[0] + column * _CELL, corner[1] + row * _CELL
-            parts.append(
-                f'<rect x="{x}" y="{y}" width="{_CELL}" height="{_CELL}" fill="#f2f2f2" stroke="#999999" '
-                'stroke-width="0.5"/>'
-            )
-            for direction in _CORNERS:
-                if (row, column, direction) in values:
-                    place = (row, column, direction)
-                    parts.append(_triangle((x, y), direction, values[place], moves[place], largest, wrong=wrong))
+            parts.append(f'<rect x="{x}" y="{y}" width="{_CELL}" height="{_CELL}" {look}/>')
+            there = [place for direction in _CORNERS if (place := (row, column, direction)) in values]
+            parts += [_triangle((x, y), at[2], values[at], moves[at], largest, wrong=wrong) for at in there]
             if character not in "_. ":
                 middle = f'x="{x + _CELL / 2:g}" y="{y + _CELL / 2 + 4:g}"'
-                parts.append(
-                    f'<text {middle} font-size="12" text-anchor="middle" font-weight="bold">{escape(character)}</text>'
-                )
+                parts.append(f'<text {middle} font-size="12" {bold}>{escape(character)}</text>')
     return parts
 
 
