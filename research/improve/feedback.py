@@ -5,7 +5,7 @@ Values are exact in games that are solved, and called estimates elsewhere; witho
 
 from typing import NamedTuple
 
-from agents import Episode, SearchPlayer, Step, TurnRequest, find_search_player
+from agents import Episode, SearchPlayer, Step, find_search_player
 from agents.analysis import TIE, best_actions
 from benchmark.runs import Replay, ending, replay_if_unchanged, requests_of
 from textgames import Scenario
@@ -30,15 +30,14 @@ class Judge:
     def moves(self, replayed: Replay) -> list[JudgedMove]:
         if self._solver is None:
             return []
-        judged = (self._judged(self._solver, *pair) for pair in requests_of(replayed))
-        return [move for move in judged if move is not None]
-
-    def _judged(self, solver: SearchPlayer, step: Step, request: TurnRequest) -> JudgedMove | None:
-        values = solver.values(request)
-        if step.action not in values:
-            return None
-        best = best_actions(solver, request, values)
-        return JudgedMove(step, 0.0 if step.action in best else max(values.values()) - values[step.action], best)
+        judged = []
+        for step, request in requests_of(replayed):
+            values = self._solver.values(request)
+            if step.action in values:
+                best = best_actions(self._solver, request, values)
+                lost = 0.0 if step.action in best else max(values.values()) - values[step.action]
+                judged.append(JudgedMove(step, lost, best))
+        return judged
 
     def words(self, record: Episode, moves: int = 3) -> str:
         """Return an episode in words, with so many of the moves that lost the most, in the order of play."""
@@ -47,7 +46,14 @@ class Judge:
         lines = [f"The episode {ending(record, replayed)}. Its return was {returns}."]
         judged = self.moves(replayed) if replayed else []
         worst = sorted((move for move in judged if move.lost > TIE), key=lambda move: -move.lost)[:moves]
-        lines += [self._said(move) for move in sorted(worst, key=lambda move: move.step.index)]
+        known = "exact" if self._solver is not None and self._solver.exact else "estimated"
+        lines += [
+            f"In round {move.step.index + 1} the player saw:\n{move.step.observation}\n"
+            f"It answered: {move.step.turn.response[-600:]}\n"
+            f"{move.step.action} was played, which lost {move.lost:.3g} of the {known} expected return; best was "
+            f"{' or '.join(move.best)}."
+            for move in sorted(worst, key=lambda move: move.step.index)
+        ]
         if judged and not worst:
             lines.append("Every move was one of the best.")
         unread = [step for step in replayed.steps if not step.valid] if replayed else []
@@ -57,12 +63,3 @@ class Judge:
                 f"{unread[0].turn.response[-300:]!r}"
             )
         return "\n\n".join(lines)
-
-    def _said(self, move: JudgedMove) -> str:
-        exact = self._solver is not None and self._solver.exact
-        return (
-            f"In round {move.step.index + 1} the player saw:\n{move.step.observation}\n"
-            f"It answered: {move.step.turn.response[-600:]}\n"
-            f"{move.step.action} was played, which lost {move.lost:.3g} of the {'exact' if exact else 'estimated'} "
-            f"expected return; best was {' or '.join(move.best)}."
-        )

@@ -38,8 +38,9 @@ class Improvement:
             UsageError: the folder is another improvement's or holds something else, or what the improver refuses.
         """
         check_writable(self.out)
-        self._refuse_strangers()
         fresh = not self.out.exists()
+        if not fresh and not (self.out / ABOUT).exists() and (others := strangers(self.out, ABOUT)):
+            raise UsageError(f"{self.out} isn't empty (it holds {others[0]!r}): choose another --out")
         self.out.mkdir(parents=True, exist_ok=True)
         with FolderLock(self.out, UsageError):  # two processes would spend the budget twice, and write the same files
             try:
@@ -50,7 +51,9 @@ class Improvement:
                 raise
 
     def _make(self, say: Callable[[str], None], quiet: bool) -> None:
-        asked = self._asked()
+        settings = {**asdict(self), "out": None}
+        asked: dict[str, Any] = json.loads(json.dumps(settings))  # plain data, that decides the improvement
+        del asked["out"]
         self._take(asked)
         if (self.out / AGENT_NAME).exists():
             approve_agent_folder(self.out, self.agent)  # this command has named them
@@ -65,7 +68,8 @@ class Improvement:
             say(str(spent))
             made = self.agent
         except UsageError:
-            if not self._has_begun():  # the folder stays free
+            files = [path.name for path in self.out.rglob("*") if path.is_file()]
+            if {*files} <= {ABOUT, LOCK_NAME, SECONDS}:  # nothing was begun, and the folder stays free
                 (self.out / SECONDS).unlink(missing_ok=True)
                 (self.out / ABOUT).unlink()
                 for folder in [path for path in self.out.iterdir() if path.is_dir()]:
@@ -80,25 +84,9 @@ class Improvement:
         if made == self.agent:
             say("no better agent was found: it is the same one")
 
-    def _has_begun(self) -> bool:
-        return any(path.is_file() and path.name not in (ABOUT, LOCK_NAME, SECONDS) for path in self.out.rglob("*"))
-
     def add_scores(self, before: Sequence[Mapping[str, Any]], after: Sequence[Mapping[str, Any]]) -> None:
         """Keep what the agent scored before and after, a row a scenario."""
         self._write({**self._about(), "before": before, "after": after})
-
-    def _asked(self) -> dict[str, Any]:
-        """Return what decides the improvement, as plain data."""
-        settings = asdict(self)
-        settings["out"] = None  # if it is written doesn't count
-        plain: dict[str, Any] = json.loads(json.dumps(settings))
-        return {name: value for name, value in plain.items() if name != "out"}
-
-    def _refuse_strangers(self) -> None:
-        if not self.out.exists() or (self.out / ABOUT).exists():
-            return
-        if others := strangers(self.out, ABOUT):
-            raise UsageError(f"{self.out} isn't empty (it holds {others[0]!r}): choose another --out")
 
     def _take(self, asked: Mapping[str, Any]) -> None:
         """Begin the folder, or find it as a call with equal settings left it.

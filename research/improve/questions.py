@@ -56,26 +56,19 @@ class Questions:
         number = self._asked[key]
         self._asked[key] += 1
         kept = self._kept.get(key, [])
-        call = kept[number] if number < len(kept) else self._call(key, question, number)
+        if number < len(kept):
+            call = kept[number]
+        else:
+            (turn,) = self._policy.act([TurnRequest(question, seed=(int(key[:12], 16), number))])
+            if turn.error is not None:
+                raise BenchmarkError(self._redactor.scrub(f"{self._spec} could not be asked: {turn.error}"))
+            tokens = [turn.paid.prompt_tokens, turn.paid.completion_tokens]
+            call = {"key": key, "agent": self._spec, "question": question, "answer": turn.response}
+            call |= {"tokens": tokens, "seconds": round(turn.seconds, 3)}
+            with os.fdopen(open_for_appending(self._file), "a", encoding="utf-8") as lines:
+                lines.write(self._redactor.scrub(json.dumps(call)) + "\n")
         self._meter.charge(Spent(sum(call["tokens"]), 1, call["seconds"]))
         return str(call["answer"])
-
-    def _call(self, key: str, question: str, number: int) -> dict[str, Any]:
-        (turn,) = self._policy.act([TurnRequest(question, seed=(int(key[:12], 16), number))])
-        if turn.error is not None:
-            raise BenchmarkError(self._redactor.scrub(f"{self._spec} could not be asked: {turn.error}"))
-        paid = turn.paid
-        call = {
-            "key": key,
-            "agent": self._spec,
-            "question": question,
-            "answer": turn.response,
-            "tokens": [paid.prompt_tokens, paid.completion_tokens],
-            "seconds": round(turn.seconds, 3),
-        }
-        with os.fdopen(open_for_appending(self._file), "a", encoding="utf-8") as lines:
-            lines.write(self._redactor.scrub(json.dumps(call)) + "\n")
-        return call
 
 
 def _whole_lines(file: Path) -> list[dict[str, Any]]:

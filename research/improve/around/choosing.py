@@ -99,9 +99,6 @@ class SearchPolicy(Around):
 
     def decide(self, request: TurnRequest) -> Deciding:
         turns = yield [Question(one) for one in proposals_of(request, self.proposals)]
-        return self._chosen(request, turns)
-
-    def _chosen(self, request: TurnRequest, turns: Sequence[Turn]) -> Turn:
         read = [(action, turn) for turn in turns if (action := action_named(request, turn.response)) is not None]
         if not read:
             return turns[0]
@@ -123,26 +120,20 @@ class SearchPolicy(Around):
         if self.rank_by == "exact":
             return searcher.values(request)
         state = searcher.state(request)
+
+        def random_return(action: str, at: int) -> float:
+            """Return what the player gets that takes an action, if all play at random after it."""
+            first, rng = [action], np.random.default_rng([*request.seed, at])
+
+            def choose(here: Any, player: str) -> str:
+                return first.pop() if first and player == request.player else game.sample_action(here, player, rng)
+
+            played = rounds_of_play(game, state, request.steps_left, rng, choose)
+            return sum(one.rewards.get(request.player, 0.0) for one in played)
+
         # the same draws follow every action, so that these are compared in pairs
-        return {
-            action: sum(
-                _random_return(game, state, request, action, np.random.default_rng([*request.seed, at]))
-                for at in range(self.rollouts)
-            )
-            / self.rollouts
-            for action in different
-        }
-
-
-def _random_return(game: TSMG[Any], state: Any, request: TurnRequest, action: str, rng: np.random.Generator) -> float:
-    """Return what a player gets that takes an action, if everybody plays at random after it."""
-    first = [action]
-
-    def choose(here: Any, player: str) -> str:
-        return first.pop() if first and player == request.player else game.sample_action(here, player, rng)
-
-    played = rounds_of_play(game, state, request.steps_left, rng, choose)
-    return sum(one.rewards.get(request.player, 0.0) for one in played)
+        numbers = range(self.rollouts)
+        return {action: sum(random_return(action, at) for at in numbers) / self.rollouts for action in different}
 
 
 class RouterPolicy(Around):
@@ -227,7 +218,14 @@ class RouterPolicy(Around):
             (turn,) = yield [Question(request, int(to_second))]
             return self._by(turn, int(to_second))
         if self.route_by == "player":
-            asked = self._who(request)
+            asked = replace(
+                request,
+                observation=f"{request.observation}\n\n{self.asked}",
+                legal_actions=self.places,
+                action_help="",
+                moves_listed=True,
+                seed=(*request.seed, 2),  # its draws are apart from those of the two
+            )
             (told,) = yield [Question(asked, 2)]
             chosen = int(action_named(asked, told.response) == self.places[1])
             (turn,) = yield [Question(request, chosen)]
@@ -238,17 +236,6 @@ class RouterPolicy(Around):
             return self._by(settled, 0)
         (turn,) = yield [Question(request, 1)]
         return self._by(turn, 1)
-
-    def _who(self, request: TurnRequest) -> TurnRequest:
-        """Return the question which of the two is to answer; its draws are apart from theirs."""
-        return replace(
-            request,
-            observation=f"{request.observation}\n\n{self.asked}",
-            legal_actions=self.places,
-            action_help="",
-            moves_listed=True,
-            seed=(*request.seed, 2),
-        )
 
     def _by(self, turn: Turn, player: int) -> Turn:
         return replace(turn, served_by=turn.served_by or self.players[player].name)

@@ -90,21 +90,21 @@ def improve(
         (scenario,) = random.scenarios.values()
         transcripts = "\n\n".join(transcript(record, scenario) for record in random.records[:shown])
         while len(found) < rounds and not (found and found[-1].passed == len(steps)):
-            file = asked.write(transcripts, **_about(_best(found), len(steps)))
-            found.append(tested(file, steps, options))
+            about: dict[str, str] = {}
+            if (best := _best(found)) is not None and best.file is not None:
+                failures = "\n\n".join(best.failures[:SHOWN_FAILURES])
+                source = best.file.read_text(encoding="utf-8").strip()
+                about = {"source": source, "passed": str(best.passed), "total": str(len(steps)), "failures": failures}
+            found.append(tested(asked.write(transcripts, **about), steps, options))
             task.say(f"round {len(found)}: the rules are right about {found[-1].passed} of {len(steps)} steps")
         if (best := _best(found)) is not None and best.passed:
             after = task.play({"spec": f"rules:{best.file}", **options}, compared, "planned")
     except BudgetSpentError as spent:
         task.say(str(spent))
+    files = [one.file and f"programs/{one.file.name}" for one in found]
     told = [
-        {
-            "round": number,
-            "file": one.file and f"programs/{one.file.name}",
-            "right": one.passed,
-            "failures": one.failures,
-        }
-        for number, one in enumerate(found, 1)
+        {"round": number, "file": file, "right": one.passed, "failures": one.failures}
+        for number, (one, file) in enumerate(zip(found, files, strict=True), 1)
     ]
     keep_programs(task, told)
     best = _best(found)
@@ -116,15 +116,6 @@ def improve(
 def _best(found: Sequence[Tested]) -> Tested | None:
     """Return the rules that explain most, the last of equals, so that a repair continues."""
     return max(reversed(found), key=lambda one: one.rank, default=None)
-
-
-def _about(best: Tested | None, total: int) -> dict[str, str]:
-    """Return what the writer is told of its rules so far."""
-    if best is None or best.file is None:
-        return {}
-    failures = "\n\n".join(best.failures[:SHOWN_FAILURES])
-    source = best.file.read_text(encoding="utf-8").strip()
-    return {"source": source, "passed": str(best.passed), "total": str(total), "failures": failures}
 
 
 def seen_in(play: Play) -> list[SeenStep]:
@@ -147,9 +138,8 @@ def tested(file: Path | None, steps: Sequence[SeenStep], options: dict[str, Any]
     with Sandbox(source, harness=RulesPlayer.harness, seconds=seconds) as sandbox:
         if (wrong := wrong_with(sandbox, RulesPlayer.functions)) is not None:
             return Tested(file, 0, (f"The program {wrong}",))
-        texts = list(
-            dict.fromkeys(text for step in steps for text in (step.observation, step.after) if text is not None)
-        )
+        seen = (text for step in steps for text in (step.observation, step.after) if text is not None)
+        texts = list(dict.fromkeys(seen))
         said = dict(zip(texts, sandbox.calls([Call("predict", (text,)) for text in texts]), strict=True))
     faults = [fault for step in steps if (fault := _fault(step, said)) is not None]
     return Tested(file, len(steps) - len(faults), tuple(faults[:SHOWN_FAILURES]))

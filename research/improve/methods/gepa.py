@@ -10,6 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from agents import PromptMap, PromptTexts
 from benchmark import BenchmarkError, UsageError
 from benchmark.play import AgentTable
@@ -58,8 +60,11 @@ def improve(
     if (missing := missing_packages("gepa", extra="gepa")) is not None:
         raise UsageError(f"the method gepa needs {missing}")
     import gepa
+    from gepa.strategies.instruction_proposal import InstructionProposalSignature
 
-    chosen = _checked_parts(parts or ["system", "opening"])
+    chosen = list(dict.fromkeys(parts or PARTS[:2]))
+    if wrong := [part for part in chosen if part not in PARTS]:
+        raise UsageError(f"parts are of {', '.join(PARTS)}, got {wrong[0]!r}")
     evolution = _Evolution(task, prompt_map_of(task.agent), task.questions(writer), task.seeds(seeds))
     first = evolution.candidate(chosen)
     try:
@@ -69,7 +74,7 @@ def improve(
             valset=list(evolution.compared),
             adapter=evolution,
             reflection_lm=evolution.reflect,
-            reflection_prompt_template=_template(),
+            reflection_prompt_template=f"{InstructionProposalSignature.default_prompt_template}\n\n{PLACEHOLDERS}",
             reflection_minibatch_size=min(batch, seeds),
             skip_perfect_score=False,
             stop_callbacks=lambda state: evolution.stopped is not None or state.i >= rounds - 1,
@@ -121,12 +126,21 @@ class _Evolution:
             nothing = [float("-inf")] * len(batch)
             return EvaluationBatch([None] * len(batch), nothing, [str(error)] * len(batch))
         play = self.task.play(agent, batch, "gepa")
-        scores = [_of_seed(play, seed) for seed in batch]
+        returns: dict[int, list[float]] = {}
+        for (_, seed), value in play.returns.items():
+            returns.setdefault(seed, []).append(value)
+        # the mean over scenarios; a seed whose episodes a provider broke off is below anything
+        scores = [float(np.mean(returns[seed])) if seed in returns else float("-inf") for seed in batch]
         if sorted(batch) == sorted(self.compared):
             self.played.append((dict(candidate), play))
             self.task.say(f"candidate {len(self.played)}: mean return {play.mean:.3f} on {len(batch)} seeds")
-        told = _told(play, batch) if capture_traces else None
-        return EvaluationBatch(scores, scores, told)
+        if not capture_traces:
+            return EvaluationBatch(scores, scores, None)
+        judges = {name: Judge(scenario) for name, scenario in play.scenarios.items()}
+        words: dict[int, list[str]] = {seed: [] for seed in batch}
+        for record in play.records:
+            words[record.seed].append(judges[record.scenario].words(record))
+        return EvaluationBatch(scores, scores, ["\n\n".join(words[seed]) for seed in batch])
 
     def make_reflective_dataset(
         self, candidate: Candidate, eval_batch: "EvaluationBatch", components_to_update: list[str]
@@ -150,33 +164,6 @@ class _Evolution:
         candidate = self.played[place][0]
         self.task.say(f"the best of {len(means)} candidates has {means[place]:.3f}, the first had {means[0]:.3f}")
         return self.task.agent if candidate == first else in_folder(self.agent(candidate), self.task.out)
-
-
-def _told(play: Play, batch: Sequence[int]) -> list[str]:
-    judges = {name: Judge(scenario) for name, scenario in play.scenarios.items()}
-    words: dict[int, list[str]] = {seed: [] for seed in batch}
-    for record in play.records:
-        words[record.seed].append(judges[record.scenario].words(record))
-    return ["\n\n".join(words[seed]) for seed in batch]
-
-
-def _of_seed(play: Play, seed: int) -> float:
-    """Return the mean return of a seed over scenarios; -inf if a provider broke all of its episodes off."""
-    returns = [value for (_, one), value in play.returns.items() if one == seed]
-    return sum(returns) / len(returns) if returns else float("-inf")
-
-
-def _checked_parts(parts: Sequence[str]) -> list[str]:
-    if wrong := [part for part in parts if part not in PARTS]:
-        raise UsageError(f"parts are of {', '.join(PARTS)}, got {wrong[0]!r}")
-    return list(dict.fromkeys(parts))
-
-
-def _template() -> str:
-    """Return the package's own question, and what it can't know of our texts."""
-    from gepa.strategies.instruction_proposal import InstructionProposalSignature
-
-    return f"{InstructionProposalSignature.default_prompt_template}\n\n{PLACEHOLDERS}"
 
 
 class _Silent:

@@ -38,22 +38,18 @@ def improve(
     from agents.msgrpo.warmup import Teaching, untaught_seeds, warm_start
 
     task.meter.check()
-    _check_teacher(teacher)
+    try:
+        if not models_inside(teacher):
+            check_spec(teacher)
+    except ValueError as error:
+        raise UsageError(f"the teacher: {error}") from None
+    if models_inside(teacher):
+        raise UsageError(
+            f"the teacher {teacher!r} is a language model, whose answers would be on no record: play it, textbench run "
+            f"--agent {quote(teacher)} --seed-offset {EVALUATED}, and learn from that: textbench improve offline --set "
+            "learn_from=DIR"
+        )
     config = config_of(task, examples, rank=rank, learning_rate=learning_rate, passes=passes)
     with said_as_usage():
         made = warm_start(config, Teaching((teacher,), examples, explore), task.say)
     return learnt(task, task.agent, made["seconds"], seeds=untaught_seeds(task.seed, learning.COMPARED))
-
-
-def _check_teacher(teacher: str) -> None:
-    """Refuse a teacher that doesn't exist, or that costs what no record would tell."""
-    try:
-        if not models_inside(teacher):
-            return check_spec(teacher)
-    except ValueError as error:
-        raise UsageError(f"the teacher: {error}") from None
-    raise UsageError(
-        f"the teacher {teacher!r} is a language model, whose answers would be on no record: play it, textbench run "
-        f"--agent {quote(teacher)} --seed-offset {EVALUATED}, and learn from that: textbench improve offline --set "
-        "learn_from=DIR"
-    )

@@ -8,7 +8,6 @@ A lesson is kept if, over training seeds that no lesson comes from, its mean ret
 import re
 from collections.abc import Sequence
 
-from agents import Episode, PromptMap
 from benchmark import UsageError
 from benchmark.play import AgentTable
 from research.improve.budget import BudgetSpentError
@@ -61,17 +60,27 @@ def improve(
     agent = task.agent
     try:
         before = task.play(agent, task.seeds(seeds), "library")
-        failures = _failures(task.play(agent, task.seeds(seeds, after=seeds), "failures"))
+        failing = task.play(agent, task.seeds(seeds, after=seeds), "failures")
+        failures = [record for record in failing.records if not all(record.successes.values())]
+        failures.sort(key=lambda record: failing.returns[record.scenario, record.seed])
         for number in range(min(tries, len(failures)) if failures else 0):
             if len(library) == lessons:
                 break
-            told = Judge(before.scenarios[failures[number].scenario])
-            answer = questions.ask(_question(told, failures[number], library))
-            lesson = _lesson(answer)
-            if lesson is None or lesson in library:
+            scenario = before.scenarios[failures[number].scenario]
+            rules = scenario.game().instructions(scenario.game().players[0])
+            known = f"{_told(library)}\n\n" if library else ""
+            episode = Judge(scenario).words(failures[number])
+            found = re.findall(
+                r"<lesson>(.*?)</lesson>",
+                questions.ask(QUESTION.format(rules=rules, library=known, episode=episode)),
+                re.DOTALL,
+            )
+            lesson = " ".join(found[-1].split()) if found else ""
+            if not 0 < len(lesson) <= LONGEST_LESSON or lesson in library:
                 task.say(f"try {number + 1}: no new lesson")
                 continue
-            tried = _with_library(task, prompts, [*library, lesson])
+            texts = behind_the_rules(prompts.texts, _told([*library, lesson]))
+            tried = with_texts(task.agent, texts, prompts.mode, task.out)
             after = task.play(tried, task.seeds(seeds), "library")
             gain, error = compared(before, after)
             kept = gain > surety * error
@@ -92,29 +101,5 @@ def compared(before: Play, after: Play) -> tuple[float, float]:
     return float(gains.mean()), standard_error(gains)
 
 
-def _failures(play: Play) -> list[Episode]:
-    """Return the episodes that a player didn't succeed in, the lowest returns first."""
-    failed = [record for record in play.records if not all(record.successes.values())]
-    return sorted(failed, key=lambda record: play.returns[record.scenario, record.seed])
-
-
-def _question(judge: Judge, record: Episode, library: Sequence[str]) -> str:
-    game = judge.scenario.game()
-    known = f"{HEADING}\n{_listed(library)}\n\n" if library else ""
-    return QUESTION.format(rules=game.instructions(game.players[0]), library=known, episode=judge.words(record))
-
-
-def _lesson(answer: str) -> str | None:
-    """Return what an answer teaches, in one line; ``None`` if it hasn't the form, or is too long."""
-    found = re.findall(r"<lesson>(.*?)</lesson>", answer, re.DOTALL)
-    lesson = " ".join(found[-1].split()) if found else ""
-    return lesson if 0 < len(lesson) <= LONGEST_LESSON else None
-
-
-def _listed(library: Sequence[str]) -> str:
-    return "\n".join(f"- {lesson}" for lesson in library)
-
-
-def _with_library(task: ImprovementTask, prompts: PromptMap, library: Sequence[str]) -> AgentTable:
-    texts = behind_the_rules(prompts.texts, f"{HEADING}\n{_listed(library)}")
-    return with_texts(task.agent, texts, prompts.mode, task.out)
+def _told(library: Sequence[str]) -> str:
+    return "\n".join([HEADING, *(f"- {lesson}" for lesson in library)])

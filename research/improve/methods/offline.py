@@ -123,15 +123,16 @@ def improve(
         task.say(EQUAL)
         return task.agent
     before = task.agent
-    if method == "return":
-        task = replace(task, agent=_asked_for_the_best(task))
+    if method == "return":  # the player is asked for the best result
+        prompts = prompt_map_of(task.agent)
+        texts = replace(prompts.texts, opening=f"{prompts.texts.opening}\n\n{_line(BEST)}")
+        task = replace(task, agent=with_texts(task.agent, texts, prompts.mode, task.out))
     decisions = sum(len(one.episode.decisions) for one in learnt_from)
     config = config_of(task, decisions, rank=rank, learning_rate=learning_rate, passes=passes)
 
     def demonstrations(prompt_map: PromptMap) -> tuple[list["TaughtDecision"], list["TaughtDecision"]]:
         kept_out = [one for one in shown if one.episode.seed % HELD_OUT == 0]
-        told = f"{decisions:,} decisions of {len(learnt_from)} episodes, and those of {len(kept_out)} held out"
-        task.say(told)
+        task.say(f"{decisions:,} decisions of {len(learnt_from)} episodes, and those of {len(kept_out)} held out")
         return _taught(learnt_from, prompt_map), _taught(kept_out, prompt_map)
 
     source = {"method": method, "learn_from": [str(folder) for folder in folders], "top": top, "beta": beta}
@@ -191,24 +192,24 @@ def imitated(episodes: Sequence[RecordedEpisode], method: Method, top: float, be
     """Return what is imitated of recorded play; empty if all returns are equal."""
     if all(len(set(returns)) == 1 for returns in _by_scenario(episodes).values()):
         return []
-    if method == "filtered":
-        return [Shown(one) for one, kept in zip(episodes, _filtered(episodes, top), strict=True) if kept]
+    returns = _by_scenario(episodes)
+    ends = {name: (float(own.min()), float(own.max())) for name, own in returns.items()}
+    if method == "filtered":  # those of the highest returns of their scenario, never those of the lowest
+        least = {name: float(np.quantile(own, 1 - top, method="higher")) for name, own in returns.items()}
+        return [Shown(one) for one in episodes if ends[one.scenario][0] < one.result >= least[one.scenario]]
     if method == "weighted":
         return [Shown(one, weight) for one, weight in zip(episodes, _weighted(episodes, beta), strict=True)]
-    return [Shown(one, line=line) for one, line in zip(episodes, _told(episodes), strict=True)]
+    shown = []
+    for one in episodes:
+        low, high = ends[one.scenario]
+        result = round(BEST * (one.result - low) / (high - low)) if high > low else BEST
+        shown.append(Shown(one, line=_line(result)))
+    return shown
 
 
 def _by_scenario(episodes: Sequence[RecordedEpisode]) -> Mapping[str, "np.ndarray[tuple[int], np.dtype[np.float64]]"]:
     names = dict.fromkeys(episode.scenario for episode in episodes)
     return {name: np.array([one.result for one in episodes if one.scenario == name]) for name in names}
-
-
-def _filtered(episodes: Sequence[RecordedEpisode], top: float) -> list[bool]:
-    """Return which episodes have the highest returns of their scenario; never those of the lowest return."""
-    returns = _by_scenario(episodes)
-    least = {name: float(np.quantile(own, 1 - top, method="higher")) for name, own in returns.items()}
-    lowest = {name: float(own.min()) for name, own in returns.items()}
-    return [one.result >= least[one.scenario] and one.result > lowest[one.scenario] for one in episodes]
 
 
 def _weighted(episodes: Sequence[RecordedEpisode], beta: float) -> list[float]:
@@ -228,16 +229,6 @@ def _weighted(episodes: Sequence[RecordedEpisode], beta: float) -> list[float]:
     return [weight / float(mean) for weight in weights]
 
 
-def _told(episodes: Sequence[RecordedEpisode]) -> list[str]:
-    """Return the line of every episode that says how it ended."""
-    ends = {name: (float(own.min()), float(own.max())) for name, own in _by_scenario(episodes).items()}
-    lines = []
-    for one in episodes:
-        low, high = ends[one.scenario]
-        lines.append(_line(round(BEST * (one.result - low) / (high - low)) if high > low else BEST))
-    return lines
-
-
 def _line(result: int) -> str:
     return f"Your result: {result} of {BEST}."
 
@@ -248,12 +239,6 @@ def _saying(prompt_map: PromptMap, line: str) -> PromptMap:
         return prompt_map
     texts = replace(prompt_map.texts, opening=prompt_map.texts.opening.replace(_line(BEST), line))
     return PromptMap(prompt_map.mode, prompt_map.history_turns, texts)
-
-
-def _asked_for_the_best(task: ImprovementTask) -> AgentTable:
-    prompts = prompt_map_of(task.agent)
-    texts = replace(prompts.texts, opening=f"{prompts.texts.opening}\n\n{_line(BEST)}")
-    return with_texts(task.agent, texts, prompts.mode, task.out)
 
 
 def _taught(shown: Sequence[Shown], prompt_map: PromptMap) -> list["TaughtDecision"]:
@@ -274,16 +259,11 @@ def improving(episodes: Sequence[RecordedEpisode], count: int) -> list[RecordedE
     return [ordered[place] for place in places]
 
 
-def _earlier(episodes: Sequence[RecordedEpisode]) -> str:
-    parts = [HEAD]
-    for number, episode in enumerate(episodes, 1):
-        steps = [f"{each.request.observation}\nAnswer: {each.response}" for each in episode.decisions]
-        parts.append(f"Game {number}:\n" + "\n\n".join(steps) + f"\nReturn: {episode.result:g}")
-    return "\n\n".join(parts)
-
-
 def with_history(task: ImprovementTask, episodes: Sequence[RecordedEpisode], count: int) -> AgentTable:
     """Return the agent with prompts that tell so many of the episodes between the rules and what is shown."""
-    prompts = prompt_map_of(task.agent)
-    texts = behind_the_rules(prompts.texts, _earlier(improving(episodes, count)))
+    prompts, parts = prompt_map_of(task.agent), [HEAD]
+    for number, episode in enumerate(improving(episodes, count), 1):
+        steps = [f"{each.request.observation}\nAnswer: {each.response}" for each in episode.decisions]
+        parts.append(f"Game {number}:\n" + "\n\n".join(steps) + f"\nReturn: {episode.result:g}")
+    texts = behind_the_rules(prompts.texts, "\n\n".join(parts))
     return with_texts(task.agent, texts, prompts.mode, task.out)

@@ -34,7 +34,7 @@ class Candidate:
     """A program that was tried."""
 
     generation: int  # from 1
-    file: Path | None  # if it is; ``None`` if an answer held no program
+    file: Path | None  # ``None`` if an answer held no program
     parent: Path | None  # the file of the program that it was to be better than
     error: str | None = None  # why it couldn't be played; ``None`` if it was
     mean: float | None = None  # its mean return
@@ -77,7 +77,9 @@ def improve(
                 break
     except BudgetSpentError as spent:
         task.say(str(spent))
-    keep_programs(task, [_plain(each, task.out) for each in tree.tried])
+    files = {each.file: str(each.file.relative_to(task.out)) for each in tree.tried if each.file is not None}
+    rows = [{**asdict(each), "file": files.get(each.file), "parent": files.get(each.parent)} for each in tree.tried]
+    keep_programs(task, rows)
     best = tree.best
     if before is None or best is None or best.file is None or best.mean is None:
         return task.agent
@@ -104,11 +106,12 @@ class _Tree:
     def grow(self, generation: int, children: int, random: Play) -> None:
         """Have so many programs written, after the best of the earlier generations, and play them."""
         parent = self.best
-        told = (
-            _episodes(random)
-            if parent is None or parent.mean is None
-            else _episodes(self.plays[parent.file], worst=True)
-        )
+        if parent is None or parent.mean is None:
+            shown, records = random, random.records[:SHOWN_EPISODES]
+        else:
+            shown = self.plays[parent.file]
+            records = (min(shown.records, key=lambda one: sum(one.returns.values())),)
+        told = "\n\n".join(transcript(record, shown.scenarios[record.scenario]) for record in records)
         about = {} if parent is None or parent.file is None else self._about(parent)
         for _ in range(children):
             file = self._writer.write(told, **about)
@@ -150,14 +153,3 @@ class _Tree:
             )
             results += "\nSome of the other answers:\n" + "\n".join(errors) if errors else ""
         return {"source": parent.file.read_text(encoding="utf-8").strip(), "results": results}
-
-
-def _episodes(play: Play, *, worst: bool = False) -> str:
-    records = sorted(play.records, key=lambda one: sum(one.returns.values()))[:1] if worst else play.records
-    return "\n\n".join(transcript(record, play.scenarios[record.scenario]) for record in records[:SHOWN_EPISODES])
-
-
-def _plain(candidate: Candidate, out: Path) -> dict[str, Any]:
-    """Return a candidate as JSON has it; files as they lie in the folder."""
-    told = asdict(candidate)
-    return told | {name: str(told[name].relative_to(out)) for name in ("file", "parent") if told[name] is not None}

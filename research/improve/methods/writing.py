@@ -54,10 +54,7 @@ class Writer:
         question = [Template(self._texts["write"]).substitute(instructions="\n\n".join(told), transcripts=transcripts)]
         question += [Template(self._texts["better"]).substitute(best)] if best else []
         answer = self._questions.ask("\n".join(part.strip() + "\n" for part in (*question, self._form)))
-        return self._kept(program_in(answer))
-
-    def _kept(self, source: str) -> Path | None:
-        if not source:
+        if not (source := program_in(answer)):
             return None
         file = self._task.out / "programs" / f"{digest(source)}.py"
         file.parent.mkdir(exist_ok=True)

@@ -87,19 +87,16 @@ class MaskedPolicy(Around):
     def decide(self, request: TurnRequest) -> Deciding:
         (turn,) = yield [Question(request)]
         call = Call("allowed", (request.observation, list(request.legal_actions)), request.seed)
-        return _kept(request, turn, self._sandbox.calls([call])[0])
-
-
-def _kept(request: TurnRequest, turn: Turn, answer: Answer) -> Turn:
-    allowed = answer.value
-    if not allowed or not isinstance(allowed, list) or not all(isinstance(name, str) for name in allowed):
-        told = answer if answer.error else Answer(error=f"{ALLOWED} returned {allowed!r:.80}, which names no actions")
-        response = turn_of_answer(told, ALLOWED).response
-    elif action_named(request, turn.response) in {name.strip().casefold() for name in allowed}:  # as games read them
-        return turn
-    else:  # what was said stays in the record
-        response = f"<think>{without_tags(turn.response)}</think><action>{allowed[0]}</action>"
-    return replace(turn, response=response, response_ids=None, logprobs=None, allowed=None)
+        (answer,) = self._sandbox.calls([call])
+        allowed = answer.value
+        if not allowed or not isinstance(allowed, list) or not all(isinstance(name, str) for name in allowed):
+            wrong = f"{ALLOWED} returned {allowed!r:.80}, which names no actions"
+            response = turn_of_answer(answer if answer.error else Answer(error=wrong), ALLOWED).response
+        elif action_named(request, turn.response) in {name.strip().casefold() for name in allowed}:  # as games read
+            return turn
+        else:  # what was said stays in the record
+            response = f"<think>{without_tags(turn.response)}</think><action>{allowed[0]}</action>"
+        return replace(turn, response=response, response_ids=None, logprobs=None, allowed=None)
 
 
 def read_program(file: str) -> str:
