@@ -104,8 +104,14 @@ def play(
     told = who[0] if against is None else who
     folder = folder.with_name(f"{folder.name}-{data_digest([told, scenarios, seeds, resample])[:8]}")
     planned = _planned(folder, agents, scenarios, seeds, resample, say)
-    if not _is_played(folder):
-        _go_on(folder, planned, meter, quiet)
+    there = RunFolder.open(folder) if (folder / MANIFEST_NAME).exists() else None
+    # an episode that a provider broke off isn't played again, unless all were
+    if (
+        there is None
+        or len(there.index()) < Plan.from_manifest(there.manifest).total
+        or all(record.error is not None for record in there.records())
+    ):
+        _continue(folder, planned, meter, quiet)
     found = RunFolder.open(folder)
     meter.charge(_cost(found) + meter.unrecorded(folder.name), folder.name)
     if len(found.index()) < planned.plan.total:
@@ -177,7 +183,7 @@ class _Turns:
         )
 
 
-def _go_on(folder: Path, planned: PlannedRun, meter: SpendingMeter, quiet: bool) -> None:
+def _continue(folder: Path, planned: PlannedRun, meter: SpendingMeter, quiet: bool) -> None:
     recorded = _recorded(folder)
     left = meter.left(folder.name, recorded)
     if left.is_spent:
@@ -199,15 +205,6 @@ def _go_on(folder: Path, planned: PlannedRun, meter: SpendingMeter, quiet: bool)
 
 def _recorded(folder: Path) -> Spent:
     return _cost(RunFolder.open(folder)) if (folder / MANIFEST_NAME).exists() else Spent()
-
-
-def _is_played(folder: Path) -> bool:
-    """Return whether every episode has a record; one that a provider broke off isn't played again, but if all were."""
-    if not (folder / MANIFEST_NAME).exists():
-        return False
-    found = RunFolder.open(folder)
-    played = len(found.index()) == Plan.from_manifest(found.manifest).total
-    return played and any(record.error is None for record in found.records())
 
 
 def _cost(folder: RunFolder) -> Spent:

@@ -147,11 +147,18 @@ def _compare(player: RulesPlayer, game: TSMG[Any], space: StateSpace) -> tuple[i
             if action not in decision.actions:
                 said = "actions(state) has it, and it isn't legal"
             elif not isinstance(said, str):
-                truth = _truth(game, state, action, keys)
-                if _equal(truth, _distribution(said)):
+                # a state that the rules can't read is none of theirs
+                truth = _distribution(
+                    [
+                        (chance, None if over else keys[after] or "unread", paid[who])
+                        for chance, after, paid, over in game.outcomes(state, {who: action})
+                    ]
+                )
+                told_here = _distribution(said)
+                if truth.keys() == told_here.keys() and all(abs(truth[to] - told_here[to]) <= _EQUAL for to in truth):
                     right += 1
                     continue
-                said = f"it says {_listed(_distribution(said))}, true is {_listed(truth)}"
+                said = f"it says {_listed(told_here)}, true is {_listed(truth)}"
             faults.append(f"{action} where one reads {text!r}: {said}")
     return right, pairs, faults
 
@@ -160,24 +167,11 @@ Distribution = Mapping[tuple[str | None, float], float]
 """``{(key of the next state, None if the game is over; reward): probability}``"""
 
 
-def _truth(game: TSMG[Any], state: Any, action: str, keys: Mapping[Hashable, str | None]) -> Distribution:
-    (who,) = game.players
-    outcomes = game.outcomes(state, {who: action})
-    # a state that the rules can't read is none of theirs
-    return _distribution(
-        [(chance, None if over else keys[after] or "unread", paid[who]) for chance, after, paid, over in outcomes]
-    )
-
-
 def _distribution(outcomes: Sequence[Sequence[Any]]) -> Distribution:
     found: Counter[tuple[str | None, float]] = Counter()
     for chance, after, reward in outcomes:
         found[after, round(reward, 6)] += chance
     return {place: chance for place, chance in found.items() if chance > _EQUAL}
-
-
-def _equal(one: Distribution, other: Distribution) -> bool:
-    return one.keys() == other.keys() and all(abs(one[place] - other[place]) <= _EQUAL for place in one)
 
 
 def _listed(chances: Distribution) -> str:

@@ -18,32 +18,24 @@ class Pace(NamedTuple):
     tokens: float  # that a method spends in a second
 
 
+PACKAGES = ("torch", "transformers", "tokenizers", "peft", "trl", "scipy")
 MADE, PRETRAINED = Pace(140.0, 5.0, 40_000.0), Pace(7.0, 60.0, 1_000.0)
 
 
 def compare_improvers(study: Comparison, options: Options) -> int:
     """Do what the folder lacks, then write and print the report; raises as :func:`carry_out` does."""
     folder, jobs = ComparedFolder(options.out.resolve()), jobs_of(study)
-    undertaking = Undertaking(
-        study,
-        folder,
-        jobs,
-        WORK,
-        typical_seconds(jobs, PRETRAINED if study.pretrained else MADE),
-        lambda: _report(study, folder, options),
-        ("torch", "transformers", "tokenizers", "peft", "trl", "scipy"),
-        threads=1,
-    )
-    return carry_out(undertaking, options)
+
+    def report() -> int:
+        from research.improve.study.findings import read_findings
+        from research.improve.study.report import draw_curve, report_data, report_markdown
+
+        return publish(read_findings(study, folder), folder.path, options, draw_curve, report_markdown, report_data)
+
+    seconds = typical_seconds(jobs, PRETRAINED if study.pretrained else MADE)
+    return carry_out(Undertaking(study, folder, jobs, WORK, seconds, report, PACKAGES, threads=1), options)
 
 
 def typical_seconds(jobs: list[ComparedJob], pace: Pace) -> Mapping[str, float]:
     """Return ``{job: seconds}`` to begin with; what the jobs of a folder took corrects them."""
     return {job.name: pace.base if job.kind == "base" else pace.play + job.budget / pace.tokens for job in jobs}
-
-
-def _report(study: Comparison, folder: ComparedFolder, options: Options) -> int:
-    from research.improve.study.findings import read_findings
-    from research.improve.study.report import draw_curve, report_data, report_markdown
-
-    return publish(read_findings(study, folder), folder.path, options, draw_curve, report_markdown, report_data)

@@ -87,23 +87,16 @@ def differences(findings: Findings) -> list[Difference]:
     """
     found: list[Difference] = []
     for place in findings.study.places:
-        less = {
-            (who, than, place): own
-            for who in findings.results
-            for than in _opponents(findings, who)
-            if len(own := paired(_regrets(findings, who, place), _regrets(findings, than, place)))
+        regrets = {
+            who: {seed: result[place]["regret"] for seed, result in results.items()}
+            for who, results in findings.results.items()
         }
+        less = {}
+        for game, name, budget in regrets:
+            others: list[Who] = [(game, "base", 0), (game, TRAINER, budget or findings.study.budgets[-1])]
+            for than in () if name == "base" else others[: 1 if name == TRAINER else 2]:
+                own = paired(regrets[game, name, budget], regrets.get(than, {}))
+                if len(own):
+                    less[(game, name, budget), than, place] = own
         found += [Difference(*key, len(less[key]), *test) for key, test in student_tests(less).items()]
     return found
-
-
-def _opponents(findings: Findings, who: Who) -> list[Who]:
-    game, name, budget = who
-    if name == "base":
-        return []
-    trainer = (game, TRAINER, budget or findings.study.budgets[-1])
-    return [(game, "base", 0)] + [trainer] * (name != TRAINER)
-
-
-def _regrets(findings: Findings, who: Who, place: str) -> dict[int, float]:
-    return {seed: result[place]["regret"] for seed, result in findings.results.get(who, {}).items()}

@@ -6,7 +6,7 @@ and forward passes that only score don't. :mod:`research.credit.training` counts
 """
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from math import ceil
 from pathlib import Path
@@ -53,8 +53,11 @@ def learn(name: str, study: Comparison, task: ImprovementTask, budget: int, rate
     if name == TRAINER:
         return _train(study, task, budget, rate)
     learner = study.methods[name]
-    if name in UNTRAINED:
-        return _rewrite(name, task, learner.options, budget)
+    if name in UNTRAINED:  # whose every token is play or a question on record
+        meter = SpendingMeter(Budget(tokens=budget), task.out / "seconds.json")
+        made = find_improver(name)(replace(task, meter=meter), **checked(name, learner.options))
+        write_agent_folder(task.out, made)
+        return Learning(meter.spent.tokens, 0)
     options = {**learner.options, "learning_rate": rate}
     if name == "preferences":
         options["temperature"] = study.temperature  # of its play, which is then found by its name
@@ -102,13 +105,6 @@ def _imitate_in(passes: int, task: ImprovementTask, options: dict[str, Any], bud
     examples = max(1, round(budget / passes / costs.decision))
     _improve("imitate", task, {**options, "examples": examples, "passes": passes})
     return examples
-
-
-def _rewrite(name: str, task: ImprovementTask, options: Mapping[str, Any], budget: int) -> Learning:
-    """Improve what isn't trained, whose every token is play or a question on record."""
-    meter = SpendingMeter(Budget(tokens=budget), task.out / "seconds.json")
-    write_agent_folder(task.out, find_improver(name)(replace(task, meter=meter), **checked(name, options)))
-    return Learning(meter.spent.tokens, 0)
 
 
 def _own_play(

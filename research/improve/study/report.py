@@ -1,11 +1,11 @@
 """The report of a comparison: ``Findings -> Markdown, JSON, a curve``."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from itertools import cycle
 from pathlib import Path
 from typing import Any
 
-from agents.common import Estimate, duration
+from agents.common import duration
 from research.improve.study.findings import (
     ALPHA,
     Difference,
@@ -36,7 +36,8 @@ over up to {seeds} seeds of one base and say nothing of others."""
 def report_data(findings: Findings, facts: Facts, notes: Sequence[str] = ()) -> dict[str, Any]:
     """Return the whole report as plain JSON data."""
     runs = [
-        {"scenario": game, "who": name, "budget": budget, "seed": seed, **_kept(result)}
+        {"scenario": game, "who": name, "budget": budget, "seed": seed}
+        | {key: value for key, value in result.items() if key not in ("facts", "budget")}
         for (game, name, budget), results in findings.results.items()
         for seed, result in results.items()
     ]
@@ -49,10 +50,6 @@ def report_data(findings: Findings, facts: Facts, notes: Sequence[str] = ()) -> 
     return whole_report(data, findings, findings.seconds, facts, notes, findings.study.as_data())
 
 
-def _kept(result: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in result.items() if name not in ("facts", "budget")}
-
-
 def report_markdown(
     findings: Findings, facts: Facts, *, plots: Sequence[tuple[str, str]] = (), notes: Sequence[str] = ()
 ) -> str:
@@ -61,13 +58,13 @@ def report_markdown(
     base = f"the pretrained `{study.pretrained}` of {findings.parameters:,} parameters"
     if not study.pretrained:
         base = _MADE.format(parameters=findings.parameters, skill=study.skill)
-    told = _INTRODUCTION.format(
+    introduction = _INTRODUCTION.format(
         base=base,
         told=" and ".join(f"`{name}`" for name in study.methods if name in TOLD) or "none",
         **{"episodes": study.episodes, "temperature": study.temperature},
         seeds=max(map(len, findings.results.values()), default=0),
     )
-    parts = ["# What makes a player better, at equal budgets of tokens", told]
+    parts = ["# What makes a player better, at equal budgets of tokens", introduction]
     parts += said_first(findings, notes, "comparison")
     parts += [f"![{caption}]({name})\n\n*{caption}.*" for name, caption in plots]
     parts += ["## What to use when", *(_verdict(game, rows) for game in study.games)]
@@ -75,7 +72,15 @@ def report_markdown(
         own = [who for who in findings.results if who[0] == game]
         if own:
             parts += [f"## {game}", _scores(findings, own), _budgets(findings, own)]
-    parts += ["## All differences of regret", _differences(rows)]
+    told = [
+        [
+            *(row.who[0], _named(row.who), _named(row.than), row.place, f"{row.less:+.3f}"),
+            *(str(row.seeds), f"{row.p_value:.3f}", f"{row.p_holm:.3f}"),
+        ]
+        for row in rows
+    ]
+    head = ["game", "who", "than", "in the", "difference", "seeds", "p", "p (Holm)"]
+    parts += ["## All differences of regret", table(head, told)]
     done = f"{duration(findings.seconds)} of the processor; code: {', '.join(findings.code) or 'none'}"
     parts += ["## How it was done", f"{done}; report: {', '.join(facts.values())}."]
     return "\n\n".join(parts) + "\n"
@@ -86,27 +91,20 @@ def _verdict(game: str, rows: Sequence[Difference]) -> str:
     own = [row for row in rows if row.who[0] == game]
     if not own:
         return f"**{game}**: nothing was measured yet."
+    sorted_by: dict[tuple[bool, bool, bool], list[Difference]] = {}
+    for row in own:
+        if row.p_holm < ALPHA:
+            key = (row.place == "twin", row.than[1] != "base", row.less.value > 0)
+            sorted_by.setdefault(key, []).append(row)
     said = [
-        f"{_all(kept)} {verb} {than}{where}"
-        for place, where in (("game", ""), ("twin", " in the twin"))
-        for than in ("the base", "MS-GRPO at the same budget")
-        for verb, sign in (("loses less than", -1), ("loses more than", 1))
-        if (
-            kept := [
-                row
-                for row in own
-                if (row.place, _than(row)) == (place, than) and row.p_holm < ALPHA and row.less.value * sign > 0
-            ]
-        )
+        f"{_all(sorted_by[key])} {'loses more' if key[2] else 'loses less'} than "
+        f"{'MS-GRPO at the same budget' if key[1] else 'the base'}{' in the twin' if key[0] else ''}"
+        for key in sorted(sorted_by)
     ]
     if not said:
         return f"**{game}**: nothing can be said: no difference is left after Holm's correction."
     left = sum(row.p_holm >= ALPHA for row in own)
     return f"**{game}**: {'; '.join(said)}. Of the other {left} of {len(own)} differences nothing can be said."
-
-
-def _than(row: Difference) -> str:
-    return "the base" if row.than[1] == "base" else "MS-GRPO at the same budget"
 
 
 def _all(rows: Sequence[Difference]) -> str:
@@ -126,8 +124,8 @@ def _scores(findings: Findings, own: Sequence[Who]) -> str:
             over_seeds(findings, who, figure) for figure in ("regret", "return", "tokens", "invalid")
         )
         learnt = f"{spent(findings, who):,.0f}" if who[2] else "-"
-        row = [who[1], learnt, _number(regret), _number(result, 2), f"{invalid.value:.1%}", f"{tokens.value:.0f}"]
-        row += [_number(over_seeds(findings, who, "regret", "twin"))] if findings.study.twin else []
+        row = [who[1], learnt, f"{regret:.3f}", f"{result:.2f}", f"{invalid.value:.1%}", f"{tokens.value:.0f}"]
+        row += [f"{over_seeds(findings, who, 'regret', 'twin'):.3f}"] if findings.study.twin else []
         rows.append(row)
     return table(head, rows)
 
@@ -150,20 +148,8 @@ def _budgets(findings: Findings, own: Sequence[Who]) -> str:
     return text
 
 
-def _differences(rows: Sequence[Difference]) -> str:
-    told = []
-    for row in rows:
-        less, p_values = _number(row.less, signed=True), (str(row.seeds), f"{row.p_value:.3f}", f"{row.p_holm:.3f}")
-        told.append([row.who[0], _named(row.who), _named(row.than), row.place, less, *p_values])
-    return table(["game", "who", "than", "in the", "difference", "seeds", "p", "p (Holm)"], told)
-
-
 def _named(who: Who) -> str:
     return f"{who[1]} {who[2]:,}" if who[2] else who[1]
-
-
-def _number(value: Estimate, digits: int = 3, *, signed: bool = False) -> str:
-    return f"{value:{'+' if signed else ''}.{digits}f}"
 
 
 def draw_curve(findings: Findings, folder: Path) -> list[tuple[str, str]]:

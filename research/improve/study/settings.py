@@ -9,7 +9,7 @@ from agents import check_spec, options_taken
 from benchmark import UsageError, unknown_name
 from benchmark.play import is_agent_folder
 from benchmark.score import MoveLosses
-from research.improve.improvers import IMPROVERS
+from research.improve.improvers import IMPROVERS, checked
 from research.jobs.bases import PROMPTS
 from research.jobs.recipes import Count, Positive, PositiveCount, SeededSettings, Share, Table, checked_training
 from textgames import SCENARIOS, Scenario, known_scenario
@@ -73,7 +73,11 @@ class Comparison(SeededSettings):
         if not self.games or not self.budgets or list(self.budgets) != sorted(set(self.budgets)):
             raise UsageError(f"games must not be empty and budgets must rise, got {self.games} and {self.budgets}")
         for name in self.games:
-            self._check_game(name)
+            scenario = known_scenario(name)
+            if scenario is None:
+                raise unknown_name("scenario", name, SCENARIOS)
+            if MoveLosses.of(scenario, players=1) is None or not scenario.has_twins:
+                raise UsageError(f"games: {name} has no exact values for one player, or no twin; frozen-lake has both")
         for name in self.methods:
             if name not in LEARNERS:
                 raise unknown_name("method with counted tokens", name, LEARNERS)
@@ -126,16 +130,7 @@ class Comparison(SeededSettings):
                 "response_mode = 'direct'; smollm2-lake-start is one"
             )
 
-    def _check_game(self, name: str) -> None:
-        scenario = known_scenario(name)
-        if scenario is None:
-            raise unknown_name("scenario", name, SCENARIOS)
-        if MoveLosses.of(scenario, players=1) is None or not scenario.has_twins:
-            raise UsageError(f"games: {name} has no exact values for one player, or no twin; frozen-lake has both")
-
     def _check_options(self, name: str, learner: Learner) -> None:
-        from research.improve.improvers import checked
-
         if bool(learner.rates) == (name in UNTRAINED):
             raise UsageError(
                 f"methods.{name}: rates = {list(learner.rates)} can't be used; accepted: "

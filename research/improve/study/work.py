@@ -24,9 +24,10 @@ from textgames import Scenario
 def make_base(job: ComparedJob, study: Comparison, folder: ComparedFolder, report: Report) -> dict[str, Any]:
     """Make a small model that reads the game and its twin equally, or save the pretrained one with its adapter
     merged."""
+    place = folder.path / job.name / "model"
     if study.pretrained:
-        return _saved(study.pretrained, folder.path / job.name / "model")
-    recipe, place = study.recipe(job.game), folder.path / job.name / "model"
+        return _saved(study.pretrained, place)
+    recipe = study.recipe(job.game)
     examples = [
         example
         for part, twin in enumerate((False, True))
@@ -140,23 +141,18 @@ def scored(agent: AgentTable, scenario: Scenario, seeds: Sequence[int], draw: in
         folder / "run", agent, (scenario.name,), seeds, meter, lambda line: None, resample=draw + 1, quiet=True
     )
     decisions = sum(len(record.steps) for record in played.records)
-    return {
-        "return": played.mean,
-        "regret": _lost(played) / decisions,
-        "tokens": meter.spent.tokens / decisions,
-        "invalid": sum(not step.valid for record in played.records for step in record.steps) / decisions,
-        "decisions": decisions / len(played.records),
-    }
-
-
-def _lost(played: plays.Play) -> float:
-    (scenario,) = played.scenarios.values()  # of the run: it knows what an unreadable answer led to
-    losses = MoveLosses.of(scenario, players=1)
+    (own,) = played.scenarios.values()  # of the run: it knows what an unreadable answer led to
+    losses, lost = MoveLosses.of(own, players=1), 0.0
     assert losses is not None  # checked when the recipe was read
-    lost = 0.0
     for record in played.records:
         found = losses.of_record(record)
         if not found:
             raise ValueError(f"episode {record.seed} of {played.folder} can't be replayed, so its regret isn't known")
-        lost += sum(own[ALL][0] for own in found.values())
-    return lost
+        lost += sum(each[ALL][0] for each in found.values())
+    return {
+        "return": played.mean,
+        "regret": lost / decisions,
+        "tokens": meter.spent.tokens / decisions,
+        "invalid": sum(not step.valid for record in played.records for step in record.steps) / decisions,
+        "decisions": decisions / len(played.records),
+    }

@@ -63,19 +63,13 @@ def measure(game: TSMG[Any], horizon: int, blind: float, starts: int) -> Measure
     for _ in range(STEPS):
         middle = (low + high) / 2
         low, high = (middle, high) if solved.value(middle) >= half else (low, middle)
-    return Measured(optimum, low, round(solved.states), _depth(solved, horizon, half))
-
-
-def _depth(solved: Solved, horizon: int, half: float) -> int | None:
-    """Return the fewest rounds by bisection: looking farther never gets less, but for ties."""
-    few, enough = 0, horizon
-    while enough - few > 1:
-        middle = (few + enough) // 2
-        gets = solved.looking_ahead(middle)
-        if gets is None:
-            return None
-        few, enough = (few, middle) if gets >= half else (middle, enough)
-    return enough
+    few, enough, gets = 0, horizon, None
+    while enough - few > 1:  # looking farther never gets less, but for ties
+        rounds = (few + enough) // 2
+        if (gets := solved.looking_ahead(rounds)) is None:
+            break
+        few, enough = (few, rounds) if gets >= half else (rounds, enough)
+    return Measured(optimum, low, round(solved.states), enough if gets is not None or horizon < 2 else None)
 
 
 def solve(game: TSMG[Any], horizon: int, starts: int) -> Solved:

@@ -35,8 +35,10 @@ def main() -> int:
     stale = 0
     for name in given.ladders or names:
         rows = []
-        for scenario in SCENARIOS[name].levels:
-            rows.append({**_asked_for(name, scenario.level_number), **shown(level_measured(scenario, given.starts))})
+        known = tomllib.loads((FOLDER / f"{name}.toml").read_text(encoding="utf-8"))["levels"]
+        for scenario, row in zip(SCENARIOS[name].levels, known, strict=True):
+            asked = {key: row[key] for key in ("settings", "horizon")}
+            rows.append({**asked, **shown(level_measured(scenario, given.starts))})
             print(scenario.name, {key: value for key, value in rows[-1].items() if key != "settings"}, flush=True)
         text = table(name, rows)
         stale += text != (FOLDER / f"{name}.toml").read_text(encoding="utf-8")
@@ -54,23 +56,14 @@ def level_measured(scenario: Scenario, starts: int = STARTS) -> Measured:
 
 def shown(measured: Measured) -> dict[str, float]:
     """Return the figures as tables hold them."""
-    told = measured._asdict()
-    return {
-        **{key: value for key, value in told.items() if value is not None},
-        "optimum": round(measured.optimum, 3),
-        "tolerance": round(measured.tolerance, 3),
-    }
+    told = measured._replace(optimum=round(measured.optimum, 3), tolerance=round(measured.tolerance, 3))._asdict()
+    return {key: value for key, value in told.items() if value is not None}
 
 
 def table(scenario: str, rows: list[dict[str, Any]]) -> str:
     """Return a ladder's file."""
     head = f'# measured by research/robustness/ladders/measure.py\nscenario = "{scenario}"\n'
     return "\n".join([head, *("[[levels]]\n" + "".join(f"{k} = {_toml(v)}\n" for k, v in row.items()) for row in rows)])
-
-
-def _asked_for(name: str, level: int) -> dict[str, Any]:
-    row = tomllib.loads((FOLDER / f"{name}.toml").read_text(encoding="utf-8"))["levels"][level - 1]
-    return {"settings": row["settings"], "horizon": row["horizon"]}
 
 
 def _toml(value: Any) -> str:

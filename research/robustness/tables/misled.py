@@ -30,6 +30,13 @@ class Changed(NamedTuple):
 
 def changed_moves(results: ResultColumns, twins: Mapping[str, Sequence[str]]) -> dict[tuple[str, str], list[Changed]]:
     """Return ``{(agent, scenario): its seeds}`` of the scenarios for one player whose values are exact."""
+
+    def of_json(kept: Mapping[str, Any]) -> dict[str, list[Changed]]:
+        return {
+            agent: [Changed(float(lost), int(changed), int(common)) for lost, changed, common in seeds]
+            for agent, seeds in kept.items()
+        }
+
     found: dict[tuple[str, str], list[Changed]] = {}
     for source, (path, manifest) in enumerate(results.sources):
         folder = RunFolder(path, manifest)
@@ -39,7 +46,7 @@ def changed_moves(results: ResultColumns, twins: Mapping[str, Sequence[str]]) ->
             if name not in played or len(played) < 2 or any(solo_losses(results, one) is None for one in played):
                 continue
             file = cache.file("changed", results.scenarios[name], " ".join(played))
-            if (known := read_cache(file, _of_json)) is None:
+            if (known := read_cache(file, of_json)) is None:
                 known = _changed(results, folder, source, played)
                 write_cache(file, known)
             for agent, seeds in known.items():
@@ -80,10 +87,3 @@ def _pairs(
         for state, decision in twin.items()
         if state in game
     ]
-
-
-def _of_json(kept: Mapping[str, Any]) -> dict[str, list[Changed]]:
-    return {
-        agent: [Changed(float(lost), int(changed), int(common)) for lost, changed, common in seeds]
-        for agent, seeds in kept.items()
-    }

@@ -27,7 +27,7 @@ from benchmark.score import (
     to_view,
 )
 from benchmark.show import AGENT, Column, Figure, Table, estimate, estimate_figure, value
-from research.robustness.tables.misled import Changed, changed_moves
+from research.robustness.tables.misled import changed_moves
 from textgames import Scenario
 
 LEAST_SEEDS = 6
@@ -76,7 +76,11 @@ def twin_gap_rows(results: ResultColumns, references: References) -> list[TwinGa
         for name, gaps in told.items():
             rows.append(gap_row(agent, name, [gaps], [1.0]))
             if len(moves := changed.get((agent, name), ())) > 1:
-                _add_moves(rows[-1], moves, gaps)
+                lost = np.array([one.lost for one in moves]) / gaps.span
+                most = float(np.abs(lost).max())
+                rows[-1]["by_changed_moves"] = to_view(mean_estimate(lost, (-most, most), gaps.confidence))
+                common = sum(one.common for one in moves)
+                rows[-1]["moves_changed"] = sum(one.changed for one in moves) / max(1, common)
         scored = {name: gaps for name, gaps in told.items() if gaps.unit == "score"}
         if len(scored) > 1:
             rows.append(gap_row(agent, "", list(scored.values()), list(game_weights(results, list(scored)).values())))
@@ -117,23 +121,22 @@ def _gaps_of(
     if len(gaps) < 2:
         return None
     span = span_of(results, references, agent, name) if num_players(scenarios[0]) == 1 else 0.0
-    least, most = _possible(cells, scenarios) or (-max(span, *np.abs(gaps)), max(span, *np.abs(gaps)))
-    confidence = max(cell.confidence for cell in cells)
+    most = max(span, *np.abs(gaps))  # without a stated range a gap may go either way as far as one has gone
+    possible = (-most, most)
+    if stated := return_range(scenarios[0]):
+        free = [luck_free(*pair) for pair in zip(cells, scenarios, strict=True)]
+        ends = [stated if one is None or None in free else one.ends or stated for one in free]
+        low, high = np.mean(ends[1:], axis=0).tolist()
+        possible = (ends[0][0] - high, ends[0][1] - low)
     unit = span or 1.0
     return Gaps(
-        gaps / unit, (least / unit, most / unit), confidence, "score" if span else "return", len(played) - 1, unit
+        values=gaps / unit,
+        possible=(possible[0] / unit, possible[1] / unit),
+        confidence=max(cell.confidence for cell in cells),
+        unit="score" if span else "return",
+        twins=len(played) - 1,
+        span=unit,
     )
-
-
-def _possible(cells: Sequence[Cell], scenarios: Sequence[Scenario]) -> tuple[float, float] | None:
-    """Return the least and the largest gap that one seed may have; ``None`` if the game states no range of returns."""
-    stated = return_range(scenarios[0])
-    if not stated:
-        return None
-    free = [luck_free(*pair) for pair in zip(cells, scenarios, strict=True)]
-    ends = [stated if one is None or None in free else one.ends or stated for one in free]
-    low, high = np.mean(ends[1:], axis=0).tolist()
-    return ends[0][0] - high, ends[0][1] - low
 
 
 def gap_row(agent: str, scenario: str, gaps: Sequence[Gaps], weights: Sequence[float]) -> TwinGapView:
@@ -150,20 +153,12 @@ def gap_row(agent: str, scenario: str, gaps: Sequence[Gaps], weights: Sequence[f
         scenario=scenario,
         twins=max(one.twins for one in gaps),
         pairs=pairs,
-        gap=EstimateView(value=estimate.value, low=estimate.low, high=estimate.high),
+        gap=to_view(estimate),
         unit=gaps[0].unit,
         above_zero=pairs >= LEAST_SEEDS and estimate.low is not None and is_above(estimate.low),
         by_changed_moves=None,
         moves_changed=None,
     )
-
-
-def _add_moves(row: TwinGapView, moves: Sequence[Changed], gaps: Gaps) -> None:
-    """Add how much of the gap was lost at moves that the story changed."""
-    lost = np.array([one.lost for one in moves]) / gaps.span
-    most = float(np.abs(lost).max())
-    row["by_changed_moves"] = to_view(mean_estimate(lost, (-most, most), gaps.confidence))
-    row["moves_changed"] = sum(one.changed for one in moves) / max(1, sum(one.common for one in moves))
 
 
 _NOTE = (

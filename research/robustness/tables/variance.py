@@ -83,12 +83,6 @@ def parts(plays: Plays) -> dict[str, Estimate]:
     told = [column for group in groups for column in (group, group * mean)]
     table = np.stack([rest, chance, often, often * between_plays, of_means, *told], axis=1)
 
-    def rest_of(means: Array) -> Array:
-        return means[..., 0]
-
-    def sampling_of(means: Array) -> Array:
-        return means[..., 3] / means[..., 2]
-
     def wording_of_means(means: Array) -> Array:
         # the mean of a wording is off by its episodes' scatter
         scatter = float(np.mean([1 / group.sum() for group in groups]))
@@ -96,10 +90,10 @@ def parts(plays: Plays) -> dict[str, Estimate]:
         wording: Array = np.var(told[..., 1::2] / told[..., ::2], axis=-1, ddof=1) - scatter * means[..., 4]
         return wording
 
-    parts_of: dict[str, Callable[[Array], Array]] = {"rest": rest_of}
+    parts_of: dict[str, Callable[[Array], Array]] = {"rest": lambda means: means[..., 0]}
     if often.any():
-        parts_of["sampling"] = sampling_of
-        parts_of["starts"] = lambda means: rest_of(means) - sampling_of(means)
+        parts_of["sampling"] = lambda means: means[..., 3] / means[..., 2]
+        parts_of["starts"] = lambda means: means[..., 0] - means[..., 3] / means[..., 2]
     if plays.plain is not None:
         parts_of["chance"] = lambda means: means[..., 1]
     if len(groups) > 1:
@@ -212,7 +206,6 @@ _NOTE = (
     "of one episode's return, with the share of all; parts are unbiased, so that one may be below 0; intervals are "
     "over seeds, for these wordings"
 )
-
 _PARTS = ("wording", "starts", "chance", "sampling")
 
 
@@ -231,14 +224,10 @@ def _column(key: str) -> Column[VarianceView]:
     return Column(key, key.replace("_", " "), figure, "ascending", needed=needed)
 
 
-_COLUMNS: tuple[Column[VarianceView], ...] = (
-    AGENT,
-    SCENARIO,
-    *map(_column, (*_PARTS, "starts_and_sampling")),
-    value("seeds", wide_only=True),
-)
-
-
 VARIANCE = Table(
-    "variance", "where the variance comes from", _COLUMNS, (_NOTE,), lambda scored: variance_rows(scored.results)
+    "variance",
+    "where the variance comes from",
+    (AGENT, SCENARIO, *map(_column, (*_PARTS, "starts_and_sampling")), value("seeds", wide_only=True)),
+    (_NOTE,),
+    lambda scored: variance_rows(scored.results),
 )

@@ -21,13 +21,13 @@ import numpy as np
 from agents import wording_of
 from agents.common import CONFIDENCE, Array, Estimate, student_quantile
 from benchmark.score import (
-    Cell,
     EstimateView,
     ResultColumns,
     corrected_returns,
     holm,
     paired_p_value,
     solo_scenarios,
+    to_view,
 )
 from benchmark.show import AGENT, SCENARIO, Column, Figure, Table, estimate, number, value
 from textgames import Scenario
@@ -137,11 +137,31 @@ def wording_rows(results: ResultColumns) -> list[WordingView]:
     rows = []
     solo = {scenario.name for scenario in solo_scenarios(results)}
     for (agent, name), cell in results.cells.items():
-        told = wordings_of(results.agents[agent])
+        told = tuple(wordings_of(results.agents[agent]))
         scenario = results.scenarios[name]
-        if told and (found := _split_of(cell, scenario, tuple(told))) is not None:
-            flips = _flips(results, agent, scenario) if name in solo else []
-            rows.append(_view(agent, name, found, flips))
+        if not told:
+            continue
+        seeds, returns = corrected_returns(cell, scenario)
+        found = split(returns, [wording_of(int(seed), told) for seed in seeds], cell.confidence)
+        if found is None:
+            continue
+        half = 0.0 if found.over_wordings.high is None else (found.over_wordings.high - found.mean) / 2
+        rows.append(
+            WordingView(
+                agent=agent,
+                scenario=name,
+                episodes=found.episodes,
+                means=found.means,
+                spread=sqrt(max(0.0, found.between)),
+                over_starts=to_view(found.over_starts),
+                over_wordings=to_view(found.over_wordings),
+                half_width=half,
+                episodes_for_it=found.episodes_for(half) if half else None,
+                wordings_for_it=found.wordings_for(half) if half else None,
+                wording_worth=found.worth_of_a_wording,
+                flips=_flips(results, agent, scenario) if name in solo else [],
+            )
+        )
     return rows
 
 
@@ -149,11 +169,6 @@ def wordings_of(card: Mapping[str, Any]) -> dict[str, Any]:
     """Return ``{name: texts}`` of the wordings that an agent's card holds."""
     prompt_map = card["settings"].get("prompt_map") or {}
     return dict(prompt_map.get("texts", {}).get("wordings", {}))
-
-
-def _split_of(cell: Cell, scenario: Scenario, names: Sequence[str]) -> Split | None:
-    seeds, returns = corrected_returns(cell, scenario)
-    return split(returns, [wording_of(int(seed), names) for seed in seeds], cell.confidence)
 
 
 def _flips(results: ResultColumns, agent: str, scenario: Scenario) -> list[WordingFlipView]:
@@ -187,27 +202,6 @@ def flipped(differences: Array, wordings: Sequence[str]) -> tuple[list[str], lis
     return sides
 
 
-def _view(agent: str, scenario: str, found: Split, flips: Sequence[WordingFlipView]) -> WordingView:
-    over_starts, over_wordings = (
-        EstimateView(value=one.value, low=one.low, high=one.high) for one in (found.over_starts, found.over_wordings)
-    )
-    half = 0.0 if found.over_wordings.high is None else (found.over_wordings.high - found.mean) / 2
-    return WordingView(
-        agent=agent,
-        scenario=scenario,
-        episodes=found.episodes,
-        means=found.means,
-        spread=sqrt(max(0.0, found.between)),
-        over_starts=over_starts,
-        over_wordings=over_wordings,
-        half_width=half,
-        episodes_for_it=found.episodes_for(half) if half else None,
-        wordings_for_it=found.wordings_for(half) if half else None,
-        wording_worth=found.worth_of_a_wording,
-        flips=list(flips),
-    )
-
-
 _NOTE = (
     "mean returns; the first interval is for these wordings, the second for wordings like these; the spread is the "
     "standard deviation between wordings; one more wording lowers the variance of the mean as much as the episodes "
@@ -229,10 +223,6 @@ def _to_halve(row: WordingView) -> Figure:
     return Figure("" if row["wordings_for_it"] is None else f"{row['wordings_for_it']} wordings")
 
 
-def _worth(row: WordingView) -> Figure:
-    return Figure("more than any" if row["wording_worth"] is None else f"{row['wording_worth']} episodes")
-
-
 _COLUMNS: tuple[Column[WordingView], ...] = (
     AGENT,
     SCENARIO,
@@ -240,7 +230,12 @@ _COLUMNS: tuple[Column[WordingView], ...] = (
     estimate("over_wordings", "over starts and wordings"),
     value("spread", form=".3f"),
     Column("means", "by wording", _by_wording, wide_only=True, left=True),
-    Column("worth", "one more is worth", _worth, wide_only=True),
+    Column(
+        "worth",
+        "one more is worth",
+        lambda row: Figure(f"{row['wording_worth']} episodes" if row["wording_worth"] else "more than any"),
+        wide_only=True,
+    ),
     Column("to_halve", "to halve it", _to_halve, wide_only=True),
 )
 
