@@ -20,7 +20,7 @@ RULES = ("aaw", "unbiased", "uniform_nonzero", "uniform", "off")
 
 def draw_plots(findings: Findings, folder: Path) -> list[tuple[str, str]]:
     """Draw what there is data for; return ``(file name, caption)`` of every picture."""
-    kinds = {
+    kinds: dict[str, tuple[Callable[[Any], Any], Any]] = {
         "fidelity": (_fidelity, findings.measured),
         "draws": (_draws, findings.drawn or findings.thinking),
         "dose": (_doses, curves(findings)),

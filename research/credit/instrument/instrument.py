@@ -147,12 +147,12 @@ class Instrument:
                 skipped[name] = reason
         if draws and not sizes:
             sizes = (max(1, len(self.batches[0]) // 2),)
-        gradients = self._gradients(credited, draws, sizes)
+        gradients, nothing = self._gradients(credited, draws, sizes), dict[str, Any](gradient=None)
         results = [
             MethodResult(
                 name=name,
                 fidelity=fidelity(compare(self.batches, each.credits, self.truth)),
-                **gradients.get(name, {"gradient": None}),
+                **gradients.get(name, nothing),
                 extra_tokens=each.extra_tokens,
                 seconds=each.seconds,
                 granularity=granularity(each.credits),

@@ -46,8 +46,9 @@ class MethodResult:
     def to_json(self) -> dict[str, Any]:
         found: dict[str, Any] = {"name": self.name, "gradient_cosine": None, "bias": None}
         found |= {name: figure.to_json() for name, figure in vars(self.fidelity).items()}
-        for name, figure in vars(self.gradient).items() if self.gradient else ():
-            found[name if name == "bias" else f"gradient_{name}"] = figure.to_json()
+        if self.gradient is not None:
+            for name, figure in vars(self.gradient).items():
+                found[name if name == "bias" else f"gradient_{name}"] = figure.to_json()
         return found | {
             "normalisations": {name: figure.to_json() for name, figure in self.normalisations.items()},
             "draws": [draw.to_json() for draw in self.draws],

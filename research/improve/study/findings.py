@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from agents.common import Estimate, student
+from agents.common import Array, Estimate, student
 from benchmark.score import paired, student_tests
 from research.improve.study.jobs import ComparedFolder, jobs_of
 from research.improve.study.settings import TRAINER, Comparison
@@ -91,10 +91,10 @@ def differences(findings: Findings) -> list[Difference]:
             who: {seed: result[place]["regret"] for seed, result in results.items()}
             for who, results in findings.results.items()
         }
-        less = {}
+        less: dict[tuple[Who, Who, str], Array] = {}
         for game, name, budget in regrets:
             others: list[Who] = [(game, "base", 0), (game, TRAINER, budget or findings.study.budgets[-1])]
-            for than in () if name == "base" else others[: 1 if name == TRAINER else 2]:
+            for than in [] if name == "base" else others[: 1 if name == TRAINER else 2]:
                 own = paired(regrets[game, name, budget], regrets.get(than, {}))
                 if len(own):
                     less[(game, name, budget), than, place] = own

@@ -63,13 +63,14 @@ def measure(game: TSMG[Any], horizon: int, blind: float, starts: int) -> Measure
     for _ in range(STEPS):
         middle = (low + high) / 2
         low, high = (middle, high) if solved.value(middle) >= half else (low, middle)
-    few, enough, gets = 0, horizon, None
+    gets: float | None = 0.0
+    few, enough = 0, horizon
     while enough - few > 1:  # looking farther never gets less, but for ties
         rounds = (few + enough) // 2
         if (gets := solved.looking_ahead(rounds)) is None:
             break
         few, enough = (few, rounds) if gets >= half else (rounds, enough)
-    return Measured(optimum, low, round(solved.states), enough if gets is not None or horizon < 2 else None)
+    return Measured(optimum, low, round(solved.states), None if gets is None else enough)
 
 
 def solve(game: TSMG[Any], horizon: int, starts: int) -> Solved:

@@ -233,7 +233,7 @@ _COLUMNS: tuple[Column[WordingView], ...] = (
     Column(
         "worth",
         "one more is worth",
-        lambda row: Figure(f"{row['wording_worth']} episodes" if row["wording_worth"] else "more than any"),
+        lambda row: Figure("more than any" if row["wording_worth"] is None else f"{row['wording_worth']} episodes"),
         wide_only=True,
     ),
     Column("to_halve", "to halve it", _to_halve, wide_only=True),
