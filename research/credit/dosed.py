@@ -13,7 +13,7 @@ from pydantic import Field
 
 import textgames
 from agents.msgrpo import ConfigError, configured, local_policy, task_of
-from agents.msgrpo.credit import Batch, Credit, Floats, Trajectory
+from agents.msgrpo.credit import Batch, Credit, Floats
 from research.credit.instrument.exact.truth import Truth
 
 
@@ -32,17 +32,21 @@ class Dosed:
     shared: ClassVar[dict[str, str]] = {"seed": "seed"}
 
     def assign(self, batch: Batch, rng: np.random.Generator) -> Credit:
-        true, noise = _unit(true_advantages(batch)), _unit([self._noise(each, rng) for each in batch.trajectories])
-        rest = (1 - self.share**2) ** 0.5
+        noise: list[Floats] = []
+        for each in batch.trajectories:
+            if self.noise == "episode":
+                noise.append(np.full(len(each), rng.standard_normal()))
+            elif self.noise == "step":
+                noise.append(rng.standard_normal(len(each)))
+            else:
+                seeds = [[self.seed, crc32(action.encode())] for action in each.actions]
+                noise.append(np.array([np.random.default_rng(seed).standard_normal() for seed in seeds]))
+        true, noise, rest = _unit(true_advantages(batch)), _unit(noise), (1 - self.share**2) ** 0.5
         mixed = [self.share * t + rest * n for t, n in zip(true, noise, strict=True)]
-        return Credit.of(mixed, metrics={"true_share": _correlation(mixed, true)})
-
-    def _noise(self, trajectory: Trajectory, rng: np.random.Generator) -> Floats:
-        if self.noise == "episode":
-            return np.full(len(trajectory), rng.standard_normal())
-        if self.noise == "step":
-            return rng.standard_normal(len(trajectory))
-        return np.array([_number_of(action, self.seed) for action in trajectory.actions])
+        a, b = np.concatenate(mixed), np.concatenate(true)
+        size = float(np.sqrt((a @ a) * (b @ b)))
+        # without taking means away, as an advantage of 0 means something
+        return Credit.of(mixed, metrics={"true_share": float(a @ b) / size if size > 0 else 0.0})
 
 
 def true_advantages(batch: Batch) -> list[Floats]:
@@ -73,14 +77,3 @@ def _unit(parts: list[Floats]) -> list[Floats]:
     """Return the same with mean square 1 over all steps; zeros stay."""
     size = float(np.sqrt(np.mean(np.concatenate(parts) ** 2)))
     return [part / size for part in parts] if size > 0 else parts
-
-
-def _correlation(one: list[Floats], other: list[Floats]) -> float:
-    """Return the correlation without taking means away, as an advantage of 0 means something."""
-    a, b = np.concatenate(one), np.concatenate(other)
-    size = float(np.sqrt((a @ a) * (b @ b)))
-    return float(a @ b) / size if size > 0 else 0.0
-
-
-def _number_of(action: str, seed: int) -> float:
-    return float(np.random.default_rng([seed, crc32(action.encode())]).standard_normal())

@@ -1,6 +1,7 @@
 """What a study consists of: jobs, what each waits for, and where its result lies."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from pkgutil import resolve_name
 from typing import Any, Literal, NamedTuple
@@ -33,14 +34,21 @@ def jobs_of(study: Study) -> list[StudyJob]:
     A study that is cut short has whole runs of what is measured; then methods are trained on the first game and on the
     others, seed by seed; the model that reasons comes last.
     """
-    jobs = list[StudyJob]()
+    jobs, sizes = list[StudyJob](), dict[Kind, Any](draws=study.draws, measure=study.measurement)
     for run in range(study.runs):
         jobs += [base_job(game, run) for game in study.games]
         jobs += [
             StudyJob(f"stages/{game}/{run}", "stages", (f"base/{game}/{run}",), game, run, arm=study.plain)
             for game in study.games
         ]
-        jobs += _measured(study, run)
+        jobs += [
+            StudyJob(f"{kind}/{game}/{run}/{stage}", kind, (_source(game, run, stage),), game, run, stage)
+            for stage in STAGES
+            for kind, size in sizes.items()
+            if size is not None
+            for game, about in study.games.items()
+            if kind == "measure" or about.draws
+        ]
     jobs += [*_trained(study, study.trained[:1]), *_trained(study, study.trained[1:])]
     if study.thinking is not None:
         jobs += [StudyJob(f"think/{name}", "think", game=name) for name in study.thinking.temperatures]
@@ -81,24 +89,12 @@ def _trained(study: Study, games: Sequence[str]) -> list[StudyJob]:
     return [*(job for group in tuned.values() for job in group), *trained]
 
 
-def _measured(study: Study, run: int) -> list[StudyJob]:
-    """Return what the instrument measures of a run of every game, stage by stage."""
-    sizes: dict[Kind, Any] = {"draws": study.draws, "measure": study.measurement}
-    return [
-        StudyJob(f"{kind}/{game}/{run}/{stage}", kind, (_source(game, run, stage),), game, run, stage)
-        for stage in STAGES
-        for kind, size in sizes.items()
-        if size is not None
-        for game, about in study.games.items()
-        if kind == "measure" or about.draws
-    ]
-
-
 def _source(game: str, run: int, stage: str) -> str:
     return f"base/{game}/{run}" if stage == "base" else f"stages/{game}/{run}"
 
 
-class Later(NamedTuple):
+@dataclass(frozen=True)
+class Later:
     """Work that is imported when it is done: it needs torch, which a reader of a report may lack."""
 
     path: str  # ``module:function``

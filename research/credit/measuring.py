@@ -146,7 +146,9 @@ def ready_to_draw(
         own = [] if others is None else [each.float() for each in others[first:last]]
         references = torch.stack([*shared, *own], dim=1)
         products = None
-        if len(part[0].rows) <= sum(_with_advantage(each) for each in credits[first:last]):
+        # episodes with an advantage have a gradient: where responses reason, they are fewer than different rows
+        episodes = [own for each in credits[first:last] for own in each.advantages]
+        if len(part[0].rows) <= sum(any(np.any(each) for each in own) for own in episodes):
             products = RowProducts(model, part[0].rows, references)
         for place, (rows, credit) in enumerate(zip(part, credits[first:last], strict=True)):
             found = products.episodes(rows, credit) if products else episode_by_episode(model, rows, credit, references)
@@ -154,8 +156,3 @@ def ready_to_draw(
             gradients = EpisodeGradients(found.products, found.along[:, columns])
             drawn.append(DrawnBatch(rows.batch, credit, gradients, rows.tokens))
     return drawn
-
-
-def _with_advantage(credit: Credit) -> int:
-    """Return how many episodes have a gradient: where responses reason, fewer than different rows."""
-    return sum(any(np.any(each) for each in own) for own in credit.advantages)

@@ -18,7 +18,7 @@ from research.credit.findings import (
     refused_of,
     told_apart,
 )
-from research.credit.settings import STAGES, Study
+from research.credit.settings import STAGES
 from research.credit.tables import (
     arms_table,
     ceilings,
@@ -103,7 +103,15 @@ def report_markdown(
 ) -> str:
     """Return the report for people, with ``(file name, caption)`` of the pictures beside it."""
     pictures = pictured(plots)
-    parts = ["# Which credit is good, and does it pay?", _introduction(findings), *said_first(findings, notes, "study")]
+    study = findings.study
+    introduction = _INTRODUCTION.format(
+        games=f"{len(study.games)} games ({', '.join(study.games)})",
+        **{"stages": ", ".join(STAGES), "runs": study.runs, "plain": study.plain, "arms": len(study.arms)},
+        **{"trained": ", ".join(study.trained) or "no game", "seeds": study.seeds},
+    )
+    introduction = introduction if study.games else "Draw rules, measured. Intervals are 95%."
+    caveats = _CAVEATS.format(rates=len(study.rates), games=len(study.games), seeds=study.seeds)
+    parts = ["# Which credit is good, and does it pay?", introduction, *said_first(findings, notes, "study")]
     parts += ["## What to use when", recommendation(findings)]
     if findings.drawn or findings.thinking:
         parts += ["## Draws by |advantage|", _STAGES_LEGEND, draws_by_stage(findings), pictures.get("draws.svg", "")]
@@ -134,7 +142,7 @@ def report_markdown(
             parts += [predictions_table(findings)]
     if findings.tuned:
         parts += ["## Tuning", tuning_table(findings)]
-    parts += ["## What this can't say", _caveats(findings.study), "## How it was done", _method(findings, facts)]
+    parts += ["## What this can't say", caveats, "## How it was done", _method(findings, facts)]
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
@@ -143,20 +151,13 @@ def pictured(plots: Sequence[tuple[str, str]]) -> dict[str, str]:
     return {name: f"![{caption}]({name})\n\n*{caption}.*" for name, caption in plots}
 
 
-def _introduction(findings: Findings) -> str:
-    study = findings.study
-    if not study.games:
-        return "Draw rules, measured. Intervals are 95%."
-    return (
-        f"Small models that answer directly, one for each of {len(study.games)} games ({', '.join(study.games)}), are "
-        f"measured at three stages ({', '.join(STAGES)}) of {study.runs} runs of the arm {study.plain}, the plain one, "
-        "from bases of their own and with starts of their own: how like the true advantage each "
-        "method's credit is, and how like the exact gradient the update is that it makes. Then "
-        f"{len(study.arms)} arms are trained on {', '.join(study.trained) or 'no game'}, {study.seeds} seeds each, at "
-        "equal tokens. True advantages and gradients are computed from the rules (textbench credit), nothing of them "
-        "is sampled. Intervals are 95%."
-    )
-
+_INTRODUCTION = (
+    "Small models that answer directly, one for each of {games}, are measured at three stages ({stages}) of {runs} "
+    "runs of the arm {plain}, the plain one, from bases of their own and with starts of their own: how like the true "
+    "advantage each method's credit is, and how like the exact gradient the update is that it makes. Then {arms} "
+    "arms are trained on {trained}, {seeds} seeds each, at equal tokens. True advantages and gradients are computed "
+    "from the rules (textbench credit), nothing of them is sampled. Intervals are 95%."
+)
 
 _DRAWS_LEGEND = (
     "Cosine of the update of M drawn episodes and the exact gradient, method msgrpo; mean over batches and "
@@ -226,17 +227,16 @@ _PREDICTION_LEGEND = (
 )
 
 
-def _caveats(study: Study) -> str:
-    return (
-        "Models of 0.08 to 0.2 million parameters that answer directly, on small games: long reasoning, where credit "
-        "must also find the token that mattered, isn't here, but for the last part on AAW. Learning rates were tuned "
-        f"over {len(study.rates)} values with one run each, so an arm may be some way from its best. The learning rate "
-        "is constant, as a budget of tokens doesn't tell the iterations beforehand. Tokens count as if no prefix were "
-        "shared; an engine that caches prompts makes rollouts cheaper than that, and passes of a critic or for "
-        "entropies aren't counted (the seconds have them). Measurements are of the gradient of one full batch before "
-        "clipping, with the optimiser left aside. Means over games depend on which games were chosen, and intervals "
-        f"over {len(study.games)} games and over {study.seeds} seeds are wide."
-    )
+_CAVEATS = (
+    "Models of 0.08 to 0.2 million parameters that answer directly, on small games: long reasoning, where credit "
+    "must also find the token that mattered, isn't here, but for the last part on AAW. Learning rates were tuned "
+    "over {rates} values with one run each, so an arm may be some way from its best. The learning rate is constant, "
+    "as a budget of tokens doesn't tell the iterations beforehand. Tokens count as if no prefix were shared; an "
+    "engine that caches prompts makes rollouts cheaper than that, and passes of a critic or for entropies aren't "
+    "counted (the seconds have them). Measurements are of the gradient of one full batch before clipping, with the "
+    "optimiser left aside. Means over games depend on which games were chosen, and intervals over {games} games and "
+    "over {seeds} seeds are wide."
+)
 
 
 def _method(findings: Findings, facts: Facts) -> str:

@@ -19,7 +19,7 @@ from agents.msgrpo import (
     needed_segmenter,
     trajectories_of,
 )
-from agents.msgrpo.credit import Batch, CreditMethod, Floats, Heads, Trajectory
+from agents.msgrpo.credit import Batch, CreditMethod
 from research.credit.instrument.exact.truth import Truth
 from research.credit.instrument.gradients.scores import ScoreModel, why_no_gradient
 from textgames import TRAINING_SEEDS, TSMG, InvalidAction, Scenario, layout_generator
@@ -147,23 +147,20 @@ def with_needs(
     There is no critic: values are the best that one could say who reads the prompt alone, for every head and at every
     token. So a method is measured as if its critic were learnt perfectly.
     """
+
+    def scores(rows: Sequence[TokenRow]) -> list[tuple[Tensor, Tensor]]:
+        assert model is not None
+        different = list(dict.fromkeys(rows))  # batches from the same starts have many equal rows
+        found = dict(zip(different, model.logprobs_and_entropies(different), strict=True))
+        return [found[row] for row in rows]
+
     segmenter = _segmenter(method, policy) if "segments" in method.needs else None
-    needs = method.needs if model is not None else ()
-    trajectories = completed(batch.trajectories, needs, lambda rows: _scores(model, rows), segmenter=segmenter)
+    trajectories = completed(batch.trajectories, method.needs if model is not None else (), scores, segmenter=segmenter)
     if truth is not None and "values" in method.needs:
-        trajectories = [_valued(each, truth.prompt_values(each), method.heads) for each in trajectories]
+        for number, each in enumerate(trajectories):
+            values = truth.prompt_values(each)
+            pairs = zip(each.response_ids, values.tolist(), strict=True)
+            by_token = [np.full(len(ids), value) for ids, value in pairs]
+            told = {name: by_token if kind == "token" else values for name, kind in method.heads.items()}
+            trajectories[number] = replace(each, values=values, head_values=told)
     return Batch(trajectories, batch.rollouts, batch.iteration)
-
-
-def _valued(trajectory: Trajectory, values: Floats, heads: Heads) -> Trajectory:
-    by_token = [np.full(len(ids), value) for ids, value in zip(trajectory.response_ids, values.tolist(), strict=True)]
-    told = {name: by_token if kind == "token" else values for name, kind in heads.items()}
-    return replace(trajectory, values=values, head_values=told)
-
-
-def _scores(model: ScoreModel | None, rows: Sequence[TokenRow]) -> list[tuple[Tensor, Tensor]]:
-    """Return log-probabilities and entropies of every row; batches from the same starts have many equal rows."""
-    assert model is not None
-    different = list(dict.fromkeys(rows))
-    found = dict(zip(different, model.logprobs_and_entropies(different), strict=True))
-    return [found[row] for row in rows]

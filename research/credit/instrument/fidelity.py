@@ -69,18 +69,14 @@ def compare(batches: Sequence[Batch], credits: Sequence[Credit], truth: Truth) -
         met: dict[tuple[int, int, int], tuple[float, float, float]] = {}
         for trajectory, advantages in zip(batch.trajectories, credit.advantages, strict=True):
             assigned, true = per_step(advantages), truth.advantages(trajectory)
-            sums += _sums(assigned, true)
+            both = (assigned, true, assigned * assigned, true * true, assigned * true, *_agreement(assigned, true))
+            sums += [len(assigned), *(part.sum() for part in both)]
             for cell, x, y in zip(truth.cells(trajectory), assigned.tolist(), true.tolist(), strict=True):
                 visits, total, _ = met.get(cell, (0.0, 0.0, y))
                 met[cell] = visits + 1, total + x, y
         parts.append(sums)
         cells.append(met)
     return Compared(np.array(parts), cells)
-
-
-def _sums(x: Array, y: Array) -> Array:
-    agreeing, counted = _agreement(x, y).sum(axis=-1)
-    return np.array([len(x), x.sum(), y.sum(), x @ x, y @ y, x @ y, agreeing, counted], dtype=np.float64)
 
 
 def _agreement(x: Array, y: Array) -> Array:

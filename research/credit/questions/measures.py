@@ -109,7 +109,8 @@ def staleness(
         for name, (figures, cosines) in results.items():
             figures["minus_fresh"] = student(cosines - fresh).to_json()
             figures["minus_none"] = student(cosines - results["none"].cosines).to_json()
-            rows.append({"lag": lag, "weights": name, **figures, **_means(drift)})
+            means = {key: float(np.mean([each[key] for each in drift])) for key in drift[0]}
+            rows.append({"lag": lag, "weights": name, **figures, **means})
     return rows
 
 
@@ -123,10 +124,6 @@ def _drift(batch: Batch, now: Sequence[Sequence[Floats]], cap: float) -> dict[st
         "kl": -float(np.mean([each.sum() for each in logs])),
         "clipped": float(np.mean(np.concatenate(logs) > np.log(cap))),
     }
-
-
-def _means(records: Sequence[Mapping[str, float]]) -> dict[str, float]:
-    return {name: float(np.mean([each[name] for each in records])) for name in records[0]}
 
 
 @dataclass(frozen=True)

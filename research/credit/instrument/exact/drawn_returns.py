@@ -88,7 +88,9 @@ class DrawnReturns:
             if not len(here):
                 continue
             now, step = states[here], chances.step(number)
-            tokens += self._asked(now, number)
+            questions = chances.truth.answers.question_of[number]
+            lengths = np.where(questions >= 0, chances.answer_tokens[questions], 0.0)
+            tokens += float(np.bincount(graph.state_of, lengths, len(graph.states))[now].sum())  # of all responses
             rounds, left_over = _drawn(step.rounds, space.first_round, now, self._rng)
             penalty = chances.truth.format_penalty
             if left_over.any() and chances.truth.invalid_action != "terminate":
@@ -104,14 +106,6 @@ class DrawnReturns:
             states[here] = space.successors[outcomes]
         self.tokens += round(tokens)
         return returns
-
-    def _asked(self, states: Indices, number: int) -> float:
-        """Return the expected tokens of everybody's responses in some states."""
-        chances, graph = self._chances, self._chances.graph
-        questions = chances.truth.answers.question_of[number]
-        lengths = np.where(questions >= 0, chances.answer_tokens[questions], 0.0)
-        of_state = np.bincount(graph.state_of, lengths, len(graph.states))
-        return float(of_state[states].sum())
 
 
 def _drawn(sums: Floats, first: Indices, rows: Indices, rng: np.random.Generator) -> tuple[Indices, NDArray[np.bool_]]:

@@ -46,7 +46,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from agents.common import ANYWHERE, Array, Estimate, Range, mean, over_parts, over_rows, student_quantile, without_each
+from agents.common import Array, Estimate, Range, mean, over_parts, over_rows, student_quantile, without_each
 from agents.msgrpo.credit import Floats
 
 COSINES: Range = (-1.0, 1.0)
@@ -85,14 +85,25 @@ def quality(batches: Sequence[BatchGradient], norm: float, reliability: float = 
     if not norm > 0:
         nothing = Estimate(nan)
         return GradientQuality(nothing, nothing, nothing, nothing, nothing)
-    episodes = float(np.mean([each.episodes for each in batches]))
-    tokens = float(np.mean([each.tokens for each in batches]))
+    of = _of_weights(products, along)
+
+    def variance(weights: Array) -> Array:
+        _, _, square, total = of(weights)
+        return np.maximum(total / np.where(square > 0, square, np.nan) - 1, 0.0)
+
+    def signal_to_noise(cost: float) -> Estimate:
+        def figure(weights: Array) -> Array:
+            _, signal, _, total = of(weights)
+            return np.maximum(signal, 0.0) / (total - signal) / cost
+
+        return over_parts(figure, len(along), SQUARES)
+
     return GradientQuality(
         cosine=over_rows(cosines[:, None], mean(0), COSINES),
         bias=_bias(products, along, 1 - reliability),
-        variance=_figure(products, along, _variance, SQUARES),
-        signal_to_noise_per_episode=_figure(products, along, lambda *parts: _ratio(*parts) / episodes, SQUARES),
-        signal_to_noise_per_token=_figure(products, along, lambda *parts: _ratio(*parts) / tokens, SQUARES),
+        variance=over_parts(variance, len(along), SQUARES),
+        signal_to_noise_per_episode=signal_to_noise(float(np.mean([each.episodes for each in batches]))),
+        signal_to_noise_per_token=signal_to_noise(float(np.mean([each.tokens for each in batches]))),
     )
 
 
@@ -144,21 +155,6 @@ def _fieller(p: float, q: float, spread: Floats, quantile: float, unsure: float)
         return -1.0, 1.0
     low, high = (half_b - sqrt(root)) / a, (half_b + sqrt(root)) / a
     return low - unsure * abs(low), high + unsure * abs(high)
-
-
-def _variance(along: Array, signal: Array, square: Array, total: Array) -> Array:
-    return np.maximum(total / np.where(square > 0, square, np.nan) - 1, 0.0)
-
-
-def _ratio(along: Array, signal: Array, square: Array, total: Array) -> Array:
-    return np.maximum(signal, 0.0) / (total - signal)
-
-
-def _figure(
-    products: Floats, along: Floats, figure: Callable[[Array, Array, Array, Array], Array], within: Range = ANYWHERE
-) -> Estimate:
-    of = _of_weights(products, along)
-    return over_parts(lambda weights: figure(*of(weights)), len(along), within)
 
 
 def _of_weights(products: Floats, along: Floats) -> Callable[[Array], tuple[Array, Array, Array, Array]]:

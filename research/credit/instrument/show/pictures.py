@@ -71,20 +71,11 @@ def _marks(game: TSMG[Any]) -> str:
     return "".join(mark for mark, what in game.legend.items() if what.split()[0] in ("player", "taxi"))
 
 
-def _place(game: TSMG[Any], state: Any) -> tuple[int, int] | None:
-    marks = _marks(game)
-    for row, line in enumerate(game.board(state)):
-        for column, character in enumerate(line):
-            if character in marks:
-                return row, column
-    return None
-
-
 def _moves(instrument: Instrument, game: TSMG[Any], credits: Sequence[Credit]) -> list[Moves]:
     """Return the mean advantage of every move of every start; valid responses alone, over all steps and batches."""
     layouts = instrument.setting.layouts()
     sums: list[dict[tuple[int, int, str], np.ndarray]] = [{} for _ in layouts]
-    places: dict[Any, tuple[int, int] | None] = {}
+    marks, places = _marks(game), dict[Any, tuple[int, int] | None]()
     for batch, credit in zip(instrument.batches, credits, strict=True):
         for trajectory, own in zip(batch.trajectories, credit.advantages, strict=True):
             task = trajectory.task
@@ -93,7 +84,9 @@ def _moves(instrument: Instrument, game: TSMG[Any], credits: Sequence[Credit]) -
             for t, (assigned, true) in enumerate(steps):
                 state, direction = trajectory.states[t], DIRECTIONS.get(trajectory.actions[t])
                 if state not in places:
-                    places[state] = _place(game, state)
+                    cells = ((row, column) for row, line in enumerate(game.board(state)) for column in range(len(line)))
+                    board = game.board(state)
+                    places[state] = next((at for at in cells if board[at[0]][at[1]] in marks), None)
                 place = places[state]
                 if place is not None and direction is not None and trajectory.valid[t]:
                     total = sums[start].setdefault((*place, direction), np.zeros(3))
@@ -101,20 +94,15 @@ def _moves(instrument: Instrument, game: TSMG[Any], credits: Sequence[Credit]) -
     return [{key: Move(n, x / n, y / n) for key, (n, x, y) in own.items()} for own in sums]
 
 
-def _scaled(moves: Moves) -> tuple[Moves, float]:
-    """Return the moves with what was assigned multiplied by the one number that brings it nearest to the truth."""
-    squares = sum(move.visits * move.assigned**2 for move in moves.values())
-    products = sum(move.visits * move.assigned * move.true for move in moves.values())
-    factor = products / squares if squares > 0 else 0.0
-    return {key: Move(move.visits, factor * move.assigned, move.true) for key, move in moves.items()}, factor
-
-
 def _document(game: TSMG[Any], board: tuple[str, ...], found: Mapping[str, Moves], instrument: Instrument) -> str:
     width, height = len(board[0]) * _CELL, len(board) * _CELL
     largest = max([abs(move.true) for moves in found.values() for move in moves.values()], default=0.0) or 1.0
     parts: list[str] = []
     for number, (name, raw) in enumerate(found.items()):
-        moves, factor = _scaled(raw)
+        squares = sum(move.visits * move.assigned**2 for move in raw.values())
+        products = sum(move.visits * move.assigned * move.true for move in raw.values())
+        factor = products / squares if squares > 0 else 0.0  # brings what was assigned nearest to the truth
+        moves = {key: Move(move.visits, factor * move.assigned, move.true) for key, move in raw.items()}
         top = _HEAD + _TOP + number * (height + _TOP)
         panels = {
             "true advantage": {key: move.true for key, move in moves.items()},
