@@ -17,7 +17,7 @@ TOKENS_PER_SECOND = 60_000
 
 BASE_SECONDS = 30.0
 SECONDS_OF_BATCH = {"measure": 1.7, "draws": 0.6, "think": 14.0}
-"""Of the other kinds of jobs there: a base, and a batch of what is measured, by a tiny model that reasons."""
+"""What the other kinds of jobs took there: a base, and a batch of what is measured, by a tiny model that reasons."""
 
 
 BASE = Later("research.credit.work:make_base")

@@ -26,7 +26,7 @@ class Dosed:
     noise: Literal["step", "episode", "action"] = "step"
     """What the rest is."""
     seed: int = 0
-    """Of the numbers of actions; the run's if it isn't given."""
+    """Seed of the numbers of actions; the run's if it isn't given."""
 
     needs: ClassVar[frozenset[str]] = frozenset({"rollouts"})
     shared: ClassVar[dict[str, str]] = {"seed": "seed"}

@@ -178,7 +178,7 @@ RANKED = ("correlation", "gradient_cosine")
 def told_apart(findings: Findings) -> dict[tuple[str, str], float]:
     """Return ``{(figure, method): p}``, corrected by Holm over all methods and both figures that the table compares.
 
-    The controls, which nobody would use, aren't among them.
+    The controls aren't among them.
     """
     unranked = (*CONTROLS, _plain_method(findings))
     rows = [(figure, row) for figure in RANKED for row in over_cells(findings, figure)]

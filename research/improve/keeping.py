@@ -32,7 +32,7 @@ class Improvement:
     out: Path  # the folder, which becomes the agent's
 
     def make(self, say: Callable[[str], None], *, quiet: bool = False) -> None:
-        """Make the agent's folder; the same call continues where it was stopped, and does nothing if it is made.
+        """Make the agent's folder; the same call resumes one that was stopped, and does nothing if it is made.
 
         Raises:
             UsageError: the folder is another improvement's or holds something else, or what the improver refuses.

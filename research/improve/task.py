@@ -2,7 +2,7 @@
 
 ``improve(task: ImprovementTask, **options) -> AgentTable``: the agent that it hands back, the given one if it found no
 better one, may name files in ``task.out``. What it does follows from the task and from what is recorded, so that the
-same call continues where it was stopped.
+same call resumes it.
 """
 
 from collections.abc import Callable, Sequence

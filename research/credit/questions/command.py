@@ -9,8 +9,7 @@ from research.jobs.command import Options, Undertaking, carry_out
 from research.jobs.report import publish
 
 PLAIN_TOKENS_PER_SECOND, SHORT_TOKENS_PER_SECOND = 10_000, 80_000
-"""Of training on one core, if the recipe was first run: along plain runs, whose questions cost most, and in short
-runs from a weak base."""
+"""The pace of training on one core: along plain runs, whose questions cost most, and in short runs from a weak base."""
 
 
 WORK = {"base": BASE, "ask": Later("research.credit.questions.work:ask")}

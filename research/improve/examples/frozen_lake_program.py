@@ -7,7 +7,7 @@ MOVES = {"left": (-1, 0), "down": (0, -1), "right": (1, 0), "up": (0, 1)}
 
 
 def act(observation, legal_actions):
-    """The first move of a shortest way to the goal."""
+    """Return the first move of a shortest way to the goal."""
     width, height = map(int, re.search(r"(\d+) wide, (\d+) high", observation).groups())
     cells = {}
     for name in ("Player", "Holes", "Goal"):

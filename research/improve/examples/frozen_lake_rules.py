@@ -34,7 +34,7 @@ def outcomes(state, action):
 
 
 def allowed(observation, legal_actions):
-    """The moves that don't end in a hole, for masked(AGENT)."""
+    """Return the moves that don't end in a hole, for masked(AGENT)."""
     state = parse(observation)
     deadly = {name for name in MOVES for _, _, reward, done in outcomes(state, name) if done and not reward}
     return [name for name in legal_actions if name not in deadly] or legal_actions

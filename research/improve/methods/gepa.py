@@ -98,7 +98,7 @@ class _Evolution:
     prompts: PromptMap
     questions: Questions
     compared: Sequence[int]  # the seeds that candidates are compared on
-    stopped: Exception | None = None  # what keeps the reflection from going on; the package would only log it
+    stopped: Exception | None = None  # what stops the reflection; the package would only log it
     # the play of every candidate on all of these, in the order in which they were played
     played: list[tuple[Candidate, Play]] = field(default_factory=list)
     propose_new_texts: None = None  # the package's own way

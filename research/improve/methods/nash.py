@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from agents.msgrpo.warmup import Demonstrations
 
 STEPS = 10_000
-"""Of mirror descent. In Leduc poker they take four seconds."""
+"""Steps of mirror descent. In Leduc poker they take four seconds."""
 
 SETS_PER_STEP = 128
 """Information sets that an optimiser step learns from, with all their answers. With 16, as in other imitations, the

@@ -1,21 +1,18 @@
-"""Learning from play that is there, without playing on: better play is imitated more than worse.
+"""Learning from play that is there, without further play: better play is imitated more than worse.
 
 ``run folders -> decisions, returns -> weights -> imitation``. Four ways, by ``method``:
 
 - ``filtered``: the episodes of the highest returns are imitated, the others not at all (filtered behavioural cloning;
   the %BC of Chen et al., Decision Transformer, arXiv 2106.01345, section 4).
-- ``weighted``: every decision is imitated with the weight ``exp(A / beta)``, at most 20, if the advantage ``A`` is
-  the episode's return less the mean of its seed, in standard deviations (advantage-weighted regression, Peng et al.,
-  arXiv 1910.00177, equation 11, with the mean of the same start in the place of a learnt baseline).
+- ``weighted``: every decision is imitated with the weight ``exp(A / beta)``, at most 20, the advantage ``A`` being the
+  episode's return less the mean of its seed, in standard deviations (advantage-weighted regression, Peng et al., arXiv
+  1910.00177, equation 11).
 - ``return``: all are imitated, each with a line in its prompt that says how the episode ended; the player is then asked
   for the best end (Decision Transformer, with the return in words).
-- ``context``: nothing is trained; prompts tell some of the episodes, from the worst to the best. So it works for models
-  behind a server as well. It is what algorithm distillation shows a model (Laskin et al., arXiv 2210.14215), to a model
-  that was taught nothing of the kind, with the share of the episodes that is left after filtering by their returns as a
-  choice (filtering learning histories, arXiv 2505.15143).
+- ``context``: nothing is trained; prompts tell some of the episodes, from the worst to the best, as algorithm
+  distillation does (Laskin et al., arXiv 2210.14215; filtering, arXiv 2505.15143). So it works behind a server as well.
 
-A model that imitates what it says at a temperature below 1 becomes surer, whatever is imitated, and may play better by
-that alone. What the returns have taught it is seen at temperature 1, if all of its own play teaches it nothing.
+A model that imitates what it says at a temperature below 1 becomes surer, and may play better by that alone.
 """
 
 from collections.abc import Collection, Mapping, Sequence

@@ -87,7 +87,7 @@ def improve(
             "revisions": revisions,
         }
 
-    budget = task.meter.budget  # training may have taken all seconds; then nobody would ever know what came of it
+    budget = task.meter.budget  # training may have taken all seconds; what came of it is compared all the same
     within = task.meter.without_limits() if budget.tokens is None and budget.calls is None else nullcontext()
     with within:
         better = plays_better(task, task.agent, imagining(str(task.out / MODEL)))

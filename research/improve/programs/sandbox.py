@@ -1,43 +1,32 @@
-"""A place where a program runs that nobody has read: it can compute, and reach nothing else.
+"""A place to run a program of unknown origin: it can compute, and reach nothing else.
 
 ``source, calls -> answers``. The program runs in a process of its own, ``worker.py``, which is kept for many calls.
 What holds it, on Linux on x86-64 and 64-bit ARM, without any privilege:
 
-* a **seccomp** filter, put on for good behind ``no_new_privs`` before the program is even compiled. Of the kernel's
-  some 350 calls it lets 17 through: reading and writing what is open already, memory, the clock, random bytes, the
-  process's own alarm, and its end. Opening a file, a socket, a process, a thread, a signal to anybody fail with
-  "Operation not permitted", whatever tricks of Python led there (``().__class__.__mro__`` reaches ``os`` and
-  ``ctypes``; that is expected, and useless);
+* a **seccomp** filter, put on for good before the program is even compiled. It lets 17 of the kernel's calls through:
+  reading and writing what is open already, memory, the clock, random bytes, the process's alarm, and its end. Opening a
+  file, a socket, a process, a thread fail with "Operation not permitted", whatever tricks of Python led there;
 * **Landlock** besides, if the kernel has it: no file, TCP port, signal or abstract socket;
 * what is open: a pipe for calls, a pipe for answers, and ``/dev/null``;
-* an **empty environment**, ``python -P -s -S`` and the standard library: nothing of this project or of its user is in
-  the process's memory. Only :data:`~research.improve.programs.worker.MODULES` can be imported, for the message's sake;
+* an **empty environment** and the standard library: nothing of this project or of its user is in the process's memory.
+  Only :data:`~research.improve.programs.worker.MODULES` can be imported, for the message's sake;
 * **limits**: bytes of address space, and for each call seconds of processor time, after which the kernel ends the
   process. One that waits, or has switched its alarm off, is killed from outside by the wall clock;
-* answers are **JSON**, of at most :data:`LONGEST_ANSWER` bytes, numbered: nothing is unpickled, and who floods the pipe
-  or speaks out of turn is killed.
+* answers are numbered **JSON** of at most :data:`LONGEST_ANSWER` bytes: nothing is unpickled, and a program that floods
+  the pipe or speaks out of turn is killed.
 
-A call that ends the process loses nothing but its own answer: the next one finds a new process. What isn't held: a
-program may use a processor core for as long as its calls may take, it can tell in its answers where Python is
-installed, and the kernel's and the processor's own faults are beyond us.
+A call that ends the process loses its own answer alone: the next one finds a new process. Elsewhere there are only the
+limits and the empty environment, which hold no malicious program: a sandbox refuses to start unless the variable
+``TEXTBENCH_WEAK_SANDBOX`` is ``1``. On Windows there is none.
 
-Elsewhere (macOS; another machine) there are only the limits and the empty environment, which hold a clumsy program and
-no malicious one. There a sandbox refuses to start unless the environment variable ``TEXTBENCH_WEAK_SANDBOX`` is ``1``.
-On Windows there is none.
+Every call runs the program's text anew, with the modules as they were, and seeds :mod:`random` by the call's digest, so
+equal calls give equal answers in whatever order. A program must not find out which episode it plays, since what an
+episode hides follows from its seed. It can read all of its process's memory, so neither the seed nor the key is ever in
+it: what crosses the pipe is ``HMAC-SHA256(key, call)``, one call at a time, in the order of these digests.
 
-Every call runs the program's text anew, with the modules as they were, and seeds :mod:`random` by the call's digest,
-its generators without a seed included; and the hashes of texts are the same in every process. So equal calls give equal
-answers, in whatever order and in however many processes.
-
-A program must not find out which episode it plays, since what an episode hides follows from its seed. All of the
-process's memory can be read by the program, so neither the seed nor the key is ever in it: what crosses the pipe is
-``HMAC-SHA256(key, call)``, which tells two calls apart and nothing else. Calls are handed over one at a time, the next
-one after the answer, in the order of these digests and without a number.
-
-One thing isn't prevented: a program that changes a class, or raw memory, can leave something for its later calls in
-the same process, and so learn from one episode for another; rules that aren't a function of their arguments can do so
-by the plans that are kept (``planning.py``). It can't tell which seeds these episodes have. It can tell that two of
-them began with the same call, as when an agent meets several others on the same seeds.
+Not prevented: a program may use a core for as long as its calls may take; one that changes a class, or raw memory, can
+leave something for its later calls in the same process, but can't tell which seeds those have; and the kernel's and the
+processor's own faults are beyond us.
 """
 
 import contextlib

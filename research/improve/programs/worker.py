@@ -1,16 +1,15 @@
 """The process in which a program runs: it locks itself in for good, then answers calls. Only the sandbox starts it.
 
-It is a script of its own that imports the standard library alone, so that nothing of this project is in its memory.
-What holds it is said in ``sandbox.py``, which is to be read first. Lines of JSON come in on standard input and go out
-on what was standard output::
+It imports the standard library alone, so that nothing of this project is in its memory; ``sandbox.py`` says what holds
+it. Lines of JSON come in on standard input and go out on what was standard output::
 
     {"source": ..., "harness": ..., "seconds": ..., "memory": ..., "weak": ...}
         -> [0, "locked", names of locks] or [0, "refused", why], then ["functions", "value", names of functions]
     [digest, function, arguments]
         -> [digest, "value", what it returned] or [digest, "error", why it didn't]
 
-A *harness* is a trusted program beside the untrusted one: a call is then one of its functions, which gets the
-program's names as its first argument.
+A *harness* is a trusted program beside the untrusted one: a call is then one of its functions, which gets the program's
+names as its first argument.
 """
 
 import builtins

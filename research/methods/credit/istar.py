@@ -37,7 +37,7 @@ class IStar(ByReturn):
     """What a log-ratio is multiplied by to be a reward, in the loss of the reward model."""
     rate: float = Field(2.0, gt=0)
     """The reward model's learning rate, as a multiple of the policy's. One that is slower than the policy stays behind,
-    and its rewards pull the policy back to where it began."""
+    and its rewards pull the policy back to its beginning."""
 
     needs: ClassVar[frozenset[str]] = frozenset({"reward_model"})
 

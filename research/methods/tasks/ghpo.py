@@ -28,7 +28,7 @@ class GHPO:
     hint: str = "The best action here is {action}."
     """What a prompt tells above its observation; {action} stands for the planner's action."""
     most_reruns: int = Field(3, ge=0, le=len(FRACTIONS))
-    """Reruns of a group that goes on failing: with 25%, 50% and 75% of the solution."""
+    """Reruns of a group that still fails: with 25%, 50% and 75% of the solution."""
 
     needs: ClassVar[frozenset[str]] = frozenset()
     asks_alone: ClassVar[bool] = True

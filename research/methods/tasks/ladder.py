@@ -26,7 +26,7 @@ class LadderSampling:
     start: int = Field(1, ge=1)
     """The level that the run begins at."""
     share: float = Field(0.5, gt=0, le=1)
-    """The share of the groups that are of the policy's level, one at least. Of the others as many are of the next level
+    """The share of the groups that are of the policy's level, one at least. As many of the others are of the next level
     as of easier ones, which are drawn evenly."""
     window: int = Field(5, ge=1)
     """Iterations at a level whose mean tells whether it is kept."""

@@ -1,6 +1,6 @@
 """PCL: an iteration plays the layouts that a critic takes to be neither easy nor hopeless (arXiv 2510.01135).
 
-Of ``candidates x groups`` layouts those with the smallest ``|V - target|`` are played, V being the critic's value of
+Those of ``candidates x groups`` layouts with the smallest ``|V - target|`` are played, V being the critic's value of
 the initial prompt, which is regressed on the mean returns of the groups that were played. Our reading: returns are
 scaled to [0, 1] by the game's ``return_range``; format penalties below it count as 0. A game without bounds is refused.
 """

@@ -1,6 +1,6 @@
 """How hard a game is with some settings: the share of moves that may go wrong before half of the headroom is lost.
 
-Of the best player's moves a share is drawn anew, every legal one with equal chances; the player knows that and plays as
+A share of the best player's moves is drawn anew, every legal one with equal chances; the player knows that and plays as
 well as it can. What it gets is exact, by dynamic programming::
 
     V_0 = 0,   V_h(s) = (1 - slips) max_a Q_h(s, a) + slips mean_a Q_h(s, a),   Q_h(s, a) = E[r + V_{h-1}(s')]

@@ -88,7 +88,7 @@ def slipping(shares: tuple[float, ...]) -> Iterator[Player]:
 
 
 def staircase(player: Player, episodes: int, rng: np.random.Generator) -> Found:
-    """Play one episode at every level, then a few where they tell most."""
+    """Play one episode at every level, then a few at the levels that tell most."""
     seen = {level: [player.play(level, rng)] for level in LEVELS}
     left = episodes - len(LEVELS)
     while left > 0:

@@ -1,17 +1,14 @@
 """The folder of a season: what is published when, and how the seeds follow from it.
 
-``season.json``
-    what will be played, and the lock: the SHA-256 of a secret of 32 random bytes. Published first.
-``agents/NAME.json``
-    a registered agent: the card that describes it in results, with all its settings, and the programs that it runs.
-    Published before the reveal.
-``secret.json``
-    the secret and the SHA-256 of every registration. Published last.
+* ``season.json``: what will be played, and the lock: the SHA-256 of a secret of 32 random bytes. Published first.
+* ``agents/NAME.json``: a registered agent: the card that describes it in results, with all its settings, and the
+  programs that it runs. Published before the reveal.
+* ``secret.json``: the secret and the SHA-256 of every registration. Published last.
 
 The seeds begin at an offset that follows from the secret *and* from the registrations. So an agent that knows seeds
-can't have been registered for them, whoever made it: before the reveal the players lack the secret, and the organiser
-lacks the registrations of others. Neither can be exchanged afterwards, since the lock and the offset would no longer
-fit. What no file can tell is when it was published; for that its people look at the history of the repository.
+can't have been registered for them: before the reveal the players lack the secret, and the organiser lacks the
+registrations of others. Neither can be exchanged afterwards, since the lock and the offset would no longer fit. No file
+can tell when it was published; the history of the repository does.
 """
 
 import hmac
@@ -281,7 +278,7 @@ class Season:
             *(differing_claims(registered["options"], without_key(own)) if "options" in registered else ()),
         )
         for place, ours, theirs in both:
-            if place.startswith("prompt_map.texts."):  # long, and nobody has written them as they stand on the card
+            if place.startswith("prompt_map.texts."):  # long, and not written by hand
                 raise UsageError(
                     f"the agent {card['name']!r} isn't the registered one: its prompts are others; play it with the "
                     "--prompts that it was registered with, or without where it had none"

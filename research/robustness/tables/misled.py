@@ -1,9 +1,9 @@
-"""What the story of a twin costs where it changes a move: the value lost there, less what the game's own move lost.
+"""What the story of a twin costs by changing a move: the value lost there, less what the game's own move lost.
 
 An episode of a seed begins in the same state in a game and in its twin, and meets the same chances. At decisions that
-both make in the same state with as many moves left, if values are exact, what the twin's move loses more than the
-game's is the story's doing or that of the player's own sampling, and the latter makes as much on average in either
-direction. The rest of the twin gap was lost in states that only one of the two episodes came to.
+both make in the same state with as many moves left, if values are exact, what the twin's move loses more is the story's
+doing or that of the player's own sampling, and the latter makes as much on average in either direction. The rest of the
+twin gap was lost in states that only one of the two episodes came to.
 """
 
 from collections.abc import Mapping, Sequence

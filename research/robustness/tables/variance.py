@@ -2,8 +2,8 @@
 
 A return is ``mu + w + s + e``: ``w`` is of the wording, ``s`` of the seed's start, ``e`` of the model's samples, and
 chance is what variance reduction removes. A run plays every start once, which can't tell ``s`` from ``e``. A second run
-of the same seeds whose settings say ``resample`` draws other samples on the same starts and chances. Of returns without
-luck,
+of the same seeds whose settings say ``resample`` draws other samples on the same starts and chances. For returns
+without luck,
 
 * **sampling** is the mean variance between the plays of a seed;
 * **starts** is the rest of the variance between the episodes of one wording, with whatever else the plays of a seed

@@ -122,7 +122,7 @@ def split(returns: Array, wordings: Sequence[str], confidence: float = CONFIDENC
     told = np.array(wordings)
     groups = {str(name): returns[told == name] for name in np.unique(told)}
     groups = {name: own for name, own in groups.items() if len(own) > 1}
-    if len(groups) < 2 or np.ptp(np.concatenate([*groups.values()])) < 1e-9:  # luck is taken out up to rounding
+    if len(groups) < 2 or np.ptp(np.concatenate([*groups.values()])) < 1e-9:  # luck is removed up to rounding
         return None
     episodes, number = sum(map(len, groups.values())), len(groups)
     within = sum(float(((own - own.mean()) ** 2).sum()) for own in groups.values()) / (episodes - number)

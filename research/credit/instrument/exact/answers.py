@@ -1,17 +1,15 @@
 """What a policy may answer wherever it can be asked, with probabilities: known, computed or estimated.
 
 ``graph, policy -> questions -> answers -> behaviour``. Decisions in which the policy reads the same prompt are one
-question. The answers to a question are responses, each with the action that the game reads in it and a weight; the
-weights sum to the probability of everything that isn't certain to be invalid.
+question. Its answers are responses, each with the action that the game reads in it and a weight; the weights sum to the
+probability of everything that isn't certain to be invalid.
 
 **Estimated probabilities.** ``n`` responses ``y_1 .. y_n`` are drawn, and a model tells the probability ``p(y)`` of
-every response that it gave. Let ``S`` be the set of the others than ``y_i``. Then
-``sum over y in S of p(y) 1[y names a] + 1[y_i not in S and y_i names a]`` is an unbiased estimate of ``pi(a)``: the
-first term is the probability of naming ``a`` by a response in ``S``, the second an estimate of that by any other. Its
-mean over ``i`` gives a response that came more than once the weight ``p(y)``, and one that came once the weight
-``p(y) + (1 - p(y)) / n``. (It is Good's and Turing's idea that what was seen once tells of what was never seen.) For a
-model of few thoughts the error is many times smaller than that of counting; for one whose responses are all different
-it is counting. A model that tells no probabilities has its responses counted.
+each. With ``S`` the set of the others than ``y_i``, ``sum over y in S of p(y) 1[y names a] + 1[y_i not in S and y_i
+names a]`` is an unbiased estimate of ``pi(a)``. Its mean over ``i`` gives a response that came more than once the
+weight ``p(y)``, and one that came once ``p(y) + (1 - p(y)) / n`` (Good's and Turing's idea). For a model of few
+thoughts the error is many times smaller than that of counting. A model that tells no probabilities has its responses
+counted.
 """
 
 from collections import Counter

@@ -10,7 +10,7 @@ from research.credit.instrument.results import LEAST_CEILING, CreditReport, Meth
 
 
 def print_report(report: CreditReport, console: Console) -> None:
-    """Print the methods, draw rules where they were measured, and what the figures mean."""
+    """Print the methods, draw rules if they were measured, and what the figures mean."""
     console.print(_methods(report))
     for method in report.methods:
         if method.draws:

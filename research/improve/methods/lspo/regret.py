@@ -41,7 +41,7 @@ class PlayableGame(Protocol):
         pass
 
     def decision(self, node: Any) -> Decision | None:
-        """Who decides; ``None`` if the game is over."""
+        """Return whose turn it is; ``None`` if the game is over."""
 
     def after(self, node: Any, action: Any) -> Any:
         pass

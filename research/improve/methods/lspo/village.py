@@ -125,7 +125,7 @@ class Village:
             me, luck = game.players.index(player), node.luck.names[node.rounds]
             names = game.legal_actions(node.state, player)
             targets = targets_of(game.players, names)
-            values = [  # -1, nobody, is the last
+            values = [  # -1, for none, is the last
                 sum([weigh(name, 0.0) for name in seen], luck[me][target])
                 for seen, target in zip(self._speaker.listener.options(node.state, me, targets), targets, strict=True)
             ]
