@@ -65,17 +65,17 @@ def config_of(
     settings: dict[str, Any] = {
         "response_mode": mode_of(task),
         "lora_rank": rank,
+        "learning_rate": learning_rate,
         "update_passes": passes,
+        "minibatches": minibatches,
         "seed": task.seed,
         "out": str(task.out / MODEL),
         "prompt_file": task.agent.get("prompts") or "",
         "legal_only": bool(task.agent.get("legal_only")),
+        "max_response_tokens": task.agent.get("max_tokens"),
     }
+    settings = {name: value for name, value in settings.items() if value is not None}
     with said_as_usage():
-        own = {"learning_rate": learning_rate, "minibatches": minibatches}
-        settings |= {name: value for name, value in own.items() if value is not None}
-        if (longest := task.agent.get("max_tokens")) is not None:
-            settings["max_response_tokens"] = longest
         return warmup_config(spec.removeprefix("hf:"), task.scenarios, decisions, **settings)
 
 

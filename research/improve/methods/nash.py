@@ -6,12 +6,11 @@ human feedback does (Munos et al., arXiv 2312.00886). The table begins as the mo
 every step starts from the model, what it hasn't learnt yet leads play astray, far from an equilibrium of Leduc poker.
 """
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from agents import PromptMap, TurnRequest, prefix_of
+from agents import PromptMap, prefix_of
 from agents.analysis import Exploitability, answer_after, behaviour_of, measure, requests_of, score_actions
 from benchmark import UsageError
 from benchmark.play import AgentTable, RunOptions, load_table
@@ -76,15 +75,13 @@ def improve(
     config = config_of(task, len(asked), rank=rank, learning_rate=learning_rate, passes=passes, minibatches=steps)
 
     def demonstrations(prompt_map: PromptMap) -> "Demonstrations":
-        most = float(np.abs(tree.payoffs).max())
-        table = descended(
-            tree,
-            _begun(tree, asked, task.agent, scenario),
-            steps=STEPS,
-            rate=rate / most,
-            pull=pull * most,
-            follow=follow,
-        )
+        # how the model answers at temperature 1, as far as its answers are legal
+        plain = {option: value for option, value in task.agent.items() if option != "legal_only"} | {"temperature": 1.0}
+        policy: Any = load_table(plain, RunOptions(), scenario)[0]
+        chances = [score_actions(policy, policy.prompt_map(each), "", each.legal_actions) or {} for each in asked]
+        legal = [{action: chance / sum(own.values()) for action, chance in own.items()} for own in chances]
+        begun, most = behaviour_of(tree, legal), float(np.abs(tree.payoffs).max())
+        table = descended(tree, begun, steps=STEPS, rate=rate / most, pull=pull * most, follow=follow)
         task.say(f"exploitability {exploitability(tree, table):.4f} of the table, which is imitated")
         weights = iter(taught_weights(tree, table))
         decisions = []
@@ -103,15 +100,6 @@ def improve(
     after = _measured(better, scenario, tree)
     task.say(f"exploitability {after.value:.4f} after, {before.value:.4f} before")
     return better if after.value < before.value else task.agent
-
-
-def _begun(tree: GameTree, asked: Sequence[TurnRequest], agent: AgentTable, scenario: Scenario) -> Behaviour:
-    """Return how an agent's model answers at temperature 1 at all information sets, as far as its answers are legal."""
-    plain = {option: value for option, value in agent.items() if option != "legal_only"} | {"temperature": 1.0}
-    policy: Any = load_table(plain, RunOptions(), scenario)[0]
-    chances = [score_actions(policy, policy.prompt_map(each), "", each.legal_actions) or {} for each in asked]
-    legal = [{action: chance / sum(own.values()) for action, chance in own.items()} for own in chances]
-    return behaviour_of(tree, legal)
 
 
 def taught_weights(tree: GameTree, table: Behaviour) -> list[float]:

@@ -23,6 +23,9 @@ from research.improve.methods.learning import config_of, learnt, own_play, said_
 from research.improve.task import ImprovementTask
 from textgames import missing_packages
 
+if TYPE_CHECKING:
+    from agents.msgrpo import MSGRPOConfig
+
 STATE = "dpo"
 """What the folder of TRL's checkpoints begins with, beside that of the model."""
 
@@ -88,10 +91,6 @@ def pairs_of(folders: Sequence[Path]) -> list[Pair]:
         Pair(tuple(Message(**one) for one in line["prompt"]), *(line[name][0]["content"] for name in Pair._fields[1:]))
         for line in lines
     )
-
-
-if TYPE_CHECKING:
-    from agents.msgrpo import MSGRPOConfig
 
 
 def check_installed(method: str) -> None:

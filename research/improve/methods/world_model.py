@@ -70,22 +70,17 @@ def improve(
         config = replace(config, response_mode="direct", prompt_file=PROMPTS, max_response_tokens=Decoding().max_tokens)
 
         def demonstrations(prompts: PromptMap) -> tuple[list[TaughtDecision], list[TaughtDecision]]:
-            learnt, held_out = (
-                transitions([*scenarios.values()], wanted, prompts, seed=task.seed, part=part)
-                for part, wanted in enumerate((examples, _HELD_OUT))
-            )
-            return learnt, held_out
+            games = [*scenarios.values()]
+            learnt = transitions(games, examples, prompts, seed=task.seed)
+            return learnt, transitions(games, _HELD_OUT, prompts, seed=task.seed, part=1)
 
         made = taught(config, {"transitions": examples}, demonstrations, task.say)
     task.meter.charge(Spent(seconds=made["seconds"]))
     task.say(f"how true it is: textbench inspect hf:{task.out / MODEL} --world-model --scenario {task.scenarios[0]}")
 
     def imagining(model: str) -> AgentTable:
-        return {
-            **without_spec(task.agent),
-            "spec": f"imagine({task.agent['spec']}, hf:{model})",
-            "revisions": revisions,
-        }
+        spec = f"imagine({task.agent['spec']}, hf:{model})"
+        return {**without_spec(task.agent), "spec": spec, "revisions": revisions}
 
     budget = task.meter.budget  # training may have taken all seconds; what came of it is compared all the same
     within = task.meter.without_limits() if budget.tokens is None and budget.calls is None else nullcontext()

@@ -171,9 +171,9 @@ class Latent(NamedTuple):
             if not others:
                 continue
             other = int(rng.choice(others))
-            near = pool[known, other]
-            like, order = near[int(rng.integers(len(near)))], rng.permutation(len(one.decision.state.roles)).tolist()
-            there, here = filled(like.response, standings(one.decision.state, one.me), order), one.decision.response
+            near, state = pool[known, other], one.decision.state
+            like, order = near[int(rng.integers(len(near)))], rng.permutation(len(state.roles)).tolist()
+            there, here = filled(like.response, standings(state, one.me), order), one.decision.response
             if there is None:
                 continue
             prompt, wins = one.decision.prompt, gain[other] > 0
