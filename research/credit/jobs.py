@@ -34,7 +34,8 @@ def jobs_of(study: Study) -> list[StudyJob]:
     A study that is cut short has whole runs of what is measured; then methods are trained on the first game and on the
     others, seed by seed; the model that reasons comes last.
     """
-    jobs, sizes = list[StudyJob](), dict[Kind, Any](draws=study.draws, measure=study.measurement)
+    jobs = list[StudyJob]()
+    sizes: dict[Kind, Any] = {"draws": study.draws, "measure": study.measurement}
     for run in range(study.runs):
         jobs += [base_job(game, run) for game in study.games]
         jobs += [

@@ -78,7 +78,10 @@ def improve(
     except BudgetSpentError as spent:
         task.say(str(spent))
     files = {each.file: str(each.file.relative_to(task.out)) for each in tree.tried if each.file is not None}
-    rows = [{**asdict(each), "file": files.get(each.file), "parent": files.get(each.parent)} for each in tree.tried]
+    rows = [
+        {**asdict(each), "file": files.get(each.file), "parent": each.parent and files[each.parent]}
+        for each in tree.tried
+    ]
     keep_programs(task, rows)
     best = tree.best
     if before is None or best is None or best.file is None or best.mean is None:

@@ -55,25 +55,6 @@ def test_advantages_and_targets_are_those_of_the_formula(gamma_turn: float, gamm
         np.testing.assert_allclose(np.concatenate(targets), flat + np.concatenate(values), rtol=1e-10, atol=1e-12)
 
 
-def test_the_last_token_of_a_turn_has_the_turn_s_advantage() -> None:
-    given = ragged(1)
-    credit = METHODS.make("ppo_bilevel", {"discount": 0.9, "lam": 0.8, "whiten": False}).assign(given, RNG)
-    for own, each in zip(credit.advantages, given.trajectories, strict=True):
-        ends = np.array([values[-1] for values in each.head_values["token"]])
-        turns = METHODS.make("ppo_turn", {"discount": 0.9, "lam": 0.8, "whiten": False})
-        at_ends = turns.assign(batch(trajectory(each.rewards.tolist(), values=ends)), RNG).advantages[0]
-        np.testing.assert_allclose([turn[-1] for turn in own], at_ends, atol=1e-12)
-
-
-def test_undiscounted_every_token_gets_the_return_to_go_minus_its_value() -> None:
-    """With all decays 1 both levels telescope: A_k = G_t - V_k, whatever the other values are."""
-    given = ragged(2)
-    credit = METHODS.make("ppo_bilevel", {"discount": 1.0, "whiten": False}).assign(given, RNG)
-    for own, each in zip(credit.advantages, given.trajectories, strict=True):
-        for turn, to_go, values in zip(own, each.returns_to_go(), each.head_values["token"], strict=True):
-            np.testing.assert_allclose(turn, to_go - values, atol=1e-12)
-
-
 def test_nothing_is_carried_from_one_response_to_the_one_before_it() -> None:
     """At lam = 0 and a constant value, only the last token of a response sees its reward."""
     values = {"token": [np.zeros(3), np.zeros(2)]}

@@ -57,19 +57,6 @@ def test_equals_the_formula_over_any_method(base: str, zeta: float) -> None:
     np.testing.assert_allclose(credit.draw_weight, [np.abs(row).mean() for row in wanted])
 
 
-def test_by_hand() -> None:
-    """Entropies 0 and 1 are h 0 and 1 (nearly), so g is 1 / mean and 1/e / mean, with mean (2 + 1/e) / 3."""
-    given = batch(trajectory([0.0, 1.0], entropies=np.array([1.0, 0.0])), trajectory([0.0], entropies=np.array([0.0])))
-    settings = {"base": "msgrpo", "zeta": 0.5}
-    credit = METHODS.make("empg", settings).assign(given, RNG)
-    a = math.sqrt(0.5)  # z of returns 1 and 0
-    mean = (2 + 1 / math.e) / 3
-    rows = [[a / math.e / mean + 0.5, a / mean], [-a / mean]]
-    level = (sum(rows[0]) + rows[1][0]) / 3
-    np.testing.assert_allclose(credit.advantages[0], [each - level for each in rows[0]], rtol=1e-5)
-    np.testing.assert_allclose(credit.advantages[1], [rows[1][0] - level], rtol=1e-5)
-
-
 def test_equal_entropies_and_no_bonus_leave_centred_advantages_as_they_are() -> None:
     made = [trajectory([value, 0.0], entropies=np.full(2, 0.3)) for value in (0.0, 1.0, 5.0)]
     base = METHODS.make("msgrpo").assign(batch(*made), RNG)

@@ -105,13 +105,15 @@ def test_every_token_has_its_level_s_advantage(gamma: float, lam: float, lam_opt
         np.testing.assert_allclose(credit.advantages[i][t], expected, rtol=1e-7, atol=1e-9)
 
 
-@pytest.mark.parametrize("gamma", [0.8, 1.0])
-def test_targets_of_the_three_heads(gamma: float) -> None:
+@pytest.mark.parametrize(("gamma", "penalty"), [(0.8, 0.0), (1.0, 0.25)])
+def test_targets_of_the_three_heads(gamma: float, penalty: float) -> None:
     given = ragged(1)
-    credit = METHODS.make("hiper", {"discount": gamma, "lam": 0.5, "lam_options": 0.7}).assign(given, RNG)
+    settings = {"discount": gamma, "lam": 0.5, "lam_options": 0.7, "keep_penalty": penalty}
+    credit = METHODS.make("hiper", settings).assign(given, RNG)
+    assert credit.metrics == {"switch_rate": 3 / 8}  # of the steps after the first ones
     targets: Any = credit.value_targets
     for i, each in enumerate(given.trajectories):
-        wanted = plain(each, gamma, 0.5, 0.7, 0.0)
+        wanted = plain(each, gamma, 0.5, 0.7, penalty)
         np.testing.assert_allclose(targets["high"][i], wanted["high target"], atol=1e-12)
         np.testing.assert_allclose(targets["term"][i], wanted["term target"], atol=1e-12)
         for t, kind in enumerate(each.segments or ()):
@@ -119,18 +121,6 @@ def test_targets_of_the_three_heads(gamma: float) -> None:
             assert len(tokens) == LENGTHS[kind]
             assert tokens[PLACES[kind]] == pytest.approx(wanted["low target"][t])
             assert np.isnan(np.delete(tokens, PLACES[kind])).all()
-
-
-def test_one_step_options_are_plain_gae_of_the_high_level() -> None:
-    """Where every response switches, V_high(s') is one step away, and subgoals get turn-level GAE on V_high."""
-    rng = np.random.default_rng(3)
-    given = batch(*[episode([SWITCH] * steps, rng) for steps in (3, 1, 4)])
-    method = METHODS.make("hiper", {"discount": 0.9, "lam_options": 0.8})
-    targets: Any = method.assign(given, rng).value_targets
-    turns = METHODS.make("ppo_turn", {"discount": 0.9, "lam": 0.8, "whiten": False})
-    for i, each in enumerate(given.trajectories):
-        same = batch(trajectory(each.rewards.tolist(), values=np.asarray(each.head_values["high"])))
-        np.testing.assert_allclose(targets["high"][i] - each.head_values["high"], turns.assign(same, rng).advantages[0])
 
 
 def test_a_subgoal_written_where_it_is_kept_gets_nothing() -> None:
@@ -143,18 +133,6 @@ def test_a_subgoal_written_where_it_is_kept_gets_nothing() -> None:
     # without any token behind the subgoal, V_low is read behind the switch; the first subgoal ends with the response
     places = [int(np.flatnonzero(~np.isnan(tokens))[0]) for tokens in credit.value_targets["low"][0]]  # type: ignore[index]
     assert places == [2, 3]
-
-
-def test_the_penalty_is_charged_where_no_option_begins() -> None:
-    """Undiscounted and with values of 0, what a step is worth to its option's end is what it is paid until then."""
-    values = {"low": [np.zeros(LENGTHS[kind]) for kind in (KEEP, KEEP, SWITCH)], "high": np.zeros(3)}
-    values["term"] = np.zeros(3)
-    lengths = [LENGTHS[kind] for kind in (KEEP, KEEP, SWITCH)]
-    given = batch(trajectory([1.0, 2.0, 4.0], tokens=lengths, segments=(KEEP, KEEP, SWITCH), head_values=values))
-    credit = METHODS.make("hiper", {"discount": 1.0, "keep_penalty": 0.25}).assign(given, RNG)
-    assert credit.value_targets is not None
-    assert np.asarray(credit.value_targets["term"][0]).tolist() == [2.75, 1.75, 4.0]
-    assert credit.metrics == {"switch_rate": 0.5}
 
 
 def test_no_segments_is_said_in_words() -> None:

@@ -40,15 +40,6 @@ def test_returns_and_rewards_less_those_of_the_others() -> None:
     assert credit.metrics["reward_log_ratio"] == pytest.approx(0.8)
 
 
-def test_without_the_steps_it_is_leave_one_out() -> None:
-    for mine, plain in zip(
-        assigned(step_weight=0.0).advantages,
-        METHODS.make("rloo").assign(GIVEN, np.random.default_rng(0)).advantages,
-        strict=True,
-    ):
-        np.testing.assert_allclose(mine, plain)
-
-
 def test_before_the_reward_model_has_learnt_equal_episodes_have_exactly_nothing() -> None:
     credit = METHODS.make("istar").assign(batch(episode([1.0], [0.0]), episode([1.0], [0.0])), np.random.default_rng(0))
     assert not np.concatenate(credit.advantages).any()

@@ -100,16 +100,6 @@ def test_nft_equals_the_plain_loops(labels: str, seed: int) -> None:
     assert all((g < 0) == (label == 1) for g, label in rising if label in (0, 1))  # failures lose, successes gain
 
 
-def test_nft_on_policy_is_reinforce_with_the_advantage_c_minus_p() -> None:
-    surrogate, rows = SURROGATES.make("nft"), rows_of(PLAYED)
-    data = {name: each.tolist() for name, each in surrogate.row_data(rows, PLAYED, None).items()}
-    got = through_loss(surrogate, tokens_for(rows, off_policy=0.0), data=data)
-    for row, gradient in zip(rows, got.gradient, strict=True):
-        each = PLAYED.trajectories[row.trajectory]
-        a = {"a": float(each.success) - 1 / 3, "b": 0.0, "c": 0.0}[str(each.group)]
-        assert gradient == pytest.approx([-a] * len(gradient), abs=1e-14)
-
-
 # ---------------------------------------------------------------- P3O
 
 
@@ -124,23 +114,6 @@ def test_p3o_with_all_pairs_is_rloo() -> None:
     one = through_loss(surrogate, tokens, data={"coefficient": coefficients.tolist()})
     other = through_loss(SURROGATES.make("ppo"), tokens)
     assert torch.allclose(flat(one.gradient), flat(other.gradient), atol=1e-14)
-
-
-def test_p3o_by_the_pairs_themselves() -> None:
-    """The sum over ordered pairs of ``(R_i - R_j) (l_i - l_j) / 2`` over n - 1, differentiated by hand: +-1 each."""
-    rows, returns = rows_of(PLAYED, indices=[0, 1, 3]), [1.0, 0.0, 0.5]
-    gradient = [0.0, 0.0, 0.0]  # of the objective, by l_i
-    for i in range(3):
-        for j in range(3):
-            gradient[i] += (returns[i] - returns[j]) / 2 / 2
-            gradient[j] -= (returns[i] - returns[j]) / 2 / 2
-    got = SURROGATES.make("p3o").row_data(rows, PLAYED, None)["coefficient"]
-    assert got.tolist() == pytest.approx([gradient[row.draw] for row in rows])
-    tokens = tokens_for(rows)
-    loss, want = formulas.p3o(tokens, {"coefficient": got.tolist()})
-    result = through_loss(SURROGATES.make("p3o"), tokens, data={"coefficient": got.tolist()})
-    assert result.loss == pytest.approx(loss)
-    assert torch.allclose(flat(result.gradient), flat(want), atol=1e-14)
 
 
 def test_p3o_off_policy_by_the_loss_of_its_authors() -> None:
@@ -171,21 +144,6 @@ def test_p3o_off_policy_by_the_loss_of_its_authors() -> None:
         got = surrogate.row_data(rows, PLAYED, moved)["coefficient"]
         assert got.tolist() == pytest.approx([-float(slopes[row.draw]) / 2 for row in rows], abs=1e-6)  # over n - 1
     assert min(ended, kept, limited) > 0
-
-
-def test_p3o_off_policy_by_hand() -> None:
-    """Returns 1, 0, 0.5. The first has gained 0.3 nats and the second lost 0.1: 0.4 apart, that pair is done. The third
-    lost 0.2: it is 0.5 behind the first, which is done as well, and 0.1 behind the second, so this pair still counts,
-    by exp(-0.3)."""
-    rows = rows_of(PLAYED, indices=[0, 1, 3])
-    gained = {0: 0.3, 1: -0.1, 2: -0.2}
-    first = {row.draw: number for number, row in reversed(list(enumerate(rows)))}
-    moved = [torch.zeros(len(row.response)) for row in rows]
-    for draw, number in first.items():
-        moved[number][0] = gained[draw]
-    got = SURROGATES.make("p3o", {"off_policy": True}).row_data(rows, PLAYED, moved)["coefficient"]
-    left = 0.5 * math.exp(-0.3) / 2
-    assert got.tolist() == pytest.approx([{0: 0.0, 1: -left, 2: left}[row.draw] for row in rows])
 
 
 def test_p3o_pairs_are_those_of_the_update() -> None:

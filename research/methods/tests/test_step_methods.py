@@ -132,31 +132,6 @@ def test_hgpo_takes_rounding_for_nothing(unit: float) -> None:
     assert found[0][1] == pytest.approx(1.0, abs=1e-4)
 
 
-def test_g2po_by_hand() -> None:
-    """Discount 1. One episode goes A, B and is paid 0, 4; the other stays in A and is paid 0, 2.
-
-    G: 4, 4 | 2, 2. V(A) = (4 + 2 + 2) / 3 = 8/3, V(B) = 4. Targets: 0 + V(B) = 4, and 4 | 0 + V(A) = 8/3, and 2.
-    c1: at A the mean target is (4 + 8/3 + 2) / 3 = 26/9; B was visited once. Gains: 4/3, 0 | 0, -2/3, whose mean is
-    1/6. E is 1 and -1.
-    """
-    given = batch(trajectory([0, 4], "AB"), trajectory([0, 2], "AA"))
-    expected = [
-        [1 + (4 - 26 / 9) + (4 / 3 - 1 / 6), 1 + 0 - 1 / 6],
-        [-1 + (8 / 3 - 26 / 9) - 1 / 6, -1 + (2 - 26 / 9) + (-2 / 3 - 1 / 6)],
-    ]
-    check(advantages("g2po", given, discount=1.0), expected)
-
-
-def test_salt_by_hand() -> None:
-    """Returns 1, 2, 3 are z = -1, 0, 1. The first two share the edge A-B, and the first counts once for two passes."""
-    given = batch(
-        trajectory([0, 0, 0, 1], "ABAB"),  # A-B, B-A, A-B, end
-        trajectory([0, 2], "AB"),  # A-B, end with another pay
-        trajectory([0, 3], "AC"),
-    )
-    check(advantages("salt", given), [[-0.5, -1, -0.5, -1], [-0.5, 0], [1, 1]], rtol=1e-5)
-
-
 def test_salt_tells_an_invalid_response_from_the_action_taken_for_it() -> None:
     right = trajectory([0, 1], "AB")
     penalised = trajectory([0, 0], "AB", valid=np.array([False, True]))
@@ -167,12 +142,6 @@ def test_salt_tells_an_invalid_response_from_the_action_taken_for_it() -> None:
 def test_salt_without_shared_steps_is_msgrpo() -> None:
     given = batch(trajectory([1, 2]), trajectory([1]), trajectory([1, 0, 4]))
     assert advantages("salt", given) == advantages("msgrpo", given)
-
-
-def test_mt_grpo_by_hand() -> None:
-    """Returns 0, 1, 2 are z = -1, 0, 1. At t = 0 rewards 0, 1, 2 are so, too; at t = 1 there are 0 and 0."""
-    given = batch(trajectory([0, 0]), trajectory([1, 0]), trajectory([2]))
-    check(advantages("mt_grpo", given), [[-2, -1], [0, 0], [2]], rtol=1e-5, atol=1e-9)
 
 
 def marshal_batch() -> Batch:
