@@ -20,15 +20,15 @@ SECONDS_OF_BATCH = {"measure": 1.7, "draws": 0.6, "think": 14.0}
 """What the other kinds of jobs took there: a base, and a batch of what is measured, by a tiny model that reasons."""
 
 
-BASE = Later("research.credit.work:make_base")
+BASE = Later("research.credit.training:make_base")
 WORK = {
     "base": BASE,
-    "stages": Later("research.credit.work:make_stages"),
+    "stages": Later("research.credit.training:make_stages"),
     "measure": Later("research.credit.measuring:methods_at"),
     "draws": Later("research.credit.measuring:draws_at"),
     "think": Later("research.credit.measuring:draws_of_thinking"),
-    "tune": Later("research.credit.work:tune"),
-    "train": Later("research.credit.work:train_arm"),
+    "tune": Later("research.credit.training:tune"),
+    "train": Later("research.credit.training:train_arm"),
 }
 """By the kind of a job, what does it."""
 

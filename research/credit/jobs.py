@@ -18,7 +18,7 @@ class StudyJob(NamedTuple):
     """A piece of work for one process; what doesn't apply to its kind is empty."""
 
     name: str  # unique, and the path of its result below the folder: ``"train/frozen-lake/rloo/0"``
-    kind: Kind  # which function of :mod:`work` does it
+    kind: Kind  # by which entry of WORK it is done
     needs: tuple[str, ...] = ()  # names of the jobs that must be done before
     game: str = ""
     run: int = 0  # which plain run of the game: its base, its stages and what is measured of them

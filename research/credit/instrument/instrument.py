@@ -20,8 +20,8 @@ from research.credit.instrument.batches import Setting, play, why_not_met, with_
 from research.credit.instrument.draws import DrawnBatch, compare_draws
 from research.credit.instrument.exact.answers import DEFAULT_SAMPLES, Progress
 from research.credit.instrument.exact.drawn_returns import Chances, DrawnReturns
-from research.credit.instrument.exact.game_graph import MAX_STATES
 from research.credit.instrument.exact.gradient import ExactGradient, exact_gradient
+from research.credit.instrument.exact.solution import MAX_STATES
 from research.credit.instrument.exact.truth import Noise, Oracle, Truth
 from research.credit.instrument.fidelity import NOTHING, compare, fidelity, granularity
 from research.credit.instrument.gradients.episodes import BatchRows, EpisodeGradients, RowProducts, numbered

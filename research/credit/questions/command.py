@@ -23,8 +23,7 @@ def ask_questions(questions: Questions, options: Options) -> int:
 
     def report() -> int:
         from research.credit.questions.answers import read_findings
-        from research.credit.questions.pictures import draw_plots
-        from research.credit.questions.report import report_data, report_markdown
+        from research.credit.questions.report import draw_plots, report_data, report_markdown
 
         found = read_findings(questions, folder)
         return publish(found, folder.path, options, draw_plots, report_markdown, report_data)

@@ -11,7 +11,7 @@ from agents.policy import LanguageAgentPolicy
 from agents.prompt import PromptMap, as_text
 from agents.prompt_texts import PromptTexts
 from agents.turn import TurnRequest
-from research.credit.instrument.exact.game_graph import GameGraph, expand
+from research.credit.instrument.exact.solution import GameGraph, expand
 from tests.tiny_models import teach, tiny_llama, word_tokenizer
 from textgames.registry import game_of
 

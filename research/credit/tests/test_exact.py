@@ -8,8 +8,7 @@ import pytest
 from agents import load_agent
 from agents.turn import Turn
 from research.credit.instrument.exact.answers import INVALID, ask, behaviour_of, weighed, weight
-from research.credit.instrument.exact.game_graph import expand
-from research.credit.instrument.exact.solution import solve
+from research.credit.instrument.exact.solution import expand, solve
 from textgames import SCENARIOS
 from textgames.registry import game_of
 from textgames.tsmg import TSMG

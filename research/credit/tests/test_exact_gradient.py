@@ -9,9 +9,8 @@ from agents.models.local.transformers import TransformersModel
 from agents.msgrpo.credit.batch import TokenRow
 from agents.policy import LanguageAgentPolicy
 from research.credit.instrument.exact.answers import ask, behaviour_of
-from research.credit.instrument.exact.game_graph import expand
 from research.credit.instrument.exact.gradient import exact_gradient
-from research.credit.instrument.exact.solution import solve
+from research.credit.instrument.exact.solution import expand, solve
 from research.credit.instrument.gradients.scores import ScoreModel, why_no_gradient
 from research.credit.tests.helpers import direct_policy, lake
 from textgames import SCENARIOS

@@ -284,8 +284,7 @@ def test_a_lag_is_compared_on_the_stages_that_have_it(miniature: Questions) -> N
 @pytest.mark.slow
 def test_a_miniature_is_asked_everything_and_ends_in_a_report(miniature: Questions, tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
-    from research.credit.questions.pictures import draw_plots
-    from research.credit.questions.report import report_data, report_markdown
+    from research.credit.questions.report import draw_plots, report_data, report_markdown
     from research.credit.stored import recomputed
     from research.jobs.work import do
 

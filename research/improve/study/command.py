@@ -3,8 +3,7 @@
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from research.improve.study.jobs import ComparedFolder, ComparedJob, jobs_of
-from research.improve.study.settings import Comparison
+from research.improve.study.settings import ComparedFolder, ComparedJob, Comparison, jobs_of
 from research.improve.study.work import WORK
 from research.jobs.command import Options, Undertaking, carry_out
 from research.jobs.report import publish
@@ -27,8 +26,7 @@ def compare_improvers(study: Comparison, options: Options) -> int:
     folder, jobs = ComparedFolder(options.out.resolve()), jobs_of(study)
 
     def report() -> int:
-        from research.improve.study.findings import read_findings
-        from research.improve.study.report import draw_curve, report_data, report_markdown
+        from research.improve.study.report import draw_curve, read_findings, report_data, report_markdown
 
         return publish(read_findings(study, folder), folder.path, options, draw_curve, report_markdown, report_data)
 

@@ -1,7 +1,8 @@
-"""The settings of a comparison of improvers: a TOML file as a frozen record. The outcome depends on nothing else."""
+"""The settings of a comparison of improvers, a TOML file as a frozen record, and the jobs that follow from them."""
 
 from collections.abc import Mapping
-from typing import Any, ClassVar, Literal
+from pathlib import Path
+from typing import Any, ClassVar, Literal, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, model_validator
 
@@ -11,7 +12,17 @@ from benchmark.play import is_agent_folder
 from benchmark.score import MoveLosses
 from research.improve.improvers import IMPROVERS, checked
 from research.jobs.bases import PROMPTS
-from research.jobs.recipes import Count, Positive, PositiveCount, SeededSettings, Share, Table, checked_training
+from research.jobs.folder import Folder
+from research.jobs.recipes import (
+    TUNING_SEED,
+    Count,
+    Positive,
+    PositiveCount,
+    SeededSettings,
+    Share,
+    Table,
+    checked_training,
+)
 from textgames import SCENARIOS, Scenario, known_scenario
 
 TRAINER = "msgrpo"
@@ -185,3 +196,69 @@ class Comparison(SeededSettings):
         games = other.get("games")
         longer = isinstance(games, list) and list(self.games[: len(games)]) == games and len(self.games) > len(games)
         return super().additions(other) + ["games"] * longer
+
+
+class ComparedJob(NamedTuple):
+    """A piece of work for one process; what doesn't apply to its kind is empty."""
+
+    name: str  # unique, and the path of its result below the folder: ``"learn/frozen-lake/offline/500000/0"``
+    kind: Literal["base", "play", "tune", "learn"]
+    needs: tuple[str, ...] = ()
+    game: str = ""
+    method: str = ""  # a learner's name; in play a player's, or ``base``
+    budget: int = 0  # tokens
+    seed: int = 0
+    rate: float = 0.0
+
+
+def jobs_of(study: Comparison) -> list[ComparedJob]:
+    """Return all jobs in the order of importance: game by game, and there seed by seed."""
+    return [job for game in study.games for job in _on(study, game)]
+
+
+def _on(study: Comparison, game: str) -> list[ComparedJob]:
+    base, first = f"base/{game}", f"play/{game}/base/0"
+    played = [
+        ComparedJob(f"play/{game}/base/{seed}", "play", (base,), game, "base", seed=seed) for seed in range(study.seeds)
+    ]
+    tuned = {
+        method: [
+            ComparedJob(
+                f"tune/{game}/{method}/{rate:g}", "tune", (first,), game, method, study.tuning_budget, TUNING_SEED, rate
+            )
+            for rate in learner.rates
+            if len(learner.rates) > 1
+        ]
+        for method, learner in study.methods.items()
+    }
+    jobs = [ComparedJob(base, "base", (), game), *played, *(job for group in tuned.values() for job in group)]
+    for seed in range(study.seeds):
+        jobs += [
+            ComparedJob(_learnt(game, method, budget, seed), "learn", needs, game, method, budget, seed)
+            for budget in study.budgets
+            for method in study.methods
+            if (needs := tuple(job.name for job in tuned[method]) or (first,))
+        ]
+        jobs += [
+            ComparedJob(f"play/{game}/{name}/{seed}", "play", needs, game, name, seed=seed)
+            for name, player in study.players.items()
+            if (needs := (_learnt(game, player.trained, study.budgets[-1], seed) if player.trained else base,))
+        ]
+    return jobs
+
+
+def _learnt(game: str, method: str, budget: int, seed: int) -> str:
+    return f"learn/{game}/{method}/{budget}/{seed}"
+
+
+class ComparedFolder(Folder):
+    """The folder of one comparison. An agent's folder is ``agent`` beside the result of the job that made it."""
+
+    def base(self, game: str) -> str:
+        return f"hf:{self.path / 'base' / game / 'model'}"
+
+    def agent(self, job: str) -> Path:
+        return self.path / job / "agent"
+
+    def trained(self, game: str, method: str, budget: int, seed: int) -> Path:
+        return self.agent(_learnt(game, method, budget, seed))

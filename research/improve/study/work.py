@@ -13,8 +13,7 @@ from benchmark.play import AgentTable
 from benchmark.score import ALL, MoveLosses
 from research.improve import plays
 from research.improve.budget import Budget, SpendingMeter
-from research.improve.study.jobs import ComparedFolder, ComparedJob
-from research.improve.study.settings import Comparison
+from research.improve.study.settings import ComparedFolder, ComparedJob, Comparison
 from research.jobs import bases
 from research.jobs.recipes import TUNING_SEED
 from research.jobs.work import Report, Work

@@ -30,8 +30,7 @@ from agents.analysis import (
     sample_responses,
 )
 from agents.msgrpo import TokenRow
-from research.credit.instrument.exact.game_graph import GameGraph, NumberedDecision
-from research.credit.instrument.exact.solution import Behaviour
+from research.credit.instrument.exact.solution import Behaviour, GameGraph, NumberedDecision
 from textgames.solving import Indices
 
 DEFAULT_SAMPLES = 64

@@ -11,8 +11,7 @@ from agents import Policy
 from agents.msgrpo import Method
 from agents.msgrpo.credit import Batch, Credit, Floats, Trajectory
 from research.credit.instrument.exact.answers import DEFAULT_SAMPLES, INVALID, Answers, Progress, ask, behaviour_of
-from research.credit.instrument.exact.game_graph import MAX_STATES, GameGraph, expand
-from research.credit.instrument.exact.solution import Solution, solve
+from research.credit.instrument.exact.solution import MAX_STATES, GameGraph, Solution, expand, solve
 from textgames import TSMG, InvalidAction
 
 

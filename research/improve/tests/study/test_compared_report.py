@@ -5,10 +5,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from research.improve.study.findings import Findings, differences, read_findings
-from research.improve.study.jobs import ComparedFolder, jobs_of
-from research.improve.study.report import draw_curve, report_data, report_markdown
-from research.improve.study.settings import Comparison
+from research.improve.study.report import Findings, differences, draw_curve, read_findings, report_data, report_markdown
+from research.improve.study.settings import ComparedFolder, Comparison, jobs_of
 
 
 def found(tmp_path: Path, better: dict[str, float], seeds: int = 5) -> Findings:

@@ -6,8 +6,7 @@ import pytest
 
 from benchmark.cli import main
 from benchmark.errors import UsageError
-from research.improve.study.jobs import ComparedFolder, jobs_of
-from research.improve.study.settings import LEARNERS, UNTRAINED, Comparison
+from research.improve.study.settings import LEARNERS, UNTRAINED, ComparedFolder, Comparison, jobs_of
 
 MINIATURE = Path("research/improve/study/recipes/improvers-miniature.toml")
 
