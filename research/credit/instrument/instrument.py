@@ -119,11 +119,7 @@ class Instrument:
         return Chances(self.truth)
 
     def measure(
-        self,
-        methods: Mapping[str, CreditMethod],
-        *,
-        draws: Sequence[str] = (),
-        sizes: Sequence[int] = (),
+        self, methods: Mapping[str, CreditMethod], *, draws: Sequence[str] = (), sizes: Sequence[int] = ()
     ) -> CreditReport:
         """Measure methods, and "oracle" and "noise" beside them.
 

@@ -94,11 +94,7 @@ def test_the_oracles_gradient_is_the_exact_one_on_average():
     """In a game of chance with a model that answers directly; 576 episodes."""
     policy = direct_policy()
     instrument = Instrument(policy, Setting(SMALL, groups=1, group_size=24), batches=24)
-    report = instrument.measure(
-        {"half": HalfTrue(instrument.truth)},
-        draws=("aaw", "uniform", "off"),
-        sizes=(8, 24),
-    )
+    report = instrument.measure({"half": HalfTrue(instrument.truth)}, draws=("aaw", "uniform", "off"), sizes=(8, 24))
     oracle = report["oracle"].gradient
     assert oracle is not None
     assert report.weak == (oracle.cosine.value < 0.5)

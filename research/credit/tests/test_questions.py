@@ -171,11 +171,7 @@ def test_sizes_that_cannot_be_are_refused(tmp_path: Path) -> None:
     file = tmp_path / "mine.toml"
     for old, new, message in (
         ("lags = [1]", "lags = [0]", "staleness.lags.0 must .* greater than or equal to 1, got 0"),
-        (
-            'credit = "msgrpo"',
-            'credit = "msgrop"',
-            "of runs on blackjack: credit = 'msgrop' can't be used",
-        ),
+        ('credit = "msgrpo"', 'credit = "msgrop"', "of runs on blackjack: credit = 'msgrop' can't be used"),
         ("penalties = [0.0, 1.0]", "penalty = 1.0", "penalty"),
         ("seeds = 2", "runs = 2", "no setting of an experiment of questions .* named 'runs'"),
         ("sizes = [2, 4]", "sizes = [3]", r"sizes = \[3\] must divide episodes = 8"),

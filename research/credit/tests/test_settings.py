@@ -45,7 +45,7 @@ def test_crossed_factors_are_an_arm_for_each_combination() -> None:
     assert len(study.arms) == 6 * 4 * 3 * 2 + 3
     assert study.plain == "all"
     assert study.crossed["largest-m64-4.5e-3-equal"] == {
-        **{"draw": "largest", "drawn": "m64", "rate": "4.5e-3", "gradient": "equal"},
+        **{"draw": "largest", "drawn": "m64", "rate": "4.5e-3", "gradient": "equal"}
     }
     settings = study.training_settings("frozen-lake", "largest-m64-4.5e-3-equal", 3, 1.5e-3)
     names = ("episode_sampling", "episodes_drawn", "learning_rate", "max_grad_norm", "seed")

@@ -110,9 +110,7 @@ class ImaginePolicy(Around):
             (told,) = yield [Question(asked_after(request, action), 1, words=True)]
             shown.append(SHOWN.format(action=action, prediction=told.response.strip()))
             again = replace(
-                request,
-                observation="\n\n".join([request.observation, *shown]),
-                seed=(*request.seed, revision),
+                request, observation="\n\n".join([request.observation, *shown]), seed=(*request.seed, revision)
             )
             (revised,) = yield [Question(again)]
             named = action_named(request, revised.response)

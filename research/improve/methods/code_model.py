@@ -12,14 +12,7 @@ from typing import Any, NamedTuple
 from benchmark import UsageError, replay
 from benchmark.play import AgentTable
 from research.improve.budget import BudgetSpentError
-from research.improve.methods.writing import (
-    Writer,
-    check_sandbox,
-    handed_back,
-    keep_programs,
-    scenario_of,
-    transcript,
-)
+from research.improve.methods.writing import Writer, check_sandbox, handed_back, keep_programs, scenario_of, transcript
 from research.improve.plays import Play
 from research.improve.programs.players import wrong_with
 from research.improve.programs.rules import RulesPlayer

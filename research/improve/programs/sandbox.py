@@ -123,13 +123,7 @@ class Sandbox:
     """
 
     def __init__(
-        self,
-        source: str,
-        *,
-        harness: str = "",
-        seconds: float = 1.0,
-        memory_mb: int = 256,
-        key: str | None = None,
+        self, source: str, *, harness: str = "", seconds: float = 1.0, memory_mb: int = 256, key: str | None = None
     ) -> None:
         if not 0 < seconds <= 3600:
             raise ValueError(f"seconds is a number above 0 and up to 3600, got {seconds!r}")

@@ -7,15 +7,7 @@ import numpy as np
 from pydantic import Field
 
 from agents.msgrpo import compared, configured
-from agents.msgrpo.credit import (
-    Batch,
-    ByReturn,
-    Credit,
-    Preferences,
-    same,
-    within_groups,
-    within_steps,
-)
+from agents.msgrpo.credit import Batch, ByReturn, Credit, Preferences, same, within_groups, within_steps
 
 
 @configured

@@ -7,15 +7,7 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from agents.msgrpo import compared, configured
-from agents.msgrpo.credit import (
-    Batch,
-    ByReturn,
-    Credit,
-    Step,
-    standardised,
-    within_groups,
-    within_labels,
-)
+from agents.msgrpo.credit import Batch, ByReturn, Credit, Step, standardised, within_groups, within_labels
 
 
 @configured

@@ -43,8 +43,7 @@ def test_a_setting_s_old_name_is_refused_with_the_new_one(credit: str, old: str,
 
 
 @pytest.mark.parametrize(
-    ("setting", "name"),
-    [("task_sampling", "ghpo"), ("task_sampling", "pcl"), ("credit", "igpo"), ("credit", "hcapo")],
+    ("setting", "name"), [("task_sampling", "ghpo"), ("task_sampling", "pcl"), ("credit", "igpo"), ("credit", "hcapo")]
 )
 def test_methods_that_ask_the_model_alone_refuse_a_player_around_it(setting: str, name: str) -> None:
     with pytest.raises(ConfigError, match=f"{setting} = .* asks the model for moves of its own"):

@@ -262,10 +262,7 @@ _COLUMNS: tuple[Column[TwinGapView], ...] = (
     AGENT,
     Column("scenario", "scenario", lambda row: Figure(row["scenario"] or "all of them"), "ascending"),
     estimate(
-        "gap",
-        "twin gap",
-        explain="the score in the game less the mean of those in its twins, paired by seed",
-        bar=True,
+        "gap", "twin gap", explain="the score in the game less the mean of those in its twins, paired by seed", bar=True
     ),
     Column(
         "by_changed_moves",

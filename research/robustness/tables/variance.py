@@ -24,15 +24,7 @@ from numpy.typing import NDArray
 
 from agents import wording_of
 from agents.common import Array, Estimate, over_rows
-from benchmark.score import (
-    Cell,
-    EstimateView,
-    ResultColumns,
-    corrected_returns,
-    luck_free,
-    solo_scenarios,
-    to_view,
-)
+from benchmark.score import Cell, EstimateView, ResultColumns, corrected_returns, luck_free, solo_scenarios, to_view
 from benchmark.show import AGENT, SCENARIO, Column, Figure, Table, estimate_figure, value
 from research.robustness.tables.wordings import wordings_of
 from textgames import Scenario

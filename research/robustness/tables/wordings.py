@@ -20,14 +20,7 @@ import numpy as np
 
 from agents import wording_of
 from agents.common import CONFIDENCE, Array, Estimate, student_quantile
-from benchmark.score import (
-    EstimateView,
-    ResultColumns,
-    corrected_returns,
-    holm,
-    paired_p_value,
-    solo_scenarios,
-)
+from benchmark.score import EstimateView, ResultColumns, corrected_returns, holm, paired_p_value, solo_scenarios
 from benchmark.show import AGENT, SCENARIO, Column, Figure, Table, estimate, number, value
 from textgames import Scenario
 

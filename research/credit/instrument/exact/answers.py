@@ -81,12 +81,7 @@ class Answers:
 
 
 def ask(
-    policy: Policy,
-    graph: GameGraph,
-    *,
-    samples: int = DEFAULT_SAMPLES,
-    seed: int = 0,
-    progress: Progress | None = None,
+    policy: Policy, graph: GameGraph, *, samples: int = DEFAULT_SAMPLES, seed: int = 0, progress: Progress | None = None
 ) -> Answers:
     """Ask a policy wherever it may have to decide; it must not read history, as it is asked out of any episode.
 

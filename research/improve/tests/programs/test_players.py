@@ -144,10 +144,7 @@ def test_the_limit_of_states_holds_in_an_endless_game(tmp_path: Path) -> None:
     ("change", "told"),
     [
         (("(1, state", "(0.9, state"), "whose probabilities sum to 1, got 0.9 for 'up'"),
-        (
-            ("0.3, state == 10**9", "0.3"),
-            "(probability, next_state, reward, done), got [(1, 1, 0.3)] for 'up'",
-        ),
+        (("0.3, state == 10**9", "0.3"), "(probability, next_state, reward, done), got [(1, 1, 0.3)] for 'up'"),
         (("int(observation)", "{1}"), "a state is what JSON can say"),
         (('["up", "down"]', '"up"'), "actions(state) returns a list of names"),
         (('["up", "down"]', '["sing"]'), "none of the legal actions up, down"),

@@ -131,22 +131,13 @@ ENDINGS = {
     "exit": ("raise SystemExit", "SystemExit"),
     "crash": (f"{INSIDE}\n    ctypes.string_at(0)", "ended its process"),
     "flood of an answer": ("return 'x' * 2 * 10**6", "more than 1,048,576 bytes"),
-    "flood of the pipe": (
-        f"{INSIDE}\n    while True: os.write(3, b'x')",
-        "more than",
-    ),
-    "another's answer": (
-        f"{INSIDE}\n    os.write(3, b'[999, \"value\", 1]\\n')",
-        "something else than an answer",
-    ),
+    "flood of the pipe": (f"{INSIDE}\n    while True: os.write(3, b'x')", "more than"),
+    "another's answer": (f"{INSIDE}\n    os.write(3, b'[999, \"value\", 1]\\n')", "something else than an answer"),
     "evil reduce": (
         "class Evil:\n        def __reduce__(self): return (print, ('pwned',))\n    return Evil()",
         "TypeError: Object of type Evil is not JSON serializable",
     ),
-    "evil error": (
-        "class Evil(Exception):\n        def __str__(self): raise SystemExit\n    raise Evil",
-        "Evil",
-    ),
+    "evil error": ("class Evil(Exception):\n        def __str__(self): raise SystemExit\n    raise Evil", "Evil"),
     "no number": ("return float('nan')", "ValueError"),
     "error": ("return {}['left']", "KeyError: 'left' (line 3: return act())"),
     "import": ("import os", "a program may import"),
