@@ -100,11 +100,18 @@ def expand(game: TSMG[Any], starts: Sequence[Hashable], horizon: int, *, max_sta
     sizes = [len(each.actions) for each in decisions]
     width = max(map(len, rounds))
     round_state = np.repeat(np.arange(len(space.decisions)), np.diff(space.first_round))
+    outcome_state = np.repeat(round_state, np.diff(space.first_outcome))
+    layers = [np.unique(space.starts)]
+    for _ in range(1, horizon):
+        here = np.zeros(len(space.numbers), dtype=bool)
+        here[layers[-1]] = True
+        after = np.unique(space.successors[here[outcome_state]])
+        layers.append(after[after != END])
     return GameGraph(
         game=game,
         horizon=horizon,
         space=space,
-        layers=_layers(space, round_state, horizon),
+        layers=tuple(layers),
         decisions=tuple(decisions),
         decision_of={(each.state, each.player): number for number, each in enumerate(decisions)},
         choice_decision=np.repeat(np.arange(len(decisions)), sizes),
@@ -127,18 +134,6 @@ def _numbered(game: TSMG[Any], space: StateSpace) -> tuple[list[NumberedDecision
             choices += len(actions)
         rounds += product(*here)
     return decisions, rounds
-
-
-def _layers(space: StateSpace, round_state: Indices, horizon: int) -> tuple[Indices, ...]:
-    """Return the states that may be reached after each number of steps."""
-    outcome_state = np.repeat(round_state, np.diff(space.first_outcome))
-    layers = [np.unique(space.starts)]
-    for _ in range(1, horizon):
-        here = np.zeros(len(space.numbers), dtype=bool)
-        here[layers[-1]] = True
-        after = np.unique(space.successors[here[outcome_state]])
-        layers.append(after[after != END])
-    return tuple(layers)
 
 
 @dataclass(frozen=True, eq=False)
@@ -193,7 +188,13 @@ def solve(
         stood_in = np.bincount(graph.choice_decision, stand_ins * choice_values[step], len(graph.decisions))
         invalid_values[step] = stood_in - format_penalty
         own_values[step] = values[step, state_of, player_of]
-    visits = _visits(graph, executed)
+    visits = np.zeros((horizon, len(graph.states)))
+    np.add.at(visits[0], list(graph.starts), 1 / len(graph.starts))
+    sizes, lasting = np.diff(graph.space.first_outcome), graph.space.successors != END
+    for step in range(horizon - 1):
+        arriving = np.repeat(visits[step][graph.round_state] * joint(graph, executed[step]), sizes)
+        arriving *= graph.space.chances
+        visits[step + 1] = np.bincount(graph.space.successors[lasting], arriving[lasting], len(graph.states))
     returns = values[0, list(graph.starts)].mean(axis=0)
     return Solution(graph, values, own_values, choice_values, invalid_values, visits, returns)
 
@@ -251,14 +252,3 @@ def _choice_values(graph: GameGraph, executed: Floats, rounds: Floats, player_of
         others = joint(graph, executed, but=column)[there]
         found += np.bincount(choices[there], others * paid, len(found))
     return found
-
-
-def _visits(graph: GameGraph, executed: Floats) -> Floats:
-    visits = np.zeros((graph.horizon, len(graph.states)))
-    np.add.at(visits[0], list(graph.starts), 1 / len(graph.starts))
-    sizes = np.diff(graph.space.first_outcome)
-    for step in range(graph.horizon - 1):
-        rounds = visits[step][graph.round_state] * joint(graph, executed[step])
-        arriving, lasting = np.repeat(rounds, sizes) * graph.space.chances, graph.space.successors != END
-        visits[step + 1] = np.bincount(graph.space.successors[lasting], arriving[lasting], len(graph.states))
-    return visits

@@ -21,7 +21,15 @@ def print_report(report: CreditReport, console: Console) -> None:
     console.print(_methods(report))
     for method in report.methods:
         if method.draws:
-            console.print(_draws(method))
+            table = Table(title=f"draws of {method.name}", title_justify="left")
+            table.add_column("rule")
+            cosines = ("cosine", "minus uniform", "per 1000 tokens", "of the mean update")
+            for heading in ("m", "tokens", *cosines, "variance of drawing"):
+                table.add_column(heading, justify="right")
+            for draw in method.draws:
+                own = map(_cell, (draw.cosine, draw.minus_uniform, draw.cosine_per_kilotoken, draw.mean_cosine))
+                table.add_row(draw.rule, str(draw.m), f"{draw.tokens:,.0f}", *own, _cell(draw.variance, 2))
+            console.print(table)
     for line in _notes(report):
         console.print(line)
 
@@ -48,18 +56,6 @@ def _methods(report: CreditReport) -> Table:
             cells += [_cell(gradient.cosine), _cell(gradient.bias), _cell(gradient.variance, 2)]
             cells.append(_cell(gradient.signal_to_noise_per_token, 2, 1000))
         table.add_row(method.name, *cells)
-    return table
-
-
-def _draws(method: MethodResult) -> Table:
-    table = Table(title=f"draws of {method.name}", title_justify="left")
-    table.add_column("rule")
-    cosines = ("cosine", "minus uniform", "per 1000 tokens", "of the mean update")
-    for heading in ("m", "tokens", *cosines, "variance of drawing"):
-        table.add_column(heading, justify="right")
-    for draw in method.draws:
-        own = map(_cell, (draw.cosine, draw.minus_uniform, draw.cosine_per_kilotoken, draw.mean_cosine))
-        table.add_row(draw.rule, str(draw.m), f"{draw.tokens:,.0f}", *own, _cell(draw.variance, 2))
     return table
 
 
