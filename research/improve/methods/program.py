@@ -72,8 +72,8 @@ def improve(
         task.say(str(spent))
     files = {each.file: str(each.file.relative_to(task.out)) for each in tree.tried if each.file is not None}
     rows = [
-        {**asdict(each), "file": files.get(each.file), "parent": each.parent and files[each.parent]}
-        for each in tree.tried
+        {**asdict(one), "file": one.file and files[one.file], "parent": one.parent and files[one.parent]}
+        for one in tree.tried
     ]
     keep_programs(task, rows)
     best = tree.best
