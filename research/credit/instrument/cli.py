@@ -76,8 +76,7 @@ def run(settings: Settings) -> int:
     try:
         from benchmark.show import stdout_console
         from research.credit.instrument.instrument import default_methods, methods_of
-        from research.credit.instrument.show.checklist import as_text, checklist
-        from research.credit.instrument.show.tables import print_report
+        from research.credit.instrument.show.tables import as_text, checklist, print_report
     except ModuleNotFoundError as error:
         if error.name not in ("torch", "transformers"):
             raise
