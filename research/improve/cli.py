@@ -23,7 +23,7 @@ class Settings:
     The folder that comes of it is an agent: textbench run --agent DIR. Its agent.toml has what a table [agents.NAME]
     of a configuration file has, and everything that was played or asked on the way lies beside it. Methods play
     training seeds; the scores before and after are of the scenario's own episodes, which nothing is learnt from. The
-    same command goes on where it was stopped, and what was played and asked is not paid for again.
+    same command resumes an improvement that was stopped, and what was played and asked is not paid for again.
 
     examples:
       textbench improve offline --agent tiny --scenario frozen-lake --set method=weighted
