@@ -102,7 +102,7 @@ def run(settings: Settings) -> int:
         output.say(f"to play it: textbench run --agent {improvement.out}")
         return _evaluated(settings, improvement, output) if settings.eval_episodes else 0
     except KeyboardInterrupt:
-        output.say("the same command goes on where this one was stopped")
+        output.say("the same command resumes this one")
         raise
 
 
