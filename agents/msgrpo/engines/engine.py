@@ -30,10 +30,9 @@ tensors, to be consumed one at a time."""
 class EngineExtras(Protocol):
     """The parts that an engine may leave out, with their defaults; :func:`completed_engine` adds them.
 
-    Attributes:
-        shared: whether the engines of all learning processes stand for the same places: all are told of an update, and
-            the engine of the first process brings the weights.
-        plays_elsewhere: whether :meth:`rollout` plays in other processes, if nothing can be put around the model.
+    ``shared``: the engines of all learning processes stand for the same places: all are told of an update, and the
+    engine of the first process brings the weights. ``plays_elsewhere``: :meth:`rollout` plays in other processes, where
+    nothing can be put around the model.
     """
 
     shared: bool = False
@@ -110,13 +109,11 @@ def completed_engine(engine: Any) -> Engine:
 class EngineParts:
     """The parts that an engine is made from.
 
-    Attributes:
-        model: the learner's, with its adapter if it has one; for its configuration, its device and its folder.
-        config: the run's :class:`agents.msgrpo.configuration.config.MSGRPOConfig`, which imports this package.
-        dtype: that of the learner's matrix products, and so of sampling.
-        moving: whether the live weights can't be sampled from: they are sharded, in another type than ``dtype``, or
-            change while rollouts are played.
-        rank: the number of this learning process, of ``processes``, each of which plays its share of the episodes.
+    ``model`` is the learner's, with its adapter if it has one; for its configuration, its device and its folder.
+    ``config`` is the run's, whose module imports this package; ``dtype`` that of the learner's matrix products, and so
+    of sampling. ``moving``: the live weights can't be sampled from, as they are sharded, in another type, or change
+    while rollouts are played. ``rank`` is the number of this learning process, each of which plays its share of the
+    episodes.
     """
 
     model: nn.Module

@@ -48,13 +48,10 @@ def loss_of(
 ) -> PolicyLoss:
     """Return the loss of n response tokens, which may be a part of those that ``denominator`` counts.
 
-    Args:
-        tokens: the surrogate's; its reference is also that of the KL term.
-        surrogate: makes the loss of a token of its advantage.
-        denominator: ``Z``, that of the whole optimiser step: the size of micro-batches must not change the gradient.
-        kl_coefficient, entropy_coefficient: beta and c_H.
-        entropy: (n,) nats, with a gradient.
-        weights: (n,) factors of the whole loss of a token, for normalisers that weigh them.
+    ``denominator`` is ``Z`` of the whole optimiser step: the size of micro-batches must not change the gradient. The
+    surrogate makes the loss of a token of its advantage; the tokens' reference is also that of the KL term, of
+    coefficient beta. ``entropy`` (n,) is in nats, with a gradient, of coefficient c_H. ``weights`` (n,) are factors of
+    the whole loss of a token, for normalisers that weigh them.
     """
     logp = tokens.logprobs
     total = policy = surrogate.terms(tokens)

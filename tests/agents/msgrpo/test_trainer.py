@@ -21,6 +21,7 @@ from agents.msgrpo.errors import TrainingDivergedError, UnusableModelError
 from agents.msgrpo.run import saving
 from agents.msgrpo.run.evaluating import EvaluationResult, evaluation_tasks
 from agents.msgrpo.trajectories import training_rows, training_tasks
+from tests.agents.msgrpo import runs
 from tests.agents.msgrpo.remembering import MOVING
 from tests.agents.msgrpo.runs import same_weights, untimed
 from textgames.frozen_lake import FrozenLake
@@ -30,10 +31,7 @@ BANDIT = MSGRPOConfig(
     temperature=1.0, format_penalty=0.5, learning_rate=3e-3, minibatches=4, update_passes=2, entropy_coefficient=0.01,
     eval_every=0, samples_every=0,
 )  # fmt: skip
-SHORT = replace(
-    BANDIT, iterations=4, groups=2, group_size=4, episodes_drawn=0, minibatches=1, update_passes=1,
-    max_response_tokens=2, learning_rate=1e-3,
-)  # fmt: skip
+SHORT = replace(runs.SHORT, format_penalty=0.5, entropy_coefficient=0.01)
 
 
 @pytest.mark.slow
