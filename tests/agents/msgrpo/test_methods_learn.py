@@ -51,7 +51,7 @@ def has_learnt(history: list[float]) -> bool:
     return float(np.mean(history[-3:])) - history[0] > RISE
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize(("point", "name"), METHODS)
 def test_it_learns(point: str, name: str, make_llama: Any, tokenizer: Any, prompt_file: str) -> None:
     wants = POINT_WANTS.get(point, {}) | WANTS.get((point, name), {})
@@ -69,7 +69,7 @@ class Noise:
         return Credit.of([rng.normal(size=len(trajectory)) for trajectory in batch.trajectories])
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_noise_does_not_pass_for_learning(make_llama: Any, tokenizer: Any, prompt_file: str) -> None:
     """So that the test above can fail."""
     config = replace(PLAIN, credit=f"{__name__}:Noise")

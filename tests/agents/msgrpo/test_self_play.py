@@ -425,7 +425,7 @@ def test_of_equally_good_checkpoints_the_latest_is_the_best(make_trainer: Any, t
     assert (tmp_path / "run/best").resolve().name == "iteration-000002"
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_self_play_learns_a_small_game_of_nim() -> None:
     """Two heaps of up to three counters, three seeds: exact regret per decision beside where they all started.
 

@@ -63,7 +63,7 @@ def uninterrupted(textbench):
     return counted("whole")
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_twenty_kills_at_random_moments(uninterrupted, workplace):
     rng = random.Random()  # other moments every time: the seed decides nothing about the result
     hits = 0

@@ -27,7 +27,7 @@ def peak_memory(*arguments) -> int:
     return int(done.stderr.split()[-1]) * 1024
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_memory_grows_by_little_more_than_the_figures_of_an_episode(workplace):
     peaks, shown = {}, {}
     for episodes in (500, 4_500):

@@ -219,7 +219,7 @@ def test_the_critic_comes_to_the_true_values_of_a_policy_that_stays(make_trainer
         assert trainer.critic.prompt_values([prompt], "state")[0] == pytest.approx(wanted[state], abs=0.12)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_two_processes_equal_one(tmp_path: Path, tokenizer: Any, make_llama: Any, prompt_file: str) -> None:
     two_processes_equal_one(tmp_path, tokenizer, make_llama, prompt_file, "ppo_turn", "critic_explained_variance")
 

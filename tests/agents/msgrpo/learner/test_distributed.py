@@ -47,8 +47,9 @@ def run(
     return json.loads((folder / "history.json").read_text()), torch.load(folder / "weights.pt")
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("kind", ["ddp", "fsdp"])
+@pytest.mark.parametrize(
+    "kind", [pytest.param("ddp", marks=pytest.mark.slow), pytest.param("fsdp", marks=pytest.mark.nightly)]
+)
 def test_two_processes_equal_one(kind: str, tmp_path: Path, tokenizer: Any, make_llama: Any, prompt_file: str) -> None:
     model = str(tmp_path / "model")
     make_llama(len(tokenizer)).save_pretrained(model)

@@ -24,7 +24,7 @@ SHORT = replace(runs.SHORT, iterations=2, checkpoint_every=1, keep_checkpoints=1
     [
         (full, False, 45),
         pytest.param(broken, True, 10, marks=pytest.mark.slow),
-        pytest.param(full, False, 1, marks=pytest.mark.slow),
+        pytest.param(full, False, 1, marks=pytest.mark.nightly),
         pytest.param(full, True, 3, marks=pytest.mark.slow),
         pytest.param(broken, False, 3, marks=pytest.mark.slow),
     ],

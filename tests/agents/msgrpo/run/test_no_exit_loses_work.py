@@ -52,8 +52,13 @@ def wait_for_iterations(run: Path, count: int, process: subprocess.Popen[str]) -
 # ---------------------------------------------------------------- signals, sent to real processes
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("name", ["SIGTERM", "SIGHUP", "SIGINT"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param("SIGTERM", marks=pytest.mark.slow),
+        *(pytest.param(name, marks=pytest.mark.nightly) for name in ("SIGHUP", "SIGINT")),
+    ],
+)
 def test_a_polite_kill_saves_the_run_and_the_printed_command_goes_on(
     name: str, tiny_config: Callable[..., str], tmp_path: Path
 ) -> None:

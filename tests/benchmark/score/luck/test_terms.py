@@ -283,7 +283,7 @@ def check_coverage(lakes, skill, runs, episodes):
     assert np.std([one.value for one in free]) < np.std([one.value for one in plain])
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("episodes", [20, 50, 200])
 @pytest.mark.parametrize("skill", POLICIES.values(), ids=POLICIES)
 def test_intervals_cover_the_truth(lakes, skill, episodes):
@@ -384,7 +384,7 @@ def play(player, episodes):
     return np.array(rows).T
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("player", ["greedy", "careless", "random"])
 def test_intervals_of_fifty_episodes_cover_the_truth(player):
     """1,500 runs of 50 episodes, drawn from a pool of 3,000: the pool's mean is the truth, and its luck is fair."""
