@@ -291,15 +291,14 @@ class Parser(ArgumentParser):
             message = f"unrecognized arguments: {strange[0]}"  # the value of an option that isn't one was no choice
         if message.startswith("unrecognized arguments: "):
             word = message.split(": ", 1)[1].split()[0]
-            takers = (
-                [] if word.startswith("-") else [f"{one} {word}" for one in ("--agent", "--scenario") if one in known]
-            )
-            near = f": write {' or '.join(takers)}" if takers else did_you_mean(word.partition("=")[0], known)
-            advice = (self.cls.unknown(word) if hasattr(self.cls, "unknown") else "") or near
-            wrong = (
-                f"there is no option {word!r}" if word.startswith("-") else f"{word!r} stands where an option is wanted"
-            )
-            message = f"{wrong}{advice}"
+            if word.startswith("-"):
+                wrong, near = f"there is no option {word!r}", did_you_mean(word.partition("=")[0], known)
+            else:
+                takers = [f"{flag} {word}" for flag in ("--agent", "--scenario") if flag in known]
+                near = f": write {' or '.join(takers)}" if takers else ""
+                wrong = f"{word!r} stands where an option is wanted"
+            unknown = getattr(self.cls, "unknown", lambda word: "")
+            message = f"{wrong}{unknown(word) or near}"
             at = self.given.index(word) if not word.startswith("-") and word in self.given else 0
             flag = ([""] + [one.partition("=")[0] for one in self.given[:at] if one.startswith("--")])[-1]
             if flag in [one.flag for one in self.settings.values() if one.many]:

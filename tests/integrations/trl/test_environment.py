@@ -75,5 +75,5 @@ def test_other_modes_ask_as_the_benchmark_does() -> None:
 
 
 def test_a_prefix_has_no_place_before_calls() -> None:
-    with pytest.raises(ValueError, match="can't go on from the response prefix '<action>'"):
+    with pytest.raises(ValueError, match="can't continue the response prefix '<action>'"):
         game_environment("frozen-lake", prompt_map=PromptMap.from_file("prefixed", "direct"))

@@ -57,7 +57,7 @@ def play_episode(
             messages: list[ChatMessage] = [_MESSAGES[one["role"]](content=one["content"]) for one in session.messages]
             state.output = await model.generate(messages)
             turn = turn_of(state.output, model.config.merge(active_generate_config()), prefix_of(session.prompt))
-            if behind_servers:  # while they think, other samples go on
+            if behind_servers:  # while they think, other samples are played
                 outcome = await anyio.to_thread.run_sync(session.respond, turn)
             else:
                 outcome = session.respond(turn)
@@ -77,7 +77,7 @@ def play_episode(
 
 
 def turn_of(output: ModelOutput, config: GenerateConfig, prefix: str = "") -> Turn:
-    """Return a response of Inspect's model as our players give it, with the prefix that the model went on from.
+    """Return a response of Inspect's model as our players give it, with the prefix that the model continued.
 
     As in ``textbench run`` it ends at its action, whether the server was told by ``config`` to stop there or not.
     """

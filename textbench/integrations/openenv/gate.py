@@ -1,8 +1,8 @@
-"""Who may ask a served game, and how much: checked for every request and every WebSocket before any route sees it.
+"""Limits on clients of a served game, checked for every request and every WebSocket before any route sees it.
 
-A page of another site that is open in a browser on this machine can send requests here, and read the answers where its
+A page of another site that is open in a browser on this machine can send requests here, and read the answers if its
 name has been made to point here (DNS rebinding). So the ``Host`` of a request must be a name that this server goes by,
-its ``Origin``, if a browser sends one, must be this server, and where there is a token it must be given.
+its ``Origin``, if a browser sends one, must be this server, and if there is a token it must be given.
 """
 
 import asyncio
@@ -50,7 +50,7 @@ class Gate:
 
     Args:
         app: what is behind it.
-        bound: the host that the server listens on. Of one that listens everywhere (``0.0.0.0``) any address in numbers
+        bound: the host that the server listens on. If it listens everywhere (``0.0.0.0``), any address in numbers
             is its own: a name can be made to point anywhere, an address can't.
         allow: further names that it goes by, at a proxy or in a network; ``*.example.com`` are all below. Those of
             this machine's loopback always count.

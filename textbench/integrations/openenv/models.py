@@ -24,14 +24,14 @@ class TextbenchObservation(Observation):
         default_factory=list, description="the prompt for a chat model, complete in itself; empty when done"
     )
     player: str = Field(
-        description="who is asked now; when done, who was asked last, or the client's seat if nobody was"
+        description="the player that is asked now; when done, the one asked last, or the client's seat if none was"
     )
     legal_actions: list[str] = Field(
-        default_factory=list, description="the names that count as an action now; empty where they can't be listed"
+        default_factory=list, description="the names that count as an action now; empty if they can't be listed"
     )
-    steps_left: int | None = Field(default=None, description="rounds until truncation; null where there is no limit")
+    steps_left: int | None = Field(default=None, description="rounds until truncation; null if there is no limit")
     valid: bool | None = Field(
-        default=None, description="whether the last response named a legal action; null where nothing was played yet"
+        default=None, description="whether the last response named a legal action; null if nothing was played yet"
     )
     action: str = Field(default="", description="the action that was executed for it")
     unreadable: str | None = Field(default=None, description="why the last response wasn't valid")
@@ -44,7 +44,7 @@ class TextbenchState(State):
 
     scenario: str = Field(description="the scenario's name")
     seed: int | None = Field(default=None, description="of layout and transitions; null before the first reset")
-    layout_seed: int | None = Field(default=None, description="of the initial state alone, where one was given")
-    player: str | None = Field(default=None, description="who is asked now; null when nobody is")
+    layout_seed: int | None = Field(default=None, description="of the initial state alone, if one was given")
+    player: str | None = Field(default=None, description="the player that is asked now; null when none is")
     returns: dict[str, float] = Field(default_factory=dict, description="what every player was paid so far")
     done: bool = Field(default=False, description="whether the episode is over")

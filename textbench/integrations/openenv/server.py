@@ -29,13 +29,9 @@ IDLE_SOCKET_SECONDS = 30.0  # until a connection has sent a whole request, or an
 
 
 def make_app(game: ServedGame, *, max_sessions: int = MAX_SESSIONS, web: bool = True, **gate: Any) -> Any:
-    """Make the FastAPI application of a game, with OpenEnv's routes, behind a :class:`~.gate.Gate`.
+    """Make the FastAPI application of a game, with OpenEnv's routes, behind a :class:`~.gate.Gate` of these arguments.
 
-    Args:
-        game: what is played there.
-        max_sessions: how many clients may play at once.
-        web: whether there is a page at ``/web`` on which a person can play.
-        gate: arguments of the gate: ``bound``, ``allow``, ``token``, ``idle``.
+    At most ``max_sessions`` clients play at once; with ``web`` there is a page at ``/web`` to play by hand.
 
     Raises:
         ValueError, TypeError: the game can't be played as it is set up.

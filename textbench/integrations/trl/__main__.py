@@ -71,7 +71,7 @@ def make_trainer(options: Train) -> "GRPOTrainer":
     tokenizer = AutoTokenizer.from_pretrained(options.model)
     ways: dict[str, Any]
     if options.way == "steps":
-        card = read_card(options.model)  # a model that was made for prompts of its own goes on with those
+        card = read_card(options.model)  # a model that was made for prompts of its own keeps those
         own = card is not None and options.mode in card.texts.response
         rollouts = StepRollouts(
             prompt_map=PromptMap(options.mode, texts=card.texts) if card and own else PromptMap(options.mode),

@@ -57,7 +57,7 @@ def game_environment(
     """
     texts = PromptMap(mode, None, _texts()) if prompt_map is None else prompt_map
     if texts.prefix:
-        raise ValueError(f"a model that calls act can't go on from the response prefix {texts.prefix!r}: take it out")
+        raise ValueError(f"a model that calls act can't continue the response prefix {texts.prefix!r}: take it out")
     EpisodeSession(scenario, opponents=opponents, **settings)  # what can't be played is said before the training
     made = count()
 
@@ -87,8 +87,7 @@ class GameEnvironment:
     def reset(self, scenario: str | None = None, layout_seed: int = 0, seat: str | None = None, **columns: Any) -> str:
         """Begin an episode, and return what the model reads first.
 
-        Episodes that share ``layout_seed`` begin alike, also in other environments, and go on with transitions of their
-        own.
+        Episodes that share ``layout_seed`` begin alike, also in other environments, and have transitions of their own.
         """
         entropy = (*self._entropy, self._episodes)
         self._episodes += 1

@@ -138,7 +138,7 @@ class StepRollouts:
                 agent = self._opponents.get(player, self._opponents.get(""))
                 if agent is None:
                     raise ValueError(
-                        f"opponents has nobody for {player}, where {seat} is trained: it has "
+                        f"opponents has no agent for {player}, where {seat} is trained: it has "
                         f"{', '.join(self._opponents)}; choose the seats, start_dataset(..., seats=['{player}'])"
                     )
                 policies[player] = model if isinstance(agent, str) else agent

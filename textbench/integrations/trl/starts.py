@@ -10,16 +10,11 @@ from textgames.extras import install_command
 def start_dataset(
     scenario: str, starts: int = 64, *, first_seed: int = 0, seats: Sequence[str] | None = None, **settings: Any
 ) -> Any:
-    """Return a ``datasets.Dataset`` of a scenario's starts, as :func:`textbench.integrations.starts.list_starts` has
-    them.
+    """Make a ``datasets.Dataset`` of a scenario's starts, by :func:`textbench.integrations.starts.list_starts`.
 
-    TRL repeats every row ``num_generations`` times, so a group's members share their start. The columns ``scenario``,
-    ``layout_seed`` and ``seat`` are what TRL gives to an environment's ``reset``. A ``rollout_func`` is given the
-    prompts alone, so the prompt's message has them too, under ``start``; its content is empty, as the game writes it.
-
-    Raises:
-        ValueError: no such scenario, setting or player, or seeds that aren't training seeds.
-        ModuleNotFoundError: datasets isn't installed; the message has the command.
+    TRL repeats every row ``num_generations`` times, so a group's members share their start, and gives the columns
+    ``scenario``, ``layout_seed`` and ``seat`` to an environment's ``reset``. A ``rollout_func`` is given the prompts
+    alone, so their messages, which are empty as the game writes them, have the columns too, under ``start``.
     """
     try:
         from datasets import Dataset
@@ -33,11 +28,7 @@ def start_dataset(
 
 
 def start_of(prompt: Sequence[Mapping[str, Any]] | str) -> Start:
-    """Return the start that a dataset's prompt stands for.
-
-    Raises:
-        ValueError: it is none of :func:`start_dataset`.
-    """
+    """Return the start that a prompt of :func:`start_dataset` stands for."""
     if not isinstance(prompt, str) and isinstance(start := prompt[-1].get("start"), Mapping):
         return Start(**start)
     raise ValueError(f"{prompt!r} doesn't say which start it stands for: make train_dataset by start_dataset")

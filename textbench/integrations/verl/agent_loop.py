@@ -32,12 +32,9 @@ class GameAgentLoop(AgentLoopBase):
 
     Args:
         mode: the response mode.
-        opponents: who plays the other seats of a game of several players, an agent or ``{player: agent}``.
+        opponents: of a game of several players, an agent or ``{player: agent}``.
         samples: ``"all"`` steps of an episode, or ``"one"``; see the module.
         settings: of the environment, in place of the scenario's: ``{"format_penalty": 1.0}``.
-
-    Raises:
-        ValueError: no such mode or kind of samples.
     """
 
     def __init__(

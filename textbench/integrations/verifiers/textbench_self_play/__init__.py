@@ -16,7 +16,7 @@ __all__ = ["SelfPlayEnv"]
 
 
 class SelfPlayConfig(vf.EnvConfig):
-    """Who plays, under ``--env``: the seats that a game doesn't have stay empty."""
+    """The players, under ``--env``: the seats that a game doesn't have stay empty."""
 
     player_0: vf.AgentConfig = SEAT
     player_1: vf.AgentConfig = SEAT

@@ -30,7 +30,7 @@ class TextbenchEnvConfig(vf.EnvConfig):
     seat: str | None = None
     """The seat that the agent plays in games of several players (default: the first)."""
     opponents: str = "random"
-    """Who plays the other seats: an agent as textbench run knows them, such as random, planner or tiny."""
+    """The agent in the other seats, as textbench run knows them, such as random, planner or tiny."""
 
     @model_validator(mode="after")
     def _can_be_seated(self) -> Self:

@@ -14,7 +14,7 @@ from textgames import TRAINING_SEEDS
 from textgames.scenarios import Scenario
 
 EPISODES = 50
-"""Episodes of each scenario in an evaluation, if nobody says how many; ``textbench run`` plays as many."""
+"""Episodes of each scenario in an evaluation by default; ``textbench run`` plays as many."""
 
 
 class TextbenchConfig(vf.TasksetConfig):
@@ -64,11 +64,7 @@ class TextbenchConfig(vf.TasksetConfig):
 
     @property
     def scenarios(self) -> Mapping[str, Scenario]:
-        """The scenarios that are played, by name.
-
-        Raises:
-            UsageError: there is no such scenario or suite; names the nearest.
-        """
+        """The scenarios that are played, by name."""
         names = [self.scenario] if self.scenario else [] if self.suite else ["paper"]
         return find_scenarios([*names, *(find_suite(self.suite) if self.suite else ())])
 
