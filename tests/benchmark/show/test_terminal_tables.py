@@ -251,6 +251,12 @@ def test_a_run_with_unscored_episodes_still_ends_in_few_lines(tmp_path):
     assert "Means of 19 to 20 of 20 planned episodes of frozen-lake" in " ".join(lines)
 
 
+def test_the_table_says_how_many_episodes_are_missing_if_every_agent_misses_as_many(tmp_path):
+    path = write_run(tmp_path / "r", {"a": [1.0] * 20, "down": [1.0] * 20}, errors={("a", 3), ("down", 3)})
+    document = results_document(read_columns([path]), max_episodes=0)
+    assert to_text(leaderboard_tables(document)).count("19 of 20") == 2
+
+
 @pytest.mark.slow
 def test_who_was_asked_in_another_way_than_it_seems_is_said_without_being_asked():
     """Parameters that a server refused, and answers without a word: summed over the scenarios, within a dozen lines."""
