@@ -28,12 +28,6 @@ def test_token_surrogates(name: str, settings: dict[str, Any], formula: Formula,
 
 
 @pytest.mark.parametrize("name", ["sapo", "minpro"])
-def test_on_policy_it_is_the_policy_gradient(name: str) -> None:
-    for normalizer in ("token", "response"):
-        test_ratios.test_on_policy_it_is_the_policy_gradient(name, normalizer)
-
-
-@pytest.mark.parametrize("name", ["sapo", "minpro"])
 def test_padded_rows_are_the_same_as_flat_ones(name: str) -> None:
     test_ratios.test_padded_rows_are_the_same_as_flat_ones(name)
 
