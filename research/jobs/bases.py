@@ -20,7 +20,7 @@ def load(place: Path | str) -> tuple[Any, Any]:
 
 
 def make(recipe: Any, place: Path, report: Report, command: str, examples: Sequence[Any] | None = None) -> Any:
-    """Train a small model and save it; a second call goes on where the first was stopped.
+    """Train a small model and save it; a second call resumes the first if it was stopped.
 
     Args:
         recipe: of :mod:`agents.tiny`.

@@ -58,7 +58,7 @@ def carry_out(undertaking: Undertaking, options: Options) -> int:
     Raises:
         UsageError: the folder belongs to something else, or a package is missing.
         JobFailedError: a job failed, and all that don't need it are done.
-        KeyboardInterrupt: after Ctrl-C; the command that goes on has been printed.
+        KeyboardInterrupt: after Ctrl-C; the command that resumes has been printed.
     """
     folder, jobs = undertaking.folder, undertaking.jobs
     if not options.report_only:
@@ -77,7 +77,7 @@ def carry_out(undertaking: Undertaking, options: Options) -> int:
 
 
 def _work_on(undertaking: Undertaking, timetable: Timetable, options: Options) -> None:
-    """Do the jobs that have no result, telling what it will take and, if stopped, how to go on."""
+    """Do the jobs that have no result, telling what it will take and, if stopped, how to resume."""
     if not timetable.left:
         say(f"all {len(timetable.jobs)} jobs are done already in {options.out}", options)
         return

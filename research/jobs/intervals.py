@@ -25,8 +25,8 @@ def share_of(successes: Sequence[float]) -> Estimate:
 
 
 FEW_RUNS = 5
-"""Of fewer, a bootstrap's percentiles hold the truth too seldom: of 2, 3, 4, 5 and 10 simulated runs in 77, 83, 86, 90
-and 95%, if :func:`_over_few_runs` does in 97, 96, 96, 96 and 95%."""
+"""With fewer runs a bootstrap's percentiles hold the truth too seldom: with 2, 3, 4, 5 and 10 simulated runs in 77, 83,
+86, 90 and 95%, if :func:`_over_few_runs` does in 97, 96, 96, 96 and 95%."""
 
 
 def mean_over_runs(trained: Array, possible: Sequence[float] = ()) -> Estimate:
@@ -78,7 +78,7 @@ def ratio_of_means(trained: Array, base: Array) -> Estimate:
 def _over_few_runs(value: float, parts: Array) -> Estimate:
     """Student's interval over the runs joined with the normal one over the episodes, both of the means of ``parts``.
 
-    Those are (runs, episodes); of a ratio its derivative. One run, whose own chance nobody knows, has no interval.
+    Those are (runs, episodes); of a ratio its derivative. One run has no interval, since its own chance isn't known.
     """
     over_runs = student(parts.mean(axis=1))
     if over_runs.low is None:

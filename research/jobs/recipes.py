@@ -17,7 +17,7 @@ Positive = Annotated[float, Field(strict=True, gt=0, allow_inf_nan=False)]
 Share = Annotated[float, Field(strict=True, gt=0, le=1)]
 
 TUNING_SEED = 1000
-"""Of runs that tune: a seed that no other run has."""
+"""The seed of runs that tune, which no other run has."""
 
 
 class ExperimentSettings(BaseModel):

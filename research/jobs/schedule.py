@@ -3,7 +3,7 @@
 :mod:`graphlib` says which jobs can start, :mod:`concurrent.futures` runs them. The main process and its workers share
 two small pieces of memory: how far each job is, and whether to stop. Ctrl-C reaches only the main process. A worker
 looks at every progress of its job whether it should stop; a training run then writes its checkpoint, and the next start
-goes on from there. So there is no moment, while Python starts or runs finalizers, in which Ctrl-C could meet a worker
+resumes from it. So there is no moment, while Python starts or runs finalizers, in which Ctrl-C could meet a worker
 and print a traceback.
 """
 
@@ -49,7 +49,7 @@ class Display(Protocol):
         """Note that a job has its result."""
 
     def failed(self, job: str, error: BaseException) -> None:
-        """Note that a job raised an error, and that those that don't need it go on."""
+        """Note that a job raised an error, and that those that don't need it continue."""
 
 
 def run_jobs(

@@ -43,7 +43,7 @@ class Timetable:
         now = time.monotonic()
         for name, share in shares.items():
             self._shares[name] = share
-            if share > 0:  # not from the start of a job: it may go on from a checkpoint
+            if share > 0:  # not from the start of a job: it may resume from a checkpoint
                 began, since = self._watched.setdefault(name, (share, now))
                 self._measured[name] = ((share - began) * self.typical[name], now - since)
 

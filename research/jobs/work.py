@@ -37,7 +37,7 @@ def do(work: Work, job: AnyJob, experiment: Any, folder: Folder, report: Report)
 def _give_back_memory() -> None:
     """Return what is free to the system, if the C library can be told to.
 
-    Of a job that trained all weights of SmolLM2 it kept 2.9 GB in pieces, which the worker's next job didn't fit into.
+    After a job that trained all weights of SmolLM2 it kept 2.9 GB in pieces, so that the worker's next job didn't fit.
     """
     gc.collect()
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None) if platform.system() == "Linux" else None

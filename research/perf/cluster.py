@@ -78,7 +78,7 @@ class WaitingSetup:
 
 @contextmanager
 def cluster_here(*cores: int) -> Iterator[str]:
-    """The address of a cluster with one node for each number of cores, which need not exist."""
+    """Yield the address of a cluster with one node for each number of cores, which need not exist."""
     os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
     import ray
     from ray.cluster_utils import Cluster as LocalCluster

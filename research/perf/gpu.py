@@ -13,7 +13,7 @@ Models have random weights of the recipes' shapes, so nothing is downloaded. doc
   products, the sampler's log-probabilities beside the learner's.
 * vllm: vLLM beside our own generation, if it is installed.
 
-A part that fails is reported as failed and the others go on; the exit code is then 1. What is measured when Ctrl-C or a
+A part that fails is reported and the others follow; the exit code is then 1. What is measured when Ctrl-C or a
 time limit stops it is reported, too.
 """
 

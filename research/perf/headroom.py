@@ -12,7 +12,7 @@ action), with the standard error; and of every scenario
 * ``share``: how much of what the reference gets is got without reading: by success if the game knows it, else by the
   return above that of random play.
 
-With ``--json``, rows that are there already are kept, so that a run that was broken off goes on; ``--again`` measures
+With ``--json``, rows that are there already are kept, so that a run that was stopped is resumed; ``--again`` measures
 them anew.
 """
 

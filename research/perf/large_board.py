@@ -65,7 +65,7 @@ def make_page(folder: Path, page: Path, episodes: int) -> None:
 
 
 def open_page(page: Path, times: int = 5) -> None:
-    """How long chromium takes until the overview is on show, and until a scenario's view is."""
+    """Print how long chromium takes until the overview is on show, and until a scenario's view is."""
     from playwright.sync_api import sync_playwright
 
     arguments = ["--headless=new", "--no-sandbox", "--disable-gpu"]

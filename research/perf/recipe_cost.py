@@ -108,7 +108,7 @@ def weight_memory(shape: Shape, config: MSGRPOConfig) -> dict[str, float]:
 
 
 def activation_memory(shape: Shape, config: MSGRPOConfig) -> dict[str, float]:
-    """Of one micro-batch.
+    """Return what one micro-batch takes.
 
     With gradient checkpointing: the input of every layer, in the type of the weights, and one layer's insides (about 8
     hidden and 4 intermediate widths). Without: those insides for every layer. Two float32 matrices of

@@ -4,7 +4,7 @@
     python research/perf/seeds.py configs/tiny-self-play-tic-tac-toe.toml --seeds 3 --metric regret --out runs/x
     python research/perf/seeds.py configs/tiny-frozen-lake.toml --seeds 5 --fresh 500 --out runs/lake
 
-Runs ``python -m agents.msgrpo`` once per seed into ``OUT/seed-K``, goes on where a run was interrupted, and prints, for
+Runs ``python -m agents.msgrpo`` once per seed into ``OUT/seed-K``, resumes interrupted runs, and prints, for
 every evaluation, the mean over seeds with its 95% interval (Student's t: the seeds are the sample, not the episodes).
 Run it again to print the table of what is there; ``--csv`` keeps its figures.
 

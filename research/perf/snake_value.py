@@ -1,9 +1,9 @@
 """Fits the guess of what a board of Snake is worth (``textgames/snake/value.py``), and measures what it is good for.
 
 The greedy player plays training seeds, 20 rounds each; what it gets from every board on is regressed on the features of
-that board, by least squares. Then players play other training seeds, and the standard deviation of their returns with
-luck taken out is told as a share of the plain one: of the returns themselves, and beyond what the start promised, which
-is what counts where two players are compared on the same seeds.
+that board, by least squares. Then players play other training seeds, and the standard deviation of their luck-free
+returns is told as a share of the plain one: of the returns themselves, and beyond what the start promised, which
+is what counts when two players are compared on the same seeds.
 
     python research/perf/snake_value.py                    fit, and print the coefficients
     python research/perf/snake_value.py --measure 500      take those of the source code, and play 500 episodes a player

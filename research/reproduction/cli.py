@@ -74,7 +74,7 @@ class Settings:
     """Reproduce the paper's experiment in miniature: pretrain a small and a large base, post-train the small one with
     MS-GRPO in several arms and seeds, evaluate everything, and say of each claim of the paper whether it holds here.
 
-    Every job's result is on disk, so the same command goes on where it was stopped. It says how long it will take
+    Every job's result is on disk, so the same command resumes what was stopped. It says how long it will take
     before it starts, and corrects that by what its jobs take.
 
     examples:

@@ -194,7 +194,7 @@ def _arms_text(results: Reproduction, experiment: Experiment) -> str:
 
 
 def arm_summary(results: Reproduction, game: str, arm: str) -> dict[str, Any] | None:
-    """Return how the runs of an arm went on the fixed episodes of their game; ``None`` if there are none."""
+    """Summarise the runs of an arm on the fixed episodes of their game; ``None`` if there are none."""
     _, curves = results.curve(game, arm, game)
     if not curves.size:
         return None

@@ -57,7 +57,7 @@ def source_folder(source: str) -> Path:
 
 
 def train_run(job: Job, experiment: Experiment, folder: ReproductionFolder, report: Report) -> dict[str, Any]:
-    """Train one run from the small base, going on from its own last checkpoint if there is one."""
+    """Train one run from the small base, resuming its own last checkpoint if there is one."""
     settings = experiment.training_settings(job.game, job.arm, job.seed) | {"threads": 1}
     out = folder.result_file(job.name).parent
     return run_training(out, settings, job.game, lambda: bases.load(folder.model("small")), report)
@@ -66,7 +66,7 @@ def train_run(job: Job, experiment: Experiment, folder: ReproductionFolder, repo
 def run_training(
     out: Path, settings: dict[str, Any], game: Any, load: Callable[[], tuple[Any, Any]], report: Report
 ) -> dict[str, Any]:
-    """Train to the end, going on from the last checkpoint in the folder where there is one.
+    """Train to the end, resuming the last checkpoint in the folder if there is one.
 
     Args:
         out: the folder of the run; without a checkpoint of an iteration all that is in it is removed.

@@ -65,7 +65,7 @@ def chosen(jobs: Sequence[PretrainedJob], parts: Sequence[str], experiment: Pret
 
 
 def _add(jobs: dict[str, PretrainedJob], experiment: Pretrained, name: str, part: str) -> None:
-    """The job of that name, after those that it needs."""
+    """Add the job of that name, after those that it needs."""
     kind, about, *seeds = name.split("/")
     seed = int(seeds[0]) if seeds else 0
     if kind == "train":

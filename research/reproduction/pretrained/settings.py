@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from agents.msgrpo import MSGRPOConfig
 
 MODEL = "model"
-"""Who plays as the pretrained model is, without anything of ours."""
+"""The name of the pretrained model as a player, without anything of ours."""
 
 STARTS, ARMS = "starts.", "arms."
 """What the names of warm starts and of trained models begin with, if an agent is named."""

@@ -1,6 +1,6 @@
 """The baseline of the field: TRL's GRPOTrainer with the package's adapter, as long as a run of MS-GRPO was.
 
-It goes on from the same warm start with the same groups, rate, adapter and temperature, and learns from
+It begins at the same warm start with the same groups, rate, adapter and temperature, and learns from
 ``steps_per_episode`` steps of every episode (:class:`textbench.integrations.trl.StepRollouts`). It is equal to a run in
 the number of its episodes, or in the seconds of the processor.
 """
@@ -60,7 +60,7 @@ def train_by_trl(
         format_penalty=config.format_penalty,
     )
     iterations, seconds = len(like["history"]), float("inf")
-    if experiment.arms[arm].equal == "seconds":  # nobody knows how many iterations they will buy
+    if experiment.arms[arm].equal == "seconds":  # how many iterations they buy isn't known before
         iterations, seconds = _ENDLESS, like["training_processor_seconds"]
     spent = _Spent(out / _SPENT)
     with warnings.catch_warnings():

@@ -62,7 +62,7 @@ def _make(options: argparse.Namespace, given: list[str]) -> int:
 
     say = partial(print, file=sys.stderr)
     say(f"demonstrating {recipe.examples:,} decisions on {', '.join(scenarios)}")
-    kept = options.out.with_name(options.out.name + ".partial")  # so that the same command goes on after a stop
+    kept = options.out.with_name(options.out.name + ".partial")  # so that the same command resumes after a stop
     kept.parent.mkdir(parents=True, exist_ok=True)
     try:
         made = pretrain(recipe, on_progress=None if options.quiet else ProgressLines(say), checkpoint=kept)

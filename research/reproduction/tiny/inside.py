@@ -4,8 +4,8 @@
 positions. It stays as it is, and the base of the recipe ``tiny-frozen-lake`` is trained to advise it. Printed is the
 player's success without advice and with that of several advisors.
 
-``router``: a base is made that has imitated the best moves on lakes, and says ``first`` or ``second`` by chance where
-it is asked who is to answer. It is trained to choose between ``--first`` and ``tiny-lake``, whose answers have a cost.
+``router``: a base is made that has imitated the best moves on lakes, and says ``first`` or ``second`` by chance when
+asked which player is to answer. It is trained to choose between ``--first`` and ``tiny-lake``, whose answers cost.
 Printed is the return of that router beside mixtures of the two, which are made by chance.
 
 Everything is measured on lakes that no training has seen, with the weights of the last iteration.

@@ -10,9 +10,9 @@ The grammar that the demonstrator speaks, and that any model's reasoning can be 
                | ("head " | "player ") cell                      "head (7, 3)"
 
 ``target is directions`` says where the nearest thing of that kind lies (by moves without obstacles; any one of them if
-several are equally near), ``target cell is directions`` that such a thing is in that cell and where that cell lies,
+several are equally near), ``target cell is directions`` that such a thing is in that cell, and its direction,
 ``direction is kind`` what is in the neighbouring cell, ``direction direction is kind`` what is in the cell that these
-moves lead to, and which cell that is, ``head cell`` where the player's own head is. Boards are read
+moves lead to, and which cell that is, ``head cell`` the cell of the player's own head. Boards are read
 from the grid that observations show (:class:`agents.tiny.sight.Sight`).
 """
 
