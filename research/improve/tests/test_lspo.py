@@ -145,7 +145,7 @@ def test_the_seer_prefers_to_tell_whom_it_has_seen_where_it_is_heeded(workplace)
         assert f"{pair.chosen.split()[5]} is a wolf" in seen
 
 
-@pytest.mark.slow
+@pytest.mark.nightly  # half a minute, as the one before
 def test_nobody_prefers_anything_where_nobody_is_heeded(workplace):
     assert not pairs_of("Deaf", workplace)
 

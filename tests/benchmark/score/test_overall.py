@@ -219,8 +219,14 @@ def test_the_planner_and_a_random_player_dont_share_a_rank(tmp_path):
         assert contradictions(cut)[0] == []
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("suite", [name for name, played in SUITES.items() if played and name != "all"])
+@pytest.mark.parametrize(
+    "suite",
+    [
+        pytest.param(name, marks=pytest.mark.nightly if name in ("strategy", "social") else pytest.mark.slow)
+        for name, played in SUITES.items()
+        if played and name != "all"
+    ],
+)
 def test_ranks_agree_with_intervals_on_every_suite(suite, tmp_path):
     evaluate(["planner", "greedy", "blind", "random"], suite=suite, episodes=50, out=tmp_path / "run", quiet=True)
     results = read_columns([tmp_path / "run"])
