@@ -1,13 +1,16 @@
 """Models of the recipes' real shapes with random weights, and a tokenizer for them: nothing is downloaded."""
 
+import itertools
 from typing import Any
 
+import numpy as np
 import torch
 from recipe_cost import SHAPES, Shape
 
-from agents import Prompt, as_text
+from agents import Prompt, PromptMap, TurnRequest, as_text
 from agents.msgrpo import MSGRPOConfig
 from agents.tiny import Recipe
+from textgames import SCENARIOS
 
 SMALL = Shape(layers=2, hidden=64, intermediate=128, heads=4, kv_heads=2, vocabulary=2048)
 SMALL_FOR_VLLM = Shape(layers=2, hidden=128, intermediate=256, heads=4, kv_heads=2, vocabulary=2048)
@@ -69,3 +72,16 @@ def word_tokenizer(prompts: list[Prompt]) -> Any:
     )
     tokenizer.train_from_iterator([as_text(prompt) for prompt in prompts], trainer)
     return PreTrainedTokenizerFast(tokenizer_object=tokenizer, eos_token="<eos>")
+
+
+def frozen_lake_prompts(count: int) -> list[Prompt]:
+    """Return a prompt for each map, all different."""
+    game, prompt_map = SCENARIOS["frozen-lake"].game(), PromptMap.from_file("without-clock")
+    prompts: dict[Prompt, None] = {}
+    for seed in itertools.count():
+        if len(prompts) == count:
+            break
+        state = game.initial_state(np.random.default_rng(seed))
+        request = TurnRequest(game.observe(state, "player_0"), game.instructions("player_0"), game.actions)
+        prompts[prompt_map(request)] = None
+    return list(prompts)

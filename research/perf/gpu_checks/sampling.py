@@ -8,7 +8,6 @@ from importlib.util import find_spec
 from typing import Any
 
 import torch
-from generation import frozen_lake_prompts
 from recipe_cost import Shape
 
 from agents import Turn
@@ -18,7 +17,7 @@ from agents.models.local.forward import CausalAttention, Packing, hidden_states,
 from agents.msgrpo import TokenRow
 from agents.msgrpo.learner import TokenScorer, pack, score_rows
 from gpu_checks.machine import bytes_beside, clock
-from gpu_checks.models import random_model, word_tokenizer
+from gpu_checks.models import frozen_lake_prompts, random_model, word_tokenizer
 from gpu_checks.synchronisations import count_synchronisations
 
 ROWS = 32

@@ -138,7 +138,7 @@ def test_whose_seat_has_nobody_is_named_as_the_one_to_train() -> None:
     rollouts = StepRollouts(opponents={"player_1": "random"})
     model = load_agent("random")
     assert rollouts._policies(("player_0", "player_1"), "player_0", model)["player_0"] is model
-    with pytest.raises(ValueError, match=r"no player for player_0, where player_1 is trained.*seats=\['player_0'\]"):
+    with pytest.raises(ValueError, match=r"no agent for player_0, where player_1 is trained.*seats=\['player_0'\]"):
         rollouts._policies(("player_0", "player_1"), "player_1", model)
 
 
@@ -171,9 +171,9 @@ def test_actions_are_read_as_calls_behind_an_example_of_one(behind: str, action:
     from trl.chat_template_utils import parse_response
 
     from textbench.integrations.trl import read_actions_as_calls
-    from textbench.integrations.trl.__main__ import _TINY
+    from textbench.integrations.trl.__main__ import TINY
 
-    tokenizer = read_actions_as_calls(AutoTokenizer.from_pretrained(_TINY))
+    tokenizer = read_actions_as_calls(AutoTokenizer.from_pretrained(TINY))
     environment = game_environment(mode="think")()
     prompt = environment.reset(layout_seed=1)
     assert "<action>NAME</action>" in prompt
