@@ -77,7 +77,7 @@ def test_killed_in_its_training_it_goes_on_with_the_same_pairs_and_more_seers_te
     assert share_told(textbench, "after", "hf:moved/model-1", "--mode", "direct") > before + 0.05
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_where_all_speeches_are_alike_there_is_nothing_to_prefer(base, workplace, textbench):
     done = textbench(*command(base, "--set", "clusters=1", "--set", "episodes=5", "--set", "traversals=20"))
     assert done.code == 0, done.err

@@ -77,7 +77,7 @@ def test_a_model_plays_better_by_its_preferences_and_tells_nothing_else(textbenc
     assert after > before + 0.1
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_killed_in_its_training_it_goes_on_and_ends_equal_to_the_last_bit(textbench):
     more = ("--set", "episodes=20", "--set", "attempts=4", "--set", "passes=70", "--eval-episodes", 0, "--quiet")
     assert improve(textbench, *more).code == 0

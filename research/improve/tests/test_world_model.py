@@ -66,7 +66,7 @@ def test_what_cannot_be_learnt_is_said(textbench: Any, given: list[str], said: s
     assert said in " ".join(done.err.split())
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_model_that_knows_nothing_changes_nobody(textbench: Any) -> None:
     options = [word for pair in ("examples=64", "rank=0") for word in ("--set", pair)]
     what = ("--agent", "tiny", "--scenario", "frozen-lake", "--out", "made", "--quiet")

@@ -78,6 +78,6 @@ def test_where_no_episode_is_better_and_no_reward_is_known_nothing_is_learnt(mak
     assert (first["return"], first["skipped"], first["preferences"]) == (0.0, True, 0.0)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_two_processes_equal_one(tmp_path: Path, tokenizer: Any, make_llama: Any, prompt_file: str) -> None:
     two_processes_equal_one(tmp_path, tokenizer, make_llama, prompt_file, "istar", "reward_log_ratio")

@@ -142,7 +142,7 @@ class _Reader:
     context_length = None
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_resumed_run_is_the_same_run(
     tokenizer: Any, make_llama: Any, prompt_file: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

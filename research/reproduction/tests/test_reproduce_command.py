@@ -77,7 +77,7 @@ def test_a_miniature_ends_in_a_report(whole: tuple[Path, "subprocess.CompletedPr
         assert (out / name).exists(), name
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_ctrl_c_and_kill_at_any_moment_lose_nothing(
     whole: tuple[Path, "subprocess.CompletedProcess[str]"], tmp_path: Path
 ) -> None:
@@ -110,7 +110,7 @@ def test_ctrl_c_and_kill_at_any_moment_lose_nothing(
     assert one == two
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_what_a_folder_lacks_is_done_again(
     whole: tuple[Path, "subprocess.CompletedProcess[str]"], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -37,7 +37,7 @@ def test_a_full_disk_leaves_no_half_model(tmp_path: Path, capsys: pytest.Capture
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_polite_kill_can_be_gone_on_from(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "research.reproduction.tiny", "--out", str(tmp_path / "model"), *QUICK, "--set"]
     process = subprocess.Popen([*command, "steps=5000"], stderr=subprocess.PIPE, text=True)

@@ -67,7 +67,7 @@ def test_the_command_makes_and_describes_a_model(tmp_path: Path, capsys: pytest.
     assert len(turn.response_ids or ()) <= 4
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_the_quick_recipe_learns_to_play_and_to_say_what_is_true() -> None:
     from agents import Decoding, EpisodeTask, LanguageAgentPolicy, rollout
     from agents.common.intervals import mean_estimate
