@@ -62,7 +62,7 @@ class LegalAnswers:
     def no_answer(self) -> ValueError:
         """Return the error for a prefix that no legal answer continues."""
         names = ", ".join(self.names)
-        return ValueError(f"no legal answer goes on from the response prefix {self.begun!r}; there are {names}")
+        return ValueError(f"no legal answer continues the response prefix {self.begun!r}; there are {names}")
 
     @property
     def most_tokens(self) -> int:

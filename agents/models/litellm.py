@@ -116,7 +116,7 @@ class LiteLLMModel(ServedModel):
         """Raise a ValueError if the provider is known not to continue a response's prefix."""
         if self._provider in ("openai", "azure") and self.base_url is None:
             raise ValueError(
-                f"{self.name} can't go on from the response prefix {prefix!r}: OpenAI's interfaces begin every "
+                f"{self.name} can't continue the response prefix {prefix!r}: OpenAI's interfaces begin every "
                 "response anew; take the prompts' [prefix] out"
             )
 

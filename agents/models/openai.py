@@ -124,7 +124,7 @@ class OpenAIModel(ServedModel):
         """Raise a ValueError if the server is known not to continue a response's prefix."""
         if self.base_url.rstrip("/") == DEFAULT_BASE_URL or self._dialect.settings.get("route") == "responses":
             raise ValueError(
-                f"{self.name} at {self.base_url} can't go on from the response prefix {prefix!r}: OpenAI's interfaces "
+                f"{self.name} at {self.base_url} can't continue the response prefix {prefix!r}: OpenAI's interfaces "
                 "begin every response anew; take the prompts' [prefix] out, or ask a server that does (vLLM, "
                 "llama.cpp, SGLang, Ollama)"
             )

@@ -125,8 +125,21 @@ class Session:
                     noticed(say) as notices,
                     choose_display(meter, quiet) as display,
                 ):
-                    work = plan, folder, self.players, options, meter, display, answers, growth, elsewhere
-                    incomplete = PlanRun(*work, turns, beside, began, ask).play()
+                    incomplete = PlanRun(
+                        plan,
+                        folder,
+                        self.players,
+                        options,
+                        meter,
+                        display,
+                        answers,
+                        grow=growth,
+                        elsewhere=elsewhere,
+                        turns=turns,
+                        beside=beside,
+                        began=began,
+                        ask=ask,
+                    ).play()
                 stopped = incomplete.reason if incomplete else None
                 if stopped is None:
                     _finish(folder, None, [*strange, *notices])

@@ -67,7 +67,7 @@ def check_prefix(tokenizer: Any, prefix: str, name: str) -> None:
         rendered = ""
     if not rendered.endswith(prefix):
         raise ValueError(
-            f"{name}'s chat template can't go on from the response prefix {prefix!r}: take the prompts' [prefix] out, "
+            f"{name}'s chat template can't continue the response prefix {prefix!r}: take the prompts' [prefix] out, "
             "or give the tokenizer a template that writes an assistant's message as it is"
         )
 

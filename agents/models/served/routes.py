@@ -89,7 +89,7 @@ def _first_choice(answer: Mapping[str, Any], body: str) -> dict[str, Any]:
 def _responses_fields(prompt: Prompt, decoding: Decoding, effort: str | None) -> dict[str, Any]:
     """Return the fields of OpenAI's newer interface, which knows neither stop strings nor seeds nor prefixes."""
     if prefix := prefix_of(prompt):
-        raise ProviderError(f"the route /responses can't go on from the response prefix {prefix!r}", may_pass=False)
+        raise ProviderError(f"the route /responses can't continue the response prefix {prefix!r}", may_pass=False)
     # some servers stream unless told not to; nothing is to be stored at the provider
     fields = {"input": _messages(prompt), **_fields(decoding, stop=False), "store": False, "stream": False}
     return fields if effort is None else {**fields, "reasoning": {"effort": effort, "summary": "auto"}}

@@ -105,7 +105,7 @@ def test_as_few_tokens_are_left_as_an_answer_may_need_the_action_is_forced() -> 
 def test_what_cannot_be_is_said() -> None:
     with pytest.raises(ValueError, match="needs the list of legal actions"):
         LegalAnswers(())
-    with pytest.raises(ValueError, match="no legal answer goes on from the response prefix '<action>right'"):
+    with pytest.raises(ValueError, match="no legal answer continues the response prefix '<action>right'"):
         VOCABULARY.rules(LegalAnswers(NAMES, begun="<action>right"))
     with pytest.raises(ValueError, match="no tokens for the answer '<action>zoo</action>'"):
         VOCABULARY.rules(LegalAnswers(("zoo",)))
@@ -163,7 +163,7 @@ def test_whole_endings_and_their_grammar_for_engines_that_are_told_them() -> Non
         read = [parse_action(begun + text, ActionNames(NAMES)) for text in LegalAnswers(NAMES, begun=begun).endings()]
         assert read == list(NAMES)
     assert LegalAnswers(NAMES, begun="<action>x</think><act").endings() == [f"ion>{name}</action>" for name in NAMES]
-    with pytest.raises(ValueError, match="no legal answer goes on"):
+    with pytest.raises(ValueError, match="no legal answer continues"):
         LegalAnswers(NAMES, begun="<action>x").endings()
 
 

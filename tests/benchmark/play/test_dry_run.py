@@ -20,7 +20,10 @@ SERVER = ("--base-url", "http://127.0.0.1:9/v1")
         (("--agent", "hf:on-nothing"), "no folder './gone'"),
         (("--agent", "vllm:some/model"), "vllm:some/model needs vLLM, which isn't installed: pip install"),
         (("--agent", "openai:m", *SERVER, "--legal-only", "--mode", "direct"), "OpenAI's API takes no grammar"),
-        (("--agent", "openai:m", *SERVER, "--set", "openai:m.route=responses", "--prompts", "prefixed"), "can't go on"),
+        (
+            ("--agent", "openai:m", *SERVER, "--set", "openai:m.route=responses", "--prompts", "prefixed"),
+            "can't continue the response prefix",
+        ),
         (("--agent", "openai:m", "--base-url", "nonsense"), "nonsense"),
         (("--agent", "openai:m", *SERVER, "--max-cost", "1"), "--max-cost needs a price for 'openai:m'"),
         (("--agent", "hf:some/model", "--mode", "aloud"), "unknown mode 'aloud'"),

@@ -90,7 +90,7 @@ def test_responses_with_a_prefix_are_recorded_whole_and_who_begins_anew_is_refus
     monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
     refused = textbench("run", *command, "--scenario", "frozen-lake", "--out", "s")
     assert refused.code == 2
-    assert "can't go on from the response prefix '<action>': OpenAI's interfaces begin every response anew" in " ".join(
+    assert "can't continue the response prefix '<action>': OpenAI's interfaces begin every response anew" in " ".join(
         refused.err.split()
     )
     assert not Path("s").exists()

@@ -460,7 +460,7 @@ class ServersEngine(EngineExtras):
     def _leave_out(self, server: Server, why: str) -> None:
         if server.url not in self.down:
             self.down.add(server.url)
-            left = f"{len(self.up)} of {len(self.servers)} servers go on"
+            left = f"{len(self.up)} of {len(self.servers)} servers continue"
             warnings.warn(
                 f"{why}. It is left out until an update reaches it again; {left}", RuntimeWarning, stacklevel=2
             )

@@ -676,6 +676,6 @@ def test_a_template_that_breaks_off_or_leaves_the_prefix_out_is_named() -> None:
         TransformersModel(make_model("llama", chat), chat, name="torn")
     chat.chat_template = "{% for m in messages if m['role'] == 'user' %}{{ m['content'] }}{% endfor %}"
     model = TransformersModel(make_model("llama", chat), chat, name="deaf")
-    with pytest.raises(ValueError, match="deaf's chat template can't go on from the response prefix '<action>'"):
+    with pytest.raises(ValueError, match="deaf's chat template can't continue the response prefix '<action>'"):
         LanguageAgentPolicy(model, PromptMap.from_file("prefixed", "direct"))
     LanguageAgentPolicy(model, PromptMap("direct"))

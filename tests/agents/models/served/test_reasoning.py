@@ -170,7 +170,7 @@ def test_openai_is_known_to_begin_anew(monkeypatch):
     prompts = PromptMap.from_file("prefixed", "direct")
     for options in ({}, {"base_url": "http://127.0.0.1:1/v1", "route": "responses"}):
         model = OpenAIModel("gpt-4o-mini", api_key="k", **options)
-        with pytest.raises(ValueError, match=r"can't go on from the response prefix '<action>'"):
+        with pytest.raises(ValueError, match=r"can't continue the response prefix '<action>'"):
             LanguageAgentPolicy(model, prompts)
         LanguageAgentPolicy(model, PromptMap("direct"))
 
@@ -179,7 +179,7 @@ def test_a_server_that_turns_out_to_have_the_responses_route_alone_answers_with_
     with OpenAIServer(respond=lambda request: "up", only_route="responses") as server:
         model = OpenAIModel("local", base_url=server.base_url)
         (turn,) = LanguageAgentPolicy(model, PromptMap.from_file("prefixed", "direct")).act([TurnRequest("Where to?")])
-    assert turn.error == "the route /responses can't go on from the response prefix '<action>'"
+    assert turn.error == "the route /responses can't continue the response prefix '<action>'"
 
 
 # ---------------------------------------------------------------- what is reasoning

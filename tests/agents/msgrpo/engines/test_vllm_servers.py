@@ -60,7 +60,7 @@ def test_a_server_that_goes_is_left_out_and_taken_up_again(make_trainer: Any, se
     staying, leaving = serve(), serve()
     trainer = make_trainer(staying, leaving)
     leaving.kill()
-    with pytest.warns(RuntimeWarning, match="1 of 2 servers go on"):
+    with pytest.warns(RuntimeWarning, match="1 of 2 servers continue"):
         trainer.rollout()
     leaving.start()  # with weights of its own, and a label that says so
     assert trainer.engine.up == [trainer.engine.servers[0]]
@@ -70,7 +70,7 @@ def test_a_server_that_goes_is_left_out_and_taken_up_again(make_trainer: Any, se
     staying.kill()
     leaving.kill()
     with (
-        pytest.warns(RuntimeWarning, match="servers go on"),
+        pytest.warns(RuntimeWarning, match="servers continue"),
         pytest.raises(RolloutError, match="no other server is left"),
     ):
         trainer.rollout()

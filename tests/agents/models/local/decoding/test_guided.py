@@ -191,4 +191,4 @@ def test_a_prefix_that_no_answer_goes_on_from_is_said(player: Any) -> None:
     model = player("direct", 40).model
     prompt = (Message("user", "Where to?"), Message("assistant", "<action>x"))
     (done,) = model.generate([prompt], Decoding(), [(0,)], [LegalAnswers(("left",), begun="<action>x")])
-    assert "no legal answer goes on from the response prefix" in done.error
+    assert "no legal answer continues the response prefix" in done.error
