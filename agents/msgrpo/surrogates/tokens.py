@@ -142,21 +142,30 @@ def ppo_clipped(ratio: Tensor, advantages: Tensor, low: float, high: float) -> t
 class PPO(PlainSurrogate):
     """``-min(rho A, clip(rho, 1 - clip_low, 1 + clip_high) A)`` with ``rho = pi_theta / pi_old`` of the token.
 
-    arXiv 1707.06347; arXiv 2508.10839, section 4.
+    arXiv 1707.06347; arXiv 2508.10839, section 4. A dual clip c also bounds the loss of a negative advantage, which
+    grows with the ratio: ``-max(min(...), c A)`` (Ye et al. 2020, arXiv 1912.09729).
     """
 
     clip_low: float = Field(0.2, ge=0, le=1)
     """The ratio is clipped below at 1 - clip_low, if that lowers the objective."""
     clip_high: float = Field(0.2, ge=0)
     """The ratio is clipped above at 1 + clip_high, if that lowers the objective."""
+    dual_clip: float | None = Field(None, gt=1)
+    """The ratio of a token with a negative advantage is clipped above at this as well; 3 in the first author's runs."""
 
     shared: ClassVar[Shared] = {"clip_low": "clip_low", "clip_high": "clip_high"}
 
     def terms(self, tokens: Tokens) -> Tensor:
-        return ppo_terms(tokens.log_ratio().exp(), tokens.advantages, self.clip_low, self.clip_high)
+        ratio, advantages = tokens.log_ratio().exp(), tokens.advantages
+        loss = ppo_terms(ratio, advantages, self.clip_low, self.clip_high)
+        if self.dual_clip is None:
+            return loss
+        return torch.where(advantages < 0, torch.minimum(loss, -self.dual_clip * advantages), loss)
 
     def clipped(self, tokens: Tokens) -> tuple[Tensor, Tensor]:
-        return ppo_clipped(tokens.log_ratio().exp(), tokens.advantages, self.clip_low, self.clip_high)
+        ratio = tokens.log_ratio().exp()
+        low, high = ppo_clipped(ratio, tokens.advantages, self.clip_low, self.clip_high)
+        return low, high if self.dual_clip is None else high | ((ratio > self.dual_clip) & (tokens.advantages < 0))
 
 
 @configured

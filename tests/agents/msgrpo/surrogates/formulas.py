@@ -22,14 +22,15 @@ def clip(x: float, low: float, high: float) -> float:
     return min(max(x, low), high)
 
 
-def ppo_token(ratio: float, a: float, low: float, high: float) -> float:
-    return -min(ratio * a, clip(ratio, 1 - low, 1 + high) * a)
+def ppo_token(ratio: float, a: float, low: float, high: float, dual: float = math.inf) -> float:
+    objective = min(ratio * a, clip(ratio, 1 - low, 1 + high) * a)
+    return -max(objective, dual * a) if a < 0 else -objective
 
 
-def ppo(low: float = 0.2, high: float = 0.2) -> Formula:
+def ppo(low: float = 0.2, high: float = 0.2, dual: float = math.inf) -> Formula:
     def loss(rows: Sequence[Row]) -> float:
         return sum(
-            ppo_token(math.exp(logp - old), a, low, high)
+            ppo_token(math.exp(logp - old), a, low, high, dual)
             for row in rows
             for logp, old, a in zip(row.logp, row.old, row.advantages, strict=True)
         )

@@ -18,6 +18,7 @@ from tests.agents.msgrpo.surrogates.ragged import Row, flat, ragged, through_los
     ("name", "settings", "formula"),
     [
         ("ppo", {"clip_high": 0.28}, formulas.ppo(0.2, 0.28)),
+        ("ppo", {"dual_clip": 1.3}, formulas.ppo(dual=1.3)),
         ("cispo", {"clip_high": 0.28}, formulas.cispo(0.8, 1.28)),
         ("cispo", {"cap": 1.5}, formulas.cispo(0.0, 1.5)),
     ],
@@ -28,6 +29,19 @@ def test_token_surrogates(name: str, settings: dict[str, Any], formula: formulas
     loss, gradient = formula(rows, {})
     assert got.loss == pytest.approx(loss / 3, rel=1e-12)
     assert torch.allclose(flat(got.gradient), flat(gradient) / 3, atol=1e-8)
+
+
+def test_a_dual_clip_bounds_what_a_negative_advantage_costs() -> None:
+    """By hand, ratios 4, 2 and 4: the first is cut at 3, where its gradient ends; a positive advantage is as ever."""
+    row = Row([math.log(0.8), math.log(0.8), math.log(0.8)], [math.log(0.2), math.log(0.4), math.log(0.2)], [0.0] * 3,
+              [-2.0, -2.0, 5.0])  # fmt: skip
+    got = through_loss(SURROGATES.make("ppo", {"dual_clip": 3.0}), [row])
+    assert got.loss == pytest.approx(3 * 2 + 2 * 2 - 1.2 * 5)
+    assert got.gradient[0] == pytest.approx([0.0, 2 * 2, 0.0])
+    assert (got.sums["clipped_low"], got.sums["clipped_high"]) == (0, 2)
+    unbounded = through_loss(SURROGATES.make("ppo"), [row])
+    assert unbounded.loss == pytest.approx(4 * 2 + 2 * 2 - 1.2 * 5)
+    assert unbounded.gradient[0] == pytest.approx([4 * 2, 2 * 2, 0.0])
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -95,5 +109,7 @@ def test_padded_rows_are_the_same_as_flat_ones(name: str) -> None:
 def test_settings_are_checked() -> None:
     with pytest.raises(ConfigError, match=r"\[surrogate.cispo\] cap = -1"):
         SURROGATES.make("cispo", {"cap": -1.0})
+    with pytest.raises(ConfigError, match=r"\[surrogate.ppo\] dual_clip = 0.5 .* accepted: .*1"):
+        SURROGATES.make("ppo", {"dual_clip": 0.5})
     with pytest.raises(ConfigError, match="did you mean 'gspo'"):
         SURROGATES.make("gsp0")
