@@ -10,6 +10,8 @@ the steps. So each minibatch's loss is an estimate of the whole batch's, for eve
 from collections.abc import Sequence
 from typing import ClassVar, NamedTuple, Protocol
 
+from pydantic import Field
+
 from agents.msgrpo.credit.batch import TokenRow
 from agents.msgrpo.plugins import Method, Registry, Shared, configured
 
@@ -57,6 +59,22 @@ class ResponseMean:
 
 
 @configured
+class MicroBatch:
+    """The mean over the tokens of each ``rows`` responses in turn, averaged, as in the first author's code.
+
+    Responses count more in such a part if it has few tokens.
+    """
+
+    rows: int = Field(8, ge=1)
+    """The responses of a part; it needn't be what one forward pass has."""
+
+    def weigh(self, rows: Sequence[TokenRow], part: Sequence[int]) -> Weighing:
+        starts = range(0, len(part), self.rows)
+        tokens = [sum(len(rows[i].response) for i in part[start : start + self.rows]) for start in starts]
+        return Weighing(float(len(starts)), [1.0 / tokens[place // self.rows] for place in range(len(part))])
+
+
+@configured
 class Constant:
     """The number of responses times the most tokens that a response may have, a constant (arXiv 2503.20783).
 
@@ -79,6 +97,7 @@ NORMALIZERS: Registry[Normalizer] = Registry(
         "step": "agents.msgrpo.normalizers:PerStep",
         "episode": "agents.msgrpo.normalizers:PerEpisode",
         "response": "agents.msgrpo.normalizers:ResponseMean",
+        "micro_batch": "agents.msgrpo.normalizers:MicroBatch",
         "constant": "agents.msgrpo.normalizers:Constant",
     },
     setting="loss_normalizer",

@@ -184,7 +184,8 @@ class TrainingSettings:
     docs/research/credit/methods.md has the others."""
     loss_normalizer: str = method("loss", "token", NORMALIZERS)
     """Z, which divides the summed loss: the response tokens, the steps or the episodes of the optimiser step's
-    batch; response averages over each response first, constant divides by steps times max_response_tokens."""
+    batch; response averages over each response first, micro_batch over the tokens of eight responses, constant divides
+    by steps times max_response_tokens."""
     clip_low: Annotated[float, Field(ge=0, le=1)] | Literal["auto"] = setting("loss", OWN)
     """The ratio is clipped below at 1 - clip_low; auto: the surrogate's own, 0.2 in ppo and 0.0003 in gspo."""
     clip_high: Annotated[float, Field(ge=0)] | Literal["auto"] = setting("loss", OWN)
@@ -214,7 +215,10 @@ class TrainingSettings:
     update_passes: int = setting("update", 1, ge=1)
     """Times that an iteration's drawn episodes are gone through."""
     minibatches: int = setting("update", 2, ge=1)
-    """Optimiser steps per pass. The steps of all drawn episodes are shuffled over them."""
+    """Optimiser steps per pass, over which the steps of all drawn episodes are dealt."""
+    minibatch_order: Literal["shuffled", "time"] = setting("update", "shuffled")
+    """How they are dealt: at random, or in the order of time, the first decisions of all episodes into the first
+    minibatch, as in the first author's code."""
     learning_rate: float = setting("update", 1e-6, gt=0)
     """Peak learning rate of AdamW."""
     schedule: Literal["constant", "linear", "cosine"] = setting("update", "constant")

@@ -70,9 +70,12 @@ def token_metrics(
     }
 
 
-def minibatches(rows: Sequence[Any], count: int, rng: np.random.Generator) -> Iterator[list[int]]:
-    """Deal the steps of all episodes over ``count`` minibatches at random, never contiguous in time."""
-    for part in np.array_split(rng.permutation(len(rows)), min(count, len(rows))):
+def minibatches(
+    rows: Sequence[Any], count: int, rng: np.random.Generator, times: Sequence[int] | None = None
+) -> Iterator[list[int]]:
+    """Deal the steps of all episodes over ``count`` minibatches: at random, or in the order of their ``times``."""
+    order = rng.permutation(len(rows)) if times is None else np.argsort(times, kind="stable")
+    for part in np.array_split(order, min(count, len(rows))):
         yield part.tolist()
 
 
@@ -214,8 +217,9 @@ class Learner:
         known = known_tokens(rows, old, ref, weights)
         if not looks_again:
             known = known._replace(data=self._row_data(rows, range(len(rows)), batch))
-        for _ in range(self.config.update_passes):
-            for part in minibatches(rows, self.config.minibatches, rng):
+        times = [row.step for row in rows] if config.minibatch_order == "time" else None
+        for _ in range(config.update_passes):
+            for part in minibatches(rows, config.minibatches, rng, times):
                 if looks_again:
                     current = self.logprobs([rows[i] for i in part])
                     moved = [now - old[i] for now, i in zip(current, part, strict=True)]

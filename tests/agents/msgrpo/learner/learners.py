@@ -98,11 +98,14 @@ def naive(logits: Tensor, targets: Sequence[int], allowed: Allowed) -> tuple[Ten
 def row_weights(rows: Sequence[TokenRow], config: MSGRPOConfig) -> list[float]:
     """What every token of a row is multiplied by, Z included."""
     lengths, n = [len(row.response) for row in rows], len(rows)
+    timed = sorted(range(n), key=lambda i: rows[i].step)
+    of_eight = [timed[8 * (timed.index(j) // 8) :][:8] for j in range(n)]
     return {
         "token": [1 / sum(lengths)] * n,
         "step": [1 / n] * n,
         "episode": [1 / len({row.draw for row in rows})] * n,
         "response": [1 / (n * length) for length in lengths],
+        "micro_batch": [1 / (-(-n // 8) * sum(lengths[i] for i in part)) for part in of_eight],
         "constant": [1 / (n * config.max_response_tokens)] * n,
     }[config.loss_normalizer]
 

@@ -72,9 +72,11 @@ def test_the_gradient_equals_plain_loops_whatever_the_micro_batches(make_llama: 
 
 @pytest.mark.parametrize("normalizer", NORMALIZERS.names)
 def test_every_normaliser_equals_plain_loops(make_llama: Any, normalizer: str) -> None:
-    rows, want = ragged_rows(4), None
+    rows, want = [*ragged_rows(4), *ragged_rows(5)], None
     for packing, budget in [("tree", 1), ("rows", 30), ("tree", 10_000)]:
-        config = configured("cispo", packing=packing, micro_batch_tokens=budget, loss_normalizer=normalizer)
+        config = configured(
+            "cispo", packing=packing, micro_batch_tokens=budget, loss_normalizer=normalizer, minibatch_order="time"
+        )
         learner = make_learner(make_llama, config)
         want = want or plain(learner, rows, in_float64(make_llama(V)), config, WAYS["cispo"][1])
         loss, gradient = gradients(learner, rows)
@@ -97,6 +99,14 @@ def test_a_minibatch_estimates_the_whole_without_bias(name: str) -> None:
 
     parts = list(itertools.combinations(range(7), 3))
     assert np.mean([loss(part) for part in parts]) == pytest.approx(loss(range(7)), rel=1e-12)
+
+
+def test_micro_batches_of_rows_are_averaged() -> None:
+    """By hand: parts of 2, 2 and 1 responses, each part's tokens averaged; the order is that of the minibatch."""
+    rows = [row._replace(response=(1,) * n) for row, n in zip(ragged_rows(6)[:5], (1, 3, 2, 2, 5), strict=True)]
+    weighing = NORMALIZERS.make("micro_batch", {"rows": 2}).weigh(rows, [4, 0, 1, 2, 3])
+    assert weighing.denominator == 3
+    assert weighing.row_weights == pytest.approx([1 / 6, 1 / 6, 1 / 5, 1 / 5, 1 / 2])
 
 
 def test_constant_takes_the_runs_longest_response_unless_told() -> None:

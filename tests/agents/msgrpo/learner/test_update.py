@@ -1,6 +1,7 @@
 """One optimiser step against an independent, plain reference in float64; micro-batches, order and normalisers."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import product
 from typing import Any
@@ -10,6 +11,7 @@ import pytest
 import torch
 
 from agents.msgrpo import ConfigError, MSGRPOConfig
+from agents.msgrpo.credit.batch import TokenRow
 from agents.msgrpo.errors import DivergenceError
 from agents.msgrpo.learner.prepare import checkpoint_layers
 from agents.msgrpo.learner.scoring import scorer
@@ -75,6 +77,22 @@ def test_minibatches_are_not_contiguous_in_time() -> None:
     assert 30 < np.mean(parts[0]) < 70
     assert 15 < sum(i < 50 for i in parts[0]) < 35
     assert [len(p) for p in minibatches([1, 2], 5, np.random.default_rng(0))] == [1, 1]
+
+
+def test_minibatches_in_the_order_of_time(make_llama: Any) -> None:
+    """Three episodes of 4, 2 and 4 steps: the first optimiser step has their early steps, the second the late ones."""
+    times = [0, 1, 2, 3, 0, 1, 0, 1, 2, 3]
+    assert [*minibatches(times, 2, np.random.default_rng(0), times)] == [[0, 4, 6, 1, 5], [7, 2, 8, 3, 9]]
+    rows, config = ragged_rows(5), replace(BASE, minibatches=2, old_logprobs="recompute")
+    timed = sorted(rows, key=lambda row: row.step)
+
+    def weights(rows: Sequence[TokenRow], seed: int, order: str) -> list[float]:
+        learner = make_learner(make_llama, replace(config, minibatch_order=order))
+        learner.update(rows, np.random.default_rng(seed), 1e-3)
+        return torch.cat([each.detach().flatten() for each in learner.parameters]).tolist()
+
+    assert weights(rows, 0, "time") == pytest.approx(weights(timed, 1, "time"), rel=1e-9)
+    assert weights(rows, 0, "shuffled") != pytest.approx(weights(rows, 1, "shuffled"), rel=1e-9)
 
 
 def test_minibatch_losses_average_to_the_whole_batch(make_llama: Any) -> None:
