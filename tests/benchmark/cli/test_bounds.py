@@ -360,10 +360,3 @@ def test_a_cache_that_is_a_pipe_is_not_waited_for(workplace):
     os.mkfifo("cache.db")
     with pytest.raises(ResponseCacheError, match="it isn't a file"):
         ResponseCache("cache.db")
-
-
-def test_the_cache_of_before_is_still_one(workplace):
-    for _ in range(2):
-        cache = ResponseCache("cache.db")
-        assert len(cache) == 0
-        cache.close()

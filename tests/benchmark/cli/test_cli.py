@@ -54,16 +54,6 @@ def test_a_command_of_the_lab_is_the_same_with_and_without_it(textbench):
     assert textbench("lab", "schema").code == 2
 
 
-def test_help_and_version_start_up_without_the_heavy_modules():
-    code = (
-        "import sys; from benchmark.cli import main; main(['--help']); main(['run', '--help'])\n"
-        "heavy = {'numpy', 'torch', 'scipy', 'gymnasium', 'rich', 'openai', 'textgames'} & set(sys.modules)\n"
-        "sys.exit(f'imported {heavy}' if heavy else 0)"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT)
-    assert done.returncode == 0, done.stderr
-
-
 def test_the_version_is_the_packages(textbench):
     from importlib.metadata import version
 
@@ -100,6 +90,7 @@ def test_the_version_is_the_packages(textbench):
         (("run", "--scenario", "frozen-lake-level-11"), "level must be a whole number from 1 to 10, got 11"),
         (("run", "--scenario", "snake-level-2"), "no scenario named 'snake-level-2'; snake has no levels"),
         (("run", "--scenario", "taxi-twin-1"), "no scenario named 'taxi-twin-1'; taxi has no twins"),
+        (("run", "--suite", "planing"), "no suite named 'planing'; did you mean 'planning'?"),
         (("run", "--scenario", "chess"), "no scenario named 'chess'; there are: all, "),
         (("play", "chess"), "no scenario named 'chess'; there are: bandit, "),
         (
@@ -181,14 +172,6 @@ def test_mistakes_about_a_run(textbench, small_run):
         assert sentence in done.err
 
 
-def test_a_folder_that_is_no_run_is_named_when_it_is_compared(textbench, workplace):
-    Path("elsewhere").mkdir()
-    done = textbench("compare", "./elsewhere")
-    assert done.code == 2
-    assert "elsewhere" in done.err
-    assert "there is no run in runs/" not in done.err
-
-
 def test_a_configuration_file_gives_the_options_and_the_command_line_goes_before_it(textbench):
     Path("run.toml").write_text(
         'agents = ["random", "g=greedy"]\nscenarios = ["frozen-lake"]\nepisodes = 2\nmax-concurrency = 4\nout = "r"\n'
@@ -217,28 +200,6 @@ def test_mistakes_in_the_configuration_file(textbench, text, sentence):
     assert sentence in done.err
 
 
-def test_the_environment_gives_options_too(textbench, monkeypatch):
-    monkeypatch.setenv("TEXTBENCH_EPISODES", "2")
-    monkeypatch.setenv("TEXTBENCH_AGENTS", "random,greedy")
-    done = textbench("run", "--scenario", "frozen-lake", "--dry-run", "--json")
-    assert json.loads(done.out)["episodes"] == 4
-    monkeypatch.setenv("TEXTBENCH_EPISODES", "two")
-    assert "TEXTBENCH_EPISODES must be a whole number" in textbench("run", "--dry-run").err
-
-
-def test_a_misspelt_variable_of_the_environment_is_refused(textbench, monkeypatch):
-    monkeypatch.setenv("TEXTBENCH_EPISODS", "3")
-    done = textbench("run", "--dry-run")
-    assert (done.code, done.out) == (2, "")
-    assert done.err == (
-        "textbench: no environment variable of textbench named 'TEXTBENCH_EPISODS'; "
-        "did you mean 'TEXTBENCH_EPISODES'?\n"
-    )
-    monkeypatch.delenv("TEXTBENCH_EPISODS")
-    monkeypatch.setenv("TEXTBENCH_UPDATE_GOLDEN", "1")
-    assert textbench("run", "--dry-run").code == 0
-
-
 @pytest.mark.parametrize("name", schema_names())
 def test_the_published_schemas_are_those_of_the_code(textbench, name):
     """After a change: textbench schema --out docs/schemas."""
@@ -257,32 +218,6 @@ def test_list_knows_all_scenarios_and_agents(textbench):
     assert list(document["scenarios"]) == list(SCENARIOS)
     assert {"random", "greedy", "planner", "openai:MODEL"} <= {agent["spec"] for agent in document["agents"]}
     assert "snake-duel" in textbench("list", "scenarios").out
-
-
-def test_replay_shows_board_response_action_and_reward(textbench, small_run):
-    out = textbench("replay", small_run, "--agent", "greedy", "--scenario", "frozen-lake", "--plain").out
-    assert "frozen-lake, seed 100" in out
-    assert "round 1" in out
-    assert "P " in out
-    assert "<action>" in out
-    assert "reward +1" in out
-    assert "the episode ended by the rules: reached the goal\ngreedy: return 1, success\n" in out
-
-
-def test_train_passes_everything_on(textbench):
-    pytest.importorskip("torch")
-    done = textbench("train")
-    assert done.code == 2
-    assert "--config" in done.err
-
-
-@pytest.mark.slow
-def test_a_closed_pipe_is_no_error(small_run):
-    command = f"{sys.executable} -m benchmark.cli export {small_run} --csv - --steps | head -1"
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    done = subprocess.run(command, shell=True, capture_output=True, text=True, env=environment)
-    assert done.stdout.startswith("source,scenario,agent")
-    assert "Traceback" not in done.stderr
 
 
 @pytest.mark.slow
@@ -336,3 +271,42 @@ def test_a_full_disk_is_one_sentence_and_exit_code_2(textbench, command):
     unwritable = textbench(*one, "/proc/r")
     assert unwritable.code == 2
     assert len(unwritable.err.splitlines()) == 1
+
+
+def test_the_environment_gives_options_too_and_a_misspelt_variable_is_refused(textbench, monkeypatch):
+    monkeypatch.setenv("TEXTBENCH_EPISODES", "2")
+    monkeypatch.setenv("TEXTBENCH_AGENTS", "random,greedy")
+    monkeypatch.setenv("TEXTBENCH_UPDATE_GOLDEN", "1")  # which is of the tests
+    done = textbench("run", "--scenario", "frozen-lake", "--dry-run", "--json")
+    assert json.loads(done.out)["episodes"] == 4
+    monkeypatch.setenv("TEXTBENCH_EPISODES", "two")
+    assert "TEXTBENCH_EPISODES must be a whole number" in textbench("run", "--dry-run").err
+    monkeypatch.setenv("TEXTBENCH_EPISODS", "3")
+    done = textbench("run", "--dry-run")
+    assert (done.code, done.out) == (2, "")
+    assert "named 'TEXTBENCH_EPISODS'; did you mean 'TEXTBENCH_EPISODES'?" in done.err
+
+
+HEAVY = {"numpy", "torch", "scipy", "gymnasium", "rich", "openai", "textgames"}
+
+
+@pytest.mark.parametrize(
+    ("commands", "heavy"),
+    [([["--help"], ["run", "--help"]], HEAVY), ([["list"]], {"torch", "pyspiel"})],
+    ids=["help", "list"],
+)
+def test_light_commands_load_no_heavy_module(commands, heavy):
+    code = (
+        f"import sys; from benchmark.cli import main\nfor one in {commands}: main(one)\n"
+        f"heavy = {heavy} & set(sys.modules)\nsys.exit(f'imported {{heavy}}' if heavy else 0)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT)
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_missing_package_comes_with_its_command(textbench, monkeypatch):
+    monkeypatch.setattr("textgames.extras.find_spec", lambda package: None)
+    done = textbench("serve", "frozen-lake")
+    assert done.code == 2
+    assert done.err.startswith("textbench: textbench serve needs what isn't installed, openenv: pip install ")
+    assert '[openenv]"' in done.err

@@ -62,11 +62,6 @@ def test_what_can_not_be_used_is_one_sentence(workplace, capsys, more, said):
     assert not list(workplace.glob("runs/*/*.safetensors"))
 
 
-def test_an_unknown_scenario_is_said_before_anything_is_loaded(workplace, capsys):
-    assert warmup(scenario="frozen-lak") == 2
-    assert "did you mean 'frozen-lake'" in capsys.readouterr().err
-
-
 @pytest.mark.parametrize(
     ("model", "missing", "extra"),
     [("smollm2", "torch", "smollm2"), ("smollm2", "peft", "smollm2"), ("smollm2", "gguf", "smollm2"),

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.terminal import DOWN, LEFT, RIGHT, TEXTBENCH, UP, Terminal
+from tests.terminal import DOWN, LEFT, RIGHT, TEXTBENCH, Terminal
 
 OWN_GAME = '''
 from textgames import TSMG, register
@@ -57,25 +57,6 @@ def test_arrow_keys_lead_to_the_goal():
         end = terminal.press(RIGHT, "you: return")
         assert "you: action right, valid   reached the goal   reward +1   return so far 1" in end
         assert "_ _ _ P\ngame over for you: reached the goal\nyou: return 1, success\n" in end
-        assert terminal.ends_with() == 0
-
-
-@pytest.mark.slow
-def test_a_death_is_said_with_its_cause_and_the_return():
-    with playing("snake") as terminal:
-        assert "player_0, 8 steps left" in terminal.wait_for("> ")
-        end = terminal.press(RIGHT, "you: return")
-        assert "you: action right, valid   hit the wall   reward -1" in end
-        assert end.endswith("_ _ _ _ _ _ _ _ _ _\ngame over for you: hit the wall\nyou: return -1\n")
-        assert terminal.ends_with() == 0
-
-
-@pytest.mark.slow
-def test_the_step_limit_is_said():
-    with playing("frozen-lake", "--episode", "1") as terminal:
-        terminal.wait_for("> ")
-        end = terminal.press(8 * UP, "you: return 0")
-        assert "after 8 rounds the episode reached the step limit" in end
         assert terminal.ends_with() == 0
 
 

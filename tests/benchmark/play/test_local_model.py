@@ -47,16 +47,6 @@ def test_a_local_model_plays_is_cut_off_and_goes_on(textbench, checkpoint):
     assert textbench("leaderboard", "r", "--html", "page.html").code == 0
 
 
-def test_a_folder_without_a_model_is_one_sentence(textbench, workplace):
-    pytest.importorskip("torch")
-    Path("empty").mkdir()
-    done = textbench("run", "--agent", "hf:empty", "--scenario", "frozen-lake", "--episodes", 1)
-    assert (done.code, done.out) == (2, "")
-    assert done.err.startswith("textbench: ")
-    assert "Traceback" not in done.err
-    assert not Path("runs").exists()
-
-
 @pytest.mark.slow
 def test_a_hub_that_cannot_be_reached_is_one_line_at_once(tmp_path):
     pytest.importorskip("transformers")

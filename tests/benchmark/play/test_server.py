@@ -190,12 +190,6 @@ def test_what_a_server_costs_is_counted_and_what_the_cache_answers_is_free(textb
     assert counted("a") == counted("b")
 
 
-def test_a_limit_on_money_needs_a_price(textbench):
-    done = textbench("run", "--agent", "openai:m", "--base-url", "http://127.0.0.1:9/v1", *LAKE, "--max-cost", 1)
-    assert done.code == 2
-    assert "--max-cost needs a price for 'openai:m'" in done.err
-
-
 def press_ctrl_c(server):
     """As soon as some episodes must have ended."""
     while server.served["ok"] < 60:
@@ -238,21 +232,6 @@ def test_faults_that_pass_change_nothing(textbench):
         assert sum(server.served[fault] for fault in PASSING) > 3
     assert done.code == 0, done.out
     assert counted("faulty") == counted("clean")
-
-
-@pytest.mark.slow
-def test_a_served_model_meets_a_scripted_player(textbench):
-    with OpenAIServer() as server:
-        done = textbench(
-            *("run", "--agent", "openai:m", "--agent", "greedy", "--scenario", "snake-duel", "--episodes", 3),
-            *("--base-url", server.base_url, "--out", "r", "--quiet", "--json"),
-        )
-    assert done.code == 0, done.err
-    document = json.loads(done.out)
-    assert {row["agent"]: row["episodes"] for row in document["scores"]} == {"openai:m": 6, "greedy": 6}
-    assert {row["agent"]: row["games"] for row in document["ratings"]} == {"openai:m": 6, "greedy": 6}
-    assert "round 1 player_1" in textbench("replay", "r", "--plain").out
-    assert textbench("leaderboard", "r", "--html", "page.html").code == 0
 
 
 @pytest.mark.slow

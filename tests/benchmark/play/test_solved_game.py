@@ -203,12 +203,6 @@ def test_nobody_named_means_everybody_who_can_play(textbench, guess):
     assert not [one for one in players if one in (["greedy"], ["planner"])]
 
 
-def test_results_of_a_game_without_search_have_no_optimum(textbench, guess):
-    done = textbench("run", "--agent", "random", "--scenario", guess, "--episodes", 3, "--json")
-    assert done.code == 0, done.err
-    assert json.loads(done.out)["scores"][0]["reference"]["value"] is None
-
-
 def test_a_search_player_may_refuse_settings(textbench, guess):
     class Refuses(search.SearchPlayer):
         def __init__(self, game):

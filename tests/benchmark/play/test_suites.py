@@ -35,12 +35,6 @@ def test_a_suite_from_the_file_and_the_environment(textbench, monkeypatch):
     assert set(found) == {*SUITES["paper"], *SUITES["strategy"]}
 
 
-def test_a_misspelt_suite_is_told_the_nearest(textbench):
-    done = textbench("run", "--suite", "planing", "--dry-run")
-    assert (done.code, done.out) == (2, "")
-    assert done.err == "textbench: no suite named 'planing'; did you mean 'planning'?\n"
-
-
 @pytest.mark.slow
 def test_a_run_of_a_suite_is_resumed_by_its_scenarios(textbench):
     command = ("run", "--suite", "planning", "--agent", "random", "--episodes", 2, "--out", "r", "--quiet")

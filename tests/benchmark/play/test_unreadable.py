@@ -92,12 +92,3 @@ def test_what_a_server_writes_behind_the_action_is_kept_and_not_read(textbench, 
         command = ("run", "--agent", "m=openai:m", "--base-url", server.base_url, *LAKE, "--episodes", 2, "--quiet")
         assert textbench(*command).code == 0
     assert {(answer.response, answer.cut) for answer, _ in answers()} == {("<action>right</action>", behind)}
-
-
-def test_a_refusal_in_words_counts_as_refused(textbench, workplace):
-    with OpenAIServer(respond=lambda request: REFUSAL) as server:
-        command = ("run", "--agent", "m=openai:m", "--base-url", server.base_url, *LAKE, "--episodes", 2, "--json")
-        done = textbench(*command, "--quiet")
-    (told,) = json.loads(done.out)["unreadable"]
-    assert told["causes"] == {"refusal": len(answers())}
-    assert {answer.finish_reason for answer, _ in answers()} == {"refusal"}

@@ -39,38 +39,6 @@ def scored(scenario, agents, episodes, **options):
     return {row["agent"]: row for row in results.leaderboard().scores}
 
 
-def above_twice(scenario, episodes):
-    """Who is above 0 beyond chance, and again so on other seeds, four times as many."""
-    first = scored(scenario, players(scenario), episodes)
-    assert first["mute"]["invalid_rate"]["value"] == 1.0
-    once = [agent for agent in players(scenario) if first[getattr(agent, "name", agent)]["above_blind"]]
-    if not once:
-        return first, []
-    again = scored(scenario, once, 4 * episodes, seed_offset=1000)
-    return first, [(name, row["normalized"]) for name, row in again.items() if row["above_blind"]]
-
-
-# tests/textgames/test_honest_zero.py shows it of all scenarios; here it is the benchmark that says so
-@pytest.mark.slow
-@pytest.mark.parametrize("scenario", ["frozen-lake", "prisoners-dilemma-tft"])
-def test_who_doesnt_read_is_not_above_0(scenario, workplace):
-    rows, above = above_twice(scenario, 30)
-    assert not above
-    value, low, high = rows["blind"]["normalized"].values()
-    assert value == pytest.approx(0.0) if low is None else low <= 0 <= high  # one constant return is worth itself
-
-
-@pytest.mark.slow
-def test_a_mute_player_is_the_random_one(workplace):
-    """It scored 0.99 on cliff walking, when the first action was executed for it."""
-    rows = scored("cliff-walking", [Says("mute", ""), "random", "planner"], 30)
-    mute, random = rows["mute"]["mean_return"], rows["random"]["mean_return"]
-    assert mute["low"] < random["high"]
-    assert random["low"] < mute["high"]
-    assert rows["mute"]["normalized"]["value"] < 0
-    assert rows["planner"]["normalized"]["value"] == pytest.approx(1.0)
-
-
 @pytest.mark.slow
 def test_a_mute_player_is_last_overall_and_told_so(workplace):
     agents = [Says("mute", ""), "random", "blind", "greedy"]

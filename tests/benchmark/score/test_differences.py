@@ -58,15 +58,6 @@ def test_rounding_is_no_difference():
     assert stats.student_tests({"a": np.full(3, 0.1)})["a"].p_value == 1.0
 
 
-@pytest.mark.slow
-def test_the_paired_test_of_any_differences_agrees_with_scipys():
-    differences = np.random.default_rng(6).normal(0.3, 1, size=60)
-    theirs = scipy_stats.permutation_test(
-        (differences,), np.mean, permutation_type="samples", n_resamples=50_000, rng=np.random.default_rng(1)
-    )
-    assert stats.paired_p_value(differences) == pytest.approx(theirs.pvalue, abs=0.004)
-
-
 def test_above_the_limit_the_normal_distribution_takes_over_and_agrees(monkeypatch):
     differences = np.random.default_rng(6).normal(0.05, 1, size=900)
     exact = stats.paired_p_value(differences)
@@ -130,12 +121,6 @@ def test_no_number_of_episodes_shows_no_difference():
     assert stats.episodes_needed(np.full(10, 0.5))[:2] == (6, 6)  # with five equal signs p is 2/32
 
 
-def test_what_decimals_leave_of_a_difference_is_none():
-    """The mean of these is 1e-18, and the number of episodes for it was 1e34."""
-    assert stats.episodes_needed(np.array([0.1, 0.2, -0.3] * 10)) is None
-    assert stats.paired_p_value(np.array([0.1, 0.2, -0.3] * 10)) == 1.0
-
-
 @given(
     st.lists(st.integers(-40, 40), min_size=2, max_size=60),
     st.sampled_from([0.1, 0.01, 0.05, 1 / 3, 1e-6, 1e4]),
@@ -196,9 +181,3 @@ def test_intervals_that_meet_but_for_rounding_are_not_apart():
     assert stats.any_disjoint([None, figure(0.3, 0.6)], [figure(0.0, 1.0), figure(0.1, 0.2)])
     assert not stats.any_disjoint([figure(0.1, 0.1 + 0.2)], [figure(0.3 + 1e-12, 0.6)])
     assert not stats.any_disjoint([figure(None, None)], [figure(0.3, 0.6)])
-
-
-def test_the_permutation_test_errs_as_often_as_its_level_says():
-    rng = np.random.default_rng(12)
-    rejected = [stats.paired_p_value(rng.laplace(size=50)) < 0.05 for _ in range(600)]
-    assert 0.03 <= np.mean(rejected) <= 0.075

@@ -155,32 +155,6 @@ def test_the_interval_covers_the_floored_mean_whoever_plays(truths):
         assert np.mean(naive) > 0.8
 
 
-@pytest.mark.slow
-def test_players_that_dont_read_are_rarely_told_apart_overall(monkeypatch):
-    """Whether they are as good as blind play in every game, or some of them worse."""
-    rng = np.random.default_rng(5)
-    names = [LAKE, ICE, BIG, SNAKE, "snake-long", "snake-poison", "taxi", "blackjack"]
-    told = []
-    for _ in range(60):
-        returns = {}
-        for name in names:
-            # blind play's own returns, in units of nothing: the ends of the scale are put below
-            returns[name] = {agent: rng.normal(0 if agent in "ab" else -1.0, 1.0, 30).tolist() for agent in "abcd"}
-        results = board(returns)
-        references = References(results)
-        monkeypatch.setattr(References, "scale", lambda self, scenario, seeds: unit_scale(len(seeds)))
-        monkeypatch.setattr("benchmark.score.overall.luck_free", lambda cell, scenario: None)
-        told.append(any(row["rank"] > 1 for row in Overall(results, references, names).rows()))
-    assert np.mean(told) <= 0.05
-
-
-def unit_scale(episodes):
-    from benchmark.score.references import BlindEnd, ReferenceEnd, Scale
-
-    blind = BlindEnd(np.zeros(episodes), 0.0, "uniform", True)
-    return Scale(blind, ReferenceEnd(np.ones(episodes), "optimal", "value iteration"))
-
-
 def first_starts(results, starts):
     """The results with the first seeds of every cell alone."""
     cells = {key: cell.on_seeds(np.unique(cell.columns["seed"])[:starts]) for key, cell in results.cells.items()}

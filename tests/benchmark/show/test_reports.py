@@ -17,7 +17,7 @@ from benchmark.entries.entry import Terms, submit
 from benchmark.entries.validation import manifest_problems
 from benchmark.runs.folder import RunFolder
 from benchmark.runs.plan import Plan
-from benchmark.runs.record import canonical_line, observations_digest, opened_line, parse_line
+from benchmark.runs.record import observations_digest
 from benchmark.runs.replay import ending, replay
 from benchmark.score.results import read_columns
 from benchmark.show.board import p_text
@@ -319,12 +319,6 @@ def test_texts_of_figures():
     assert estimate_figure(None)[:3:2] == ("", "")
     assert (p_text(0.0004), p_text(0.0123)) == ("<0.001", "0.012")
     assert printable("a\x1b[31mb\n\tc\u202e\U000e0041") == "a\\u001b[31mb\n\tc\\u202e\\udb40\\udc41"
-
-
-def test_canonical_lines_of_a_file_are_stable(small_run):
-    for line in (small_run / "episodes.jsonl").read_bytes().splitlines(keepends=True):
-        again = json.dumps(json.loads(opened_line(line))).encode()
-        assert canonical_line(parse_line(line)) == canonical_line(parse_line(again))
 
 
 def steps_of(textbench, run):

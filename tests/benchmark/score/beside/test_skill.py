@@ -1,6 +1,5 @@
 """The tables beside the scores: every share of reliability and of skills by hand."""
 
-import shutil
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -15,7 +14,6 @@ from agents.baselines.search import PlannerPlayer, search_player_of
 from agents.turn import Refused, TurnRequest
 from benchmark.runs.folder import RunFolder
 from benchmark.runs.replay import replay, requests_of
-from benchmark.score import move_losses
 from benchmark.score.beside import reliability_rows
 from benchmark.score.results import Cell, ResultColumns
 from benchmark.show.board import leaderboard_tables
@@ -140,17 +138,6 @@ def test_what_cannot_be_read_loses_all_that_a_mute_player_loses(workplace: Path,
     assert row["lost"]["value"] > 1
     assert row["kinds"]["unread"]["lost"]["value"] == pytest.approx(1.0)
     assert row["kinds"]["unread"]["decisions"] == 1.0
-
-
-@pytest.mark.slow
-def test_it_is_worked_out_once(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    first = profile(folder)
-    monkeypatch.setattr(move_losses, "replay", None)  # nothing is played again
-    assert profile(folder) == first
-    monkeypatch.undo()
-    monkeypatch.setenv("TEXTBENCH_CACHE_DIR", str(folder.parent / "another"))
-    shutil.copytree(folder, folder.parent / "copy")
-    assert profile(folder.parent / "copy") == first
 
 
 GOOD = Step(0, "player_0", "", Turn("x"), "left", True, None, 0.0)

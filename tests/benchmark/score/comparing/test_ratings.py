@@ -19,37 +19,12 @@ def test_two_agents_have_the_ratings_that_their_record_says():
     assert best.rating.value == pytest.approx(-worst.rating.value)
     assert (best.games, best.wins, best.losses, best.draws) == (100, 75, 25, 0)
     assert best.rating.low < best.rating.value < best.rating.high
-
-
-def test_seats_dont_matter():
-    games = [Game("a", "b", 1.0)] * 6 + [Game("a", "b", 0.0)] * 4
     turned = [Game(game.second, game.first, 1 - game.result) for game in games]
-    assert bradley_terry(games)[0].rating.value == pytest.approx(bradley_terry(turned)[0].rating.value)
-
-
-def test_a_draw_is_half_a_win_for_each():
-    drawn = bradley_terry([Game("a", "b", 0.5)] * 20)
-    assert [rating.rating.value for rating in drawn] == pytest.approx([0.0, 0.0], abs=1e-6)
-    assert [rating.draws for rating in drawn] == [20, 20]
-
-
-def test_strengths_are_found_again():
-    rng = np.random.default_rng(0)
-    truth = {"a": 200.0, "b": 0.0, "c": -200.0}
-    games = []
-    for first in truth:
-        for second in truth:
-            if first != second:
-                chance = 1 / (1 + 10 ** ((truth[second] - truth[first]) / 400))
-                games += [Game(first, second, float(rng.random() < chance)) for _ in range(300)]
-    ratings = {rating.agent: rating.rating for rating in bradley_terry(games)}
-    for agent, value in truth.items():
-        assert ratings[agent].low <= value <= ratings[agent].high
-
-
-def test_equal_results_are_no_certainty():
-    for rating in bradley_terry([Game("a", "b", 0.5)] * 20):
-        assert rating.rating.low < -10 < 10 < rating.rating.high
+    assert bradley_terry(turned)[0].rating.value == pytest.approx(best.rating.value)
+    for rating in bradley_terry([Game("a", "b", 0.5)] * 20):  # a draw is half a win for each, and no certainty
+        assert rating.rating.low < -10 < rating.rating.value + 10
+        assert (rating.rating.value, rating.draws) == (pytest.approx(0.0, abs=1e-6), 20)
+        assert rating.rating.high > 10
 
 
 def test_who_won_or_lost_everything_has_no_finite_rating():
@@ -120,11 +95,7 @@ def test_a_circle_is_said():
 def test_a_single_game_has_no_interval():
     (first, second) = bradley_terry([Game("a", "b", 0.5)])
     assert first.rating[1:] == second.rating[1:] == (None, None)
-
-
-def test_playing_only_oneself_rates_nobody():
-    assert bradley_terry([Game("a", "a", 1.0)] * 5) == []
-    assert bradley_terry([]) == []
+    assert bradley_terry([Game("a", "a", 1.0)] * 5) == bradley_terry([]) == []
 
 
 def test_a_table_of_several_is_a_game_for_every_two_agents_by_their_mean_returns():

@@ -17,7 +17,6 @@ from benchmark.runs.plan import Plan
 from benchmark.runs.replay import Replay, replay
 from benchmark.score import results as cells
 from benchmark.score.luck import FOLDS, LEAST, LuckValues, corrected, cross_fitted, episode_luck
-from benchmark.score.luck_check import luck_check, luck_problems
 from benchmark.score.results import Cell
 from tests.benchmark.score.luck.lake_simulation import HORIZON, Lakes
 from textgames.environments.rules import EpisodeRules
@@ -219,10 +218,6 @@ def test_luck_is_told_only_for_one_player(name):
     assert LuckValues.of(SCENARIOS[name].game()) is None
 
 
-def test_the_values_have_a_version():
-    assert LuckValues.of(ICE.game()).name == "value iteration, version 1"
-
-
 def test_the_simulation_of_the_other_tests_agrees():
     """Its arrays against the real game, on equal layouts and paths."""
     lakes = Lakes(3)
@@ -299,11 +294,6 @@ def test_an_optimal_players_score_is_one_exactly(lakes):
     assert np.std([one.value for one in plain]) > 0.1
 
 
-def test_a_weak_players_coefficient_is_smaller(lakes):
-    _, _, _, betas = estimates(lakes, 0.0, 40, 200)
-    assert 0.4 < np.mean(betas) < 0.8
-
-
 def test_an_episode_has_no_part_in_its_own_coefficient():
     rng = np.random.default_rng(0)
     luck, outcome = rng.normal(size=(2, 40))
@@ -316,31 +306,6 @@ def test_an_episode_has_no_part_in_its_own_coefficient():
         fold = np.arange(40) % FOLDS == episode % FOLDS
         assert np.array_equal(before[fold], after[fold])
         assert not np.array_equal(before[~fold], after[~fold])
-
-
-@pytest.mark.slow
-def test_a_coefficient_fitted_with_the_episode_itself_would_be_biased():
-    """Why folds: with a coefficient of all episodes the mean leans towards zero luck where luck is skewed."""
-    rng = np.random.default_rng(1)
-    luck = (rng.random((6000, LEAST)) < 0.1) - 0.1
-    returns = luck**2 * 5  # correlated with luck in a way that isn't linear
-    own, crossed = [], []
-    for r, k in zip(returns, luck, strict=True):
-        off = k - k.mean()
-        beta = float(off @ r) / max(1e-12, float(off @ off))
-        own.append((r - beta * k).mean())
-        crossed.append((r - cross_fitted(r, k) * k).mean())
-    true = 5 * 0.1 * 0.9
-    error = np.std(crossed) / np.sqrt(len(crossed))
-    assert abs(np.mean(crossed) - true) < 4 * error
-    assert abs(np.mean(own) - true) > 8 * error
-
-
-def test_few_episodes_are_refused():
-    values = np.arange(LEAST - 1.0)
-    assert corrected(values, values, values) is None
-    values = np.arange(float(LEAST))
-    assert corrected(values, values, values) is not None
 
 
 def test_luck_that_never_varies_is_left_in():
@@ -430,34 +395,6 @@ def foreseen(game, values, state, rng, horizon, width=24):
                 reached.setdefault(after, (worth, total, after, rng.bit_generator.state, end, (*actions, action)))
         beam = sorted(reached.values(), key=lambda path: -path[0])[:width]
     return beam[0][-1]
-
-
-@pytest.mark.slow
-def test_a_player_that_foresees_where_food_reappears_is_suspected():
-    """On twenty episodes of snake-poison; the greedy player's luck on the same ones is ordinary."""
-    scenario = SCENARIOS["snake-poison"]
-    game = scenario.game()
-    values = LuckValues.of(game)
-    checks = {}
-    for name in ("seer", "greedy"):
-        luck, variance = [], []
-        for seed in range(20):
-            rng = np.random.default_rng(seed)
-            state, over, left = game.initial_state(rng), False, scenario.horizon
-            numbers = rng.bit_generator.state
-            actions = foreseen(game, values, state, rng, left) if name == "seer" else ()
-            rng.bit_generator.state = numbers
-            while left and not over:
-                action = actions[scenario.horizon - left] if actions else greedy_action(state, ME, game)
-                expected = values.expects(state, (action,), left)
-                state, rewards, over = game.transition(state, {ME: action}, rng)
-                left -= 1
-                luck.append(rewards[ME] + (0.0 if over else values.value(state, left)) - expected.mean)
-                variance.append(expected.variance)
-        checks[name] = luck_check(np.array(luck), np.array(variance))
-    assert abs(checks["greedy"]["z"]) < 3
-    (problem,) = luck_problems(checks)
-    assert problem.startswith("seer: the draws of chance favoured this player")
 
 
 def test_very_many_episodes_are_not_played_again(monkeypatch):

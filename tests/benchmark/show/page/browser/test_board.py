@@ -186,17 +186,6 @@ def test_failures_come_first_and_next(visit: Any, documents: Documents) -> None:
     expect(tab.locator("#replay-seed option").first).to_contain_text(str(min(view["seed"] for view in views)))
 
 
-def test_a_quicker_replay_takes_less_time(visit: Any) -> None:
-    page = visit("usual")
-    tab = page.go("#replay?scenario=frozen-lake&a=thinker-7b&seed=10003", ".panel")
-    tab.clock.install()
-    page.go("#replay?scenario=frozen-lake&a=thinker-7b&seed=10003", ".panel")
-    tab.select_option("#step-speed", "4")
-    tab.click("#step-play")
-    tab.clock.run_for(400)
-    assert page.text(".count").startswith("Round 3")
-
-
 def test_a_duel_names_the_agents(visit: Any) -> None:
     page = visit("usual")
     page.go("#replay?scenario=snake-duel&a=random+vs+second", ".panel")
@@ -338,50 +327,6 @@ def test_a_pair_that_the_page_doesnt_test_is_shown_seed_by_seed(visit: Any, docu
     tab = visit(document).go("#compare?a=random&b=thinker-7b&scenario=snake", ".sortable")
     assert "textbench compare tests any two" in str(tab.locator("#view-compare .notice").text_content())
     assert tab.locator('[data-table="seeds"] tbody tr').count() == 6
-
-
-def test_the_local_server_shows_the_same(browser: Any, documents: Documents) -> None:
-    with PageServer(render_page(documents["usual"])) as server:
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-        thread.start()
-        try:
-            tab = browser.new_page()
-            faults: list[str] = []
-            tab.on("console", lambda message: faults.append(message.text))
-            tab.goto(server.url + "#replay?scenario=snake&a=random")
-            tab.wait_for_selector(".panel .board")
-            tab.keyboard.press("ArrowRight")
-            assert faults == []
-            tab.close()
-        finally:
-            server.shutdown()
-            thread.join()
-
-
-@pytest.mark.slow
-def test_opens_with_five_thousand_episodes(
-    visit: Any, documents: Documents, capsys: pytest.CaptureFixture[str]
-) -> None:
-    document = deepcopy(documents["usual"])
-    originals = list(document["episodes"])
-    for copy in range(1, 5000 // len(originals) + 1):
-        for view in originals:
-            # other seeds, and texts of their own, or the page would store them once
-            steps: dict[str, Any] = dict(view["steps"])
-            first = len(document["texts"])
-            document["texts"] += [f"{document['texts'][place]} {copy}" for place in steps["response"]]
-            steps["response"] = list(range(first, len(document["texts"])))
-            document["episodes"].append(
-                view | {"seed": view["seed"] + 100 * copy, "steps": steps, "id": len(document["episodes"])}
-            )  # type: ignore[typeddict-item]
-    document["episodes"] = document["episodes"][:5000]
-    page = visit(document)
-    tab = page.go("#replay?scenario=snake&a=random", ".panel")
-    assert tab.locator("#replay-seed option").count() > 300
-    timing = tab.evaluate("performance.getEntriesByType('navigation')[0].loadEventEnd")
-    with capsys.disabled():
-        size = len(Path(tab.url.partition("#")[0].removeprefix("file://")).read_bytes())
-        print(json.dumps({"episodes": 5000, "megabytes": round(size / 1e6, 2), "load_ms": round(timing)}))
 
 
 def test_newer_figures_come_and_what_the_reader_chose_stays(browser: Any, documents: Documents) -> None:
