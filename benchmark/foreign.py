@@ -1,6 +1,5 @@
 """Whether the package ``agents`` that would be imported is ours: OpenAI's agents SDK has the same import name."""
 
-from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -29,6 +28,8 @@ def foreign_agents() -> str | None:
 
 def overwritten_sdk() -> str | None:
     """Return a warning if OpenAI's agents SDK is installed too, and its files lie among ours; else ``None``."""
+    from importlib.metadata import PackageNotFoundError, version  # here: its import takes half of a --help
+
     try:
         installed = version(SDK)
     except PackageNotFoundError:

@@ -1,7 +1,6 @@
 """Reaching a Ray cluster, and leaving it."""
 
 import os
-import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -33,6 +32,8 @@ def connected(address: str = ANY) -> Iterator[None]:
     if lacking := lacking_packages():
         raise ClusterError(lacking)
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # no reports from a cluster that starts here
+    import socket  # here, as textbench --help reads ANY
+
     import ray
 
     if ray.is_initialized():  # a notebook's: it stays when we go

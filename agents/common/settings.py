@@ -1,26 +1,27 @@
-"""Settings: what a command, a run or a training takes, declared once, as the fields of a pydantic dataclass.
+"""Settings: what a command, a run or a training takes, declared once, as the fields of a frozen dataclass.
 
 :func:`option`, :func:`switch` and :func:`place` declare a field with its line of help and its bounds. Its flag, its
 line in ``--help``, what it accepts and the sentence about a wrong value follow from that: :class:`Parser` reads a
-command line, :func:`checked` values from anywhere. :func:`part` puts one class of settings into another.
+command line, :func:`checked` values from anywhere. :func:`part` puts one class of settings into another. pydantic
+checks numbers and tables; it is imported when one is given, as its import takes longer than a ``--help``.
 """
 
+import ast
 import re
 import sys
 from argparse import SUPPRESS, Action, ArgumentParser, Namespace, RawDescriptionHelpFormatter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import MISSING, dataclass, field, fields, replace
 from functools import cache
 from inspect import cleandoc
-from typing import Any, Literal, NoReturn, TypeVar, cast, dataclass_transform, get_args, get_origin
-
-from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
-from pydantic import dataclasses as pydantic
-from pydantic_core import PydanticUndefined
+from itertools import pairwise
+from pathlib import Path
+from types import UnionType
+from typing import Annotated, Any, Literal, NoReturn, TypeVar, Union, dataclass_transform, get_args, get_origin
 
 from agents.common.refusals import accepted, shown
 
-REQUIRED: Any = PydanticUndefined
+REQUIRED: Any = MISSING
 """The default of a field that has to be given."""
 
 NAMES_OF_ONE = frozenset({"--agent", "--scenario", "--config"})
@@ -45,6 +46,8 @@ class Setting:
         needs: flags without all of which this one changes nothing.
         names, texts: of a part: which of its settings are taken from everywhere, and which from the command line alone.
         marks: what the owner of the settings says of the field, such as ``counts``.
+        reads: returns the one spelling of an accepted value, or raises a ValueError.
+        bounds: ``ge``, ``gt`` and ``le`` of a number.
         name, type, default: the field's.
     """
 
@@ -59,6 +62,8 @@ class Setting:
     names: tuple[str, ...] | None = None
     texts: Mapping[str, str] = field(default_factory=dict)
     marks: frozenset[str] = frozenset()
+    reads: Callable[[Any], Any] | None = None
+    bounds: Mapping[str, Any] = field(default_factory=dict)
     name: str = ""
     type: Any = str
     default: Any = None
@@ -68,8 +73,17 @@ class Setting:
         return get_origin(self.type) is tuple
 
     @property
+    def kinds(self) -> tuple[Any, ...]:
+        """The types that its value may be of."""
+        return get_args(self.type) if get_origin(self.type) in (Union, UnionType) else (self.type,)
+
+    @property
+    def literals(self) -> tuple[Any, ...]:
+        return tuple(each for kind in self.kinds if get_origin(kind) is Literal for each in get_args(kind))
+
+    @property
     def switch(self) -> bool:
-        return bool in (self.type, *get_args(self.type))
+        return bool in self.kinds
 
     @property
     def flag(self) -> str:
@@ -84,9 +98,8 @@ class Setting:
         if self.switch:
             parser.add_argument(self.flag, dest=dest, action="store_true", default=SUPPRESS, help=text)
             return
-        kinds = (self.type, *get_args(self.type))
-        literals = next((get_args(kind) for kind in kinds if get_origin(kind) is Literal), None)
-        words = {"metavar": self.metavar, "help": text, "choices": self.choices() if self.choices else literals}
+        choices = self.choices() if self.choices else self.literals or None
+        words = {"metavar": self.metavar, "help": text, "choices": choices}
         if self.named == "":
             nargs = ("+" if needed else "*") if self.many else None if needed else "?"
             parser.add_argument(dest, nargs=nargs, **words)
@@ -95,13 +108,44 @@ class Setting:
         words |= {"action": "extend", "nargs": "+"} if self.words else {"action": "append"}
         parser.add_argument(self.flag, dest=dest, required=needed, default=SUPPRESS, **words)
 
+    def value_of(self, given: Any, called: str, refusal: Callable[[str], Exception]) -> Any:
+        """Return the value that is kept of a given one, such as the number of a text. ``called`` names it in errors."""
+        try:
+            if self.many and isinstance(given, list | tuple) and {str, *map(type, given)} <= {*get_args(self.type)}:
+                return tuple(given)
+            text = isinstance(given, str | bool | None) and (type(given) in self.kinds or given in self.literals)
+            if text or self.names is not None:
+                return given if self.reads is None or given is None else self.reads(given)
+        except ValueError as error:
+            raise refusal(f"{called}: {error}") from None
+        from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
+
+        bounded: Any = Annotated[self.type, Field(**self.bounds)]
+        adapter = TypeAdapter[Any](bounded, config=ConfigDict(allow_inf_nan=False))
+        try:
+            if not isinstance(given, bool):  # pydantic would take true for 1
+                return adapter.validate_python(given)
+        except ValidationError as error:
+            given = error.errors()[0]["input"]  # of a list one value
+        about = adapter.json_schema()
+        raise refusal(f"{called} must be {accepted(about.get('items', about))}, got {shown(given)}")
+
 
 @dataclass_transform(kw_only_default=True, frozen_default=True)
 def settings(cls: type[T]) -> type[T]:
-    """Make a class of settings: immutable, checked when made, its fields given by name."""
-    config = ConfigDict(extra="forbid", allow_inf_nan=False, use_attribute_docstrings=True)
-    made: Any = pydantic.dataclass(frozen=True, kw_only=True, config=config)(cls)
-    return cast(type[T], made)
+    """Make a class of settings: immutable, its fields given by name.
+
+    It becomes a dataclass when it is first used, since a command needs a few of all classes.
+    """
+
+    kind: Any = cls  # mypy takes no class for hashable
+
+    def first(self: Any, **values: Any) -> None:
+        fields_of(kind)
+        kind.__init__(self, **values)
+
+    kind.__init__ = first
+    return cls
 
 
 def option(default: Any, metavar: str, text: str = "", *, marks: str = "", **about: Any) -> Any:
@@ -110,9 +154,8 @@ def option(default: Any, metavar: str, text: str = "", *, marks: str = "", **abo
     ``about`` are its bounds ``ge``, ``gt`` and ``le``, and attributes of :class:`Setting`.
     """
     bounds: dict[str, Any] = {name: about.pop(name) for name in ("ge", "gt", "le") if name in about}
-    declared = Field(default, description=text or None, **bounds)
-    declared.metadata.append(Setting(metavar, text, marks=frozenset(marks.split()), **about))
-    return declared
+    setting = Setting(metavar, text, marks=frozenset(marks.split()), bounds=bounds, **about)
+    return field(default=default, metadata={"setting": setting, **bounds})  # pydantic reads the bounds for a schema
 
 
 def switch(text: str = "", **about: Any) -> Any:
@@ -133,33 +176,34 @@ def part(cls: type, names: Sequence[str] | None = None, **texts: str) -> Any:
         names: those that are taken; all if it isn't given.
         texts: more of them, which stand on the command line alone, with their lines of help.
     """
-    declared = Field(default_factory=cls)
     taken = tuple(fields_of(cls)) if names is None else tuple(names)
-    declared.metadata.append(Setting(names=taken, texts=texts))
-    return declared
+    return field(default_factory=cls, metadata={"setting": Setting(names=taken, texts=texts)})
 
 
 @cache
-def fields_of(cls: type) -> dict[str, Setting]:
-    """Return ``{name: setting}`` of a class."""
-    fields: Mapping[str, Any] = cls.__pydantic_fields__  # type: ignore[attr-defined]
-    return {
-        name: replace(
-            about, name=name, type=one.annotation, default=one.default, text=" ".join((one.description or "").split())
-        )
-        for name, one in fields.items()
-        for about in one.metadata
-        if isinstance(about, Setting)
+def fields_of(cls: type[Any]) -> dict[str, Setting]:
+    """Return ``{name: setting}`` of a class, which is a dataclass from then on."""
+    del cls.__init__
+    dataclass(frozen=True, kw_only=True)(cls)
+    found = {
+        one.name: replace(one.metadata["setting"], name=one.name, type=one.type, default=one.default)
+        for one in fields(cls)
+        if "setting" in one.metadata
     }
+    told = _docstrings(cls) if any(one.metavar and not one.text for one in found.values()) else {}
+    return {name: replace(one, text=one.text or told.get(name, "")) for name, one in found.items()}
 
 
-@cache
-def schema_of(cls: type) -> dict[str, Any]:
-    """Return the JSON Schema of a class of settings, with each description in one line."""
-    schema = TypeAdapter(cls).json_schema()
-    for about in schema["properties"].values():
-        about |= {"description": " ".join(about["description"].split())} if "description" in about else {}
-    return schema
+def _docstrings(cls: type) -> dict[str, str]:
+    """Return ``{field: docstring below it}`` in one line each. Its file is parsed once; inspect would do so twice."""
+    tree = ast.parse(Path(str(sys.modules[cls.__module__].__file__)).read_text("utf-8"))
+    (body,) = [each.body for each in tree.body if isinstance(each, ast.ClassDef) and each.name == cls.__name__]
+    return {
+        one.target.id: " ".join(below.value.value.split())
+        for one, below in pairwise(body)
+        if isinstance(one, ast.AnnAssign) and isinstance(one.target, ast.Name)
+        if isinstance(below, ast.Expr) and isinstance(below.value, ast.Constant) and isinstance(below.value.value, str)
+    }
 
 
 def checked(
@@ -173,24 +217,12 @@ def checked(
         called: what to call each of them in an error; by its name if it has none.
         refusal: makes the error of a value that isn't accepted.
     """
-
-    kind: Any = cls  # mypy takes no class for hashable
-
-    def refuse(name: str, value: Any) -> Exception:
-        about = schema_of(kind)["properties"][name]
-        return refusal(f"{called.get(name, name)} must be {accepted(about.get('items', about))}, got {shown(value)}")
-
-    for name, setting in fields_of(kind).items():
-        if isinstance(values.get(name), bool) and not setting.switch:  # pydantic would take true for 1
-            raise refuse(name, values[name])
-    try:
-        return cls(**values)
-    except ValidationError as error:
-        first = error.errors()[0]
-        name = str(first["loc"][0]) if first["loc"] else ""
-        if first["type"] == "value_error":
-            raise refusal(": ".join(filter(None, [called.get(name, name), str(first["ctx"]["error"])]))) from None
-        raise refuse(name, first["input"]) from None
+    kind: Any = cls
+    made = dict(values)
+    for name, one in fields_of(kind).items():
+        if name in made:
+            made[name] = one.value_of(made[name], called.get(name, name), refusal)
+    return cls(**made)
 
 
 class Parser(ArgumentParser):

@@ -166,7 +166,7 @@ def _dispatch(arguments: list[str]) -> int:
         changed = ", with uncommitted changes" if code["dirty"] else ""
         print(f"textbench {code['version']}" + (f" ({code['commit'][:12]}{changed})" if code["commit"] else ""))
         return 0
-    lab = {} if name in COMMANDS and not in_lab else lab_commands()
+    lab = LAB if name in LAB else {} if name in COMMANDS and not in_lab else lab_commands()
     if name not in lab and (in_lab or name not in COMMANDS):
         from textgames.plugins import research_advice
 

@@ -6,10 +6,9 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
-from agents.common.settings import schema_of as schema_of_settings
 from benchmark.cli.settings import Schema, schema_names
 from benchmark.errors import UsageError, storing
-from benchmark.play.options import RunOptions
+from benchmark.play.options import OPTIONS, RunOptions
 from textgames.plugins import installed
 
 
@@ -41,12 +40,14 @@ def schema_of(name: str) -> dict[str, Any]:
 
         return training_config_schema()
     if name == "run-config":
-        properties = dict(schema_of_settings(RunOptions)["properties"])
+        schema = TypeAdapter(RunOptions).json_schema()
+        told = {name: schema["properties"][name] | {"description": one.text} for name, one in OPTIONS.items()}
+        properties = {name: dict(sorted(about.items())) for name, about in told.items()}
         table = {"type": "object", "properties": {"spec": {"type": "string"}}, "additionalProperties": True}
         tables = {"type": "object", "additionalProperties": table, "description": "[agents.NAME], with options"}
-        agents = dict(properties["agents"])
+        agents = properties["agents"]
         properties["agents"] = {"anyOf": [agents, tables], "title": agents.pop("title")}
-        schema = schema_of_settings(RunOptions) | {"properties": properties}
+        schema = {"additionalProperties": False, **schema, "properties": properties}
     else:
         from benchmark.runs.manifest import ManifestShape
         from benchmark.runs.record import EpisodeRecord

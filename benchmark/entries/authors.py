@@ -86,7 +86,7 @@ def author_problems(folder: RunFolder, plan: Plan) -> Iterator[str]:
         own = {**own, "dtype": str(card["settings"].get("model_dtype"))}
     options = {option: settings.get(option) for option in OF_A_SHIPPED_MODEL}
     try:
-        policy = load_policy(spec, RunOptions(**options, agent_options={name: own}), name)
+        policy = load_policy(spec, RunOptions.of({**options, "agent_options": {name: own}}), name)
     except UsageError as error:
         yield f"the responses can't be compared with those of {spec!r} here: {error}"
         return

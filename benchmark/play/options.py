@@ -9,14 +9,10 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import field, replace
 from pathlib import Path
-from typing import Annotated, Any, ClassVar
-
-from pydantic import AfterValidator
-from pydantic.json_schema import SkipJsonSchema
+from typing import Any, ClassVar
 
 from agents.cluster.connection import ANY
 from agents.common.settings import checked, fields_of, option, settings
-from agents.common.toml import read_toml
 from agents.protocol import LEGAL_ONLY, STANDARD, check_moves, read_protocols, same_protocol
 from benchmark.errors import UsageError, unknown_name
 from benchmark.play.levels import read_levels
@@ -50,7 +46,7 @@ class RunOptions:
     """play N twins besides every scenario that has some, on the same seeds, for the twin gap"""
     level: int | None = option(None, "L", ge=0, le=10**4, marks="counts added")
     """play level L of every scenario that has levels (0: as it is)"""
-    levels: Annotated[str, AfterValidator(read_levels)] | None = option(None, "A-B", marks="counts added")
+    levels: str | None = option(None, "A-B", marks="counts added", reads=read_levels)
     """find each agent's level among these, such as 1-10, in --episodes episodes of every game that has levels"""
     season: str | None = option(None, "DIR", marks="unstored")
     """play a season: its scenarios and seeds, and its agents unless some are named"""
@@ -83,15 +79,15 @@ class RunOptions:
     """last turns that the prompt repeats (default 0)"""
     prompts: str | None = option(None, "FILE", marks="counts agent")
     """file with your own wording of the prompts (TOML), or all: several wordings, one of them drawn for every seed"""
-    protocol: Annotated[str, AfterValidator(same_protocol)] = option(STANDARD["protocol"], "NAME", marks="counts")
+    protocol: str = option(STANDARD["protocol"], "NAME", marks="counts", reads=same_protocol)
     """what an unreadable response leads to: random (default: a random legal move), default (the first one), forfeit (a
     loss), retry or retry:K (K more answers, 2 by default, then a loss); or legal-only"""
-    protocols: Annotated[str, AfterValidator(read_protocols)] | None = option(None, "NAMES", marks="unstored")
+    protocols: str | None = option(None, "NAMES", marks="unstored", reads=read_protocols)
     """play everything by several protocols, side by side on the same seeds: all, or a list such as
     random,retry,forfeit,unlisted (unlisted: random, and prompts don't list the moves)"""
     legal_only: bool | None = option(None, "BOOL", marks="agent unstored")
     """language models can write nothing but legal answers; a protocol of its own, the same as --protocol legal-only"""
-    moves: Annotated[str, AfterValidator(check_moves)] = option(STANDARD["moves"], "NAME", marks="counts")
+    moves: str = option(STANDARD["moves"], "NAME", marks="counts", reads=check_moves)
     """listed (default) or unlisted: whether prompts list the legal moves"""
     max_concurrency: int | None = option(None, "N", ge=1, le=10**5)
     """episodes in flight (default 64; 256 where servers find their own pace)"""
@@ -117,7 +113,7 @@ class RunOptions:
     """GPUs of each worker, for models that it runs"""
     out: str | None = option(None, "DIR")
     """run folder (default runs/<time>-<id>)"""
-    given: Annotated[frozenset[str], SkipJsonSchema()] = field(default=frozenset(), compare=False)
+    given: frozenset[str] = field(default=frozenset(), compare=False)
     """The options that were set, in whatever way; the others have their defaults."""
 
     @property
@@ -253,6 +249,8 @@ def _read_agent_tables(file: str, config: dict[str, Any], given: dict[str, Any])
 
 
 def _read_config(file: str, names: Sequence[str]) -> dict[str, Any]:
+    from agents.common.toml import read_toml  # here, since --help can do without it
+
     data = read_toml(Path(file), f"the configuration file {file}", UsageError)
     spelt = {name.replace("-", "_"): value for name, value in data.items()}
     for name in spelt:

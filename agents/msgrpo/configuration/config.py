@@ -16,10 +16,9 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pydantic import ValidationError
+from pydantic import TypeAdapter, ValidationError
 
 from agents.common.refusals import accepted, refusals
-from agents.common.settings import schema_of
 from agents.common.toml import read_setting, read_toml, to_toml
 from agents.msgrpo.configuration.settings import POINTS, RENAMED, TrainingSettings
 from agents.msgrpo.errors import ConfigError
@@ -241,10 +240,10 @@ def _table(name: str, value: object) -> Mapping[str, Any]:
 @cache
 def training_config_schema() -> dict[str, Any]:
     """Return the JSON Schema of the settings, flat; ``section`` says in which TOML table a setting stands."""
-    return schema_of(TrainingSettings) | {
-        "title": "MSGRPOConfig",
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-    }
+    schema = TypeAdapter(TrainingSettings).json_schema()
+    for about in schema["properties"].values():
+        about |= {"description": " ".join(about["description"].split())}
+    return schema | {"title": "MSGRPOConfig", "$schema": "https://json-schema.org/draft/2020-12/schema"}
 
 
 def sections() -> tuple[str, ...]:

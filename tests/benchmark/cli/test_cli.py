@@ -287,12 +287,12 @@ def test_the_environment_gives_options_too_and_a_misspelt_variable_is_refused(te
     assert "named 'TEXTBENCH_EPISODS'; did you mean 'TEXTBENCH_EPISODES'?" in done.err
 
 
-HEAVY = {"numpy", "torch", "scipy", "gymnasium", "rich", "openai", "textgames"}
+HEAVY = {"pydantic", "importlib.metadata", "numpy", "torch", "scipy", "gymnasium", "rich", "openai", "textgames"}
 
 
 @pytest.mark.parametrize(
     ("commands", "heavy"),
-    [([["--help"], ["run", "--help"]], HEAVY), ([["list"]], {"torch", "pyspiel"})],
+    [([["--help"], ["run", "--help"], ["export", "--help"]], HEAVY), ([["list"]], {"torch", "pyspiel"})],
     ids=["help", "list"],
 )
 def test_light_commands_load_no_heavy_module(commands, heavy):
