@@ -35,6 +35,7 @@ class EpisodeTask:
     retries: int = 0  #: how many more answers a player may give to a decision when the one before couldn't be read
     moves_listed: bool = True  #: whether prompts may list the legal moves
     team: tuple[str, ...] = ()  #: names of the agents by seat, if several teams play; else empty
+    chance_seed: int | None = None  #: drives the transitions in place of ``seed``, for episodes that share their chance
 
     @classmethod
     def of(

@@ -99,11 +99,12 @@ class LiveEpisode:
         self._read: dict[str, str | Unreadable] = {}  # what the game has read in them
         self._refused: dict[str, tuple[Refused, ...]] = {}
         self._started = perf_counter()
+        chance = task.seed if task.chance_seed is None else task.chance_seed
         try:
             if task.start is not None:
-                self._table.resume(task.start.state, task.start.elapsed_steps, task.seed)
+                self._table.resume(task.start.state, task.start.elapsed_steps, chance)
             else:
-                self._table.reset(task.seed, task.layout_seed)
+                self._table.reset(chance, task.layout_seed)
             self._reads = self._observed()  # what the players read that are asked
         except Exception as error:
             raise self._fault(error) from error

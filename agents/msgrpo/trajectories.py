@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Hashable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -38,8 +39,9 @@ def game_name(game: Game) -> str:
 def training_tasks(config: MSGRPOConfig, games: Sequence[Game], iteration: int, part: int = 0) -> list[EpisodeTask]:
     """Return the episodes of an iteration, group by group; they depend on the run's seed and the iteration alone.
 
-    The episodes of a group have one ``layout_seed``; every episode has a ``seed`` of its own for its transitions. All
-    come from the training seeds. Another ``part``, for samplers that play more, is as large and has other layouts.
+    The episodes of a group have one ``layout_seed``; every episode has a ``seed`` of its own, also for its transitions
+    unless ``shared_chance`` takes the first one's. All come from the training seeds. Another ``part``, for samplers
+    that play more, is as large and has other layouts.
     """
     entropy = (config.seed, iteration, 0, part) if part else (config.seed, iteration, 0)
     rng = np.random.default_rng(entropy)
@@ -55,6 +57,9 @@ def training_tasks(config: MSGRPOConfig, games: Sequence[Game], iteration: int, 
         noise = (config.seed, iteration, part) if part else (config.seed, iteration)
         game = games[(group + iteration * config.groups) % len(games)]
         tasks.append(EpisodeTask.of(game, TRAINING_SEEDS[seed], layout_seed=layout, noise=noise, **settings))
+    if config.shared_chance:
+        firsts = tasks[:: config.group_size]
+        tasks = [replace(task, chance_seed=firsts[k // config.group_size].seed) for k, task in enumerate(tasks)]
     return tasks
 
 

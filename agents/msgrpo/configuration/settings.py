@@ -101,6 +101,9 @@ class TrainingSettings:
     """Groups per iteration. The episodes of a group start from the same initial state."""
     group_size: int = setting("rollout", 16, ge=2)
     """Episodes in a group."""
+    shared_chance: bool = setting("rollout", False)
+    """The episodes of a group share the environment's chance as well, as in the first author's code, so that equal
+    answers lead to equal episodes. Otherwise each episode has its own."""
     max_steps: int = setting("rollout", 0, ge=0)
     """Most steps of a training episode; 0: the scenario's own."""
     temperature: float = setting("rollout", 1.25, gt=0)

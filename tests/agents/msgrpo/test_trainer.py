@@ -24,6 +24,7 @@ from agents.msgrpo.trajectories import training_rows, training_tasks
 from tests.agents.msgrpo import runs
 from tests.agents.msgrpo.remembering import MOVING
 from tests.agents.msgrpo.runs import same_weights, untimed
+from tests.benchmark.players_for_tests import Always
 from textgames.frozen_lake import FrozenLake
 
 BANDIT = MSGRPOConfig(
@@ -60,6 +61,20 @@ def test_episodes_of_a_group_share_the_initial_state_and_differ_after_it(make_tr
     assert len(set.union(*starts.values())) == 3
     responses = {t.response_ids[0] for t in rollouts if t.group == rollouts[0].group}
     assert len(responses) > 1  # sampling noise differs
+
+
+def test_groups_may_share_the_chance_of_transitions() -> None:
+    """On slippery ice and beside random snakes, equal answers then lead to equal episodes, and only then."""
+    for game in ("frozen-lake-slippery", "snake"):
+        ends = {}
+        for shared in (False, True):
+            config = replace(SHORT, groups=4, group_size=8, shared_chance=shared, max_steps=8)
+            tasks = training_tasks(config, [game], 0)
+            assert len({task.seed for task in tasks}) == 32  # of what the model samples
+            by_seed = {each.seed: each.end_state for each in rollout(Always(), tasks)}
+            ends[shared] = [{by_seed[task.seed] for task in tasks[k : k + 8]} for k in range(0, 32, 8)]
+        assert [len(group) for group in ends[True]] == [1] * 4
+        assert max(len(group) for group in ends[False]) > 1
 
 
 def test_seeds_are_training_seeds_and_differ_by_iteration_and_run(make_trainer: Any) -> None:
