@@ -132,7 +132,7 @@ class MSGRPOTrainer:
             raise ConfigError(f"prompt_file = {config.prompt_file!r} and a prompt_map: accepted is one of them")
         if evaluate is not None and config.around:
             raise ConfigError(f"around = {config.around!r} and evaluations from outside: accepted is one of them")
-        self.games = games_of(game, config)
+        self.games, self._named = games_of(game, config), config.scenarios or (game,)
         self.methods = Methods.of(config)
         self.methods.check([EpisodeTask.of(one, 0) for one in self.games])
         self.out = Path(config.out) if config.out else None
@@ -187,7 +187,7 @@ class MSGRPOTrainer:
         evaluated = replace(decoding, temperature=config.eval_temperature)
         self.eval_policy = policy_of(config, config.eval_scenarios, self.engine, prompt_map, evaluated)
         self.evaluator = Evaluator(
-            config, self.games, self.source.play, self.eval_policy, self.model, self.tokenizer,
+            config, self._named, self.source.play, self.eval_policy, self.model, self.tokenizer,
             sharded=processes.sharded, outside=evaluate,
         )  # fmt: skip
         self._prompt_values = first_prompt_values(self.critic, methods, self.policy, self.model, self.tokenizer)

@@ -1,7 +1,7 @@
 """What an iteration plays and what the update takes from it: tasks -> episodes -> trajectories -> rows of tokens."""
 
 from collections import Counter
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -18,9 +18,13 @@ from agents.msgrpo.errors import ConfigError, RolloutError
 from agents.prompt import PromptMap
 from agents.prompt_texts import CARD_NAME, PromptTexts
 from agents.turn import Prompt, request_in
-from textgames import TRAINING_SEEDS, TSMG, Scenario, game_of, parallel_env
+from textgames import TRAINING_SEEDS, TSMG, Scenario, game_of, known_scenario, parallel_env
 from textgames.registry import settings_of
 from textgames.rounds import rounds_of_play
+from textgames.scenarios import scenario_of_game
+
+TABLES = ("game", "eval_game")
+"""The tables of games' settings in training and in evaluation."""
 
 Game = Scenario | str  # what to train or evaluate on: a scenario, a scenario's name or an environment id
 
@@ -34,6 +38,23 @@ def tsmg_of(game: Game) -> TSMG[Any]:
 def game_name(game: Game) -> str:
     """Return the name under which metrics and evaluations speak of a game."""
     return game.name if isinstance(game, Scenario) else game
+
+
+def with_settings(game: Game, table: Mapping[str, Any]) -> Game:
+    """Return a game with the settings of ``[game]``, those in the table of its name included; itself without any.
+
+    Raises:
+        ValueError: a setting that the run has for all games.
+    """
+    tables = {name: value for name, value in table.items() if isinstance(value, Mapping)}
+    own = {name: value for name, value in table.items() if name not in tables}
+    own |= tables.get(game_name(game), {})
+    if taken := own.keys() & {"max_steps", "format_penalty", "invalid_action"}:
+        raise ValueError(f"{min(taken)} is no setting of [game]: it stands in [rollout], for all games")
+    if not own:
+        return game
+    scenario = game if isinstance(game, Scenario) else known_scenario(game) or scenario_of_game(game)
+    return scenario._replace(kwargs={**scenario.kwargs, **own})
 
 
 def training_tasks(config: MSGRPOConfig, games: Sequence[Game], iteration: int, part: int = 0) -> list[EpisodeTask]:
@@ -64,26 +85,29 @@ def training_tasks(config: MSGRPOConfig, games: Sequence[Game], iteration: int, 
 
 
 def games_of(game: Game, config: MSGRPOConfig) -> list[Game]:
-    """Return what to train on: the config's scenarios, or else ``game``."""
+    """Return what to train on: the config's scenarios, or else ``game``, with the settings of ``[game]``."""
     games: list[Game] = list(config.scenarios) or ([game] if game else [])
     if not games:
         raise ConfigError("scenarios is empty and no game was given; accepted: scenario names or environment ids")
-    for setting, named in (("scenarios", games), ("eval_scenarios", config.eval_scenarios)):
+    tables = {name: [one for one, own in getattr(config, name).items() if isinstance(own, Mapping)] for name in TABLES}
+    for setting, named in {"scenarios": games, "eval_scenarios": config.eval_scenarios, **tables}.items():
         for one in named:
             try:
                 settings_of(EpisodeTask.of(one, 0).env_id)  # which imports the module of "my_module:MyGame-v0"
             except (ValueError, ImportError) as error:
                 raise ConfigError(f"{setting}: {error}") from None
-    for one, most in [*((one, config.max_steps) for one in games), *((one, None) for one in config.eval_scenarios)]:
+    evaluated = config.eval_scenarios or (games if config.eval_game else ())
+    places = [(one, config.game, config.max_steps) for one in games]
+    for one, own, most in [*places, *((one, config.eval_game, 0) for one in evaluated)]:
         limit: dict[str, Any] = {"max_steps": most} if most else {}
-        task = EpisodeTask.of(one, 0, invalid_action=config.invalid_action, **limit)
         try:
+            task = EpisodeTask.of(with_settings(one, own), 0, invalid_action=config.invalid_action, **limit)
             env = parallel_env(task.env_id, **task.kwargs)
-        except ValueError as error:  # not every game has an action that does nothing
-            raise ConfigError(f"{one}: {error}") from None
+        except (ValueError, TypeError) as error:  # not every game has an action that does nothing
+            raise ConfigError(f"{game_name(one)}: {error}") from None
         if env.rules.max_steps is None:
             raise ConfigError(
-                f"{one} has no step limit, so an episode may never end: register it with one, "
+                f"{game_name(one)} has no step limit, so an episode may never end: register it with one, "
                 "textgames.register(..., max_steps=20), or train it with max_steps"
             )
     if config.episodes > len(TRAINING_SEEDS):
@@ -91,7 +115,7 @@ def games_of(game: Game, config: MSGRPOConfig) -> list[Game]:
             f"groups = {config.groups} of group_size = {config.group_size} make {config.episodes} episodes per "
             f"iteration; accepted: at most {len(TRAINING_SEEDS)}, one per training seed"
         )
-    return games
+    return [with_settings(one, config.game) for one in games]
 
 
 def prompts_of(config: MSGRPOConfig, base: Card | None = None) -> PromptMap:

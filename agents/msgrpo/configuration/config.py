@@ -147,6 +147,9 @@ class MSGRPOConfig(TrainingSettings):
             if isinstance(value, Mapping) and key in POINTS:
                 tables[key] = {name: dict(own) if isinstance(own, Mapping) else own for name, own in value.items()}
                 continue
+            if isinstance(value, Mapping) and _properties().get(key, {}).get("type") == "object":
+                flat[key] = dict(value)  # a setting that is a table, such as [game]
+                continue
             if isinstance(value, Mapping) and key not in sections():
                 raise ConfigError(f"[{key}] is not a section; {nearest_or_all(key, sections())}")
             for name, setting in (value if isinstance(value, Mapping) else {key: value}).items():
@@ -193,8 +196,10 @@ class MSGRPOConfig(TrainingSettings):
                 tables.setdefault(point, {}).setdefault(method, {})[path[-1]] = value
             elif name in _properties():
                 changes[name] = value
-            elif point in ("engine_options", "chat_template_kwargs", "around_options") and len(path) == 1:
-                changes[point] = {**_table(point, changes.get(point, getattr(self, point))), path[0]: value}
+            elif path and _properties().get(point, {}).get("type") == "object":
+                for part in reversed(path):
+                    value = {part: value}
+                changes[point] = layered(_table(point, changes.get(point, getattr(self, point))), value)
             elif name == "preset":
                 published = preset(value)
             else:
@@ -217,7 +222,8 @@ class MSGRPOConfig(TrainingSettings):
             for name, about in _properties().items():
                 if about["section"] == section:
                     lines += [f"# {describe(name)}"] if documented else []
-                    lines.append(f"{name} = {to_toml(getattr(self, name))}")
+                    own = self.game if name == section == "game" else {name: getattr(self, name)}
+                    lines += [f"{key} = {to_toml(value)}" for key, value in own.items()]
         for point, methods in self.method_settings.items():
             for name, own in methods.items():
                 lines += ["", f"[{point}.{json.dumps(name)}]"]

@@ -137,6 +137,10 @@ class TrainingSettings:
     rollout_batch: int = setting("rollout", 0, ge=0)
     """Episodes in flight at once, refilled as episodes end; 0: all of an iteration."""
 
+    game: dict[str, Any] = table("game")
+    """Settings of the games that are trained on, such as size = 6, in place of the scenarios' own; those in a table of
+    a scenario's name, [game.snake], are for that one alone."""
+
     engine: str = setting("engine", "live")
     """What samples the rollouts: live (the model that is trained, in this process), vllm (vLLM in this process, or on
     the servers of engine_urls), ray (actors on many machines), or my_module:MyEngine; see docs/engines.md."""
@@ -271,6 +275,9 @@ class TrainingSettings:
     """Iterations between evaluations, which also take place before the first and after the last; 0: none."""
     eval_scenarios: Names = setting("evaluation", ())
     """Scenarios to evaluate on; empty: those trained on."""
+    eval_game: dict[str, Any] = table("evaluation")
+    """Settings of the games in evaluation, in the form of [game], which counts in training alone. Empty: the
+    scenarios' own."""
     eval_episodes: int = setting("evaluation", 50, ge=1)
     """Episodes per evaluation scenario: episode k has seed first_seed + k."""
     eval_temperature: float = setting("evaluation", 0.5, ge=0)

@@ -24,7 +24,7 @@ from agents.models.local.transformers import TransformersModel
 from agents.msgrpo.configuration.config import MSGRPOConfig
 from agents.msgrpo.errors import ConfigError
 from agents.msgrpo.rollouts import layout_of
-from agents.msgrpo.trajectories import Game, game_name, tsmg_of
+from agents.msgrpo.trajectories import Game, game_name, tsmg_of, with_settings
 from agents.policy import LanguageAgentPolicy
 from agents.protocol import STANDARD
 from agents.turn import Policy, TurnRequest, check_game
@@ -232,7 +232,8 @@ class Evaluator:
         sharded: bool = False,
         outside: Evaluate | None = None,
     ) -> None:
-        self.config, self.games, self.policy = config, config.eval_scenarios or games, policy
+        self.games = [with_settings(one, config.eval_game) for one in config.eval_scenarios or games]
+        self.config, self.policy = config, policy
         self.play, self._outside = play, outside
         self._model, self._tokenizer = model, tokenizer
         self._opponent = opponent_of(config, self.games)

@@ -41,6 +41,7 @@ from agents.msgrpo.trajectories import (
     too_long,
     trajectories_of,
     tsmg_of,
+    with_settings,
 )
 from agents.policy import LanguageAgentPolicy
 from agents.prompt import PromptMap
@@ -101,7 +102,8 @@ def check_prompts(
 ) -> None:
     """Refuse games whose prompts, with a response behind them, don't fit, as far as random play shows."""
     shorter: dict[str, Any] = {"max_steps": config.max_steps} if config.max_steps else {}
-    places = [(game, shorter) for game in games] + [(game, {}) for game in config.eval_scenarios]
+    places = [(game, shorter) for game in games]
+    places += [(with_settings(game, config.eval_game), {}) for game in config.eval_scenarios]
     for game, settings in places:
         tasks = [EpisodeTask.of(game, seed, **settings) for seed in range(RANDOM_EPISODES)]
         longest = max(length for task in tasks for length in prompt_lengths(task, prompt_map, reader))

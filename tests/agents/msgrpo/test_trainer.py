@@ -63,6 +63,44 @@ def test_episodes_of_a_group_share_the_initial_state_and_differ_after_it(make_tr
     assert len(responses) > 1  # sampling noise differs
 
 
+@pytest.mark.parametrize(
+    ("settings", "evaluated"),
+    [
+        ({"game": {"size": 3}}, 4),
+        ({"game": {"frozen-lake": {"size": 3}, "snake": {"width": 5}}}, 4),
+        ({"game": {"size": 3}, "eval_game": {"size": 2}}, 2),
+        ({"game": {"size": 3}, "scenarios": ("frozen-lake",), "eval_scenarios": ("frozen-lake",)}, 4),
+    ],
+)
+def test_games_are_trained_with_settings_of_the_run_and_evaluated_by_their_own(
+    make_trainer: Any, settings: dict[str, Any], evaluated: int
+) -> None:
+    config = replace(SHORT, eval_every=1, eval_episodes=2, format_penalty=0.0, **settings)
+    trainer = make_trainer(config, "" if "scenarios" in settings else "frozen-lake")
+    played = trainer.rollout().trajectories
+    assert {(each.task.scenario, each.task.kwargs["size"]) for each in played} == {("frozen-lake", 3)}
+    assert {each.states[0].lake.nrow for each in played} == {3}
+    seen, play = [], trainer.evaluator.play
+    trainer.evaluator.play = lambda policy, tasks: seen.extend(tasks) or play(policy, tasks)
+    assert [result.scenario for result in trainer.evaluate()] == ["frozen-lake"]
+    assert [task.kwargs["size"] for task in seen] == [evaluated] * 2
+
+
+@pytest.mark.parametrize(
+    ("settings", "says"),
+    [
+        ({"game": {"sizes": 3}}, r"frozen-lake: FrozenLake has no setting 'sizes'.*did you mean 'size'"),
+        ({"game": {"size": 1}}, "frozen-lake: size must be a whole number from 2 to 100, got 1"),
+        ({"game": {"snak": {"width": 3}}}, "game: unknown scenario 'snak'; did you mean 'snake'?"),
+        ({"game": {"format_penalty": 0.5}}, r"format_penalty is no setting of \[game\]: it stands in \[rollout\]"),
+        ({"eval_game": {"size": 1}}, "frozen-lake: size must be a whole number from 2 to 100, got 1"),
+    ],
+)
+def test_settings_that_a_game_does_not_take_are_refused(make_trainer: Any, settings: dict[str, Any], says: str) -> None:
+    with pytest.raises(ConfigError, match=says):
+        make_trainer(replace(SHORT, **settings), "frozen-lake")
+
+
 def test_groups_may_share_the_chance_of_transitions() -> None:
     """On slippery ice and beside random snakes, equal answers then lead to equal episodes, and only then."""
     for game in ("frozen-lake-slippery", "snake"):

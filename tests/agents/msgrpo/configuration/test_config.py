@@ -121,6 +121,19 @@ def test_override_errors(override: str, words: list[str]) -> None:
         assert word in str(error.value)
 
 
+def test_settings_of_games_stand_in_a_table(tmp_path: Path) -> None:
+    path = tmp_path / "run.toml"
+    path.write_text("[rollout]\ngroups = 3\n[game]\nsize = 6\n[game.snake]\nstep_reward = -0.01\n")
+    config = MSGRPOConfig.from_toml(path, ["game.snake.width=5", "eval_game.size=5"])
+    assert config.game == {"size": 6, "snake": {"step_reward": -0.01, "width": 5}}
+    assert (config.groups, config.eval_game) == (3, {"size": 5})
+    for documented in (False, True):
+        again = tmp_path / "again.toml"
+        again.write_text(config.to_toml(documented=documented))
+        assert "\nsize = 6\n" in again.read_text()
+        assert MSGRPOConfig.from_toml(again) == config
+
+
 def test_a_class_of_a_module_with_dots_can_be_set() -> None:
     overrides = [f"credit={__name__}:Mine", f"credit.{__name__}:Mine.discount=0.5", f'credit."{__name__}:Mine".sign=-1']
     assert "." in __name__
