@@ -40,7 +40,7 @@ def loaded(group: str, broken: Callable[[EntryPoint, str], Any] | None = None) -
     for name, entry in installed(group).items():
         try:
             found[name] = entry.load()
-        except (ImportError, AttributeError) as error:
+        except Exception as error:  # the import of a package can fail in any way
             if broken is None:
                 package = entry.dist.name if entry.dist else "an installed package"
                 told = f"{package} adds {name!r} ({entry.value}), which can't be imported: {error}"

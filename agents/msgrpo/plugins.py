@@ -149,7 +149,7 @@ class Registry(Generic[T]):
         """Return the entry of a name; an installed package's name counts after a registered one."""
         if name in self._registered or (entry := installed(self.group).get(name)) is None:
             return self._registered.get(name)
-        added = loaded(entry, self.setting)
+        added = load_entry(entry, self.setting)
         if not isinstance(added, type | Variant):
             raise ConfigError(f"{self.setting} = {name!r} ({entry.value}) is to be a class or a Variant, got {added!r}")
         return cast("type[T] | Variant", added)
@@ -248,7 +248,7 @@ class Registry(Generic[T]):
         return {} if own.others else {setting: {} for setting in own.named}
 
 
-def loaded(entry: EntryPoint, setting: str) -> Any:
+def load_entry(entry: EntryPoint, setting: str) -> Any:
     """Load the object that an installed package adds under a name of a setting."""
     try:
         return entry.load()

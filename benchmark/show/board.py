@@ -4,11 +4,13 @@ An installed package adds a table beside the scores by an entry point of the gro
 :class:`~benchmark.show.table.Table` that finds its rows in :class:`~benchmark.show.table.Scored`.
 """
 
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import cache
+from importlib.metadata import EntryPoint
 from typing import Any
 
-from benchmark.errors import UsageError
 from benchmark.score.beside import ladder_rows, protocol_rows, reliability_rows, skill_rows
 from benchmark.score.differences import TIE
 from benchmark.score.document import (
@@ -520,10 +522,14 @@ _TABLES = (
 
 def board_tables() -> tuple[Table, ...]:
     """Return the tables beside the scores, those of installed packages last."""
-    try:
-        return (*_TABLES, *loaded(ENTRY_POINT_GROUP).values())
-    except ImportError as error:
-        raise UsageError(f"no table can be shown beside the scores: {error}") from error
+    return (*_TABLES, *filter(None, loaded(ENTRY_POINT_GROUP, _left_out).values()))
+
+
+@cache
+def _left_out(entry: EntryPoint, wrong: str) -> None:
+    """Print, once, that a package's table isn't shown, and why."""
+    package = entry.dist.name if entry.dist else "an installed package"
+    print(f"textbench: the table {entry.name!r} of {package} ({entry.value}) {wrong}; left out", file=sys.stderr)
 
 
 def found_tables(document: Mapping[str, Any]) -> list[Table]:

@@ -16,13 +16,12 @@ from pathlib import Path
 
 from pages.scores import FILE, collected
 
-from research.jobs.report import compact
-
 
 def main(files: list[str]) -> int:
     """Put the scores of these documents into one file."""
     documents = [json.loads(Path(file).read_text(encoding="utf-8")) for file in files]
-    FILE.write_text(compact(collected(documents)), encoding="utf-8")
+    lines = (f" {json.dumps(name)}: {json.dumps(scores)}" for name, scores in collected(documents).items())
+    FILE.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
     return 0
 
 

@@ -37,7 +37,7 @@ class Settings:
         "models": ("--base-url", "--temperature", "--max-tokens", "--mode"),
         "output": ("--out", "--eval-episodes", "--json", "--quiet"),
     }
-    method: str = place("METHOD", "; ".join(f"{name}: {one.description}" for name, one in improvers().items()))
+    method: str = place("METHOD", "the method; METHOD --help lists its options")
     agent: str = option(REQUIRED, "SPEC", "who: any agent that the method can change")
     scenarios: tuple[str, ...] = option(REQUIRED, "S", "what it is to play better", words=True)
     budget_tokens: int | None = option(None, "N", "tokens that may be spent (default: no limit)", ge=1)
@@ -49,14 +49,16 @@ class Settings:
     eval_episodes: int = option(50, "N", "episodes of each scenario for the scores before and after", ge=0)
     out: str | None = option(None, "DIR", "the agent's folder (default runs/METHOD-SCENARIO)")
     method_options: tuple[str, ...] = option((), "OPTION=VALUE", named="--set")
-    """the method's own; METHOD --help lists them"""
+    """an option of the method"""
     options: RunOptions = part(RunOptions, OF_THE_AGENT)
     output: Output = part(Output, ["json", "quiet"])
 
     @staticmethod
     def more_help(words: Sequence[str]) -> str:
-        """Return the options of the method that is named before ``--help``."""
-        return _options_of(words[0]) if words and words[0] in improvers() else ""
+        """Return the options of the method that is named before ``--help``, else the methods."""
+        if words and words[0] in improvers():
+            return _options_of(words[0])
+        return "\n".join(["methods:", *(f"  {name:<12}  {one.description}" for name, one in improvers().items())])
 
 
 def _options_of(method: str) -> str:

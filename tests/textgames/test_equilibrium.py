@@ -9,8 +9,6 @@ import pytest
 
 from textgames.solving.equilibrium import (
     action_values,
-    as_behaviour,
-    as_policy,
     best_response,
     expected_values,
     exploitability,
@@ -19,7 +17,6 @@ from textgames.solving.equilibrium import (
     uniform_policy,
 )
 from textgames.solving.game_tree import GameTree, expand
-from textgames.solving.mirror_descent import mirror_step, moved
 from textgames.strategy.kuhn_poker import KuhnPoker
 from textgames.strategy.leduc_poker import LeducPoker
 from textgames.strategy.liars_dice import LiarsDice
@@ -201,32 +198,6 @@ def test_action_values_are_conditional_on_being_there() -> None:
     # time against uniform play: 0.5 * 1 + 0.5 * (0.5 * -1 + 0.5 * 2)
     expected = {"check": 0.75, "bet": 1.5} if key[0] == "player_0" else {"check": 1.0, "bet": 1.5}
     assert values == pytest.approx(expected)
-
-
-@pytest.mark.parametrize(("follow", "least", "most"), [(0.05, 0.0, 0.02), (0.0, 0.05, 0.4)])
-def test_mirror_descent_comes_to_an_equilibrium_where_its_magnet_follows(
-    follow: float, least: float, most: float
-) -> None:
-    tree = expand(KuhnPoker())
-    policy = magnet = as_behaviour(tree, uniform_policy(tree))
-    for _ in range(300):
-        policy = mirror_step(tree, policy, magnet, rate=0.5, pull=1.0)
-        magnet = moved(magnet, policy, follow)
-    assert least < exploitability(tree, policy) < most  # else it stays between equilibrium and magnet
-    assert expected_values(tree, policy)["player_0"] == pytest.approx(-1 / 18, abs=0.03)
-
-
-def test_a_mirror_step_is_the_formula() -> None:
-    tree = expand(KuhnPoker())
-    policy, magnet = (as_behaviour(tree, random_policy(tree, seed)) for seed in (1, 2))
-    stepped = as_policy(tree, mirror_step(tree, policy, magnet, rate=0.5, pull=2.0))
-    before, held = as_policy(tree, policy), as_policy(tree, magnet)
-    for key, chances in stepped.items():
-        values = action_values(tree, policy, key)
-        shares = {each: (p * held[key][each] * np.exp(0.5 * values[each])) ** 0.5 for each, p in before[key].items()}
-        assert chances == pytest.approx({each: share / sum(shares.values()) for each, share in shares.items()})
-    free = mirror_step(tree, tuple(own.round() for own in policy), magnet, rate=0.5, pull=0.0)
-    assert all(((own == 0) <= (new == 0)).all() for own, new in zip(policy, free, strict=True))
 
 
 def test_a_horizon_cuts_the_game() -> None:

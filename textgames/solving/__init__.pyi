@@ -1,7 +1,6 @@
 from .blind import best_constant, blind_play, standard_error
-from .equilibrium import Behaviour, exploitability, realisation_plan
+from .equilibrium import Behaviour, exploitability, normalised, realisation_plan, sequence_values
 from .game_tree import GameTree, expand
-from .mirror_descent import descended
 from .state_space import END, Floats, Indices, StateSpace, joint_actions
 from .value_iteration import ValueIteration
 
@@ -15,10 +14,11 @@ __all__ = [
     "ValueIteration",
     "best_constant",
     "blind_play",
-    "descended",
     "expand",
     "exploitability",
     "joint_actions",
+    "normalised",
     "realisation_plan",
+    "sequence_values",
     "standard_error",
 ]

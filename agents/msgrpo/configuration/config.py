@@ -22,7 +22,7 @@ from agents.common.refusals import accepted, refusals
 from agents.common.toml import read_setting, read_toml, to_toml
 from agents.msgrpo.configuration.settings import POINTS, RENAMED, TrainingSettings
 from agents.msgrpo.errors import ConfigError
-from agents.msgrpo.plugins import loaded
+from agents.msgrpo.plugins import load_entry
 from textgames.names import did_you_mean, nearest_or_all
 from textgames.plugins import installed, research_advice
 
@@ -66,7 +66,7 @@ def presets() -> Presets:
     """Return the presets that ship, and then those that installed packages add under other names."""
     found = dict(PRESETS)
     for entry in installed("textbench.presets").values():
-        found |= {name: own for name, own in loaded(entry, "preset").items() if name not in PRESETS}
+        found |= {name: own for name, own in load_entry(entry, "preset").items() if name not in PRESETS}
     return found
 
 

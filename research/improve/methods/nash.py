@@ -17,9 +17,10 @@ from benchmark.play import AgentTable, RunOptions, load_table
 from benchmark.runs import find_scenario
 from research.improve.budget import Spent
 from research.improve.methods.learning import MODEL, config_of, mode_of, said_as_usage, trained
+from research.improve.methods.mirror_descent import descended
 from research.improve.task import ImprovementTask
 from textgames import Scenario
-from textgames.solving import Behaviour, GameTree, descended, expand, exploitability, realisation_plan
+from textgames.solving import Behaviour, GameTree, expand, exploitability, realisation_plan
 
 if TYPE_CHECKING:
     from agents.msgrpo.warmup import Demonstrations

@@ -11,11 +11,20 @@ from benchmark.cli import main
 from benchmark.errors import UsageError
 from benchmark.runs.plan import find_scenario
 from research.improve.budget import Budget, SpendingMeter
+from research.improve.methods.mirror_descent import descended, mirror_step, moved
 from research.improve.methods.nash import improve, taught_weights
 from research.improve.task import ImprovementTask
-from textgames.solving.equilibrium import exploitability, normalised
+from textgames.solving.equilibrium import (
+    action_values,
+    as_behaviour,
+    as_policy,
+    expected_values,
+    exploitability,
+    normalised,
+    uniform_policy,
+)
 from textgames.solving.game_tree import expand
-from textgames.solving.mirror_descent import descended
+from textgames.strategy.kuhn_poker import KuhnPoker
 
 
 def task_of(out, agent, *scenarios, say=lambda line: None):
@@ -36,6 +45,39 @@ def test_what_has_no_equilibrium_to_be_computed_is_refused(tmp_path, agent, scen
     with pytest.raises(UsageError, match=said):
         improve(task_of(tmp_path, {"spec": "tiny", **agent}, *scenarios), **options)
     assert not (tmp_path / "model").exists()
+
+
+@pytest.mark.parametrize(("follow", "least", "most"), [(0.05, 0.0, 0.02), (0.0, 0.05, 0.4)])
+def test_mirror_descent_comes_to_an_equilibrium_where_its_magnet_follows(
+    follow: float, least: float, most: float
+) -> None:
+    tree = expand(KuhnPoker())
+    policy = magnet = as_behaviour(tree, uniform_policy(tree))
+    for _ in range(300):
+        policy = mirror_step(tree, policy, magnet, rate=0.5, pull=1.0)
+        magnet = moved(magnet, policy, follow)
+    assert least < exploitability(tree, policy) < most  # else it stays between equilibrium and magnet
+    assert expected_values(tree, policy)["player_0"] == pytest.approx(-1 / 18, abs=0.03)
+
+
+def test_a_mirror_step_is_the_formula() -> None:
+    tree = expand(KuhnPoker())
+    rng = np.random.default_rng(1)
+    policy, magnet = (
+        behaviour_of(
+            tree,
+            [dict(zip(e.actions, rng.dirichlet(np.ones(len(e.actions))), strict=True)) for e in tree.information_sets],
+        )
+        for _ in range(2)
+    )
+    stepped = as_policy(tree, mirror_step(tree, policy, magnet, rate=0.5, pull=2.0))
+    before, held = as_policy(tree, policy), as_policy(tree, magnet)
+    for key, chances in stepped.items():
+        values = action_values(tree, policy, key)
+        shares = {each: (p * held[key][each] * np.exp(0.5 * values[each])) ** 0.5 for each, p in before[key].items()}
+        assert chances == pytest.approx({each: share / sum(shares.values()) for each, share in shares.items()})
+    free = mirror_step(tree, tuple(own.round() for own in policy), magnet, rate=0.5, pull=0.0)
+    assert all(((own == 0) <= (new == 0)).all() for own, new in zip(policy, free, strict=True))
 
 
 @pytest.mark.slow

@@ -7,8 +7,7 @@ magnet; with one that follows the policy, to an equilibrium. It is computed here
 
 import numpy as np
 
-from textgames.solving.equilibrium import Behaviour, normalised, sequence_values
-from textgames.solving.game_tree import GameTree
+from textgames.solving import Behaviour, GameTree, normalised, sequence_values
 
 
 def mirror_step(tree: GameTree, behaviour: Behaviour, magnet: Behaviour, *, rate: float, pull: float) -> Behaviour:
