@@ -1,6 +1,5 @@
 """Players inside an environment, asked one by one or once for a whole batch."""
 
-from collections.abc import Sequence
 from typing import Any
 
 import gymnasium as gym
@@ -107,24 +106,6 @@ def test_a_round_of_a_batch_is_one_call() -> None:
     assert opponent.calls == [64, 64]
 
 
-def test_several_opponents_and_random_ones_play_side_by_side() -> None:
-    first, second = Counted(), Counted()
-    scenario = SCENARIOS["werewolf-7"]
-    players = scenario.game().players[1:]
-    inside: dict[str, Any] = dict.fromkeys(players[:2], Together(first)) | dict.fromkeys(players[2:4], Together(second))
-    inside |= dict.fromkeys(players[4:], "random")
-
-    def speak(turns: list[OpponentTurn]) -> Sequence[str]:
-        return [f"<action>{turn.legal_actions[0]}</action>" if turn.legal_actions else "hello" for turn in turns]
-
-    inside[players[0]] = inside[players[1]] = Together(speak)
-    inside[players[2]] = inside[players[3]] = Together(speak)
-    env = TextVectorEnv(scenario.game(), 6, max_steps=40, opponents=inside)
-    env.reset(seed=0)
-    for _ in range(12):
-        env.step(["player_1"] * 6)
-
-
 @pytest.mark.parametrize("make", [gym.make, gym.make_vec])
 def test_nobody_plays_inside_where_there_is_one_player(make: Any) -> None:
     for name in ("TextFrozenLake-v0", "TextSnake-v0"):
@@ -138,10 +119,3 @@ def test_a_wrong_number_of_responses_is_refused() -> None:
     env.reset(seed=0)
     with pytest.raises(ValueError, match="opponents must give 1 responses to 1 turns, got"):
         env.step("?")
-
-
-@pytest.mark.parametrize("name", [name for name, each in SCENARIOS.items() if len(each.game().players) > 1])
-def test_every_scenario_of_several_players_is_made_without_naming_the_others(name: str) -> None:
-    env = gym.make(SCENARIOS[name].env_id, **SCENARIOS[name].kwargs)
-    env.reset(seed=0)
-    env.step("?")

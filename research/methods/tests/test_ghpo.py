@@ -13,7 +13,7 @@ from agents.loop.rollout import rollout
 from agents.msgrpo import ConfigError, MSGRPOConfig, MSGRPOTrainer
 from agents.msgrpo.credit import Batch, Trajectory
 from agents.msgrpo.rollouts import Rollouts
-from agents.msgrpo.tasks import SAMPLERS, Hint
+from agents.msgrpo.tasks import Hint
 from agents.turn import Turn, TurnRequest
 from research.methods.tasks.ghpo import GHPO
 from tests.agents.msgrpo.played import iteration_of, play
@@ -139,10 +139,3 @@ def test_a_run_refuses_its_game_before_anything_is_made_or_played(methods: dict[
     game = "snake" if methods == {"task_sampling": "pcl"} else "TestButtons-v0"
     with pytest.raises(ConfigError, match=rf"(task_sampling|credit) = '\w+' .*{game}"):
         MSGRPOTrainer(None, None, game, config, quiet=True)  # neither model nor tokenizer is looked at
-
-
-def test_settings_are_checked() -> None:
-    with pytest.raises(ConfigError, match=r"\[tasks.ghpo\] hint = 'go' can't be used: it must contain {action}"):
-        SAMPLERS.make("ghpo", {"hint": "go"})
-    with pytest.raises(ConfigError, match=r"\[tasks.ghpo\] most_reruns = 4"):
-        SAMPLERS.make("ghpo", {"most_reruns": 4})

@@ -10,7 +10,6 @@ from agents.episode import EpisodeTask
 from agents.msgrpo import ConfigError, MSGRPOConfig, MSGRPOTrainer
 from agents.msgrpo.credit import Batch, Floats
 from agents.msgrpo.rollouts import Rollouts
-from agents.msgrpo.tasks import SAMPLERS
 from research.methods.tasks.pcl import PCL
 from tests.agents.msgrpo.exact import Known
 from tests.agents.msgrpo.hand_made import batch, trajectory
@@ -87,8 +86,3 @@ def test_the_trainers_critic_learns_what_the_groups_return(tokenizer: Any, make_
     first: Batch = trainer.rollout()
     values = [each.head_values["difficulty"][0] for each in first.trajectories]
     assert np.abs(values).max() < 0.2
-
-
-def test_settings_are_checked() -> None:
-    with pytest.raises(ConfigError, match=r"\[tasks.pcl\] candidates = 0"):
-        SAMPLERS.make("pcl", {"candidates": 0})

@@ -5,7 +5,6 @@ from typing import Any
 
 import pytest
 
-from agents.msgrpo import ConfigError
 from agents.msgrpo.surrogates import SURROGATES
 from research.methods.tests import formulas
 from tests.agents.msgrpo.surrogates import test_ratios
@@ -39,8 +38,3 @@ def test_minpro_by_hand() -> None:
     assert got.gradient[0] == pytest.approx([-0.8, -1.0, 1.6])
     assert got.loss == pytest.approx(-(0.8 * math.log(0.5) + math.log(2.0) - 1.6 * math.log(1.5)))
     assert (got.sums["clipped_low"], got.sums["clipped_high"]) == (2, 0)
-
-
-def test_settings_are_checked() -> None:
-    with pytest.raises(ConfigError, match=r"\[surrogate.sapo\] tau_positive = 0"):
-        SURROGATES.make("sapo", {"tau_positive": 0.0})

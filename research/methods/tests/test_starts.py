@@ -8,8 +8,7 @@ from scipy import stats
 
 import textgames
 from agents.episode import EpisodeTask
-from agents.msgrpo import ConfigError, MSGRPOConfig, MSGRPOTrainer
-from agents.msgrpo.tasks import SAMPLERS
+from agents.msgrpo import MSGRPOConfig, MSGRPOTrainer
 from agents.msgrpo.trajectories import trajectories_of
 from research.methods.tasks.states import ExploringStarts
 from tests.agents.msgrpo.played import iteration_of, play
@@ -108,8 +107,3 @@ def test_the_log_speaks_of_whole_episodes(tokenizer: Any, make_llama: Any, promp
 def test_trajectories_of_restarted_tasks_are_in_the_order_of_the_tasks() -> None:
     tasks = sampled(share=1.0)
     assert [t.task for t in trajectories_of(play(iteration_of("frozen-lake").policy, tasks), tasks)] == tasks
-
-
-def test_settings_are_checked() -> None:
-    with pytest.raises(ConfigError, match=r"\[tasks.starts\] share = 1.5"):
-        SAMPLERS.make("starts", {"share": 1.5})

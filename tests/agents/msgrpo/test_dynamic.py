@@ -5,9 +5,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from agents.msgrpo import ConfigError, MSGRPOConfig
+from agents.msgrpo import MSGRPOConfig
 from agents.msgrpo.credit import Batch
-from agents.msgrpo.tasks import SAMPLERS, DynamicSampling
+from agents.msgrpo.tasks import DynamicSampling
 from tests.agents.msgrpo.exact import Known
 from tests.agents.msgrpo.played import iteration_of
 
@@ -74,8 +74,3 @@ def test_the_log_has_what_was_dropped(make_trainer: Any) -> None:
     (metrics,) = trainer.train()
     assert metrics["episodes"] == metrics["response_tokens"] == len(batch.played)
     assert metrics["return"] == pytest.approx(np.mean([each.returned() for each in batch.played]))
-
-
-def test_settings_are_checked() -> None:
-    with pytest.raises(ConfigError, match=r"\[tasks.dynamic\] refills = -1"):
-        SAMPLERS.make("dynamic", {"refills": -1})

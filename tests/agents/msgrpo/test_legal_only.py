@@ -14,7 +14,7 @@ from agents.analysis.regret import DirectAnswers
 from agents.models.local.transformers import TransformersModel
 from agents.msgrpo import ConfigError, MSGRPOConfig, MSGRPOTrainer
 from agents.policy import LanguageAgentPolicy
-from agents.turn import Message, TokenSet, TurnRequest
+from agents.turn import Message, TurnRequest
 from tests.agents.models.local.test_transformers import make_tokenizer
 from tests.agents.msgrpo import runs
 from tests.agents.msgrpo.runs import same_weights
@@ -108,11 +108,6 @@ def test_a_copy_that_samples_ahead_is_held_to_it_as_well(make_trainer: Any, stal
 def test_what_cannot_be_trained_so_is_refused_at_the_start(make_trainer: Any) -> None:
     with pytest.raises(ConfigError, match=r"legal_only = true: .*doesn't list its legal actions"):
         make_trainer(SHORT, "guess-number")
-
-
-def test_sets_of_tokens_are_part_of_what_a_step_is() -> None:
-    assert TokenSet((1, 2)) != TokenSet((1, 2), others=True)
-    assert MSGRPOConfig.from_mapping({"rollout": {"legal_only": True}}).legal_only
 
 
 def test_nothing_exact_is_said_of_answers_with_thousands_of_tokenisations(make_trainer: Any) -> None:

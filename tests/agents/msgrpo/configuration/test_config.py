@@ -162,10 +162,6 @@ def test_unreadable_files(tmp_path: Path) -> None:
         MSGRPOConfig.from_toml(tmp_path / "bad.toml")
 
 
-def test_differences() -> None:
-    assert MSGRPOConfig().differences(MSGRPOConfig(seed=3)) == {"seed": (0, 3)}
-
-
 @pytest.mark.slow
 def test_the_config_and_the_pure_functions_need_no_torch() -> None:
     """So that settings can be checked and read on a machine without it."""

@@ -5,7 +5,6 @@ from pathlib import Path
 import pytest
 
 from agents.msgrpo import ConfigError, MSGRPOConfig
-from agents.msgrpo.__main__ import main
 from agents.msgrpo.configuration.config import preset, preset_names
 from agents.msgrpo.configuration.methods import Methods
 
@@ -27,11 +26,6 @@ def test_presets_differ() -> None:
 @pytest.mark.parametrize("name", [name for name in preset_names() if preset(name).get("surrogate") == "gspo"])
 def test_a_ratio_for_each_response_goes_with_a_mean_over_responses(name: str) -> None:
     assert preset(name)["loss_normalizer"] == "response"
-
-
-def test_own_settings_count_more() -> None:
-    config = MSGRPOConfig.preset("dr_grpo", loss_normalizer="token", seed=3)
-    assert (config.credit, config.loss_normalizer, config.seed) == ("dr_grpo", "token", 3)
 
 
 def test_a_preset_leaves_the_rest_of_the_run_alone() -> None:
@@ -78,10 +72,3 @@ def test_an_unknown_preset() -> None:
         MSGRPOConfig.from_mapping({"preset": "common"})
     with pytest.raises(ConfigError, match="preset = 3 is not one"):
         MSGRPOConfig().with_overrides(["preset=3"])
-
-
-def test_at_the_command_line(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["--print-config", "--set", "preset=dr_grpo"]) == 0
-    assert 'credit = "dr_grpo"' in capsys.readouterr().out
-    assert main(["--print-config", "--set", "preset=grpo"]) == 2
-    assert "error: preset = 'grpo' is not one; did you mean" in capsys.readouterr().err

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from agents.msgrpo import ConfigError, MSGRPOConfig
+from agents.msgrpo import MSGRPOConfig
 from agents.msgrpo.__main__ import main
 from agents.msgrpo.configuration import config as recipes_module
 from agents.msgrpo.configuration.config import packaged_recipes, recipe_path
@@ -140,8 +140,3 @@ def test_a_base_that_is_there_for_another_mode_is_refused(
         else:
             assert code == 2
             assert "trained with response_mode = 'direct'" in capsys.readouterr().err
-
-
-def test_a_config_error_is_no_traceback(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=r"can't read the config '.*none\.toml'"):
-        MSGRPOConfig.from_toml(tmp_path / "none.toml")

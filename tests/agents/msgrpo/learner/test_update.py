@@ -38,24 +38,6 @@ def test_gradient_equals_the_plain_reference(make_llama: Any, monkeypatch: pytes
         assert error(found, want[1]) < 1e-8, (packing, lean)  # the formula's slopes are differences of its loss
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("normalizer", ["token", "step", "episode"])
-def test_micro_batch_size_and_row_order_do_not_change_the_gradient(make_llama: Any, normalizer: str) -> None:
-    rows = ragged_rows(4)
-    found = []
-    for packing, budget, order in [
-        ("rows", 1, 1), ("rows", 30, -1), ("rows", 10_000, 1), ("tree", 1, -1), ("tree", 16, 1), ("tree", 10_000, -1),
-    ]:  # fmt: skip
-        config = replace(BASE, loss_normalizer=normalizer, packing=packing, micro_batch_tokens=budget, tree_tokens=9)
-        learner = make_learner(make_llama, config)
-        counts = len(learner.pack(rows))
-        assert (counts > 1) == (budget < 10_000)
-        found.append(gradients(learner, rows[::order])[1])
-    for other in found[1:]:
-        for name, gradient in other.items():
-            torch.testing.assert_close(gradient, found[0][name], rtol=1e-9, atol=1e-13)
-
-
 def test_an_episode_drawn_twice_counts_twice(make_llama: Any) -> None:
     rows = [row for row in ragged_rows(5) if row.draw < 2]
     twice = rows + [row._replace(draw=9) for row in rows if row.draw == 1]
@@ -93,18 +75,6 @@ def test_minibatches_in_the_order_of_time(make_llama: Any) -> None:
 
     assert weights(rows, 0, "time") == pytest.approx(weights(timed, 1, "time"), rel=1e-9)
     assert weights(rows, 0, "shuffled") != pytest.approx(weights(rows, 1, "shuffled"), rel=1e-9)
-
-
-def test_minibatch_losses_average_to_the_whole_batch(make_llama: Any) -> None:
-    """For every normaliser a minibatch's loss estimates the whole's: with a rate of zero their mean comes close."""
-    rows = ragged_rows(6)
-    rows = rows[: len(rows) // 2 * 2]
-    for normalizer in ("step", "episode"):
-        config = replace(BASE, loss_normalizer=normalizer, minibatches=2, old_logprobs="recompute", max_grad_norm=0.0)
-        stats = make_learner(make_llama, config).update(rows, np.random.default_rng(0), 1e-12)
-        whole = make_learner(make_llama, replace(config, minibatches=1)).update(rows, np.random.default_rng(0), 1e-12)
-        assert np.mean(stats.losses) == pytest.approx(whole.losses[0], rel=1e-6)
-        assert len(stats.grad_norms) == 2
 
 
 def test_passes_and_minibatches_make_steps(make_llama: Any) -> None:

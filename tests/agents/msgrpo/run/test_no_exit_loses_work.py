@@ -273,25 +273,6 @@ def test_a_full_disk_is_one_sentence_and_exit_code_2(
     assert not list((tmp_path / "run/checkpoints").iterdir())
 
 
-@pytest.mark.slow
-@pytest.mark.skipif(sys.platform != "linux" or os.geteuid() != 0, reason="mounts a small file system")
-def test_a_really_full_file_system(tiny_config: Callable[..., str], tmp_path: Path) -> None:
-    small = tmp_path / "small"
-    small.mkdir()
-    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=600k", "none", str(small)], capture_output=True).returncode:
-        pytest.skip("this system doesn't let us mount one")
-    try:
-        arguments = ["--config", tiny_config(iterations="2", out=f'"{small / "run"}"'), "--quiet"]
-        process = started(arguments)
-        _, told = process.communicate(timeout=120)
-        assert process.returncode == 2
-        assert "No space left on device" in told
-        assert "Traceback" not in told
-        assert not list((small / "run/checkpoints").iterdir())
-    finally:
-        subprocess.run(["umount", str(small)], check=True)
-
-
 @pytest.mark.parametrize(
     ("out", "words"),
     [
