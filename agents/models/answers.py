@@ -8,6 +8,7 @@ Nothing here knows a model: a learner can ask for the same sets again.
 
 import json
 from collections.abc import Iterable, Sequence
+from copy import copy
 from dataclasses import dataclass
 from functools import cache
 from math import inf
@@ -126,6 +127,14 @@ class State(NamedTuple):
     thinking: bool = False
 
 
+class Draft(NamedTuple):
+    """The likely next ``tokens`` of an answer, up to its next choice or its end, and the ``sets`` that they are drawn
+    from, the choice's included."""
+
+    tokens: tuple[int, ...]
+    sets: tuple[TokenSet, ...]
+
+
 class Rules:
     """Which tokens may follow in each state of a response, for the answers of one decision.
 
@@ -134,7 +143,7 @@ class Rules:
     """
 
     def __init__(self, vocabulary: Vocabulary, answers: LegalAnswers) -> None:
-        self._vocabulary = vocabulary
+        self._vocabulary, self.texts = vocabulary, vocabulary.texts
         texts = [f"{OPEN_TAG}{name}{CLOSE_TAG}".encode() for name in answers.names]
         # (text, the fewest tokens that write it from each of its places to its end), by whether a thought is open
         self._answers = {
@@ -235,6 +244,20 @@ class Guide:
 
     def allowed(self) -> TokenSet | None:
         return self._rules.allowed(self._state, self._left)
+
+    def draft(self) -> Draft:
+        """Return the draft of an answer in which all is forced. If one allowed token begins with all others, it is the
+        likely one; else it is a choice."""
+        texts, ahead = self._rules.texts, copy(self)
+        tokens, sets = list[int](), list[TokenSet]()
+        while (allowed := ahead.allowed()) is not None and allowed.ids:
+            sets.append(allowed)
+            longest = max(allowed.ids, key=lambda token: len(texts[token]))
+            if not all(texts[longest].startswith(texts[token]) for token in allowed.ids):
+                break
+            tokens.append(longest)
+            ahead.take(longest)
+        return Draft(tuple(tokens), tuple(sets))
 
     def take(self, token: int) -> None:
         self._state = self._rules.after(self._state, token, self._left)

@@ -30,6 +30,7 @@ from agents.models.answers import CLOSED_BY_A_BUDGET, LegalAnswers, Rules, Vocab
 from agents.models.base import Decoding
 from agents.models.fingerprint import adapter_identity, weights_identity
 from agents.models.local.decoding.batching import cache_bytes, one_thread, split_batch
+from agents.models.local.decoding.drafts import sample_drafted
 from agents.models.local.decoding.generic_decoder import GenericDecoder
 from agents.models.local.decoding.lean_decoder import LeanDecoder
 from agents.models.local.decoding.sampler import Decoder, Sampled, StopCheck, TokenIds, sample
@@ -330,6 +331,20 @@ class TransformersModel:
         try:
             with torch.inference_mode(), one_thread() if small else nullcontext():
                 for rows in split_batch(prompts, limits, most):
+                    if rules is not None and isinstance(self.decoder, LeanDecoder):
+                        forced = {row: one for row in rows if (one := rules[row]) is not None and not one.start.free}
+                        chunk = sample_drafted(
+                            self.decoder,
+                            [prompts[row] for row in forced],
+                            decoding,
+                            [seeds[row] for row in forced],
+                            [limits[row] for row in forced],
+                            list(forced.values()),
+                        )
+                        sampled |= zip(forced, chunk, strict=True)
+                        rows = [row for row in rows if row not in forced]
+                    if not rows:
+                        continue
                     chunk = sample(
                         self.decoder,
                         [prompts[row] for row in rows],

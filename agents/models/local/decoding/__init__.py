@@ -2,7 +2,7 @@
 
 Logits come from ``lean_decoder``, which keeps the shared beginnings of prompts (``kept_prompts``) and on a GPU records
 its steps (``captured_step``), or, for every other architecture, from ``generic_decoder``. ``drawing`` draws tokens,
-``batching`` splits a batch so that its caches fit.
+``drafts`` answers of which little is a choice, ``batching`` splits a batch so that its caches fit.
 """
 
 import lazy_loader

@@ -46,9 +46,9 @@ class KeptPrompts:
         """Report whether it holds more than is kept between calls."""
         return sum(keys.nbytes + values.nbytes for keys, values in self._layers) > _KEPT_BYTES
 
-    def read(self, weights: LlamaWeights, prompts: Sequence[TokenIds]) -> tuple[list[Slots], Tensor]:
-        """Return the slots of distinct prompts, and the last hidden state of each ``(prompts, hidden)``."""
-        segments = {prompt: self._place(prompt) for prompt in sorted(prompts)}
+    def read(self, weights: LlamaWeights, prompts: Sequence[TokenIds], tail: int = 1) -> tuple[list[Slots], Tensor]:
+        """Return the slots of distinct prompts, and hidden states ``(prompts, tail, hidden)`` of their last tokens."""
+        segments = {prompt: self._place(prompt, tail) for prompt in sorted(prompts)}
         self._grow()
         passes: list[list[_Segment]] = [[]]
         size = 0
@@ -59,21 +59,21 @@ class KeptPrompts:
                 size = 0
             passes[-1].append(segment)
             size += new
-        hidden = torch.cat([self._compute(weights, part) for part in passes])
+        hidden = torch.cat([self._compute(weights, part, tail) for part in passes])
         order = {prompt: row for row, prompt in enumerate(segments)}
         rows = torch.tensor([order[prompt] for prompt in prompts])
-        return [segments[prompt].path for prompt in prompts], hidden.index_select(0, rows)
+        return [segments[prompt].path for prompt in prompts], hidden.unflatten(0, (-1, tail)).index_select(0, rows)
 
     def take(self, slots: Tensor) -> list[tuple[Tensor, Tensor]]:
         """Return keys and values of some slots ``(n,)``, ``(K, n, D)`` each."""
         return [(keys.index_select(1, slots), values.index_select(1, slots)) for keys, values in self._layers]
 
-    def _place(self, prompt: TokenIds) -> _Segment:
-        """Find or make the slots of a prompt. Its last token is always computed, for the hidden state that it gives."""
+    def _place(self, prompt: TokenIds, tail: int) -> _Segment:
+        """Find or make the slots of a prompt. Its last ``tail`` tokens are always computed, for their hidden states."""
         place = bisect_left(self._sorted, prompt)
         known, path = 0, np.empty(0, np.int64)
         for other in self._sorted[max(0, place - 1) : place + 1]:
-            shared = min(_shared(other, prompt), len(prompt) - 1)
+            shared = min(_shared(other, prompt), len(prompt) - tail)
             if shared > known:
                 known, path = shared, self._paths[other]
         new = np.arange(self._used, self._used + len(prompt) - known)
@@ -98,7 +98,7 @@ class KeptPrompts:
         for index, (keys, values) in enumerate(self._layers):  # a layer at a time, for the sake of memory
             self._layers[index] = grown(keys), grown(values)
 
-    def _compute(self, weights: LlamaWeights, segments: Sequence[_Segment]) -> Tensor:
+    def _compute(self, weights: LlamaWeights, segments: Sequence[_Segment], tail: int) -> Tensor:
         """Compute keys and values of the segments' new tokens in one pass; return the last ones' hidden states."""
         ids = torch.tensor([token for each in segments for token in each.ids[each.known :]])
         positions = torch.cat([torch.arange(each.known, len(each.ids)) for each in segments])
@@ -111,9 +111,10 @@ class KeptPrompts:
             values.index_copy_(1, slots, v.transpose(0, 1))
             return path_attention.attend_to(q, keys, values, blocks)
 
-        ends = np.cumsum([len(each.ids) - each.known for each in segments]) - 1
+        ends = np.cumsum([len(each.ids) - each.known for each in segments])
+        only = torch.from_numpy(ends[:, None] + np.arange(-tail, 0)).flatten()
         self.computed += len(ids)
-        return llama_forward.hidden_states(weights, ids, positions, attend, only=torch.from_numpy(ends))
+        return llama_forward.hidden_states(weights, ids, positions, attend, only=only)
 
 
 def _shared(a: TokenIds, b: TokenIds) -> int:

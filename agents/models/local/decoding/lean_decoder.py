@@ -60,15 +60,21 @@ class LeanDecoder:
         self._keeps = device.type == "cpu" and sum(weight.numel() for weight in model.parameters()) >= _KEEP_FROM
 
     def start(self, prompts: Sequence[TokenIds], rows: Sequence[int]) -> tuple["LeanBatch", Tensor]:
+        batch, hidden = self.begin(prompts, rows, 1)
+        return batch, llama_forward.logits(batch.weights, hidden)
+
+    def begin(self, prompts: Sequence[TokenIds], rows: Sequence[int], tail: int) -> tuple["LeanBatch", Tensor]:
+        """Begin as :meth:`start` does, with the final hidden states of each row's last ``tail`` tokens, row by row:
+        ``(rows * tail, hidden)``."""
         weights = llama_forward.read_weights(self.model)
-        shared = min(common_prefix(prompts), min(map(len, prompts)) - 1)
+        shared = min(common_prefix(prompts), min(map(len, prompts)) - tail)
         if self._keeps:
             made_by = fingerprint(self.model)
             if self._kept is None or self._kept[0] != made_by or self._kept[1].full():
                 self._kept = (made_by, KeptPrompts(weights))
             kept = self._kept[1]
             before = kept.computed
-            paths, hidden = kept.read(weights, prompts)
+            paths, hidden = kept.read(weights, prompts, tail)
             self.prefill_tokens += kept.computed - before
             prefix = kept.take(torch.from_numpy(paths[0][:shared]))
             batch = LeanBatch(weights, prefix, [prompts[row][shared:] for row in rows])
@@ -78,13 +84,13 @@ class LeanDecoder:
             prefix = self._read_prefix(weights, prompts[0][:shared])
             suffixes = [prompt[shared:] for prompt in prompts]
             batch = LeanBatch(weights, prefix, suffixes, self.recorder)  # a row per prompt first
-            hidden = batch.read(suffixes)
+            hidden = batch.read(suffixes, tail)
             self.prefill_tokens += sum(map(len, suffixes))
             if list(rows) != list(range(len(prompts))):
                 index = torch.tensor(rows, device=hidden.device)
                 batch.keep(index)
                 hidden = hidden.index_select(0, index)
-        return batch, llama_forward.logits(weights, hidden)
+        return batch, hidden.flatten(0, 1)
 
     def bytes_per_token(self) -> int:
         inner = unwrap(self.model)
@@ -137,6 +143,9 @@ class LeanBatch:
     in use; ``bias (rows, columns)`` is minus infinity at empty ones, if there are any. If products take ``whole``
     caches, columns that aren't filled yet are hidden, too. With a ``recorder`` one batch is continued at a time, in one
     thread.
+
+    A batch is continued either by :meth:`step` or by :meth:`append`, which takes several tokens of a row at once. Rows
+    may then be of different lengths: each one's tokens stand side by side, behind its ``blanks`` empty columns.
     """
 
     def __init__(
@@ -156,18 +165,19 @@ class LeanBatch:
         self.column = torch.tensor([self.filled], device=device)
         lengths = torch.tensor(sizes, device=device)
         self.positions = lengths + self.shared
+        self.blanks = self.filled - lengths  # (rows,) empty columns in front
         self.caches = [(self._empty(len(suffixes)), self._empty(len(suffixes))) for _ in weights.layers]
         self.bias: Tensor | None = None
         if self.whole or min(sizes) < self.filled:
-            blanks = self.filled - lengths  # (rows,) empty columns in front
             columns = torch.arange(self.filled + self.block, device=device)
             self.bias = torch.zeros(len(suffixes), columns.numel(), device=device, dtype=weights.embedding.dtype)
-            self.bias.masked_fill_(columns < blanks[:, None], float("-inf"))
+            self.bias.masked_fill_(columns < self.blanks[:, None], float("-inf"))
             if self.whole:
                 self.bias[:, self.filled :] = float("-inf")
 
-    def read(self, suffixes: Sequence[TokenIds]) -> Tensor:
-        """Compute the prompts' own tokens into the caches; return their last hidden states ``(rows, hidden)``."""
+    def read(self, suffixes: Sequence[TokenIds], tail: int) -> Tensor:
+        """Compute the prompts' own tokens into the caches; return the hidden states of their last tokens
+        ``(rows, tail, hidden)``."""
         device = self.weights.embedding.device
         limit = _PREFILL_TOKENS.get(device.type, _PREFILL_TOKENS_ELSEWHERE)
         chunks, begin, tokens = [], 0, 0
@@ -177,7 +187,7 @@ class LeanBatch:
                 begin, tokens = index, 0
             tokens += len(suffix)
         chunks.append(range(begin, len(suffixes)))
-        return torch.cat([self._read_chunk(chunk, suffixes) for chunk in chunks])
+        return torch.cat([self._read_chunk(chunk, suffixes, tail) for chunk in chunks]).unflatten(0, (-1, tail))
 
     def fill(self, kept: KeptPrompts, paths: Sequence[Slots]) -> None:
         """Copy the rows' own prompt tokens in from the kept ones, by their slots."""
@@ -190,9 +200,7 @@ class LeanBatch:
                 cache[:, :, : self.filled] = taken.view(shape)
 
     def step(self, tokens: Tensor) -> Tensor:
-        if self.filled == self.caches[0][0].shape[2]:  # full: make room, a layer at a time for the sake of memory
-            for index, (keys, values) in enumerate(self.caches):
-                self.caches[index] = (F.pad(keys, (0, 0, 0, self.block)), F.pad(values, (0, 0, 0, self.block)))
+        if self._make_room(self.filled + 1):
             if self.bias is not None:
                 self.bias = F.pad(self.bias, (0, self.block), value=float("-inf") if self.whole else 0.0)
             self._recorded, self._alike = None, 0
@@ -208,6 +216,51 @@ class LeanBatch:
             self.column += 1
         return logits
 
+    def append(self, runs: Sequence[TokenIds]) -> Tensor:
+        """Append some tokens to every row, at least one; return their final hidden states ``(tokens, hidden)``, row by
+        row."""
+        device = self.positions.device
+        packing = Packing([len(run) for run in runs], device)
+        begin = self.positions - self.shared + self.blanks  # (rows,) the first column that is free
+        filled, end = self.filled, int((begin + packing.lengths).max())
+        self._make_room(end)
+        columns = torch.arange(end, device=device)
+        own = (begin[:, None] + torch.arange(packing.longest, device=device))[..., None]
+        hidden = (columns < self.blanks[:, None, None]) | (columns > own)  # (rows, longest, end)
+        bias = torch.zeros(hidden.shape, device=device, dtype=self.caches[0][0].dtype)
+        bias = bias.masked_fill_(hidden, float("-inf")).repeat(1, self.weights.heads // self.weights.kv_heads, 1)
+        place = begin[packing.row] + packing.column
+
+        def attend(layer: int, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+            for cache, new in zip(self.caches[layer], (k, v), strict=True):
+                cache[:, :, filled:end] = 0
+                cache[:, packing.row, place] = new.transpose(0, 1)
+            queries = packing.pad(q * q.shape[2] ** -0.5).unflatten(1, (k.shape[1], -1)).flatten(2, 3)
+            out = self._attend(layer, queries.transpose(0, 1), end, bias).transpose(0, 1)
+            return packing.unpad(out.reshape(len(runs), -1, packing.longest, q.shape[2]))
+
+        ids = torch.tensor([token for run in runs for token in run], device=device)
+        positions = self.positions[packing.row] + packing.column
+        self.positions, self.filled = self.positions + packing.lengths, max(filled, end)
+        return llama_forward.hidden_states(self.weights, ids, positions, attend)
+
+    def drop(self, counts: Sequence[int]) -> None:
+        """Forget the last tokens of each row."""
+        self.positions = self.positions - torch.tensor(counts, device=self.positions.device)
+
+    def logits(self, hidden: Tensor, tokens: Tensor) -> Tensor:
+        """Return the logits ``(n, len(tokens))`` of some tokens by final hidden states ``(n, hidden)``."""
+        return self.weights.head.only(tokens)(hidden)
+
+    def _make_room(self, columns: int) -> bool:
+        """Report whether the caches had to grow to so many columns: a layer at a time, for the sake of memory."""
+        more = columns - self.caches[0][0].shape[2]
+        if more > 0:
+            wider = (0, 0, 0, max(more, self.block))
+            for index, (keys, values) in enumerate(self.caches):
+                self.caches[index] = F.pad(keys, wider), F.pad(values, wider)
+        return more > 0
+
     def keep(self, rows: Tensor) -> None:
         self._recorded, self._alike = None, 0
         for index, (keys, values) in enumerate(self.caches):
@@ -220,7 +273,7 @@ class LeanBatch:
                     fresh[:, :, self.filled :] = 0
                 kept.append(fresh)
             self.caches[index] = (kept[0], kept[1])
-        self.positions = self.positions.index_select(0, rows)
+        self.positions, self.blanks = self.positions.index_select(0, rows), self.blanks.index_select(0, rows)
         if self.bias is not None:
             self.bias = self.bias.index_select(0, rows)
 
@@ -251,7 +304,7 @@ class LeanBatch:
         cache[:, :, : cache.shape[2] if self.whole else self.filled] = 0
         return cache
 
-    def _read_chunk(self, chunk: range, suffixes: Sequence[TokenIds]) -> Tensor:
+    def _read_chunk(self, chunk: range, suffixes: Sequence[TokenIds], tail: int) -> Tensor:
         device = self.weights.embedding.device
         mine = [suffixes[index] for index in chunk]
         packing = Packing([len(suffix) for suffix in mine], device, self.shared)
@@ -270,10 +323,11 @@ class LeanBatch:
             return _attend_with_offset(packing, q, padded_keys, padded_values, self.shared)
 
         tokens = torch.tensor([token for suffix in mine for token in suffix], device=device)
-        return llama_forward.hidden_states(self.weights, tokens, packing.positions, attend, only=packing.last)
+        only = (packing.last[:, None] + torch.arange(1 - tail, 1, device=device)).flatten()
+        return llama_forward.hidden_states(self.weights, tokens, packing.positions, attend, only=only)
 
     def _attend_to_past(self, layer: int, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-        """Attend with one new token per row to the shared tokens (one product for all rows) and to its own."""
+        """Attend with one new token per row."""
         keys, values = self.caches[layer]
         if self._recorder is None:
             keys[:, :, self.filled] = k.transpose(0, 1)
@@ -281,25 +335,31 @@ class LeanBatch:
         else:
             keys.index_copy_(2, self.column, k.transpose(0, 1)[:, :, None])
             values.index_copy_(2, self.column, v.transpose(0, 1)[:, :, None])
-        kv_heads, n, _, dim = keys.shape
-        groups = q.shape[1] // kv_heads
-        seen = keys.shape[2] if self.whole else self.filled + 1
-        q = (q * dim**-0.5).view(n, kv_heads, groups, dim).transpose(0, 1)  # (K, N, G, D)
-        own = q @ keys[:, :, :seen].transpose(2, 3)  # (K, N, G, seen)
-        if self.bias is not None:
-            own = own + self.bias[:, None, :seen]
+        kv_heads, n, columns, dim = keys.shape
+        seen = columns if self.whole else self.filled + 1
+        q = (q * dim**-0.5).view(n, kv_heads, -1, dim).transpose(0, 1)  # (K, N, G, D)
+        out = self._attend(layer, q, seen, None if self.bias is None else self.bias[:, None, :seen])
+        return out.transpose(0, 1).reshape(n, -1)
+
+    def _attend(self, layer: int, q: Tensor, seen: int, bias: Tensor | None) -> Tensor:
+        """Attend with scaled queries ``(K, N, Q, D)`` of each row to the shared tokens (one product for all rows) and
+        to its first columns; ``bias`` is ``(N, Q or 1, seen)``."""
+        (keys, values), shared = self.caches[layer], self.shared
+        kv_heads, n, count, dim = q.shape
+        own = q @ keys[:, :, :seen].transpose(2, 3)  # (K, N, Q, seen)
+        if bias is not None:
+            own = own + bias
         before_keys, before_values = self.prefix[layer]
-        shared = self.shared
         if shared:
-            before = q.reshape(kv_heads, n * groups, dim) @ before_keys.transpose(1, 2)
-            own = torch.cat([before.view(kv_heads, n, groups, shared), own], dim=-1)
+            before = q.reshape(kv_heads, n * count, dim) @ before_keys.transpose(1, 2)
+            own = torch.cat([before.view(kv_heads, n, count, shared), own], dim=-1)
         share = own.softmax(-1, dtype=torch.float32).to(q.dtype)
-        out = share[..., shared:] @ values[:, :, :seen]  # (K, N, G, D)
+        out = share[..., shared:] @ values[:, :, :seen]  # (K, N, Q, D)
         if shared:
             # contiguous: the slice's rows stand too far apart for one matrix product over all of them
-            before = share[..., :shared].reshape(kv_heads, n * groups, shared) @ before_values
-            out = out + before.view(kv_heads, n, groups, dim)
-        return out.transpose(0, 1).reshape(n, -1)
+            before = share[..., :shared].reshape(kv_heads, n * count, shared) @ before_values
+            out = out + before.view(kv_heads, n, count, dim)
+        return out
 
 
 def _attend_with_offset(packing: Packing, q: Tensor, keys: Tensor, values: Tensor, offset: int) -> Tensor:

@@ -22,6 +22,12 @@ class Linear(NamedTuple):
     bias: Tensor | None
     added: LowRank | None = None
 
+    def only(self, index: Tensor) -> "Linear":
+        """Return the map to some of the outputs ``(n,)``."""
+        bias = None if self.bias is None else self.bias.index_select(0, index)
+        added = None if self.added is None else self.added._replace(up=self.added.up.index_select(0, index))
+        return Linear(self.weight.index_select(0, index), bias, added)
+
     def __call__(self, x: Tensor) -> Tensor:
         """Map ``(T, in)`` to ``(T, out)``."""
         if self.added is None:
