@@ -100,11 +100,11 @@ def sample_drafted(
         uniform = [
             number for row in rows for number in numbers[row, len(answers[row].ids) :][: answers[row].fed + 1].tolist()
         ]
-        drawn = _draw(batch, hidden, decoding, uniform, sets)
+        tokens, logprobs = _draw(batch, hidden, decoding, uniform, sets)
         vain, start = [], 0
         for row in rows:
             stop = start + answers[row].fed + 1
-            vain.append(answers[row].accept(*(each[start:stop] for each in drawn)))
+            vain.append(answers[row].accept(tokens[start:stop], logprobs[start:stop]))
             start = stop
         batch.drop(vain)
         going = [place for place, row in enumerate(rows) if answers[row].draft.sets]

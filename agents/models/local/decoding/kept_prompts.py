@@ -59,10 +59,10 @@ class KeptPrompts:
                 size = 0
             passes[-1].append(segment)
             size += new
-        hidden = torch.cat([self._compute(weights, part, tail) for part in passes])
+        hidden = torch.cat([self._compute(weights, part, tail) for part in passes]).view(len(prompts), tail, -1)
         order = {prompt: row for row, prompt in enumerate(segments)}
         rows = torch.tensor([order[prompt] for prompt in prompts])
-        return [segments[prompt].path for prompt in prompts], hidden.unflatten(0, (-1, tail)).index_select(0, rows)
+        return [segments[prompt].path for prompt in prompts], hidden.index_select(0, rows)
 
     def take(self, slots: Tensor) -> list[tuple[Tensor, Tensor]]:
         """Return keys and values of some slots ``(n,)``, ``(K, n, D)`` each."""

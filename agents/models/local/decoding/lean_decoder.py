@@ -187,7 +187,8 @@ class LeanBatch:
                 begin, tokens = index, 0
             tokens += len(suffix)
         chunks.append(range(begin, len(suffixes)))
-        return torch.cat([self._read_chunk(chunk, suffixes, tail) for chunk in chunks]).unflatten(0, (-1, tail))
+        hidden = torch.cat([self._read_chunk(chunk, suffixes, tail) for chunk in chunks])
+        return hidden.view(len(suffixes), tail, -1)
 
     def fill(self, kept: KeptPrompts, paths: Sequence[Slots]) -> None:
         """Copy the rows' own prompt tokens in from the kept ones, by their slots."""
@@ -235,9 +236,10 @@ class LeanBatch:
             for cache, new in zip(self.caches[layer], (k, v), strict=True):
                 cache[:, :, filled:end] = 0
                 cache[:, packing.row, place] = new.transpose(0, 1)
-            queries = packing.pad(q * q.shape[2] ** -0.5).unflatten(1, (k.shape[1], -1)).flatten(2, 3)
-            out = self._attend(layer, queries.transpose(0, 1), end, bias).transpose(0, 1)
-            return packing.unpad(out.reshape(len(runs), -1, packing.longest, q.shape[2]))
+            queries = packing.pad(q * q.shape[2] ** -0.5)  # (rows, H, longest, D)
+            by_key = queries.reshape(len(runs), k.shape[1], -1, q.shape[2]).transpose(0, 1)
+            out = self._attend(layer, by_key, end, bias).transpose(0, 1)
+            return packing.unpad(out.reshape(queries.shape))
 
         ids = torch.tensor([token for run in runs for token in run], device=device)
         positions = self.positions[packing.row] + packing.column
