@@ -1,9 +1,11 @@
 from .data import Example as Example
 from .data import demonstrations as demonstrations
 from .data import legal_play as legal_play
+from .data import scenario_of as scenario_of
 from .data import scenarios_of as scenarios_of
 from .demonstrator import Demonstrator as Demonstrator
 from .demonstrator import StyleShares as StyleShares
+from .demonstrator import has_demonstrator as has_demonstrator
 from .imitation import Pretrained as Pretrained
 from .imitation import demonstrate as demonstrate
 from .imitation import make_model as make_model

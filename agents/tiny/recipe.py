@@ -1,13 +1,12 @@
 """The settings of a tiny language model, in one frozen record."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
 from math import inf
 from typing import Any
 
 from agents.prompt_texts import PromptTexts
 from agents.tiny.demonstrator import FORESIGHTS, StyleShares
-from textgames.names import nearest_or_all
 from textgames.settings import check_number, check_whole
 
 
@@ -90,19 +89,6 @@ class Recipe:
             "layers": 2,
         }
         return cls.quick(**(settings | changes))
-
-    def changed(self, settings: Mapping[str, Any]) -> "Recipe":
-        """Return this recipe with other settings, as TOML has them: lists for tuples, a text for one of one, tables."""
-        values = dict(settings)
-        for name in values:
-            if name not in self.as_data:
-                raise ValueError(f"a tiny model's recipe has no {name!r}; {nearest_or_all(name, self.as_data)}")
-        for name in ("games", "modes"):
-            if name in values:
-                values[name] = (values[name],) if isinstance(values[name], str) else tuple(map(str, values[name]))
-        if isinstance(values.get("style"), Mapping):
-            values["style"] = StyleShares(**values["style"])
-        return replace(self, **values)
 
     @property
     def texts(self) -> PromptTexts:

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Literal
 from pydantic import BaseModel, ConfigDict, model_validator
 
 from benchmark import UsageError, unknown_name
-from research.jobs.bases import PROMPTS
+from research.jobs.bases import PROMPTS, changed
 from research.jobs.recipes import (
     Count,
     Positive,
@@ -76,8 +76,8 @@ class OnGames(SeededSettings):
         else:
             start = Recipe.legal_play((scenario,), heads=1, prompts=PROMPTS)
         try:
-            made = start.changed(game.base)
-            return made.changed({"seed": made.seed + run})
+            made = changed(start, game.base)
+            return changed(made, {"seed": made.seed + run})
         except (ValueError, TypeError) as error:
             raise UsageError(f"games.{name}.base: {error}") from None
 

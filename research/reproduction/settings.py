@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict, model_validator
 
 from benchmark import UsageError, unknown_name
 from benchmark.runs import PAPER_SCENARIOS
+from research.jobs.bases import changed
 from research.jobs.recipes import (
     Count,
     NotNegative,
@@ -145,7 +146,7 @@ class Experiment(SeededSettings):
         from agents.tiny import Recipe
 
         try:
-            return Recipe().changed({**self.data, **(self.bases[base].model_extra or {})})
+            return changed(Recipe(), {**self.data, **(self.bases[base].model_extra or {})})
         except (ValueError, TypeError) as error:
             raise UsageError(f"the settings of base {base!r}: {error}") from None
 

@@ -1,6 +1,7 @@
 """Recipes: what is read, what is refused and how it is said."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -31,7 +32,7 @@ def test_large_base_has_twenty_times_the_parameters() -> None:
         experiment = Experiment.read(name)
         sizes = {}
         for base in ("small", "large"):
-            recipe = experiment.recipe(base).changed({"examples": 300})
+            recipe = replace(experiment.recipe(base), examples=300)
             model = make_model(recipe, make_tokenizer(demonstrate(recipe)))
             sizes[base] = sum(p.numel() for p in model.parameters())
         assert sizes["large"] >= 20 * sizes["small"], (name, sizes)

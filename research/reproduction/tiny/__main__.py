@@ -17,6 +17,7 @@ from agents.common import (
     replacing_folder,
 )
 from agents.tiny import Recipe, scenarios_of
+from research.jobs.bases import changed
 from textgames import install_command
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ def main(arguments: list[str] | None = None) -> int:
 def _make(options: argparse.Namespace, given: list[str]) -> int:
     try:
         changes = dict(read_setting(text, "NAME=VALUE, as in --set steps=400") for text in options.set)
-        recipe = (Recipe.quick() if options.quick else Recipe()).changed(changes)
+        recipe = changed(Recipe.quick() if options.quick else Recipe(), changes)
         scenarios = list(scenarios_of(recipe.games))
     except (ValueError, TypeError) as error:
         print(f"error: {error}", file=sys.stderr)
@@ -76,16 +77,16 @@ def _make(options: argparse.Namespace, given: list[str]) -> int:
 
 def _save(made: "Pretrained", out: Path, given: list[str]) -> None:
     """Write the model, all or nothing if the folder is ours as a whole; beside what else is in it otherwise."""
-    from agents.tiny import save
+    from research.jobs.cards import save_with_card
 
     # the card goes where the model goes: it must not tell the folders of this machine
     shown = ["DIR" if Path(word) == out else word for word in given]
     command = shlex.join(["python", "-m", "research.reproduction.tiny", *shown])
     if out.exists() and any(out.iterdir()):
-        save(made, out, command=command)
+        save_with_card(made, out, command=command)
         return
     with replacing_folder(out) as draft:
-        save(made, draft, command=command)
+        save_with_card(made, draft, command=command)
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -17,7 +17,7 @@ def test_the_command_refuses_bad_input_without_a_traceback(tmp_path: Path, capsy
     for setting, wrong in (
         ("games=chess", "no game or scenario 'chess'"),
         ("games=3", "not iterable"),
-        ("step=3", "a tiny model's recipe has no 'step'; did you mean 'steps'?"),
+        ("step=3", "a tiny model's recipe has no 'step' (did you mean 'steps'?); it has games, "),
         ("steps=few", "steps must be a whole number of at least 1, got 'few'"),
         ("seed=-1", "seed must be a whole number of at least 0, got -1"),
         ("learning_rate=fast", "learning_rate must be a finite number above 0, got 'fast'"),
