@@ -4,14 +4,17 @@ Dilkes, Yazdanpanah, Stein: "Reinforced Language Models for Sequential Decision 
 :meth:`MSGRPOTrainer.iterate` first: every line of it calls a function that can be read by itself. Each step is a method
 of a plug-in point (:mod:`agents.msgrpo.plugins`); the defaults are the paper's.
 
-Where this departs from the paper, or decides what it leaves open:
+Where the defaults depart from the paper, or decide what it leaves open. At its start a run prints its departures from
+``preset = "paper"``, the settings of the first author's public code.
 
 * Episodes are drawn without replacement and keep their advantage; ``episode_sampling`` has the other readings.
 * A group of equal returns has advantage exactly 0 and is never drawn; with no advantage anywhere the update is skipped
   and counted.
-* The loss of an optimiser step is divided by the response tokens of its whole batch (``loss_normalizer``), never by
-  those of a micro-batch.
-* Minibatches are random steps of all drawn episodes.
+* The loss of an optimiser step is divided by the response tokens of its whole batch (``loss_normalizer``); the author
+  averages over micro-batches of eight rows.
+* Minibatches are random steps of all drawn episodes; the author's are in the order of time.
+* The ratio of a negative advantage has no dual clip, episodes of a group have chances of their own, a step of Snake
+  costs nothing, and the prompt has no limit of words.
 * With one full-batch step per iteration, ``pi_old`` is what the sampler said; otherwise the learner computes it.
 * The sampling temperature is part of the policy: learner, reference and entropy all apply it.
 * Entropy is exact, over the whole vocabulary.
@@ -31,6 +34,7 @@ import numpy as np
 import torch
 
 from agents.common.interrupt import kills_interrupt, uninterrupted
+from agents.common.toml import to_toml
 from agents.episode import Episode, EpisodeTask
 from agents.models.base import Decoding
 from agents.models.local.loading.card import card_of
@@ -303,6 +307,8 @@ class MSGRPOTrainer:
         with kills_interrupt():
             if slow := slow_dtype(config, next(self.model.parameters()).device):
                 self.log.say(f"warning: {slow}")
+            if others := ", ".join(f"{name} = {to_toml(his)}" for name, his in config.departures().items()):
+                self.log.say(f'settings of the author (preset = "paper") that this run departs from: {others}')
             if config.preflight_episodes and self.iteration == 0:  # before anything is written
                 games = self.methods.games(self.games)  # as the sampler plays them
                 fly(config, training_tasks(config, games, 0), self.policy, self.source.play, self.log.say)

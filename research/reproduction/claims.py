@@ -124,6 +124,19 @@ def returns_improve(results: Reproduction, games: Sequence[str], arm: str) -> Cl
     return _claim("returns improve", text, findings)
 
 
+def beside(results: Reproduction, game: str, arm: str, other: str) -> Estimate | None:
+    """Return an arm's mean return on the fresh episodes of its game less another's, over runs paired by seed.
+
+    The interval is Student's; ``None`` without a pair.
+    """
+    own, theirs = (
+        {run.seed: float(run.final[game].returns.mean()) for run in results.runs_of(game, name) if game in run.final}
+        for name in (arm, other)
+    )
+    differences = paired(own, theirs)
+    return student(differences) if len(differences) else None
+
+
 def _improvement(results: Reproduction, game: str, arm: str, scenario: str) -> list[Finding]:
     trained = results.final_returns(game, arm, scenario)
     base = results.agents.get("small", {}).get(scenario)

@@ -50,9 +50,8 @@ def _seconds_of(job: Job, experiment: Experiment) -> float:
         from agents.msgrpo import MSGRPOConfig
 
         config = MSGRPOConfig.from_mapping(experiment.training_settings(job.game, job.arm, job.seed))
-        drawn = config.episodes if config.episode_sampling == "off" else config.draws
         # how many played episodes cost as much as the update
-        learnt = drawn * config.update_passes * _seconds(LEARN, base, experiment) / sample
+        learnt = config.draws * config.update_passes * _seconds(LEARN, base, experiment) / sample
         evaluations = 1 + config.iterations // config.eval_every
         seconds = config.iterations * (config.episodes + learnt) * episode[job.game]
         seconds += evaluations * config.eval_episodes * sum(episode.values())

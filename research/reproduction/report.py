@@ -14,7 +14,7 @@ from agents.common import duration
 from benchmark.show import number
 from research.jobs.intervals import mean_over_runs
 from research.jobs.report import Facts, made_by, said_first, table, whole_report
-from research.reproduction.claims import Claim, judge
+from research.reproduction.claims import Claim, beside, judge
 from research.reproduction.reproduction import Played, Reproduction
 from research.reproduction.settings import Experiment
 
@@ -39,6 +39,12 @@ def report_data(
                 "final": {name: _episodes_data(played) for name, played in run.final.items()},
             }
             for run in results.runs
+        ],
+        "differences": [
+            {"game": game, "arm": arm, "from": first, **estimate._asdict()}
+            for game, (first, *others) in product(experiment.games, [tuple(experiment.arms)])
+            for arm in others
+            if (estimate := beside(results, game, arm, first)) is not None
         ],
         "curves": _curves_data(results, experiment),
         "controls": [dict(control) for control in results.controls],
@@ -171,7 +177,7 @@ def _run_cell(played: Sequence[Played]) -> str:
 
 
 def _arms_text(results: Reproduction, experiment: Experiment) -> str:
-    rows = []
+    rows, first = list[list[str]](), next(iter(experiment.arms))
     for game in experiment.games:
         for arm in experiment.arms:
             summary = arm_summary(results, game, arm)
@@ -180,15 +186,17 @@ def _arms_text(results: Reproduction, experiment: Experiment) -> str:
                 spread = f"{shown['last']} ± {shown['deviation']}"
                 figures = [shown["first"], spread, shown["worst"], shown["best"], shown["fallback"]]
                 tokens = "-" if summary["tokens"] is None else f"{summary['tokens'] / 1e6:.2f}M"
+                difference = None if arm == first else beside(results, game, arm, first)
+                figures.append("-" if difference is None else f"{difference:z.3f}")
                 rows.append([game, arm, str(summary["runs"]), *figures, tokens, duration(summary["seconds"])])
     head = [
         *("game", "arm", "runs", "start", "end (mean ± sd)", "worst run", "best run", "largest fall-back"),
-        *("tokens per run", "per run"),
+        *(f"minus {first}, fresh", "tokens per run", "per run"),
     ]
     note = (
         "Mean return on the fixed evaluation episodes of the training scenario. *Fall-back* is how far a run's end "
-        "lies below its own best evaluation, the largest of all runs. *Tokens*: read and written in rollouts, and in "
-        "the rows of updates."
+        "lies below its own best evaluation, the largest of all runs. *Minus*: the difference of means on fresh "
+        "episodes, of runs paired by seed. *Tokens*: read and written in rollouts, and in the rows of updates."
     )
     return f"{note}\n\n{table(head, rows)}"
 

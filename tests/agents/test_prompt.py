@@ -89,6 +89,16 @@ def test_prompts_that_ship_are_found_by_name(tmp_path, monkeypatch):
     assert PromptTexts.from_file("default").system == "mine"
 
 
+def test_prompts_in_the_authors_form_have_rules_a_template_and_a_limit_of_words():
+    (message,) = PromptMap.from_file("paper")(REQUEST)
+    parts = re.split(r"^## (\w+)\n", message.content, flags=re.MULTILINE)
+    assert parts[1::2] == ["Rules", "Position", "Answer"]
+    assert REQUEST.instructions in parts[2]
+    assert REQUEST.observation in parts[4]
+    assert re.search(r"at most \d+ words", parts[6])
+    assert re.search(r"<think>.*</think>\n<plan>.*</plan>\n<action>NAME</action>", parts[6])
+
+
 @pytest.mark.parametrize("mode", ["direct", "think"])
 def test_brief_prompts_of_a_game_differ_at_their_end_alone(mode):
     first, second = (

@@ -4,13 +4,14 @@ A file may group its keys in ``[section]`` tables, as :meth:`MSGRPOConfig.to_tom
 ``preset = "dr_grpo"`` above them it begins with a published method's settings, and its own keys change them;
 ``--set preset=dr_grpo`` changes a file's settings to those of the method, and other overrides count more.
 
-A preset holds what makes the method; learning rates, group sizes and the like are left to the run. Sources, and what is
-our reading, are in docs/research/credit/methods.md. Installed packages add presets by the group ``textbench.presets``
+A preset holds what makes the method; learning rates, group sizes and the like are left to the run, but for ``paper``,
+which has all that the paper's first author trained with. Sources, and what is our reading, are in
+docs/research/credit/methods.md. Installed packages add presets by the group ``textbench.presets``
 of entry points, each a mapping like :data:`PRESETS`.
 """
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import FrozenInstanceError, replace
 from functools import cache
 from pathlib import Path
@@ -31,6 +32,32 @@ Presets = Mapping[str, Mapping[str, Any]]
 
 PRESETS: Presets = {
     "msgrpo": {"episode_sampling": "aaw"},
+    # arXiv 2508.10839's first author's code, github.com/jim-dilkes/Verlog: its settings, and none of its text
+    "paper": {
+        "lora_rank": 0,
+        "groups": 2,
+        "group_size": 16,
+        "shared_chance": True,
+        "temperature": 1.25,
+        "response_mode": "think",
+        "prompt_file": "paper",
+        "max_prompt_tokens": 1500,
+        "max_response_tokens": 256,
+        "format_penalty": 1.0,
+        "invalid_action": "default",
+        "game": {"snake": {"step_reward": -0.01}},
+        "method_settings": {"surrogate": {"ppo": {"dual_clip": 3.0}}},
+        "loss_normalizer": "micro_batch",
+        "entropy_coefficient": 0.001,
+        "update_passes": 1,
+        "minibatches": 2,
+        "minibatch_order": "time",
+        "learning_rate": 1e-6,
+        "schedule": "constant",
+        "weight_decay": 0.01,
+        "max_grad_norm": 1.0,
+        "eval_temperature": 0.5,
+    },
     "rloo": {"credit": "rloo"},
     "dr_grpo": {"credit": "dr_grpo", "loss_normalizer": "constant"},
     "lite_ppo": {"credit": "lite_ppo"},
@@ -201,7 +228,8 @@ class MSGRPOConfig(TrainingSettings):
                     value = {part: value}
                 changes[point] = layered(_table(point, changes.get(point, getattr(self, point))), value)
             elif name == "preset":
-                published = preset(value)
+                chosen = preset(value)
+                published = layered({each: getattr(self, each) for each in chosen}, chosen)
             else:
                 raise ConfigError(f"--set {override}: {_not_a_setting(name)}")
         own = _table("method_settings", changes.get("method_settings", {}))
@@ -234,6 +262,18 @@ class MSGRPOConfig(TrainingSettings):
         """Return ``{name: (own value, other's value)}`` of the settings in which two configs differ."""
         pairs = ((name, getattr(self, name), getattr(other, name)) for name in _properties())
         return {name: (own, others) for name, own, others in pairs if own != others}
+
+    def departures(self) -> dict[str, Any]:
+        """Return ``{name: the author's value}`` of the settings that aren't as in the preset ``paper``."""
+        own = dict(_leaves(vars(self)))
+        return {name: his for name, his in _leaves(preset("paper")) if own.get(name) != his}
+
+
+def _leaves(table: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield the settings of nested tables, as ``--set`` names them."""
+    for name, value in table.items():
+        inner = "" if name == "method_settings" else f"{above}{name}."
+        yield from _leaves(value, inner) if isinstance(value, Mapping) else [(f"{above}{name}", value)]
 
 
 def _table(name: str, value: object) -> Mapping[str, Any]:

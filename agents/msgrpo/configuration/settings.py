@@ -1,6 +1,7 @@
 """Every setting of a training run: its type, its default, what it accepts and what it means.
 
-The defaults are those that the paper's first author published for Qwen2.5-3B-Instruct (arXiv 2508.10839).
+The defaults are the sizes and rates that the paper's first author published for Qwen2.5-3B-Instruct (arXiv 2508.10839),
+with the decisions at the head of :mod:`agents.msgrpo.trainer`; the preset ``paper`` has all of his settings.
 """
 
 from typing import Annotated, Any, Literal, Self
@@ -409,6 +410,8 @@ class TrainingSettings:
     @property
     def draws(self) -> int:
         """M, the episodes drawn for the update."""
+        if self.episode_sampling == "off":
+            return self.episodes
         return self.episodes_drawn or max(1, self.episodes // 2)
 
     def draws_of(self, trajectories: int) -> int:

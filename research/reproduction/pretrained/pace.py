@@ -55,8 +55,7 @@ def _train(experiment: Pretrained, job: PretrainedJob, known: Mapping[str, float
     decisions = [_DECISIONS * (config.max_steps or SCENARIOS[name].horizon) for name in names]
     text = float(np.mean([count * kilocharacters(name) for count, name in zip(decisions, names, strict=True)]))
     more = float(np.mean(decisions)) * _more_tokens(config)
-    drawn = config.episodes if config.episode_sampling == "off" else config.draws
-    iteration = config.episodes * (SAMPLE * text + more) + drawn * config.update_passes * (LEARN * text + more)
+    iteration = config.episodes * (SAMPLE * text + more) + config.draws * config.update_passes * (LEARN * text + more)
     evaluations = 0 if not config.eval_every else 1 + -(-config.iterations // config.eval_every)
     played = evaluations * config.eval_episodes * len(config.eval_scenarios or names)
     return config.iterations * iteration + played * (SAMPLE * text + more)

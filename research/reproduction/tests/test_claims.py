@@ -130,3 +130,14 @@ def test_verdicts() -> None:
     assert combine([Verdict.HOLDS, Verdict.UNDECIDED]) is Verdict.UNDECIDED
     assert combine([Verdict.HOLDS, Verdict.FAILS]) is Verdict.FAILS
     assert combine([]) is Verdict.UNTESTED
+
+
+def test_an_arm_beside_another_is_paired_by_seed() -> None:
+    """By hand: differences 0.2, 0.1 and 0.3, and 4.303 * 0.1 / sqrt(3) of Student's; the seed alone is left out."""
+    means = {"one": (0.5, 0.4, 0.9, 0.7), "two": (0.3, 0.3, 0.6)}
+    runs = [
+        run("snake", arm, seed, [0.0], {"snake": own}) for arm, all_ in means.items() for seed, own in enumerate(all_)
+    ]
+    found = claims.beside(Reproduction(runs=tuple(runs)), "snake", "one", "two")
+    assert found == pytest.approx(Estimate(0.2, 0.2 - 0.2484, 0.2 + 0.2484), abs=1e-4)
+    assert claims.beside(Reproduction(), "snake", "one", "two") is None

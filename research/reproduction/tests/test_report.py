@@ -130,6 +130,8 @@ def test_data_is_plain_json_without_nan(experiment: Experiment) -> None:
         "returns improve",
     ]
     assert data["runs"][0]["final"]["frozen-lake"]["returned"]["value"] == pytest.approx(0.9)
+    (difference,) = data["differences"]
+    assert (difference["arm"], difference["from"], difference["value"]) == ("uniform", "aaw", 0.0)
     assert data["curves"][0]["returns"] == [[0.25, 1.0, 0.75]]
     assert data["settings"]["seeds"] == 1
     assert data["bases"]["small"]["losses"][0] == 3.0

@@ -7,6 +7,7 @@ import pytest
 from agents.msgrpo import ConfigError, MSGRPOConfig
 from agents.msgrpo.configuration.config import preset, preset_names
 from agents.msgrpo.configuration.methods import Methods
+from agents.msgrpo.surrogates.tokens import PPO
 
 
 @pytest.mark.parametrize("name", preset_names())
@@ -38,6 +39,23 @@ def test_a_preset_leaves_the_rest_of_the_run_alone() -> None:
 
 def test_the_plain_method_is_the_default() -> None:
     assert MSGRPOConfig.preset("msgrpo") == MSGRPOConfig()
+
+
+def test_the_authors_settings_and_where_a_run_departs_from_them() -> None:
+    paper = MSGRPOConfig.preset("paper")
+    assert paper.departures() == {}
+    assert (paper.draws, paper.minibatches, paper.game) == (32, 2, {"snake": {"step_reward": -0.01}})
+    assert Methods.of(paper).surrogate == PPO(dual_clip=3.0)
+    assert MSGRPOConfig().departures() == {
+        "episode_sampling": "off", "loss_normalizer": "micro_batch", "shared_chance": True, "prompt_file": "paper",
+        "minibatch_order": "time", "game.snake.step_reward": -0.01, "surrogate.ppo.dual_clip": 3.0,
+    }  # fmt: skip
+    assert paper.with_overrides(["learning_rate=1e-3", "game.snake.width=5"]).departures() == {"learning_rate": 1e-6}
+    recipe = MSGRPOConfig.from_toml("paper")
+    assert (recipe.departures(), recipe.model) == ({}, "Qwen/Qwen2.5-3B-Instruct")
+    own = MSGRPOConfig(game={"size": 6}, method_settings={"credit": {"msgrpo": {"discount": 0.9}}})
+    assert own.with_overrides(["preset=paper"]).departures() == {}  # tables are laid over each other
+    assert own.with_overrides(["preset=paper"]).game == {"size": 6, "snake": {"step_reward": -0.01}}
 
 
 def test_in_a_file_the_other_keys_count_more(tmp_path: Path) -> None:

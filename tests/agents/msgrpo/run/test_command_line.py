@@ -55,6 +55,7 @@ def test_train_then_resume_for_more(config_file: str, tmp_path: Path, capsys: py
     assert out.out.strip() == f"textbench run --agent hf:{best} --scenario TestCorridor-v0"
     options = cast(Any, load_agent(f"hf:{best}")).prompt_map  # its folder has the texts of the prompt file
     assert (options.mode, options.texts.response["direct"]) == ("direct", "Answer:")  # what it was trained with
+    assert 'author (preset = "paper") that this run departs from: episode_sampling = "off", ' in out.err
     assert "iteration 2/2" in out.err
     assert "evaluation after 2" in out.err
     assert main(["--resume", str(tmp_path / "run"), "--set", "iterations=3", "--quiet"]) == 0
