@@ -1,10 +1,10 @@
 """What a value has to be, and the sentence on one that isn't, for options, settings and records."""
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any, get_args
 
 if TYPE_CHECKING:
-    from pydantic import TypeAdapter, ValidationError
+    from pydantic import ValidationError
 
 _KINDS = {
     **{"integer": "a whole number", "number": "a number", "string": "a text", "boolean": "true or false"},
@@ -31,15 +31,36 @@ def accepted(about: Mapping[str, Any]) -> str:
     return f"{kind} {' and '.join(bounds)}" if bounds else kind
 
 
-def accepted_by(adapter: "TypeAdapter[Any]") -> str:
-    """Describe the values of a type (:func:`accepted`), which may hold classes that no JSON is of."""
+def refused(called: str, about: Mapping[str, Any], given: object) -> str:
+    """Return the sentence on a value that a JSON Schema doesn't accept, with the name that may have been meant."""
+    from textgames.names import did_you_mean  # here, since --help can do without gymnasium
+
+    near = did_you_mean(given, about.get("enum", ())) if isinstance(given, str) else ""
+    return f"{called} must be {accepted(about)}, got {shown(given)}{near}"
+
+
+def typed(
+    called: str, given: Any, hint: Any, refusal: Callable[[str], Exception], bounds: Mapping[str, Any] | None = None
+) -> Any:
+    """Return a value as a type within bounds, of a text the number that it is; raise what ``refusal`` makes of a
+    sentence if it isn't accepted."""
+    from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
     from pydantic.json_schema import GenerateJsonSchema
 
-    class Lenient(GenerateJsonSchema):
+    class Lenient(GenerateJsonSchema):  # types may hold classes that no JSON is of
         def handle_invalid_for_json_schema(self, schema: Any, error_info: str) -> dict[str, Any]:
             return {}
 
-    return accepted(adapter.json_schema(schema_generator=Lenient))
+    bounded: Any = Annotated[hint, Field(**(bounds or {}))]
+    adapter = TypeAdapter[Any](bounded, config=ConfigDict(allow_inf_nan=False, arbitrary_types_allowed=True))
+    inside = given
+    try:
+        if not isinstance(given, bool) or {bool, Any} & {hint, *get_args(hint)}:  # pydantic would take true for 1
+            return adapter.validate_python(given)
+    except ValidationError as error:
+        inside = error.errors()[0]["input"]
+    about = adapter.json_schema(schema_generator=Lenient)
+    raise refusal(refused(called, about["items"], inside) if "items" in about else refused(called, about, given))
 
 
 def refusals(
@@ -47,15 +68,12 @@ def refusals(
     given: Mapping[str, Any],
     known: Mapping[str, Mapping[str, Any]],
     unknown: Callable[[str], str],
-    accepts: Callable[[str], str],
 ) -> list[str]:
     """Describe the errors that pydantic found in settings: a sentence each, with the value and the accepted ones.
 
     ``given`` is ``{setting: value}``, ``known`` ``{setting: its JSON Schema}``; ``unknown`` makes the sentence on a
-    setting that isn't known, and ``accepts`` describes the accepted values of one.
+    setting that isn't known.
     """
-    from textgames.names import did_you_mean
-
     wrong: dict[str, str] = {}
     for one in error.errors():
         setting = str(one["loc"][0]) if one["loc"] else ""
@@ -66,9 +84,7 @@ def refusals(
         elif setting not in given:
             wrong[setting] = f"{setting} is missing"
         else:
-            value = given[setting]
-            near = did_you_mean(value, known[setting].get("enum", ())) if isinstance(value, str) else ""
-            wrong[setting] = f"{setting} = {value!r} can't be used; accepted: {accepts(setting)}{near}"
+            wrong[setting] = refused(setting, known[setting], given[setting])
     return list(wrong.values())
 
 

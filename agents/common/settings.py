@@ -17,9 +17,9 @@ from inspect import cleandoc
 from itertools import pairwise
 from pathlib import Path
 from types import UnionType
-from typing import Annotated, Any, Literal, NoReturn, TypeVar, Union, dataclass_transform, get_args, get_origin
+from typing import Any, Literal, NoReturn, TypeVar, Union, dataclass_transform, get_args, get_origin
 
-from agents.common.refusals import accepted, shown
+from agents.common.refusals import typed
 
 REQUIRED: Any = MISSING
 """The default of a field that has to be given."""
@@ -118,17 +118,7 @@ class Setting:
                 return given if self.reads is None or given is None else self.reads(given)
         except ValueError as error:
             raise refusal(f"{called}: {error}") from None
-        from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
-
-        bounded: Any = Annotated[self.type, Field(**self.bounds)]
-        adapter = TypeAdapter[Any](bounded, config=ConfigDict(allow_inf_nan=False))
-        try:
-            if not isinstance(given, bool):  # pydantic would take true for 1
-                return adapter.validate_python(given)
-        except ValidationError as error:
-            given = error.errors()[0]["input"]  # of a list one value
-        about = adapter.json_schema()
-        raise refusal(f"{called} must be {accepted(about.get('items', about))}, got {shown(given)}")
+        return typed(called, given, self.type, refusal, self.bounds)
 
 
 @dataclass_transform(kw_only_default=True, frozen_default=True)

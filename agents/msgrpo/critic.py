@@ -350,8 +350,8 @@ def heads_of(method: Any) -> Heads:
     heads: Heads = method.heads
     if not heads or not set(heads.values()) <= {"step", "token"}:
         raise ConfigError(
-            f"{type(method).__name__}.heads = {dict(heads)!r} can't be used; accepted: a name for each value, with "
-            "'step' (read at the prompt's last token) or 'token' (read before each response token)"
+            f"{type(method).__name__}.heads must be a name for each value with 'step' (read at the prompt's last "
+            f"token) or 'token' (read before each response token), got {dict(heads)!r}"
         )
     return heads
 

@@ -93,7 +93,7 @@ def sample_episodes(advantages: npt.ArrayLike, m: int, rng: np.random.Generator,
     if not isinstance(m, int | np.integer) or m < 1:
         raise ValueError(f"m = {m!r} episodes can't be drawn; accepted: a whole number from 1")
     if mode not in MODES:
-        raise ConfigError(f"mode = {mode!r} can't be used; accepted: {', '.join(MODES)}")
+        raise ConfigError(f"mode must be one of {', '.join(MODES)}, got {mode!r}")
     total = values.sum()
     if total == 0:
         return np.empty(0, dtype=np.int64)

@@ -28,7 +28,7 @@ from typing import Any, ClassVar, Generic, Literal, NamedTuple, Protocol, TypeVa
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass
 
-from agents.common.refusals import accepted, refusals
+from agents.common.refusals import refusals
 from agents.msgrpo.errors import ConfigError
 from textgames.importing import from_here
 from textgames.names import did_you_mean
@@ -227,7 +227,7 @@ class Registry(Generic[T]):
                 known = ", ".join(about) or "none"
                 return f"{setting} is not a setting{did_you_mean(setting, about)}; its settings: {known}"
 
-            wrong = refusals(error, given, about, unknown, lambda setting: accepted(about[setting]))
+            wrong = refusals(error, given, about, unknown)
             raise ConfigError("\n".join(f"[{self.point}.{name}] {sentence}" for sentence in wrong)) from None
         except TypeError as error:
             known = ", ".join(self.settings_of(name)) or "none"

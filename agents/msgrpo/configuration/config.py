@@ -154,7 +154,7 @@ class MSGRPOConfig(TrainingSettings):
             try:
                 super().__init__(**settings)
             except ValidationError as error:
-                wrong = refusals(error, settings, _properties(), _not_a_setting, _accepted)
+                wrong = refusals(error, settings, _accepting(), _not_a_setting)
                 raise ConfigError("\n".join(wrong)) from None
 
         def __setattr__(self, name: str, value: Any) -> None:  # a frozen class leaves other names to its subclasses
@@ -279,7 +279,7 @@ def _leaves(table: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, An
 def _table(name: str, value: object) -> Mapping[str, Any]:
     """Return a table that others are added to; anything else is refused."""
     if not isinstance(value, Mapping):
-        raise ConfigError(f"{name} = {value!r} can't be used; accepted: a table")
+        raise ConfigError(f"{name} must be a table, got {value!r}")
     return value
 
 
@@ -299,7 +299,7 @@ def sections() -> tuple[str, ...]:
 
 def describe(name: str) -> str:
     """Return a setting's documentation and what it accepts, in one line."""
-    return f"{_properties()[name]['description']} Accepted: {_accepted(name)}."
+    return f"{_properties()[name]['description']} Accepted: {accepted(_accepting()[name])}."
 
 
 def _has_null(value: Any) -> bool:
@@ -318,8 +318,11 @@ def _not_a_setting(name: str) -> str:
     return f"{name} is not a setting; {nearest_or_all(name, _properties())}"
 
 
-def _accepted(name: str) -> str:
-    about = _properties()[name]
-    if "point" in about:
-        return f"{', '.join(POINTS[about['point']].names)}, or my_module:MyClass"
-    return "tables of settings" if about.get("type") == "object" else accepted(about)
+def _accepting() -> dict[str, dict[str, Any]]:
+    """Return the schemas of all settings, with the names of the methods that there are now."""
+    return {
+        name: {"anyOf": [{"enum": POINTS[about["point"]].names}, {"const": "my_module:MyClass"}]}
+        if "point" in about
+        else about
+        for name, about in _properties().items()
+    }

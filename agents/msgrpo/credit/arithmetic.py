@@ -153,7 +153,7 @@ def group_advantages(
         raise ValueError(f"eps must be at least 0, got {eps!r}")
     for name, value, accepted in (("baseline", baseline, get_args(Baseline)), ("scale", scale, SCALES)):
         if value not in accepted:
-            raise ConfigError(f"{name} = {value!r} can't be used; accepted: {', '.join(accepted)}")
+            raise ConfigError(f"{name} must be one of {', '.join(accepted)}, got {value!r}")
 
     own: Scale = "group_std" if scale == "group_std" else "none"
     how = partial(compared, baseline=cast(Baseline, baseline), scale=own, eps=eps)

@@ -58,7 +58,7 @@ def loss_of(
     if tokens.importance is not None:
         total = policy = policy * tokens.importance
     if kl_estimator not in KL_ESTIMATORS:
-        raise ConfigError(f"kl_estimator = {kl_estimator!r} can't be used; accepted: {', '.join(KL_ESTIMATORS)}")
+        raise ConfigError(f"kl_estimator must be one of {', '.join(KL_ESTIMATORS)}, got {kl_estimator!r}")
     kl = None if tokens.ref_logprobs is None else KL_ESTIMATORS[kl_estimator](tokens.ref_logprobs - logp)
     if kl_coefficient:
         if kl is None:
@@ -130,7 +130,7 @@ def policy_loss(
         raise ValueError(f"denominator must be above 0, got {denominator!r}")
     lengths = m.sum(-1).reshape(-1)
     if loss_normalizer not in ("token", "step", "episode"):
-        raise ConfigError(f"loss_normalizer = {loss_normalizer!r} can't be used; accepted: token, step, episode")
+        raise ConfigError(f"loss_normalizer must be one of token, step, episode, got {loss_normalizer!r}")
     labels = range(len(lengths)) if loss_normalizer == "step" else episode_ids
     if denominator is not None:
         z = denominator

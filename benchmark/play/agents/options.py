@@ -16,7 +16,7 @@ from types import UnionType
 from typing import Any, Union, get_args, get_origin
 
 from agents.common.redaction import LOOKS_LIKE_A_KEY, SECRET_PARAMETER, VARIABLE, public_url, url_secrets
-from agents.common.refusals import accepted_by, shown
+from agents.common.refusals import shown, typed
 from agents.common.toml import read_setting
 from agents.load import options_taken, runs_program
 from agents.prompt_texts import prompt_path
@@ -153,29 +153,18 @@ def typed_option(place: str, value: Any, hint: Any) -> Any:
     Raises:
         UsageError: it isn't accepted; calls the option ``place`` and names what would be.
     """
-    from pydantic import ConfigDict, TypeAdapter, ValidationError
-
     kinds = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
     origins = [get_origin(kind) for kind in kinds]
     collections = [one for one in origins if isinstance(one, type) and issubclass(one, Iterable)]
     lists = [one for one in collections if not issubclass(one, Mapping)]
     if isinstance(value, str) and lists and str not in kinds:
         value = value.split(",")
-    adapter: TypeAdapter[Any] = TypeAdapter(
-        list[str] | None if lists else hint, config=ConfigDict(arbitrary_types_allowed=True)
-    )
+    kept = typed(place, value, list[str] | None if lists else hint, UsageError)
     try:
-        typed = adapter.validate_python(value)
-        fits = not isinstance(value, bool) or bool in kinds or hint is Any  # pydantic takes true for 1
-    except ValidationError:
-        fits = False
-    if not fits:
-        raise UsageError(f"{place} must be {accepted_by(adapter)}, got {shown(value)}")
-    try:
-        json.dumps(typed, allow_nan=False, skipkeys=True, default=str)
+        json.dumps(kept, allow_nan=False, skipkeys=True, default=str)
     except ValueError:  # and no file of the run could hold it
         raise UsageError(f"{place} must be a number, neither infinite nor NaN, got {shown(value)}") from None
-    return str(typed) if isinstance(typed, Path) else typed
+    return str(kept) if isinstance(kept, Path) else kept
 
 
 def _refuse_secret(name: str, option: str, value: Any) -> None:

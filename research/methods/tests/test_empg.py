@@ -114,7 +114,7 @@ def test_the_base_method_keeps_what_it_learns_and_its_own_table_of_settings() ->
     [
         ({"base": "empg"}, r"\[credit.empg\] base = 'empg' can't be used: accepted is another method"),
         ({"base": "msgrop"}, "'msgrop' can't be used .did you mean 'msgrpo'"),
-        ({"zeta": -1.0}, r"\[credit.empg\] zeta = -1.0"),
+        ({"zeta": -1.0}, r"\[credit.empg\] zeta must be .* got -1.0"),
     ],
 )
 def test_wrong_settings(settings: dict[str, Any], said: str) -> None:

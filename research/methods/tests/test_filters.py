@@ -63,7 +63,7 @@ def test_ragen2_soft_weighs_groups_in_place_of_leaving_them_out() -> None:
 
 
 def test_settings_are_checked() -> None:
-    with pytest.raises(ConfigError, match=r"\[filter.starpo_s\] share = 2"):
+    with pytest.raises(ConfigError, match=r"\[filter.starpo_s\] share must be .* got 2"):
         FILTERS.make("starpo_s", {"share": 2.0})
     assert np.isfinite(FILTERS.make("starpo_s").keep(returning([1.0], [0.0])).scale).all()  # groups of one
 

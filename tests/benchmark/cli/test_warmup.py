@@ -50,7 +50,7 @@ def test_it_learns_and_evaluates_before_and_after_and_a_second_call_plays_nothin
         (("--teacher", "planer"), "did you mean 'planner'"),
         (("--examples", "none"), "--examples must be a whole number of at least 1, got 'none'"),
         (("--explore", "1.5"), "--explore must be a number from 0 to 1, got '1.5'"),
-        (("--mode", "aloud"), "response_mode = 'aloud' can't be used; accepted: one of think, direct"),
+        (("--mode", "aloud"), "response_mode must be one of think, direct, got 'aloud'"),
         (("--set", "learning_rat=1"), "learning_rat is not a setting"),
         (("--model", "./nowhere"), "no folder './nowhere'"),
         (("--rank", "4", "--full"), "--rank and --full exclude each other"),

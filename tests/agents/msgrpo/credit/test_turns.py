@@ -74,5 +74,5 @@ def test_equal_advantages_are_no_signal_and_an_empty_batch_is_none() -> None:
 def test_no_values_and_wrong_settings_are_said_in_words() -> None:
     with pytest.raises(ValueError, match="needs = frozenset"):
         METHODS.make("ppo_turn").assign(batch(Trajectory(group=0, rewards=np.ones(2))), RNG)
-    with pytest.raises(ConfigError, match=r"\[credit.tppo\] lam = 1.5 can't be used; accepted: a number from 0 to 1"):
+    with pytest.raises(ConfigError, match=r"\[credit.tppo\] lam must be a number from 0 to 1, got 1.5"):
         METHODS.make("tppo", {"lam": 1.5})

@@ -148,7 +148,7 @@ def test_what_can_not_be_is_refused_with_a_sentence() -> None:
     silent = played(tasks_of("TestButtons-v0", 2), Known())
     with pytest.raises(ConfigError, match="lists its outcomes, and TestButtons-v0 doesn't: set expected = false"):
         assigned(silent, rollouts, expected=True)
-    with pytest.raises(ConfigError, match=r"\[credit.vine\] rollouts = 0"):
+    with pytest.raises(ConfigError, match=r"\[credit.vine\] rollouts must be .* at least 1, got 0"):
         METHODS.make("vine", {"rollouts": 0})
 
 

@@ -206,5 +206,5 @@ def test_what_can_not_be_used_is_said_in_words() -> None:
         needs = frozenset({"values"})
         heads = {"a": "episode"}  # noqa: RUF012
 
-    with pytest.raises(ConfigError, match=r"Wrong.heads = \{'a': 'episode'\} can't be used; accepted: a name"):
+    with pytest.raises(ConfigError, match=r"Wrong.heads must be a name for each value .* got \{'a': 'episode'\}"):
         heads_of(Wrong())

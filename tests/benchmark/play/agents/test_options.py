@@ -108,7 +108,7 @@ def test_from_python():
         (["m.headers.X-Token=abc"], "the header X-Token of the agent 'm' looks like a secret"),
         (["m.extra_body.user=sk-0123456789"], "holds what looks like a key, and is kept in files"),
         (["m.decoding=1"], "no option of the agent 'm' (openai:x) named 'decoding'"),
-        (["m.temperature=nan"], "temperature of the agent 'm' must be a number, neither infinite nor NaN, got nan"),
+        (["m.temperature=nan"], "temperature of the agent 'm' must be a number, got nan"),
         (["m.extra_body.a=[1, -inf]"], "extra_body of the agent 'm' must be a number, neither infinite nor NaN, got {"),
         (["m.headers=1", "m.headers.x=1"], "headers is no table, it has a value already"),
     ],
