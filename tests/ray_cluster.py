@@ -10,7 +10,6 @@ WORKER = "ray::EpisodeWorker"  # what Ray calls the processes of our workers, wi
 
 
 def start_cluster(*cores: int):
-    """A cluster with one node for each number of cores; the caller shuts it down."""
     pytest.importorskip("ray", reason="ray isn't installed: pip install -c constraints.txt -e '.[ray]'")
     os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
     from ray.cluster_utils import Cluster
@@ -29,7 +28,6 @@ def stop_cluster(cluster) -> None:
 
 
 def worker_processes() -> list[psutil.Process]:
-    """The processes of our workers that are playing now."""
     found = []
     for process in psutil.Process().children(recursive=True):
         try:
@@ -42,7 +40,6 @@ def worker_processes() -> list[psutil.Process]:
 
 
 def wait_until(happened, seconds: float = 60.0) -> None:
-    """Wait for something that other processes do."""
     deadline = time.monotonic() + seconds
     while not happened():
         assert time.monotonic() < deadline, "it didn't happen in time"

@@ -94,7 +94,6 @@ class Terminal:
         return self.text
 
     def press(self, keys: str, wanted: str) -> str:
-        """Press keys and read until ``wanted`` has been printed."""
         self._printed = ""
         os.write(self.file, keys.encode())
         return self.wait_for(wanted)

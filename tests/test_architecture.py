@@ -38,7 +38,7 @@ def imports_of(path: Path) -> set[str]:
 
 
 @pytest.mark.parametrize("package", ALLOWED)
-def test_imports_go_one_way(package: str) -> None:
+def test_imports_go_one_way(package):
     files = list((ROOT / package).rglob("*.py"))
     assert files
     for path in files:
@@ -82,12 +82,12 @@ def check_rooms(package: str, files: dict[str, Path]) -> None:
     TopologicalSorter(graph).prepare()
 
 
-def test_no_file_is_in_a_circle_of_imports() -> None:
+def test_no_file_is_in_a_circle_of_imports():
     check_circles(modules())
 
 
 @pytest.mark.parametrize("package", ["agents", "agents.msgrpo", "benchmark"])
-def test_rooms_import_one_way(package: str) -> None:
+def test_rooms_import_one_way(package):
     check_rooms(package, modules())
 
 
@@ -95,7 +95,7 @@ NAMES_RESEARCH = re.compile(r"^\s*(?:from|import) research\b|\bresearch(?:\.[a-z
 
 
 @pytest.mark.parametrize("folder", [*sorted(ALLOWED), "configs", "examples", "tests", "conftest.py"])
-def test_the_product_does_not_know_research(folder: str) -> None:
+def test_the_product_does_not_know_research(folder):
     """It finds what research adds by entry points alone, so it runs and passes its tests without."""
     place = ROOT / folder
     for path in [place] if place.is_file() else place.rglob("*"):
@@ -104,13 +104,13 @@ def test_the_product_does_not_know_research(folder: str) -> None:
             assert found is None, f"{path} names {found and found[0]!r}"
 
 
-def test_players_do_not_know_their_trainer() -> None:
+def test_players_do_not_know_their_trainer():
     for path in (ROOT / "agents").rglob("*.py"):
         if "msgrpo" not in path.relative_to(ROOT).parts:
             assert not [name for name in imports_of(path) if name.startswith("agents.msgrpo")], path
 
 
-def test_rules_know_no_framework() -> None:
+def test_rules_know_no_framework():
     for path in [
         *(ROOT / "textgames").rglob("rules.py"),
         *(ROOT / "textgames").rglob("solver.py"),
@@ -130,7 +130,7 @@ def loaded_by(statement: str) -> set[str]:
     "statement",
     ["import textgames", "import textgames.conformance, textgames.snake, textgames.solving.minimax"],
 )
-def test_textgames_is_light(statement: str) -> None:
+def test_textgames_is_light(statement):
     assert not loaded_by(statement) & {
         "torch",
         "transformers",
@@ -143,7 +143,7 @@ def test_textgames_is_light(statement: str) -> None:
     }
 
 
-def test_what_an_error_advises_works_as_it_stands() -> None:
+def test_what_an_error_advises_works_as_it_stands():
     """After ``import textgames`` alone, which doesn't load what most programs never need."""
     assert "textgames.conformance" in loaded_by("import textgames; textgames.conformance.check('TextNim-v0')")
     assert "textgames.conformance" not in loaded_by("import textgames")
@@ -157,25 +157,25 @@ def test_what_an_error_advises_works_as_it_stands() -> None:
         *(pytest.param(f"import {each}", marks=pytest.mark.slow) for each in ("agents", "benchmark")),
     ],
 )
-def test_players_and_commands_start_without_models(statement: str) -> None:
+def test_players_and_commands_start_without_models(statement):
     assert not loaded_by(statement) & {"torch", "transformers", "vllm", "matplotlib", "pyarrow", "pandas", "IPython"}
 
 
-def test_the_face_of_the_benchmark_loads_nothing() -> None:
+def test_the_face_of_the_benchmark_loads_nothing():
     ours = {name for name in loaded_by("import benchmark") if name.split(".")[0] in PACKAGES}
     assert ours == {"benchmark"}
 
 
-def test_packages_are_typed() -> None:
+def test_packages_are_typed():
     assert all((ROOT / package / "py.typed").exists() for package in PACKAGES)
 
 
-def test_the_wheel_leaves_out_what_is_run_from_a_clone() -> None:
+def test_the_wheel_leaves_out_what_is_run_from_a_clone():
     wheel = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["hatch"]["build"]["targets"]["wheel"]
     assert set(wheel["packages"]) == PACKAGES
 
 
-def test_dependencies_have_their_reason() -> None:
+def test_dependencies_have_their_reason():
     lines = (ROOT / "pyproject.toml").read_text().splitlines()
     for line in lines:
         text = line.strip()

@@ -4,7 +4,6 @@ import json
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -19,7 +18,7 @@ def git(folder: Path, *arguments: str) -> None:
 
 
 @pytest.fixture
-def proposal(tmp_path: Path) -> Path:
+def proposal(tmp_path):
     """A repository with one entry at ``base``, and whatever a test then commits."""
     git(tmp_path, "init", "--initial-branch", "main")
     shutil.copytree(ROOT / "leaderboards/random", tmp_path / "leaderboards/random")
@@ -37,11 +36,11 @@ def check(folder: Path, *options: str, message: str = "a proposal") -> tuple[int
     return done.returncode, done.stdout + done.stderr
 
 
-def test_nothing_changed(proposal: Path) -> None:
+def test_nothing_changed(proposal):
     assert check(proposal) == (0, "no entry has changed\n")
 
 
-def test_what_isnt_an_entry_is_refused_and_not_played(proposal: Path) -> None:
+def test_what_isnt_an_entry_is_refused_and_not_played(proposal):
     shutil.copytree(proposal / "leaderboards/random", proposal / "leaderboards/mine")
     (proposal / "leaderboards/mine/conftest.py").write_text("raise SystemExit('run by the check')")
     (proposal / "setup.py").write_text("")
@@ -79,7 +78,7 @@ def add_beside(entry: Path) -> None:
 
 
 @pytest.mark.parametrize("how", [remove, overwrite, exchange_for_a_link, move])
-def test_an_entry_of_another_is_kept(proposal: Path, how: Callable[[Path], None]) -> None:
+def test_an_entry_of_another_is_kept(proposal, how):
     how(proposal / "leaderboards/random")
     for options in (("--kept",), ()):
         code, told = check(proposal, *options)
@@ -91,12 +90,12 @@ def test_an_entry_of_another_is_kept(proposal: Path, how: Callable[[Path], None]
     assert check(proposal, "--kept", message="mine\n\nReplaces-Entry: random") == (0, "every entry is kept\n")
 
 
-def test_whatever_else_changes_entries_are_kept(proposal: Path) -> None:
+def test_whatever_else_changes_entries_are_kept(proposal):
     add_beside(proposal / "leaderboards/random")
     assert check(proposal, "--kept") == (0, "every entry is kept\n")
 
 
-def test_every_change_is_looked_at() -> None:
+def test_every_change_is_looked_at():
     """The script that runs before a change lands, and the workflow of every pull request."""
     assert ".ci/entries --kept" in (ROOT / ".ci/run").read_text()
     steps = yaml.safe_load((ROOT / ".github/workflows/ci.yml").read_text())["jobs"]["checks"]["steps"]
@@ -105,7 +104,7 @@ def test_every_change_is_looked_at() -> None:
     assert step["env"]["BASE"] == "${{ github.event.pull_request.base.sha || github.event.before }}"
 
 
-def test_a_link_is_no_file_of_an_entry(proposal: Path) -> None:
+def test_a_link_is_no_file_of_an_entry(proposal):
     entry = proposal / "leaderboards/mine"
     entry.mkdir()
     shutil.copy(proposal / "leaderboards/random/manifest.json", entry)
@@ -116,7 +115,7 @@ def test_a_link_is_no_file_of_an_entry(proposal: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_changed_claim_is_named(proposal: Path) -> None:
+def test_a_changed_claim_is_named(proposal):
     manifest = proposal / "leaderboards/random/manifest.json"
     claims = json.loads(manifest.read_text())
     claims["scenarios"]["frozen-lake"]["kwargs"]["size"] = 3
@@ -128,13 +127,13 @@ def test_a_changed_claim_is_named(proposal: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_new_entry_is_played_again(proposal: Path) -> None:
+def test_a_new_entry_is_played_again(proposal):
     shutil.copytree(ROOT / "leaderboards/greedy", proposal / "leaderboards/greedy")
     code, told = check(proposal)
     assert (code, told.partition(",")[0]) == (0, "leaderboards/greedy: valid")
 
 
-def test_the_workflow_runs_the_projects_own_check() -> None:
+def test_the_workflow_runs_the_projects_own_check():
     workflow = yaml.safe_load((ROOT / ".github/workflows/entries.yml").read_text())
     job = workflow["jobs"]["replay"]
     assert workflow["permissions"] == {"contents": "read"}

@@ -20,7 +20,7 @@ SCRIPTS = [
 ]
 
 
-def test_there_are_five_of_at_most_60_lines_that_use_public_names() -> None:
+def test_there_are_five_of_at_most_60_lines_that_use_public_names():
     pages = sorted(path for path in EXAMPLES.glob("*.py") if path.name != "msgrpo_minimal.py")
     assert [page.stem for page in pages] == ["add_a_game", "add_an_agent", "evaluate", "play", "train"]
     for page in pages:
@@ -36,7 +36,7 @@ def test_there_are_five_of_at_most_60_lines_that_use_public_names() -> None:
 
 
 @pytest.mark.parametrize(("script", "options", "printed"), SCRIPTS)
-def test_it_runs(tmp_path: Path, script: str, options: list[str], printed: str) -> None:
+def test_it_runs(tmp_path, script, options, printed):
     command = [sys.executable, "-W", "error::UserWarning", str(EXAMPLES / script), *options]
     done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, check=False)
     assert done.returncode == 0, done.stderr

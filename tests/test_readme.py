@@ -9,7 +9,6 @@ import re
 import shlex
 import subprocess
 import sys
-from collections.abc import Iterator
 from importlib.metadata import PackageNotFoundError, metadata
 from pathlib import Path
 
@@ -37,7 +36,7 @@ OTHERS = ("pip install xllamacpp",)
 """Servers that run beside textbench, which imports nothing of them."""
 
 
-def test_the_readme_has_what_it_promises() -> None:
+def test_the_readme_has_what_it_promises():
     assert len(PROGRAMS) >= 3
     assert len(COMMANDS) >= 12
     assert any("while not done" in program and "gym.make" in program for program in PROGRAMS)
@@ -53,7 +52,7 @@ def test_the_readme_has_what_it_promises() -> None:
     ],
     ids=lambda code: code.strip().splitlines()[-1][:40],
 )
-def test_program(code: str, tmp_path: Path) -> None:
+def test_program(code, tmp_path):
     done = subprocess.run(
         [sys.executable, "-W", "error::UserWarning", "-c", code], capture_output=True, text=True, cwd=tmp_path
     )
@@ -61,13 +60,13 @@ def test_program(code: str, tmp_path: Path) -> None:
 
 
 @pytest.fixture(scope="module")
-def server() -> Iterator[str]:
+def server():
     with OpenAIServer() as server:
         yield server.base_url
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def folder(tmp_path_factory):
     """One working folder for all commands, in the README's order: later ones read what earlier ones wrote."""
     folder = tmp_path_factory.mktemp("readme")
     for name in ("configs", "research", "leaderboards", "tests"):
@@ -104,7 +103,7 @@ QUICK = [line for line in COMMANDS if line not in {*INSTALLS, *NEEDS_WEIGHTS}]
 
 
 @pytest.mark.slow
-def test_commands_in_order(folder: Path, server: str) -> None:
+def test_commands_in_order(folder, server):
     assert QUICK
     for command in QUICK:
         done = run(command, folder, server)
@@ -112,14 +111,14 @@ def test_commands_in_order(folder: Path, server: str) -> None:
         assert "Traceback" not in done.stderr, command
 
 
-def test_installing_is_what_ci_does() -> None:
+def test_installing_is_what_ci_does():
     ci = (ROOT / ".ci/run").read_text()
     assert any('pip install -c constraints.txt -e ".[dev]"' in line for line in INSTALLS)
     assert 'pip install --quiet -c constraints.txt -e ".[dev]"' in ci
     assert re.search(r"^pytest", ci, re.MULTILINE)
 
 
-def test_the_versions_that_are_installed_run_on_the_oldest_python() -> None:
+def test_the_versions_that_are_installed_run_on_the_oldest_python():
     """Debian 12 has 3.11.2, for which a release of soupsieve was too new, so that `.[dev]` wasn't installed."""
     oldest = re.search(r'requires-python = ">=([\d.]+)"', (ROOT / "pyproject.toml").read_text())
     assert oldest is not None
@@ -134,7 +133,7 @@ def test_the_versions_that_are_installed_run_on_the_oldest_python() -> None:
     assert [name for name in wanted if not SpecifierSet(wanted[name]).contains(f"{oldest[1]}.0")] == []
 
 
-def test_advice_on_installing_works_from_a_clone() -> None:
+def test_advice_on_installing_works_from_a_clone():
     """There is no release on a package index yet, so nothing of ours may be installed by its name alone.
 
     A program of somebody else's that stands beside ours, such as a server, has no extra and comes by its own name.
@@ -146,7 +145,7 @@ def test_advice_on_installing_works_from_a_clone() -> None:
             assert re.search(r' -e (\.|"\.|research)', advice), f"{page.name}: {advice}"
 
 
-def test_skipped_commands_are_known(folder: Path) -> None:
+def test_skipped_commands_are_known(folder):
     """What isn't run here is a short, named list."""
     for line in NEEDS_WEIGHTS:
         assert "hf:" in line or "vllm:" in line or "--config configs/" in line

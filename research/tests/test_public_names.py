@@ -31,12 +31,12 @@ def private_imports(path: Path) -> Iterator[str]:
                 yield f"from {node.module} import {name}"
 
 
-def test_modules_import_public_names_alone() -> None:
+def test_modules_import_public_names_alone():
     found = {name: list(private_imports(path)) for name, path in FILES.items() if not name.endswith("conftest")}
     assert {name: imports for name, imports in found.items() if imports} == {}
 
 
-def test_a_private_import_is_found(tmp_path: Path) -> None:
+def test_a_private_import_is_found(tmp_path):
     file = tmp_path / "module.py"
     file.write_text(
         "import benchmark.errors\nfrom agents.turn import Turn\nfrom agents import Turn, gone\nimport textgames\n"
@@ -45,12 +45,12 @@ def test_a_private_import_is_found(tmp_path: Path) -> None:
     assert sorted(private_imports(file)) == sorted(found)
 
 
-def test_every_public_name_is_there() -> None:
+def test_every_public_name_is_there():
     for package in modules(PACKAGES - {"textbench"}):  # whose adapters need what isn't installed
         for name in public_names(package):
             getattr(import_module(package), name)
 
 
-def test_nothing_is_in_a_circle() -> None:
+def test_nothing_is_in_a_circle():
     check_circles(FILES)
     check_rooms("research", FILES)

@@ -29,7 +29,6 @@ def refusal(request: Mapping[str, Any], refused: Mapping[str, str]) -> dict[str,
 
 
 def words_of(request: Mapping[str, Any], route: str) -> int:
-    """The length of a prompt in words, which are this server's tokens."""
     if route == "completions":
         return len(request["prompt"].split())
     return sum(len(message["content"].split()) for message in request["messages" if route == "chat" else "input"])
@@ -41,13 +40,11 @@ def limit_of(request: Mapping[str, Any]) -> int | None:
 
 
 def chat_body(choice: dict[str, Any], usage: dict[str, Any], about: dict[str, Any]) -> dict[str, Any]:
-    """An answer of ``/chat/completions``."""
     answer = {"id": "chatcmpl-local", "object": "chat.completion", "created": int(time.time()), **about}
     return answer | {"choices": [choice], "usage": usage}
 
 
 def completions_body(choice: dict[str, Any], usage: dict[str, Any], about: dict[str, Any]) -> dict[str, Any]:
-    """An answer of ``/completions``."""
     told = {
         "index": 0,
         "text": choice["message"]["content"],
@@ -58,7 +55,6 @@ def completions_body(choice: dict[str, Any], usage: dict[str, Any], about: dict[
 
 
 def responses_body(choice: dict[str, Any], usage: dict[str, Any], about: dict[str, Any]) -> dict[str, Any]:
-    """An answer of ``/responses``."""
     message, whole = choice["message"], choice["finish_reason"] == "stop"
     output: list[dict[str, Any]] = []
     if message.get("reasoning_content"):

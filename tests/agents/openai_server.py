@@ -501,7 +501,6 @@ def value_of(text: str) -> Any:
 
 
 def main() -> None:
-    """Serve with the server's parameters as options, such as ``--faults '{"429": 0.1}'``."""
     parser = argparse.ArgumentParser(description="A local OpenAI-compatible server with faults on demand.")
     for name, parameter in inspect.signature(OpenAIServer).parameters.items():
         if name != "respond":

@@ -42,11 +42,9 @@ class RawServer:
 
 
 def answer(body: bytes, *headers: str, status: str = "200 OK", content_type: str = "application/json"):
-    """A whole answer of one piece."""
     lines = [f"HTTP/1.1 {status}", f"Content-Type: {content_type}", f"Content-Length: {len(body)}", *headers]
     return lambda: ["\r\n".join([*lines, "Connection: close", "", ""]).encode("latin-1", "replace") + body]
 
 
 def endless(head: bytes, piece: bytes):
-    """An answer that never ends."""
     return lambda: itertools.chain([head], itertools.repeat(piece))

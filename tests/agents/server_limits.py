@@ -24,7 +24,6 @@ class Bucket:
         self.left, self._at = min(self.size, self.left + (now - self._at) * self.rate), now
 
     def wait(self, units: float) -> float:
-        """Seconds until so many units are there; 0 when they are."""
         self.update()
         return max(0.0, (min(units, self.size) - self.left) / self.rate)
 
@@ -32,7 +31,6 @@ class Bucket:
         self.left -= units
 
     def reset(self) -> float:
-        """Seconds until it is full."""
         self.update()
         return (self.size - self.left) / self.rate
 

@@ -14,7 +14,7 @@ from textgames.environments.solo import TextGameEnv
 
 
 @pytest.mark.parametrize("name", ["TextKuhnPoker-v0", "TextWerewolf-v0"])
-def test_any_player_plays_inside(name: str) -> None:
+def test_any_player_plays_inside(name):
     """What it is asked with is what it is asked with in the loop, where actions can't be listed, too."""
     env = gym.make(name, seat="player_0", opponents=agents.opponent("random"))
     _, info = env.reset(seed=3)
@@ -25,14 +25,14 @@ def test_any_player_plays_inside(name: str) -> None:
         over = terminated or truncated
 
 
-def test_an_environment_with_a_player_inside_is_pickled_between_episodes() -> None:
+def test_an_environment_with_a_player_inside_is_pickled_between_episodes():
     env = gym.make("TextNim-v0", seat="player_1", opponents=agents.opponent("planner"))
     assert pickle.loads(pickle.dumps(env)).reset(seed=3) == env.reset(seed=3)
     inside = agents.opponent("planner")
     assert copy.deepcopy(inside)._answer is inside._answer  # specs are copied deeply, and models are large
 
 
-def test_a_planner_inside_wins_what_can_be_won() -> None:
+def test_a_planner_inside_wins_what_can_be_won():
     inside = {"seat": "player_1", "opponents": agents.opponent("planner")}
     envs = gym.make_vec("TextNim-v0", 4, vectorization_mode="vector_entry_point", **inside)
     rng, returns = np.random.default_rng(0), []
@@ -45,7 +45,7 @@ def test_a_planner_inside_wins_what_can_be_won() -> None:
     assert np.mean(returns) < -0.8
 
 
-def test_a_player_inside_is_named_as_everywhere() -> None:
+def test_a_player_inside_is_named_as_everywhere():
     """By its spec alone, in each form of environment; what ``opponent`` of the same spec plays."""
     named, made = (
         gym.make("TextNim-v0", seat="player_1", opponents=who) for who in ("planner", agents.opponent("planner"))
@@ -69,6 +69,6 @@ def test_a_player_inside_is_named_as_everywhere() -> None:
         ("planner", "greedy and planner can't play Undealt"),
     ],
 )
-def test_a_player_that_there_is_not_or_that_cannot_play_is_refused_when_the_environment_is_made(who, told) -> None:
+def test_a_player_that_there_is_not_or_that_cannot_play_is_refused_when_the_environment_is_made(who, told):
     with pytest.raises(ValueError, match=told):
         TextGameEnv(Undealt, max_steps=3, opponents=who)

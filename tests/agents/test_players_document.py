@@ -18,7 +18,7 @@ ASK_TOSS = "from agents import TurnRequest\nprint(TossSearch(None).plan(TurnRequ
     [(0, "", "<action>right</action>!!!\n"), (1, "", "40000 {'player_0': "), (2, ASK_TOSS, "tails\n")],
     ids=["a provider", "a rollout", "a search player"],
 )
-def test_programs_run_and_print_what_they_should(number: int, more: str, printed: str, tmp_path: Path) -> None:
+def test_programs_run_and_print_what_they_should(number, more, printed, tmp_path):
     assert len(PROGRAMS) == 3
     command = [sys.executable, "-W", "error", "-c", PROGRAMS[number] + more]
     done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path)

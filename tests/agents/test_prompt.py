@@ -112,7 +112,7 @@ def test_brief_prompts_of_a_game_differ_at_their_end_alone(mode):
 
 
 @pytest.mark.parametrize("scenario", ["frozen-lake", "snake", "cliff-walking"])
-def test_a_drawn_board_can_be_left_out(scenario: str) -> None:
+def test_a_drawn_board_can_be_left_out(scenario):
     game = textgames.SCENARIOS[scenario].game()
     observation = game.observe(game.initial_state(np.random.default_rng(3)), game.players[0])
     request = replace(REQUEST, observation=observation, history=((observation, "left"),))
@@ -124,7 +124,7 @@ def test_a_drawn_board_can_be_left_out(scenario: str) -> None:
     assert whole.count(drawing) == 2
 
 
-def test_coordinates_that_are_drawn_too_can_be_left_out() -> None:
+def test_coordinates_that_are_drawn_too_can_be_left_out():
     """The lake is then prompted for as one that tells no coordinates."""
     told, drawn = (textgames.game_of("TextFrozenLake-v0", coordinates=coordinates) for coordinates in (True, False))
     state = told.initial_state(np.random.default_rng(3))
@@ -136,7 +136,7 @@ def test_coordinates_that_are_drawn_too_can_be_left_out() -> None:
     assert grid.read_in("direct") != brief.read_in("direct")  # other prompts, in a run's eyes
 
 
-def test_rules_that_were_reworded_are_told_as_they_were() -> None:
+def test_rules_that_were_reworded_are_told_as_they_were():
     (today, then), *_ = WITHOUT.reworded.items()
     request = TurnRequest("the board", f"Rules: {today}", ("left",))
     assert then in as_text(PromptMap(texts=WITHOUT)(request))

@@ -21,7 +21,6 @@ def text_without_checksums(folder) -> str:
 
 
 def lines_of(folder) -> list:
-    """The records of a run or an entry as JSON has them."""
     return [json.loads(line) for line in (Path(folder) / "episodes.jsonl").read_text().splitlines()]
 
 

@@ -1,7 +1,6 @@
 """Games of somebody's own that break their contract while they are played: the game is named, nobody else is blamed."""
 
 import importlib
-from typing import Any
 
 import gymnasium as gym
 import pytest
@@ -14,7 +13,7 @@ GAMES = "tests.benchmark.faulty_games"
 
 
 @pytest.fixture(autouse=True)
-def _registered() -> None:
+def _registered():
     """Not when this file is collected: other tests are about every game that is registered then."""
     importlib.import_module(GAMES)
 
@@ -32,7 +31,7 @@ FAULTS = [
 
 
 @pytest.mark.parametrize(("game", "fault"), FAULTS)
-def test_the_loop_names_the_game_and_what_it_did(game: str, fault: str) -> None:
+def test_the_loop_names_the_game_and_what_it_did(game, fault):
     with pytest.raises(textgames.GameError) as error:
         list(rollout(load_agent("random"), [EpisodeTask.of(f"Faulty{game}-v0", 1)]))
     told = str(error.value)
@@ -41,7 +40,7 @@ def test_the_loop_names_the_game_and_what_it_did(game: str, fault: str) -> None:
 
 
 @pytest.mark.parametrize("game", ["PaysNobody", "PaysNone", "PaysText", "PaysNaN"])
-def test_environments_refuse_what_is_no_reward(game: str) -> None:
+def test_environments_refuse_what_is_no_reward(game):
     env = gym.make(f"Faulty{game}-v0")
     env.reset(seed=1)
     with pytest.raises(textgames.GameError, match="has to pay every player"):
@@ -52,14 +51,14 @@ def test_environments_refuse_what_is_no_reward(game: str) -> None:
         everybody.step({"player_0": "go"})
 
 
-def test_a_number_of_another_library_is_a_reward() -> None:
+def test_a_number_of_another_library_is_a_reward():
     env = gym.make("FaultyPaysNumPy-v0")
     env.reset(seed=1)
     _, reward, *_ = env.step("go")
     assert (type(reward), reward) == (float, 1.0)
 
 
-def test_a_run_is_stopped_by_the_game_and_no_player_is_blamed(textbench: Any) -> None:
+def test_a_run_is_stopped_by_the_game_and_no_player_is_blamed(textbench):
     game = f"{GAMES}:FaultyPaysNaN-v0"
     done = textbench("run", "--agent", "random", "--scenario", game, "--episodes", 2, "--out", "out")
     assert done.code == 1
@@ -67,7 +66,7 @@ def test_a_run_is_stopped_by_the_game_and_no_player_is_blamed(textbench: Any) ->
     assert f"textbench: the game {game} failed: PaysNaN.transition has to pay" in done.err
 
 
-def test_scores_of_other_games_stay_where_one_cant_be_searched(capsys: pytest.CaptureFixture[str]) -> None:
+def test_scores_of_other_games_stay_where_one_cant_be_searched(capsys):
     faulty = f"{GAMES}:FaultyListStates-v0"
     results = benchmark.evaluate("random", scenarios=[faulty, "frozen-lake"], episodes=3)
     scores = {row["scenario"]: row for row in results.leaderboard().scores}

@@ -2,7 +2,6 @@
 
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -51,21 +50,21 @@ def install(folder: Path, monkeypatch: pytest.MonkeyPatch, name: str, entry_poin
 
 
 @pytest.fixture
-def alone(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
+def alone(tmp_path_factory, monkeypatch):
     """A folder of packages, beside which ``textbench-research`` adds nothing."""
     folder = tmp_path_factory.mktemp("packages")
     install(folder, monkeypatch, "textbench_research", "")
     return folder
 
 
-def test_without_a_package_of_seasons_the_option_says_what_to_install(alone: Path, textbench: Any) -> None:
+def test_without_a_package_of_seasons_the_option_says_what_to_install(alone, textbench):
     for command in (("run",), ("submit", "small"), ("validate", "small")):
         done = textbench(*command, "--season", "autumn")
         assert (done.code, done.out) == (2, "")
         assert "autumn: no installed package has seasons; seasons come with textbench-research: pip install" in done.err
 
 
-def test_a_package_adds_a_season_and_a_table(alone: Path, monkeypatch: pytest.MonkeyPatch, textbench: Any) -> None:
+def test_a_package_adds_a_season_and_a_table(alone, monkeypatch, textbench):
     (alone / "short_seasons.py").write_text(MODULE)
     points = "[textbench.seasons]\nshort = short_seasons:Short\n[textbench.tables]\ncounts = short_seasons:COUNTS\n"
     install(alone, monkeypatch, "short_seasons", points)
@@ -85,7 +84,7 @@ def test_a_package_adds_a_season_and_a_table(alone: Path, monkeypatch: pytest.Mo
     assert textbench("validate", "entries/random", "--season", "autumn").code == 1
 
 
-def test_a_package_that_cant_be_imported_is_named(alone: Path, monkeypatch: pytest.MonkeyPatch, textbench: Any) -> None:
+def test_a_package_that_cant_be_imported_is_named(alone, monkeypatch, textbench):
     points = "[textbench.seasons]\nshort = nowhere:Short\n[textbench.tables]\ncounts = nowhere:COUNTS\n"
     install(alone, monkeypatch, "broken_seasons", points)
     done = textbench("run", "--season", "autumn")

@@ -15,7 +15,7 @@ ENTRIES = Path(__file__).parents[2] / "leaderboards"
 
 
 @pytest.fixture
-def small(small_run) -> benchmark.Results:
+def small(small_run):
     return benchmark.read_results(small_run, quiet=True)
 
 

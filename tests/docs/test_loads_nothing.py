@@ -1,7 +1,5 @@
 """No page of the site needs a network: what .ci/site asks of it."""
 
-from pathlib import Path
-
 import pytest
 from loads_nothing import loaded, main
 
@@ -22,7 +20,7 @@ from loads_nothing import loaded, main
         (".js", 'fetch("https://a.org/x.json")'),
     ],
 )
-def test_what_comes_from_elsewhere_is_found(suffix: str, text: str, tmp_path: Path) -> None:
+def test_what_comes_from_elsewhere_is_found(suffix, text, tmp_path):
     (address,) = loaded(text, suffix)
     assert "//a.org/" in address
     (tmp_path / "index.html").write_text("")
@@ -40,10 +38,10 @@ def test_what_comes_from_elsewhere_is_found(suffix: str, text: str, tmp_path: Pa
         (".js", '// see "https://a.org/"\nconst ns = "http://www.w3.org/2000/svg";'),
     ],
 )
-def test_links_and_names_are_not_loaded(suffix: str, text: str) -> None:
+def test_links_and_names_are_not_loaded(suffix, text):
     assert loaded(text, suffix) == []
 
 
-def test_the_check_asks_for_a_built_site(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_check_asks_for_a_built_site(tmp_path, capsys):
     assert main([str(tmp_path)]) == 2
     assert "build/site" in capsys.readouterr().err

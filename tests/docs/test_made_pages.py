@@ -8,7 +8,7 @@ from xml.etree import ElementTree
 import pytest
 from make_pages import stale
 from pages import gallery, games, prompt, speeds
-from pages.games import GamePage, told_together
+from pages.games import told_together
 from pages.marks import marked, names_in, put, remade
 from pages.pictures.animation import WIDTH
 from pages.pictures.playing import good_and_bad, play
@@ -23,7 +23,7 @@ PAGES = {page.name: page for page in games.pages()}
 QUICK = ("frozen-lake", "kuhn-poker", "sokoban", "werewolf")  # whose play takes next to no time
 
 
-def test_every_scenario_has_a_page_with_its_made_parts() -> None:
+def test_every_scenario_has_a_page_with_its_made_parts():
     assert sorted(name for page in PAGES.values() for name in page.scenarios) == sorted(SCENARIOS)
     for page in PAGES.values():
         parts = names_in(page.file.read_text())
@@ -32,7 +32,7 @@ def test_every_scenario_has_a_page_with_its_made_parts() -> None:
 
 
 @pytest.mark.parametrize("name", QUICK)
-def test_a_page_is_as_its_game_makes_it(name: str) -> None:
+def test_a_page_is_as_its_game_makes_it(name):
     page = PAGES[name]
     assert page.file.read_text() == page.made()
     for file, drawing in games.drawings(page).items():
@@ -40,18 +40,18 @@ def test_a_page_is_as_its_game_makes_it(name: str) -> None:
 
 
 @pytest.mark.parametrize("page", PAGES.values(), ids=lambda page: page.name)
-def test_tables_are_not_stale(page: GamePage) -> None:
+def test_tables_are_not_stale(page):
     text = page.file.read_text()
     for part in {"settings", "scenarios", "scores"} & set(names_in(text)):
         assert put(text, part, games.PARTS[part](page)) == text
 
 
 @pytest.mark.slow
-def test_nothing_is_stale() -> None:
+def test_nothing_is_stale():
     assert [file for file, _ in stale()] == []
 
 
-def test_the_gallery_has_every_scenario_once() -> None:
+def test_the_gallery_has_every_scenario_once():
     ((file, text),) = gallery.files()
     assert file.read_text() == text
     for name in SCENARIOS:
@@ -60,12 +60,12 @@ def test_the_gallery_has_every_scenario_once() -> None:
         assert (file.parent / link).is_file(), link
 
 
-def test_the_prompt_of_the_players_page_is_what_is_sent() -> None:
+def test_the_prompt_of_the_players_page_is_what_is_sent():
     ((file, text),) = prompt.files()
     assert file.read_text() == text
 
 
-def test_the_table_of_speeds_is_what_was_measured() -> None:
+def test_the_table_of_speeds_is_what_was_measured():
     ((file, text),) = speeds.files()
     assert file.read_text() == text
     measured_speeds = json.loads(speeds.SPEEDS.read_text())
@@ -76,7 +76,7 @@ def test_the_table_of_speeds_is_what_was_measured() -> None:
             assert one["ratio"] == pytest.approx(one["steps_per_second"] / one["peer_steps_per_second"], rel=0.01)
 
 
-def test_scores_of_the_entries_are_those_of_the_leaderboard() -> None:
+def test_scores_of_the_entries_are_those_of_the_leaderboard():
     """The mean returns of the file are what the records of leaderboards/ say."""
     compared = 0
     for entry in sorted((ROOT / "leaderboards").glob("*/episodes.jsonl")):
@@ -92,7 +92,7 @@ def test_scores_of_the_entries_are_those_of_the_leaderboard() -> None:
     assert compared >= 24
 
 
-def test_the_pictures_are_svg_that_moves_and_is_small() -> None:
+def test_the_pictures_are_svg_that_moves_and_is_small():
     files = sorted(games.PICTURES.glob("*.svg"))
     assert len(files) == 2 * len(PAGES)
     for file in files:
@@ -107,7 +107,7 @@ def test_the_pictures_are_svg_that_moves_and_is_small() -> None:
         assert "<script" not in text
 
 
-def test_a_picture_shows_what_was_played() -> None:
+def test_a_picture_shows_what_was_played():
     one = play("frozen-lake", "planner", 10_000)
     assert len(one.frames) == len(one.episode.steps) + 1
     assert one.paid == one.episode.returns["player_0"] == 1.0
@@ -117,13 +117,13 @@ def test_a_picture_shows_what_was_played() -> None:
     ]
 
 
-def test_bad_players_that_never_do_worse_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_bad_players_that_never_do_worse_are_refused(monkeypatch):
     monkeypatch.setattr("pages.pictures.playing.PATIENCE", 2)
     with pytest.raises(RuntimeError, match="got no more"):
         good_and_bad("cliff-walking", "random", "planner")
 
 
-def test_the_picture_of_the_readme_is_what_the_entries_say() -> None:
+def test_the_picture_of_the_readme_is_what_the_entries_say():
     made = training_picture()
     assert (ROOT / "docs/images/play.svg").read_text() == made
     assert len(made) < 500_000
@@ -132,14 +132,14 @@ def test_the_picture_of_the_readme_is_what_the_entries_say() -> None:
 # ---------------------------------------------------------------- text
 
 
-def test_docstrings_as_markdown() -> None:
+def test_docstrings_as_markdown():
     assert markdown("A ``x`` of :class:`~a.b.C`::\n\n    y = 1\n\n    z = 2\n\nMore.") == (
         "A `x` of `C`:\n\n```text\ny = 1\n\nz = 2\n```\n\nMore."
     )
     assert markdown("It is ::\n\n    1") == "It is\n\n```text\n1\n```", "two colons of their own are none in the text"
 
 
-def test_arguments_over_several_lines_and_several_in_one() -> None:
+def test_arguments_over_several_lines_and_several_in_one():
     class Game:
         """A game.
 
@@ -159,7 +159,7 @@ def test_arguments_over_several_lines_and_several_in_one() -> None:
         told_together(about, ["plums"])
 
 
-def test_a_made_part_is_put_between_its_marks() -> None:
+def test_a_made_part_is_put_between_its_marks():
     page = f"# A\n\n{marked('scores', 'old')}\n\nmore\n"
     assert put(page, "scores", r"new \1") == page.replace("old", r"new \1")
     with pytest.raises(ValueError, match="0 parts 'prompt'"):
@@ -169,7 +169,7 @@ def test_a_made_part_is_put_between_its_marks() -> None:
         remade(page, {"prompt": lambda: "x"})
 
 
-def test_links_to_pictures_lead_to_files() -> None:
+def test_links_to_pictures_lead_to_files():
     for page in PAGES.values():
         links = re.findall(r"!\[[^]]*\]\(([^)]+)\)", page.file.read_text())
         assert len(links) >= 2

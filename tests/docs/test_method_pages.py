@@ -1,7 +1,6 @@
 """Every method of the fine-tuner has a page with its formula, its source, its settings and what it costs."""
 
 import re
-from pathlib import Path
 
 import pytest
 from pages import measurements, methods, overview
@@ -12,7 +11,7 @@ from agents.msgrpo.configuration.settings import POINTS
 METHODS = [(point, name) for point, registry in POINTS.items() for name in registry.names]
 
 
-def test_every_registered_method_has_a_formula() -> None:
+def test_every_registered_method_has_a_formula():
     """A method that was registered gets its formula in docs/research/credit/formulas.toml."""
     assert set(METHODS) <= {(point, name) for point, found in formulas().items() for name in found}
     for point, name in METHODS:
@@ -23,7 +22,7 @@ def test_every_registered_method_has_a_formula() -> None:
         assert len(re.findall(r"\\(?:big|Big|left|right)(?![a-z])", about["formula"])) % 2 == 0, (point, name)
 
 
-def test_the_site_gets_a_page_for_every_method_and_no_other(tmp_path: Path) -> None:
+def test_the_site_gets_a_page_for_every_method_and_no_other(tmp_path):
     (tmp_path / "credit-gone.md").write_text("of a method that was removed")
     methods.write_pages(tmp_path)
     assert {file.name: file.read_text() for file in tmp_path.iterdir()} == method_pages()
@@ -31,7 +30,7 @@ def test_the_site_gets_a_page_for_every_method_and_no_other(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize(("point", "name"), METHODS)
-def test_a_page_names_its_source_and_all_settings(point: str, name: str) -> None:
+def test_a_page_names_its_source_and_all_settings(point, name):
     page = method_page(point, name)
     source = page.split("## Source\n\n")[1].split("\n\n")[0]
     assert re.search(r"arxiv\.org/abs/|github\.com/|Our own|our own|section|, \d{4}|GRPO|public code", source), source
@@ -45,7 +44,7 @@ def test_a_page_names_its_source_and_all_settings(point: str, name: str) -> None
         assert link in beside or (methods.FOLDER.parent / link.removeprefix("../")).exists(), link
 
 
-def test_sources_stand_in_one_place() -> None:
+def test_sources_stand_in_one_place():
     """Those of docs/research/credit/methods.md count: formulas.toml has one only where that page has none."""
     rows = overview.rows()
     for point, name in METHODS:
@@ -53,7 +52,7 @@ def test_sources_stand_in_one_place() -> None:
         assert told != ("source" in formulas()[point][name]), (point, name)
 
 
-def test_costs_and_measurements_are_found() -> None:
+def test_costs_and_measurements_are_found():
     named, (rest, _) = overview.costs()
     assert named["vine"][0] in method_page("credit", "vine")
     assert named["tasks.dynamic"][0] in method_page("tasks", "dynamic")

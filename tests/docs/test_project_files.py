@@ -22,7 +22,7 @@ PROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text())["
 REPOSITORY = PROJECT["urls"]["Source"]
 
 
-def test_the_citation_is_of_this_version() -> None:
+def test_the_citation_is_of_this_version():
     """The keys that CFF 1.2.0 requires; cffconvert --validate checked the rest when it was written."""
     citation = yaml.safe_load((ROOT / "CITATION.cff").read_text())
     assert {"cff-version", "message", "title", "authors"} <= set(citation)
@@ -31,7 +31,7 @@ def test_the_citation_is_of_this_version() -> None:
     assert citation["authors"] == [{"name": author["name"]} for author in PROJECT["authors"]]
 
 
-def test_the_projects_address_stands_in_one_place() -> None:
+def test_the_projects_address_stands_in_one_place():
     """In pyproject.toml, from which the site has it: commands begin in the checkout, and links are relative."""
     owner = "/".join(REPOSITORY.removeprefix("https://github.com/").split("/")[:2])
     listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
@@ -45,7 +45,7 @@ def test_the_projects_address_stands_in_one_place() -> None:
     assert naming == ["pyproject.toml"]
 
 
-def test_badges_are_true() -> None:
+def test_badges_are_true():
     badges = [
         unquote(path) for path in re.findall(r"img\.shields\.io/badge/([^)]*)\)", (ROOT / "README.md").read_text())
     ]
@@ -56,7 +56,7 @@ def test_badges_are_true() -> None:
     assert tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["mypy"]["strict"] is True
 
 
-def test_the_index_for_language_models_leads_to_files() -> None:
+def test_the_index_for_language_models_leads_to_files():
     text = (ROOT / "llms.txt").read_text()
     assert text.startswith("# textbench\n\n> ")
     links = re.findall(r"^- \[[^]]+\]\(([^)]+)\): .+$", text, re.MULTILINE)
@@ -70,7 +70,7 @@ def test_the_index_for_language_models_leads_to_files() -> None:
 @pytest.mark.parametrize(
     "template", sorted((ROOT / ".github/ISSUE_TEMPLATE").glob("[!c]*.yml")), ids=lambda path: path.stem
 )
-def test_issue_templates_are_forms(template: Path) -> None:
+def test_issue_templates_are_forms(template):
     form = yaml.safe_load(template.read_text())
     assert {"name", "description", "body"} <= set(form)
     names = [part["id"] for part in form["body"]]
@@ -80,7 +80,7 @@ def test_issue_templates_are_forms(template: Path) -> None:
         assert part["attributes"]["label"]
 
 
-def test_every_method_has_a_line_with_its_source() -> None:
+def test_every_method_has_a_line_with_its_source():
     """By its preset, where it has one; the page of methods is the index of papers."""
     text = (ROOT / "docs/research/credit/methods.md").read_text()
     told = set(re.findall(r"`([a-z]\w*)`", text))
@@ -93,7 +93,7 @@ def test_every_method_has_a_line_with_its_source() -> None:
     assert sum(bool(re.search(r"\b\d{4}\.\d{5}\b", row)) for row in rows) > 25
 
 
-def test_every_page_that_is_named_exists() -> None:
+def test_every_page_that_is_named_exists():
     """In code, settings, recipes and files of the project; the changelog names pages of its time."""
     pattern = r"(?<![\w/])docs/[\w/-]+\.(?:md|toml)\b"
     found = subprocess.run(
@@ -102,6 +102,6 @@ def test_every_page_that_is_named_exists() -> None:
     assert sorted({name for name in found.stdout.split() if not (ROOT / name).is_file()}) == []
 
 
-def test_data_of_studies_is_not_among_the_documents() -> None:
+def test_data_of_studies_is_not_among_the_documents():
     """It lies beside the study, compressed: ``research/*/data``."""
     assert [file for file in (ROOT / "docs").rglob("*.json") if file.stat().st_size > 100_000] == []

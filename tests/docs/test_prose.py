@@ -87,18 +87,18 @@ def words(*files: Path) -> int:
     return sum(1 for word in text.split() if re.search(r"[^\W_]", word))
 
 
-def test_the_documentation_is_short() -> None:
+def test_the_documentation_is_short():
     counted = {"docs": words(*GUIDE)} | {name: words(ROOT / name) for name in ("README.md", "ARCHITECTURE.md")}
     assert {name: count for name, count in counted.items() if count > WORDS[name]} == {}
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
-def test_pages_are_in_plain_words(page: Path) -> None:
+def test_pages_are_in_plain_words(page):
     assert faults(markdown_prose(page.read_text())) == []
 
 
 @pytest.mark.parametrize("module", MODULES, ids=lambda module: str(module.relative_to(ROOT)))
-def test_modules_are_in_plain_words(module: Path) -> None:
+def test_modules_are_in_plain_words(module):
     text = module.read_text()
     found = [f"line {line}: {fault}" for line, prose in python_prose(text) for fault in faults(prose)]
     assert found + [f"line {line}: 3: a verb first: {said!r}" for line, said in without_verb(text)] == []
@@ -118,16 +118,16 @@ def test_modules_are_in_plain_words(module: Path) -> None:
         ("7", "The rules are what\nnobody knows."),
     ],
 )
-def test_faults_are_found(rule: str, text: str) -> None:
+def test_faults_are_found(rule, text):
     assert {fault[0] for fault in faults(markdown_prose(text))} == {rule}
 
 
-def test_code_and_good_sentences_pass() -> None:
+def test_code_and_good_sentences_pass():
     page = "A folder where runs lie, of course. Who plays?\n\n```sh\nls shelf\n```\n\n`nobody` is a player who moves."
     assert faults(markdown_prose(page)) == []
 
 
-def test_docstrings_and_comments_are_prose() -> None:
+def test_docstrings_and_comments_are_prose():
     module = '"""Rules."""\n\ndef f():\n    """What nobody knows."""\n    # `x` where none is\n    return "nobody"\n'
     found = [(line, fault[0]) for line, prose in python_prose(module) for fault in faults(prose)]
     assert found == [(4, "7"), (5, "1"), (5, "1")]

@@ -20,16 +20,16 @@ MADE = dict(reference.files())
 
 
 @pytest.mark.parametrize("file", MADE, ids=lambda file: file.name)
-def test_schemas_are_those_of_the_code(file: Path) -> None:
+def test_schemas_are_those_of_the_code(file):
     assert file.read_text() == MADE[file], "run: python docs/tools/make_pages.py"
 
 
-def test_every_maker_has_its_page() -> None:
+def test_every_maker_has_its_page():
     marked = [name for file in PAGES.glob("*.md") for name in names_in(file.read_text(), ON_THE_SITE)]
     assert sorted(marked) == sorted(reference.PARTS)
 
 
-def test_the_site_has_every_command_and_the_repository_says_where_they_are() -> None:
+def test_the_site_has_every_command_and_the_repository_says_where_they_are():
     kept = (PAGES / "commands.md").read_text()
     shown = reference.with_tables(kept)
     for name in COMMANDS | LAB:
@@ -40,7 +40,7 @@ def test_the_site_has_every_command_and_the_repository_says_where_they_are() -> 
 
 
 @pytest.mark.parametrize("page", ["configuration.md", "files.md"])
-def test_the_site_has_every_key_of_a_file(page: str) -> None:
+def test_the_site_has_every_key_of_a_file(page):
     shown = reference.with_tables((PAGES / page).read_text())
     for name in {"configuration.md": ["training-config"], "files.md": ["manifest", "episode"]}[page]:
         keys = reference.schema_of(name)["properties"]
@@ -78,7 +78,7 @@ def is_environment(node: ast.expr) -> bool:
 
 
 @pytest.mark.slow
-def test_every_environment_variable_is_told_of() -> None:
+def test_every_environment_variable_is_told_of():
     found = {name for package in PACKAGES for path in (ROOT / package).rglob("*.py") for name in variables_of(path)}
     found -= {"PATH", "PYTHONPATH"}  # what research gives to the programs that it starts
     assert {"OPENAI_API_KEY", "TEXTBENCH_CACHE_DIR", "WORLD_SIZE", "VLLM_ENABLE_V1_MULTIPROCESSING"} <= found
@@ -86,7 +86,7 @@ def test_every_environment_variable_is_told_of() -> None:
     assert sorted(found - told) == [], "docs/reference/environment.md has to tell of them"
 
 
-def test_options_of_a_run_have_their_variable() -> None:
+def test_options_of_a_run_have_their_variable():
     from benchmark.play.options import OTHER_VARIABLES, VARIABLES
 
     text = reference.with_tables((PAGES / "configuration.md").read_text())

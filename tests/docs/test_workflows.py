@@ -34,7 +34,7 @@ def night() -> list[str]:
     return list(job["strategy"]["matrix"]["command"])
 
 
-def test_a_pull_request_is_linted_typed_and_tested() -> None:
+def test_a_pull_request_is_linted_typed_and_tested():
     read = workflow("ci.yml")
     assert "pull_request" in read["on"]
     assert runs(read["jobs"]["checks"]) == [
@@ -50,7 +50,7 @@ def test_a_pull_request_is_linted_typed_and_tested() -> None:
         assert workflow(name)["env"]["PIP_EXTRA_INDEX_URL"] == "https://download.pytorch.org/whl/cpu"
 
 
-def test_actions_are_pinned_by_commit_and_get_no_more_than_they_need() -> None:
+def test_actions_are_pinned_by_commit_and_get_no_more_than_they_need():
     """A tag can be moved to other code; a commit can't. The comment behind it names the release, for people."""
     for path in WORKFLOWS.glob("*.yml"):
         uses = re.findall(r"uses: *(.*)", path.read_text())
@@ -74,7 +74,7 @@ def pins(file: str) -> dict[str, str]:
     return {canonicalize_name(name): version for name, version in found}
 
 
-def test_the_lock_has_the_tested_versions_of_all_that_dev_needs() -> None:
+def test_the_lock_has_the_tested_versions_of_all_that_dev_needs():
     """Write it anew by ``.ci/lock`` after every change of ``constraints.txt`` or of what ``dev`` needs."""
     lock, constraints = pins("requirements.lock"), pins("constraints.txt")
     assert {name: version for name, version in lock.items() if constraints.get(name) != version} == {}
@@ -91,7 +91,7 @@ def test_the_lock_has_the_tested_versions_of_all_that_dev_needs() -> None:
     assert wanted - set(lock) == set()
 
 
-def test_every_file_of_the_lock_has_a_hash() -> None:
+def test_every_file_of_the_lock_has_a_hash():
     entries = re.split(r"^(?=[\w.-]+==)", (ROOT / "requirements.lock").read_text(), flags=re.MULTILINE)[1:]
     assert len(entries) == len(pins("requirements.lock")) > 150
     for entry in entries:
@@ -100,7 +100,7 @@ def test_every_file_of_the_lock_has_a_hash() -> None:
         assert all(re.fullmatch(r"--hash=sha256:[0-9a-f]{64}", one) for one in hashes), first
 
 
-def test_the_night_installs_from_the_lock_and_asks_for_advisories() -> None:
+def test_the_night_installs_from_the_lock_and_asks_for_advisories():
     job = workflow("nightly.yml")["jobs"]["everything"]
     lock, own, *_ = runs(job)
     assert lock == "pip install --require-hashes -r requirements.lock"
@@ -110,14 +110,14 @@ def test_the_night_installs_from_the_lock_and_asks_for_advisories() -> None:
     assert f"--python-version {python} " in (ROOT / ".ci/lock").read_text()
 
 
-def test_the_base_installation_plays_within_a_minute() -> None:
+def test_the_base_installation_plays_within_a_minute():
     install, play, alone = runs(workflow("ci.yml")["jobs"]["base"])
     assert install == "pip install -c constraints.txt ."
     assert "timeout 60 textbench run" in play
     assert alone == ".ci/two-buildings"
 
 
-def test_what_may_be_left_is_run_every_night() -> None:
+def test_what_may_be_left_is_run_every_night():
     assert "schedule" in workflow("nightly.yml")["on"]
     left = re.findall(r"if_before \d+ ([^;\"\n]+)", RUN)
     assert len(left) == RUN.count("if_before ") >= 5
@@ -128,7 +128,7 @@ def test_what_may_be_left_is_run_every_night() -> None:
         assert program == "pytest" or (ROOT / program).stat().st_mode & 0o111, command
 
 
-def test_all_marked_tests_are_run_somewhere() -> None:
+def test_all_marked_tests_are_run_somewhere():
     """The default tests leave markers out; each of those is in the night's commands, by itself or in a script."""
     marks = re.findall(r"not (\w+)", PROJECT["tool"]["pytest"]["ini_options"]["addopts"])
     assert "nightly" in marks
@@ -140,7 +140,7 @@ def test_all_marked_tests_are_run_somewhere() -> None:
     assert {f".ci/adapters {name}" for name in adapters} <= set(night())
 
 
-def test_the_night_skips_nothing() -> None:
+def test_the_night_skips_nothing():
     assert workflow("nightly.yml")["env"]["CI_REQUIRED"] == "1"
     for script in ("adapters", "engines", "litellm", "ray"):
         said = (ROOT / ".ci" / script).read_text()
@@ -150,14 +150,14 @@ def test_the_night_skips_nothing() -> None:
 @pytest.mark.parametrize(
     ("limit", "said"), [("99999999999", "it ran\n"), ("0", "left to .github/workflows/nightly.yml")]
 )
-def test_what_is_left_is_printed_as_such(limit: str, said: str) -> None:
+def test_what_is_left_is_printed_as_such(limit, said):
     function = RUN[RUN.index("if_before() {") : RUN.index("\n}\n") + 3]
     program = f"started=0 left=/dev/null\n{function}\nif_before {limit} echo it ran"
     done = subprocess.run(["bash", "-euo", "pipefail", "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout.startswith(said)
 
 
-def test_the_site_can_be_built_with_what_its_extra_brings() -> None:
+def test_the_site_can_be_built_with_what_its_extra_brings():
     """Tutorials are run while it is built: what they need beside the base is in the extra ``docs``."""
     extras = PROJECT["project"]["optional-dependencies"]
     brought = {name for one in extras["docs"] if one.startswith("textbench[") for name in one[10:-1].split(",")}

@@ -6,11 +6,10 @@ import subprocess
 import sys
 import time
 import urllib.request
-from collections.abc import Callable, Iterator
 from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import pytest
 
@@ -28,7 +27,7 @@ IN_PROCESS = {"dtype": "float32", "enforce_eager": True, "max_model_len": 2048}
 
 
 @pytest.fixture(scope="session")
-def vllm() -> Any:
+def vllm():
     """The package, with what it wants of a machine without a GPU."""
     if find_spec("vllm") is None:
         pytest.skip("vLLM isn't installed here: .ci/engines makes an environment with it")
@@ -69,7 +68,7 @@ class VLLMServer(NamedTuple):
 
 
 @pytest.fixture(scope="session")
-def start_server(vllm: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..., VLLMServer]]:
+def start_server(vllm, tmp_path_factory):
     """``model folder, *flags -> server``, which may not be ready yet; all are ended with the tests."""
     started: list[VLLMServer] = []
 

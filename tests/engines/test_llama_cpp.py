@@ -5,7 +5,6 @@ import re
 import subprocess
 import sys
 import urllib.request
-from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -30,7 +29,7 @@ EACH = 3  # decisions of every scenario
 
 
 @pytest.fixture
-def serve(tmp_path: Path) -> Iterator[Callable[[Path], str]]:
+def serve(tmp_path):
     """``GGUF file -> the server's address``, served by the program of the recipe."""
     assert SERVER is not None
     (tmp_path / "llama_server.py").write_text(SERVER[1], "utf-8")
@@ -105,7 +104,7 @@ def agreement(served: str, local: str, *, tokens: int = 16) -> Agreement:
     return found
 
 
-def test_weights_that_arent_quantised_answer_alike(serve: Callable[[Path], str], tmp_path: Path) -> None:
+def test_weights_that_arent_quantised_answer_alike(serve, tmp_path):
     """So template, tokens and end are the same; keys and values are in 16 bits there, which may turn a late token."""
     file = write_gguf(tmp_path / "small.gguf", small_llama(), "F32")
     found = agreement(serve(file), f"gguf:{file}")
@@ -113,7 +112,7 @@ def test_weights_that_arent_quantised_answer_alike(serve: Callable[[Path], str],
     assert found.whole >= 0.9 * found.of
 
 
-def test_smollm2_answers_nearly_alike(serve: Callable[[Path], str]) -> None:
+def test_smollm2_answers_nearly_alike(serve):
     """llama.cpp rounds activations to eight bits for weights of four: docs/recipes.md says how far that goes."""
     found = agreement(serve(smollm2.smollm2_file()), "smollm2")
     assert found.of == len(SCENARIOS) * EACH
@@ -121,7 +120,7 @@ def test_smollm2_answers_nearly_alike(serve: Callable[[Path], str]) -> None:
     assert found.whole >= 0.25 * found.of
 
 
-def test_a_run_by_the_recipe(serve: Callable[[Path], str], tmp_path: Path) -> None:
+def test_a_run_by_the_recipe(serve, tmp_path):
     address = serve(write_gguf(tmp_path / "small.gguf", small_llama()))
     command = [sys.executable, "-m", "benchmark.cli", "run", "--agent", "openai:local", "--base-url", f"{address}/v1"]
     command += ["--max-concurrency", "8", "--scenario", "frozen-lake", "--episodes", "3", "--max-tokens", "8"]
@@ -130,7 +129,7 @@ def test_a_run_by_the_recipe(serve: Callable[[Path], str], tmp_path: Path) -> No
     assert len((tmp_path / "run" / "episodes.jsonl").read_text("utf-8").splitlines()) == 3
 
 
-def test_what_the_server_does_with_a_grammar_and_a_begun_response(serve: Callable[[Path], str], tmp_path: Path) -> None:
+def test_what_the_server_does_with_a_grammar_and_a_begun_response(serve, tmp_path):
     address = serve(write_gguf(tmp_path / "small.gguf", small_llama()))
     grammar = 'root ::= ("left" | "right") "</action>"'
     said = [{"role": "user", "content": "left or right?"}]

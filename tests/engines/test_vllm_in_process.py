@@ -1,7 +1,6 @@
 """vLLM in this process, on a CPU: as a player, and as the engine that a run samples from."""
 
 from dataclasses import replace
-from typing import Any
 
 import pytest
 
@@ -20,7 +19,7 @@ CONFIG = MSGRPOConfig(
 
 
 @pytest.mark.parametrize(("name", "scenario"), [("tiny-lake", "frozen-lake"), ("tiny-snake", "snake")])
-def test_the_player_answers_as_transformers_does(vllm: Any, name: str, scenario: str) -> None:
+def test_the_player_answers_as_transformers_does(vllm, name, scenario):
     from agents.models.vllm import VLLMModel
 
     theirs = VLLMModel(str(WEIGHTS / name), engine=IN_PROCESS)
@@ -32,7 +31,7 @@ def test_the_player_answers_as_transformers_does(vllm: Any, name: str, scenario:
     assert beside.responses(beside.play(theirs, scenario, 4, 0.7)) == beside.responses(sampled)  # seeds hold
 
 
-def test_training_samples_with_the_learners_weights(vllm: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_training_samples_with_the_learners_weights(vllm, monkeypatch):
     """Tied embeddings and all; and where the output layer isn't packed again, the canary stops the run."""
     trainer = make_trainer(CONFIG)
     history = trainer.train()

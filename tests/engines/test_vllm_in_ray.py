@@ -1,7 +1,6 @@
 """vLLM inside the workers of a Ray cluster: whole episodes by engines on other nodes, with the learner's weights."""
 
 from dataclasses import replace
-from typing import Any
 
 import pytest
 
@@ -13,14 +12,14 @@ pytestmark = [pytest.mark.engines, pytest.mark.filterwarnings("ignore")]  # of v
 
 
 @pytest.fixture(scope="module")
-def two_nodes(vllm: Any):
+def two_nodes(vllm):
     """The address of a cluster of two machines with one core each; its workers have this process' environment."""
     cluster = start_cluster(1, 1)
     yield cluster.address
     stop_cluster(cluster)
 
 
-def test_workers_sample_with_the_learners_weights(two_nodes: str) -> None:
+def test_workers_sample_with_the_learners_weights(two_nodes):
     options = {"address": two_nodes, "sampler": "vllm", "sampler_options": {"llm": IN_PROCESS}}
     there = make_trainer(replace(CONFIG, engine="ray", engine_options=options))
     try:

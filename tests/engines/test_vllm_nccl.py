@@ -32,7 +32,7 @@ class Client:
         self.calls.append("finish")
 
 
-def test_the_sender_takes_our_weights(vllm: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_sender_takes_our_weights(vllm, monkeypatch):
     """What is declared is what is sent, in the same order: vLLM's own check, which a broadcast relies on."""
     from vllm.distributed.weight_transfer.nccl_engine import NCCLTrainerInitInfo, NCCLTrainerWeightTransferEngine
 

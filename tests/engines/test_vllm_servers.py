@@ -1,6 +1,5 @@
 """Real vLLM servers on a CPU: behind ``openai:``, and as what a run samples from; killed, and with wrong weights."""
 
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -11,7 +10,7 @@ from agents.models.local.transformers import TransformersModel
 from agents.msgrpo import MSGRPOConfig, MSGRPOTrainer
 from agents.msgrpo.errors import RolloutError
 from tests.engines import beside
-from tests.engines.conftest import WEIGHTS, VLLMServer
+from tests.engines.conftest import WEIGHTS
 
 pytestmark = [pytest.mark.engines, pytest.mark.filterwarnings("ignore::DeprecationWarning")]
 
@@ -23,20 +22,20 @@ LORA = ("--enable-lora", "--max-lora-rank", "8")
 
 
 @pytest.fixture(scope="module")
-def whole(start_server: Callable[..., VLLMServer]) -> VLLMServer:
+def whole(start_server):
     """Serves tiny-lake, and packs a tied output layer again after a reload."""
     extension = ("--worker-extension-cls", "agents.models.vllm_worker.OutputLayer")
     return start_server(WEIGHTS / "tiny-lake", *extension).ready()
 
 
 @pytest.fixture(scope="module")
-def plain(start_server: Callable[..., VLLMServer]) -> VLLMServer:
+def plain(start_server):
     """Serves tiny-lake as vLLM does it by itself, and adapters on it."""
     return start_server(WEIGHTS / "tiny-lake", *LORA).ready()
 
 
 @pytest.fixture
-def doomed(start_server: Callable[..., VLLMServer]) -> VLLMServer:
+def doomed(start_server):
     """Another one like it."""
     return start_server(WEIGHTS / "tiny-lake", *LORA).ready()
 
@@ -57,14 +56,14 @@ def check_run(trainer: MSGRPOTrainer) -> None:
     assert trainer.source.version >= 1, "no update was made, so nothing was shown"
 
 
-def test_the_player_behind_openai_answers_as_transformers_does(whole: VLLMServer) -> None:
+def test_the_player_behind_openai_answers_as_transformers_does(whole):
     served = load_agent("openai:m", base_url=f"{whole.url}/v1", temperature=0, max_tokens=128)
     ours = TransformersModel.from_pretrained(WEIGHTS / "tiny-lake", device="cpu")
     theirs = beside.play(served.model, "frozen-lake", 4, 0.0)  # type: ignore[attr-defined]
     assert beside.responses(theirs) == beside.responses(beside.play(ours, "frozen-lake", 4, 0.0))
 
 
-def test_log_probabilities_of_both_routes_are_those_of_transformers(whole: VLLMServer) -> None:
+def test_log_probabilities_of_both_routes_are_those_of_transformers(whole):
     trainer = make_trainer(whole.url)
     ours = TransformersModel.from_pretrained(WEIGHTS / "tiny-lake", device="cpu")
     played = []
@@ -75,12 +74,12 @@ def test_log_probabilities_of_both_routes_are_those_of_transformers(whole: VLLMS
     assert beside.responses(played[0]) == beside.responses(played[1])
 
 
-def test_training_by_files_with_a_tied_output_layer(whole: VLLMServer) -> None:
+def test_training_by_files_with_a_tied_output_layer(whole):
     check_run(make_trainer(whole.url))
     check_run(make_trainer(whole.url, staleness=1, iterations=3))
 
 
-def test_training_an_adapter_while_a_server_is_killed(plain: VLLMServer, doomed: VLLMServer) -> None:
+def test_training_an_adapter_while_a_server_is_killed(plain, doomed):
     """Two servers share the requests; one is killed in the middle, and the run goes on with the other."""
     urls = plain.url, doomed.url
     trainer = make_trainer(*urls, lora_rank=4, learning_rate=3e-3, iterations=4)
@@ -92,7 +91,7 @@ def test_training_an_adapter_while_a_server_is_killed(plain: VLLMServer, doomed:
     assert len(trainer.engine.up) == 1  # type: ignore[union-attr]
 
 
-def test_a_tied_output_layer_that_is_not_renewed_stops_the_run(plain: VLLMServer) -> None:
+def test_a_tied_output_layer_that_is_not_renewed_stops_the_run(plain):
     trainer = make_trainer(plain.url)  # the first weights are those it has
     beside.disturb(trainer.model)
     trainer.source.renew(1)

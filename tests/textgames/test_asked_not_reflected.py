@@ -27,8 +27,6 @@ OPTIONAL = ("outcomes", "initial_outcomes", "board", "read_observation")
 
 
 def only_super(cls: type[TSMG[Any]]) -> type[TSMG[Any]]:
-    """A subclass that overrides every method of the contract that the game has, and only calls ``super()``."""
-
     def passed_on(name: str) -> Any:
         return lambda self, *args, **kwargs: getattr(super(made, self), name)(*args, **kwargs)
 
@@ -46,7 +44,7 @@ def pair(name: str) -> tuple[TSMG[Any], TSMG[Any]]:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_subclass_that_only_calls_super_can_do_the_same(name: str) -> None:
+def test_a_subclass_that_only_calls_super_can_do_the_same(name):
     game, again = pair(name)
     for ability in ("has_outcomes", "has_initial_outcomes", "has_board", "reads_observations", "takes_turns"):
         assert getattr(again, ability) == getattr(game, ability), ability
@@ -58,7 +56,7 @@ def test_a_subclass_that_only_calls_super_can_do_the_same(name: str) -> None:
         assert told[0] == told[1]
 
 
-def test_no_other_code_compares_a_game_s_method_with_that_of_the_base_class() -> None:
+def test_no_other_code_compares_a_game_s_method_with_that_of_the_base_class():
     found = []
     for folder in ("textgames", "agents", "benchmark", "textbench", "research", "docs/tools"):
         for path in sorted((ROOT / folder).rglob("*.py")):
@@ -78,6 +76,6 @@ def test_no_other_code_compares_a_game_s_method_with_that_of_the_base_class() ->
     ("name", "some_wait"),
     [("kuhn-poker", True), ("werewolf-7", True), ("matching-pennies", False), ("frozen-lake", False)],
 )
-def test_turns_are_taken_where_some_wait_while_others_move(name: str, some_wait: bool) -> None:
+def test_turns_are_taken_where_some_wait_while_others_move(name, some_wait):
     """One player alone never waits, and in a game of seven several move at night."""
     assert SCENARIOS[name].game().takes_turns is some_wait

@@ -34,7 +34,7 @@ def request(game: Bandit, state: BanditState, steps_left: int | None = None, see
 
 @pytest.mark.parametrize("style", ["summary", "raw"])
 @pytest.mark.parametrize("prior", ["gap", "uniform", "gaussian"])
-def test_counts_follow_the_rewards_and_can_be_read_back(prior: str, style: str) -> None:
+def test_counts_follow_the_rewards_and_can_be_read_back(prior, style):
     game = Bandit(num_arms=3, rounds=7, prior=prior, observation=style, scale=3.0)
     arms = [0, 2, 2, 0, 2, 0, 2]
     state, rewards, over = play(game, arms, np.random.default_rng(5))
@@ -50,7 +50,7 @@ def test_counts_follow_the_rewards_and_can_be_read_back(prior: str, style: str) 
     assert game.transition(state, {ME: "red"}, np.random.default_rng()) == (state, {ME: 0.0}, True)
 
 
-def test_observations_never_tell_the_means() -> None:
+def test_observations_never_tell_the_means():
     game = Bandit(num_arms=4, gap=0.5)
     starts = {game.initial_state(np.random.default_rng(seed)) for seed in range(60)}
     assert {start.means.index(0.75) for start in starts} == {0, 1, 2, 3}
@@ -58,7 +58,7 @@ def test_observations_never_tell_the_means() -> None:
     assert len({game.observe(start, ME) for start in starts}) == 1
 
 
-def test_gaussian_rewards() -> None:
+def test_gaussian_rewards():
     game = Bandit(num_arms=2, rounds=10_000, prior="gaussian", scale=3.0)
     starts = [game.initial_state(np.random.default_rng(seed)).means for seed in range(2000)]
     assert np.std(starts) == pytest.approx(3, rel=0.05)
@@ -73,7 +73,7 @@ def test_gaussian_rewards() -> None:
         game.outcomes(state, {ME: "red"})
 
 
-def test_metrics_by_hand() -> None:
+def test_metrics_by_hand():
     game = Bandit(num_arms=3, gap=0.5, rounds=8)
     means = (0.25, 0.75, 0.25)
     gave_up = BanditState(means, (4, 3, 1), (1.0, 2.0, 0.0), (8, 4, 5))
@@ -85,7 +85,7 @@ def test_metrics_by_hand() -> None:
 
 
 @pytest.mark.parametrize("story", STORIES)
-def test_instructions_tell_the_prior_or_not(story: str) -> None:
+def test_instructions_tell_the_prior_or_not(story):
     for prior, told in (("gap", "0.75"), ("uniform", "evenly between 0 and 1"), ("gaussian", "standard deviation 1")):
         assert told in Bandit(story=story, prior=prior).instructions(ME)
         assert told not in Bandit(story=story, prior=prior, tell_prior=False).instructions(ME)
@@ -129,14 +129,12 @@ def brute_force(gap: float | None, wins: tuple[int, ...], losses: tuple[int, ...
 
 @pytest.mark.parametrize("gap", [None, 0.5, 0.2])
 @pytest.mark.parametrize(("wins", "losses", "left"), [((0, 0, 0), (0, 0, 0), 6), ((2, 0, 1), (0, 1, 1), 4)])
-def test_bayes_optimal_values_against_brute_force(
-    gap: float | None, wins: tuple[int, ...], losses: tuple[int, ...], left: int
-) -> None:
+def test_bayes_optimal_values_against_brute_force(gap, wins, losses, left):
     solved = bayes_bandit(gap, 3, left + sum(wins) + sum(losses)).action_values(wins, losses)
     assert solved == pytest.approx(brute_force(gap, wins, losses, left), abs=1e-12)
 
 
-def test_with_one_good_arm_it_is_enough_to_be_greedy_about_the_posterior() -> None:
+def test_with_one_good_arm_it_is_enough_to_be_greedy_about_the_posterior():
     """Why the planner takes the largest posterior mean where the beliefs are too many."""
     solved, prior = bayes_bandit(0.5, 3, 7), OneGoodArm(0.5)
     for wins in product(range(3), repeat=3):
@@ -147,14 +145,14 @@ def test_with_one_good_arm_it_is_enough_to_be_greedy_about_the_posterior() -> No
                 assert values[int(np.argmax(chances))] == pytest.approx(max(values), abs=1e-12)
 
 
-def test_too_large_problems_are_refused() -> None:
+def test_too_large_problems_are_refused():
     with pytest.raises(ValueError, match="accepted: 2 arms up to 60 rounds"):
         bayes_bandit(None, 2, 61)
     with pytest.raises(ValueError, match="none is left to value"):
         bayes_bandit(None, 2, 5).action_values((2, 1), (1, 1))
 
 
-def test_the_oracle_is_worth_what_the_best_arm_pays() -> None:
+def test_the_oracle_is_worth_what_the_best_arm_pays():
     game = Bandit(num_arms=3, rounds=10)
     oracle = find_yardstick(game)
     assert isinstance(oracle, BanditOracle)
@@ -174,7 +172,7 @@ def test_the_oracle_is_worth_what_the_best_arm_pays() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("name", "value"), [("bandit", 15.136), ("bandit-bayes", 31.9967)])
-def test_the_planner_gets_its_exact_value(name: str, value: float) -> None:
+def test_the_planner_gets_its_exact_value(name, value):
     scenario = SCENARIOS[name]
     game = scenario.game()
     assert isinstance(game, Bandit)
@@ -196,7 +194,7 @@ def test_the_planner_gets_its_exact_value(name: str, value: float) -> None:
     assert abs(np.mean(returns) - value) < 4 * np.std(returns) / np.sqrt(len(returns))
 
 
-def test_the_planner_reads_nothing_but_text() -> None:
+def test_the_planner_reads_nothing_but_text():
     game = Bandit(num_arms=2, prior="uniform", rounds=20)
     player = BanditPlayer(game)
     text = "Round 4 of 20. Total reward so far: 1.\nred: pressed 2 times, total reward 0, average 0.00\n"
@@ -210,7 +208,7 @@ def test_the_planner_reads_nothing_but_text() -> None:
         player.plan(TurnRequest("You are on a lake.", steps_left=5, game=game))
 
 
-def test_ucb_and_greedy_by_hand() -> None:
+def test_ucb_and_greedy_by_hand():
     assert ucb(Evidence((1, 0, 0), (1.0, 0.0, 0.0))) == 1
     # 3/4 + sqrt(.5 ln 6 / 4) = 1.223 against 1/2 + sqrt(.5 ln 6 / 2) = 1.169
     assert ucb(Evidence((4, 2), (3.0, 1.0))) == 0
@@ -218,7 +216,7 @@ def test_ucb_and_greedy_by_hand() -> None:
     assert ucb(Evidence((8, 2), (6.0, 1.0)), 0.0) == 0
 
 
-def test_fallbacks_are_named_and_not_called_exact() -> None:
+def test_fallbacks_are_named_and_not_called_exact():
     names = {"gap": "largest posterior mean", "uniform": "Thompson sampling", "gaussian": "UCB"}
     for prior, name in names.items():
         game = Bandit(num_arms=20, rounds=100, prior=prior)
@@ -230,7 +228,7 @@ def test_fallbacks_are_named_and_not_called_exact() -> None:
         assert choices == {best} if prior != "uniform" else len(choices) > 1
 
 
-def test_thompson_samples_the_posterior() -> None:
+def test_thompson_samples_the_posterior():
     """P(Beta(4, 1) > Beta(1, 2)) = 1 - integral of x^4 * 2 (1 - x) = 14/15."""
     game = Bandit(num_arms=2, prior="uniform", rounds=10)
     player = BanditPlayer(game)

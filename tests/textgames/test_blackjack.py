@@ -2,7 +2,6 @@
 
 import itertools
 from collections import Counter
-from typing import Any
 
 import numpy as np
 import pytest
@@ -23,7 +22,7 @@ def reward_in_gymnasium(settings: dict[str, bool], player: list[int], dealer: li
     return float(env.step(0)[1])
 
 
-def test_hands_count_as_gymnasiums() -> None:
+def test_hands_count_as_gymnasiums():
     for cards in itertools.chain.from_iterable(itertools.product(range(1, 11), repeat=count) for count in (2, 3, 4)):
         hand = Hand(0)
         for card in cards:
@@ -31,7 +30,7 @@ def test_hands_count_as_gymnasiums() -> None:
         assert hand == (gymnasiums.sum_hand(list(cards)), bool(gymnasiums.usable_ace(list(cards))))
 
 
-def test_deals_have_gymnasiums_chances() -> None:
+def test_deals_have_gymnasiums_chances():
     expected: Counter[tuple[int, bool, int, bool]] = Counter()
     for first, second, showing in itertools.product(gymnasiums.deck, repeat=3):
         cards = [first, second]
@@ -42,7 +41,7 @@ def test_deals_have_gymnasiums_chances() -> None:
 
 
 @pytest.mark.parametrize("showing", range(1, 11))
-def test_the_dealer_plays_as_gymnasiums(showing: int) -> None:
+def test_the_dealer_plays_as_gymnasiums(showing):
     """All that the dealer may draw, each order of cards by itself, with Gymnasium's own sums."""
     expected: Counter[tuple[int, bool]] = Counter()
 
@@ -58,7 +57,7 @@ def test_the_dealer_plays_as_gymnasiums(showing: int) -> None:
 
 
 @pytest.mark.parametrize("settings", SETTINGS)
-def test_what_an_end_pays_is_what_gymnasium_pays(settings: dict[str, bool]) -> None:
+def test_what_an_end_pays_is_what_gymnasium_pays(settings):
     game = Blackjack(**settings)
     dealers = {(17, False): [10, 7], (21, True): [10, 1], (21, False): [10, 5, 6], (22, False): [10, 6, 6]}
     for player in ([10, 1], [10, 10], [10, 7], [2, 2]):
@@ -78,7 +77,7 @@ def test_what_an_end_pays_is_what_gymnasium_pays(settings: dict[str, bool]) -> N
     ("settings", "optimal", "uniform"),
     [({"sab": True}, -0.04311, -0.3942), ({}, -0.04656, -0.3959), ({"natural": True}, -0.02573, -0.3855)],
 )
-def test_the_values_of_a_deal(settings: dict[str, Any], optimal: float, uniform: float) -> None:
+def test_the_values_of_a_deal(settings, optimal, uniform):
     game = Blackjack(**settings)
     yardstick = ValueIteration(game)
     starts = game.initial_outcomes()
@@ -88,7 +87,7 @@ def test_the_values_of_a_deal(settings: dict[str, Any], optimal: float, uniform:
     assert values == pytest.approx(uniform, abs=5e-5)
 
 
-def test_the_optimal_policy_is_the_books() -> None:
+def test_the_optimal_policy_is_the_books():
     """Figure 5.2 of Sutton and Barto: without a usable ace stick at 17, from 13 against 2 to 6, from 12 against 4 to 6;
     with one, stick at 18, and at 19 against a dealer's 9, 10 or ace."""
     yardstick = ValueIteration(Blackjack(sab=True))
@@ -108,7 +107,7 @@ def test_the_optimal_policy_is_the_books() -> None:
         assert sticks[True][0] == (19 if showing in (9, 10, 1) else 18)
 
 
-def test_ends_are_told() -> None:
+def test_ends_are_told():
     game, state = Blackjack(), deal(10, 6, 10)
     ends = {after.dealer: after for _, after, _, _ in game.outcomes(state, {"player_0": "stick"})}
     assert game.observe(ends[17], "player_0").endswith("The dealer has 17: you lost.")

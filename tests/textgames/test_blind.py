@@ -74,12 +74,12 @@ def plain_value(game: TSMG[Any], state: Any, left: int, policy: Mapping[str, flo
 
 @pytest.mark.parametrize("policy", [{}, {"right": 1.0}, {"left": 0.3, "right": 0.7}, {"up": 1.0}])
 @pytest.mark.parametrize("steps", [0, 1, 5, 9])
-def test_the_value_of_a_fixed_policy_is_that_of_looking_at_everything(policy: dict[str, float], steps: int) -> None:
+def test_the_value_of_a_fixed_policy_is_that_of_looking_at_everything(policy, steps):
     game = Corridor()
     assert blind_value(game, 2, steps, ME, policy) == pytest.approx(plain_value(game, 2, steps, policy), abs=1e-12)
 
 
-def test_shares_are_those_of_the_legal_actions() -> None:
+def test_shares_are_those_of_the_legal_actions():
     """Made to sum to 1 over the legal ones; equal where the policy names none of them."""
     assert chances_of({"a": 0.5, "b": 0.5}, ("a", "b", "c")) == [0.5, 0.5, 0.0]
     assert chances_of({"a": 0.2, "b": 0.8}, ("a", "c")) == [1.0, 0.0]
@@ -89,7 +89,7 @@ def test_shares_are_those_of_the_legal_actions() -> None:
 
 
 @pytest.mark.parametrize("name", ["bandit", "bandit-context", "online-trend", "prisoners-dilemma-tft"])
-def test_the_short_ways_agree_with_looking_at_everything(name: str) -> None:
+def test_the_short_ways_agree_with_looking_at_everything(name):
     """The games that know a shorter way to the value of a fixed policy, three rounds before their end."""
     game, policy = (
         SCENARIOS[name].game(),
@@ -103,7 +103,7 @@ def test_the_short_ways_agree_with_looking_at_everything(name: str) -> None:
         assert blind_value(game, state, 3, ME, policy) == pytest.approx(plain_value(game, state, 3, policy))
 
 
-def test_what_is_too_large_has_no_exact_value(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_too_large_has_no_exact_value(monkeypatch):
     snake, lake = SCENARIOS["snake"].game(), FrozenLake()
     assert blind_value(snake, snake.initial_state(np.random.default_rng(0)), 8, ME, {}) is None
     duel = SCENARIOS["tic-tac-toe"].game()
@@ -120,7 +120,7 @@ def found_in(name: str) -> BlindPlay:
 
 
 @pytest.mark.slow
-def test_the_search_finds_the_best_and_a_mixture() -> None:
+def test_the_search_finds_the_best_and_a_mixture():
     found, lake = search(Corridor(), 30), found_in("frozen-lake")
     assert (found.text, found.exact, found.standard_error) == ("always right", True, 0.0)
     assert found.value == pytest.approx(binom.sf(2, 30, 0.75))  # three steps to the right out of 30 tries
@@ -129,7 +129,7 @@ def test_the_search_finds_the_best_and_a_mixture() -> None:
 
 
 @pytest.mark.slow
-def test_played_and_computed_values_agree(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_played_and_computed_values_agree(monkeypatch):
     """The same game where its values can't be computed: chosen and reported by playing."""
     lake = found_in("frozen-lake")
     monkeypatch.setattr(fixed_policies, "MAX_STATES", 3)
@@ -140,7 +140,7 @@ def test_played_and_computed_values_agree(monkeypatch: pytest.MonkeyPatch) -> No
     assert played.value == pytest.approx(lake.value, abs=4 * np.hypot(played.standard_error, lake.standard_error))
 
 
-def test_actions_that_cannot_be_listed_are_drawn() -> None:
+def test_actions_that_cannot_be_listed_are_drawn():
     game, rng = SCENARIOS["guess-number"].game(), np.random.default_rng(0)
     state = game.initial_state(rng)
     assert draw(game, state, {"50": 1.0}, rng) == "50"
@@ -151,7 +151,7 @@ def test_actions_that_cannot_be_listed_are_drawn() -> None:
 # ---------------------------------------------------------------- the table that ships
 
 
-def test_every_scenario_has_its_row() -> None:
+def test_every_scenario_has_its_row():
     """And for its settings: a scenario that was changed has to be searched anew (docs/tools/measure_blind.py)."""
     assert list(shipped_rows()) == list(ALONE)
     for name, row in shipped_rows().items():
@@ -161,7 +161,7 @@ def test_every_scenario_has_its_row() -> None:
 
 
 @pytest.mark.parametrize("name", CHEAP)
-def test_rows_are_what_the_search_finds(name: str) -> None:
+def test_rows_are_what_the_search_finds(name):
     found = found_in(name)
     told = blind_play(ALONE[name])
     assert told is not None
@@ -175,17 +175,17 @@ def _marked(name: str) -> object:
 
 
 @pytest.mark.parametrize("name", [_marked(name) for name in ALONE if name not in CHEAP])
-def test_the_other_rows_too(name: str) -> None:
+def test_the_other_rows_too(name):
     test_rows_are_what_the_search_finds(name)
 
 
-def test_several_players_have_no_blind_play() -> None:
+def test_several_players_have_no_blind_play():
     assert blind_play(SCENARIOS["tic-tac-toe"]) is None
     with pytest.raises(ValueError, match="for games of one player, TicTacToe has 2"):
         search(SCENARIOS["tic-tac-toe"].game(), 9)
 
 
-def test_other_settings_are_searched_once_and_kept(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_other_settings_are_searched_once_and_kept(tmp_path, monkeypatch):
     monkeypatch.setenv("TEXTBENCH_CACHE_DIR", str(tmp_path))
     other = SCENARIOS["frozen-lake"]._replace(kwargs={"size": 3}, horizon=5)
     found = blind_play(other)

@@ -29,7 +29,7 @@ def playouts(game: Any, count: int) -> list[list[tuple[Any, str, Any, dict[str, 
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_games_are_played_in_turns_to_their_end(name: str) -> None:
+def test_games_are_played_in_turns_to_their_end(name):
     game, ends = SCENARIOS[name].game(), set()
     for rounds in playouts(game, 60):
         assert [game.to_move(state)[0] for state, *_ in rounds] == [PLAYERS[i % 2] for i in range(len(rounds))]
@@ -48,7 +48,7 @@ def test_games_are_played_in_turns_to_their_end(name: str) -> None:
     assert ends == ({1.0, -1.0} if name == "nim" else {1.0, -1.0, 0.0})
 
 
-def test_what_ended_a_game_is_told_of_who_did_it() -> None:
+def test_what_ended_a_game_is_told_of_who_did_it():
     told = set()
     for name in NAMES:
         game = SCENARIOS[name].game()

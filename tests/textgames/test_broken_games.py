@@ -506,14 +506,14 @@ BROKEN = {made(base, changes, number): sentence for number, (base, sentence, cha
 
 
 @pytest.mark.parametrize("game", [Race, Walk, Coin, Patience, Dice, Guess], ids=lambda game: game.__name__)
-def test_sound_games_pass(game: type[TSMG[Any]]) -> None:
+def test_sound_games_pass(game):
     """One of them shows umlauts, Chinese characters and emoji, and goes through Gymnasium's own check_env."""
     textgames.register(f"Test{game.__name__}-v0", game, max_steps=8)
     check(f"Test{game.__name__}-v0")
 
 
 @pytest.mark.parametrize(("game", "sentence"), BROKEN.items())
-def test_a_broken_game_is_refused_with_a_sentence_that_says_why(game: type[TSMG[Any]], sentence: str) -> None:
+def test_a_broken_game_is_refused_with_a_sentence_that_says_why(game, sentence):
     env_id = f"Test{game.__name__}-v0"
     textgames.register(env_id, game, max_steps=8)
     with pytest.raises(ConformanceError, match=rf"^{env_id}: {sentence}"):
@@ -524,7 +524,7 @@ def test_a_broken_game_is_refused_with_a_sentence_that_says_why(game: type[TSMG[
     ("name", "meant"),
     [("legal_action", "legal_actions"), ("to_moves", "to_move"), ("sucess_means", "success_means")],
 )
-def test_a_misspelt_name_of_the_contract_is_refused(name: str, meant: str) -> None:
+def test_a_misspelt_name_of_the_contract_is_refused(name, meant):
     """Nothing would ever ask for it, so the game would be played by the default that it wanted to replace."""
     method = {name: lambda self, state, player: ("walk",)}
     textgames.register("TestMisspelt-v0", type("Misspelt", (Coin,), method), max_steps=8)

@@ -11,7 +11,7 @@ from textgames.solving.value_iteration import ValueIteration
 
 
 @pytest.mark.parametrize("is_slippery", [False, True])
-def test_outcomes_are_gymnasiums_table(is_slippery: bool) -> None:
+def test_outcomes_are_gymnasiums_table(is_slippery):
     game, table = (
         CliffWalking(is_slippery=is_slippery),
         gym.make("CliffWalking-v1", is_slippery=is_slippery).unwrapped.P,
@@ -33,14 +33,14 @@ def test_outcomes_are_gymnasiums_table(is_slippery: bool) -> None:
         (True, 100, -63.0134, -1083.0031),
     ],
 )
-def test_the_values_of_the_start(is_slippery: bool, horizon: int, optimal: float, uniform: float) -> None:
+def test_the_values_of_the_start(is_slippery, horizon, optimal, uniform):
     """Uniform play goes in every direction with equal chances on either ground, so its value is the same on both."""
     game = CliffWalking(is_slippery=is_slippery)
     assert ValueIteration(game).value(START, horizon, "player_0") == pytest.approx(optimal, abs=1e-4)
     assert blind_value(game, START, horizon, "player_0", {}) == pytest.approx(uniform, abs=1e-4)
 
 
-def test_slips_are_told() -> None:
+def test_slips_are_told():
     game = CliffWalking(is_slippery=True)
     assert game.what_happened(25, {"player_0": "right"}, 13, "player_0") == "slipped up instead of right"
     fell = "slipped down instead of right; fell off the cliff, back to the start"
@@ -48,5 +48,5 @@ def test_slips_are_told() -> None:
     assert game.what_happened(25, {"player_0": "right"}, 26, "player_0") == ""
 
 
-def test_the_board_shows_everything() -> None:
+def test_the_board_shows_everything():
     assert CliffWalking().board(13) == ("_" * 12, "_P" + "_" * 10, "_" * 12, "S" + "C" * 10 + "G")

@@ -38,7 +38,7 @@ def _once_a_game() -> Iterator[Any]:
 
 
 @pytest.mark.parametrize("case", list(_once_a_game()))
-def test_conforms(case: str) -> None:
+def test_conforms(case):
     """Every check; the error names the first one that fails."""
     env_id, settings = CASES[case]
     check(env_id, **settings)
@@ -57,7 +57,7 @@ def test_conforms(case: str) -> None:
         ("TextTaxi-v0", {"is_rainy": True, "fickle_passenger": True}),
     ],
 )
-def test_chances_are_those_of_play_with_other_settings(env_id: str, settings: dict[str, Any]) -> None:
+def test_chances_are_those_of_play_with_other_settings(env_id, settings):
     run_check("outcomes", env_id, **settings)
 
 
@@ -70,7 +70,7 @@ def test_chances_are_those_of_play_with_other_settings(env_id: str, settings: di
         ("TextWerewolf-v0", {"seers": 0, "speeches": False, "abstain": False, "reveal_roles": False}),
     ],
 )
-def test_other_settings_conform(env_id: str, settings: dict[str, Any]) -> None:
+def test_other_settings_conform(env_id, settings):
     check(env_id, max_steps=20, **settings)
 
 
@@ -82,7 +82,7 @@ def test_other_settings_conform(env_id: str, settings: dict[str, Any]) -> None:
         ("TextConnectFour-v0", {"rows": 12, "columns": 12}),
     ],
 )
-def test_a_game_may_be_longer_than_the_checks_play_it(env_id: str, settings: dict[str, Any]) -> None:
+def test_a_game_may_be_longer_than_the_checks_play_it(env_id, settings):
     run_check("rewards", env_id, **settings)
 
 
@@ -90,11 +90,11 @@ def test_a_game_may_be_longer_than_the_checks_play_it(env_id: str, settings: dic
     "settings",
     [{"level": 10}, {"level": 10, "max_steps": 7}, {"max_steps": None}, {"desc": ["SFFFFFFG"]}, {"size": 8}],
 )
-def test_episodes_are_checked_at_a_level_too_which_has_a_horizon_of_its_own(settings: dict[str, Any]) -> None:
+def test_episodes_are_checked_at_a_level_too_which_has_a_horizon_of_its_own(settings):
     run_check("episodes", "TextFrozenLake-v0", **settings)
 
 
-def test_every_registered_id_is_checked() -> None:
+def test_every_registered_id_is_checked():
     # other tests register games of their own
     shipped = {id for id in textgames.registered_ids() if not id.startswith("Test")}
     ours = {id for id in shipped if str(textgames.settings_of(id)["game"]).startswith("textgames.")}
@@ -103,7 +103,7 @@ def test_every_registered_id_is_checked() -> None:
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_transcript(case: str) -> None:
+def test_transcript(case):
     """A change of any text, rule or random stream shows here: of six rounds readable in review, later as a digest.
 
     To accept it: ``TEXTBENCH_UPDATE_TRANSCRIPTS=1 pytest tests/textgames/test_conformance.py``.
@@ -131,13 +131,13 @@ def test_transcript(case: str) -> None:
     )
 
 
-def test_no_transcript_without_its_case() -> None:
+def test_no_transcript_without_its_case():
     assert {path.stem for path in TRANSCRIPTS.glob("*.txt")} == {
         case.replace(" ", "-").replace(",", "") for case in CASES
     }
 
 
-def test_unknown_names_are_refused_with_the_nearest() -> None:
+def test_unknown_names_are_refused_with_the_nearest():
     with pytest.raises(ValueError, match="did you mean 'TextSnake-v0'"):
         check("TextSnaek-v0")
     with pytest.raises(ValueError, match="did you mean 'states'"):
@@ -145,7 +145,7 @@ def test_unknown_names_are_refused_with_the_nearest() -> None:
 
 
 @pytest.mark.slow
-def test_episodes_are_equal_in_another_process() -> None:
+def test_episodes_are_equal_in_another_process():
     code = (
         "from textgames.conformance import transcript; print(transcript('TextSnake-v0', seed=4, num_fires=2), end='')"
     )

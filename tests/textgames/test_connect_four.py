@@ -23,7 +23,7 @@ def plain_winner(rows: tuple[str, ...], connect: int) -> str | None:
 
 
 @pytest.mark.parametrize(("rows", "columns", "connect"), [(6, 7, 4), (4, 4, 4), (3, 5, 3), (1, 4, 2), (5, 2, 3)])
-def test_random_games_end_as_a_plain_search_says(rows: int, columns: int, connect: int) -> None:
+def test_random_games_end_as_a_plain_search_says(rows, columns, connect):
     game, wins = ConnectFour(rows=rows, columns=columns, connect=connect), 0
     for seed in range(60):
         rng = np.random.default_rng(seed)
@@ -47,7 +47,7 @@ def test_random_games_end_as_a_plain_search_says(rows: int, columns: int, connec
     assert wins
 
 
-def test_a_mirror_image_is_worth_the_same() -> None:
+def test_a_mirror_image_is_worth_the_same():
     """Solved with and without mirror images taken as one: every position of random games has the same values."""
     game, rng = ConnectFour(rows=3, columns=4, connect=3), np.random.default_rng(0)
     with_mirror, plain = minimax(game), Minimax(game)
@@ -66,7 +66,7 @@ def test_a_mirror_image_is_worth_the_same() -> None:
 
 
 @pytest.mark.slow
-def test_four_by_four_is_a_draw() -> None:
+def test_four_by_four_is_a_draw():
     game = ConnectFour(rows=4, columns=4)
     yardstick = find_yardstick(game)
     assert yardstick is not None
@@ -90,12 +90,12 @@ def positions_by_discs(game: ConnectFour, discs: int) -> list[int]:
 
 
 @pytest.mark.slow
-def test_the_usual_board_has_as_many_positions_as_others_counted() -> None:
+def test_the_usual_board_has_as_many_positions_as_others_counted():
     """OEIS A212693: positions of the board of 7 by 6 after n discs."""
     assert positions_by_discs(ConnectFour(), 6) == [1, 7, 49, 238, 1120, 4263, 16422]
 
 
-def test_columns_with_two_digits_stand_below_each_other() -> None:
+def test_columns_with_two_digits_stand_below_each_other():
     game, rng = ConnectFour(rows=2, columns=11), np.random.default_rng(0)
     state, _, _ = game.transition(ConnectFourState(), {"player_0": "10"}, rng)
     text = game.observe(state, "player_1")
@@ -103,7 +103,7 @@ def test_columns_with_two_digits_stand_below_each_other() -> None:
     assert game.read_observation(text, "player_1") == state
 
 
-def test_a_threat_must_be_met() -> None:
+def test_a_threat_must_be_met():
     game = ConnectFour(rows=3, columns=4, connect=3)
     state, rng = ConnectFourState(), np.random.default_rng(0)
     for player, column in (("player_0", "1"), ("player_1", "4"), ("player_0", "2")):
@@ -113,7 +113,7 @@ def test_a_threat_must_be_met() -> None:
     assert minimax(game).values(state, 2, "player_1") == {"1": -1.0, "2": -1.0, "3": 0.0, "4": -1.0}
 
 
-def test_boards_too_large_to_solve_have_no_yardstick() -> None:
+def test_boards_too_large_to_solve_have_no_yardstick():
     assert find_yardstick(ConnectFour()) is None
     with pytest.raises(ValueError, match="at most 16 cells, this one has 42"):
         minimax(ConnectFour())

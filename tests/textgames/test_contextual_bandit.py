@@ -23,7 +23,7 @@ WEIGHTS = ((1.0, 0.0, 0.0), (0.0, 2.0, -1.0))
 HERE = CONTEXTS.index((0.5, 1.0, -0.5))
 
 
-def test_a_reward_is_the_weights_times_the_numbers_and_the_noise() -> None:
+def test_a_reward_is_the_weights_times_the_numbers_and_the_noise():
     assert expected_rewards(WEIGHTS, HERE) == (0.5, 2.5)
     game, rng = ContextualBandit(num_arms=2, rounds=3, noise=0.2), np.random.default_rng(0)
     state = ContextualState(WEIGHTS, HERE)
@@ -39,7 +39,7 @@ def test_a_reward_is_the_weights_times_the_numbers_and_the_noise() -> None:
     assert game.transition(after, {ME: "cooking"}, rng) == (after, {ME: 0.0}, True)
 
 
-def test_regret_by_hand() -> None:
+def test_regret_by_hand():
     game = ContextualBandit(num_arms=2)
     state = ContextualState(WEIGHTS, NOBODY, (Visit(HERE, 0, 0.7), Visit(HERE, 1, 2.3), Visit(HERE, 0, 0.3)))
     assert game.metrics(state, ME) == {"regret": pytest.approx(4.0)}  # 2.5 instead of .5, twice; noise plays no part
@@ -47,7 +47,7 @@ def test_regret_by_hand() -> None:
     assert rest.forfeit(state, ME, 2) == {ME: -3.0 * 2}  # the second arm for (any, -1, 1) in the rounds that are left
 
 
-def test_the_oracle_against_value_iteration_over_all_outcomes() -> None:
+def test_the_oracle_against_value_iteration_over_all_outcomes():
     game = ContextualBandit(num_arms=2, rounds=2)
     oracle = find_yardstick(game)
     assert oracle is not None
@@ -75,7 +75,7 @@ def action_value_uniform(game: ContextualBandit, state: ContextualState, action:
     )
 
 
-def test_the_log_can_be_read_back() -> None:
+def test_the_log_can_be_read_back():
     game, rng = ContextualBandit(num_arms=3, rounds=6), np.random.default_rng(3)
     state = game.initial_state(rng)
     for _ in range(5):
@@ -88,7 +88,7 @@ def test_the_log_can_be_read_back() -> None:
         read_evidence("Round 1 of 25. Nothing was pressed yet.", game.actions)
 
 
-def test_regression_is_ridge_regression() -> None:
+def test_regression_is_ridge_regression():
     """The posterior mean solves (I + X'X/s^2) w = X'y/s^2."""
     rng, x = np.random.default_rng(0), [3, 50, 77, 120]
     rewards = rng.normal(size=4)
@@ -102,7 +102,7 @@ def test_regression_is_ridge_regression() -> None:
 
 
 @pytest.mark.slow
-def test_players_learn_and_say_that_they_are_not_exact() -> None:
+def test_players_learn_and_say_that_they_are_not_exact():
     scenario = SCENARIOS["bandit-context"]
     game = scenario.game()
     assert isinstance(game, ContextualBandit)

@@ -31,7 +31,7 @@ def by_force(table: AnswerTable, candidates: frozenset[int], guesses_left: int, 
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("lost", [0, 1, 3])
 @pytest.mark.parametrize("guesses_left", [1, 2, 3, 4])
-def test_optimal_guessing_is_that_of_brute_force(seed: int, lost: int, guesses_left: int) -> None:
+def test_optimal_guessing_is_that_of_brute_force(seed, lost, guesses_left):
     table = small_table(seed)
     solver = GuessSolver(table, lost)
     assert solver.value(table.everything, guesses_left) == pytest.approx(
@@ -41,7 +41,7 @@ def test_optimal_guessing_is_that_of_brute_force(seed: int, lost: int, guesses_l
     assert max(values) == pytest.approx(solver.value(table.everything, guesses_left))
 
 
-def test_counts_entropy_and_remaining() -> None:
+def test_counts_entropy_and_remaining():
     # secret 0 to 3; the answer tells whether the secret is lower (0), right (2) or higher (1)
     table = AnswerTable(np.array([[2, 1, 1, 1], [0, 2, 1, 1], [0, 0, 2, 1], [0, 0, 0, 2]]))
     everything = table.everything
@@ -57,7 +57,7 @@ def test_counts_entropy_and_remaining() -> None:
     assert losses == pytest.approx([1.0, 2.0, 0.0])
 
 
-def test_few_and_many_candidates_are_counted_alike() -> None:
+def test_few_and_many_candidates_are_counted_alike():
     table = Mastermind().make_table()
     some = np.arange(0, 60, 5)
     assert len(some) <= FEW
@@ -68,14 +68,14 @@ def test_few_and_many_candidates_are_counted_alike() -> None:
     )
 
 
-def test_estimates_are_exact_for_one_and_two_candidates() -> None:
+def test_estimates_are_exact_for_one_and_two_candidates():
     table = Mastermind().make_table()
     for candidates in ([17], [3, 60]):
         best = table.estimated_values(np.array(candidates)).max()
         assert best == pytest.approx(GuessSolver(table, 1).value(np.array(candidates), 10))
 
 
-def test_regret_is_what_a_guess_lost() -> None:
+def test_regret_is_what_a_guess_lost():
     table = AnswerTable(np.array([[2, 1, 1], [0, 2, 1], [0, 0, 2]]))  # three numbers, higher or lower
     solver = GuessSolver(table, 1)
     # best: the middle one, 5/3 guesses on average; 0 first takes 1, 2, 3: 2 on average

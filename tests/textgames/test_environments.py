@@ -35,11 +35,11 @@ def make(**settings: Any) -> Any:
 # ---------------------------------------------------------------- one player
 
 
-def test_the_module_prefix_registers() -> None:
+def test_the_module_prefix_registers():
     assert isinstance(gym.make("textgames:TextFrozenLake-v0").unwrapped, TextGameEnv)
 
 
-def test_a_step_tells_everything() -> None:
+def test_a_step_tells_everything():
     env = make(max_steps=7)
     observation, info = env.reset(seed=0)
     assert observation.startswith("Board: 8 wide, 1 high.")
@@ -55,7 +55,7 @@ def test_a_step_tells_everything() -> None:
     }
 
 
-def test_truncation_and_termination_are_never_mixed() -> None:
+def test_truncation_and_termination_are_never_mixed():
     env = make(max_steps=7)
     env.reset(seed=0)
     for _ in range(6):
@@ -69,7 +69,7 @@ def test_truncation_and_termination_are_never_mixed() -> None:
 
 
 @pytest.mark.parametrize("mode", ["default", "random", "terminate"])
-def test_unreadable_responses(mode: str) -> None:
+def test_unreadable_responses(mode):
     env = make(invalid_action=mode, format_penalty=0.5)
     env.reset(seed=3)
     _, reward, terminated, truncated, info = env.step("no idea")
@@ -84,20 +84,20 @@ def test_unreadable_responses(mode: str) -> None:
         assert actions == {"left", "down", "right", "up"}
 
 
-def test_a_response_that_ends_the_episode_is_no_success() -> None:
+def test_a_response_that_ends_the_episode_is_no_success():
     env = gym.make("TextSnake-v0", invalid_action="terminate")  # the snake is alive when it is stopped
     env.reset(seed=0)
     assert env.step("?")[4]["success"] is False
 
 
-def test_the_penalty_is_for_invalid_responses_only() -> None:
+def test_the_penalty_is_for_invalid_responses_only():
     env = make(format_penalty=1.0)
     env.reset(seed=0)
     assert [env.step(text)[1] for text in ("right", "rihgt", "right")] == [0.0, -1.0, 0.0]
 
 
 @pytest.mark.parametrize("response", ["", "\n", "é☃\U0001f40d", "x" * 10_000, "<action>up</action>" * 3, "\x00\ud800"])
-def test_any_response_is_accepted_and_in_the_space(response: str) -> None:
+def test_any_response_is_accepted_and_in_the_space(response):
     for env_id in IDS:
         env = gym.make(env_id)
         observation, _ = env.reset(seed=0)
@@ -106,7 +106,7 @@ def test_any_response_is_accepted_and_in_the_space(response: str) -> None:
         assert observation in env.observation_space
 
 
-def test_what_is_not_text_is_refused() -> None:
+def test_what_is_not_text_is_refused():
     env = make()
     env.reset(seed=0)
     assert 2 not in env.action_space
@@ -114,7 +114,7 @@ def test_what_is_not_text_is_refused() -> None:
         env.step(2)
 
 
-def test_samples_are_commands() -> None:
+def test_samples_are_commands():
     for env_id in IDS:
         env: Any = gym.make(env_id)
         env.action_space.seed(0)
@@ -123,7 +123,7 @@ def test_samples_are_commands() -> None:
             env.action_space.sample(mask=(1, None))
 
 
-def test_steps_out_of_order_are_refused() -> None:
+def test_steps_out_of_order_are_refused():
     env = gym.make("TextFrozenLake-v0", max_steps=1)
     with pytest.raises(ResetNeeded, match=r"before reset\(\)"):
         env.step("left")
@@ -156,7 +156,7 @@ def test_steps_out_of_order_are_refused() -> None:
         ({"invalid_action": "noop"}, ValueError, "needs a game with an action that does nothing"),
     ],
 )
-def test_bad_settings_are_named(settings: dict[str, Any], error: type[Exception], message: str) -> None:
+def test_bad_settings_are_named(settings, error, message):
     with pytest.raises(error, match=message):
         gym.make("TextFrozenLake-v0", **settings)
     with pytest.raises(error, match=message):
@@ -167,7 +167,7 @@ def test_bad_settings_are_named(settings: dict[str, Any], error: type[Exception]
 
 @pytest.mark.parametrize("form", [textgames.parallel_env, textgames.aec_env])
 @pytest.mark.parametrize("settings", [{"opponents": "random"}, {"seat": "player_1", "level": 0, "twin": 1}])
-def test_where_everybody_plays_outside_no_setting_of_one_seat_is_offered(form: Any, settings: dict[str, Any]) -> None:
+def test_where_everybody_plays_outside_no_setting_of_one_seat_is_offered(form, settings):
     with pytest.raises(TypeError, match=r"KuhnPoker has no setting '(opponents|seat)'; it has level") as refused:
         form("TextKuhnPoker-v0", **settings)
     offered = str(refused.value).partition(";")[2]
@@ -175,7 +175,7 @@ def test_where_everybody_plays_outside_no_setting_of_one_seat_is_offered(form: A
     assert not {"seat", "opponents", "max_episode_steps"} & set(re.findall(r"\w+", offered))
 
 
-def test_arguments_of_another_type_are_named() -> None:
+def test_arguments_of_another_type_are_named():
     for env in every_form():
         with pytest.raises(
             ValueError, match=r"the options of reset\(\) must be a dictionary with .*layout_seed.*, got 5"
@@ -194,7 +194,7 @@ def test_arguments_of_another_type_are_named() -> None:
         every.step(None)  # type: ignore[arg-type]
 
 
-def test_bad_render_modes_are_named() -> None:
+def test_bad_render_modes_are_named():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # gymnasium's own word about it comes first
         with pytest.raises(ValueError, match="did you mean 'human'"):
@@ -202,7 +202,7 @@ def test_bad_render_modes_are_named() -> None:
 
 
 @pytest.mark.parametrize("seed", [-1, 1.5, "3", True])
-def test_bad_layout_seeds_are_refused(seed: Any) -> None:
+def test_bad_layout_seeds_are_refused(seed):
     with pytest.raises(ValueError, match="layout_seed"):
         make().reset(seed=0, options={"layout_seed": seed})
 
@@ -217,7 +217,7 @@ def every_form(env_id: str = "TextFrozenLake-v0") -> list[Any]:
 
 
 @pytest.mark.parametrize("form", range(4), ids=["solo", "vector", "parallel", "aec"])
-def test_misspelt_reset_options_are_refused(form: int) -> None:
+def test_misspelt_reset_options_are_refused(form):
     env = every_form()[form]
     with pytest.raises(
         ValueError, match=r"no option 'layoutseed' \(did you mean 'layout_seed'\?\); accepted: layout_s"
@@ -227,14 +227,14 @@ def test_misspelt_reset_options_are_refused(form: int) -> None:
     env.reset(seed=0, options={})
 
 
-def test_two_players_are_sent_to_pettingzoo() -> None:
+def test_two_players_are_sent_to_pettingzoo():
     with pytest.raises(ValueError, match="parallel_env"):
         gym.make("TextSnake-v0", num_players=2, opponents=None)
     gym.make("TextSnake-v0", num_players=2).reset(seed=0)  # as registered, the others play at random
 
 
 @pytest.mark.parametrize("env_id", IDS)
-def test_copies_and_pickles_in_mid_episode(env_id: str) -> None:
+def test_copies_and_pickles_in_mid_episode(env_id):
     env: Any = gym.make(env_id, max_steps=20)
     env.reset(seed=11)
     env.step("up")
@@ -254,7 +254,7 @@ def test_copies_and_pickles_in_mid_episode(env_id: str) -> None:
     assert play(env) == first
 
 
-def test_there_is_nothing_to_read_before_the_first_reset() -> None:
+def test_there_is_nothing_to_read_before_the_first_reset():
     with pytest.raises(ResetNeeded, match=r"action_help was called before reset\(\)"):
         _ = make().unwrapped.action_help
     for form in (textgames.parallel_env, textgames.aec_env):
@@ -262,13 +262,13 @@ def test_there_is_nothing_to_read_before_the_first_reset() -> None:
             form("TextKuhnPoker-v0").observe("player_0")
 
 
-def test_there_is_nothing_to_save_before_the_first_reset() -> None:
+def test_there_is_nothing_to_save_before_the_first_reset():
     for env in (make().unwrapped, textgames.parallel_env("TextSnake-v0")):
         with pytest.raises(ResetNeeded, match=r"save_state\(\) was called before reset\(\)"):
             env.save_state()
 
 
-def test_what_is_no_snapshot_changes_nothing() -> None:
+def test_what_is_no_snapshot_changes_nothing():
     lake, snake = make(), gym.make("TextSnake-v0")
     lake.reset(seed=1)
     snake.reset(seed=1)
@@ -283,13 +283,13 @@ def test_what_is_no_snapshot_changes_nothing() -> None:
     assert snake.unwrapped.save_state() == before
 
 
-def test_short_numbers_of_numpy_are_numbers() -> None:
+def test_short_numbers_of_numpy_are_numbers():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         gym.make("TextFrozenLake-v0", format_penalty=np.float32(1), frozen_probability=np.float16(0.75))
 
 
-def test_the_spec_is_plain_data() -> None:
+def test_the_spec_is_plain_data():
     env = gym.make("TextFrozenLake-v0", size=5)
     assert env.spec is not None
     again = gym.make(gym.envs.registration.EnvSpec.from_json(env.spec.to_json()))
@@ -300,7 +300,7 @@ def test_the_spec_is_plain_data() -> None:
 # ---------------------------------------------------------------- wrappers and rendering
 
 
-def test_frames_can_be_stacked() -> None:
+def test_frames_can_be_stacked():
     env: Any = FrameStackObservation(gym.make("TextSnake-v0"), 3)
     first, _ = env.reset(seed=0)
     second = env.step("up")[0]
@@ -310,7 +310,7 @@ def test_frames_can_be_stacked() -> None:
 
 
 @pytest.mark.slow
-def test_videos_can_be_recorded(tmp_path: Any) -> None:
+def test_videos_can_be_recorded(tmp_path):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # moviepy's
         env = RecordVideo(gym.make("TextSnake-v0", render_mode="rgb_array"), str(tmp_path), disable_logger=True)
@@ -324,7 +324,7 @@ def test_videos_can_be_recorded(tmp_path: Any) -> None:
     assert video.stat().st_size > 500
 
 
-def test_pictures() -> None:
+def test_pictures():
     env: Any = gym.make("TextSnake-v0", width=7, height=3, render_mode="rgb_array")
     env.reset(seed=0)
     frame = env.render()
@@ -334,13 +334,13 @@ def test_pictures() -> None:
             assert tuple(frame[y * 32 + 5, x * 32 + 5]) == env.unwrapped.game.palette[mark]
 
 
-def test_text_pictures() -> None:
+def test_text_pictures():
     env = gym.make("TextFrozenLake-v0", desc=("SH", "FG"), render_mode="ansi")
     env.reset(seed=0)
     assert env.render() == "P O\n_ G"
 
 
-def test_the_live_board_is_drawn_over_itself_on_a_terminal_only() -> None:
+def test_the_live_board_is_drawn_over_itself_on_a_terminal_only():
     class Terminal(io.StringIO):
         def isatty(self) -> bool:
             return True
@@ -355,7 +355,7 @@ def test_the_live_board_is_drawn_over_itself_on_a_terminal_only() -> None:
     assert "48;2;213;94;0" in live.getvalue()
 
 
-def test_the_human_mode_draws_at_every_step(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_human_mode_draws_at_every_step(capsys):
     env = make(render_mode="human")
     env.reset(seed=0)
     env.step("right")
@@ -370,7 +370,6 @@ def batch(env_id: str = "TextFrozenLake-v0", num_envs: int = 5, **settings: Any)
 
 
 def info_of(infos: dict[str, Any], i: int) -> dict[str, Any]:
-    """What a batch's infos tell of one game."""
     return {
         key: info_of(value, i) if isinstance(value, dict) else value[i]
         for key, value in infos.items()
@@ -380,7 +379,7 @@ def info_of(infos: dict[str, Any], i: int) -> dict[str, Any]:
 
 @pytest.mark.parametrize("env_id", IDS)
 @pytest.mark.parametrize("mode", [AutoresetMode.NEXT_STEP, AutoresetMode.SAME_STEP])
-def test_a_batch_is_gymnasiums_own_vector_environment_only_faster(env_id: str, mode: AutoresetMode) -> None:
+def test_a_batch_is_gymnasiums_own_vector_environment_only_faster(env_id, mode):
     """Observations, rewards, ends and infos (final ones too) equal those of SyncVectorEnv, step by step."""
     settings: dict[str, Any] = {"format_penalty": 0.5, "max_steps": 5, "invalid_action": "random"}
     ours = batch(env_id, autoreset_mode=mode, **settings)
@@ -404,7 +403,7 @@ def test_a_batch_is_gymnasiums_own_vector_environment_only_faster(env_id: str, m
 
 
 @pytest.mark.parametrize("mode", ["NextStep", "SameStep"])
-def test_a_step_in_which_all_games_are_reset_has_the_names_of_every_step(mode: str) -> None:
+def test_a_step_in_which_all_games_are_reset_has_the_names_of_every_step(mode):
     env = batch(num_envs=2, max_steps=1, autoreset_mode=mode)
     env.reset(seed=0)
     for _ in range(2):
@@ -413,7 +412,7 @@ def test_a_step_in_which_all_games_are_reset_has_the_names_of_every_step(mode: s
     assert infos["_valid"].tolist() == [False, False]
 
 
-def test_autoreset_disabled_leaves_the_reset_to_the_caller() -> None:
+def test_autoreset_disabled_leaves_the_reset_to_the_caller():
     env = batch(num_envs=3, desc=("SFG",), max_steps=2, autoreset_mode="Disabled")
     first, _ = env.reset(seed=0)
     env.step(["right", "left", "right"])
@@ -430,14 +429,14 @@ def test_autoreset_disabled_leaves_the_reset_to_the_caller() -> None:
 
 
 @pytest.mark.parametrize("mask", [[True, False], np.array([1, 0]), np.array([True]), np.array([False, False])])
-def test_bad_reset_masks_are_refused(mask: Any) -> None:
+def test_bad_reset_masks_are_refused(mask):
     env = batch(num_envs=2)
     env.reset(seed=0)
     with pytest.raises(ValueError, match="reset_mask"):
         env.reset(options={"reset_mask": mask})
 
 
-def test_batches_take_one_seed_each() -> None:
+def test_batches_take_one_seed_each():
     env = batch(num_envs=3)
     assert env.reset(seed=[7, 8, 9])[0] == env.reset(seed=7)[0]
     layouts = env.reset(seed=[1, 2, 3], options={"layout_seed": 4})[0]
@@ -448,7 +447,7 @@ def test_batches_take_one_seed_each() -> None:
     assert env.reset(seed=np.arange(7, 10))[0] == env.reset(seed=np.int64(7))[0] == env.reset(seed=7)[0]
 
 
-def test_batches_refuse_wrong_calls() -> None:
+def test_batches_refuse_wrong_calls():
     env = batch(num_envs=2)
     with pytest.raises(ResetNeeded, match=r"before reset\(\)"):
         env.step(["left", "left"])
@@ -473,7 +472,7 @@ def test_batches_refuse_wrong_calls() -> None:
         batch(autoreset_mode="NextSteps")
 
 
-def test_a_batchs_spaces_hold_what_it_gives() -> None:
+def test_a_batchs_spaces_hold_what_it_gives():
     env = batch("TextSnake-v0", num_envs=4)
     observations, _ = env.reset(seed=0)
     assert observations in env.observation_space
@@ -482,7 +481,7 @@ def test_a_batchs_spaces_hold_what_it_gives() -> None:
     assert env.action_space == gym.vector.utils.batch_space(env.single_action_space, 4)
 
 
-def test_worker_processes_with_shared_memory_are_refused() -> None:
+def test_worker_processes_with_shared_memory_are_refused():
     """They would hand over every observation padded to a million characters."""
     for options in ({}, {"wrappers": [lambda env: FrameStackObservation(env, 2)]}):
         with pytest.raises(ValueError, match=r'vectorization_mode="vector_entry_point" \(the fastest\) or "sync"'):
@@ -496,7 +495,7 @@ def test_worker_processes_with_shared_memory_are_refused() -> None:
         env.close()
 
 
-def test_a_batch_can_be_wrapped_and_rendered() -> None:
+def test_a_batch_can_be_wrapped_and_rendered():
     env = gym.wrappers.vector.RecordEpisodeStatistics(batch(num_envs=2, desc=SAFE_LAKE, render_mode="ansi"))
     env.reset(seed=0)
     for _ in range(7):
@@ -508,7 +507,7 @@ def test_a_batch_can_be_wrapped_and_rendered() -> None:
 # ---------------------------------------------------------------- several players
 
 
-def test_both_registries_know_the_games() -> None:
+def test_both_registries_know_the_games():
     env: Any = pettingzoo.make("parallel", "TextSnake-v0", num_players=2, max_cycles=4)
     assert env.reset(seed=3)[0] == textgames.parallel_env("TextSnake-v0", num_players=2).reset(seed=3)[0]
     aec: Any = pettingzoo.make("aec", "TextSnake-v0", num_players=2)
@@ -516,7 +515,7 @@ def test_both_registries_know_the_games() -> None:
     assert aec.observe("player_0") == env.reset(seed=3)[0]["player_0"]
 
 
-def test_a_missing_response_is_named() -> None:
+def test_a_missing_response_is_named():
     env = textgames.parallel_env("TextSnake-v0", num_players=2)
     with pytest.raises(ResetNeeded, match="no agent is left"):
         env.step({})
@@ -525,7 +524,7 @@ def test_a_missing_response_is_named() -> None:
         env.step({"player_0": "up"})
 
 
-def test_pettingzoos_conversion_refuses_what_it_would_ask_out_of_turn() -> None:
+def test_pettingzoos_conversion_refuses_what_it_would_ask_out_of_turn():
     for id in ("TextSnake-v0", "TextNim-v0", "TextCleanup-v0"):
         with pytest.raises(AssertionError, match="not generally safe"):
             aec_to_parallel(textgames.aec_env(id))
@@ -534,7 +533,7 @@ def test_pettingzoos_conversion_refuses_what_it_would_ask_out_of_turn() -> None:
 # ---------------------------------------------------------------- spaces
 
 
-def test_spaces_are_values() -> None:
+def test_spaces_are_values():
     assert ResponseText(("a", "b")) == ResponseText(("a", "b")) != ResponseText(("a", "c"))
     assert ObservationText() == ObservationText() != ObservationText(5)
     assert pickle.loads(pickle.dumps(ResponseText(("a",)))) == ResponseText(("a",))
@@ -549,21 +548,21 @@ def test_spaces_are_values() -> None:
 @pytest.mark.parametrize(
     "text", ["", "a b\n~", "Größe: 3 Äpfel", "神社　「七」", "🐍 ☃ ❄\ufe0f 👩\u200d🚀", "نمی\u200cدانم", "1\u202f000"]
 )
-def test_observations_may_be_written_in_any_script(text: str) -> None:
+def test_observations_may_be_written_in_any_script(text):
     assert text in ObservationText()
 
 
 @pytest.mark.parametrize(
     "text", ["\t", "a\rb", "\x00", "\x1b[2J", "\x7f", "a\u2028b", "\u202eabc", "\u200b", "\ud800", "\ue000"]
 )
-def test_observations_hold_nothing_that_is_not_printable(text: str) -> None:
+def test_observations_hold_nothing_that_is_not_printable(text):
     assert text not in ObservationText()
 
 
 # ---------------------------------------------------------------- one treatment of unreadable responses
 
 
-def test_a_loop_of_ones_own_executes_what_a_run_executes() -> None:
+def test_a_loop_of_ones_own_executes_what_a_run_executes():
     """In every form of environment and in a task, the same random action of the episode's own stream."""
     task = EpisodeTask.of("frozen-lake", 10_003, protocol="random")
     run = textgames.parallel_env(task.env_id, **task.kwargs)
@@ -592,7 +591,7 @@ def test_a_loop_of_ones_own_executes_what_a_run_executes() -> None:
         ({"invalid_action": "terminate"}, "terminate: the episode was ended"),
     ],
 )
-def test_info_says_what_an_invalid_response_has_led_to_and_how_to_choose(chosen: dict[str, str], told: str) -> None:
+def test_info_says_what_an_invalid_response_has_led_to_and_how_to_choose(chosen, told):
     env = make(**chosen)
     env.reset(seed=0)
     assert "invalid_action" not in env.step("left")[4]
@@ -602,7 +601,7 @@ def test_info_says_what_an_invalid_response_has_led_to_and_how_to_choose(chosen:
     assert all(name in info["invalid_action"] for name in ("default", "random", "noop", "terminate", "forfeit"))
 
 
-def test_what_was_registered_holds_unless_a_protocol_is_asked_for() -> None:
+def test_what_was_registered_holds_unless_a_protocol_is_asked_for():
     textgames.register("TestStrict-v0", FrozenLake, max_steps="auto", invalid_action="default")
     assert "invalid_action" not in EpisodeTask.of("TestStrict-v0", 0).kwargs
     assert EpisodeTask.of("TestStrict-v0", 0, protocol="random").kwargs["invalid_action"] == "random"

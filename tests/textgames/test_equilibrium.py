@@ -121,14 +121,14 @@ def played_out(game: TSMG[Any], policy: Any) -> np.ndarray:
 @pytest.mark.parametrize(
     "game", [KuhnPoker(), LiarsDice(num_sides=3), pytest.param(LeducPoker(), marks=pytest.mark.slow)]
 )
-def test_expected_values_are_those_of_plain_recursion(game: TSMG[Any]) -> None:
+def test_expected_values_are_those_of_plain_recursion(game):
     tree = expand(game)
     policy = random_policy(tree, 1)
     assert list(expected_values(tree, policy).values()) == pytest.approx(played_out(game, policy).tolist(), abs=1e-12)
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_best_responses_are_the_best_of_all_strategies(seed: int) -> None:
+def test_best_responses_are_the_best_of_all_strategies(seed):
     tree = expand(KuhnPoker())
     policy = random_policy(tree, seed)
     for player in tree.players:
@@ -138,7 +138,7 @@ def test_best_responses_are_the_best_of_all_strategies(seed: int) -> None:
         assert expected_values(tree, {**policy, **mine})[player] == pytest.approx(best.value)
 
 
-def test_nash_conv_is_what_best_responses_gain() -> None:
+def test_nash_conv_is_what_best_responses_gain():
     tree = expand(LeducPoker())
     policy = random_policy(tree, 3)
     gains = [best_response(tree, policy, player).value for player in tree.players]
@@ -146,7 +146,7 @@ def test_nash_conv_is_what_best_responses_gain() -> None:
     assert exploitability(tree, policy) == pytest.approx(sum(gains) / 2)
 
 
-def test_simultaneous_moves() -> None:
+def test_simultaneous_moves():
     tree = expand(ROCK_PAPER_SCISSORS)
     assert len(tree.information_sets) == 2
     assert nash_conv(tree, uniform_policy(tree)) == pytest.approx(0)
@@ -156,7 +156,7 @@ def test_simultaneous_moves() -> None:
     assert nash_conv(expand(PRISONERS), uniform_policy(expand(PRISONERS))) == pytest.approx(1.5)
 
 
-def test_kuhn_is_worth_an_eighteenth_to_the_second_player() -> None:
+def test_kuhn_is_worth_an_eighteenth_to_the_second_player():
     tree = expand(KuhnPoker())
     solution = solve(tree, 1000)
     assert solution.exploitability < 2e-4
@@ -170,7 +170,7 @@ def test_kuhn_is_worth_an_eighteenth_to_the_second_player() -> None:
     assert opening["jack"]["bet"] <= 1 / 3 + 0.01
 
 
-def test_leduc_and_small_liars_dice_are_solved() -> None:
+def test_leduc_and_small_liars_dice_are_solved():
     leduc = solve(expand(LeducPoker()), 300)
     assert leduc.exploitability < 0.01
     assert leduc.values["player_0"] == pytest.approx(-0.0856, abs=0.01)  # the known value of the game
@@ -179,7 +179,7 @@ def test_leduc_and_small_liars_dice_are_solved() -> None:
     assert dice.iterations < 2000
 
 
-def test_action_values_at_an_equilibrium_are_equal_where_it_mixes() -> None:
+def test_action_values_at_an_equilibrium_are_equal_where_it_mixes():
     tree = expand(KuhnPoker())
     policy = solve(tree, 2000).policy
     for each in tree.information_sets:
@@ -190,7 +190,7 @@ def test_action_values_at_an_equilibrium_are_equal_where_it_mixes() -> None:
         action_values(tree, policy, ("player_0", "nothing"))
 
 
-def test_action_values_are_conditional_on_being_there() -> None:
+def test_action_values_are_conditional_on_being_there():
     tree = expand(KuhnPoker())
     key = next(each.key for each in tree.information_sets if "king" in each.observation and "bet" in each.actions)
     values = action_values(tree, uniform_policy(tree), key)
@@ -200,12 +200,12 @@ def test_action_values_are_conditional_on_being_there() -> None:
     assert values == pytest.approx(expected)
 
 
-def test_a_horizon_cuts_the_game() -> None:
+def test_a_horizon_cuts_the_game():
     assert len(expand(KuhnPoker(), horizon=1).information_sets) == 3
     assert np.all(expand(KuhnPoker(), horizon=1).payoffs == 0)
 
 
-def test_what_cannot_be_solved_is_said() -> None:
+def test_what_cannot_be_solved_is_said():
     with pytest.raises(ValueError, match=r"player_\d of Forgetful reads the same text where its legal actions are"):
         expand(Forgetful())
     with pytest.raises(ValueError, match="don't have perfect recall"):
@@ -218,7 +218,7 @@ def test_what_cannot_be_solved_is_said() -> None:
         solve(expand(PRISONERS))
 
 
-def test_a_policy_must_be_complete() -> None:
+def test_a_policy_must_be_complete():
     tree = expand(KuhnPoker())
     policy = uniform_policy(tree)
     key = tree.information_sets[0].key

@@ -34,7 +34,7 @@ def response(game: TSMG[Any], state: Any, player: str, rng: np.random.Generator)
 
 
 @pytest.mark.parametrize("name", SCENARIOS)
-def test_every_form_of_environment_pays_the_same_for_the_same_responses(name: str) -> None:
+def test_every_form_of_environment_pays_the_same_for_the_same_responses(name):
     """Whatever players write, the episode ends in time, and both of PettingZoo's forms ask and pay alike."""
     for invalid_action in ("random", "terminate", "forfeit"):
         require_equal_pay(SCENARIOS[name], invalid_action)
@@ -77,7 +77,7 @@ def require_equal_pay(scenario: Scenario, invalid_action: str) -> None:
 
 
 @pytest.mark.parametrize("name", [name for name, each in SCENARIOS.items() if len(each.game().players) > 1])
-def test_one_seat_plays_on_from_a_snapshot_whatever_its_opponents_say(name: str) -> None:
+def test_one_seat_plays_on_from_a_snapshot_whatever_its_opponents_say(name):
     scenario = SCENARIOS[name]
     for seat in scenario.game().players[:2]:
         env: Any = gym.make(
@@ -97,7 +97,7 @@ def test_one_seat_plays_on_from_a_snapshot_whatever_its_opponents_say(name: str)
 
 
 @pytest.mark.parametrize("env_id", dict.fromkeys(each.env_id for each in SCENARIOS.values()))
-def test_a_setting_of_a_wrong_type_is_refused_by_name(env_id: str) -> None:
+def test_a_setting_of_a_wrong_type_is_refused_by_name(env_id):
     cls = load_game(settings_of(env_id)["game"])
     for name, parameter in inspect.signature(cls).parameters.items():
         for value in (1.5j, *(["false", 2, None] if isinstance(parameter.default, bool) else [])):
@@ -111,7 +111,7 @@ def test_a_setting_of_a_wrong_type_is_refused_by_name(env_id: str) -> None:
 HIDING = [name for name, scenario in SCENARIOS.items() if scenario.game().hidden_information]
 
 
-def test_games_that_hide_something_say_so() -> None:
+def test_games_that_hide_something_say_so():
     """What came of moves is not told to people who play them, and rules of fair play go by it."""
     hiding = {SCENARIOS[name].env_id for name in HIDING}
     assert hiding == {
@@ -121,7 +121,7 @@ def test_games_that_hide_something_say_so() -> None:
 
 
 @pytest.mark.parametrize("name", HIDING)
-def test_a_start_shows_a_player_its_own_part_and_nothing_else(name: str) -> None:
+def test_a_start_shows_a_player_its_own_part_and_nothing_else(name):
     """As many first observations as there are cards, dice or roles of one's own; a single one where all is hidden."""
     own_parts = {
         "bandit-context": len(CONTEXTS),
@@ -139,7 +139,7 @@ def test_a_start_shows_a_player_its_own_part_and_nothing_else(name: str) -> None
 
 
 @pytest.mark.parametrize("name", HIDING)
-def test_a_player_who_has_seen_the_same_is_asked_the_same(name: str) -> None:
+def test_a_player_who_has_seen_the_same_is_asked_the_same(name):
     """Nothing that a player is given beside its observations tells more than these: not its legal actions, the words on
     them, nor the action in place of an unreadable response. Starts differ in what is hidden, random play is repeated.
     """
@@ -184,7 +184,7 @@ READ_BACK = [name for name, each in SCENARIOS.items() if each.game().reads_obser
 
 
 @pytest.mark.parametrize("name", READ_BACK)
-def test_a_damaged_observation_is_refused(name: str) -> None:
+def test_a_damaged_observation_is_refused(name):
     """Players that search would else compute their move in a position that nobody showed them."""
     game, rng = SCENARIOS[name].game(), np.random.default_rng(0)
     for _ in range(5):
@@ -231,7 +231,7 @@ class BeforeTheFirstTurn(TSMG[tuple[int, bool]]):
         return "Choose a or i."
 
 
-def test_an_episode_that_ends_before_the_players_first_turn() -> None:
+def test_an_episode_that_ends_before_the_players_first_turn():
     """By the rules it is terminated, also in the last round that there may be; cut off by the limit it is truncated."""
     register("TestBeforeTheFirstTurn-v0", BeforeTheFirstTurn)
     conformance.check("TestBeforeTheFirstTurn-v0")
@@ -280,7 +280,7 @@ MEASURED = [
 
 
 @pytest.mark.parametrize("name", MEASURED)
-def test_exact_values_are_those_of_looking_at_everything(name: str) -> None:
+def test_exact_values_are_those_of_looking_at_everything(name):
     """Up to three rounds ahead, in states that random play comes to."""
     game, rng = SCENARIOS[name].game(), np.random.default_rng(7)
     yardstick = find_yardstick(game)

@@ -82,7 +82,7 @@ def recursion(game: TSMG[Any], state: Any, steps: int, uniform: bool = False) ->
 
 @pytest.mark.parametrize("players", [ONE, TWO])
 @pytest.mark.parametrize("seed", range(4))
-def test_values_are_those_of_plain_recursion(players: tuple[str, ...], seed: int) -> None:
+def test_values_are_those_of_plain_recursion(players, seed):
     game = RandomGame(players=players, seed=seed)
     solver = ValueIteration(game) if players == ONE else Minimax(game)
     for state in range(0, 12, 4):
@@ -103,7 +103,7 @@ def test_values_are_those_of_plain_recursion(players: tuple[str, ...], seed: int
 
 
 @pytest.mark.parametrize("players", [ONE, TWO])
-def test_a_game_that_ends_by_itself_needs_no_limit(players: tuple[str, ...]) -> None:
+def test_a_game_that_ends_by_itself_needs_no_limit(players):
     game = RandomGame(players=players, seed=3, acyclic=True)
     solver = ValueIteration(game) if players == ONE else Minimax(game)
     assert solver.value(4, None, "player_0") == pytest.approx(recursion(game, 4, 12), abs=1e-12)
@@ -114,7 +114,7 @@ def test_a_game_that_ends_by_itself_needs_no_limit(players: tuple[str, ...]) -> 
     assert solver.value(4, 2, "player_0") == pytest.approx(recursion(game, 4, 2), abs=1e-12)
 
 
-def test_delay_that_never_pays_settles_and_delay_that_pays_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_delay_that_never_pays_settles_and_delay_that_pays_is_refused(monkeypatch):
     lake = FrozenLake(desc=("SFFG",), is_slippery=True)
     start = lake.initial_state(np.random.default_rng(0))
     assert ValueIteration(lake).value(start, None, "player_0") == pytest.approx(1.0, abs=1e-9)
@@ -162,7 +162,7 @@ class Countdown(TSMG[int]):
         return "one two"
 
 
-def test_minimax_of_a_long_game_without_chance_asks_its_transitions() -> None:
+def test_minimax_of_a_long_game_without_chance_asks_its_transitions():
     solver = Minimax(Countdown())
     for matches in (300, 301, 302, 7, 6):  # a multiple of three is lost, whoever is to move
         for mover in (0, 1):
@@ -173,7 +173,7 @@ def test_minimax_of_a_long_game_without_chance_asks_its_transitions() -> None:
     assert solver.values(2 * 8, 2, "player_0") == {"one": 0.0, "two": 0.0}  # nobody wins in two rounds
 
 
-def test_states_that_are_worth_the_same_are_solved_once() -> None:
+def test_states_that_are_worth_the_same_are_solved_once():
     class Twice(RandomGame):
         """The random game with every state there twice, ``s`` and ``s + 100``; rounds change between the two."""
 
@@ -198,7 +198,7 @@ def test_states_that_are_worth_the_same_are_solved_once() -> None:
     assert len(plain._find(0, 6).space.numbers) > 1.5 * len(merged._find(0, 6).space.numbers)
 
 
-def test_the_states_that_are_kept_are_bounded() -> None:
+def test_the_states_that_are_kept_are_bounded():
     game = FrozenLake()
     solver = ValueIteration(game, max_states=40)
     for seed in range(20):
@@ -208,7 +208,7 @@ def test_the_states_that_are_kept_are_bounded() -> None:
         ValueIteration(game, max_states=5).value(game.initial_state(np.random.default_rng(0)), 8, "player_0")
 
 
-def test_games_that_cannot_be_solved_are_refused() -> None:
+def test_games_that_cannot_be_solved_are_refused():
     with pytest.raises(ValueError, match="value iteration is for one player, RandomGame has 2"):
         ValueIteration(RandomGame(players=TWO, seed=0))
     with pytest.raises(ValueError, match=r"needs Snake.outcomes"):
@@ -239,7 +239,7 @@ def test_games_that_cannot_be_solved_are_refused() -> None:
             Minimax(shared(players=TWO, seed=0)).value(0, 2, "player_0")
 
 
-def test_questions_that_make_no_sense_are_refused() -> None:
+def test_questions_that_make_no_sense_are_refused():
     game = RandomGame(players=TWO, seed=0)
     solver = Minimax(game)
     (mover,) = game.to_move(0)

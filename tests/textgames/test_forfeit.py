@@ -12,7 +12,7 @@ from textgames import SCENARIOS, TSMG
     ("name", "lost"),
     [("frozen-lake", 0.0), ("snake", -1.0), ("blackjack", -1.0), ("cliff-walking", -100.0), ("mastermind", -11.0)],
 )
-def test_it_ends_the_episode_of_one_player(name: str, lost: float) -> None:
+def test_it_ends_the_episode_of_one_player(name, lost):
     scenario = SCENARIOS[name]
     env = scenario.make(invalid_action="forfeit", format_penalty=0.5)
     _, info = env.reset(seed=scenario.first_seed + 1)
@@ -30,7 +30,7 @@ def test_it_ends_the_episode_of_one_player(name: str, lost: float) -> None:
     ("env_id", "settings"),
     [("TextOnlineLearning-v0", {}), ("TextSlidingPuzzle-v0", {}), ("TextMatrixGame-v0", {"opponent": "uniform"})],
 )
-def test_a_game_that_ends_by_itself_pays_for_its_own_rounds(env_id: str, settings: dict, limit: int | None) -> None:
+def test_a_game_that_ends_by_itself_pays_for_its_own_rounds(env_id, settings, limit):
     """No limit is asked for, and a longer one makes nothing dearer than the game's lowest return."""
     env = gym.make(env_id, invalid_action="forfeit", max_steps=limit, **settings)
     env.reset(seed=0)
@@ -40,7 +40,7 @@ def test_a_game_that_ends_by_itself_pays_for_its_own_rounds(env_id: str, setting
     assert first + game.worst_round * (game.longest_episode - 1) >= game.return_range[0]
 
 
-def test_poison_that_is_still_to_come_costs_a_snake_that_gives_up() -> None:
+def test_poison_that_is_still_to_come_costs_a_snake_that_gives_up():
     game = SCENARIOS["snake-poison"].game()
     start = game.initial_state(np.random.default_rng(0))
     assert game.forfeit(start, "player_0", 5) == {"player_0": -1.0 + 5 * -1.0}
@@ -48,7 +48,7 @@ def test_poison_that_is_still_to_come_costs_a_snake_that_gives_up() -> None:
         gym.make("TextSnake-v0", num_fires=3, max_steps=None, invalid_action="forfeit")
 
 
-def test_the_other_player_of_a_zero_sum_game_wins() -> None:
+def test_the_other_player_of_a_zero_sum_game_wins():
     env = textgames.parallel_env("TextTicTacToe-v0", invalid_action="forfeit")
     env.reset(seed=0)
     _, rewards, _, _, _ = env.step({"player_0": "b2"})
@@ -62,7 +62,7 @@ def test_the_other_player_of_a_zero_sum_game_wins() -> None:
 
 
 @pytest.mark.parametrize("loser", [0, 1])
-def test_the_other_wins_where_both_move_at_once_whoever_is_read_first(loser: int) -> None:
+def test_the_other_wins_where_both_move_at_once_whoever_is_read_first(loser):
     env = textgames.SCENARIOS["matching-pennies"].parallel_env(invalid_action="forfeit")
     env.reset(seed=0)
     gives_up, other = env.agents[loser], env.agents[1 - loser]
@@ -71,7 +71,7 @@ def test_the_other_wins_where_both_move_at_once_whoever_is_read_first(loser: int
     assert (infos[other]["success"], infos[gives_up]["success"]) == (True, False)
 
 
-def test_the_last_one_at_the_table_leaves_the_state_as_it_is() -> None:
+def test_the_last_one_at_the_table_leaves_the_state_as_it_is():
     """Nothing is executed in place of a response that ends the last episode, in any form of environment."""
     for mode in ("terminate", "forfeit"):
         env = textgames.parallel_env("TextFrozenLake-v0", desc=["SFG"], invalid_action=mode)
@@ -83,7 +83,7 @@ def test_the_last_one_at_the_table_leaves_the_state_as_it_is() -> None:
         assert (env.agents, env.elapsed_steps) == ([], 2)
 
 
-def test_the_others_of_another_game_play_on() -> None:
+def test_the_others_of_another_game_play_on():
     env = textgames.parallel_env("TextSnake-v0", num_players=2, invalid_action="forfeit", max_steps=30)
     env.reset(seed=3)
     _, rewards, terminations, _, infos = env.step({"player_0": "?", "player_1": "left"})
@@ -115,7 +115,7 @@ class Told(Endless):
     worst_round = -3.0
 
 
-def test_a_game_that_does_not_say_what_a_loss_pays_is_refused() -> None:
+def test_a_game_that_does_not_say_what_a_loss_pays_is_refused():
     from textgames.environments.solo import TextGameEnv
 
     with pytest.raises(ValueError, match="return_range, or a worst_round"):

@@ -24,7 +24,7 @@ def lakes(count: int, *, sizes: tuple[int, ...] = (2, 3, 4, 5, 8)) -> list[Lake]
 
 
 @pytest.mark.parametrize(("is_slippery", "success_rate"), DYNAMICS)
-def test_transition_table_is_gymnasiums(is_slippery: bool, success_rate: float) -> None:
+def test_transition_table_is_gymnasiums(is_slippery, success_rate):
     others = [Lake.from_desc(desc) for desc in (("SFFG",), ("SF", "FF", "FG"), ("SHF", "FFG"), ("SFS", "GHF"))]
     for lake in (*lakes(60), *others):
         desc = [lake.tiles[start : start + lake.ncol] for start in range(0, len(lake.tiles), lake.ncol)]
@@ -37,14 +37,14 @@ def test_transition_table_is_gymnasiums(is_slippery: bool, success_rate: float) 
                 assert ours == [each for each in table[cell][action] if each[0]]
 
 
-def test_chances_of_slips_are_told() -> None:
+def test_chances_of_slips_are_told():
     told = FrozenLake(is_slippery=True, success_rate=0.8).instructions("player_0")
     assert "with probability 0.8, and in each of the two directions perpendicular to it with probability 0.1." in told
 
 
 @given(st.integers(2, 9), st.integers(2, 9), st.randoms(use_true_random=False))
 @settings(max_examples=200, deadline=None)
-def test_solvability_agrees_with_gymnasiums_search(nrow: int, ncol: int, random: object) -> None:
+def test_solvability_agrees_with_gymnasiums_search(nrow, ncol, random):
     rng = np.random.default_rng(random.getrandbits(32))  # type: ignore[attr-defined]
     size = nrow  # Gymnasium's search knows square maps only
     frozen = rng.random((size, size)) < rng.uniform(0.3, 0.9)
@@ -54,7 +54,7 @@ def test_solvability_agrees_with_gymnasiums_search(nrow: int, ncol: int, random:
     assert is_solvable(safe, size) == gymnasium_is_valid(board.tolist(), size)
 
 
-def test_maps_are_drawn_with_the_probability_asked_for() -> None:
+def test_maps_are_drawn_with_the_probability_asked_for():
     """On large maps almost every draw has a path, so that the share of ice is the probability."""
     rng = np.random.default_rng(0)
     tiles = "".join(draw_lake(20, 0.9, rng).tiles for _ in range(50))
@@ -62,7 +62,7 @@ def test_maps_are_drawn_with_the_probability_asked_for() -> None:
     assert abs(ice - 0.9) < 5 * (0.09 / len(tiles)) ** 0.5 + 0.002  # the second term: maps without a path are left out
 
 
-def test_the_solver_does_not_dawdle() -> None:
+def test_the_solver_does_not_dawdle():
     """With steps to spare every detour is as good as the shortest way; it takes the shortest way all the same."""
     game = FrozenLake()
     solver = ValueIteration(game)
@@ -87,7 +87,7 @@ def test_the_solver_does_not_dawdle() -> None:
         TextStyle(relative=True, grid=False),
     ],
 )
-def test_an_observation_tells_the_whole_state(style: TextStyle) -> None:
+def test_an_observation_tells_the_whole_state(style):
     for lake in lakes(60, sizes=(2, 4, 11)):
         start = lake.tiles.replace("S", "F")
         for cell in range(0, len(lake.tiles), 3):
@@ -101,7 +101,7 @@ def test_an_observation_tells_the_whole_state(style: TextStyle) -> None:
             assert observation(read, style) == text
 
 
-def test_positions_may_be_told_as_seen_from_the_player() -> None:
+def test_positions_may_be_told_as_seen_from_the_player():
     game = FrozenLake(desc=("SHF", "FFG"), relative=True, grid=False)
     state = game.initial_state(np.random.default_rng(0))
     told = game.observe(state, "player_0").splitlines()
@@ -114,12 +114,12 @@ def test_positions_may_be_told_as_seen_from_the_player() -> None:
     assert below[2:] == ["Holes as seen from the player: (+1, +1)", "Goal as seen from the player: (+2, +0)"]
 
 
-def test_text_that_is_no_observation_is_refused() -> None:
+def test_text_that_is_no_observation_is_refused():
     with pytest.raises(ValueError, match="not a Frozen Lake observation"):
         read_observation("Apples: (1, 2)")
 
 
-def test_a_lake_is_an_immutable_value() -> None:
+def test_a_lake_is_an_immutable_value():
     lake = Lake.from_desc(["SF", "FG"])
     assert lake == Lake(2, 2, "SFFG") != Lake(1, 4, "SFFG")
     assert hash(lake) == hash(Lake(2, 2, "SFFG"))
@@ -133,6 +133,6 @@ def test_a_lake_is_an_immutable_value() -> None:
 
 
 @pytest.mark.slow
-def test_a_probability_too_small_for_the_size_is_said() -> None:
+def test_a_probability_too_small_for_the_size_is_said():
     with pytest.raises(ValueError, match="raise frozen_probability or lower size"):
         FrozenLake(size=12, frozen_probability=0.01).initial_state(np.random.default_rng(0))

@@ -24,7 +24,7 @@ def by_force(possible: tuple[int, ...], numbers: int, guesses_left: int, lost: i
 @pytest.mark.parametrize("numbers", [2, 3, 7, 10])
 @pytest.mark.parametrize("lost", [0, 1])
 @pytest.mark.parametrize("guesses_left", [1, 2, 3, 6])
-def test_optimal_guessing_is_that_of_brute_force(numbers: int, lost: int, guesses_left: int) -> None:
+def test_optimal_guessing_is_that_of_brute_force(numbers, lost, guesses_left):
     expected = -by_force(tuple(range(1, numbers + 1)), numbers, guesses_left, lost) / numbers
     assert interval_value(numbers, guesses_left, lost) == pytest.approx(expected)
     values = [guess_value(1, numbers, guess, guesses_left, lost) for guess in range(0, numbers + 2)]
@@ -32,12 +32,12 @@ def test_optimal_guessing_is_that_of_brute_force(numbers: int, lost: int, guesse
     assert values[0] == pytest.approx(-1 + interval_value(numbers, guesses_left - 1, lost))
 
 
-def test_a_hundred_numbers_take_5_80_guesses() -> None:
+def test_a_hundred_numbers_take_5_80_guesses():
     """A binary tree with 100 nodes has 1, 2, 4, 8, 16, 32 and 37 of them on its levels."""
     assert interval_value(100, 10, 1) == pytest.approx(-(1 + 4 + 12 + 32 + 80 + 192 + 7 * 37) / 100)
 
 
-def test_answers_and_metrics() -> None:
+def test_answers_and_metrics():
     game = GuessNumber()
     state = GuessState("26", ("50", "25", "60", "26"))
     assert game.observe(state, "player_0") == (
@@ -53,7 +53,7 @@ def test_answers_and_metrics() -> None:
     assert game.metrics(state._replace(guesses=("50", "25")), "player_0")["possible"] == 24.0
 
 
-def test_metrics_on_intervals_are_those_of_the_table() -> None:
+def test_metrics_on_intervals_are_those_of_the_table():
     """The figures of the other guessing games, which count every number, on random games."""
     game, rng = GuessNumber(numbers=30), np.random.default_rng(0)
     for _ in range(100):
@@ -64,7 +64,7 @@ def test_metrics_on_intervals_are_those_of_the_table() -> None:
         assert {name: ours[name] for name in theirs} == pytest.approx(theirs)
 
 
-def test_only_numbers_in_range_are_read() -> None:
+def test_only_numbers_in_range_are_read():
     game = GuessNumber(numbers=20)
     state = game.initial_state(np.random.default_rng(0))
     assert game.interpret("<action> 020 </action>", state, "player_0") == "20"

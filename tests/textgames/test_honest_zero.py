@@ -29,7 +29,6 @@ LEVEL = 0.01
 
 
 def policies_of(name: str) -> dict[str, FixedPolicy]:
-    """A mute player, every constant one (a sample of actions that can't be listed) and the best blind one."""
     play = blind_play(SCENARIOS[name])
     assert play is not None
     game = SCENARIOS[name].game()
@@ -73,17 +72,17 @@ def check(names: list[str]) -> None:
 
 
 @pytest.mark.slow
-def test_nobody_who_does_not_read_scores_above_zero() -> None:
+def test_nobody_who_does_not_read_scores_above_zero():
     """In the scenarios that take seconds."""
     check([name for name in ALONE if name not in LONG])
 
 
 @pytest.mark.slow
-def test_nobody_in_all_scenarios_scores_above_zero() -> None:
+def test_nobody_in_all_scenarios_scores_above_zero():
     check(ALONE)
 
 
-def test_the_check_would_find_a_zero_that_is_too_low(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_check_would_find_a_zero_that_is_too_low(monkeypatch):
     """With random play as the zero, as it used to be, constant and mixed play stand out."""
     uniform = {name: blind_play(SCENARIOS[name])._replace(policy={}) for name in ("frozen-lake", "cliff-walking")}  # type: ignore[union-attr]
     monkeypatch.setattr("tests.textgames.test_honest_zero.blind_play", lambda scenario: uniform[scenario.name])

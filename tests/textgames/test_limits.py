@@ -42,7 +42,7 @@ def batch(env: Any) -> tuple[int, bool, bool]:
 
 
 @pytest.mark.parametrize("env_id", SHIPPED)
-def test_gymnasiums_limit_cuts_episodes_shorter_in_a_single_environment_and_in_a_batch(env_id: str) -> None:
+def test_gymnasiums_limit_cuts_episodes_shorter_in_a_single_environment_and_in_a_batch(env_id):
     settings = others(env_id)
     registered = gym.make(env_id, **settings)
     own = registered.spec.max_episode_steps  # type: ignore[union-attr]
@@ -62,7 +62,7 @@ def test_gymnasiums_limit_cuts_episodes_shorter_in_a_single_environment_and_in_a
 
 @pytest.mark.parametrize("env_id", ["TextFrozenLake-v0", "TextGathering-v0"])
 @pytest.mark.parametrize("limit", [3, 60])
-def test_max_steps_makes_episodes_shorter_and_longer_and_is_told(env_id: str, limit: int) -> None:
+def test_max_steps_makes_episodes_shorter_and_longer_and_is_told(env_id, limit):
     settings = {"invalid_action": "default", **others(env_id)}
     env = gym.make(env_id, max_steps=limit, **settings)
     assert env.spec is not None
@@ -70,7 +70,7 @@ def test_max_steps_makes_episodes_shorter_and_longer_and_is_told(env_id: str, li
     assert single(env) == single(env.spec.make()) == (limit, False, True)
 
 
-def test_no_limit() -> None:
+def test_no_limit():
     env = gym.make("TextFrozenLake-v0", max_steps=None, invalid_action="default")
     assert isinstance(env, TextGameEnv)
     assert env.spec is not None
@@ -79,14 +79,14 @@ def test_no_limit() -> None:
 
 
 @pytest.mark.parametrize("limit", [0, -2, 2.5, "8"])
-def test_other_limits_are_refused(limit: Any) -> None:
+def test_other_limits_are_refused(limit):
     with pytest.raises(ValueError, match=r"max_steps must be a whole number .*, got"):
         gym.make("TextFrozenLake-v0", max_steps=limit)
     with pytest.raises(ValueError, match=r"max_episode_steps must be a whole number .*, got"):
         TextVectorEnv("textgames.frozen_lake:FrozenLake", max_episode_steps=limit)
 
 
-def test_a_spec_makes_its_environment_again() -> None:
+def test_a_spec_makes_its_environment_again():
     for env_id in ("TextFrozenLake-v0", "TextTicTacToe-v0"):
         cases: tuple[dict[str, Any], ...] = ({}, {"max_episode_steps": 77}, {"max_steps": 5})
         for asked in cases:
@@ -100,7 +100,7 @@ def test_a_spec_makes_its_environment_again() -> None:
             assert batched.unwrapped.rules == again.unwrapped.rules  # type: ignore[attr-defined]
 
 
-def test_the_last_step_of_the_limit_tells_success_and_metrics() -> None:
+def test_the_last_step_of_the_limit_tells_success_and_metrics():
     """A snake is a success when it lives at the end: the environment must know that it is the end."""
     env = gym.make("TextSnake-v0", max_steps=2)
     env.reset(seed=1)
@@ -113,7 +113,7 @@ def test_the_last_step_of_the_limit_tells_success_and_metrics() -> None:
 
 
 @pytest.mark.parametrize("env_id", SHIPPED)
-def test_observations_can_know_the_time(env_id: str) -> None:
+def test_observations_can_know_the_time(env_id):
     env = gym.make(env_id, **others(env_id))
     apart: Any = TimeAwareObservation(env, flatten=False)
     apart.reset(seed=0)
@@ -126,7 +126,7 @@ def test_observations_can_know_the_time(env_id: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "a\nb", "é☃\U0001f40d 雪"])
-def test_texts_of_any_script_can_be_flattened(text: str) -> None:
+def test_texts_of_any_script_can_be_flattened(text):
     space = ObservationText(max_length=50)
     flat = flatten(space, text)
     assert isinstance(flat, np.ndarray)
@@ -145,7 +145,7 @@ def forms_of(env_id: str, **settings: Any) -> tuple[Any, ...]:
 
 
 @pytest.mark.parametrize("size", [4, 6, 8, 12])
-def test_optimal_play_wins_on_a_lake_of_any_size_within_the_limit_that_it_is_made_with(size: int) -> None:
+def test_optimal_play_wins_on_a_lake_of_any_size_within_the_limit_that_it_is_made_with(size):
     env: Any = gym.make("TextFrozenLake-v0", size=size).unwrapped
     solver = textgames.find_yardstick(env.game)
     assert solver is not None
@@ -154,7 +154,7 @@ def test_optimal_play_wins_on_a_lake_of_any_size_within_the_limit_that_it_is_mad
         assert solver.value(env.state, env.rules.max_steps, "player_0") == 1.0
 
 
-def test_the_limit_of_a_lake_follows_its_size_or_its_map_in_every_form() -> None:
+def test_the_limit_of_a_lake_follows_its_size_or_its_map_in_every_form():
     winding = ["SFFFF", "HHHHF", "FFFFF", "FHHHH", "FFFFG"]
     for settings, limit in (
         ({}, 8),
@@ -169,12 +169,12 @@ def test_the_limit_of_a_lake_follows_its_size_or_its_map_in_every_form() -> None
     assert gym.make("TextFrozenLake-v0", size=8, twin=1).unwrapped.rules.max_steps == 32  # type: ignore[attr-defined]
 
 
-def test_the_limit_of_a_snake_follows_its_board() -> None:
+def test_the_limit_of_a_snake_follows_its_board():
     for board, limit in (({}, 8), ({"width": 5, "height": 5}, 8), ({"width": 30, "height": 20}, 20)):
         assert gym.make("TextSnake-v0", **board).unwrapped.rules.max_steps == limit  # type: ignore[attr-defined]
 
 
-def test_a_scenario_of_another_size_has_the_limit_of_that_size() -> None:
+def test_a_scenario_of_another_size_has_the_limit_of_that_size():
     lake = SCENARIOS["frozen-lake"]
     assert lake.make(size=8).unwrapped.rules.max_steps == 32
     assert lake.parallel_env(size=8).rules.max_steps == 32
@@ -186,7 +186,7 @@ def test_a_scenario_of_another_size_has_the_limit_of_that_size() -> None:
         assert textgames.parallel_env(task.env_id, **task.kwargs).rules.max_steps == limit
 
 
-def test_a_map_that_takes_longer_than_the_limit_is_refused_with_both_numbers() -> None:
+def test_a_map_that_takes_longer_than_the_limit_is_refused_with_both_numbers():
     told = r"max_steps=6 ends .* FrozenLake .* takes 7 rounds; accepted: at least 7"
     for make in (gym.make, textgames.parallel_env, textgames.aec_env):
         with pytest.raises(ValueError, match=told):
@@ -200,11 +200,11 @@ def test_a_map_that_takes_longer_than_the_limit_is_refused_with_both_numbers() -
 
 
 @pytest.mark.parametrize("desc", [["SF", "FF"], ["SHG"], ["SFG", "HHH", "SFF"]])
-def test_a_map_that_nobody_can_cross_is_refused_by_name(desc: list[str]) -> None:
+def test_a_map_that_nobody_can_cross_is_refused_by_name(desc):
     with pytest.raises(ValueError, match=r"desc.* goal"):
         gym.make("TextFrozenLake-v0", desc=desc)
 
 
-def test_auto_is_refused_in_a_game_without_a_limit_of_its_own() -> None:
+def test_auto_is_refused_in_a_game_without_a_limit_of_its_own():
     with pytest.raises(ValueError, match=r"max_steps must be a whole number .* got 'auto'"):
         gym.make("TextTaxi-v0", max_steps="auto")

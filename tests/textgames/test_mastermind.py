@@ -24,12 +24,12 @@ RNG = np.random.default_rng(0)
         ("red red green green", "green red red blue", (1, 2)),
     ],
 )
-def test_answers_by_hand(guess: str, code: str, expected: tuple[int, int]) -> None:
+def test_answers_by_hand(guess, code, expected):
     assert score(guess, code) == expected
 
 
 @pytest.mark.parametrize("settings", [{"pegs": 3, "colours": 4}, {"pegs": 2, "colours": 6}, {"pegs": 4, "colours": 2}])
-def test_the_table_has_the_answers(settings: dict[str, int]) -> None:
+def test_the_table_has_the_answers(settings):
     game = Mastermind(**settings)
     table = game.make_table().answers
     numbers: dict[int, str] = {}
@@ -44,7 +44,7 @@ def test_the_table_has_the_answers(settings: dict[str, int]) -> None:
     assert len(set(numbers.values())) == len(numbers)
 
 
-def test_every_guess_costs_one_and_losing_one_more() -> None:
+def test_every_guess_costs_one_and_losing_one_more():
     game = Mastermind(max_guesses=3)
     start = GuessState("red green blue")
     state, rewards, over = game.transition(start, {"player_0": "red red red"}, RNG)
@@ -62,7 +62,7 @@ def test_every_guess_costs_one_and_losing_one_more() -> None:
     assert told == "1 exact, 0 misplaced; the code was red green blue"
 
 
-def test_actions_are_read_in_one_form() -> None:
+def test_actions_are_read_in_one_form():
     game = Mastermind()
     state = game.initial_state(RNG)
     assert game.legal_actions(state, "player_0") == ()
@@ -78,7 +78,7 @@ def test_actions_are_read_in_one_form() -> None:
     assert game.default_action(state._replace(guesses=("red blue red",)), "player_0") == "red blue red"
 
 
-def test_optimal_guessing_of_three_pegs_and_four_colours() -> None:
+def test_optimal_guessing_of_three_pegs_and_four_colours():
     game = Mastermind()
     solver = game.solver()
     assert solver is not None
@@ -87,7 +87,7 @@ def test_optimal_guessing_of_three_pegs_and_four_colours() -> None:
 
 
 @pytest.mark.slow
-def test_entropy_on_the_classic_size_lies_between_the_optimum_and_knuth() -> None:
+def test_entropy_on_the_classic_size_lies_between_the_optimum_and_knuth():
     """Optimal play takes 5625 guesses for the 1296 codes (Koyama and Lai, 1993), Knuth's minimax strategy 5801."""
     table = Mastermind(pegs=4, colours=6).make_table()
 
@@ -103,7 +103,7 @@ def test_entropy_on_the_classic_size_lies_between_the_optimum_and_knuth() -> Non
     assert 5625 < total(table.everything) < 5801
 
 
-def test_metrics_tell_what_guesses_lost() -> None:
+def test_metrics_tell_what_guesses_lost():
     game = Mastermind(pegs=1, colours=4)
     # each guess rules out one colour; the repeated one rules out none, where a new one would have left 2 of 3: 5/3
     state = GuessState("blue", ("red", "red", "blue"))
@@ -115,7 +115,7 @@ def test_metrics_tell_what_guesses_lost() -> None:
     )
 
 
-def test_the_board_shows_code_guesses_and_answers() -> None:
+def test_the_board_shows_code_guesses_and_answers():
     game = Mastermind(colours=8, max_guesses=3)
     rows = game.board(GuessState("red black blue", ("red blue green",)))
     assert rows == ("rkb____", "rbg_!?_", "_______", "_______")

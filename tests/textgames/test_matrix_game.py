@@ -43,7 +43,7 @@ def after(game: MatrixGame, *rounds: str) -> MatrixState:
         ("shapley", "matrix_shapleys_game", (0, 1, 2)),
     ],
 )
-def test_payoffs_are_those_of_openspiel(name: str, theirs: str, order: tuple[int, ...]) -> None:
+def test_payoffs_are_those_of_openspiel(name, theirs, order):
     pyspiel = pytest.importorskip("pyspiel")
     game, ours = pyspiel.load_matrix_game(theirs), GAMES[name]
     for (a, i), (b, j) in product(enumerate(order), repeat=2):
@@ -51,14 +51,14 @@ def test_payoffs_are_those_of_openspiel(name: str, theirs: str, order: tuple[int
         assert ours.second[a][b] == game.col_utility(i, j)
 
 
-def test_the_dilemma_is_one() -> None:
+def test_the_dilemma_is_one():
     temptation, reward, punishment, sucker = PD.first[1][0], PD.first[0][0], PD.first[1][1], PD.first[0][1]
     assert (temptation, reward, punishment, sucker) == (5, 3, 1, 0)  # Axelrod's numbers
     assert PD.second == tuple(zip(*PD.first, strict=True))
     assert PD.most_welfare == 6
 
 
-def test_a_round_pays_both_by_the_table() -> None:
+def test_a_round_pays_both_by_the_table():
     game = MatrixGame(matrix="battle-of-the-sexes", rounds=2)
     rng = np.random.default_rng(0)
     state, paid, over = game.transition(game.initial_state(rng), {ONE: "opera", TWO: "opera"}, rng)
@@ -71,7 +71,7 @@ def test_a_round_pays_both_by_the_table() -> None:
         game.transition(state, {ONE: "opera"}, rng)
 
 
-def test_each_sees_the_same_rounds_from_its_own_side() -> None:
+def test_each_sees_the_same_rounds_from_its_own_side():
     game = MatrixGame(rounds=3)
     state = after(game, "CD", "DD")
     assert game.observe(state, TWO) == (
@@ -86,7 +86,7 @@ def test_each_sees_the_same_rounds_from_its_own_side() -> None:
         game.read_observation("Day 1", ONE)
 
 
-def test_instructions_give_each_seat_its_own_payoffs() -> None:
+def test_instructions_give_each_seat_its_own_payoffs():
     game = MatrixGame(matrix="matching-pennies")
     assert "- heads against tails: you get -1, the other gets 1" in game.instructions(ONE)
     assert "- heads against tails: you get 1, the other gets -1" in game.instructions(TWO)
@@ -100,7 +100,7 @@ def test_instructions_give_each_seat_its_own_payoffs() -> None:
 # ---------------------------------------------------------------- opponents and best responses
 
 
-def test_opponents_by_hand() -> None:
+def test_opponents_by_hand():
     grim, copy = make_opponent("grim", PD, 10), make_opponent("tit-for-tat", PD, 10)
     forgiven, angry = copy.start, grim.start
     for action in (1, 0):  # defect, then cooperate
@@ -117,7 +117,7 @@ def test_opponents_by_hand() -> None:
 
 
 @pytest.mark.parametrize("game", GAMES)
-def test_best_responses_against_brute_force(game: str) -> None:
+def test_best_responses_against_brute_force(game):
     """Over all policies that may depend on everything seen so far, by expectimax on ``outcomes``."""
     for name in opponent_names(GAMES[game]):
         played = MatrixGame(matrix=game, rounds=3, opponent=name)
@@ -137,7 +137,7 @@ def test_best_responses_against_brute_force(game: str) -> None:
         assert yardstick.blind_value(start, None, ONE, {}) == pytest.approx(expectimax(start, "mean"))
 
 
-def test_best_responses_by_hand() -> None:
+def test_best_responses_by_hand():
     def value(opponent: str, rounds: int = 10, left: int | None = None) -> float:
         game = MatrixGame(rounds=rounds, opponent=opponent)
         return BestResponseYardstick(game).value(game.initial_state(np.random.default_rng()), left, ONE)
@@ -156,7 +156,7 @@ def test_best_responses_by_hand() -> None:
 # ---------------------------------------------------------------- metrics
 
 
-def test_metrics_of_two_by_hand() -> None:
+def test_metrics_of_two_by_hand():
     game = MatrixGame(rounds=10)
     state = after(game, "CC", "CC", "CD", "DC")
     # always defecting would have got 5 + 5 + 1 + 5 against what the other did, and 11 were paid
@@ -172,7 +172,7 @@ def test_metrics_of_two_by_hand() -> None:
     assert game.metrics(after(game, "DD", "DD"), ONE)["cce_distance"] == 0.0  # the equilibrium
 
 
-def test_metrics_where_there_is_no_welfare_to_share() -> None:
+def test_metrics_where_there_is_no_welfare_to_share():
     game = MatrixGame(matrix="rock-paper-scissors", rounds=9)
     told = game.metrics(after(game, "RP", "RP", "SR"), ONE)
     assert "welfare_share" not in told
@@ -183,7 +183,7 @@ def test_metrics_where_there_is_no_welfare_to_share() -> None:
     assert told["swap_regret"] == 6
 
 
-def test_policy_regret_sees_what_external_regret_cannot() -> None:
+def test_policy_regret_sees_what_external_regret_cannot():
     """Against tit-for-tat, defecting throughout has no external regret, and loses 18 of the 32 that there are."""
     game = MatrixGame(rounds=10, opponent="tit-for-tat")
     told = game.metrics(after(game, "DC", *["DD"] * 9), ONE)
@@ -198,7 +198,7 @@ def test_policy_regret_sees_what_external_regret_cannot() -> None:
 # ---------------------------------------------------------------- players and environments
 
 
-def test_the_planner_is_the_best_response_or_hedge() -> None:
+def test_the_planner_is_the_best_response_or_hedge():
     program = SCENARIOS["prisoners-dilemma-tft"].game()
     planner = find_search_player(program)
     assert isinstance(planner, YardstickPlayer)

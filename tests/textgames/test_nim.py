@@ -19,7 +19,7 @@ def mover_wins(heaps: Sequence[int], misere: bool) -> bool:
 
 
 @pytest.mark.parametrize("misere", [False, True])
-def test_values_follow_boutons_rule(misere: bool) -> None:
+def test_values_follow_boutons_rule(misere):
     game = Nim(heaps=(4, 3, 5), misere=misere)
     yardstick = Minimax(game)
     for heaps in itertools.product(range(5), range(4), range(6)):
@@ -29,13 +29,13 @@ def test_values_follow_boutons_rule(misere: bool) -> None:
                 assert yardstick.value(NimState(heaps, mover), None, player) == expected
 
 
-def test_the_one_winning_move_of_three_four_five() -> None:
+def test_the_one_winning_move_of_three_four_five():
     values = Minimax(Nim()).values(NimState((3, 4, 5), 0), 12, "player_0")
     assert [move for move, value in values.items() if value == 1.0] == ["take 2 from a"]
 
 
 @pytest.mark.parametrize(("misere", "winner"), [(False, "player_1"), (True, "player_0")])
-def test_the_last_counter_decides(misere: bool, winner: str) -> None:
+def test_the_last_counter_decides(misere, winner):
     game, rng = Nim(heaps=(1, 2), misere=misere), np.random.default_rng(0)
     state = game.initial_state(rng)
     state, _, over = game.transition(state, {"player_0": "take 1 from a"}, rng)
@@ -47,5 +47,5 @@ def test_the_last_counter_decides(misere: bool, winner: str) -> None:
     assert game.observe(state, winner).endswith("you have won.")
 
 
-def test_a_drawing_for_spectators() -> None:
+def test_a_drawing_for_spectators():
     assert Nim().describe(NimState((3, 0, 2), 1)) == "a |||\nb\nc ||\nplayer_1 is to move"

@@ -14,7 +14,7 @@ STATE = OnlineState(((3.0, 1.0), (0.0, 10.0), (5.0, 4.0)))
 
 
 @pytest.mark.parametrize("pattern", PATTERNS)
-def test_losses_are_numbers_of_one_decimal_drawn_before_the_first_round(pattern: str) -> None:
+def test_losses_are_numbers_of_one_decimal_drawn_before_the_first_round(pattern):
     game = OnlineLearning(num_actions=3, rounds=40, pattern=pattern)
     starts = [game.initial_state(np.random.default_rng(seed)) for seed in range(20)]
     losses = np.array([start.losses for start in starts])
@@ -27,7 +27,7 @@ def test_losses_are_numbers_of_one_decimal_drawn_before_the_first_round(pattern:
     assert losses.mean(axis=(0, 1)) == pytest.approx(losses.mean(), abs=1.5)  # no action is better by its name
 
 
-def test_patterns_are_what_they_are_called() -> None:
+def test_patterns_are_what_they_are_called():
     rng = np.random.default_rng(0)
     lines = PATTERNS["trend"](25, 2, rng)
     rest = lines - np.polynomial.Polynomial.fit(np.arange(25), lines[:, 0], 1)(np.arange(25))[:, None]
@@ -40,7 +40,7 @@ def test_patterns_are_what_they_are_called() -> None:
     assert (hit[1:].argmax(axis=1) == leaders).mean() > 0.9  # up to the first head start, whoever leads is hit
 
 
-def test_a_round_costs_what_the_row_says() -> None:
+def test_a_round_costs_what_the_row_says():
     game, rng = OnlineLearning(rounds=3), np.random.default_rng(0)
     state, rewards = STATE, []
     for action in ("highway", "bridge", "highway"):
@@ -56,7 +56,7 @@ def test_a_round_costs_what_the_row_says() -> None:
     assert game.transition(state, {ME: "bridge"}, rng) == (state, {ME: 0.0}, True)
 
 
-def test_everything_played_is_shown_and_nothing_else() -> None:
+def test_everything_played_is_shown_and_nothing_else():
     game = OnlineLearning(rounds=3)
     played = STATE._replace(chosen=(0, 1))
     assert game.observe(played, ME) == (
@@ -71,7 +71,7 @@ def test_everything_played_is_shown_and_nothing_else() -> None:
         read_losses("Round 1 of 3.")
 
 
-def test_the_oracle_is_the_sum_of_the_minima() -> None:
+def test_the_oracle_is_the_sum_of_the_minima():
     game = OnlineLearning(rounds=3)
     oracle = find_yardstick(game)
     assert oracle is not None
@@ -87,7 +87,7 @@ def ask(game: OnlineLearning, rows: tuple[tuple[float, ...], ...]) -> TurnReques
     return TurnRequest(game.observe(state, ME), legal_actions=game.actions, game=game, steps_left=25 - len(rows))
 
 
-def test_the_planner_forecasts_and_greedy_follows_the_leader() -> None:
+def test_the_planner_forecasts_and_greedy_follows_the_leader():
     game = OnlineLearning(rounds=25)
     player = find_search_player(game)
     assert isinstance(player, OnlineLearningPlayer)

@@ -7,7 +7,6 @@ import re
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import gymnasium as gym
 import numpy as np
@@ -25,7 +24,7 @@ IDS = tuple(id for id in textgames.registered_ids() if id.startswith("OpenSpiel"
 
 
 @pytest.mark.slow
-def test_registering_and_importing_do_not_need_the_library() -> None:
+def test_registering_and_importing_do_not_need_the_library():
     code = (
         "import sys, textgames; assert 'OpenSpielNim-v0' in textgames.registered_ids(); print('pyspiel' in sys.modules)"
     )
@@ -33,7 +32,7 @@ def test_registering_and_importing_do_not_need_the_library() -> None:
     assert done.stdout == "False\n"
 
 
-def test_a_missing_library_is_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_library_is_a_sentence(monkeypatch):
     from textgames.open_spiel import library
 
     monkeypatch.setitem(sys.modules, "pyspiel", None)
@@ -52,7 +51,7 @@ THOROUGH = ("states", "purity", "actions", "outcomes", "reading_back", "renderin
 
 
 @pytest.mark.parametrize("id", IDS)
-def test_conforms(id: str) -> None:
+def test_conforms(id):
     for name in CHECKS:
         if id in ONE_OF_EACH or name not in THOROUGH:
             run_check(name, id)
@@ -60,13 +59,13 @@ def test_conforms(id: str) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("id", [id for id in IDS if id not in ONE_OF_EACH])
-def test_conforms_thoroughly(id: str) -> None:
+def test_conforms_thoroughly(id):
     for name in THOROUGH:
         run_check(name, id)
 
 
 @pytest.mark.parametrize("id", IDS)
-def test_transcript(id: str) -> None:
+def test_transcript(id):
     """As in test_conformance.py; of the first rounds, since some games are long."""
     text = transcript(id, seed=8, **{"max_steps": 6})
     path = TRANSCRIPTS / f"{id}.txt"
@@ -77,7 +76,7 @@ def test_transcript(id: str) -> None:
 
 
 @pytest.mark.parametrize("id", IDS)
-def test_ids_have_rules_of_ours_and_name_their_actions(id: str) -> None:
+def test_ids_have_rules_of_ours_and_name_their_actions(id):
     game = textgames.game_of(id)
     assert game.reading.rules
     for player in game.players:
@@ -85,7 +84,7 @@ def test_ids_have_rules_of_ours_and_name_their_actions(id: str) -> None:
         assert f"Actions: {', '.join(game.actions)}." in game.instructions(player)
 
 
-def test_states_are_values() -> None:
+def test_states_are_values():
     game, rng = textgames.openspiel("goofspiel", num_cards=6, players=2), np.random.default_rng(0)
     state = game.initial_state(rng)
     after, *_ = game.transition(state, {"player_0": "bid 3", "player_1": "bid 5"}, rng)
@@ -100,7 +99,7 @@ def test_states_are_values() -> None:
     assert state != textgames.openspiel("goofspiel", num_cards=5, players=2).initial_state(np.random.default_rng(0))
 
 
-def test_names_that_differ_by_case_alone_stay_as_they_are() -> None:
+def test_names_that_differ_by_case_alone_stay_as_they_are():
     game, rng = textgames.openspiel("chess"), np.random.default_rng(3)
     state = game.initial_state(rng)
     for _ in range(44):  # to the first position of this seed in which a bishop and a pawn can take on one square
@@ -116,7 +115,7 @@ def test_names_that_differ_by_case_alone_stay_as_they_are() -> None:
     assert game.interpret(alone.upper(), state, player) == alone
 
 
-def test_any_game_makes_environments() -> None:
+def test_any_game_makes_environments():
     env = TextParallelEnv(textgames.openspiel("kuhn_poker", players=3))
     observations, _ = env.reset(seed=0)
     assert env.agents == ["player_0", "player_1", "player_2"]
@@ -132,7 +131,7 @@ def test_any_game_makes_environments() -> None:
 @pytest.mark.parametrize(
     "name", ["chess", "breakthrough", "phantom_ttt", "oh_hell", "hearts", "gin_rummy", "backgammon"]
 )
-def test_games_without_an_id_are_played_to_the_end(name: str) -> None:
+def test_games_without_an_id_are_played_to_the_end(name):
     game, rng = textgames.openspiel(name), np.random.default_rng(0)
     state, over, rounds, total = game.initial_state(rng), False, 0, dict.fromkeys(game.players, 0.0)
     while not over and rounds < 400:
@@ -160,17 +159,17 @@ def test_games_without_an_id_are_played_to_the_end(name: str) -> None:
         ("catch", {"observation": "history"}, "catch has no such text: observation='history'"),
     ],
 )
-def test_what_cannot_be_played_is_said(name: str, settings: dict[str, Any], message: str) -> None:
+def test_what_cannot_be_played_is_said(name, settings, message):
     with pytest.raises(ValueError, match=message):
         textgames.openspiel(name, **settings)
 
 
-def test_parameters_are_a_dictionary() -> None:
+def test_parameters_are_a_dictionary():
     with pytest.raises(ValueError, match=r"parameters must be a dictionary such as .*, got 3"):
         textgames.game_of("OpenSpiel-v0", name="hex", parameters=3)
 
 
-def test_a_deal_with_too_many_starts_is_not_listed() -> None:
+def test_a_deal_with_too_many_starts_is_not_listed():
     with pytest.raises(NotImplementedError, match="chance has more than 20,000 outcomes here in hanabi"):
         textgames.openspiel("hanabi", players=2).initial_outcomes()
 
@@ -183,7 +182,7 @@ def test_a_deal_with_too_many_starts_is_not_listed() -> None:
     ("name", "information_sets", "value"),
     [("kuhn_poker", 12, 0.9167), ("leduc_poker", 936, 4.747), ("matrix_pd", 2, 3)],
 )
-def test_our_solver_on_openspiels_games(name: str, information_sets: int, value: float) -> None:
+def test_our_solver_on_openspiels_games(name, information_sets, value):
     """Its games through our adapter have the figures that its own algorithms give."""
     settings = {} if name == "matrix_pd" else {"observation": "history"}
     tree = expand(textgames.openspiel(name, **settings))
@@ -191,7 +190,7 @@ def test_our_solver_on_openspiels_games(name: str, information_sets: int, value:
     assert nash_conv(tree, uniform_policy(tree)) == pytest.approx(value, abs=6e-4)
 
 
-def test_our_equilibrium_is_one_for_openspiel() -> None:
+def test_our_equilibrium_is_one_for_openspiel():
     """The library's own exploitability of the policy that our solver found."""
     game = textgames.openspiel("kuhn_poker")
     solution = solve(expand(game), 1000)
@@ -208,7 +207,7 @@ def test_our_equilibrium_is_one_for_openspiel() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("name", "value"), [("tic_tac_toe", 0), ("nim", -1), ("dots_and_boxes", 1)])
-def test_minimax_has_the_values_of_openspiels_alpha_beta(name: str, value: float) -> None:
+def test_minimax_has_the_values_of_openspiels_alpha_beta(name, value):
     from open_spiel.python.algorithms import minimax
 
     game = textgames.openspiel(name)
@@ -229,7 +228,7 @@ def test_minimax_has_the_values_of_openspiels_alpha_beta(name: str, value: float
         state, _, over = game.transition(state, {player: game.sample_action(state, player, rng)}, rng)
 
 
-def test_minimax_sees_no_further_than_the_horizon() -> None:
+def test_minimax_sees_no_further_than_the_horizon():
     game = textgames.openspiel("nim", pile_sizes="1;2")
     yardstick = textgames.find_yardstick(game)
     assert yardstick is not None
@@ -239,7 +238,7 @@ def test_minimax_sees_no_further_than_the_horizon() -> None:
     assert set(yardstick.values(start, 2, "player_0").values()) == {0.0, 1.0}
 
 
-def test_large_games_have_no_minimax() -> None:
+def test_large_games_have_no_minimax():
     assert textgames.find_yardstick(textgames.openspiel("connect_four")) is None
     assert textgames.find_yardstick(textgames.openspiel("pig", winscore=50)) is None
     with pytest.raises(NotImplementedError, match="connect_four isn't a small zero-sum game"):

@@ -12,11 +12,11 @@ from textgames.open_spiel.library_facts import COLOURS, MOST_CHARACTERS, MOST_LI
 from textgames.open_spiel.names import reading_of
 
 
-def test_the_conformance_suite_takes_a_setting_called_name() -> None:
+def test_the_conformance_suite_takes_a_setting_called_name():
     conformance.check("OpenSpiel-v0", name="tic_tac_toe")
 
 
-def test_chess_tells_its_colour_and_what_is_not_told() -> None:
+def test_chess_tells_its_colour_and_what_is_not_told():
     game = textgames.openspiel("chess")
     state = game.initial_state(np.random.default_rng(0))
     (first,) = game.to_move(state)
@@ -33,7 +33,7 @@ def test_chess_tells_its_colour_and_what_is_not_told() -> None:
 
 
 @pytest.mark.parametrize("name", COLOURS)
-def test_the_first_mark_of_the_library_is_that_of_the_player_who_moves(name: str) -> None:
+def test_the_first_mark_of_the_library_is_that_of_the_player_who_moves(name):
     """Games of our own rules have their seats there; for the others colours are told by the library's own order."""
     assert not reading_of(name, ()).rules
     game = library().load_game(name)
@@ -67,7 +67,7 @@ def test_the_first_mark_of_the_library_is_that_of_the_player_who_moves(name: str
         assert " w " in state.to_string()
 
 
-def test_battleship_says_its_actions_in_a_few_words_and_reads_any_of_them() -> None:
+def test_battleship_says_its_actions_in_a_few_words_and_reads_any_of_them():
     game = textgames.openspiel("battleship")
     state = game.initial_state(np.random.default_rng(0))
     (player,) = game.to_move(state)
@@ -80,13 +80,13 @@ def test_battleship_says_its_actions_in_a_few_words_and_reads_any_of_them() -> N
         assert game.interpret(f"<action>{action}</action>", state, player) == action
 
 
-def test_few_actions_are_all_listed() -> None:
+def test_few_actions_are_all_listed():
     assert summary(["pass", "bet"]) == "pass, bet"
     names = [f"move {number}" for number in range(MOST_LISTED)]
     assert summary(names) == ", ".join(names)
 
 
-def test_forms_with_gaps_with_and_without_all_combinations() -> None:
+def test_forms_with_gaps_with_and_without_all_combinations():
     full = [f"{column}{row}" for column in "abcdefghjklmnopqrst" for row in range(1, 20)]
     assert summary([*full, "pass"]) == "362 actions are legal: a-h/j-t1-19 (361, such as a1); pass"
     assert summary([name for name in full if name != "c3"]).endswith("a1, a2, a3 and 357 more of this form")
@@ -97,7 +97,7 @@ def test_forms_with_gaps_with_and_without_all_combinations() -> None:
 @pytest.mark.parametrize(
     "name", ["battleship", "go", "gin_rummy", "hearts", "bridge", "backgammon", "chess", "quoridor", "amazons", "hex"]
 )
-def test_no_prompt_of_actions_is_long(name: str) -> None:
+def test_no_prompt_of_actions_is_long(name):
     game, rng = textgames.openspiel(name), np.random.default_rng(1)
     state = game.initial_state(rng)
     for _ in range(12):
@@ -109,7 +109,7 @@ def test_no_prompt_of_actions_is_long(name: str) -> None:
             break
 
 
-def test_parameters_and_pay_are_told() -> None:
+def test_parameters_and_pay_are_told():
     told = textgames.openspiel("goofspiel", num_cards=4, players=3).instructions("player_2")
     assert re.search(r"for 3 players", told)
     assert "num_cards = 4" in told

@@ -36,7 +36,7 @@ GAMES = ["kuhn-poker", "tic-tac-toe", "snake-duel", "connect-four-small", "match
 @pytest.mark.parametrize("mode", AutoresetMode)
 @pytest.mark.parametrize("invalid", ["default", "random", "terminate", "forfeit"])
 @pytest.mark.parametrize("name", [*GAMES[:3], *(pytest.param(each, marks=pytest.mark.slow) for each in GAMES[3:])])
-def test_asked_together_it_plays_as_asked_one_by_one(name: str, invalid: str, mode: AutoresetMode) -> None:
+def test_asked_together_it_plays_as_asked_one_by_one(name, invalid, mode):
     game, horizon, num_envs = SCENARIOS[name].game(), SCENARIOS[name].horizon, 5
     told = []
     for opponent in (thoughtful, Together(Counted())):
@@ -58,7 +58,7 @@ def test_asked_together_it_plays_as_asked_one_by_one(name: str, invalid: str, mo
 
 @pytest.mark.parametrize("ask", [str, Together])
 @pytest.mark.parametrize(("name", "seat"), [(name, seat) for name in GAMES[:2] + GAMES[3:] for seat in (0, 1)])
-def test_who_is_left_by_somebody_who_gives_up_has_won(name: str, seat: int, ask: type) -> None:
+def test_who_is_left_by_somebody_who_gives_up_has_won(name, seat, ask):
     """After its own move, in the same round, or before its first turn."""
     game = SCENARIOS[name].game()
     silent: Any = (lambda turn: "hm") if ask is str else Together(lambda turns: ["hm"] * len(turns))
@@ -75,7 +75,7 @@ def test_who_is_left_by_somebody_who_gives_up_has_won(name: str, seat: int, ask:
 
 
 @pytest.mark.parametrize("name", GAMES)
-def test_a_single_environment_takes_it_too(name: str) -> None:
+def test_a_single_environment_takes_it_too(name):
     told = []
     for opponent in (thoughtful, Together(Counted())):
         env = TextGameEnv(SCENARIOS[name].game(), max_steps=20, opponents=opponent)
@@ -88,7 +88,7 @@ def test_a_single_environment_takes_it_too(name: str) -> None:
     assert repr(told[0]) == repr(told[1])
 
 
-def test_a_round_of_a_batch_is_one_call() -> None:
+def test_a_round_of_a_batch_is_one_call():
     """64 games of tic-tac-toe ask 64 times what one call answers."""
     opponent = Counted()
     env: Any = gym.make_vec(
@@ -107,14 +107,14 @@ def test_a_round_of_a_batch_is_one_call() -> None:
 
 
 @pytest.mark.parametrize("make", [gym.make, gym.make_vec])
-def test_nobody_plays_inside_where_there_is_one_player(make: Any) -> None:
+def test_nobody_plays_inside_where_there_is_one_player(make):
     for name in ("TextFrozenLake-v0", "TextSnake-v0"):
         make(name).close()
         with pytest.raises(ValueError, match="has one player, and opponents = 'planner' has no seat to fill"):
             make(name, opponents="planner")
 
 
-def test_a_wrong_number_of_responses_is_refused() -> None:
+def test_a_wrong_number_of_responses_is_refused():
     env = TextGameEnv(SCENARIOS["tic-tac-toe"].game(), opponents=Together(lambda turns: []))
     env.reset(seed=0)
     with pytest.raises(ValueError, match="opponents must give 1 responses to 1 turns, got"):

@@ -8,7 +8,7 @@ import pytest
 from textgames.environments.pictures import COLUMNS, LINES, board_picture, glyph, text_picture
 
 
-def test_every_printable_ascii_character_has_a_glyph_of_its_own() -> None:
+def test_every_printable_ascii_character_has_a_glyph_of_its_own():
     shapes = {glyph(chr(code)).tobytes() for code in range(32, 127)}
     assert len(shapes) == 95
     assert glyph("☃").tobytes() not in shapes
@@ -25,19 +25,19 @@ def letters(picture: np.ndarray[Any, Any]) -> list[str]:
     return ["".join(known[np.ascontiguousarray(cell).tobytes()] for cell in line).rstrip() for line in cells]
 
 
-def test_a_text_reads_on_its_picture() -> None:
+def test_a_text_reads_on_its_picture():
     text = "Round 1 of 10.\n\nHistory: A, B"
     assert letters(text_picture(text)) == text.split("\n") + [""] * 27
     assert text_picture(text).shape == text_picture("").shape == (600, 960, 3)
 
 
-def test_long_lines_are_broken_and_the_last_of_many_lines_are_shown() -> None:
+def test_long_lines_are_broken_and_the_last_of_many_lines_are_shown():
     assert [line.count("x") for line in letters(text_picture("x" * 200))[:4]] == [80, 80, 40, 0]
     shown = letters(text_picture("\n".join(map(str, range(100)))))
     assert shown == ["(71 lines above)", *map(str, range(71, 100))]
 
 
-def test_a_mark_without_a_colour_is_written_on_its_tile() -> None:
+def test_a_mark_without_a_colour_is_written_on_its_tile():
     picture = board_picture(("ab", "  "), {"b": (1, 2, 3), " ": (0, 0, 0)})
     assert picture.shape == (64, 64, 3)
     tile = picture[6:26, 10:22, 0] < 128
@@ -45,6 +45,6 @@ def test_a_mark_without_a_colour_is_written_on_its_tile() -> None:
     assert tuple(picture[16, 48]) == (1, 2, 3)
 
 
-def test_a_ragged_board_is_refused() -> None:
+def test_a_ragged_board_is_refused():
     with pytest.raises(ValueError, match="rows of one length"):
         board_picture(("abc", "a"), {})

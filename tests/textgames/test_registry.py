@@ -3,7 +3,6 @@
 import importlib
 import re
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import gymnasium as gym
@@ -41,7 +40,7 @@ textgames.register("TestOwn-v0", Own, max_steps=5)
 """
 
 
-def test_a_module_that_is_loaded_again_replaces_its_game(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_module_that_is_loaded_again_replaces_its_game(tmp_path, monkeypatch):
     file = tmp_path / "own_game_module.py"
     file.write_text(MODULE)
     monkeypatch.syspath_prepend(tmp_path)
@@ -96,7 +95,7 @@ class HasTable(Plain):
 
 
 @pytest.mark.parametrize("game", [HasMaxSteps, HasMaxCycles])
-def test_a_setting_that_environments_have_is_refused(game: type[textgames.TSMG[Any]]) -> None:
+def test_a_setting_that_environments_have_is_refused(game):
     with pytest.raises(ValueError, match=rf"^{game.__name__} has a setting 'max_\w+', but that is .*: max_steps, "):
         textgames.register(f"Test{game.__name__}-v0", game)
     with pytest.raises(ValueError, match="that is a setting of its environments; call the game's own otherwise"):
@@ -104,14 +103,14 @@ def test_a_setting_that_environments_have_is_refused(game: type[textgames.TSMG[A
 
 
 @pytest.mark.parametrize("register", [textgames.register_vocabulary, textgames.register_ladder])
-def test_a_table_must_be_there_when_it_is_registered(register: Any) -> None:
+def test_a_table_must_be_there_when_it_is_registered(register):
     with pytest.raises(ValueError, match=r"there is no file 'nofile\.toml'"):
         register(Plain, "nofile.toml")
     assert not textgames.has_twins(Plain())
     assert ladder_of(Plain) is None
 
 
-def test_a_table_is_found_from_another_folder_later(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_table_is_found_from_another_folder_later(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "own.toml").write_text('scenario = "own"\n[[levels]]\nsettings = {}\nhorizon = 3\n')
     textgames.register_ladder(HasTable, "own.toml")
@@ -125,12 +124,12 @@ def test_a_table_is_found_from_another_folder_later(tmp_path: Path, monkeypatch:
     "ask", [textgames.find_yardstick, textgames.has_twins, lambda game: textgames.twin_of(game, 1)]
 )
 @pytest.mark.parametrize("given", ["TextFrozenLake-v0", gym.make("TextFrozenLake-v0")])
-def test_who_gives_no_game_is_told_how_to_get_one(ask: Any, given: Any) -> None:
+def test_who_gives_no_game_is_told_how_to_get_one(ask, given):
     with pytest.raises(TypeError, match=r"textgames\.game_of\(id\), or take an environment's, env\.unwrapped\.game"):
         ask(given)
 
 
-def test_an_entry_that_cant_be_imported_names_its_game() -> None:
+def test_an_entry_that_cant_be_imported_names_its_game():
     class Lost(FrozenLake): ...
 
     textgames.register_yardstick(Lost, "nope:No")
@@ -138,7 +137,7 @@ def test_an_entry_that_cant_be_imported_names_its_game() -> None:
         textgames.find_yardstick(Lost())
 
 
-def test_an_id_that_gymnasium_refuses_is_a_value_error() -> None:
+def test_an_id_that_gymnasium_refuses_is_a_value_error():
     with pytest.raises(ValueError, match=r"an id is a text such as 'MyGame-v0', got 'My game v0'"):
         textgames.register("My game v0", FrozenLake)
 
@@ -152,13 +151,13 @@ def test_an_id_that_gymnasium_refuses_is_a_value_error() -> None:
         ("NoGame-v0", "FrozenLake", "a game is a class of textgames.TSMG, or 'module:Class' of one, got 'FrozenLake'"),
     ],
 )
-def test_what_is_no_game_isnt_registered(id: Any, game: Any, message: str) -> None:
+def test_what_is_no_game_isnt_registered(id, game, message):
     with pytest.raises(ValueError, match=re.escape(message)):
         textgames.register(id, game)
     assert "NoGame-v0" not in textgames.registered_ids()
 
 
-def test_a_misspelt_class_can_be_corrected_under_its_id() -> None:
+def test_a_misspelt_class_can_be_corrected_under_its_id():
     textgames.register("TestMisspeltClass-v0", "textgames.frozen_lake:FrozenLak")
     textgames.register("TestMisspeltClass-v0", "textgames.frozen_lake:FrozenLake", max_steps=5)
     assert isinstance(textgames.game_of("TestMisspeltClass-v0"), FrozenLake)
@@ -166,7 +165,7 @@ def test_a_misspelt_class_can_be_corrected_under_its_id() -> None:
         textgames.register("TestMisspeltClass-v0", "textgames.snake:Snake")
 
 
-def test_a_built_game_is_registered_again_by_the_same_line() -> None:
+def test_a_built_game_is_registered_again_by_the_same_line():
     for _ in range(2):
         textgames.register("TestBuilt-v0", FrozenLake())
     assert isinstance(textgames.game_of("TestBuilt-v0"), FrozenLake)
@@ -175,12 +174,12 @@ def test_a_built_game_is_registered_again_by_the_same_line() -> None:
 @pytest.mark.parametrize(
     ("game", "entry"), [("TextFrozenLake-v0", "a:b"), (5, "a:b"), (FrozenLake, 5), (FrozenLake, "x")]
 )
-def test_what_is_no_yardstick_isnt_registered(game: Any, entry: Any) -> None:
+def test_what_is_no_yardstick_isnt_registered(game, entry):
     with pytest.raises(TypeError, match=r"'module:Class'|'module:name' of one"):
         textgames.register_yardstick(game, entry)
 
 
-def test_actions_that_nobody_can_write_are_refused() -> None:
+def test_actions_that_nobody_can_write_are_refused():
     class Numbered(FrozenLake):
         actions = (0, 1)  # type: ignore[assignment]
 

@@ -24,7 +24,7 @@ TABLE = {
 }
 
 
-def test_the_papers_table() -> None:
+def test_the_papers_table():
     table = {name: (s.env_id, s.horizon, s.first_seed, s.training) for name, s in SCENARIOS.items()}
     assert dict(list(table.items())[: len(TABLE)]) == TABLE
     assert [name for name, (*_, training) in table.items() if training] == ["frozen-lake", "snake"]
@@ -38,7 +38,7 @@ def test_the_papers_table() -> None:
 
 
 @pytest.mark.parametrize("name", [name for name in SCENARIOS if name.startswith("frozen-lake")])
-def test_a_lake_can_be_crossed_often_enough_to_measure_anything(name: str) -> None:
+def test_a_lake_can_be_crossed_often_enough_to_measure_anything(name):
     """The large lake was slippery once, and perfect play reached its goal in one episode of 2,000."""
     scenario = SCENARIOS[name]
     game = scenario.game()
@@ -48,14 +48,14 @@ def test_a_lake_can_be_crossed_often_enough_to_measure_anything(name: str) -> No
     assert np.mean([solver.value(start, scenario.horizon, "player_0") for start in starts]) > 0.3
 
 
-def test_no_evaluation_seed_is_a_training_seed() -> None:
+def test_no_evaluation_seed_is_a_training_seed():
     seeds = [s.seed(episode) for s in SCENARIOS.values() for episode in range(10_000)]
     assert len(set(seeds)) == len(seeds)
     assert not set(seeds) & set(TRAINING_SEEDS)
 
 
 @pytest.mark.parametrize("name", SCENARIOS)
-def test_made_with_its_horizon(name: str) -> None:
+def test_made_with_its_horizon(name):
     scenario = SCENARIOS[name]
     env = scenario.make()
     assert env.unwrapped.rules.max_steps == scenario.horizon
@@ -64,7 +64,7 @@ def test_made_with_its_horizon(name: str) -> None:
     assert scenario.parallel_env().game.players == scenario.game().players
 
 
-def test_suites_name_scenarios() -> None:
+def test_suites_name_scenarios():
     assert SUITES["paper"] == ("frozen-lake", "frozen-lake-slippery", "snake", "snake-poison")
     assert set(SUITES["all"]) == set(SCENARIOS) - LITTLE_HEADROOM
     assert {"blackjack", "prisoners-dilemma-tft"} == LITTLE_HEADROOM
@@ -84,7 +84,7 @@ class TwoPlayers(Snake):
         super().__init__(width=width, num_players=2, num_opponents=0)
 
 
-def test_a_scenarios_environment_goes_by_the_players_of_its_game() -> None:
+def test_a_scenarios_environment_goes_by_the_players_of_its_game():
     textgames.register("TestTwoPlayers-v0", TwoPlayers)
     scenario = Scenario("two", "TestTwoPlayers-v0", {"width": 7}, 5, 0)
     env = scenario.make(max_steps=4)
@@ -94,7 +94,7 @@ def test_a_scenarios_environment_goes_by_the_players_of_its_game() -> None:
     assert SCENARIOS["snake"].make(max_episode_steps=3, render_mode="ansi").spec.max_episode_steps == 3
 
 
-def test_scenarios_are_read_only() -> None:
+def test_scenarios_are_read_only():
     with pytest.raises(TypeError):
         SCENARIOS["mine"] = SCENARIOS["snake"]  # type: ignore[index]
     with pytest.raises(TypeError):

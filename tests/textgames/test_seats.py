@@ -8,7 +8,7 @@ import pytest
 import textgames  # noqa: F401 - registers the ids
 
 
-def test_an_opponent_of_ones_own_plays_inside() -> None:
+def test_an_opponent_of_ones_own_plays_inside():
     asked = []
 
     def first_free(turn: Any) -> str:
@@ -33,6 +33,6 @@ def test_an_opponent_of_ones_own_plays_inside() -> None:
         ({"opponents": None}, 'opponents="random"'),
     ],
 )
-def test_a_seat_without_its_opponents_is_refused(settings: dict[str, Any], message: str) -> None:
+def test_a_seat_without_its_opponents_is_refused(settings, message):
     with pytest.raises(ValueError, match=message):
         gym.make("TextTicTacToe-v0", **settings)

@@ -22,7 +22,7 @@ class Made:
 class Plain: ...
 
 
-def test_settings_are_the_parameters_that_have_a_name_after_the_first_arguments() -> None:
+def test_settings_are_the_parameters_that_have_a_name_after_the_first_arguments():
     assert {name: one.default for name, one in taken_by(made).named.items()} == {"size": 3, "slippery": True}
     assert list(taken_by(open_to_all).named) == ["model", "size"]
     assert list(taken_by(open_to_all, arguments=1).named) == ["size"]
@@ -30,7 +30,7 @@ def test_settings_are_the_parameters_that_have_a_name_after_the_first_arguments(
     assert not taken_by(Plain).named
 
 
-def test_others_are_taken_by_who_takes_any_name() -> None:
+def test_others_are_taken_by_who_takes_any_name():
     assert taken_by(open_to_all, arguments=1).others
     assert not any(taken_by(one).others for one in (made, Made, Plain))
 
@@ -39,6 +39,6 @@ class Shouting(FrozenLake):
     actions = ("LEFT", "DOWN", "RIGHT", "UP")
 
 
-def test_a_game_whose_actions_no_response_could_name_is_refused_when_it_is_made() -> None:
+def test_a_game_whose_actions_no_response_could_name_is_refused_when_it_is_made():
     with pytest.raises(ValueError, match=r"action names are lower case.*got 'LEFT'"):
         make_game(Shouting, {})

@@ -27,7 +27,7 @@ def play(game: SlidingPuzzle, state: SlidingState, *tiles: str) -> tuple[Sliding
     return state, total, over
 
 
-def test_the_table_is_that_of_the_literature() -> None:
+def test_the_table_is_that_of_the_literature():
     assert [len(layer) for layer in layers()] == [int(size) for size in LAYERS.split()]
     assert sum(map(len, layers())) == 181_440
     assert sum(moves * len(layer) for moves, layer in enumerate(layers())) / 181_440 == pytest.approx(21.97, abs=0.005)
@@ -35,7 +35,7 @@ def test_the_table_is_that_of_the_literature() -> None:
         distance("123456870")
 
 
-def test_slides_pay_and_the_goal_ends() -> None:
+def test_slides_pay_and_the_goal_ends():
     game = SlidingPuzzle()
     state = SlidingState("123450786")
     assert game.legal_actions(state, "player_0") == ("3", "5", "6")
@@ -48,7 +48,7 @@ def test_slides_pay_and_the_goal_ends() -> None:
         game.transition(state, {}, RNG)
 
 
-def test_the_last_move_ends_the_game_unsolved() -> None:
+def test_the_last_move_ends_the_game_unsolved():
     game = SlidingPuzzle(max_moves=8)
     state, total, over = play(game, SlidingState("123450786"), *["3"] * 8)
     assert over
@@ -57,7 +57,7 @@ def test_the_last_move_ends_the_game_unsolved() -> None:
     assert play(game, state, "6") == (state, 0.0, True)
 
 
-def test_starts_are_drawn_by_layer() -> None:
+def test_starts_are_drawn_by_layer():
     game = SlidingPuzzle(min_distance=1, max_distance=3)
     chances: dict[int, float] = {}
     for chance, state in game.initial_outcomes():
@@ -66,7 +66,7 @@ def test_starts_are_drawn_by_layer() -> None:
     assert len(game.initial_outcomes()) == 2 + 4 + 8
 
 
-def test_the_games_own_limit_counts_in_its_values() -> None:
+def test_the_games_own_limit_counts_in_its_values():
     game = SlidingPuzzle(min_distance=2, max_distance=6, max_moves=9, step_reward=-0.1, goal_reward=2.0)
     for seed in range(6):
         late = game.initial_state(np.random.default_rng(seed))._replace(moves=6)
@@ -74,7 +74,7 @@ def test_the_games_own_limit_counts_in_its_values() -> None:
         assert SlidingYardstick(game).values(late, None, "player_0") == pytest.approx(best)
 
 
-def test_metrics_and_what_happened() -> None:
+def test_metrics_and_what_happened():
     game = SlidingPuzzle()
     near, far = SlidingState("123450786"), SlidingState("120453786", 1)
     assert game.metrics(far, "player_0") == {"distance_left": 2.0}

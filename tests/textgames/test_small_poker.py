@@ -38,7 +38,7 @@ def play_hand(game: TSMG[Any], state: Any, *actions: str) -> tuple[Any, tuple[fl
         ((KING, JACK), ("check", "bet", "call"), (2, -2)),
     ],
 )
-def test_kuhn_hands(cards: tuple[int, int], actions: tuple[str, ...], paid: tuple[float, float]) -> None:
+def test_kuhn_hands(cards, actions, paid):
     state, sums, over = play_hand(KuhnPoker(), Hand(cards), *actions)
     assert over
     assert sums == paid
@@ -61,7 +61,7 @@ def card(name: str) -> int:
         (("king of hearts", "queen of spades"), "queen of hearts", "check check", "check bet fold", (-1, 1)),
     ],
 )
-def test_leduc_hands(cards: tuple[str, str], table: str | None, first: str, second: str, paid: Any) -> None:
+def test_leduc_hands(cards, table, first, second, paid):
     game = LeducPoker()
     state, sums, over = play_hand(game, Hand((card(cards[0]), card(cards[1]))), *first.split())
     if table is not None:
@@ -73,7 +73,7 @@ def test_leduc_hands(cards: tuple[str, str], table: str | None, first: str, seco
     assert sums == paid
 
 
-def test_leduc_allows_two_bets_a_round_and_folds_only_to_a_bet() -> None:
+def test_leduc_allows_two_bets_a_round_and_folds_only_to_a_bet():
     game, start = LeducPoker(), Hand((0, 2))
     assert game.legal_actions(start, "player_0") == ("check", "bet")
     raised, *_ = play_hand(game, start, "bet")
@@ -84,7 +84,7 @@ def test_leduc_allows_two_bets_a_round_and_folds_only_to_a_bet() -> None:
         game.transition(capped, {"player_0": "raise"}, RNG)
 
 
-def test_leduc_table_card_is_any_of_the_other_four() -> None:
+def test_leduc_table_card_is_any_of_the_other_four():
     game, state = LeducPoker(), Hand((0, 3), (("check",),))
     outcomes = game.outcomes(state, {"player_1": "check"})
     assert [(chance, after.table) for chance, after, *_ in outcomes] == [(0.25, table) for table in (1, 2, 4, 5)]
@@ -100,14 +100,14 @@ def test_leduc_table_card_is_any_of_the_other_four() -> None:
         ((6, 1), ("1x2", "2x6"), 0),
     ],
 )
-def test_liars_dice_calls(dice: tuple[int, int], bids: tuple[str, ...], winner: int) -> None:
+def test_liars_dice_calls(dice, bids, winner):
     game, start = LiarsDice(), LiarsDiceState(((dice[0],), (dice[1],)))
     _, sums, over = play_hand(game, start, *bids, "liar")
     assert over
     assert sums == ((1, -1), (-1, 1))[winner]
 
 
-def test_liars_dice_bids_go_up() -> None:
+def test_liars_dice_bids_go_up():
     game = LiarsDice(num_sides=3)
     start = LiarsDiceState(((1,), (2,)))
     assert game.legal_actions(start, "player_0") == ("1x1", "1x2", "1x3", "2x1", "2x2", "2x3")
@@ -126,7 +126,7 @@ def test_liars_dice_bids_go_up() -> None:
 @pytest.mark.parametrize(
     "game", [KuhnPoker(), LeducPoker(), LiarsDice(num_sides=4), LiarsDice(num_dice=2, num_sides=2)]
 )
-def test_nobody_reads_what_is_hidden(game: TSMG[Any]) -> None:
+def test_nobody_reads_what_is_hidden(game):
     """Until the cards are shown, a player reads the same whatever the other one holds."""
     read: dict[tuple[Any, ...], set[str]] = {}
     for seed in range(300):
@@ -153,7 +153,7 @@ def test_nobody_reads_what_is_hidden(game: TSMG[Any]) -> None:
         pytest.param(LiarsDice(), 24_576, 1.562, marks=pytest.mark.slow),
     ],
 )
-def test_trees_are_those_of_the_literature(game: TSMG[Any], information_sets: int, value: float) -> None:
+def test_trees_are_those_of_the_literature(game, information_sets, value):
     tree = expand(game)
     assert len(tree.information_sets) == information_sets
     assert nash_conv(tree, uniform_policy(tree)) == pytest.approx(value, abs=6e-4)

@@ -6,7 +6,6 @@ for every round of the fast one there must be moves of the opponents that explai
 
 from dataclasses import dataclass
 from itertools import product
-from typing import Any
 
 import numpy as np
 import pytest
@@ -155,7 +154,7 @@ def check_episode(game: Snake, seed: int, rounds: int) -> int:
     ],
     ids=["default", "crowded", "duel", "many", "poison"],
 )
-def test_long_random_play_agrees_with_the_reference(options: dict[str, Any]) -> None:
+def test_long_random_play_agrees_with_the_reference(options):
     game = Snake(**options)
     compared = sum(check_episode(game, seed, rounds=40) for seed in range(60))
     assert compared > 300

@@ -29,7 +29,6 @@ def state_of(game: Snake, *snakes: list[XY], apples: Any = (), bananas: Any = ()
 
 
 def play(game: Snake, state: SnakeState, *actions: str, seed: int = 0) -> tuple[SnakeState, list[float], bool]:
-    """One round; ``actions[i]`` is player i's."""
     joint_action = dict(zip(game.players, actions, strict=True))
     after, rewards, terminated = game.transition(state, joint_action, np.random.default_rng(seed))
     return after, [rewards[player] for player in game.players], terminated
@@ -63,7 +62,7 @@ ROUNDS: dict[str, tuple[list[list[XY]], str, list[list[XY]], list[float]]] = {
 
 
 @pytest.mark.parametrize("case", ROUNDS)
-def test_a_round(case: str) -> None:
+def test_a_round(case):
     before, actions, expected, paid = ROUNDS[case]
     game = make_game(len(before))
     after, rewards, terminated = play(game, state_of(game, *before), *actions.split())
@@ -73,7 +72,7 @@ def test_a_round(case: str) -> None:
     assert terminated == (not any(after.snakes))
 
 
-def test_a_snake_of_one_may_turn_back_and_equal_boards_are_equal_states() -> None:
+def test_a_snake_of_one_may_turn_back_and_equal_boards_are_equal_states():
     game = make_game(num_apples=1)
     start = state_of(game, [(2, 2)], apples=((0, 0),))
     back, rewards, _ = play(game, play(game, start, "up")[0], "down")
@@ -81,7 +80,7 @@ def test_a_snake_of_one_may_turn_back_and_equal_boards_are_equal_states() -> Non
     assert {start: "seen"}[back] == "seen"
 
 
-def test_the_step_reward_is_paid_in_every_round_to_the_living_and_added_to_the_rest() -> None:
+def test_the_step_reward_is_paid_in_every_round_to_the_living_and_added_to_the_rest():
     game = make_game(2, step_reward=-0.01, num_apples=1)
     state = state_of(game, [(0, 0)], [(3, 3)], apples=((3, 4),))
     state, rewards, _ = play(game, state, "down", "up")
@@ -89,7 +88,7 @@ def test_the_step_reward_is_paid_in_every_round_to_the_living_and_added_to_the_r
     assert play(game, state, "up", "left")[1] == pytest.approx([0.0, -0.01])
 
 
-def test_the_game_ends_when_no_player_lives_whatever_the_opponents_do() -> None:
+def test_the_game_ends_when_no_player_lives_whatever_the_opponents_do():
     game = make_game(2, num_opponents=1)
     state, _, terminated = play(game, state_of(game, [(0, 0)], [(5, 4)], [(3, 2)]), "left", "left")
     assert not terminated
@@ -105,7 +104,7 @@ def test_the_game_ends_when_no_player_lives_whatever_the_opponents_do() -> None:
 # ---------------------------------------------------------------- food
 
 
-def test_food_may_reappear_where_a_snake_died_or_a_tail_left() -> None:
+def test_food_may_reappear_where_a_snake_died_or_a_tail_left():
     game = make_game(2, width=4, height=1, num_apples=1)
     for state, expected in (
         (state_of(game, [(1, 0), (0, 0)], [(3, 0)], apples=((2, 0),)), {3}),
@@ -114,7 +113,7 @@ def test_food_may_reappear_where_a_snake_died_or_a_tail_left() -> None:
         assert {play(game, state, "right", "right", seed=seed)[0].apples[0] for seed in range(40)} == expected
 
 
-def test_a_full_board_keeps_food_back_until_a_cell_is_empty() -> None:
+def test_a_full_board_keeps_food_back_until_a_cell_is_empty():
     game = make_game(2, width=3, height=2, num_apples=1)
     state = state_of(game, [(1, 0), (0, 0), (0, 1), (1, 1), (2, 1)], [], apples=((2, 0),))
     after, rewards, _ = play(game, state, "right", "up")
@@ -129,7 +128,7 @@ def test_a_full_board_keeps_food_back_until_a_cell_is_empty() -> None:
     assert sorted([*after.apples, *after.bananas]) == [4, 5]
 
 
-def test_a_board_that_is_exactly_filled() -> None:
+def test_a_board_that_is_exactly_filled():
     game = Snake(width=3, height=3, num_opponents=2, num_apples=3, num_bananas=2, num_fires=1)
     for seed in range(50):
         state = game.initial_state(np.random.default_rng(seed))
@@ -141,7 +140,7 @@ def test_a_board_that_is_exactly_filled() -> None:
 # ---------------------------------------------------------------- boards, numbers of snakes, settings
 
 
-def test_too_many_snakes_and_too_small_boards_are_refused() -> None:
+def test_too_many_snakes_and_too_small_boards_are_refused():
     with pytest.raises(ValueError, match=r"at most 9 snakes.*num_players=5 and num_opponents=5"):
         Snake(num_players=5, num_opponents=5)
     with pytest.raises(ValueError, match=r"width=2 and height=3 make 6 cells, but 2 snakes and 5 pieces.* need 7"):
@@ -168,7 +167,7 @@ def opponent_moves(state: SnakeState, game: Snake, rounds: int) -> Counter[tuple
     ],
     ids=["open", "corner", "neck", "tail"],
 )
-def test_opponent_moves_are_uniform_over_the_polite_ones(snake: list[XY], expected: set[XY]) -> None:
+def test_opponent_moves_are_uniform_over_the_polite_ones(snake, expected):
     game = make_game(num_opponents=1)
     seen = opponent_moves(state_of(game, [(0, 0)], snake), game, 4000)
     heads = {(cells[0] % 6, cells[0] // 6): number for cells, number in seen.items()}
@@ -176,7 +175,7 @@ def test_opponent_moves_are_uniform_over_the_polite_ones(snake: list[XY], expect
     assert chisquare(list(heads.values())).pvalue > 0.001
 
 
-def test_a_trapped_opponent_takes_any_direction_and_none_avoids_other_snakes() -> None:
+def test_a_trapped_opponent_takes_any_direction_and_none_avoids_other_snakes():
     game = make_game(num_opponents=1)
     trapped = [(0, 0), (0, 1), (1, 1), (1, 0)]
     assert opponent_moves(state_of(game, [(4, 0)], trapped), game, 200) == {(): 200}
@@ -185,7 +184,7 @@ def test_a_trapped_opponent_takes_any_direction_and_none_avoids_other_snakes() -
 
 
 @pytest.mark.parametrize("crowded", [False, True])
-def test_reappearing_food_is_uniform_over_the_empty_cells(crowded: bool) -> None:
+def test_reappearing_food_is_uniform_over_the_empty_cells(crowded):
     """With 3 empty cells of 64, half of the draws come from the list of empty cells."""
     if crowded:
         game = make_game(width=8, height=8, num_apples=60)
@@ -205,7 +204,7 @@ def test_reappearing_food_is_uniform_over_the_empty_cells(crowded: bool) -> None
 # ---------------------------------------------------------------- cell 0 is a cell like any other
 
 
-def test_the_first_cell_is_found_when_it_is_the_last_one_that_is_empty() -> None:
+def test_the_first_cell_is_found_when_it_is_the_last_one_that_is_empty():
     """By the list of empty cells, as hardly a random try meets one of a hundred."""
     game = Snake(width=10, height=10, num_opponents=0, num_apples=1)
     state = SnakeState((tuple(range(2, 100)),), (1,), (), ())
@@ -214,7 +213,7 @@ def test_the_first_cell_is_found_when_it_is_the_last_one_that_is_empty() -> None
         assert (rewards, after.apples) == ([1.0], (0,))
 
 
-def test_who_dies_on_the_first_cell_has_not_hit_a_wall() -> None:
+def test_who_dies_on_the_first_cell_has_not_hit_a_wall():
     game = Snake(width=5, height=5, num_players=2, num_opponents=0, num_apples=0)
     state, joint = SnakeState(((1,), (0, 5)), (), (), ()), {"player_0": "left", "player_1": "right"}
     after, _, _ = game.transition(state, joint, np.random.default_rng(0))

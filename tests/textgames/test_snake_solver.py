@@ -49,13 +49,11 @@ ALONE, POISON = Snake(num_opponents=0), Snake(num_opponents=0, num_apples=1, num
         (POISON, [[(0, 0), (0, 1), (1, 1), (2, 1)]], {"apples": [(1, 0)]}, "right"),  # poison is better than death
     ],
 )
-def test_the_greedy_player_goes_to_its_nearest_food_and_lives(
-    game: Snake, snakes: list[list[XY]], food: dict[str, Any], actions: str
-) -> None:
+def test_the_greedy_player_goes_to_its_nearest_food_and_lives(game, snakes, food, actions):
     assert greedy_action(state_of(game, *snakes, **food), "player_0", game) in actions.split()
 
 
-def test_dead_players_have_no_move() -> None:
+def test_dead_players_have_no_move():
     game = Snake(num_players=2)
     state = state_of(game, [], [(3, 3)], [])
     with pytest.raises(ValueError, match="player_0 is dead"):
@@ -97,7 +95,7 @@ def lane_state(boards: Boards, lane: int, game: Snake) -> SnakeState:
     ],
     ids=["default", "crowded", "poison"],
 )
-def test_simulated_rounds_follow_the_rules(options: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_simulated_rounds_follow_the_rules(options, monkeypatch):
     game = Snake(**options)
     # the same rules with every snake controlled, to repeat what the simulated snakes did
     judge = Snake(**(options | {"num_players": game.num_snakes, "num_opponents": 0}))
@@ -148,7 +146,7 @@ def check_food(before: SnakeState, after: SnakeState, expected: SnakeState) -> N
     assert len(everything) == len(set(everything))
 
 
-def test_first_moves_of_simulated_opponents_have_exact_proportions() -> None:
+def test_first_moves_of_simulated_opponents_have_exact_proportions():
     game = Snake(num_apples=0)
     boards = Boards(Simulation(game), state_of(game, [(0, 0)], [(5, 5), (5, 4)]), 0, np.full((1, 1), NO_TARGET), 30)
     boards.play_round(None, rng(), stratified=True)
@@ -156,7 +154,7 @@ def test_first_moves_of_simulated_opponents_have_exact_proportions() -> None:
     assert list(counts) == [10, 10, 10]
 
 
-def test_routes_are_followed_to_their_food_in_order_past_other_food() -> None:
+def test_routes_are_followed_to_their_food_in_order_past_other_food():
     game = Snake(num_opponents=0, num_apples=3)
     start = state_of(game, [(5, 5)], apples=[(2, 7), (5, 7), (5, 9)])
     simulation = Simulation(game)
@@ -198,7 +196,7 @@ def exact_values(game: Snake, state: SnakeState, steps: int) -> dict[str, float]
     ],
     ids=["alone", "narrow", "poison", "deadly"],
 )
-def test_search_is_nearly_optimal_where_the_optimum_can_be_computed(options: dict[str, Any], steps: int) -> None:
+def test_search_is_nearly_optimal_where_the_optimum_can_be_computed(options, steps):
     game = Snake(**options)
     search = SnakeSearch(game)
     regrets = []
@@ -217,14 +215,14 @@ def test_search_is_nearly_optimal_where_the_optimum_can_be_computed(options: dic
     assert np.mean(regrets) < 0.02
 
 
-def test_values_of_the_last_round_are_exact() -> None:
+def test_values_of_the_last_round_are_exact():
     # the opponent may enter the apple's cell with probability 1/4
     game = Snake(num_apples=1)
     values = SnakeSearch(game).action_values(state_of(game, [(4, 5)], [(6, 5)], apples=[(5, 5)]), "player_0", 1, rng())
     assert values == pytest.approx({"up": 0.0, "down": 0.0, "left": 0.0, "right": 0.75 - 0.25})
 
 
-def test_certain_death_has_its_exact_value_and_no_other_action_is_worse() -> None:
+def test_certain_death_has_its_exact_value_and_no_other_action_is_worse():
     game = Snake(num_apples=0, death_reward=-2.5, step_reward=-0.5)
     values = SnakeSearch(game).action_values(state_of(game, [(0, 0), (0, 1)], [(9, 9)]), "player_0", 6, rng())
     assert values["left"] == values["down"] == values["up"] == -3.0
@@ -234,7 +232,7 @@ def test_certain_death_has_its_exact_value_and_no_other_action_is_worse() -> Non
     assert set(values.values()) == {-3.0}
 
 
-def test_search_does_not_chase_food_into_a_likely_collision() -> None:
+def test_search_does_not_chase_food_into_a_likely_collision():
     # the apple is worth less than the risk: entering its cell dies with probability 1/3 and forfeits nothing else
     game = Snake(num_apples=1, apple_reward=0.5, death_reward=-10)
     state = state_of(game, [(4, 5)], [(6, 5), (7, 5)], apples=[(5, 5)])
@@ -243,7 +241,7 @@ def test_search_does_not_chase_food_into_a_likely_collision() -> None:
     assert SnakeSearch(generous).choose(state, "player_0", 1, rng()) == "right"
 
 
-def test_another_player_may_come_for_the_same_food() -> None:
+def test_another_player_may_come_for_the_same_food():
     # in half of the boards it is careless, and mostly enters the apple's cell
     game = Snake(num_players=2, num_opponents=0, num_apples=1)
     state = state_of(game, [(4, 5)], [(6, 5)], apples=[(5, 5)])
@@ -262,14 +260,14 @@ def test_another_player_may_come_for_the_same_food() -> None:
         (POISON, {"apples": [(6, 5)], "bananas": [(7, 5)]}, 2, "up down left"),
     ],
 )
-def test_search_looks_past_the_next_food(game: Snake, food: dict[str, Any], steps: int, actions: str) -> None:
+def test_search_looks_past_the_next_food(game, food, steps, actions):
     assert SnakeSearch(game).choose(state_of(game, [(5, 5)], **food), "player_0", steps, rng()) in actions.split()
 
 
 # ---------------------------------------------------------------- the search as a function
 
 
-def test_equal_generators_give_equal_values_and_nothing_is_changed() -> None:
+def test_equal_generators_give_equal_values_and_nothing_is_changed():
     game = Snake(num_bananas=1)
     search = SnakeSearch(game)
     state = game.initial_state(rng(3))
@@ -295,7 +293,7 @@ def test_equal_generators_give_equal_values_and_nothing_is_changed() -> None:
     ids=["duel", "nine", "nothing", "corridor", "full", "all-harmful", "wide"],
 )
 @pytest.mark.parametrize("steps_left", [1, 7, None])
-def test_every_configuration_is_played_by_every_player(options: dict[str, Any], steps_left: int | None) -> None:
+def test_every_configuration_is_played_by_every_player(options, steps_left):
     game = Snake(**options)
     search = SnakeSearch(game, boards=32, horizon=9)
     state = game.initial_state(rng(1))
@@ -308,7 +306,7 @@ def test_every_configuration_is_played_by_every_player(options: dict[str, Any], 
     assert len(after.snakes) == game.num_snakes
 
 
-def test_actions_that_were_given_up_are_not_better_than_those_that_went_on(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_actions_that_were_given_up_are_not_better_than_those_that_went_on(monkeypatch):
     game = Snake(num_opponents=0, num_apples=0)
     means = iter(({"up": 5.0, "down": 4.0, "left": 3.0, "right": 2.0}, {"up": -9.0, "down": -1.0}))
 
@@ -325,7 +323,7 @@ def test_actions_that_were_given_up_are_not_better_than_those_that_went_on(monke
 
 
 @pytest.mark.parametrize("budget", [{"boards": 0}, {"num_routes": 0}, {"stages": -1}, {"horizon": 0}])
-def test_bad_budgets_are_refused(budget: dict[str, Any]) -> None:
+def test_bad_budgets_are_refused(budget):
     ((name, value),) = budget.items()
     with pytest.raises(ValueError, match=f"{name} must be at least 1, got {value}"):
         SnakeSearch(Snake(), **budget)

@@ -27,7 +27,7 @@ def example() -> tuple[Snake, SnakeState]:
 # ---------------------------------------------------------------- golden texts
 
 
-def test_observation_of_the_first_player() -> None:
+def test_observation_of_the_first_player():
     game, state = example()
     assert game.observe(state, "player_0") == (
         "Board: 5 wide, 4 high. (0, 0) is the bottom left corner, X grows right, Y grows up.\n"
@@ -45,7 +45,7 @@ def test_observation_of_the_first_player() -> None:
     )
 
 
-def test_dead_enemies_are_left_out_and_the_others_keep_their_numbers() -> None:
+def test_dead_enemies_are_left_out_and_the_others_keep_their_numbers():
     game, state = example()
     text = game.observe(state._replace(snakes=(state.snakes[0], (), state.snakes[2])), "player_0")
     assert "Enemy 2:" not in text
@@ -54,7 +54,7 @@ def test_dead_enemies_are_left_out_and_the_others_keep_their_numbers() -> None:
 
 
 @pytest.mark.parametrize("options", [{}, {"grid": False}, {"coordinates": False}])
-def test_dead_player_reads_the_board_and_that_it_is_dead(options: dict[str, Any]) -> None:
+def test_dead_player_reads_the_board_and_that_it_is_dead(options):
     game = Snake(num_players=2, num_apples=1, **options)
     state = SnakeState(((), (5,), (8, 18)), (77,), (), ())
     text = game.observe(state, "player_0")
@@ -64,7 +64,7 @@ def test_dead_player_reads_the_board_and_that_it_is_dead(options: dict[str, Any]
         assert not re.search(r"\b1\b", text.rpartition(":\n")[2])
 
 
-def test_kinds_that_are_not_in_the_game_are_not_mentioned_but_missing_food_is() -> None:
+def test_kinds_that_are_not_in_the_game_are_not_mentioned_but_missing_food_is():
     game = Snake(num_apples=2)
     text = game.observe(SnakeState(((3,), (9,)), (), (), ()), "player_0")
     assert "Apples (+1 each): none\n" in text
@@ -73,7 +73,7 @@ def test_kinds_that_are_not_in_the_game_are_not_mentioned_but_missing_food_is() 
         assert word not in game.instructions("player_0")
 
 
-def test_worth_is_told_with_its_sign_in_either_half() -> None:
+def test_worth_is_told_with_its_sign_in_either_half():
     state = SnakeState(((3,), (9,)), (20,), (30,), (40,))
     options: dict[str, Any] = {"apple_reward": -1, "banana_reward": 0.25, "fire_reward": 0}
     game = Snake(num_apples=1, num_bananas=1, num_fires=1, **options)
@@ -83,7 +83,7 @@ def test_worth_is_told_with_its_sign_in_either_half() -> None:
     assert "A apple (-1), B banana (+0.25), F fire (+0)" in game.observe(state, "player_0")
 
 
-def test_each_half_alone() -> None:
+def test_each_half_alone():
     _, state = example()
     both = Snake(width=5, height=4, num_players=2, num_apples=2, num_bananas=1, num_fires=1)
     only = {"width": 5, "height": 4, "num_players": 2, "num_apples": 2, "num_bananas": 1, "num_fires": 1}
@@ -98,13 +98,13 @@ def test_each_half_alone() -> None:
     assert grid.rpartition(":\n")[2] == both.observe(state, "player_0").rpartition(":\n")[2]
 
 
-def test_the_size_of_a_board_is_read_from_its_first_line() -> None:
+def test_the_size_of_a_board_is_read_from_its_first_line():
     text = Snake(width=12, height=3).observe(SnakeState(((3,), (9,)), (20,), (), ()), "player_0")
     assert board_size(text) == board_size(f"You read:\n{text}") == (12, 3)
     assert board_size("A board") is None
 
 
-def test_axes_line_up_with_two_digit_numbers() -> None:
+def test_axes_line_up_with_two_digit_numbers():
     game = Snake(width=12, height=11, num_opponents=0, num_apples=1, axes=True)
     text = game.observe(SnakeState((cells(12, (10, 9)),), cells(12, (0, 10)), (), ()), "player_0")
     assert "; rows are Y, columns are X" in text
@@ -161,14 +161,14 @@ def seen_by(state: SnakeState, reader: int) -> SnakeState:
 
 @settings(max_examples=120, deadline=None)
 @given(positions(num_apples=4))
-def test_coordinates_are_read_back_exactly(position: tuple[Snake, SnakeState, int]) -> None:
+def test_coordinates_are_read_back_exactly(position):
     game, state, reader = position
     assert read_observation(game.observe(state, game.players[reader]), game) == seen_by(state, reader)
 
 
 @settings(max_examples=120, deadline=None)
 @given(positions(coordinates=False))
-def test_grid_is_read_back_but_for_the_order_of_bodies(position: tuple[Snake, SnakeState, int]) -> None:
+def test_grid_is_read_back_but_for_the_order_of_bodies(position):
     game, state, reader = position
     read, true = read_observation(game.observe(state, game.players[reader]), game), seen_by(state, reader)
     assert read[1:] == true[1:]
@@ -180,20 +180,20 @@ def test_grid_is_read_back_but_for_the_order_of_bodies(position: tuple[Snake, Sn
             assert abs(cell % width - following % width) + abs(cell // width - following // width) == 1
 
 
-def test_grid_alone_gives_bodies_exactly_where_there_is_one_way_to_share_them() -> None:
+def test_grid_alone_gives_bodies_exactly_where_there_is_one_way_to_share_them():
     game = Snake(coordinates=False, num_apples=0)
     state = SnakeState((cells(10, (5, 5), (4, 5), (4, 4), (4, 3)), cells(10, (8, 8), (8, 7))), (), (), ())
     assert read_observation(game.observe(state, "player_0"), game) == state
 
 
-def test_body_paths_turn_back_from_a_wrong_first_choice() -> None:
+def test_body_paths_turn_back_from_a_wrong_first_choice():
     # whichever cell the first snake tries first, one order of the heads makes it the second one's only cell
     config = Snake(width=4, height=1, num_apples=0)
     assert share_bodies([1, 3], [0, 2], config) == [(1, 0), (3, 2)]
     assert share_bodies([2, 0], [3, 1], config) == [(2, 3), (0, 1)]
 
 
-def test_body_cells_that_cannot_be_shared_still_block_the_board() -> None:
+def test_body_cells_that_cannot_be_shared_still_block_the_board():
     config = Snake(width=9, height=9)
     assert share_bodies([0], [80, 1], config) == [(0, 1, 80)]
     every_other = [cell for cell in range(1, 81) if cell != 40]
@@ -211,7 +211,7 @@ def test_body_cells_that_cannot_be_shared_still_block_the_board() -> None:
         ("You: head (3, 3), body none\nEnemy 2: head (3, 3), body none", "two things are on one cell"),
     ],
 )
-def test_text_that_is_no_observation_is_refused(text: str, complaint: str) -> None:
+def test_text_that_is_no_observation_is_refused(text, complaint):
     with pytest.raises(ValueError, match=complaint):
         read_observation(text, Snake())
     with pytest.raises(ValueError, match="10 by 10 cells"):

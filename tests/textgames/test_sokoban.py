@@ -28,7 +28,7 @@ def play(game: Sokoban, state: SokobanState, *actions: str) -> tuple[SokobanStat
     return state, paid, over
 
 
-def test_pushes_walks_and_what_blocks_them() -> None:
+def test_pushes_walks_and_what_blocks_them():
     state = board("######", "#____#", "#PBB_#", "#_T__#", "#T___#", "######")
     after, paid, _ = play(TWO, state, "right")  # the second box blocks the first
     assert (after.player, after.boxes) == (state.player, state.boxes)
@@ -44,7 +44,7 @@ def test_pushes_walks_and_what_blocks_them() -> None:
     assert TWO.board(after)[3] == "#_p__#"
 
 
-def test_solving_ends_the_game_and_pays() -> None:
+def test_solving_ends_the_game_and_pays():
     state = board("######", "#PBT_#", "#____#", "#____#", "#____#", "######")
     after, paid, over = play(ONE, state, "right")
     assert (paid, over) == ([pytest.approx(10.9)], True)
@@ -53,7 +53,7 @@ def test_solving_ends_the_game_and_pays() -> None:
     assert play(ONE, after, "left") == (after, [0.0], True)
 
 
-def test_the_last_move_ends_the_game_unsolved() -> None:
+def test_the_last_move_ends_the_game_unsolved():
     state = board("######", "#P_BT#", "#____#", "#____#", "#____#", "######")
     after, paid, over = play(ONE, state, *["up"] * 15)
     assert over
@@ -61,7 +61,7 @@ def test_the_last_move_ends_the_game_unsolved() -> None:
     assert not ONE.succeeded(after, "player_0")
 
 
-def test_a_box_in_a_corner_is_dead() -> None:
+def test_a_box_in_a_corner_is_dead():
     state = board("######", "#__BP#", "#____#", "#__T_#", "#____#", "######")
     after, _, _ = play(ONE, state, "left", "left")
     assert ONE.board(after)[1] == "#BP__#"
@@ -94,7 +94,7 @@ def search(game: Sokoban, start: SokobanState) -> int | None:
 
 
 @pytest.mark.parametrize("game", [ONE, TWO])
-def test_starts_can_be_solved_in_the_moves_that_are_told(game: Sokoban) -> None:
+def test_starts_can_be_solved_in_the_moves_that_are_told(game):
     rng, lengths = np.random.default_rng(1), set()
     for index in range(60):
         state = game.initial_state(rng)
@@ -110,7 +110,7 @@ def test_starts_can_be_solved_in_the_moves_that_are_told(game: Sokoban) -> None:
 
 
 @pytest.mark.parametrize("game", [ONE, TWO])
-def test_the_table_is_the_transitions(game: Sokoban) -> None:
+def test_the_table_is_the_transitions(game):
     rng, dead = np.random.default_rng(2), 0
     for _ in range(12):
         state = game.initial_state(rng)
@@ -133,7 +133,7 @@ def test_the_table_is_the_transitions(game: Sokoban) -> None:
 
 
 @pytest.mark.parametrize("game", [ONE, TWO])
-def test_the_optimum_is_the_shortest_solution_and_the_games_own_limit_counts(game: Sokoban) -> None:
+def test_the_optimum_is_the_shortest_solution_and_the_games_own_limit_counts(game):
     yardstick, rng = SokobanYardstick(game), np.random.default_rng(3)
     for _ in range(4):
         start = game.initial_state(rng)
@@ -144,14 +144,14 @@ def test_the_optimum_is_the_shortest_solution_and_the_games_own_limit_counts(gam
         assert yardstick.value(start, game.max_moves, "player_0") == pytest.approx(full)
 
 
-def test_an_observation_shows_the_state() -> None:
+def test_an_observation_shows_the_state():
     state = board("######", "#p_XT#", "#_#__#", "#__B_#", "#____#", "######")._replace(moves=3)
     text = TWO.observe(state, "player_0")
     assert "Moves left: 27\nPlayer: (1, 4)\nBoxes: (3, 4), (3, 2)\nTargets: (1, 4), (3, 4), (4, 4)\n" in text
     assert text.endswith("\n# p _ X T #\n# _ # _ _ #\n# _ _ B _ #\n# _ _ _ _ #\n# # # # # #")
 
 
-def test_starts_that_no_level_has() -> None:
+def test_starts_that_no_level_has():
     game = Sokoban(size=5, most_walls=0, shortest=150, longest=160, max_moves=160)
     with pytest.raises(ValueError, match="no start of 150 to 160 moves in 1000 levels"):
         game.initial_state(np.random.default_rng(0))

@@ -1,7 +1,6 @@
 """The taxi against Gymnasium's tables and episodes, and its exact values."""
 
 import itertools
-from typing import Any
 
 import gymnasium as gym
 import numpy as np
@@ -18,7 +17,7 @@ def numbered(state: TaxiState) -> int:
 
 
 @pytest.mark.parametrize("settings", [{}, {"is_rainy": True}, {"is_rainy": True, "rainy_probability": 0.5}])
-def test_outcomes_are_gymnasiums_table(settings: dict[str, Any]) -> None:
+def test_outcomes_are_gymnasiums_table(settings):
     game, table = Taxi(**settings), gym.make("Taxi-v4", **settings).unwrapped.P
     assert len(table) == 500
     for taxi, passenger, destination in itertools.product(range(25), range(5), range(4)):
@@ -33,7 +32,7 @@ def test_outcomes_are_gymnasiums_table(settings: dict[str, Any]) -> None:
             assert told == table[numbered(state)][action]
 
 
-def test_starts_are_gymnasiums() -> None:
+def test_starts_are_gymnasiums():
     expected = gym.make("Taxi-v4").unwrapped.initial_state_distrib
     found = np.zeros(500)
     for chance, state in Taxi().initial_outcomes():
@@ -41,7 +40,7 @@ def test_starts_are_gymnasiums() -> None:
     assert found == pytest.approx(expected)
 
 
-def test_a_fickle_passenger_changes_its_mind_as_gymnasiums_does() -> None:
+def test_a_fickle_passenger_changes_its_mind_as_gymnasiums_does():
     """After the first move of a ride, the share of each destination in Gymnasium's episodes is the outcomes' chance."""
     env = gym.make("Taxi-v4", fickle_passenger=True).unwrapped
     game, episodes, red_to_blue = Taxi(fickle_passenger=True), 2000, (0 * 5 + 0) * 4 + 3
@@ -68,7 +67,7 @@ def test_a_fickle_passenger_changes_its_mind_as_gymnasiums_does() -> None:
     ("horizon", "optimal", "uniform"),
     [(20, 7.93, -78.7835), pytest.param(200, 7.93, -771.0910, marks=pytest.mark.slow)],
 )
-def test_the_values_of_the_start(horizon: int, optimal: float, uniform: float) -> None:
+def test_the_values_of_the_start(horizon, optimal, uniform):
     game = Taxi()
     yardstick = ValueIteration(game)
     starts = game.initial_outcomes()
@@ -77,7 +76,7 @@ def test_the_values_of_the_start(horizon: int, optimal: float, uniform: float) -
     assert values == pytest.approx(uniform, abs=1e-4)
 
 
-def test_one_ride() -> None:
+def test_one_ride():
     game, rng = Taxi(), np.random.default_rng(0)
     state, told, paid = TaxiState(5, 0, 2), [], []  # below red, the passenger there, wants to go to yellow
     ride = "pickup north north pickup dropoff pickup south dropoff south south south dropoff"
@@ -94,7 +93,7 @@ def test_one_ride() -> None:
     )
 
 
-def test_the_map_shows_walls_and_marks() -> None:
+def test_the_map_shows_walls_and_marks():
     assert Taxi().board(TaxiState(12, 1, 2)) == ("o .|. . P", ". .|. . .", ". . T . .", ".|. .|. .", "D|. .|o .")
     assert Taxi().board(TaxiState(0, RIDING, 2))[0] == "F .|. . o"
     assert Taxi().describe(TaxiState(0, RIDING, 2)).startswith("F .|. . o\n. .|. . .")

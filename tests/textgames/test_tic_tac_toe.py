@@ -6,7 +6,7 @@ from textgames.strategy.tic_tac_toe import TicTacToe, result
 START = "." * 9
 
 
-def test_every_line_wins_and_nothing_else() -> None:
+def test_every_line_wins_and_nothing_else():
     for line in [
         "XXX......",
         "...XXX...",
@@ -23,7 +23,7 @@ def test_every_line_wins_and_nothing_else() -> None:
     assert result("XOXXOOOXX") == 0.0
 
 
-def test_values_known_by_heart() -> None:
+def test_values_known_by_heart():
     yardstick = Minimax(TicTacToe())
     assert yardstick.value(START, None, "player_0") == 0.0
     assert len(yardstick._solved) == 4520  # boards on which somebody is to move

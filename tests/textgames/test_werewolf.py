@@ -28,7 +28,6 @@ def play(game, state, actions):
 
 
 def night(game, state, **by_role):
-    """A night in which the roles choose these numbers."""
     holders = {WOLF: state.acting_wolf, SEER: state.holder(SEER), DOCTOR: state.holder(DOCTOR)}
     return play(game, state, {holders[role]: P[target] for role, target in by_role.items()})
 

@@ -29,11 +29,11 @@ def told_on_the_lake(game: FrozenLake, start: int, action: str, arrived: int) ->
         (0, "left", 0, "bumped into the edge"),  # as intended, or up: it can't be told from the cell
     ],
 )
-def test_slippery_ice(start: int, action: str, arrived: int, told: str) -> None:
+def test_slippery_ice(start, action, arrived, told):
     assert told_on_the_lake(FrozenLake(is_slippery=True), start, action, arrived) == told
 
 
-def test_a_direction_that_is_never_taken_is_never_told() -> None:
+def test_a_direction_that_is_never_taken_is_never_told():
     assert told_on_the_lake(FrozenLake(is_slippery=True, success_rate=0.0), 0, "left", 0) == (
         "slipped up instead of left; bumped into the edge"
     )
@@ -56,7 +56,7 @@ def told_in_snake(
 RING = [(2, 2), (2, 1), (3, 1), (3, 2)]
 
 
-def test_one_snake() -> None:
+def test_one_snake():
     game = make_game(num_apples=1, num_bananas=1, num_fires=1, apple_reward=2, banana_reward=-0.5)
     assert told_in_snake(game, [(2, 2)], actions="up") == ""
     assert told_in_snake(game, [(5, 4)], actions="up") == "hit the wall"
@@ -68,7 +68,7 @@ def test_one_snake() -> None:
     assert game.what_happened(dead, {}, dead, "player_0") == ""
 
 
-def test_several_players_are_numbered_as_on_the_board() -> None:
+def test_several_players_are_numbered_as_on_the_board():
     game = make_game(3)
     bodies = [(1, 2)], [(2, 3), (2, 2), (2, 1)], [(5, 4)]
     assert told_in_snake(game, *bodies, actions="right up down") == "ran into snake 2"
@@ -80,7 +80,7 @@ def test_several_players_are_numbered_as_on_the_board() -> None:
     assert told_in_snake(game, [(1, 2)], [(2, 2)], [], actions="right left up", player=1) == "ran into snake 1"
 
 
-def test_the_opponent_whose_head_was_met_is_the_one_that_died_of_it() -> None:
+def test_the_opponent_whose_head_was_met_is_the_one_that_died_of_it():
     game = make_game(num_opponents=2)
     told = Counter(told_in_snake(game, [(1, 2)], [(3, 2)], [(2, 3)], actions="right", seed=seed) for seed in range(200))
     assert set(told) == {
@@ -91,7 +91,7 @@ def test_the_opponent_whose_head_was_met_is_the_one_that_died_of_it() -> None:
     }
 
 
-def test_every_death_and_every_meal_is_told_and_nothing_else() -> None:
+def test_every_death_and_every_meal_is_told_and_nothing_else():
     game = Snake(width=5, height=5, num_players=2, num_opponents=3, num_apples=3, num_fires=2)
     rng = np.random.default_rng(0)
     told: Counter[str] = Counter()

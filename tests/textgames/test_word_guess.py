@@ -26,11 +26,11 @@ SHORT = {"green": "G", "yellow": "Y", "grey": "-"}
         ("eerie", "beech", "YG---"),
     ],
 )
-def test_marks_by_hand(guess: str, word: str, expected: str) -> None:
+def test_marks_by_hand(guess, word, expected):
     assert "".join(SHORT[mark] for mark in marks(guess, word)) == expected
 
 
-def test_marks_of_all_pairs_by_counting() -> None:
+def test_marks_of_all_pairs_by_counting():
     """Of each letter, green and yellow together are as many as the fewer of guess and word, greens in their places."""
     rng = np.random.default_rng(0)
     for guess, word in rng.choice(WORDS, (3000, 2)).tolist():
@@ -43,13 +43,13 @@ def test_marks_of_all_pairs_by_counting() -> None:
             assert kinds == sorted(kinds, reverse=True)
 
 
-def test_the_list_is_clean() -> None:
+def test_the_list_is_clean():
     assert len(WORDS) == len(set(WORDS)) > 300
     assert list(WORDS) == sorted(WORDS)
     assert all(len(word) == 5 and word.isascii() and word.isalpha() and word.islower() for word in WORDS)
 
 
-def test_a_word_outside_of_the_list_is_illegal() -> None:
+def test_a_word_outside_of_the_list_is_illegal():
     game = WordGuess()
     state = GuessState("crane", ("about",))
     assert game.interpret("<action>Crane</action>", state, "player_0") == "crane"
@@ -61,7 +61,7 @@ def test_a_word_outside_of_the_list_is_illegal() -> None:
         game.transition(state, {"player_0": "zzzzz"}, np.random.default_rng(0))
 
 
-def test_the_list_is_shown_by_setting() -> None:
+def test_the_list_is_shown_by_setting():
     assert all(f" {word} " in WordGuess().instructions("player_0").replace("\n", " ") for word in WORDS)
     hidden = WordGuess(show_words=False)
     assert "crane" not in hidden.instructions("player_0")
@@ -69,7 +69,7 @@ def test_the_list_is_shown_by_setting() -> None:
     assert hidden.action_help(state, "player_0") == "a common English word of five letters"
 
 
-def test_the_table_tells_words_apart_as_the_answers_do() -> None:
+def test_the_table_tells_words_apart_as_the_answers_do():
     game = WordGuess()
     answers = game.table.answers
     rng = np.random.default_rng(1)
@@ -79,7 +79,7 @@ def test_the_table_tells_words_apart_as_the_answers_do() -> None:
 
 
 @pytest.mark.slow
-def test_the_optimum_over_the_list() -> None:
+def test_the_optimum_over_the_list():
     """What the reference player is compared with in the docs: 881 guesses for the 313 words."""
     table = WordGuess().table
     assert GuessSolver(table, 1).value(table.everything, 10) * len(WORDS) == pytest.approx(-881)

@@ -138,12 +138,12 @@ WRONG: dict[str, list[tuple[dict[str, Any], str]]] = {
 
 
 @pytest.mark.parametrize("env_id", WRONG)
-def test_wrong_settings_are_named(env_id: str) -> None:
+def test_wrong_settings_are_named(env_id):
     for settings, message in WRONG[env_id]:
         with pytest.raises(ValueError, match=re.escape(message)):
             game_of(env_id, **settings)
 
 
-def test_games_with_numbers_among_their_settings_are_here() -> None:
+def test_games_with_numbers_among_their_settings_are_here():
     unchecked = {"TextKuhnPoker-v0", "TextLeducPoker-v0", "TextTicTacToe-v0", "TextBlackjack-v0", "TextCliffWalking-v0"}
     assert {each.env_id for each in SCENARIOS.values()} - set(WRONG) <= unchecked | {"TextWordGuess-v0"}

@@ -1,7 +1,6 @@
 """What a study of doses says: the curve, the methods on it, and its report, from runs written down by hand."""
 
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,7 +18,7 @@ SEEDS = range(6)
 
 
 @pytest.fixture(scope="module")
-def study() -> Study:
+def study():
     return Study.read("credit-dose", {"seeds": len(SEEDS)})
 
 
@@ -44,7 +43,7 @@ def findings(study: Study, **methods: float) -> Findings:
     return Findings(study=study, measured=measured, runs=runs, missing=(), seconds={}, code=(), **empty)
 
 
-def test_the_arms_of_the_recipe_are_doses_and_methods(study: Study) -> None:
+def test_the_arms_of_the_recipe_are_doses_and_methods(study):
     doses = {arm: dose_of(settings) for arm, settings in study.arms.items()}
     assert doses["true"] == Dose(1.0, "step")
     assert doses["none"] == Dose(0.0, "step")
@@ -52,7 +51,7 @@ def test_the_arms_of_the_recipe_are_doses_and_methods(study: Study) -> None:
     assert [arm for arm, dose in doses.items() if dose is None] == ["dr_grpo", "rtg", "gigpo", "g2po", "vine"]
 
 
-def test_every_kind_of_noise_has_a_curve_from_nothing_to_the_truth(study: Study) -> None:
+def test_every_kind_of_noise_has_a_curve_from_nothing_to_the_truth(study):
     curves = curves_of(findings(study), GAME)
     assert list(curves) == ["step", "episode", "action"]
     for noise, own in curves.items():
@@ -61,7 +60,7 @@ def test_every_kind_of_noise_has_a_curve_from_nothing_to_the_truth(study: Study)
         assert own[0.25][2] == pytest.approx(0.27)
 
 
-def test_a_method_that_learns_more_than_its_correlation_says_is_told_apart(study: Study) -> None:
+def test_a_method_that_learns_more_than_its_correlation_says_is_told_apart(study):
     rows = {row.arm: row for row in standings(findings(study, rtg=0.5, g2po=0.7))}
     assert list(rows) == ["rtg", "g2po"]
     assert rows["rtg"].predicted == pytest.approx(0.525)
@@ -70,14 +69,14 @@ def test_a_method_that_learns_more_than_its_correlation_says_is_told_apart(study
     assert rows["g2po"].p_holm < 0.01
 
 
-def test_a_weak_cell_is_in_no_methods_correlation(study: Study) -> None:
+def test_a_weak_cell_is_in_no_methods_correlation(study):
     found = findings(study, rtg=0.5)
     weak = {"methods": [{"name": "rtg", "correlation": {"value": 0.0}}], "weak": True}
     (row,) = standings(replace(found, measured={**found.measured, (GAME, 0, "middle"): weak}))
     assert row.correlation == 0.5
 
 
-def test_the_report_has_the_curve_and_no_other_prediction(study: Study) -> None:
+def test_the_report_has_the_curve_and_no_other_prediction(study):
     found = findings(study, rtg=0.5)
     for document in found.measured.values():  # all that the report shows of a measurement
         for method in document["methods"]:
@@ -92,7 +91,7 @@ def test_the_report_has_the_curve_and_no_other_prediction(study: Study) -> None:
 
 
 @pytest.mark.slow
-def test_the_picture_takes_a_game_with_a_single_run(study: Study, tmp_path: Path) -> None:
+def test_the_picture_takes_a_game_with_a_single_run(study, tmp_path):
     pytest.importorskip("matplotlib")
     found = findings(study, rtg=0.5)
     one = {("frozen-lake", arm): runs[:1] for (_, arm), runs in found.runs.items()}

@@ -19,7 +19,7 @@ pytestmark = pytest.mark.slow  # every credit computes all that may happen in a 
 
 
 @pytest.fixture(scope="module")
-def played() -> tuple[Batch, Truth]:
+def played():
     policy, setting = load_agent("tiny", mode="direct", temperature=1.0), Setting(SCENARIOS["frozen-lake"], 2, 64)
     truth = Truth.of(policy, setting.game(), setting.starts(), setting.rounds)
     return play(policy, setting, 0), truth
@@ -29,14 +29,14 @@ def credit(batch: Batch, **settings: Any) -> np.ndarray:
     return np.concatenate(Dosed(**settings).assign(batch, np.random.default_rng(5)).advantages)
 
 
-def test_a_full_dose_is_the_true_advantage_of_the_policy_that_played(played: tuple[Batch, Truth]) -> None:
+def test_a_full_dose_is_the_true_advantage_of_the_policy_that_played(played):
     batch, truth = played
     true = np.concatenate([truth.advantages(each) for each in batch.trajectories])
     np.testing.assert_allclose(credit(batch), true / np.sqrt(np.mean(true**2)), atol=1e-6)
 
 
 @pytest.mark.parametrize("noise", ["step", "episode"])
-def test_the_dose_is_the_correlation_and_the_size_is_that_of_the_truth(played: tuple[Batch, Truth], noise: str) -> None:
+def test_the_dose_is_the_correlation_and_the_size_is_that_of_the_truth(played, noise):
     true = credit(played[0])
     for share in (0.0, 0.25, 0.75):
         mixed = credit(played[0], share=share, noise=noise)
@@ -44,7 +44,7 @@ def test_the_dose_is_the_correlation_and_the_size_is_that_of_the_truth(played: t
         assert np.mean(mixed**2) == pytest.approx(1, abs=0.2)
 
 
-def test_who_shares_a_number(played: tuple[Batch, Truth]) -> None:
+def test_who_shares_a_number(played):
     batch, _ = played
     by_episode = Dosed(share=0.0, noise="episode").assign(batch, np.random.default_rng(5)).advantages
     assert all(len(set(each.tolist())) == 1 for each in by_episode)
@@ -57,11 +57,11 @@ def test_who_shares_a_number(played: tuple[Batch, Truth]) -> None:
     assert other != numbers
 
 
-def test_the_numbers_of_actions_are_those_of_a_run() -> None:
+def test_the_numbers_of_actions_are_those_of_a_run():
     made = METHODS.make("research.credit.dosed:Dosed", {"noise": "action"}, {"seed": 7})
     assert made.seed == 7  # type: ignore[attr-defined]
 
 
-def test_without_a_model_there_is_no_truth(played: tuple[Batch, Truth]) -> None:
+def test_without_a_model_there_is_no_truth(played):
     with pytest.raises(ConfigError, match="model in this process"):
         Dosed().assign(Batch(played[0].trajectories), np.random.default_rng(0))

@@ -17,7 +17,7 @@ WORTH = {"aaw": 0.5, "largest": 0.4, "m16": 0.0, "m64": 0.1, "5e-4": -0.1, "4.5e
 
 
 @pytest.fixture(scope="module")
-def study() -> Study:
+def study():
     return Study.read("credit-draws", {"seeds": len(SEEDS)})
 
 
@@ -37,7 +37,7 @@ def findings(study: Study, together: float = 0.0) -> Findings:
     return Findings(study=study, runs=runs, missing=(), seconds={}, code=(), **empty)
 
 
-def test_main_effects_are_what_a_level_adds(study: Study) -> None:
+def test_main_effects_are_what_a_level_adds(study):
     rows = {(row.factor, row.level): row for row in effects(findings(study)) if row.figure == "learning"}
     assert len(rows) == 6 + 4 + 3 + 2
     assert rows["draw", "aaw"].minus_first.value == 0
@@ -50,7 +50,7 @@ def test_main_effects_are_what_a_level_adds(study: Study) -> None:
     assert {row.seeds for row in rows.values()} == {5}
 
 
-def test_a_seed_that_a_combination_lacks_counts_for_none(study: Study) -> None:
+def test_a_seed_that_a_combination_lacks_counts_for_none(study):
     found = findings(study)
     arm = next(iter(study.crossed))
     cut = replace(found, runs={**found.runs, (GAME, arm): found.runs[GAME, arm][:3]})
@@ -58,7 +58,7 @@ def test_a_seed_that_a_combination_lacks_counts_for_none(study: Study) -> None:
     assert effects(replace(found, runs={})) == []
 
 
-def test_levels_that_no_arm_is_left_of_have_no_effect() -> None:
+def test_levels_that_no_arm_is_left_of_have_no_effect():
     """As after ``--arms``."""
     some = Study.read("credit-draws", {"arms": ["all", "largest-m16-5e-4-raw", "largest-m64-5e-4-raw"]})
     rows = [row for row in effects(findings(some)) if row.figure == "learning"]
@@ -66,7 +66,7 @@ def test_levels_that_no_arm_is_left_of_have_no_effect() -> None:
     assert rows[2].minus_first.value == pytest.approx(0.1, abs=2e-3)
 
 
-def test_an_effect_within_the_levels_of_another_factor(study: Study) -> None:
+def test_an_effect_within_the_levels_of_another_factor(study):
     rows = {
         (row.within, row.level): row
         for row in effects(findings(study, together=0.3), "draw", "drawn")
@@ -76,7 +76,7 @@ def test_an_effect_within_the_levels_of_another_factor(study: Study) -> None:
     assert rows["drawn m64", "largest"].minus_first.value == pytest.approx(0.2, abs=2e-3)
 
 
-def test_each_level_is_read_at_its_own_best_level_of_another(study: Study) -> None:
+def test_each_level_is_read_at_its_own_best_level_of_another(study):
     rows = {row.level: row for row in at_best(findings(study, together=0.3), "draw", "drawn")}
     assert len(rows) == 6
     assert {rows["aaw"].within, rows["largest"].within} == {"drawn m64"}
@@ -87,13 +87,13 @@ def test_each_level_is_read_at_its_own_best_level_of_another(study: Study) -> No
     assert at_best(replace(findings(study), runs={}), "draw", "rate") == []
 
 
-def test_where_nothing_differs_nothing_is_told_apart(study: Study) -> None:
+def test_where_nothing_differs_nothing_is_told_apart(study):
     rows = [row for row in effects(findings(study)) if row.figure == "frozen-lake-big"]
     assert {row.p_holm for row in rows} == {1.0}
     assert "0.200" in effects_table(rows)
 
 
-def test_the_report_has_the_effects(study: Study) -> None:
+def test_the_report_has_the_effects(study):
     found = findings(study)
     text = report_markdown(found, {})
     assert "## What every factor does" in text

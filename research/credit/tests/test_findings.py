@@ -69,7 +69,7 @@ def draw(rule: str, m: int, reference: str, cosine: float, *, minus: float = 0.0
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> StudyFolder:
+def folder(tmp_path):
     made = StudyFolder(tmp_path, ("msgrpo", "rtg"))
     for stage, (plain, steps) in {"base": (0.4, 0.6), "middle": (0.2, 0.6)}.items():
         made.write_result(
@@ -101,17 +101,17 @@ def folder(tmp_path: Path) -> StudyFolder:
 
 
 @pytest.fixture
-def findings(folder: StudyFolder) -> Findings:
+def findings(folder):
     return read_findings(Study.read("credit-miniature"), folder)
 
 
-def test_what_is_missing_is_said(findings: Findings) -> None:
+def test_what_is_missing_is_said(findings):
     assert "train/blackjack/rtg/1" not in findings.missing
     assert {"base/blackjack/0", "measure/blackjack/0/end", "draws/kuhn-poker/1/end"} <= set(findings.missing)
     assert refused_of(findings) == {"rtg": "no steps (kuhn-poker)"}
 
 
-def test_methods_are_compared_on_the_cells_that_both_have(findings: Findings) -> None:
+def test_methods_are_compared_on_the_cells_that_both_have(findings):
     rows = {row.method: row for row in over_cells(findings, "correlation")}
     assert list(rows) == ["oracle", "rtg", "msgrpo"]
     assert (rows["rtg"].cells, rows["msgrpo"].cells) == (2, 3)
@@ -127,12 +127,12 @@ def test_methods_are_compared_on_the_cells_that_both_have(findings: Findings) ->
     assert rows["oracle"].p_value == pytest.approx(ttest_1samp([0.7, 0.5], 0.0).pvalue)
 
 
-def test_stages_runs_and_games_are_averaged_one_inside_the_other() -> None:
+def test_stages_runs_and_games_are_averaged_one_inside_the_other():
     values = {("a", 0, "base"): 1.0, ("a", 0, "end"): 0.0, ("a", 1, "base"): 0.9, ("b", 0, "end"): 0.2}
     assert by_game(values) == pytest.approx({"a": (0.5 + 0.9) / 2, "b": 0.2})
 
 
-def test_cells_whose_oracle_is_mostly_noise_are_marked_and_in_no_mean(findings: Findings) -> None:
+def test_cells_whose_oracle_is_mostly_noise_are_marked_and_in_no_mean(findings):
     weak = {cell: {**document, "weak": cell[0] == "kuhn-poker"} for cell, document in findings.measured.items()}
     rows = {row.method: row for row in over_cells(replace(findings, measured=weak), "correlation")}
     assert (rows["msgrpo"].cells, rows["msgrpo"].mean) == (2, pytest.approx(0.3))
@@ -153,7 +153,7 @@ def games_with(gains: dict[str, Sequence[float]]) -> dict[tuple[str, int, str], 
     }
 
 
-def test_only_what_holms_correction_leaves_is_named(findings: Findings) -> None:
+def test_only_what_holms_correction_leaves_is_named(findings):
     steady, shaky = [0.2, 0.21, 0.19, 0.2, 0.22, 0.2], [0.4, -0.1, 0.5, 0.0, 0.6, 0.1]
     measured = games_with({"rtg": steady, "vine": shaky, "gigpo": shaky[::-1]})
     found = replace(findings, measured=measured)
@@ -168,7 +168,7 @@ def test_only_what_holms_correction_leaves_is_named(findings: Findings) -> None:
     assert "gigpo" not in said
 
 
-def test_p_values_of_a_model_that_reasons_are_students(findings: Findings) -> None:
+def test_p_values_of_a_model_that_reasons_are_students(findings):
     values = np.array([0.2, 0.3, 0.1, 0.25])
     value, low, high = student(values)
     gain = {"rule": "aaw", "m": 2, "reference": "others", "minus_uniform": {"value": value, "low": low, "high": high}}
@@ -178,7 +178,7 @@ def test_p_values_of_a_model_that_reasons_are_students(findings: Findings) -> No
 
 
 @pytest.mark.slow
-def test_the_published_report_is_what_its_measurements_give_today() -> None:
+def test_the_published_report_is_what_its_measurements_give_today():
     """``python -m research.credit.stored research/credit/data/report.json.gz`` brings it up to date."""
     report = stored_report(Path("research/credit/data/report.json.gz"))
     again = json.loads(json.dumps(recomputed(report), allow_nan=False))
@@ -190,7 +190,7 @@ REPORTS = sorted(Path("research/credit/data").rglob("*.json.gz"))
 
 
 @pytest.mark.parametrize("file", REPORTS, ids=str)
-def test_a_stored_report_keeps_its_effects_or_says_that_it_can_not(file: Path) -> None:
+def test_a_stored_report_keeps_its_effects_or_says_that_it_can_not(file):
     """Without the figures that runs end with, Holm's correction would be over a third of the tests."""
     report = stored_report(file)
     if file.parent.name in ("draws", "explore") and file.name == "report.json.gz":
@@ -203,7 +203,7 @@ def test_a_stored_report_keeps_its_effects_or_says_that_it_can_not(file: Path) -
         ]
 
 
-def test_what_runs_end_with_is_read_back_from_a_stored_report() -> None:
+def test_what_runs_end_with_is_read_back_from_a_stored_report():
     study = Study.read("credit-explore", {"seeds": 2})
     game = study.trained[0]
     points = np.array([0.1, 0.5, 0.7])
@@ -220,7 +220,7 @@ def test_what_runs_end_with_is_read_back_from_a_stored_report() -> None:
     assert recomputed(report)["effects"] == report["effects"]
 
 
-def test_gains_of_draws_have_games_as_clusters_and_are_corrected(findings: Findings) -> None:
+def test_gains_of_draws_have_games_as_clusters_and_are_corrected(findings):
     gains = {"a": 0.1, "b": 0.2, "c": 0.9}
     documents = {
         (game, run, stage): {"methods": [{"name": "msgrpo", "draws": [draw("aaw", 2, "exact", 0.7, minus=own)]}]}
@@ -235,7 +235,7 @@ def test_gains_of_draws_have_games_as_clusters_and_are_corrected(findings: Findi
     assert float(p) == pytest.approx(2 * ttest_1samp(list(gains.values()), 0.0).pvalue, abs=0.01)  # of two rows
 
 
-def test_arms_are_paired_by_seed(findings: Findings) -> None:
+def test_arms_are_paired_by_seed(findings):
     first, second = arms_on(findings, "blackjack")
     assert (first.arm, second.arm) == ("rtg", "msgrpo")
     assert first.learning.value == pytest.approx(0.5)
@@ -248,7 +248,7 @@ def test_arms_are_paired_by_seed(findings: Findings) -> None:
     assert findings.tuned["blackjack", "rtg"] == {1e-3: 0.1, 1e-2: 0.9}
 
 
-def test_rank_correlation_is_spearmans() -> None:
+def test_rank_correlation_is_spearmans():
     stats = pytest.importorskip("scipy.stats")
     rng = np.random.default_rng(0)
     for _ in range(20):
@@ -257,7 +257,7 @@ def test_rank_correlation_is_spearmans() -> None:
     assert math.isnan(rank_correlation(np.zeros(4), np.arange(4.0)))
 
 
-def test_a_prediction_needs_three_arms_with_runs(findings: Findings) -> None:
+def test_a_prediction_needs_three_arms_with_runs(findings):
     assert predictions(findings) == []
     study = findings.study.model_copy(update={"arms": {**findings.study.arms, "late": {"credit": "oracle"}}})
     runs = {**findings.runs, ("blackjack", "late"): findings.runs["blackjack", "rtg"][:1]}
@@ -268,7 +268,7 @@ def test_a_prediction_needs_three_arms_with_runs(findings: Findings) -> None:
     assert row.arms == 3
 
 
-def test_a_game_that_all_arms_solve_alike_is_said_to_tell_nothing(findings: Findings, folder: StudyFolder) -> None:
+def test_a_game_that_all_arms_solve_alike_is_said_to_tell_nothing(findings, folder):
     assert "end alike" not in report_markdown(findings, {"textbench": "1.2.3"})
     for arm in RETURNS:
         for seed in range(2):
@@ -279,7 +279,7 @@ def test_a_game_that_all_arms_solve_alike_is_said_to_tell_nothing(findings: Find
     assert "All arms end alike there" in report_markdown(again, {"textbench": "1.2.3"})
 
 
-def test_the_report_shows_these_figures(findings: Findings) -> None:
+def test_the_report_shows_these_figures(findings):
     text = report_markdown(findings, {"textbench": "1.2.3"}, notes=["Cut short."])
     assert "**Note.** Cut short." in text
     assert "**This study is not complete.**" in text

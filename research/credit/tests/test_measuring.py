@@ -12,7 +12,7 @@ from research.credit.tests.test_instrument import SMALL
 
 @pytest.mark.slow
 @pytest.mark.parametrize("reference", ["exact", "others"])
-def test_rules_are_compared_by_the_same_episodes(reference: str) -> None:
+def test_rules_are_compared_by_the_same_episodes(reference):
     setting = Setting(SMALL, groups=2, group_size=32)
     instrument = Instrument(direct_policy(), setting, batches=4)
     credits = instrument.assign("msgrpo", methods_of(["msgrpo"], setting)["msgrpo"]).credits

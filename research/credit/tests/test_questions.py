@@ -1,7 +1,6 @@
 """The questions that an exact gradient decides: figures whose truth is known, and a miniature from end to end."""
 
 import json
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -86,7 +85,7 @@ def toy(new: float, old: float) -> tuple[Batch, Credit, list[list[np.ndarray]]]:
     return Batch(played), Credit.of([np.array([1.0]), np.array([0.0])]), now
 
 
-def test_with_weights_the_old_policys_batches_expect_the_new_ones_gradient() -> None:
+def test_with_weights_the_old_policys_batches_expect_the_new_ones_gradient():
     """Of a logit z with pi = sigmoid(z), ``grad log pi(1) = 1 - pi``; the exact gradient is ``pi (1 - pi)``."""
     new, old = 0.8, 0.3
     batch, credit, now = toy(new, old)
@@ -99,7 +98,7 @@ def test_with_weights_the_old_policys_batches_expect_the_new_ones_gradient() -> 
     assert list(found) == list(measures.WEIGHTS)
 
 
-def test_truncated_weights_are_the_trainers() -> None:
+def test_truncated_weights_are_the_trainers():
     batch, _, now = toy(0.8, 0.3)
     told = [torch.as_tensor(each.old_logprobs[0]) for each in batch.trajectories if each.old_logprobs]
     theirs, _ = importance_weights([torch.as_tensor(own[0]) for own in now], told, 2.0)
@@ -109,7 +108,7 @@ def test_truncated_weights_are_the_trainers() -> None:
 
 
 @pytest.mark.slow
-def test_lag_0_is_on_policy_and_drift_makes_the_cosine_fall() -> None:
+def test_lag_0_is_on_policy_and_drift_makes_the_cosine_fall():
     policy, far = direct_policy(), direct_policy()
     with torch.no_grad():
         generator = torch.Generator().manual_seed(0)
@@ -127,7 +126,7 @@ def test_lag_0_is_on_policy_and_drift_makes_the_cosine_fall() -> None:
     assert rows[2, "none"]["cosine"]["value"] < rows[0, "none"]["cosine"]["value"]
 
 
-def test_the_parts_of_the_gradient_add_up_to_the_whole() -> None:
+def test_the_parts_of_the_gradient_add_up_to_the_whole():
     policy, setting = direct_policy(), Setting(SMALL, 1, 2, format_penalty=0.7)
     model, truth = ScoreModel(policy), measures.truth_of(policy, setting)
     whole = exact_gradient(model, truth.answers, truth.solution, ()).vector
@@ -142,7 +141,7 @@ def test_the_parts_of_the_gradient_add_up_to_the_whole() -> None:
     assert -1 <= parts.figures()["cosine"] <= 1
 
 
-def test_where_a_policy_stands_is_what_its_probabilities_say() -> None:
+def test_where_a_policy_stands_is_what_its_probabilities_say():
     setting = Setting(SMALL, 1, 2, format_penalty=0.0, max_steps=1)
     truth: Truth = measures.truth_of(direct_policy(), setting)
     shares = np.array([each.weight for each in truth.answers.responses[0]])
@@ -152,7 +151,7 @@ def test_where_a_policy_stands_is_what_its_probabilities_say() -> None:
     assert found["entropy"] == pytest.approx(-(given * np.log(given)).sum() / np.log(4))
 
 
-def test_every_batch_draws_its_starts_from_the_same_few() -> None:
+def test_every_batch_draws_its_starts_from_the_same_few():
     starts = measures.FewStarts(SMALL, groups=3, population=5)
     drawn = [starts.layouts(batch) for batch in range(20)]
     assert all(len(set(each)) == 3 for each in drawn)
@@ -161,13 +160,13 @@ def test_every_batch_draws_its_starts_from_the_same_few() -> None:
 
 
 @pytest.fixture
-def miniature(tmp_path: Path) -> Questions:
+def miniature(tmp_path):
     file = tmp_path / "mine.toml"
     file.write_text(MINIATURE, encoding="utf-8")
     return Questions.read(file)
 
 
-def test_sizes_that_cannot_be_are_refused(tmp_path: Path) -> None:
+def test_sizes_that_cannot_be_are_refused(tmp_path):
     file = tmp_path / "mine.toml"
     for old, new, message in (
         ("lags = [1]", "lags = [0]", "staleness.lags.0 must .* greater than or equal to 1, got 0"),
@@ -183,7 +182,7 @@ def test_sizes_that_cannot_be_are_refused(tmp_path: Path) -> None:
             Questions.read(file)
 
 
-def test_the_recipe_asks_every_game_and_every_job_has_what_it_needs() -> None:
+def test_the_recipe_asks_every_game_and_every_job_has_what_it_needs():
     questions = Questions.read("credit-questions")
     jobs = {job.name: job for job in jobs_of(questions)}
     assert len(jobs) == len(jobs_of(questions)) == 3 * (3 * 2 + 4)
@@ -195,7 +194,7 @@ def test_the_recipe_asks_every_game_and_every_job_has_what_it_needs() -> None:
     assert [job.name for job in only] == ["base/blackjack/0", "ask/blackjack/0/plain"]
 
 
-def test_nothing_asked_is_refused(tmp_path: Path) -> None:
+def test_nothing_asked_is_refused(tmp_path):
     file = tmp_path / "mine.toml"
     file.write_text(MINIATURE.partition("[staleness]")[0], encoding="utf-8")
     with pytest.raises(UsageError, match="nothing is asked"):
@@ -205,7 +204,7 @@ def test_nothing_asked_is_refused(tmp_path: Path) -> None:
 COMMAND = ["reproduce", "--config", "credit-questions"]
 
 
-def test_a_dry_run_says_what_would_be_done(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_dry_run_says_what_would_be_done(tmp_path, capsys):
     """The published run took 24 minutes of the processor."""
     out = tmp_path / "out"
     assert main([*COMMAND, "--out", str(out), "--jobs", "1", "--dry-run"]) == 0
@@ -216,16 +215,14 @@ def test_a_dry_run_says_what_would_be_done(tmp_path: Path, capsys: pytest.Captur
     assert not out.exists()
 
 
-def test_the_report_of_an_empty_folder_is_honest(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_report_of_an_empty_folder_is_honest(tmp_path, capsys):
     (out := tmp_path / "out").mkdir()
     assert main([*COMMAND, "--out", str(out), "--report"]) == 1
     assert "not complete: 30 jobs have no result" in capsys.readouterr().out
     assert "**This study is not complete.**" in (out / "report.md").read_text(encoding="utf-8")
 
 
-def test_a_folder_takes_more_seeds_and_none_of_another_experiment(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_folder_takes_more_seeds_and_none_of_another_experiment(tmp_path, capsys):
     folder = StudyFolder(tmp_path / "out")
     folder.claim(Questions.read("credit-questions", {"seeds": 1}))
     folder.claim(Questions.read("credit-questions"))
@@ -237,7 +234,7 @@ def test_a_folder_takes_more_seeds_and_none_of_another_experiment(
     assert "was made with kind = 'credit', now it is 'questions'; give the recipe" in capsys.readouterr().err
 
 
-def test_the_command_refuses_what_is_of_other_experiments(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_refuses_what_is_of_other_experiments(capsys):
     for option in (["--arms", "plain"], ["--iterations", "3"], ["--ship", "here"]):
         assert main([*COMMAND, *option]) == 2
         error = capsys.readouterr().err
@@ -247,7 +244,7 @@ def test_the_command_refuses_what_is_of_other_experiments(capsys: pytest.Capture
     assert "no game in this recipe named 'blackjak'; did you mean 'blackjack'" in capsys.readouterr().err
 
 
-def test_a_collapse_counts_before_the_first_success_alone(miniature: Questions) -> None:
+def test_a_collapse_counts_before_the_first_success_alone(miniature):
     def run(penalty: float, success: list[float], entropy: list[float]) -> dict[str, Any]:
         points = [
             {"iterations": 2 * at, "entropy": each, "valid": 1.0, "returns": penalty} for at, each in enumerate(entropy)
@@ -262,7 +259,7 @@ def test_a_collapse_counts_before_the_first_success_alone(miniature: Questions) 
     assert [each.difference.value for each in penalties(findings)] == [-1.0, 0.0]
 
 
-def test_a_lag_is_compared_on_the_stages_that_have_it(miniature: Questions) -> None:
+def test_a_lag_is_compared_on_the_stages_that_have_it(miniature):
     """The middle has no policy 16 iterations older: its fresh batches are no part of what that lag costs."""
 
     def rows(**cosines: float) -> dict[str, Any]:
@@ -278,7 +275,7 @@ def test_a_lag_is_compared_on_the_stages_that_have_it(miniature: Questions) -> N
 
 
 @pytest.mark.slow
-def test_a_miniature_is_asked_everything_and_ends_in_a_report(miniature: Questions, tmp_path: Path) -> None:
+def test_a_miniature_is_asked_everything_and_ends_in_a_report(miniature, tmp_path):
     pytest.importorskip("matplotlib")
     from research.credit.questions.report import draw_plots, report_data, report_markdown
     from research.credit.stored import recomputed

@@ -27,7 +27,7 @@ def written(tmp_path: Path, **changes: str) -> Path:
 
 
 @pytest.mark.parametrize("name", STUDIES)
-def test_the_recipes_that_ship_can_be_read_and_every_job_has_what_it_needs(name: str) -> None:
+def test_the_recipes_that_ship_can_be_read_and_every_job_has_what_it_needs(name):
     study = Study.read(name)
     jobs = {job.name: job for job in jobs_of(study)}
     assert len(jobs) == len(jobs_of(study))
@@ -39,7 +39,7 @@ def test_the_recipes_that_ship_can_be_read_and_every_job_has_what_it_needs(name:
     assert sum(job.kind == "measure" for job in jobs.values()) == measured
 
 
-def test_crossed_factors_are_an_arm_for_each_combination() -> None:
+def test_crossed_factors_are_an_arm_for_each_combination():
     """Six draw rules, four numbers, three rates and two lengths, beside the three arms that learn from all episodes."""
     study = Study.read("credit-draws")
     assert len(study.arms) == 6 * 4 * 3 * 2 + 3
@@ -56,7 +56,7 @@ def test_crossed_factors_are_an_arm_for_each_combination() -> None:
 
 
 @pytest.mark.parametrize("wrong", ['factors = "draw"', 'factors.draw = "aaw"', "factors.draw.aaw = 3"])
-def test_factors_that_are_no_tables_are_refused_in_a_sentence(tmp_path: Path, wrong: str) -> None:
+def test_factors_that_are_no_tables_are_refused_in_a_sentence(tmp_path, wrong):
     file = tmp_path / "mine.toml"
     text = MINIATURE.with_name("credit-draws.toml").read_text(encoding="utf-8")
     text = re.sub(r"^\[factors.*?(?=^\[arms)", "", text, flags=re.DOTALL | re.MULTILINE)
@@ -66,14 +66,14 @@ def test_factors_that_are_no_tables_are_refused_in_a_sentence(tmp_path: Path, wr
 
 
 @pytest.mark.parametrize("name", ["credit", "credit-large"])
-def test_what_is_published_has_three_runs_of_each_game_and_32_batches(name: str) -> None:
+def test_what_is_published_has_three_runs_of_each_game_and_32_batches(name):
     study = Study.read(name)
     assert study.runs >= 3
     assert study.thinking is not None
     assert min(study.measurement.batches, study.draws.batches, study.thinking.batches) >= 32
 
 
-def test_every_run_of_a_game_begins_from_a_base_of_its_own() -> None:
+def test_every_run_of_a_game_begins_from_a_base_of_its_own():
     study = Study.read("credit")
     assert [study.recipe("blackjack", run).seed for run in range(3)] == [0, 1, 2]
     jobs = {job.name: job for job in jobs_of(study)}
@@ -81,7 +81,7 @@ def test_every_run_of_a_game_begins_from_a_base_of_its_own() -> None:
     assert jobs["measure/blackjack/2/end"].needs == ("stages/blackjack/2",)
 
 
-def test_all_arms_have_the_same_tokens_rates_and_seeds() -> None:
+def test_all_arms_have_the_same_tokens_rates_and_seeds():
     study = Study.read("credit")
     arms = list(study.arms)
     for game in study.trained:
@@ -106,19 +106,19 @@ def test_all_arms_have_the_same_tokens_rates_and_seeds() -> None:
         ("tokens = 1_500 -> tokens = 0", "games.blackjack.tokens must .* greater than or equal to 1, got 0"),
     ],
 )
-def test_a_wrong_recipe_is_refused_in_a_sentence(tmp_path: Path, change: str, message: str) -> None:
+def test_a_wrong_recipe_is_refused_in_a_sentence(tmp_path, change, message):
     with pytest.raises(UsageError, match=message):
         Study.read(written(tmp_path, change=change))
 
 
-def test_training_curves_are_of_games_of_one_player(tmp_path: Path) -> None:
+def test_training_curves_are_of_games_of_one_player(tmp_path):
     file = written(tmp_path)
     file.write_text(file.read_text().replace("[games.kuhn-poker]\n", "[games.kuhn-poker]\ntrained = true\n"))
     with pytest.raises(UsageError, match=re.escape("games.kuhn-poker.trained: a game of 2 players")):
         Study.read(file)
 
 
-def test_a_folder_takes_more_seeds_and_arms_and_nothing_else(tmp_path: Path) -> None:
+def test_a_folder_takes_more_seeds_and_arms_and_nothing_else(tmp_path):
     everything = Study.read("credit-miniature")
     folder = StudyFolder(tmp_path / "out")
     folder.claim(Study.read("credit-miniature", {"seeds": 1, "arms": ["msgrpo"]}))
@@ -129,7 +129,7 @@ def test_a_folder_takes_more_seeds_and_arms_and_nothing_else(tmp_path: Path) -> 
         folder.claim(Study.read("credit-miniature", {"seeds": 1}))
 
 
-def test_a_folder_takes_more_levels_of_a_factor(tmp_path: Path) -> None:
+def test_a_folder_takes_more_levels_of_a_factor(tmp_path):
     """Their runs are new; those that are there are of the same settings as before."""
     folder, text = StudyFolder(tmp_path / "out"), Path(MINIATURE.parent / "credit-istar.toml").read_text("utf-8")
     one, other = tmp_path / "one.toml", tmp_path / "other.toml"
@@ -143,14 +143,14 @@ def test_a_folder_takes_more_levels_of_a_factor(tmp_path: Path) -> None:
         folder.claim(Study.read(other))
 
 
-def test_a_folder_whose_stages_came_from_another_arm_is_refused(tmp_path: Path) -> None:
+def test_a_folder_whose_stages_came_from_another_arm_is_refused(tmp_path):
     folder = StudyFolder(tmp_path / "out")
     folder.claim(Study.read("credit-miniature", {"arms": ["rtg"]}))
     with pytest.raises(UsageError, match="was made with plain arm = 'rtg', now it is 'msgrpo'"):
         folder.claim(Study.read("credit-miniature"))
 
 
-def test_no_run_has_the_seed_that_arms_are_tuned_with_and_a_folder_tuned_otherwise_is_refused(tmp_path: Path) -> None:
+def test_no_run_has_the_seed_that_arms_are_tuned_with_and_a_folder_tuned_otherwise_is_refused(tmp_path):
     study = Study.read("credit", {"seeds": 8})
     seeds = {kind: {job.seed for job in jobs_of(study) if job.kind == kind} for kind in ("tune", "train")}
     assert not seeds["tune"] & seeds["train"]
@@ -163,7 +163,7 @@ def test_no_run_has_the_seed_that_arms_are_tuned_with_and_a_folder_tuned_otherwi
         folder.claim(study)
 
 
-def test_a_measurement_is_done_when_it_has_all_methods(tmp_path: Path) -> None:
+def test_a_measurement_is_done_when_it_has_all_methods(tmp_path):
     """A method that came in since is measured by the same command, and what is there is kept."""
     result: dict[str, Any] = {"methods": [{"name": "msgrpo"}], "skipped": {"rtg": "no steps"}}
     StudyFolder(tmp_path).write_result("measure/blackjack/0/base", result)

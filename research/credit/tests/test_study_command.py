@@ -26,14 +26,14 @@ COMMAND = [sys.executable, "-m", "benchmark.cli", *CREDIT, "--jobs", "2"]
         (["--ship", "here"], "--ship is of a reproduction"),
     ],
 )
-def test_wrong_usage_is_one_sentence(arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_wrong_usage_is_one_sentence(arguments, message, capsys):
     assert main([*CREDIT, *arguments]) == 2
     error = capsys.readouterr().err
     assert message in error
     assert "Traceback" not in error
 
 
-def test_a_dry_run_says_what_would_be_done(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_dry_run_says_what_would_be_done(tmp_path, capsys):
     out = tmp_path / "out"
     assert main([*CREDIT, "--out", str(out), "--dry-run"]) == 0
     printed = capsys.readouterr().out
@@ -43,7 +43,7 @@ def test_a_dry_run_says_what_would_be_done(tmp_path: Path, capsys: pytest.Captur
     assert not out.exists()
 
 
-def test_a_pretrained_model_takes_minutes_a_batch(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_pretrained_model_takes_minutes_a_batch(tmp_path, capsys):
     """The published run took 2,166 seconds of the processor; at the pace of the tiny model it would be 168."""
     report = stored_report(Path("research/credit/data/draws/pretrained-start.json.gz"))
     out = str(tmp_path / "out")
@@ -51,7 +51,7 @@ def test_a_pretrained_model_takes_minutes_a_batch(tmp_path: Path, capsys: pytest
     assert report["seconds"] / 2 < json.loads(capsys.readouterr().out)["seconds"] < report["seconds"] * 2
 
 
-def test_the_report_of_an_empty_folder_is_honest(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_report_of_an_empty_folder_is_honest(tmp_path, capsys):
     (out := tmp_path / "out").mkdir()
     assert main([*CREDIT, "--out", str(out), "--report"]) == 1
     assert "not complete: 41 jobs have no result" in capsys.readouterr().out
@@ -59,8 +59,7 @@ def test_the_report_of_an_empty_folder_is_honest(tmp_path: Path, capsys: pytest.
 
 
 @pytest.fixture(scope="module")
-def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A miniature that nothing stopped."""
+def whole(tmp_path_factory):
     pytest.importorskip("torch")
     out = tmp_path_factory.mktemp("study") / "whole"
     done = subprocess.run([*COMMAND, "--out", str(out), "--json"], capture_output=True, text=True, check=False)
@@ -70,14 +69,14 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.slow
-def test_a_miniature_ends_in_a_report(whole: Path) -> None:
+def test_a_miniature_ends_in_a_report(whole):
     for name in ("report.md", "report.json", "fidelity.svg", "draws.svg", "curves.svg"):
         assert (whole / name).exists(), name
     assert "Which credit is good" in (whole / "report.md").read_text(encoding="utf-8")
 
 
 @pytest.mark.slow
-def test_the_reports_figures_are_those_of_the_job_files(whole: Path) -> None:
+def test_the_reports_figures_are_those_of_the_job_files(whole):
     data = json.loads((whole / "report.json").read_text(encoding="utf-8"))
     for arm in ("msgrpo", "rtg"):
         results = [json.loads((whole / f"train/blackjack/{arm}/{seed}/result.json").read_text()) for seed in range(2)]
@@ -99,7 +98,7 @@ def test_the_reports_figures_are_those_of_the_job_files(whole: Path) -> None:
 
 
 @pytest.mark.slow
-def test_runs_of_a_game_have_bases_and_starts_of_their_own(whole: Path) -> None:
+def test_runs_of_a_game_have_bases_and_starts_of_their_own(whole):
     first, second = (json.loads((whole / f"measure/blackjack/{run}/base/result.json").read_text()) for run in (0, 1))
     assert first["setting"] == second["setting"] | {"seed": 0}
     assert first["truth"]["expected_return"] != second["truth"]["expected_return"]
@@ -108,7 +107,7 @@ def test_runs_of_a_game_have_bases_and_starts_of_their_own(whole: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_stored_report_gives_the_same_figures_again(whole: Path) -> None:
+def test_a_stored_report_gives_the_same_figures_again(whole):
     data = json.loads((whole / "report.json").read_text(encoding="utf-8"))
     again = json.loads(json.dumps(recomputed(data)))
     for name in ("measured", "draws", "thinking", "tuning", "runs", "stages", "weak", "settings"):
@@ -121,7 +120,6 @@ def test_a_stored_report_gives_the_same_figures_again(whole: Path) -> None:
 
 
 def _numbers(data: Any) -> list[float]:
-    """All numbers in plain data, in order."""
     if isinstance(data, dict | list):
         return [number for each in (data.values() if isinstance(data, dict) else data) for number in _numbers(each)]
     return [float(data)] if isinstance(data, int | float) else []

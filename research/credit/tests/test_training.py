@@ -13,12 +13,12 @@ GAME = "blackjack"
 
 
 @pytest.fixture(scope="module")
-def study() -> Study:
+def study():
     return Study.read("credit-miniature")
 
 
 @pytest.fixture(scope="module")
-def base(study: Study) -> Any:
+def base(study):
     """A model of a few thousand random weights, and a tokenizer that reads the game."""
     pytest.importorskip("torch")
     from agents.tiny.data import legal_play
@@ -40,7 +40,7 @@ def run(study: Study, base: Any, arm: dict[str, Any], budget: int = 2_000, miles
     return record
 
 
-def test_a_run_spends_its_budget_and_ends_with_the_iteration_that_crosses_it(study: Study, base: Any) -> None:
+def test_a_run_spends_its_budget_and_ends_with_the_iteration_that_crosses_it(study, base):
     record = run(study, base, {})
     spent = [each["tokens"] for each in record.history]
     assert record.rollout_tokens + record.update_tokens == spent[-1] >= 2_000 > spent[-2]
@@ -58,7 +58,7 @@ def test_a_run_spends_its_budget_and_ends_with_the_iteration_that_crosses_it(stu
 
 
 @pytest.mark.slow
-def test_drawing_fewer_episodes_buys_more_iterations(study: Study, base: Any) -> None:
+def test_drawing_fewer_episodes_buys_more_iterations(study, base):
     few = run(study, base, {"episode_sampling": "uniform", "episodes_drawn": 1}, 3_000)
     everything = run(study, base, {"episode_sampling": "off"}, 3_000)
     assert len(few.history) > len(everything.history)
@@ -79,7 +79,7 @@ class Restless:
         return Credit.per_episode(batch, rng.standard_normal(len(batch)))
 
 
-def test_fresh_rollouts_cost_tokens_too(study: Study, base: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_fresh_rollouts_cost_tokens_too(study, base, monkeypatch):
     monkeypatch.setitem(METHODS._registered, "restless", Restless)
     Restless.response_tokens = 0
     record = run(study, base, {"credit": "restless"})
@@ -90,7 +90,7 @@ def test_fresh_rollouts_cost_tokens_too(study: Study, base: Any, monkeypatch: py
     assert fresh > 2 * Restless.response_tokens
 
 
-def test_equal_seeds_give_equal_runs(study: Study, base: Any) -> None:
+def test_equal_seeds_give_equal_runs(study, base):
     one, two = run(study, base, {}), run(study, base, {})
     without = [[{k: v for k, v in each.items() if k != "seconds"} for each in record.history] for record in (one, two)]
     assert without[0] == without[1]

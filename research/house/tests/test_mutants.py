@@ -17,7 +17,7 @@ def test_there_are_forty_over_all_packages():
 
 
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
-def test_a_mutant_is_made_in_one_place_and_has_tests(mutant: Mutant):
+def test_a_mutant_is_made_in_one_place_and_has_tests(mutant):
     sound = (mutants.ROOT / mutant.file).read_text(encoding="utf-8")
     changed = mutant.applied(sound)
     assert changed != sound

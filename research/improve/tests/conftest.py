@@ -22,7 +22,6 @@ def heeding_url():
 
 @pytest.fixture
 def server(workplace, heeding_url, monkeypatch):
-    """A working folder whose ``openai:`` models are those of the server."""
     monkeypatch.setenv("OPENAI_API_KEY", "not-needed")
     monkeypatch.setenv("OPENAI_BASE_URL", heeding_url)
     return workplace

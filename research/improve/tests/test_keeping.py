@@ -308,7 +308,7 @@ def test_seconds_that_are_none_are_refused_before_anything_is_played(textbench, 
 
 
 @pytest.mark.parametrize("name", IMPROVERS)
-def test_the_help_of_a_method_describes_each_of_its_options(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_help_of_a_method_describes_each_of_its_options(name, capsys):
     assert main(["improve", name, "--help"]) == 0
     words = " ".join(capsys.readouterr().out.split())
     told = words.partition(f"options of {name}:")[2]

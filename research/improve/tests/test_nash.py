@@ -48,9 +48,7 @@ def test_what_has_no_equilibrium_to_be_computed_is_refused(tmp_path, agent, scen
 
 
 @pytest.mark.parametrize(("follow", "least", "most"), [(0.05, 0.0, 0.02), (0.0, 0.05, 0.4)])
-def test_mirror_descent_comes_to_an_equilibrium_where_its_magnet_follows(
-    follow: float, least: float, most: float
-) -> None:
+def test_mirror_descent_comes_to_an_equilibrium_where_its_magnet_follows(follow, least, most):
     tree = expand(KuhnPoker())
     policy = magnet = as_behaviour(tree, uniform_policy(tree))
     for _ in range(300):
@@ -60,7 +58,7 @@ def test_mirror_descent_comes_to_an_equilibrium_where_its_magnet_follows(
     assert expected_values(tree, policy)["player_0"] == pytest.approx(-1 / 18, abs=0.03)
 
 
-def test_a_mirror_step_is_the_formula() -> None:
+def test_a_mirror_step_is_the_formula():
     tree = expand(KuhnPoker())
     rng = np.random.default_rng(1)
     policy, magnet = (

@@ -9,7 +9,6 @@ from research.improve.plays import PLAYER, Play, means_in_common
 
 
 def played(**returns: float) -> Play:
-    """A play of seeds ``s1``, ``s2`` and so on, as far as their episodes were scored."""
     records = [
         Episode("guess-number", int(seed[1:]), None, {"player_0": PLAYER}, (), {"player_0": value}, {}, True, False)
         for seed, value in returns.items()
@@ -17,7 +16,7 @@ def played(**returns: float) -> Play:
     return Play(Path("play"), {}, tuple(records))
 
 
-def test_who_missed_the_hard_seed_is_not_better_for_it() -> None:
+def test_who_missed_the_hard_seed_is_not_better_for_it():
     good, broken_off = played(s1=-3, s2=-3, s3=-9), played(s1=-4, s2=-4)
     assert good.mean < broken_off.mean
     assert means_in_common([good, broken_off]) == pytest.approx([-3, -4])

@@ -4,7 +4,6 @@ import json
 import subprocess
 import sys
 import tomllib
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +19,7 @@ METHODS = {
 
 
 @pytest.fixture(scope="module")
-def writing_url() -> Iterator[str]:
+def writing_url():
     command = [sys.executable, "-m", "research.improve.tests.writing_server"]
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
@@ -29,7 +28,7 @@ def writing_url() -> Iterator[str]:
 
 
 @pytest.fixture
-def improve(workplace: Any, textbench: Any, writing_url: str, monkeypatch: pytest.MonkeyPatch) -> Any:
+def improve(workplace, textbench, writing_url, monkeypatch):
     monkeypatch.setenv("OPENAI_API_KEY", "not-needed")
 
     def run(method: str, model: str, *more: str) -> Any:
@@ -57,9 +56,7 @@ SLOW = pytest.mark.slow
 @pytest.mark.slow
 @pytest.mark.parametrize("model", [pytest.param("good", marks=SLOW), "learning"])
 @pytest.mark.parametrize("method", [pytest.param("program", marks=SLOW), "code-model"])
-def test_a_good_writer_gains_everything_and_the_folder_plays_without_it(
-    improve: Any, textbench: Any, method: str, model: str
-) -> None:
+def test_a_good_writer_gains_everything_and_the_folder_plays_without_it(improve, textbench, method, model):
     done = improve(method, model)
     assert done.code == 0, done.err
     (before,), (after,) = about()["before"], about()["after"]
@@ -85,7 +82,7 @@ def test_a_good_writer_gains_everything_and_the_folder_plays_without_it(
         *(pytest.param("program", each, marks=SLOW) for each in ("broken", "talking")),
     ],
 )
-def test_a_useless_writer_changes_nothing(improve: Any, method: str, model: str) -> None:
+def test_a_useless_writer_changes_nothing(improve, method, model):
     done = improve(method, model, "--set", "seconds=0.1", "--eval-episodes", 0)
     assert done.code == 0, done.err
     assert "no better agent was found" in done.err
@@ -98,7 +95,7 @@ def test_a_useless_writer_changes_nothing(improve: Any, method: str, model: str)
 
 
 @pytest.mark.slow
-def test_a_second_call_finds_everything_done_and_a_spent_budget_ends_it(improve: Any) -> None:
+def test_a_second_call_finds_everything_done_and_a_spent_budget_ends_it(improve):
     done = improve("program", "learning", "--budget-calls", "80")
     assert done.code == 0, done.err
     assert "the budget is spent" in done.err
@@ -109,7 +106,7 @@ def test_a_second_call_finds_everything_done_and_a_spent_budget_ends_it(improve:
     assert Path("better/calls.jsonl").read_text() == calls
 
 
-def test_what_cant_be_written_is_one_sentence(improve: Any, textbench: Any) -> None:
+def test_what_cant_be_written_is_one_sentence(improve, textbench):
     for method, what, told in (
         (METHODS["program"], ("--agent", "planner"), "'planner' has no language model to ask"),
         (METHODS["code-model"], ("--agent", "openai:good"), "for one player, got tic-tac-toe"),
@@ -131,5 +128,5 @@ def test_what_cant_be_written_is_one_sentence(improve: Any, textbench: Any) -> N
         ("", ""),
     ],
 )
-def test_a_program_is_found_in_an_answer(answer: str, program: str) -> None:
+def test_a_program_is_found_in_an_answer(answer, program):
     assert program_in(answer) == program

@@ -21,7 +21,7 @@ def asked_and_told(scenario: str, wanted: int, **options: int) -> list[tuple[Tur
     return [(one.prompt, one.response) for one in transitions([SCENARIOS[scenario]], wanted, requests, **options)]  # type: ignore[misc]
 
 
-def test_without_chance_what_is_taught_is_what_the_rules_say() -> None:
+def test_without_chance_what_is_taught_is_what_the_rules_say():
     taught = asked_and_told("frozen-lake", 60)
     assert len(taught) == 60
     said = TrueWorld().act([request for request, _ in taught])
@@ -29,7 +29,7 @@ def test_without_chance_what_is_taught_is_what_the_rules_say() -> None:
     assert {taken_apart(request)[1] for request, _ in taught} == {"left", "down", "right", "up"}
 
 
-def test_with_chance_it_is_as_frequent_as_the_rules_say() -> None:
+def test_with_chance_it_is_as_frequent_as_the_rules_say():
     """On slippery ice an answer is what happens in a third of the cases."""
     taught = asked_and_told("frozen-lake-slippery", 900)
     dry = SCENARIOS["frozen-lake"].game()
@@ -42,7 +42,7 @@ def test_with_chance_it_is_as_frequent_as_the_rules_say() -> None:
     assert 0.25 < np.mean(as_meant) < 0.75
 
 
-def test_scenarios_share_the_transitions_and_parts_have_other_ones() -> None:
+def test_scenarios_share_the_transitions_and_parts_have_other_ones():
     requests: Any = lambda request: request.instructions  # noqa: E731
     both = [SCENARIOS[name] for name in ("frozen-lake", "frozen-lake-slippery")]
     told = [str(one.prompt) for one in transitions(both, 31, requests)]
@@ -60,14 +60,14 @@ def test_scenarios_share_the_transitions_and_parts_have_other_ones() -> None:
         (["--scenario", "frozen-lake", "--set", "learner=planner"], "the weights of 'planner' can't be trained here"),
     ],
 )
-def test_what_cannot_be_learnt_is_said(textbench: Any, given: list[str], said: str) -> None:
+def test_what_cannot_be_learnt_is_said(textbench, given, said):
     done = textbench("improve", "world-model", "--agent", "tiny", "--out", "made", *given)
     assert done.code != 0
     assert said in " ".join(done.err.split())
 
 
 @pytest.mark.nightly
-def test_a_model_that_knows_nothing_changes_nobody(textbench: Any) -> None:
+def test_a_model_that_knows_nothing_changes_nobody(textbench):
     options = [word for pair in ("examples=64", "rank=0") for word in ("--set", pair)]
     what = ("--agent", "tiny", "--scenario", "frozen-lake", "--out", "made", "--quiet")
     done = textbench("improve", "world-model", *what, *options)

@@ -11,7 +11,7 @@ from agents.common.intervals import mean_estimate
 from research.jobs import intervals
 
 
-def test_interval_over_runs_and_episodes_covers(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_interval_over_runs_and_episodes_covers(monkeypatch):
     """In 60 worlds with runs and episodes that differ at random, about 95% of intervals hold the true difference."""
     # an end's own error is then a tenth of the interval, which is enough
     monkeypatch.setattr(intervals, "RESAMPLES", 500)
@@ -29,7 +29,7 @@ def test_interval_over_runs_and_episodes_covers(monkeypatch: pytest.MonkeyPatch)
     assert 51 <= covered <= 60
 
 
-def test_few_runs_have_students_interval_joined_with_the_episodes_and_one_has_none() -> None:
+def test_few_runs_have_students_interval_joined_with_the_episodes_and_one_has_none():
     rng = np.random.default_rng(0)
     base = rng.random(100)
     trained = base + 0.5 + 0.1 * rng.standard_normal((1, 100)) + np.array([[0.0], [0.2], [0.1]])
@@ -45,7 +45,7 @@ def test_few_runs_have_students_interval_joined_with_the_episodes_and_one_has_no
 
 
 @pytest.mark.parametrize("runs", [2, 3])
-def test_intervals_of_few_runs_cover(runs: int) -> None:
+def test_intervals_of_few_runs_cover(runs):
     """A bootstrap's percentiles hold the truth of two runs in 77%; the standard error of 400 samples is 1.1%."""
     rng = np.random.default_rng(runs)
     held = 0
@@ -58,13 +58,13 @@ def test_intervals_of_few_runs_cover(runs: int) -> None:
     assert held / 400 >= 0.93
 
 
-def test_equal_episodes_of_equal_runs_leave_nothing_open() -> None:
+def test_equal_episodes_of_equal_runs_leave_nothing_open():
     assert intervals.mean_over_runs(np.full((3, 5), 2.0)) == pytest.approx((2.0, 2.0, 2.0))
     assert intervals.difference_of_means(np.full((3, 5), 2.0), np.full(5, 0.5)) == pytest.approx((1.5, 1.5, 1.5))
     assert intervals.ratio_of_means(np.full((3, 5), 2.0), np.full(5, 0.5)) == pytest.approx((4.0, 4.0, 4.0))
 
 
-def test_a_ratio_to_what_may_be_nothing_has_no_interval() -> None:
+def test_a_ratio_to_what_may_be_nothing_has_no_interval():
     trained = np.array([[1.0, 1.0, 1.0, 1.0], [1.0, 1.0, 1.0, 0.0]])
     assert intervals.ratio_of_means(trained, np.zeros(4)) == (inf, None, None)
     # a third of the resamples don't have the one episode that the base has won

@@ -10,7 +10,6 @@ import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import suppress
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -61,8 +60,8 @@ def pool(processes: int = 1, threads: int | None = 1) -> ProcessPoolExecutor:
     ],
 )
 def test_a_worker_has_the_threads_of_its_experiment_or_its_share_of_the_cores(
-    threads: int | None, user: str | None, processes: int, wanted: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    threads, user, processes, wanted, monkeypatch
+):
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
     if user is not None:
         monkeypatch.setenv("OMP_NUM_THREADS", user)
@@ -72,9 +71,7 @@ def test_a_worker_has_the_threads_of_its_experiment_or_its_share_of_the_cores(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("delay", [0.0, 0.02, 0.1, 0.3, 1.0])
-def test_ctrl_c_says_nothing_in_a_worker_that_starts_works_waits_or_ends(
-    delay: float, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_ctrl_c_says_nothing_in_a_worker_that_starts_works_waits_or_ends(delay, capfd):
     """No traceback while Python starts in it, while it works or waits, and while it runs its finalizers."""
     executor = pool()
     work = submit(executor, time.sleep, 0.05)
@@ -93,7 +90,7 @@ def test_ctrl_c_says_nothing_in_a_worker_that_starts_works_waits_or_ends(
 
 
 @pytest.mark.slow
-def test_workers_end_with_a_main_process_that_was_killed() -> None:
+def test_workers_end_with_a_main_process_that_was_killed():
     """Idle ones too, and at once: the same command must find nobody at work in the folder."""
     program = """
 import time
@@ -112,7 +109,7 @@ if __name__ == "__main__":
     main.communicate(timeout=60)  # it waits for all who could write there: a worker that lives on would be one
 
 
-def test_an_error_that_the_main_process_could_not_read_is_told_in_words(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_error_that_the_main_process_could_not_read_is_told_in_words(monkeypatch):
     def fail(*_: Any) -> None:
         raise TooFewDecisionsError("random takes 3 decisions", 3)
 
@@ -135,8 +132,8 @@ def test_an_error_that_the_main_process_could_not_read_is_told_in_words(monkeypa
 
 @pytest.mark.slow
 def test_a_job_overtakes_less_important_ones_and_a_failing_one_keeps_only_what_needs_it_from_being_done(
-    tmp_path: Path,
-) -> None:
+    tmp_path,
+):
     pytest.importorskip("torch")
     folder, display = ReproductionFolder(tmp_path), Recorder()
     jobs = [
@@ -172,7 +169,7 @@ def long_experiment() -> Experiment:
 
 
 @pytest.mark.slow
-def test_ctrl_c_ends_jobs_at_their_next_progress(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_ctrl_c_ends_jobs_at_their_next_progress(tmp_path, capfd):
     pytest.importorskip("torch")
     interrupted = []
 
@@ -191,7 +188,7 @@ def test_ctrl_c_ends_jobs_at_their_next_progress(tmp_path: Path, capfd: pytest.C
 
 
 @pytest.mark.slow
-def test_a_killed_worker_is_said_with_what_was_running(tmp_path: Path) -> None:
+def test_a_killed_worker_is_said_with_what_was_running(tmp_path):
     pytest.importorskip("torch")
 
     def kill() -> None:

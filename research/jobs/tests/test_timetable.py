@@ -18,7 +18,7 @@ def timetable(folder: Path, processes: int = 1, recipe: str = "full") -> Timetab
     return Timetable(typical_seconds(experiment, jobs), ReproductionFolder(folder), jobs, processes)
 
 
-def test_more_work_takes_longer(tmp_path: Path) -> None:
+def test_more_work_takes_longer(tmp_path):
     typical = timetable(tmp_path).typical
     assert typical["pretrain/large"] > 3 * typical["pretrain/small"]
     assert typical["train/frozen-lake/all/0"] > typical["train/frozen-lake/aaw/0"]
@@ -31,7 +31,7 @@ def test_more_work_takes_longer(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_processes_share_the_work_but_needs_wait(tmp_path: Path) -> None:
+def test_processes_share_the_work_but_needs_wait(tmp_path):
     one, two, many = (timetable(tmp_path, processes).seconds_left() for processes in (1, 2, 1000))
     typical = timetable(tmp_path).typical
     assert one == pytest.approx(sum(typical.values()))
@@ -40,7 +40,7 @@ def test_processes_share_the_work_but_needs_wait(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_slow_machine_is_believed_step_by_step(tmp_path: Path) -> None:
+def test_a_slow_machine_is_believed_step_by_step(tmp_path):
     """Every job takes three times as long as the table says: the whole time that is foretold rises, and never jumps."""
     folder, clock, elapsed = ReproductionFolder(tmp_path), timetable(tmp_path), 0.0
     foretold = [clock.seconds_left()]
@@ -56,7 +56,7 @@ def test_a_slow_machine_is_believed_step_by_step(tmp_path: Path) -> None:
     assert (again.left, again.seconds_left(), again.done_share()) == ([], 0.0, 1.0)
 
 
-def test_one_kind_of_job_that_is_slower_than_the_table_says_slows_that_kind(tmp_path: Path) -> None:
+def test_one_kind_of_job_that_is_slower_than_the_table_says_slows_that_kind(tmp_path):
     folder, clock = ReproductionFolder(tmp_path), timetable(tmp_path)
     before = clock.seconds_left()
     name = "train/snake/aaw/0"
@@ -66,7 +66,7 @@ def test_one_kind_of_job_that_is_slower_than_the_table_says_slows_that_kind(tmp_
     assert clock.seconds_left() > before + 0.8 * trained - clock.typical[name]
 
 
-def test_a_running_job_counts_from_where_it_was_taken_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_running_job_counts_from_where_it_was_taken_up(tmp_path, monkeypatch):
     """A run that goes on from a checkpoint at 60% has not done those 60% in the first second."""
     clock, now = timetable(tmp_path), time.monotonic()
     name = "train/frozen-lake/aaw/0"

@@ -39,7 +39,7 @@ def plain(rewards: Any, values: list[Any], gamma_turn: float, gamma: float, lam:
 
 
 @pytest.mark.parametrize(("gamma_turn", "gamma", "lam"), [(0.95, 1.0, 1.0), (0.8, 0.9, 0.7), (1.0, 0.5, 0.0)])
-def test_advantages_and_targets_are_those_of_the_formula(gamma_turn: float, gamma: float, lam: float) -> None:
+def test_advantages_and_targets_are_those_of_the_formula(gamma_turn, gamma, lam):
     given = ragged()
     wanted = [plain(t.rewards, list(t.head_values["token"]), gamma_turn, gamma, lam) for t in given.trajectories]
     flat = np.array([x for episode in wanted for turn in episode for x in turn])
@@ -55,7 +55,7 @@ def test_advantages_and_targets_are_those_of_the_formula(gamma_turn: float, gamm
         np.testing.assert_allclose(np.concatenate(targets), flat + np.concatenate(values), rtol=1e-10, atol=1e-12)
 
 
-def test_nothing_is_carried_from_one_response_to_the_one_before_it() -> None:
+def test_nothing_is_carried_from_one_response_to_the_one_before_it():
     """At lam = 0 and a constant value, only the last token of a response sees its reward."""
     values = {"token": [np.zeros(3), np.zeros(2)]}
     given = batch(trajectory([1.0, 0.0], tokens=(3, 2), head_values=values))

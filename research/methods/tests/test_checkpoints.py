@@ -18,7 +18,7 @@ LEARNING = [name for name in SIMPLE if METHODS.find(name).state_dict is not Meth
 
 
 @pytest.mark.parametrize("name", LEARNING)
-def test_what_a_method_has_learnt_goes_into_checkpoints(name: str) -> None:
+def test_what_a_method_has_learnt_goes_into_checkpoints(name):
     """Saved after one batch, loaded by another object, it says of the next batch what the first object says."""
     assert {"rae", "riskpo"} <= set(LEARNING)
     method: Any = METHODS.make(name)
@@ -40,18 +40,18 @@ ON_RAE = MSGRPOConfig(credit="empg", method_settings={"credit": {"empg": {"base"
 ON_MSGRPO = MSGRPOConfig(credit="empg")
 
 
-def test_what_another_name_stands_for_is_taken_up_where_it_learns_the_same() -> None:
+def test_what_another_name_stands_for_is_taken_up_where_it_learns_the_same():
     assert taken_up(RAE, ON_RAE) == taken_up(RAE, RAE) != Methods.of(RAE).state_dict()
 
 
 @pytest.mark.parametrize("now", [RISKPO, ON_MSGRPO])
-def test_what_another_method_has_learnt_is_left(now: MSGRPOConfig) -> None:
+def test_what_another_method_has_learnt_is_left(now):
     with pytest.warns(UserWarning, match="credit: .* begins anew and leaves what RAE has learnt"):
         assert taken_up(RAE, now) == Methods.of(now).state_dict()
     with pytest.raises(ConfigError, match=r"credit: .* can't use what the checkpoint's method had learnt"):
         taken_up(RAE, now, told=False)
 
 
-def test_the_sampler_of_levels_has_learnt_its_level() -> None:
+def test_the_sampler_of_levels_has_learnt_its_level():
     with pytest.warns(UserWarning, match="task_sampling: .* begins anew and leaves what LadderSampling has learnt"):
         taken_up(MSGRPOConfig(task_sampling="ladder"), MSGRPOConfig())

@@ -22,7 +22,7 @@ def spoken() -> Batch:
     )
 
 
-def test_only_the_tokens_of_the_named_parts_have_advantages() -> None:
+def test_only_the_tokens_of_the_named_parts_have_advantages():
     credit = METHODS.make("choice").assign(spoken(), RNG)
     a = np.sqrt(0.5)
     np.testing.assert_allclose(credit.advantages[0][0], [0, 0, 0, a, a, a, 0], rtol=1e-5)
@@ -32,7 +32,7 @@ def test_only_the_tokens_of_the_named_parts_have_advantages() -> None:
     np.testing.assert_allclose(credit.draw_weight, [a, a], rtol=1e-5)  # the base method's own
 
 
-def test_the_parts_can_be_chosen() -> None:
+def test_the_parts_can_be_chosen():
     credit = METHODS.make("choice", {"credited": ("action",)}).assign(spoken(), RNG)
     assert np.flatnonzero(credit.advantages[0][0]).tolist() == [4, 5]
     with pytest.raises(ConfigError, match="nothing would be learnt"):
@@ -41,7 +41,7 @@ def test_the_parts_can_be_chosen() -> None:
         METHODS.make("choice", {"base": "choice"})
 
 
-def test_a_base_method_that_tells_tokens_apart_keeps_its_own_where_something_was_chosen() -> None:
+def test_a_base_method_that_tells_tokens_apart_keeps_its_own_where_something_was_chosen():
     @register("counting")
     class Counting:
         needs = frozenset({"old_logprobs"})

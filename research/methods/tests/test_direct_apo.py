@@ -26,7 +26,7 @@ def lake(policy: Any, scenario: str = "frozen-lake-slippery", **settings: Any) -
 
 
 @pytest.mark.parametrize("scenario", ["frozen-lake-slippery", "kuhn-poker", "snake-duel"])
-def test_every_visited_state_has_so_many_samples(scenario: str) -> None:
+def test_every_visited_state_has_so_many_samples(scenario):
     """Counted over episodes and branches, whoever is to move; and every branch is one round from a visited state."""
     iteration = lake(Known(share=0.2), scenario, max_steps=6)
     trajectories = Branches(actions=5).sample(iteration, RNG)
@@ -50,12 +50,12 @@ def test_every_visited_state_has_so_many_samples(scenario: str) -> None:
     assert {each.begins_a_game for each in iteration.played} == {True, False}  # the log knows what it cost
 
 
-def test_most_states_bounds_the_branches() -> None:
+def test_most_states_bounds_the_branches():
     trajectories = Branches(actions=9, most_states=2).sample(lake(Known(), max_steps=6), RNG)
     assert len({each.group for each in trajectories if not each.begins_a_game}) == 2
 
 
-def test_an_episode_that_is_left_is_truncated_and_says_where() -> None:
+def test_an_episode_that_is_left_is_truncated_and_says_where():
     task = EpisodeTask.of("frozen-lake", 0, **{**LAKE, "is_slippery": False})
     iteration = iteration_of("frozen-lake", Known(share=1.0))
     (whole,) = iteration.play([task])
@@ -74,7 +74,7 @@ def test_an_episode_that_is_left_is_truncated_and_says_where() -> None:
     assert rest.terminated == whole.terminated
 
 
-def test_by_hand() -> None:
+def test_by_hand():
     """Two visits of A and a branch of it; values 5 of B and 1 of C: Q is 0 + 5, 2 (the end) and 1 + 1, their mean 3."""
 
     class Told:
@@ -98,7 +98,7 @@ def test_by_hand() -> None:
 
 
 @pytest.mark.slow
-def test_with_exact_values_its_mean_is_the_true_advantage_but_for_the_own_sample() -> None:
+def test_with_exact_values_its_mean_is_the_true_advantage_but_for_the_own_sample():
     """The mean of m samples includes the own one, which shrinks the advantage by (m - 1) / m."""
     policy, settings = Known(share=0.3, invalid=0.1), {**LAKE}
     iteration = iteration_of("frozen-lake", policy)
@@ -121,7 +121,7 @@ def test_with_exact_values_its_mean_is_the_true_advantage_but_for_the_own_sample
         assert abs(np.mean(many) - 0.75 * true) < 4.5 * error
 
 
-def test_its_loss_and_gradient_are_those_of_the_formula() -> None:
+def test_its_loss_and_gradient_are_those_of_the_formula():
     rng = np.random.default_rng(1)
     lengths, beta = [3, 1, 4], 0.05
     logprobs = torch.tensor(rng.normal(size=8), requires_grad=True)
@@ -143,7 +143,7 @@ def test_its_loss_and_gradient_are_those_of_the_formula() -> None:
     assert loss.needs == {"reference"}
 
 
-def test_at_the_reference_it_is_the_policy_gradient_over_beta() -> None:
+def test_at_the_reference_it_is_the_policy_gradient_over_beta():
     logprobs = torch.tensor([-1.0, -2.0, -0.5], dtype=torch.float64, requires_grad=True)
     advantages = torch.tensor([0.3, 0.3, -0.1], dtype=torch.float64)
     loss = SURROGATES.make("direct_apo", {"beta": 0.1})
@@ -153,7 +153,7 @@ def test_at_the_reference_it_is_the_policy_gradient_over_beta() -> None:
 
 
 @pytest.mark.slow
-def test_all_of_it_together_makes_good_actions_likelier(tokenizer: Any, make_llama: Any, prompt_file: str) -> None:
+def test_all_of_it_together_makes_good_actions_likelier(tokenizer, make_llama, prompt_file):
     """Offline, as in the paper: one iteration, many passes over what the model at the start did."""
     config = MSGRPOConfig(
         groups=8, group_size=4, iterations=1, response_mode="direct", max_response_tokens=1, temperature=1.0,

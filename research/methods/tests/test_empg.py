@@ -27,7 +27,6 @@ def ragged() -> Batch:
 
 
 def plain(given: Batch, base: Credit, zeta: float) -> list[list[float]]:
-    """The formula, step by step."""
     flat = [h for each in given.trajectories for h in each.entropies.tolist()]  # type: ignore[union-attr]
     least, most = min(flat), max(flat)
 
@@ -48,7 +47,7 @@ def plain(given: Batch, base: Credit, zeta: float) -> list[list[float]]:
 
 @pytest.mark.parametrize("base", ["msgrpo", "rtg", "gigpo", "dr_grpo"])
 @pytest.mark.parametrize("zeta", [0.0, 0.05, 0.7])
-def test_equals_the_formula_over_any_method(base: str, zeta: float) -> None:
+def test_equals_the_formula_over_any_method(base, zeta):
     given = ragged()
     credit = METHODS.make("empg", {"base": base, "zeta": zeta}).assign(given, RNG)
     wanted = plain(given, METHODS.make(base).assign(given, RNG), zeta)
@@ -57,7 +56,7 @@ def test_equals_the_formula_over_any_method(base: str, zeta: float) -> None:
     np.testing.assert_allclose(credit.draw_weight, [np.abs(row).mean() for row in wanted])
 
 
-def test_equal_entropies_and_no_bonus_leave_centred_advantages_as_they_are() -> None:
+def test_equal_entropies_and_no_bonus_leave_centred_advantages_as_they_are():
     made = [trajectory([value, 0.0], entropies=np.full(2, 0.3)) for value in (0.0, 1.0, 5.0)]
     base = METHODS.make("msgrpo").assign(batch(*made), RNG)
     credit = METHODS.make("empg", {"zeta": 0.0}).assign(batch(*made), RNG)
@@ -65,8 +64,6 @@ def test_equal_entropies_and_no_bonus_leave_centred_advantages_as_they_are() -> 
 
 
 class Tokens:
-    """Advantages of tokens."""
-
     needs = frozenset({"values"})
     heads = {"own": "token"}  # noqa: RUF012
 
@@ -76,7 +73,7 @@ class Tokens:
         return Credit.of([[np.array([1.0, 3.0]), np.array([4.0])]], value_targets=targets, **told)
 
 
-def test_a_method_that_tells_tokens_apart_is_modulated_step_by_step() -> None:
+def test_a_method_that_tells_tokens_apart_is_modulated_step_by_step():
     method: Any = METHODS.make("empg", {"base": f"{__name__}:Tokens", "zeta": 0.5})
     assert method.needs == {"values", "entropies"}
     assert method.heads == {"own": "token"}
@@ -92,7 +89,7 @@ def test_a_method_that_tells_tokens_apart_is_modulated_step_by_step() -> None:
     assert credit.preferences == Preferences([(0, 0)], 1.0)
 
 
-def test_the_base_method_keeps_what_it_learns_and_its_own_table_of_settings() -> None:
+def test_the_base_method_keeps_what_it_learns_and_its_own_table_of_settings():
     settings = {"credit": {"empg": {"base": "rae"}, "rae": {"decay": 0.5}}}
     methods = Methods.of(MSGRPOConfig(credit="empg", method_settings=settings))
     assert methods.needs == {"entropies"}
@@ -117,12 +114,12 @@ def test_the_base_method_keeps_what_it_learns_and_its_own_table_of_settings() ->
         ({"zeta": -1.0}, r"\[credit.empg\] zeta must be .* got -1.0"),
     ],
 )
-def test_wrong_settings(settings: dict[str, Any], said: str) -> None:
+def test_wrong_settings(settings, said):
     with pytest.raises(ConfigError, match=said):
         METHODS.make("empg", settings)
 
 
-def test_the_trainer_gives_it_entropies(tokenizer: Any, make_llama: Any, prompt_file: str) -> None:
+def test_the_trainer_gives_it_entropies(tokenizer, make_llama, prompt_file):
     config = MSGRPOConfig(
         groups=2, group_size=4, iterations=2, response_mode="direct", max_response_tokens=2, learning_rate=1e-3,
         temperature=1.0, eval_every=0, samples_every=0, prompt_file=prompt_file, credit="empg",

@@ -16,7 +16,7 @@ from tests.agents.msgrpo.hand_made import batch, trajectory
 RNG = np.random.default_rng(0)
 
 
-def test_riskpo() -> None:
+def test_riskpo():
     """Scores 0, 2, 4 with lo = 1 and hi = 3 so far.
 
     The quantiles move first: a third of the scores is below 1, two thirds below 3, so
@@ -33,13 +33,13 @@ def test_riskpo() -> None:
     assert credit.metrics == pytest.approx({"riskpo_low": 0.9866667, "riskpo_high": 3.0233333})
 
 
-def test_riskpo_begins_with_the_quantiles_of_its_first_batch() -> None:
+def test_riskpo_begins_with_the_quantiles_of_its_first_batch():
     """Of 0, 2, 4: 0.2 of the way is 0.4 of the first gap, 0.9 of it is 0.8 of the second one."""
     credit = METHODS.make("riskpo").assign(of_returns([0, 2, 4]), RNG)
     assert credit.metrics == pytest.approx({"riskpo_low": 0.8, "riskpo_high": 3.6})
 
 
-def test_riskpo_bundles() -> None:
+def test_riskpo_bundles():
     """Groups a, b, c of 2, 3 and 2 episodes in bundles of 2: a and b have the sums 0 + 1 = 1 and 2 + 3 = 5.
 
     c is alone in its bundle, so its returns 1 and 2 count as 2 and 4. lo = 1 and hi = 5 stay where they are at a rate
@@ -55,7 +55,7 @@ def test_riskpo_bundles() -> None:
     np.testing.assert_allclose(found, [*expected, -1.714286, -0.571429], atol=1e-6)
 
 
-def test_riskpo_never_praises() -> None:
+def test_riskpo_never_praises():
     method, rng = METHODS.make("riskpo"), np.random.default_rng(3)
     for _ in range(20):
         given = of_returns(rng.choice([0.0, 0.5, 1.0, 2.0], size=12).tolist(), "aaaabbbbcccc")
@@ -64,7 +64,7 @@ def test_riskpo_never_praises() -> None:
         assert np.isfinite(credit.draw_weight).all()
 
 
-def test_riskpo_refuses_levels_in_the_wrong_order() -> None:
+def test_riskpo_refuses_levels_in_the_wrong_order():
     with pytest.raises(ConfigError, match=r"\[credit.riskpo\] low = 0.9 is not below high = 0.5"):
         METHODS.make("riskpo", {"low": 0.9, "high": 0.5})
 
@@ -88,31 +88,31 @@ Z = 1 / math.sqrt(2) / (1 + 1e-6 * math.sqrt(2))  # of two returns, 1 and 0: hal
         ((3, 5), (True, False), 0.1),
     ],
 )
-def test_adora(lengths: Sequence[int], successes: Sequence[bool], weight: float) -> None:
+def test_adora(lengths, successes, weight):
     found = advantages("adora", batch(*adora_group(lengths, successes)))
     np.testing.assert_allclose(found, [weight * Z, -weight * Z], rtol=1e-6)
 
 
-def test_adora_takes_the_longest_success_and_the_mean_failure() -> None:
+def test_adora_takes_the_longest_success_and_the_mean_failure():
     """Successes of 3 and 6 tokens, failures of 4 and 7: 6 > 5.5. z of two ones and two zeros is sqrt(3) / 2."""
     given = batch(*adora_group((3, 6, 4, 7), (True, True, False, False)))
     half = math.sqrt(3) / 2
     np.testing.assert_allclose(advantages("adora", given), [half, half, -half, -half], rtol=1e-5)
 
 
-def test_adora_overlooks_failures_that_were_cut_off() -> None:
+def test_adora_overlooks_failures_that_were_cut_off():
     success = adora_group([3], [True])
     cut = adora_group([9], [False], cut_off=np.array([False, True]))
     np.testing.assert_allclose(advantages("adora", batch(*success, *cut)), [Z, -Z], rtol=1e-6)
 
 
-def test_adora_without_a_success() -> None:
+def test_adora_without_a_success():
     given = batch(trajectory([0.0, 2.0]), trajectory([1.0]))
     np.testing.assert_allclose(advantages("adora", given), [0.1 * Z, -0.1 * Z], rtol=1e-5)
     np.testing.assert_allclose(advantages("adora", given, no_success=1.0), [Z, -Z], rtol=1e-5)
 
 
-def test_rae_has_a_mean_for_every_seat() -> None:
+def test_rae_has_a_mean_for_every_seat():
     """Means begin at 0 and move by a twentieth after each episode: first seat 0, 0.05, 0.0475; second 0, -0.05.
 
     Another game's first seat is another seat.

@@ -54,7 +54,7 @@ class Hinted(Rollouts):
         return super().play(tasks)
 
 
-def test_the_first_quarter_then_half_then_three_quarters_of_the_solution() -> None:
+def test_the_first_quarter_then_half_then_three_quarters_of_the_solution():
     """A player that does nothing unless it is told fails until the end: four plays, and each tells so many rounds."""
     iteration = Hinted(iteration_of("frozen-lake", groups=3, group_size=2))
     tasks = iteration.tasks()
@@ -77,7 +77,7 @@ def test_the_first_quarter_then_half_then_three_quarters_of_the_solution() -> No
     assert len(iteration.played) == 4 * 6
 
 
-def test_groups_with_a_success_are_left_alone_and_a_rerun_takes_the_place_of_its_group() -> None:
+def test_groups_with_a_success_are_left_alone_and_a_rerun_takes_the_place_of_its_group():
     """Of six groups of twelve random players on the ice of a slippery lake some cross it."""
     iteration = iteration_of("frozen-lake-slippery", groups=6, group_size=12)
     plain = Batch(iteration.play(iteration.tasks()))
@@ -101,7 +101,7 @@ def test_groups_with_a_success_are_left_alone_and_a_rerun_takes_the_place_of_its
 
 
 @pytest.mark.slow
-def test_a_model_learns_from_the_hinted_prompts(tokenizer: Any, make_llama: Any, prompt_file: str) -> None:
+def test_a_model_learns_from_the_hinted_prompts(tokenizer, make_llama, prompt_file):
     config = MSGRPOConfig(
         groups=1, group_size=2, iterations=1, response_mode="direct", max_response_tokens=1, learning_rate=1e-3,
         max_steps=3, eval_every=0, samples_every=0, prompt_file=prompt_file, task_sampling="ghpo", temperature=1.0,
@@ -127,14 +127,14 @@ def test_a_model_learns_from_the_hinted_prompts(tokenizer: Any, make_llama: Any,
         ("bandit", "it counts no episode as a success"),
     ],
 )
-def test_who_is_refused(game: str, why: str) -> None:
+def test_who_is_refused(game, why):
     (task, *_) = iteration_of(game, groups=1, group_size=2).tasks()
     with pytest.raises(ConfigError, match=f"task_sampling = 'ghpo' can't be used with {game}: {why}"):
         GHPO().check(task)
 
 
 @pytest.mark.parametrize("methods", [{"task_sampling": "ghpo"}, {"task_sampling": "pcl"}, {"credit": "igpo"}])
-def test_a_run_refuses_its_game_before_anything_is_made_or_played(methods: dict[str, Any]) -> None:
+def test_a_run_refuses_its_game_before_anything_is_made_or_played(methods):
     config = MSGRPOConfig(groups=1, group_size=2, **methods)
     game = "snake" if methods == {"task_sampling": "pcl"} else "TestButtons-v0"
     with pytest.raises(ConfigError, match=rf"(task_sampling|credit) = '\w+' .*{game}"):

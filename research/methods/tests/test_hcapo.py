@@ -33,7 +33,7 @@ def z(values: list[float]) -> Any:
     return (np.array(values) - np.mean(values)) / (np.std(values, ddof=1) + 1e-6)
 
 
-def test_by_hand() -> None:
+def test_by_hand():
     """The first episode's ratios 4/3 and 2/3 are cut off at 1.2 and 0.8, so Q is 0.6 and 0.8; the other's is 0."""
     given = batch(trajectory([0.0, 1.0]), trajectory([0.0]))
     micro = z([0.6, 0.8, 0.0])
@@ -43,7 +43,7 @@ def test_by_hand() -> None:
     np.testing.assert_allclose(found, np.array([1, 1, -1]) * z([1.0, 0.0])[0] + 2 * smoothed)
 
 
-def test_hindsight_does_no_harm_to_a_success() -> None:
+def test_hindsight_does_no_harm_to_a_success():
     returns = z([1.0, 0.5])
     micro = z([0.12, 0.8, 0.5])
     assert micro[0] < 0
@@ -54,7 +54,7 @@ def test_hindsight_does_no_harm_to_a_success() -> None:
         np.testing.assert_allclose(assigned(given, discount=0.1), expected)
 
 
-def test_scores_are_the_models_own_after_the_end_was_told() -> None:
+def test_scores_are_the_models_own_after_the_end_was_told():
     policy: Any = direct_policy()
     iteration = iteration_of("frozen-lake", policy)
     played = iteration.play([EpisodeTask.of("frozen-lake", seed, **LAKE) for seed in range(4)])
@@ -73,7 +73,7 @@ def test_scores_are_the_models_own_after_the_end_was_told() -> None:
             assert own[t] == pytest.approx(float(logprobs.mean()), rel=1e-4)
 
 
-def test_a_policy_without_a_model_here_is_refused() -> None:
+def test_a_policy_without_a_model_here_is_refused():
     iteration = iteration_of("frozen-lake")
     played = iteration.play([EpisodeTask.of("frozen-lake", 0)])
     with pytest.raises(ConfigError, match="a model in this process"):

@@ -84,7 +84,7 @@ def standardised(numbers: list[float]) -> dict[float, float]:
 @pytest.mark.parametrize(
     ("gamma", "lam", "lam_options", "penalty"), [(0.95, 0.95, 0.95, 0.0), (0.8, 0.5, 0.3, 0.3), (1.0, 1.0, 1.0, 0.1)]
 )
-def test_every_token_has_its_level_s_advantage(gamma: float, lam: float, lam_options: float, penalty: float) -> None:
+def test_every_token_has_its_level_s_advantage(gamma, lam, lam_options, penalty):
     given = ragged()
     settings = {"discount": gamma, "lam": lam, "lam_options": lam_options, "keep_penalty": penalty}
     credit = METHODS.make("hiper", settings).assign(given, RNG)
@@ -106,7 +106,7 @@ def test_every_token_has_its_level_s_advantage(gamma: float, lam: float, lam_opt
 
 
 @pytest.mark.parametrize(("gamma", "penalty"), [(0.8, 0.0), (1.0, 0.25)])
-def test_targets_of_the_three_heads(gamma: float, penalty: float) -> None:
+def test_targets_of_the_three_heads(gamma, penalty):
     given = ragged(1)
     settings = {"discount": gamma, "lam": 0.5, "lam_options": 0.7, "keep_penalty": penalty}
     credit = METHODS.make("hiper", settings).assign(given, RNG)
@@ -123,7 +123,7 @@ def test_targets_of_the_three_heads(gamma: float, penalty: float) -> None:
             assert np.isnan(np.delete(tokens, PLACES[kind])).all()
 
 
-def test_a_subgoal_written_where_it_is_kept_gets_nothing() -> None:
+def test_a_subgoal_written_where_it_is_kept_gets_nothing():
     wordy = (Segment("switch", 0, 1, " keep\n"), Segment("subgoal", 1, 3, "again"))
     values = {"low": [np.zeros(4)] * 2, "high": np.zeros(2), "term": np.zeros(2)}
     given = batch(trajectory([0.0, 1.0], tokens=4, segments=(SWITCH[:2], wordy), head_values=values))
@@ -135,6 +135,6 @@ def test_a_subgoal_written_where_it_is_kept_gets_nothing() -> None:
     assert places == [2, 3]
 
 
-def test_no_segments_is_said_in_words() -> None:
+def test_no_segments_is_said_in_words():
     with pytest.raises(ValueError, match="the trajectory has no segments"):
         METHODS.make("hiper").assign(batch(trajectory([1.0])), RNG)

@@ -1,6 +1,5 @@
 """HiPER in the trainer: its prompts, its parts, and that it learns the corridor with subgoals."""
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -29,7 +28,7 @@ SETTINGS: dict[str, Any] = {
 
 
 @pytest.fixture
-def trainer(make_llama: Any, tmp_path: Path) -> MSGRPOTrainer:
+def trainer(make_llama, tmp_path):
     path = tmp_path / "prompts.toml"
     path.write_text(PROMPTS)
     tokenizer = word_tokenizer(WORDS)
@@ -38,7 +37,7 @@ def trainer(make_llama: Any, tmp_path: Path) -> MSGRPOTrainer:
     return MSGRPOTrainer(model, tokenizer, "TestCorridor-v0", config, quiet=True)
 
 
-def test_prompts_show_the_subgoal_and_parts_are_found(trainer: MSGRPOTrainer) -> None:
+def test_prompts_show_the_subgoal_and_parts_are_found(trainer):
     told, subgoal = trainer.tokenizer.convert_tokens_to_ids(["exit", "<subgoal>exit</subgoal>"])
     shown = 0
     for each in trainer.rollout().trajectories:
@@ -56,7 +55,7 @@ def test_prompts_show_the_subgoal_and_parts_are_found(trainer: MSGRPOTrainer) ->
 
 
 @pytest.mark.slow
-def test_it_learns_the_corridor(trainer: MSGRPOTrainer) -> None:
+def test_it_learns_the_corridor(trainer):
     """From about -1.3 to the optimum of 1: a switch, a subgoal or neither, and one step to the right."""
     history = trainer.train()
     assert history[0]["return"] < -0.5

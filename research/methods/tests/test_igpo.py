@@ -29,7 +29,7 @@ class Leaning(RandomPlayer):
         return {a: right if a == "right" else (1 - right) / 3 for a in request.legal_actions}
 
 
-def test_by_hand() -> None:
+def test_by_hand():
     """Both ways around the hole take four steps: right and down are best at the start, then one of them alone.
 
     With six rounds left an action that goes nowhere would get there as well, but it dawdles. P is 0.6 + 0.4 / 3 at the
@@ -57,7 +57,7 @@ def test_by_hand() -> None:
     assert credit.metrics["planner_probability"] == pytest.approx(np.mean(sure_one + sure_other))
 
 
-def test_probabilities_are_sampled_where_a_policy_does_not_know_them() -> None:
+def test_probabilities_are_sampled_where_a_policy_does_not_know_them():
     """A player that answers at random is right about as often as there are best actions among four."""
     policy = Known()
     iteration = iteration_of("frozen-lake", policy, groups=2, group_size=4)
@@ -73,14 +73,14 @@ def test_probabilities_are_sampled_where_a_policy_does_not_know_them() -> None:
     assert np.abs(off).max() < 0.45
 
 
-def test_every_seat_is_asked_for_itself() -> None:
+def test_every_seat_is_asked_for_itself():
     iteration = iteration_of("tic-tac-toe", RandomPlayer(), groups=2, group_size=2)
     credit = IGPO().assign(Batch(iteration.play(iteration.tasks()), iteration), RNG)
     assert np.isfinite(np.concatenate(list(credit.advantages))).all()
     assert 0 < credit.metrics["planner_probability"] < 1
 
 
-def test_who_is_refused() -> None:
+def test_who_is_refused():
     iteration = iteration_of("TestButtons-v0", RandomPlayer(), groups=1, group_size=2)
     with pytest.raises(ConfigError, match="TestButtons-v0 has no yardstick: choose another method or game"):
         IGPO().assign(Batch(iteration.play(iteration.tasks()), iteration), RNG)

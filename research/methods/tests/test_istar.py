@@ -1,7 +1,6 @@
 """iStar on numbers written down by hand."""
 
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -28,7 +27,7 @@ def assigned(**settings: Any) -> Any:
     return METHODS.make("istar", settings).assign(GIVEN, np.random.default_rng(0))
 
 
-def test_returns_and_rewards_less_those_of_the_others() -> None:
+def test_returns_and_rewards_less_those_of_the_others():
     credit = assigned(step_weight=0.5)
     ratios = np.array([0.2, 0.4, -0.8, 0.0, 0.2]) / 0.8  # of group a; the largest of the batch is 0.8
     others = (ratios - ratios.mean()) * 5 / 4
@@ -40,20 +39,20 @@ def test_returns_and_rewards_less_those_of_the_others() -> None:
     assert credit.metrics["reward_log_ratio"] == pytest.approx(0.8)
 
 
-def test_before_the_reward_model_has_learnt_equal_episodes_have_exactly_nothing() -> None:
+def test_before_the_reward_model_has_learnt_equal_episodes_have_exactly_nothing():
     credit = METHODS.make("istar").assign(batch(episode([1.0], [0.0]), episode([1.0], [0.0])), np.random.default_rng(0))
     assert not np.concatenate(credit.advantages).any()
     assert credit.preferences is not None
     assert not credit.preferences.pairs
 
 
-def test_needs_what_a_reward_model_says() -> None:
+def test_needs_what_a_reward_model_says():
     with pytest.raises(ValueError, match="the trajectory has no log_ratios"):
         METHODS.make("istar").assign(batch(trajectory([1.0])), np.random.default_rng(0))
 
 
 @pytest.mark.parametrize("lora", [0, pytest.param(4, marks=pytest.mark.slow)])
-def test_a_run_with_one_can_be_resumed_bit_for_bit(make_trainer: Any, tmp_path: Path, lora: int) -> None:
+def test_a_run_with_one_can_be_resumed_bit_for_bit(make_trainer, tmp_path, lora):
     config = replace(CRITIC, credit="istar", iterations=3, lora_rank=lora)
     whole = make_trainer(config)
     history = whole.train()
@@ -68,16 +67,16 @@ def test_a_run_with_one_can_be_resumed_bit_for_bit(make_trainer: Any, tmp_path: 
         make_trainer(replace(config, credit="ppo_turn")).resume(tmp_path / "part")
 
 
-def test_it_is_the_only_model_beside_the_policy(make_trainer: Any) -> None:
+def test_it_is_the_only_model_beside_the_policy(make_trainer):
     with pytest.raises(ConfigError, match="credit = 'istar' learns a reward model, and task_sampling = 'pcl'"):
         make_trainer(replace(CRITIC, credit="istar", task_sampling="pcl"))
 
 
-def test_where_no_episode_is_better_and_no_reward_is_known_nothing_is_learnt(make_trainer: Any) -> None:
+def test_where_no_episode_is_better_and_no_reward_is_known_nothing_is_learnt(make_trainer):
     first = make_trainer(replace(CRITIC, credit="istar", format_penalty=0.0)).iterate()
     assert (first["return"], first["skipped"], first["preferences"]) == (0.0, True, 0.0)
 
 
 @pytest.mark.nightly
-def test_two_processes_equal_one(tmp_path: Path, tokenizer: Any, make_llama: Any, prompt_file: str) -> None:
+def test_two_processes_equal_one(tmp_path, tokenizer, make_llama, prompt_file):
     two_processes_equal_one(tmp_path, tokenizer, make_llama, prompt_file, "istar", "reward_log_ratio")

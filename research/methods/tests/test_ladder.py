@@ -1,7 +1,6 @@
 """The curriculum: which levels an iteration plays, when it steps up, and that a resumed run plays the same ones."""
 
 from collections import Counter
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -30,7 +29,7 @@ def played(sampler: LadderSampling, policy: Any, iterations: int) -> list[dict[s
     return metrics
 
 
-def test_groups_are_of_the_level_the_next_one_and_easier_ones() -> None:
+def test_groups_are_of_the_level_the_next_one_and_easier_ones():
     sampler = LadderSampling(start=5)
     tasks = sampler.tasks(lake(), np.random.default_rng(0))
     levels = [int(task.scenario.removeprefix("frozen-lake-level-")) for task in tasks]
@@ -55,7 +54,7 @@ def test_groups_are_of_the_level_the_next_one_and_easier_ones() -> None:
     ]
 
 
-def test_every_game_is_played_at_the_level_and_beside_it() -> None:
+def test_every_game_is_played_at_the_level_and_beside_it():
     """Groups are dealt to games in turn: levels in order would leave the second game at the next level for ever."""
     seen: Counter[str] = Counter()
     for number in range(24):
@@ -66,7 +65,7 @@ def test_every_game_is_played_at_the_level_and_beside_it() -> None:
     assert set(seen) == {f"{game}-level-{level}" for game in ("frozen-lake", "taxi") for level in (1, 2, 3)}
 
 
-def test_the_first_and_the_last_level_have_no_others() -> None:
+def test_the_first_and_the_last_level_have_no_others():
     first = LadderSampling().tasks(lake(), np.random.default_rng(0))
     last = LadderSampling(start=10).tasks(lake(), np.random.default_rng(0))
     assert {task.scenario for task in first} == {"frozen-lake-level-1", "frozen-lake-level-2"}
@@ -75,14 +74,14 @@ def test_the_first_and_the_last_level_have_no_others() -> None:
     assert {task.scenario for task in alone} == {"frozen-lake-level-1"}
 
 
-def test_the_horizon_of_a_run_makes_episodes_no_longer() -> None:
+def test_the_horizon_of_a_run_makes_episodes_no_longer():
     tasks = LadderSampling(start=4).tasks(lake(max_steps=9), np.random.default_rng(0))
     limits = {task.scenario: task.kwargs["max_steps"] for task in tasks}
     assert limits["frozen-lake-level-4"] == 9  # its own is 10
     assert max(limits.values()) == 9
 
 
-def test_it_steps_up_where_half_is_kept_and_only_there() -> None:
+def test_it_steps_up_where_half_is_kept_and_only_there():
     good = played(LadderSampling(window=2), PlannerPlayer(), 7)
     assert [row["ladder_level"] for row in good] == [1, 1, 2, 2, 3, 3, 4]
     assert all(row["ladder_kept"] == pytest.approx(1.0, abs=0.02) for row in good)
@@ -91,7 +90,7 @@ def test_it_steps_up_where_half_is_kept_and_only_there() -> None:
     assert all(row["ladder_kept"] < 0 for row in bad)
 
 
-def test_penalties_for_the_form_say_nothing_of_the_level() -> None:
+def test_penalties_for_the_form_say_nothing_of_the_level():
     sampler = LadderSampling()
 
     class Mumbling(PlannerPlayer):
@@ -107,7 +106,7 @@ def test_penalties_for_the_form_say_nothing_of_the_level() -> None:
     assert all(share is not None and share >= -1.5 for share in kept)  # a return of 0 or 1, whatever was charged
 
 
-def test_what_it_has_learnt_is_carried_over() -> None:
+def test_what_it_has_learnt_is_carried_over():
     whole = LadderSampling(window=3)
     first = played(whole, PlannerPlayer(), 4)
     again = LadderSampling(window=3)
@@ -116,7 +115,7 @@ def test_what_it_has_learnt_is_carried_over() -> None:
     assert first[-1]["ladder_level"] == 2
 
 
-def test_other_games_are_refused_before_anything_is_played() -> None:
+def test_other_games_are_refused_before_anything_is_played():
     for name in ("snake", "frozen-lake-big", "TextFrozenLake-v0"):
         with pytest.raises(ConfigError, match=f"'{name}' has 0 of them: choose a scenario of docs/research/ladders.md"):
             LadderSampling().games([name])
@@ -126,7 +125,7 @@ def test_other_games_are_refused_before_anything_is_played() -> None:
         SAMPLERS.make("ladder", {"share": 0})
 
 
-def test_all_levels_are_looked_at_before_a_run(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_all_levels_are_looked_at_before_a_run(monkeypatch):
     """A level's board may be larger than the one that is named, and its prompts longer."""
     games = LadderSampling().games(["frozen-lake", SCENARIOS["sokoban"]])
     assert [one.name for one in games[:10]] == [f"frozen-lake-level-{level}" for level in range(1, 11)]
@@ -143,9 +142,7 @@ class _Reader:
 
 
 @pytest.mark.nightly
-def test_a_resumed_run_is_the_same_run(
-    tokenizer: Any, make_llama: Any, prompt_file: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_resumed_run_is_the_same_run(tokenizer, make_llama, prompt_file, tmp_path, monkeypatch):
     settings: dict[str, Any] = {
         "groups": 3,
         "group_size": 2,

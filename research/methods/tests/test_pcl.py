@@ -32,7 +32,7 @@ def iteration(game: str = "frozen-lake", **settings: Any) -> Rollouts:
 
 
 @pytest.mark.parametrize("target", [0.5, 0.9])
-def test_the_candidates_nearest_to_the_target_are_played(target: float) -> None:
+def test_the_candidates_nearest_to_the_target_are_played(target):
     made = iteration(groups=5, group_size=3)
     tasks = PCL(candidates=6, target=target).tasks(made)
     offered = [task for part in range(6) for task in made.tasks(part)[::3]]
@@ -46,7 +46,7 @@ def test_the_candidates_nearest_to_the_target_are_played(target: float) -> None:
     assert len({each.group for each in PCL().sample(made, RNG)}) == 5
 
 
-def test_the_critic_learns_the_scaled_mean_of_each_group_at_its_first_prompts() -> None:
+def test_the_critic_learns_the_scaled_mean_of_each_group_at_its_first_prompts():
     """Kuhn poker pays from -2 to 2: returns -1 and 2 are 0.25 and 1, and their mean is 0.625; -2.5 counts as 0."""
     task = EpisodeTask.of("kuhn-poker", 0)
     given = batch(
@@ -61,19 +61,19 @@ def test_the_critic_learns_the_scaled_mean_of_each_group_at_its_first_prompts() 
         np.testing.assert_array_equal(got, row)
 
 
-def test_games_without_bounds_are_refused() -> None:
+def test_games_without_bounds_are_refused():
     (task, *_) = iteration("snake", groups=1, group_size=2).tasks()
     with pytest.raises(ConfigError, match=r"snake tells none .return_range.: choose another sampler or another game"):
         PCL().check(task)
 
 
-def test_without_a_critic_it_says_what_is_missing() -> None:
+def test_without_a_critic_it_says_what_is_missing():
     with pytest.raises(RuntimeError, match="there is no critic"):
         PCL().sample(iteration_of("frozen-lake", groups=1, group_size=2), RNG)
 
 
 @pytest.mark.slow
-def test_the_trainers_critic_learns_what_the_groups_return(tokenizer: Any, make_llama: Any, prompt_file: str) -> None:
+def test_the_trainers_critic_learns_what_the_groups_return(tokenizer, make_llama, prompt_file):
     """The policy stands still, and the value of a lake's prompt goes to the mean of its group: here about 0."""
     config = MSGRPOConfig(
         groups=2, group_size=2, iterations=6, response_mode="direct", max_response_tokens=1, learning_rate=1e-9,

@@ -25,7 +25,7 @@ SOME = Credit.of([np.ones(1)] * 5)
         ({"method": "max_random"}, [0.4, 0.1, 0.1, 0.4, 0.1]),
     ],
 )
-def test_pf_ppo_weighs_by_returns(settings: dict[str, object], weights: list[float]) -> None:
+def test_pf_ppo_weighs_by_returns(settings, weights):
     rule, n = DRAWS.make("pf_ppo", settings), 1_500
     counts, rng = np.zeros(5), np.random.default_rng(4)
     for _ in range(n):
@@ -37,7 +37,7 @@ def test_pf_ppo_weighs_by_returns(settings: dict[str, object], weights: list[flo
     assert (np.abs(counts / (5 * n) - exact) < 4.5 * np.sqrt(exact * (1 - exact) / (5 * n)) + 1e-6).all()
 
 
-def test_pf_ppo_of_worthless_episodes_draws_them_evenly() -> None:
+def test_pf_ppo_of_worthless_episodes_draws_them_evenly():
     """All returns 0: only the 1e-8 is left; and resample_all = false draws episodes_drawn of them."""
     zeros = batch(*(trajectory([0.0]) for _ in range(4)))
     rule = DRAWS.make("pf_ppo", {"resample_all": False})

@@ -27,7 +27,6 @@ def scorer(seed: int = 0) -> TokenScorer:
 
 
 def make_model(config: MSGRPOConfig = CONFIG, policy: TokenScorer | None = None) -> RewardModel:
-    """Its policy is another one than that which it began as, if one is given."""
     processes = Processes()
     model = RewardModel(scorer(), config, processes, packing="rows", rate=2.0)
     model._policy = policy or model._policy
@@ -49,13 +48,13 @@ def plain_ratios(model: RewardModel, each: Trajectory) -> torch.Tensor:
     return torch.stack(ratios)
 
 
-def test_it_begins_as_the_policy() -> None:
+def test_it_begins_as_the_policy():
     for each in make_model().complete(episodes()):
         assert each.log_ratios is not None
         assert not each.log_ratios.any()  # exactly 0, whatever a sampler's arithmetic is
 
 
-def test_it_follows_the_gradient_of_the_loss_of_pairs() -> None:
+def test_it_follows_the_gradient_of_the_loss_of_pairs():
     model = make_model(policy=scorer(1))
     given = model.complete(episodes())
     ratios = [plain_ratios(model, each) for each in given]
@@ -71,7 +70,7 @@ def test_it_follows_the_gradient_of_the_loss_of_pairs() -> None:
         torch.testing.assert_close(parameter.grad, gradient, rtol=1e-8, atol=1e-10)
 
 
-def test_it_learns_which_episodes_are_better() -> None:
+def test_it_learns_which_episodes_are_better():
     model = make_model(replace(CONFIG, critic_passes=3))
     given = episodes()
     for _ in range(20):
@@ -84,7 +83,7 @@ def test_it_learns_which_episodes_are_better() -> None:
 
 
 @pytest.mark.parametrize("nothing", [None, Preferences([], 0.5)])
-def test_without_pairs_it_stays_as_it_is(nothing: Preferences | None) -> None:
+def test_without_pairs_it_stays_as_it_is(nothing):
     model = make_model()
     before = model.state_dict()["weights"]
     assert model.learn([(model.complete(episodes()), nothing)], np.random.default_rng(0)) == {

@@ -32,7 +32,6 @@ PLAYED = batch(
 
 
 def rows_of(played: Batch, advantages: Any = None, indices: Any = None, scale: Any = None) -> list[TokenRow]:
-    """Rows of an update on these draws, all of them by default."""
     drawn = np.arange(len(played)) if indices is None else np.array(indices)
     credit = [np.ones(len(each)) for each in played.trajectories] if advantages is None else advantages
     return training_rows(
@@ -55,7 +54,7 @@ def tokens_for(rows: list[TokenRow], seed: int = 0, off_policy: float = 0.4) -> 
 # ---------------------------------------------------------------- NFT
 
 
-def test_nft_labels_by_hand() -> None:
+def test_nft_labels_by_hand():
     """Group a: one success of three; b and c have no difference and no weight. Rows: 2 3 1 1 1 1 2."""
     data = SURROGATES.make("nft").row_data(rows_of(PLAYED), PLAYED, None)
     assert data["label"].tolist() == [1, 1, 0, 0, 0, 0, 0, 0, 1, 1, 1]
@@ -63,7 +62,7 @@ def test_nft_labels_by_hand() -> None:
     assert data["weight"].tolist() == [1, 1, 1, 1, 1, 0, 1, 0, 0, 0, 0]
 
 
-def test_nft_graded_labels_by_hand() -> None:
+def test_nft_graded_labels_by_hand():
     """Group a: 1, 0, 0.5, rate 0.5; b: 1, 0; c: returns 1 and 3 are 0 and 1."""
     data = SURROGATES.make("nft", {"labels": "return"}).row_data(rows_of(PLAYED), PLAYED, None)
     assert data["label"].tolist() == [1, 1, 0, 0, 0, 1, 0.5, 0, 0, 1, 1]
@@ -76,7 +75,7 @@ def test_nft_graded_labels_by_hand() -> None:
     ]
 
 
-def test_nft_rates_are_kept_from_the_edges() -> None:
+def test_nft_rates_are_kept_from_the_edges():
     """One success of 100 is 0.02; and draws are told apart from trajectories: rows of draws 2 and 0, weighted."""
     many = batch(*(trajectory([0.0], success=i == 0) for i in range(100)))
     rows = rows_of(many, indices=[0, 7, 7], scale=[2.0, 0.5, 0.5])
@@ -88,7 +87,7 @@ def test_nft_rates_are_kept_from_the_edges() -> None:
 
 @pytest.mark.parametrize("labels", ["success", "return"])
 @pytest.mark.parametrize("seed", range(3))
-def test_nft_equals_the_plain_loops(labels: str, seed: int) -> None:
+def test_nft_equals_the_plain_loops(labels, seed):
     surrogate, rows = SURROGATES.make("nft", {"labels": labels}), rows_of(PLAYED)
     data = {name: each.tolist() for name, each in surrogate.row_data(rows, PLAYED, None).items()}
     tokens = tokens_for(rows, seed)
@@ -103,7 +102,7 @@ def test_nft_equals_the_plain_loops(labels: str, seed: int) -> None:
 # ---------------------------------------------------------------- P3O
 
 
-def test_p3o_with_all_pairs_is_rloo() -> None:
+def test_p3o_with_all_pairs_is_rloo():
     """The coefficients and, at equal normalisers, the gradient of REINFORCE with RLOO's advantages."""
     rloo = METHODS.make("rloo").assign(PLAYED, np.random.default_rng(0)).advantages
     rows = rows_of(PLAYED, rloo)
@@ -116,7 +115,7 @@ def test_p3o_with_all_pairs_is_rloo() -> None:
     assert torch.allclose(flat(one.gradient), flat(other.gradient), atol=1e-14)
 
 
-def test_p3o_off_policy_by_the_loss_of_its_authors() -> None:
+def test_p3o_off_policy_by_the_loss_of_its_authors():
     """The gradient of ``max(-q w D, -q w clamp(D, D_old - clip, D_old + clip)) / 2`` over all ordered pairs, whose
     ``D = l_i - l_j`` and ``w`` are those of whole episodes, summed over their steps."""
     rows, returns = rows_of(PLAYED, indices=[0, 1, 3]), [1.0, 0.0, 0.5]
@@ -146,7 +145,7 @@ def test_p3o_off_policy_by_the_loss_of_its_authors() -> None:
     assert min(ended, kept, limited) > 0
 
 
-def test_p3o_pairs_are_those_of_the_update() -> None:
+def test_p3o_pairs_are_those_of_the_update():
     """An episode drawn alone from its group has no pair; one drawn twice is no pair with itself."""
     rows = rows_of(PLAYED, indices=[0, 1, 1, 4])
     got = {
@@ -156,7 +155,7 @@ def test_p3o_pairs_are_those_of_the_update() -> None:
     assert got == {0: pytest.approx(1.0), 1: pytest.approx(-0.5), 2: pytest.approx(-0.5), 3: 0.0}
 
 
-def test_p3o_off_policy_needs_whole_episodes_in_a_step() -> None:
+def test_p3o_off_policy_needs_whole_episodes_in_a_step():
     config = MSGRPOConfig(surrogate="p3o", minibatches=2, method_settings={"surrogate": {"p3o": {"off_policy": True}}})
     with pytest.raises(ConfigError, match="minibatches = 2: a minibatch holds some steps"):
         Methods.of(config)
@@ -166,7 +165,7 @@ def test_p3o_off_policy_needs_whole_episodes_in_a_step() -> None:
 # ---------------------------------------------------------------- APO
 
 
-def test_apo_weights_by_hand() -> None:
+def test_apo_weights_by_hand():
     """Group a has 1 of 3 successes, of 4 tokens; the failure of 9 is 5 longer, that of 3 isn't. b and c: 1."""
     data = SURROGATES.make("apo").row_data(rows_of(PLAYED), PLAYED, None)
     w, f = 1 - math.exp(-math.e / 3), 2 - 1.00001**-5.0
@@ -176,7 +175,7 @@ def test_apo_weights_by_hand() -> None:
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_apo_equals_the_plain_loops(seed: int) -> None:
+def test_apo_equals_the_plain_loops(seed):
     settings = {"kl_coefficient": 0.3, "length_base": 1.1, "clip_high": 0.28}
     rng = np.random.default_rng(seed)
     rows = rows_of(PLAYED, [rng.normal(size=len(each)) for each in PLAYED.trajectories])
@@ -199,7 +198,7 @@ STEPS = [np.array([1.0, 1.0]), np.array([-1.0, -0.5, 2.0]), np.array([0.0]), np.
 
 @pytest.mark.parametrize("base", ["ppo", "gspo"])
 @pytest.mark.parametrize("seed", range(3))
-def test_llds_adds_what_good_episodes_lost(base: str, seed: int) -> None:
+def test_llds_adds_what_good_episodes_lost(base, seed):
     rows = rows_of(PLAYED, STEPS)
     tokens, episodes = tokens_for(rows, seed), [row.draw for row in rows]
     surrogate = SURROGATES.make("llds", {"base": base, "weight": 0.7, "tolerance": 0.0})
@@ -220,7 +219,7 @@ def test_llds_adds_what_good_episodes_lost(base: str, seed: int) -> None:
     assert other.loss - alone.loss == pytest.approx(4 * 0.7 * formulas.llds_term(tokens, episodes), rel=1e-10)
 
 
-def test_llds_is_nothing_at_the_first_optimiser_step() -> None:
+def test_llds_is_nothing_at_the_first_optimiser_step():
     """And rounding in the log-probabilities doesn't make it something."""
     rows = rows_of(PLAYED, STEPS)
     surrogate = SURROGATES.make("llds")
@@ -232,7 +231,7 @@ def test_llds_is_nothing_at_the_first_optimiser_step() -> None:
         assert got.gradient == alone.gradient
 
 
-def test_llds_takes_the_bases_settings_from_the_run() -> None:
+def test_llds_takes_the_bases_settings_from_the_run():
     settings = {"surrogate": {"llds": {"base": "cispo"}, "cispo": {"cap": 1.5}}}
     config = MSGRPOConfig(surrogate="llds", clip_high=0.5, method_settings=settings)
     rows = rows_of(PLAYED, STEPS)
@@ -244,7 +243,7 @@ def test_llds_takes_the_bases_settings_from_the_run() -> None:
     assert through_loss(plain, tokens, data=data) == through_loss(SURROGATES.make("ppo", {"clip_high": 0.5}), tokens)
 
 
-def test_llds_refuses_what_it_cannot_stand_on() -> None:
+def test_llds_refuses_what_it_cannot_stand_on():
     with pytest.raises(ConfigError, match="did you mean 'gspo'"):
         SURROGATES.make("llds", {"base": "gsp0"})
     settings = {"surrogate": {"llds": {"base": "p3o"}, "p3o": {"off_policy": True}}}

@@ -22,7 +22,7 @@ def sampled(game: Any = "frozen-lake", number: int = 0, groups: int = 8, **setti
     return ExploringStarts(**settings).tasks(iteration, np.random.default_rng(number))
 
 
-def test_a_share_of_whole_groups_begins_elsewhere_and_nothing_else_changes() -> None:
+def test_a_share_of_whole_groups_begins_elsewhere_and_nothing_else_changes():
     plain = iteration_of("frozen-lake", groups=8, group_size=4).tasks()
     for share, expected in ((0.0, 0), (0.25, 2), (0.5, 4), (1.0, 8)):
         tasks = sampled(share=share)
@@ -35,7 +35,7 @@ def test_a_share_of_whole_groups_begins_elsewhere_and_nothing_else_changes() -> 
     assert sampled(share=0.5) != sampled(share=0.5, number=1)
 
 
-def test_starts_can_be_reached_are_not_over_and_leave_as_many_rounds_as_the_setting_says() -> None:
+def test_starts_can_be_reached_are_not_over_and_leave_as_many_rounds_as_the_setting_says():
     for counted in (False, True):
         for task in sampled("snake-duel", share=1.0, count_steps=counted):
             assert task.start is not None
@@ -55,7 +55,7 @@ def test_starts_can_be_reached_are_not_over_and_leave_as_many_rounds_as_the_sett
 
 
 @pytest.mark.slow
-def test_one_walk_draws_by_reach_and_many_walks_draw_evenly() -> None:
+def test_one_walk_draws_by_reach_and_many_walks_draw_evenly():
     """On a lake of 3x3 with one hole there are six places to begin in, besides the start."""
     task = EpisodeTask.of("frozen-lake", 0, desc=LAKE)
     initial = textgames.parallel_env(task.env_id, **task.kwargs).game.initial_state(np.random.default_rng(0))
@@ -73,7 +73,7 @@ def test_one_walk_draws_by_reach_and_many_walks_draw_evenly() -> None:
     assert stats.chisquare([counts[1].get(state, 0) for state in counts[40]]).pvalue < 1e-3  # near the start more often
 
 
-def test_the_longest_walk_bounds_how_far_away_a_start_is() -> None:
+def test_the_longest_walk_bounds_how_far_away_a_start_is():
     task = EpisodeTask.of("frozen-lake", 0, desc=LAKE)  # from its start there is ice on the right and below
     game = textgames.parallel_env(task.env_id, **task.kwargs).game
     initial = game.initial_state(np.random.default_rng(0))
@@ -83,12 +83,12 @@ def test_the_longest_walk_bounds_how_far_away_a_start_is() -> None:
     assert found == near
 
 
-def test_a_game_of_one_round_has_no_other_start() -> None:
+def test_a_game_of_one_round_has_no_other_start():
     task = EpisodeTask.of("kuhn-poker", 0, max_steps=1)
     assert ExploringStarts().start(task, np.random.default_rng(0)) is None
 
 
-def test_the_log_speaks_of_whole_episodes(tokenizer: Any, make_llama: Any, prompt_file: str) -> None:
+def test_the_log_speaks_of_whole_episodes(tokenizer, make_llama, prompt_file):
     """The trainer plays and learns; returns in its log are those of episodes from the start."""
     config = MSGRPOConfig(
         groups=4, group_size=4, iterations=2, response_mode="direct", max_response_tokens=1, minibatches=1,
@@ -104,6 +104,6 @@ def test_the_log_speaks_of_whole_episodes(tokenizer: Any, make_llama: Any, promp
     assert history[0]["episodes"] == 16
 
 
-def test_trajectories_of_restarted_tasks_are_in_the_order_of_the_tasks() -> None:
+def test_trajectories_of_restarted_tasks_are_in_the_order_of_the_tasks():
     tasks = sampled(share=1.0)
     assert [t.task for t in trajectories_of(play(iteration_of("frozen-lake").policy, tasks), tasks)] == tasks

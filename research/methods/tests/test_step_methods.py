@@ -104,13 +104,13 @@ PLAIN: dict[str, tuple[str, dict[str, Any], Callable[[Batch], Table]]] = {
 
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("case", PLAIN)
-def test_equals_the_plain_formula(case: str, seed: int) -> None:
+def test_equals_the_plain_formula(case, seed):
     name, settings, reference = PLAIN[case]
     given = random_batch(seed)
     check(advantages(name, given, **settings), reference(given), rtol=1e-7, atol=1e-9)
 
 
-def test_hgpo_by_hand() -> None:
+def test_hgpo_by_hand():
     """Discount 1, K = 1. X: A B paid 1; Y: C B paid 3; W: A B paid 5.
 
     k = 1, at B: 1, 3, 5 with a mean of 3 and a population std of sqrt(8/3). k = 2: (A, B) holds 1 and 5, with a mean of
@@ -125,21 +125,21 @@ def test_hgpo_by_hand() -> None:
 
 
 @pytest.mark.parametrize("unit", [1.0, 0.06, 0.1])
-def test_hgpo_takes_rounding_for_nothing(unit: float) -> None:
+def test_hgpo_takes_rounding_for_nothing(unit):
     """At B the first episode has the mean of the six: k = 1 says nothing of it, in whatever unit rewards are paid."""
     paid = zip([3, 1, 4, 4, 2, 4], ["AB", "AB", *["CB"] * 4], strict=True)
     found = advantages("hgpo", batch(*[trajectory([0, unit * each], own) for each, own in paid]), discount=1.0)
     assert found[0][1] == pytest.approx(1.0, abs=1e-4)
 
 
-def test_salt_tells_an_invalid_response_from_the_action_taken_for_it() -> None:
+def test_salt_tells_an_invalid_response_from_the_action_taken_for_it():
     right = trajectory([0, 1], "AB")
     penalised = trajectory([0, 0], "AB", valid=np.array([False, True]))
     (first, _), (second, _) = advantages("salt", batch(right, penalised))
     assert first > 0 > second
 
 
-def test_salt_without_shared_steps_is_msgrpo() -> None:
+def test_salt_without_shared_steps_is_msgrpo():
     given = batch(trajectory([1, 2]), trajectory([1]), trajectory([1, 0, 4]))
     assert advantages("salt", given) == advantages("msgrpo", given)
 
@@ -153,7 +153,7 @@ def marshal_batch() -> Batch:
     )
 
 
-def test_marshal_by_hand() -> None:
+def test_marshal_by_hand():
     """The seats' mean rewards are 2 and 0; without them -2, 0 | 2 | -1, 1, whose std is sqrt(10 / 4).
 
     So divided, and summed up from behind: -2, 0 | 2 | 0, 1 in units of that. The seats' means are 0 and 1/2, and
@@ -164,7 +164,7 @@ def test_marshal_by_hand() -> None:
     check(advantages("marshal", marshal_batch()), expected, rtol=1e-5, atol=1e-9)
 
 
-def test_marshal_by_distinct_values() -> None:
+def test_marshal_by_distinct_values():
     """One seat with rewards -1, 0 | 0, 1 | 0 and no whitening to think of: mean 0, std sqrt(1/2).
 
     Summed up: -1, 0 | 1, 1 | 0 in units of that; over steps their mean is 1/5, over the distinct -1, 0, 1 it is 0.
@@ -182,7 +182,7 @@ def test_marshal_by_distinct_values() -> None:
     assert found != pytest.approx(flat(advantages("marshal", two)), rel=1e-3)
 
 
-def test_gagpo_by_hand() -> None:
+def test_gagpo_by_hand():
     """G is 0.5, 1 and 0, 0, so V(A) = 0.25 and V(B) = 0.5; deltas are 0, 0.5 and 0, -0.5."""
     given = batch(trajectory([0.0, 1.0], "AB"), trajectory([0.0, 0.0], "AB"))
     estimated = [0.5 * 0.5 * 0.5, 0.5, -0.5 * 0.5 * 0.5, -0.5]
@@ -191,7 +191,7 @@ def test_gagpo_by_hand() -> None:
     np.testing.assert_allclose(flat(found), np.array(estimated) / spread)
 
 
-def test_gagpo_without_lambda_is_the_gain_of_one_step_and_with_all_of_it_the_return_less_the_mean() -> None:
+def test_gagpo_without_lambda_is_the_gain_of_one_step_and_with_all_of_it_the_return_less_the_mean():
     given = random_batch(5)
     plain = Plain(given, 0.9)
     places = [(i, t) for i in range(plain.n) for t in range(len(plain.rewards[i]))]
@@ -220,7 +220,7 @@ def test_gagpo_without_lambda_is_the_gain_of_one_step_and_with_all_of_it_the_ret
         check(advantages("gagpo", given, lam=lam, discount=0.9), expected, atol=1e-8)
 
 
-def test_beacon_by_hand() -> None:
+def test_beacon_by_hand():
     """Milestones at the second and the fourth step: what comes after the first is another segment."""
     given = batch(trajectory([0.0, 1.0, 0.0, 0.5]), trajectory([0.0, 0.0]))
     found = advantages("beacon", given, discount=0.5)
@@ -228,7 +228,7 @@ def test_beacon_by_hand() -> None:
     check(advantages("beacon", given, step_weight=0.0), advantages("dr_grpo", given))
 
 
-def test_beacons_later_failure_takes_nothing_from_an_earlier_milestone() -> None:
+def test_beacons_later_failure_takes_nothing_from_an_earlier_milestone():
     """Both reach the first milestone alike, then one fails: their first steps differ by the episodes' parts alone."""
     given = batch(trajectory([0.0, 1.0, 0.0, 1.0]), trajectory([0.0, 1.0, 0.0, -1.0]))
     steps = np.subtract(advantages("beacon", given), advantages("dr_grpo", given))

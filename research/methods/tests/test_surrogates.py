@@ -1,7 +1,6 @@
 """The surrogates of this folder through the learner: see tests/agents/msgrpo/learner/test_surrogates.py."""
 
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -28,18 +27,18 @@ OWN: dict[str, Any] = {
 
 
 @pytest.fixture(autouse=True)
-def _ways(monkeypatch: pytest.MonkeyPatch) -> None:
+def _ways(monkeypatch):
     for name, way in OWN.items():
         monkeypatch.setitem(WAYS, name, way)
     monkeypatch.setitem(MORE, "llds", lambda rows, episodes: 0.5 * formulas.llds_term(rows, episodes))
 
 
 @pytest.mark.parametrize("name", OWN)
-def test_the_gradient_equals_plain_loops_whatever_the_micro_batches(make_llama: Any, name: str) -> None:
+def test_the_gradient_equals_plain_loops_whatever_the_micro_batches(make_llama, name):
     test_surrogates.test_the_gradient_equals_plain_loops_whatever_the_micro_batches(make_llama, name)
 
 
-def test_the_term_of_llds_on_parts_of_the_rows_estimates_the_whole(make_llama: Any) -> None:
+def test_the_term_of_llds_on_parts_of_the_rows_estimates_the_whole(make_llama):
     """Two optimiser steps on a half of the rows each, at a rate of nothing: the mean of their losses is the whole's."""
     rows = ragged_rows(6)
     rows = rows[: len(rows) // 2 * 2]
@@ -75,8 +74,8 @@ def test_the_term_of_llds_on_parts_of_the_rows_estimates_the_whole(make_llama: A
     ],
 )  # fmt: skip
 def test_surrogates_that_know_more_of_rows_are_the_same_in_two_processes(
-    changes: dict[str, Any], tmp_path: Path, tokenizer: Any, make_llama: Any, prompt_file: str
-) -> None:
+    changes, tmp_path, tokenizer, make_llama, prompt_file
+):
     model = str(tmp_path / "model")
     make_llama(len(tokenizer)).save_pretrained(model)
     tokenizer.save_pretrained(model)

@@ -34,7 +34,7 @@ def grown(game: Any = "taxi", policy: Any = None, seed: int = 0, **settings: Any
 
 @pytest.mark.parametrize("game", ["taxi", "frozen-lake-slippery", "snake"])
 @pytest.mark.parametrize("settings", [{"chains": 2}, {"chains": 2, "rounds": 3}, {"choose": "entropy", "rounds": 2}])
-def test_episodes_are_whole_and_what_they_share_was_played_once(game: str, settings: dict[str, Any]) -> None:
+def test_episodes_are_whole_and_what_they_share_was_played_once(game, settings):
     iteration, trajectories = grown(game, Unsure(share=0.3), **settings)
     assert len(trajectories) == 3 * 8
     groups = [trajectories[k : k + 8] for k in range(0, 24, 8)]
@@ -58,7 +58,7 @@ def test_episodes_are_whole_and_what_they_share_was_played_once(game: str, setti
 
 
 @pytest.mark.parametrize("game", ["taxi", "sliding-puzzle"])  # whose moves have one outcome each
-def test_every_step_of_a_joined_episode_follows_from_the_one_before(game: str) -> None:
+def test_every_step_of_a_joined_episode_follows_from_the_one_before(game):
     for each in grown(game, chains=2, rounds=2)[1]:
         assert each.task is not None
         env = textgames.parallel_env(each.task.env_id, **each.task.kwargs)
@@ -68,7 +68,7 @@ def test_every_step_of_a_joined_episode_follows_from_the_one_before(game: str) -
             assert (expected, rewards[each.player]) == (then, paid)
 
 
-def test_random_branches_keep_the_step_that_was_drawn_and_are_dealt_to_the_trees_evenly() -> None:
+def test_random_branches_keep_the_step_that_was_drawn_and_are_dealt_to_the_trees_evenly():
     for seed in range(5):
         for group in _groups(grown(chains=3, seed=seed)[1]):
             sizes = sorted(sum(each.tree == tree for each in group) for tree in {each.tree for each in group})
@@ -78,7 +78,7 @@ def test_random_branches_keep_the_step_that_was_drawn_and_are_dealt_to_the_trees
 
 
 @pytest.mark.slow
-def test_random_branches_begin_after_all_steps_alike() -> None:
+def test_random_branches_begin_after_all_steps_alike():
     """A chain of twelve steps has eleven that are not its last; 7 of them are drawn without repetition."""
     counts = np.zeros(13)
     for seed in range(40):
@@ -92,7 +92,7 @@ def test_random_branches_begin_after_all_steps_alike() -> None:
     assert np.abs(drawn / drawn.sum() * 11 - 1).max() < 0.3
 
 
-def test_the_least_sure_steps_are_taken_again_and_crowding_spreads_them() -> None:
+def test_the_least_sure_steps_are_taken_again_and_crowding_spreads_them():
     for group in _groups(grown("taxi", Unsure(share=0.3), choose="entropy", chains=2, crowding=0.0)[1]):
         chains, branches = group[:2], group[2:]
         sure = {each.nodes[t]: each.surprise(t) for each in chains for t in range(len(each) - 1)}
@@ -105,7 +105,7 @@ def test_the_least_sure_steps_are_taken_again_and_crowding_spreads_them() -> Non
         assert max(Counter(before for before, _ in steps).values()) == 2  # as long as there are places with one sample
 
 
-def test_an_episode_of_one_step_is_taken_again() -> None:
+def test_an_episode_of_one_step_is_taken_again():
     for choose in ("random", "entropy"):
         iteration = iteration_of("blackjack", Unsure(), groups=2, group_size=4, max_steps=1)
         trajectories = Trees(chains=1, choose=choose).sample(iteration, np.random.default_rng(0))
@@ -113,7 +113,7 @@ def test_an_episode_of_one_step_is_taken_again() -> None:
         assert len({each.nodes for each in trajectories}) == 8
 
 
-def test_what_cannot_be_branched_is_refused() -> None:
+def test_what_cannot_be_branched_is_refused():
     sampler: Any = SAMPLERS.make("tree")
     with pytest.raises(ConfigError, match="kuhn-poker, which has several players"):
         sampler.check(iteration_of("kuhn-poker").tasks()[0])

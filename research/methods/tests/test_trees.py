@@ -22,7 +22,7 @@ def advantages(name: str, given: Batch, **settings: Any) -> list[list[float]]:
     return [np.asarray(each).tolist() for each in METHODS.make(name, settings).assign(given, RNG).advantages]
 
 
-def test_tree_grpo_adds_what_an_episode_is_worth_in_its_tree_and_in_its_group() -> None:
+def test_tree_grpo_adds_what_an_episode_is_worth_in_its_tree_and_in_its_group():
     given = batch(episode("ab", 0, "T"), episode("ac", 1, "T"), episode("d", 1, "U"))
     group = np.array([-2, 1, 1]) / 3 / (np.sqrt(1 / 3) + 1e-6)
     tree = np.array([-0.5, 0.5, 0.0]) / (np.sqrt(0.5) + 1e-6)
@@ -41,7 +41,7 @@ def branched(sure: float = 0.0) -> Batch:
     return batch(*[episode(path, each, sure=sure) for path, each in paid])
 
 
-def test_at2po_carries_values_back_from_the_leaves() -> None:
+def test_at2po_carries_values_back_from_the_leaves():
     e, f, c, d = LEAVES
     b = (e + f) / 2
     a = (b + c) / 2
@@ -53,7 +53,7 @@ def test_at2po_carries_values_back_from_the_leaves() -> None:
     assert found == [pytest.approx(each) for each in ([a, b, e], [a, b, f], [a, c], [d])]
 
 
-def test_at2po_weighs_steps_by_how_unsure_the_policy_was_there() -> None:
+def test_at2po_weighs_steps_by_how_unsure_the_policy_was_there():
     """c is the second step of its episode like b, so those are alike; at the start d has surprise 0 as a has."""
     given = branched(sure=1.0)
     trajectories = list(given.trajectories)
@@ -65,7 +65,7 @@ def test_at2po_weighs_steps_by_how_unsure_the_policy_was_there() -> None:
     assert found == [pytest.approx(each) for each in ([a, b, e], [a, b, f], [a, c], [d])]
 
 
-def test_at2po_takes_off_the_step_before_the_whole_tree_or_both() -> None:
+def test_at2po_takes_off_the_step_before_the_whole_tree_or_both():
     e, f, c, d = LEAVES
     b = (e + f) / 2
     a = (b + c) / 2
@@ -84,7 +84,7 @@ def test_at2po_takes_off_the_step_before_the_whole_tree_or_both() -> None:
     assert both == [pytest.approx(np.add(x, y).tolist()) for x, y in zip(parent, whole, strict=True)]
 
 
-def test_without_shared_steps_they_are_ms_grpo() -> None:
+def test_without_shared_steps_they_are_ms_grpo():
     given = batch(*[trajectory([0.0, paid], old_logprobs=(np.zeros(2),) * 2) for paid in (0.0, 1.0, 3.0)])
     plain = advantages("msgrpo", given)
     assert advantages("tree_grpo", given) == [pytest.approx(each) for each in plain]  # alone in its tree: nothing more

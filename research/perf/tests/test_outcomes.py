@@ -105,7 +105,6 @@ def test_a_longer_recipe_as_written_reaches_what_is_stated(name: str, tmp_path: 
 
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder in which the README's training has begun."""
     folder = tmp_path_factory.mktemp("trained")
     assert run(LAKE, folder, SHORT).returncode == 0
     return folder

@@ -40,7 +40,6 @@ def made_up(
     uniform: float = 0.5,
     noise: float = 0.0,
 ) -> Reproduction:
-    """Five runs of two arms on each game."""
     runs = []
     for game in ("frozen-lake", "snake"):
         for arm, level in (("aaw", aaw), ("uniform", uniform)):
@@ -60,7 +59,7 @@ def judged(results: Reproduction) -> dict[str, claims.Claim]:
     }
 
 
-def test_all_claims_hold() -> None:
+def test_all_claims_hold():
     found = judged(made_up())
     assert {name: claim.verdict for name, claim in found.items()} == dict.fromkeys(found, Verdict.HOLDS)
     headline = found["small beats large"].findings[0]
@@ -77,7 +76,7 @@ def test_all_claims_hold() -> None:
     ("large", "verdict"),
     [(0.5, Verdict.HOLDS), (0.6, Verdict.UNDECIDED), (0.8, Verdict.FAILS), (0.0, Verdict.UNDECIDED)],
 )
-def test_headline_needs_half_as_much_again(large: float, verdict: Verdict) -> None:
+def test_headline_needs_half_as_much_again(large, verdict):
     assert judged(made_up(large=large))["small beats large"].verdict is verdict
 
 
@@ -85,13 +84,13 @@ def test_headline_needs_half_as_much_again(large: float, verdict: Verdict) -> No
     ("aaw", "noise", "verdict"),
     [(0.7, 0.0, Verdict.HOLDS), (0.3, 0.0, Verdict.FAILS), (0.52, 0.1, Verdict.UNDECIDED)],
 )
-def test_sampling_is_judged_over_seeds(aaw: float, noise: float, verdict: Verdict) -> None:
+def test_sampling_is_judged_over_seeds(aaw, noise, verdict):
     claim = judged(made_up(aaw=aaw, noise=noise))["AAW improves training"]
     assert claim.verdict is verdict
     assert claim.findings[0].estimate.value == pytest.approx((aaw - 0.5) / 2)
 
 
-def test_only_common_seeds_are_paired() -> None:
+def test_only_common_seeds_are_paired():
     results = made_up()
     kept = tuple(one for one in results.runs if one.arm == "aaw" or one.seed in (1, 3))
     claim = judged(Reproduction(kept, results.agents, results.parameters))["AAW improves training"]
@@ -99,7 +98,7 @@ def test_only_common_seeds_are_paired() -> None:
 
 
 @pytest.mark.slow
-def test_one_game_alone_does_not_make_a_claim_of_both() -> None:
+def test_one_game_alone_does_not_make_a_claim_of_both():
     lake, both = (
         judge(made_up(), games, "aaw", [], SCENARIOS)[-1].text for games in (["frozen-lake"], ["frozen-lake", "snake"])
     )
@@ -107,14 +106,14 @@ def test_one_game_alone_does_not_make_a_claim_of_both() -> None:
     assert both == "Returns improve on both games."
 
 
-def test_no_improvement_fails_and_no_runs_leave_untested() -> None:
+def test_no_improvement_fails_and_no_runs_leave_untested():
     found = judged(made_up(trained=0.2))
     assert found["returns improve"].verdict is Verdict.FAILS
     assert found["carries over"].verdict is Verdict.FAILS
     assert {claim.verdict for claim in judged(Reproduction()).values()} == {Verdict.UNTESTED}
 
 
-def test_one_run_has_no_interval_and_decides_nothing() -> None:
+def test_one_run_has_no_interval_and_decides_nothing():
     results = made_up()
     alone = Reproduction(tuple(one for one in results.runs if one.seed == 0), results.agents, results.parameters)
     found = judged(alone)
@@ -122,7 +121,7 @@ def test_one_run_has_no_interval_and_decides_nothing() -> None:
     assert {claim.verdict for claim in found.values()} == {Verdict.UNDECIDED}
 
 
-def test_verdicts() -> None:
+def test_verdicts():
     assert verdict_of(Estimate(1.0, 0.5, 1.5), 0.0) is Verdict.HOLDS
     assert verdict_of(Estimate(-1.0, -1.5, 0.0), 0.0) is Verdict.FAILS
     assert verdict_of(Estimate(1.0, -0.5, 1.5), 0.0) is Verdict.UNDECIDED

@@ -22,7 +22,7 @@ class Blind:
         ]
 
 
-def test_a_player_that_reads_its_board_is_told_from_one_that_does_not() -> None:
+def test_a_player_that_reads_its_board_is_told_from_one_that_does_not():
     reads = control(load_agent("planner"), "frozen-lake", 20)
     assert reads.returned == 1.0
     assert reads.returned_shuffled < 0.8
@@ -38,7 +38,7 @@ def test_a_player_that_reads_its_board_is_told_from_one_that_does_not() -> None:
     assert blind.unreadable == 0.0
 
 
-def test_donors_come_from_other_episodes_and_depend_on_the_decision_alone() -> None:
+def test_donors_come_from_other_episodes_and_depend_on_the_decision_alone():
     shuffled = ShuffledObservations(Blind(), [(1, "a"), (1, "b"), (2, "c"), (3, "d")])
     donors = [shuffled.donor((1, step)) for step in range(50)]
     assert set(donors) == {"c", "d"}

@@ -81,18 +81,18 @@ def results() -> Reproduction:
 
 
 @pytest.fixture
-def experiment() -> Experiment:
+def experiment():
     return Experiment.read("miniature")
 
 
-def test_markdown_is_the_golden_one(experiment: Experiment) -> None:
+def test_markdown_is_the_golden_one(experiment):
     text = report_markdown(
         results(), experiment, FACTS, plots=[("bars.svg", "bars")], notes=["Cut short for this test."]
     )
     assert text == GOLDEN.read_text(encoding="utf-8"), "if the change is meant: write the new text to report.md"
 
 
-def test_the_claim_about_sampling_is_only_of_arms_that_sample_otherwise(experiment: Experiment) -> None:
+def test_the_claim_about_sampling_is_only_of_arms_that_sample_otherwise(experiment):
     arms = {"aaw": experiment.arms["aaw"], "uniform": {"episode_sampling": "aaw", "learning_rate": 3e-4}}
     sampling = claims_of(results(), experiment.model_copy(update={"arms": arms}))[1]
     assert (sampling.name, sampling.verdict, sampling.findings) == ("AAW improves training", Verdict.UNTESTED, ())
@@ -102,7 +102,7 @@ def test_the_claim_about_sampling_is_only_of_arms_that_sample_otherwise(experime
 
 
 @pytest.mark.parametrize("first", ["aaw", "uniform"])
-def test_the_claim_about_sampling_is_aaws_wherever_it_stands(experiment: Experiment, first: str) -> None:
+def test_the_claim_about_sampling_is_aaws_wherever_it_stands(experiment, first):
     arms = dict(sorted(experiment.arms.items(), key=lambda arm: arm[0] != first))
     (finding,) = claims_of(results(), experiment.model_copy(update={"arms": arms}))[1].findings
     assert (finding.about, finding.estimate.value) == (
@@ -111,7 +111,7 @@ def test_the_claim_about_sampling_is_aaws_wherever_it_stands(experiment: Experim
     )
 
 
-def test_what_is_missing_is_said_first(experiment: Experiment) -> None:
+def test_what_is_missing_is_said_first(experiment):
     text = report_markdown(Reproduction(missing=("pretrain/small", "pretrain/large")), experiment, FACTS)
     assert "**This reproduction is not complete.** 2 jobs have no result: pretrain/small, pretrain/large." in text
     assert text.count("**not tested**") == 4
@@ -119,7 +119,7 @@ def test_what_is_missing_is_said_first(experiment: Experiment) -> None:
     assert "not complete" not in whole
 
 
-def test_data_is_plain_json_without_nan(experiment: Experiment) -> None:
+def test_data_is_plain_json_without_nan(experiment):
     data = report_data(results(), experiment, FACTS)
     assert json.loads(json.dumps(data, allow_nan=False)) == data
     assert data["controls"][0]["truth_shuffled"] is None
@@ -137,7 +137,7 @@ def test_data_is_plain_json_without_nan(experiment: Experiment) -> None:
     assert data["bases"]["small"]["losses"][0] == 3.0
 
 
-def test_fall_back_is_measured_from_a_runs_own_best() -> None:
+def test_fall_back_is_measured_from_a_runs_own_best():
     summary = arm_summary(results(), "frozen-lake", "uniform")
     assert summary is not None
     assert (summary["first"], summary["last"], summary["fallback"]) == (0.25, 0.5, 0.5)
@@ -145,7 +145,7 @@ def test_fall_back_is_measured_from_a_runs_own_best() -> None:
 
 
 @pytest.mark.slow
-def test_plots_are_svg_and_the_same_every_time(experiment: Experiment, tmp_path: Path) -> None:
+def test_plots_are_svg_and_the_same_every_time(experiment, tmp_path):
     pytest.importorskip("matplotlib")
     folders = [tmp_path / name for name in ("one", "two")]
     for folder in folders:

@@ -29,14 +29,14 @@ from research.reproduction.settings import Experiment
         (["--seed", "3"], "there is no option '--seed' (did you mean '--seeds'?)"),
     ],
 )
-def test_wrong_usage_is_one_sentence(arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_wrong_usage_is_one_sentence(arguments, message, capsys):
     assert main(["reproduce", *arguments]) == 2
     error = capsys.readouterr().err
     assert message in error
     assert "Traceback" not in error
 
 
-def test_report_of_an_empty_folder_is_honest(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_report_of_an_empty_folder_is_honest(tmp_path, capsys):
     out = tmp_path / "out"
     command = ["reproduce", "--config", "miniature", "--out", str(out), "--report"]
     assert main(command) == 2
@@ -57,7 +57,7 @@ COMMAND = [sys.executable, "-m", "benchmark.cli", "reproduce", "--config", "mini
 
 
 @pytest.fixture(scope="module")
-def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, "subprocess.CompletedProcess[str]"]:
+def whole(tmp_path_factory):
     """A miniature that nothing stopped: its folder, and what the command said."""
     pytest.importorskip("torch")
     out = tmp_path_factory.mktemp("reproduce") / "whole"
@@ -67,7 +67,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, "subprocess.C
 
 
 @pytest.mark.slow
-def test_a_miniature_ends_in_a_report(whole: tuple[Path, "subprocess.CompletedProcess[str]"]) -> None:
+def test_a_miniature_ends_in_a_report(whole):
     out, done = whole
     report = json.loads(done.stdout)
     assert "11 of 11 jobs to do; this will take about" in done.stderr
@@ -78,9 +78,7 @@ def test_a_miniature_ends_in_a_report(whole: tuple[Path, "subprocess.CompletedPr
 
 
 @pytest.mark.nightly
-def test_ctrl_c_and_kill_at_any_moment_lose_nothing(
-    whole: tuple[Path, "subprocess.CompletedProcess[str]"], tmp_path: Path
-) -> None:
+def test_ctrl_c_and_kill_at_any_moment_lose_nothing(whole, tmp_path):
     """The whole command, stopped politely twice and killed once, ends where the unstopped one did."""
     out = tmp_path / "stopped"
     stops = [
@@ -111,9 +109,7 @@ def test_ctrl_c_and_kill_at_any_moment_lose_nothing(
 
 
 @pytest.mark.nightly
-def test_what_a_folder_lacks_is_done_again(
-    whole: tuple[Path, "subprocess.CompletedProcess[str]"], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_a_folder_lacks_is_done_again(whole, tmp_path, capsys):
     """From a folder that lacks what a stopped run lacks: later results, and a half-made base."""
     command = ["reproduce", "--config", "miniature", "--jobs", "2"]
     part = tmp_path / "part"
@@ -145,7 +141,7 @@ def report_of(results: object) -> object:
 
 
 @pytest.mark.slow
-def test_training_goes_on_from_its_checkpoint_to_the_same_end(tmp_path: Path) -> None:
+def test_training_goes_on_from_its_checkpoint_to_the_same_end(tmp_path):
     """A run that is killed between two checkpoints has the evaluations and the weights of one that isn't."""
     torch = pytest.importorskip("torch")
     from safetensors.torch import load_file
@@ -184,7 +180,7 @@ def test_training_goes_on_from_its_checkpoint_to_the_same_end(tmp_path: Path) ->
 
 
 @pytest.mark.slow
-def test_a_failing_job_is_said_with_its_reason(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_failing_job_is_said_with_its_reason(tmp_path, capsys):
     pytest.importorskip("torch")
     text = Path("research/reproduction/recipes/miniature.toml").read_text()
     start = text.index("[bases.small]")

@@ -17,14 +17,14 @@ SHIPPED = Path(__file__).parents[3] / "research/reproduction/recipes"
 
 
 @pytest.mark.parametrize("name", [file.stem for file in SHIPPED.glob("*.toml")])
-def test_shipped_recipes_are_good(name: str) -> None:
+def test_shipped_recipes_are_good(name):
     experiment = Experiment.read(name)
     assert experiment.final_offset >= experiment.evaluation_episodes
     assert {job.kind for job in jobs_of(experiment)} >= {"pretrain", "train", "play"}
 
 
 @pytest.mark.slow
-def test_large_base_has_twenty_times_the_parameters() -> None:
+def test_large_base_has_twenty_times_the_parameters():
     pytest.importorskip("torch")
     from agents.tiny.imitation import demonstrate, make_model, make_tokenizer
 
@@ -38,13 +38,13 @@ def test_large_base_has_twenty_times_the_parameters() -> None:
         assert sizes["large"] >= 20 * sizes["small"], (name, sizes)
 
 
-def test_recipes_have_names_of_their_own_and_a_kind_that_there_is() -> None:
+def test_recipes_have_names_of_their_own_and_a_kind_that_there_is():
     files = list(SHIPPED.parents[1].rglob("recipes/*.toml"))
     assert sorted(shipped_recipes().values()) == sorted(files)
     assert {read_recipe(name).get("kind", REPRODUCTION) for name in shipped_recipes()} == set(EXPERIMENTS)
 
 
-def test_a_reproduction_may_say_its_kind(tmp_path: Path) -> None:
+def test_a_reproduction_may_say_its_kind(tmp_path):
     file = tmp_path / "mine.toml"
     file.write_text(f'kind = "reproduction"\n{(SHIPPED / "miniature.toml").read_text()}')
     assert Experiment.read(file) == Experiment.read("miniature")
@@ -70,7 +70,7 @@ def test_a_reproduction_may_say_its_kind(tmp_path: Path) -> None:
         ("seeds = 1", "seeds = ", "isn't TOML"),
     ],
 )
-def test_wrong_settings_are_said_before_anything_starts(tmp_path: Path, old: str, new: str, message: str) -> None:
+def test_wrong_settings_are_said_before_anything_starts(tmp_path, old, new, message):
     text = (SHIPPED / "miniature.toml").read_text()
     assert old in text
     file = tmp_path / "mine.toml"
@@ -79,7 +79,7 @@ def test_wrong_settings_are_said_before_anything_starts(tmp_path: Path, old: str
         Experiment.read(file)
 
 
-def test_unknown_recipe_and_overrides() -> None:
+def test_unknown_recipe_and_overrides():
     with pytest.raises(UsageError, match="no recipe or TOML file named 'fool'; there are: credit, "):
         Experiment.read("fool")
     with pytest.raises(UsageError, match="no arm in this recipe named 'unifrom'; did you mean 'uniform'"):
@@ -89,7 +89,7 @@ def test_unknown_recipe_and_overrides() -> None:
     assert (experiment.seeds, experiment.iterations) == (3, 2)
 
 
-def test_folder_refuses_other_settings_and_names_the_first(tmp_path: Path) -> None:
+def test_folder_refuses_other_settings_and_names_the_first(tmp_path):
     folder = Folder(tmp_path / "out")
     experiment = Experiment.read("miniature")
     folder.claim(experiment)
@@ -102,7 +102,7 @@ def test_folder_refuses_other_settings_and_names_the_first(tmp_path: Path) -> No
         folder.claim(Experiment.read(tmp_path / "changed.toml"))
 
 
-def test_a_folder_takes_more_seeds_but_not_fewer(tmp_path: Path) -> None:
+def test_a_folder_takes_more_seeds_but_not_fewer(tmp_path):
     folder = Folder(tmp_path / "out")
     folder.claim(Experiment.read("miniature"))
     folder.claim(Experiment.read("miniature", {"seeds": 3}))
@@ -112,7 +112,7 @@ def test_a_folder_takes_more_seeds_but_not_fewer(tmp_path: Path) -> None:
     assert json.loads((tmp_path / "out" / SETTINGS_NAME).read_text())["seeds"] == 3
 
 
-def test_folder_refuses_strangers(tmp_path: Path) -> None:
+def test_folder_refuses_strangers(tmp_path):
     (tmp_path / "thesis.txt").write_text("mine")
     with pytest.raises(UsageError, match=r"isn't empty \(it holds 'thesis.txt'\)"):
         Folder(tmp_path).claim(Experiment.read("miniature"))
@@ -120,18 +120,18 @@ def test_folder_refuses_strangers(tmp_path: Path) -> None:
         Folder(tmp_path / "thesis.txt" / "below").claim(Experiment.read("miniature"))
 
 
-def test_a_damaged_result_is_named(tmp_path: Path) -> None:
+def test_a_damaged_result_is_named(tmp_path):
     (tmp_path / "train").mkdir()
     (tmp_path / "train" / "result.json").write_text('{"points": [')
     with pytest.raises(UsageError, match=r"train/result\.json is damaged \(.*\); delete it, and the same command"):
         Folder(tmp_path).result("train")
 
 
-def test_arms_keep_the_recipes_order() -> None:
+def test_arms_keep_the_recipes_order():
     assert list(Experiment.read("full", {"arms": ["all", "aaw"]}).arms) == ["aaw", "all"]
 
 
-def test_jobs_wait_for_what_they_need() -> None:
+def test_jobs_wait_for_what_they_need():
     experiment = Experiment.read("full", {"seeds": 2})
     jobs = jobs_of(experiment)
     names = [job.name for job in jobs]

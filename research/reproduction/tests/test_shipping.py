@@ -55,11 +55,11 @@ def fill(folder: ReproductionFolder, experiment: Experiment) -> None:
 
 
 @pytest.fixture
-def experiment() -> Experiment:
+def experiment():
     return Experiment.read("miniature", {"seeds": 2})
 
 
-def test_seed_0_of_the_first_arm_ships_with_its_card(tmp_path: Path, experiment: Experiment) -> None:
+def test_seed_0_of_the_first_arm_ships_with_its_card(tmp_path, experiment):
     folder, place = ReproductionFolder(tmp_path / "out"), tmp_path / "shipped"
     fill(folder, experiment)
     written = ship(experiment, folder, place, ["A note."])
@@ -78,7 +78,7 @@ def test_seed_0_of_the_first_arm_ships_with_its_card(tmp_path: Path, experiment:
     assert ship(experiment, folder, place)  # again, over what is there
 
 
-def test_what_is_not_done_or_too_large_does_not_ship(tmp_path: Path, experiment: Experiment) -> None:
+def test_what_is_not_done_or_too_large_does_not_ship(tmp_path, experiment):
     folder = ReproductionFolder(tmp_path / "out")
     with pytest.raises(UsageError, match="has no base model yet"):
         ship(experiment, folder, tmp_path / "shipped")
@@ -96,7 +96,7 @@ def test_what_is_not_done_or_too_large_does_not_ship(tmp_path: Path, experiment:
         ship(experiment, folder, tmp_path / "shipped")
 
 
-def test_all_embedded_agents_ship() -> None:
+def test_all_embedded_agents_ship():
     from agents.models.embedded import embedded_agents
 
     assert embedded_agents() == ("tiny", "tiny-msgrpo-frozen-lake", "tiny-msgrpo-snake", "tiny-lake", "tiny-snake")
@@ -104,7 +104,7 @@ def test_all_embedded_agents_ship() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("folder", sorted(path for path in EMBEDDED.glob("*") if path.is_dir()), ids=lambda p: p.name)
-def test_shipped_models_are_small_documented_and_play(folder: Path) -> None:
+def test_shipped_models_are_small_documented_and_play(folder):
     pytest.importorskip("torch")
     from agents import EpisodeTask, load_agent
     from agents.loop.rollout import rollout

@@ -26,7 +26,7 @@ QUICK = CHEAP | {"frozen-lake": 2, "taxi": 1, "sokoban": 1}
         *(pytest.param(*each, marks=pytest.mark.slow) for each in CHEAP.items() if each not in QUICK.items()),
     ],
 )
-def test_levels_are_as_they_are_measured(name: str, levels: int) -> None:
+def test_levels_are_as_they_are_measured(name, levels):
     """A changed game, generator or blind player is to be measured: python -m research.robustness.ladders.measure."""
     assert set(CHEAP) == {name for name, scenario in SCENARIOS.items() if scenario.levels}
     for scenario in SCENARIOS[name].levels[:levels]:
@@ -37,7 +37,7 @@ def test_levels_are_as_they_are_measured(name: str, levels: int) -> None:
         assert measured == {key: value for key, value in told.items() if value is not None}, scenario.name
 
 
-def test_tables_are_written_as_they_are() -> None:
+def test_tables_are_written_as_they_are():
     for name in CHEAP:
         ladder = SCENARIOS[name].ladder
         assert ladder is not None
@@ -73,7 +73,7 @@ class Sign(TSMG[str]):
         return "left or right"
 
 
-def test_tolerance_is_where_half_of_the_headroom_is_left() -> None:
+def test_tolerance_is_where_half_of_the_headroom_is_left():
     """One move: with a share of slips the door is found with 1 - slips / 2, and blind play finds it half the time."""
     solved = Listed(Sign(), 1, starts=40)
     for slips in (0.0, 0.3, 1.0):
@@ -83,26 +83,26 @@ def test_tolerance_is_where_half_of_the_headroom_is_left() -> None:
     assert (told.optimum, told.states, told.depth) == (1.0, 1, 1)
 
 
-def test_every_slip_of_a_way_counts() -> None:
+def test_every_slip_of_a_way_counts():
     """Three steps that all have to be right, in three moves: (1 - slips / 2) ** 3; and the chance that one is spare."""
     right = 1 - 0.2 / 2
     assert Listed(Sign(3), 3, 10).value(0.2) == pytest.approx(right**3)
     assert Listed(Sign(3), 4, 10).value(0.2) == pytest.approx(right**3 * (1 + 3 * (1 - right)))
 
 
-def test_depth_is_how_far_one_has_to_see() -> None:
+def test_depth_is_how_far_one_has_to_see():
     """Who sees the door when it is one move away walks there by chance, with a half for each of the two other steps."""
     solved = Listed(Sign(3), 3, 10)
     assert [solved.looking_ahead(rounds) for rounds in (1, 2, 3)] == pytest.approx([0.25, 0.5, 1.0])
     assert measure(Sign(3), 3, blind=0.125, starts=10).depth == 3
 
 
-def test_states_are_counted_from_each_start() -> None:
+def test_states_are_counted_from_each_start():
     assert Listed(Sign(3), 9, 10).states == 3
     assert Listed(Sign(3), 1, 10).states == 2  # no farther than the horizon
 
 
-def test_guessing_is_solved_with_slips() -> None:
+def test_guessing_is_solved_with_slips():
     for numbers, guesses in ((9, 3), (20, 6)):
         solved = Guessing(GuessNumber(numbers=numbers, max_guesses=guesses))
         assert solved.value(0.0) == pytest.approx(interval_value(numbers, guesses, LOST_GUESSES))
@@ -112,6 +112,6 @@ def test_guessing_is_solved_with_slips() -> None:
         assert solved.value(0.0) > solved.value(0.2) > solved.value(1.0)
 
 
-def test_what_is_hidden_and_not_solved_is_refused() -> None:
+def test_what_is_hidden_and_not_solved_is_refused():
     with pytest.raises(ValueError, match="no solver of Mastermind with slips is registered"):
         solve(SCENARIOS["mastermind"].game(), 10, 5)

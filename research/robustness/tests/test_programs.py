@@ -19,8 +19,7 @@ DRAWING = "import random\ndef act(observation, legal):\n    return random.choice
 
 
 @pytest.fixture(scope="module")
-def played(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A season that a program, and a player behind the mask of one, have played."""
+def played(tmp_path_factory):
     place = tmp_path_factory.mktemp("season")
     season, program, mask = place / "winter", place / "drawing.py", place / "mask.py"
     program.write_text(DRAWING)
@@ -40,11 +39,11 @@ def played(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def season(played: Path, tmp_path: Path) -> Path:
+def season(played, tmp_path):
     return Path(shutil.copytree(played, tmp_path / "winter"))
 
 
-def test_published_programs_give_the_answers_of_their_entries(played: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_published_programs_give_the_answers_of_their_entries(played, capsys):
     registered = json.loads((played / "agents" / "p.json").read_text())
     assert list(registered["programs"].values()) == [DRAWING]
     capsys.readouterr()
@@ -52,7 +51,7 @@ def test_published_programs_give_the_answers_of_their_entries(played: Path, caps
     assert capsys.readouterr().out.count("re-run here") == 2
 
 
-def test_the_key_follows_from_the_secret_and_the_registrations(played: Path) -> None:
+def test_the_key_follows_from_the_secret_and_the_registrations(played):
     season = Season.open(played)
     entry = RunFolder.open(played / "entries" / "p")
     assert entry.manifest["settings"]["agent_options"]["p"]["key"] == season.key_of("p") != season.key_of("m")
@@ -62,9 +61,7 @@ def test_the_key_follows_from_the_secret_and_the_registrations(played: Path) -> 
 
 
 @pytest.mark.parametrize("name", ["p", "m"])
-def test_answers_that_arent_the_programs_own_are_refused(
-    season: Path, name: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_answers_that_arent_the_programs_own_are_refused(season, name, capsys):
     file = season / "entries" / name / "episodes.jsonl"
     lines = [json.loads(line) for line in file.read_text().splitlines()]
     lines[0]["steps"][0]["response"] = "<think>better</think>" + lines[0]["steps"][0]["response"]
@@ -73,7 +70,7 @@ def test_answers_that_arent_the_programs_own_are_refused(
     assert "answers" in capsys.readouterr().err
 
 
-def test_another_key_is_refused(season: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_another_key_is_refused(season, tmp_path, capsys):
     """Or the luckiest of many could be chosen when the seeds are known."""
     (spec,) = [json.loads((season / "agents" / "p.json").read_text())["card"]["spec"]]
     Path(spec.removeprefix("program:")).write_text(DRAWING)
@@ -85,7 +82,7 @@ def test_another_key_is_refused(season: Path, tmp_path: Path, capsys: pytest.Cap
     assert "the agent" in capsys.readouterr().err
 
 
-def test_options_are_the_registered_ones(season: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_options_are_the_registered_ones(season, tmp_path, capsys):
     (spec,) = [json.loads((season / "agents" / "p.json").read_text())["card"]["spec"]]
     Path(spec.removeprefix("program:")).write_text(DRAWING)
     assert main(["run", "--season", str(season), "--agent", f"p={spec}", "--set", "p.seconds=9"]) == 2
@@ -93,9 +90,7 @@ def test_options_are_the_registered_ones(season: Path, tmp_path: Path, capsys: p
     assert "its seconds is 9.0, registered is None" in capsys.readouterr().err
 
 
-def test_where_nothing_holds_a_program_the_check_says_so(
-    season: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_where_nothing_holds_a_program_the_check_says_so(season, monkeypatch, capsys):
     monkeypatch.setattr("platform.machine", lambda: "vax")
     assert main(["season", "check", str(season)]) == 3
     told = capsys.readouterr().err
@@ -103,7 +98,7 @@ def test_where_nothing_holds_a_program_the_check_says_so(
     assert "the program of 'm' isn't asked again" in told
 
 
-def test_a_registration_without_its_program_says_so(played: Path, tmp_path: Path) -> None:
+def test_a_registration_without_its_program_says_so(played, tmp_path):
     """As those of older versions are."""
     season = Season.open(played)
     bare = {
@@ -114,7 +109,7 @@ def test_a_registration_without_its_program_says_so(played: Path, tmp_path: Path
     assert "registered without its program" in verdict.unchecked[0]
 
 
-def test_a_registered_program_that_isnt_the_cards_is_refused(played: Path) -> None:
+def test_a_registered_program_that_isnt_the_cards_is_refused(played):
     season = Season.open(played)
     other = {**season.agents["p"], "programs": dict.fromkeys(season.agents["p"]["programs"], DRAWING + "#")}
     changed = Season(season.path, season.about, {**season.agents, "p": other}, season.revealed)

@@ -24,7 +24,6 @@ SETTINGS = {
 
 @pytest.fixture(scope="module")
 def played(tmp_path_factory):
-    """A season that the planner has played."""
     folder = tmp_path_factory.mktemp("season")
     season, run = str(folder / "autumn"), str(folder / "run")
     scenarios = [word for name in SETTINGS["scenarios"] for word in ("--scenario", name)]
@@ -39,7 +38,6 @@ def played(tmp_path_factory):
 
 @pytest.fixture
 def season(played, tmp_path):
-    """A copy to tamper with."""
     return Path(shutil.copytree(played, tmp_path / "autumn"))
 
 

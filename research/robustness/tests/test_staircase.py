@@ -8,12 +8,12 @@ from research.robustness.ladders.staircase import LEVELS, every_level, figures, 
 
 
 @pytest.fixture(autouse=True)
-def _few_lakes(monkeypatch: pytest.MonkeyPatch) -> None:
+def _few_lakes(monkeypatch):
     monkeypatch.setattr(simulation, "LAKES", 100)
 
 
 @pytest.mark.slow
-def test_players_are_at_their_levels() -> None:
+def test_players_are_at_their_levels():
     """Half of the headroom is kept between the levels beside it, on average over many episodes."""
     rng = np.random.default_rng(0)
     for player in players():
@@ -25,7 +25,7 @@ def test_players_are_at_their_levels() -> None:
 
 
 @pytest.mark.slow
-def test_the_lakes_chances_give_what_slipping_costs() -> None:
+def test_the_lakes_chances_give_what_slipping_costs():
     """At a level whose tolerance is the share of slips, half is kept."""
     (player,) = slipping((0.233,))  # that of level 4
     rng = np.random.default_rng(1)
@@ -34,7 +34,7 @@ def test_the_lakes_chances_give_what_slipping_costs() -> None:
     assert abs(kept - 0.5) < 0.06
 
 
-def test_both_ways_play_as_many_episodes() -> None:
+def test_both_ways_play_as_many_episodes():
     player = next(iter(players()))
     counted = []
 
@@ -49,7 +49,7 @@ def test_both_ways_play_as_many_episodes() -> None:
         assert set(counted) == set(LEVELS)
 
 
-def test_figures_are_of_errors_on_the_ladder() -> None:
+def test_figures_are_of_errors_on_the_ladder():
     player = next(iter(players()))
     found = [staircase(player, 30, np.random.default_rng(seed)) for seed in range(4)]
     told = figures(found, player.level)

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -54,7 +53,7 @@ class Misled(ScriptedPlayer):
 
 
 @pytest.fixture(scope="module")
-def results(tmp_path_factory: pytest.TempPathFactory) -> benchmark.Results:
+def results(tmp_path_factory):
     return benchmark.evaluate(
         {"memoriser": Memoriser(), "planner": "planner", "random": "random"},
         scenarios=["frozen-lake", "taxi"],
@@ -71,7 +70,7 @@ def gaps_of(results: benchmark.Results) -> dict[str, dict[str, Any]]:
 
 
 @pytest.mark.slow
-def test_who_has_memorised_is_exposed_and_who_works_it_out_is_not(results: benchmark.Results) -> None:
+def test_who_has_memorised_is_exposed_and_who_works_it_out_is_not(results):
     gaps = gaps_of(results)
     memoriser, planner, random = (gaps[name] for name in ("memoriser", "planner", "random"))
     assert memoriser["gap"]["value"] > 0.8
@@ -95,7 +94,7 @@ def found_above(gaps: np.ndarray, seeds: int, rng: np.random.Generator, runs: in
     return float(np.mean([row_of(rng.choice(gaps, seeds))["above_zero"] for _ in range(runs)]))
 
 
-def test_few_episodes_are_enough_for_a_player_that_has_memorised_all(results: benchmark.Results) -> None:
+def test_few_episodes_are_enough_for_a_player_that_has_memorised_all(results):
     columns = results.columns
     names = ["frozen-lake", "frozen-lake-twin-1", "frozen-lake-twin-2"]
     gaps = paired_gaps(
@@ -111,9 +110,7 @@ def test_few_episodes_are_enough_for_a_player_that_has_memorised_all(results: be
     assert 0.7 < found_above(rarely, 85, rng) < 0.95
 
 
-def test_the_interval_is_of_the_highest_level_among_the_runs(
-    results: benchmark.Results, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_interval_is_of_the_highest_level_among_the_runs(results, monkeypatch):
     """A run that looked at its results again and again has the higher one."""
     before = gaps_of(results)["planner"]["gap"]
     monkeypatch.setattr(results.columns.cells["planner", "frozen-lake-twin-2"], "confidence", 0.999)
@@ -122,7 +119,7 @@ def test_the_interval_is_of_the_highest_level_among_the_runs(
 
 
 @pytest.mark.parametrize(("seeds", "told"), [(LEAST_SEEDS - 1, False), (LEAST_SEEDS, True)])
-def test_no_fewer_than_the_least_seeds_say_that_a_gap_is_above_zero(seeds: int, told: bool) -> None:
+def test_no_fewer_than_the_least_seeds_say_that_a_gap_is_above_zero(seeds, told):
     row = gap_row("somebody", "a game", [Gaps(np.ones(seeds), (-0.1, 1.0), 0.95, "score", 2)], [1.0])
     assert (row["gap"]["low"] or 0) > 0
     assert row["above_zero"] is told
@@ -130,7 +127,7 @@ def test_no_fewer_than_the_least_seeds_say_that_a_gap_is_above_zero(seeds: int, 
 
 @pytest.mark.parametrize("seeds", [2, 5, 50, *(pytest.param(each, marks=pytest.mark.slow) for each in (3, 10))])
 @pytest.mark.parametrize("success", [0.5, 0.9])
-def test_without_a_true_gap_hardly_any_run_says_that_there_is_one(seeds: int, success: float) -> None:
+def test_without_a_true_gap_hardly_any_run_says_that_there_is_one(seeds, success):
     """Who succeeds as often in the game as in both of its twins, whatever the seed."""
     rng, runs = np.random.default_rng(seeds), 800
     won = (rng.random((runs, 3, seeds)) < success).astype(float)
@@ -142,7 +139,7 @@ def test_without_a_true_gap_hardly_any_run_says_that_there_is_one(seeds: int, su
 
 
 @pytest.mark.parametrize("scenario", ["frozen-lake", "cliff-walking", "kuhn-poker"])
-def test_three_seeds_say_that_a_gap_is_hardly_known(tmp_path: Path, scenario: str) -> None:
+def test_three_seeds_say_that_a_gap_is_hardly_known(tmp_path, scenario):
     """Also where a game states no range of returns, and where it has several players."""
     players = {"one": "random", "two": "random"}
     results = benchmark.evaluate(players, scenarios=[scenario], episodes=3, twins=1, out=tmp_path / "run", quiet=True)
@@ -158,7 +155,7 @@ def test_three_seeds_say_that_a_gap_is_hardly_known(tmp_path: Path, scenario: st
 
 
 @pytest.mark.slow
-def test_what_was_lost_where_the_story_changed_a_move_is_told(workplace: Path) -> None:
+def test_what_was_lost_where_the_story_changed_a_move_is_told(workplace):
     players = {"misled": Misled(), "memoriser": Memoriser(), "planner": "planner"}
     scenarios = ["frozen-lake", "kuhn-poker"]
     results = benchmark.evaluate(players, scenarios=scenarios, episodes=12, twins=2, out="run", quiet=True)
@@ -181,7 +178,7 @@ def test_what_was_lost_where_the_story_changed_a_move_is_told(workplace: Path) -
     assert again == rows  # what is kept of it, too
 
 
-def test_tables_show_the_gap(results: benchmark.Results) -> None:
+def test_tables_show_the_gap(results):
     board = results.leaderboard()
     assert "twin gap" in str(board)
     assert "twin gap" in board.to_markdown()

@@ -2,7 +2,6 @@
 
 import json
 import re
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -38,7 +37,7 @@ def drawn(rng: np.random.Generator, deviation: float, again: float) -> tuple[Pla
 @pytest.mark.parametrize(
     ("deviation", "again"), [(0.4, 0.5), pytest.param(0.4, 1.0, marks=pytest.mark.slow), (0.0, 1.0)]
 )
-def test_all_four_parts_are_recovered_and_covered(deviation: float, again: float) -> None:
+def test_all_four_parts_are_recovered_and_covered(deviation, again):
     rng = np.random.default_rng(0)
     errors: dict[str, list[float]] = {name: [] for name in (*DEVIATIONS, "wording")}
     covered = dict.fromkeys(errors, 0)
@@ -57,13 +56,13 @@ def test_all_four_parts_are_recovered_and_covered(deviation: float, again: float
         assert covered[name] > 0.88 * REPLICATIONS, name
 
 
-def test_what_one_play_of_every_start_cant_tell_isnt_told() -> None:
+def test_what_one_play_of_every_start_cant_tell_isnt_told():
     plays, _ = drawn(np.random.default_rng(0), 0.4, 0.0)
     assert parts(plays).keys() == {"rest", "chance", "wording"}
     assert parts(plays._replace(plain=None, wordings=np.full(120, ""))).keys() == {"rest"}
 
 
-def test_what_rounding_leaves_of_nothing_is_nothing() -> None:
+def test_what_rounding_leaves_of_nothing_is_nothing():
     returns = np.repeat(np.random.default_rng(0).choice([0.1, 0.3, 0.7], 40)[:, None], 3, axis=1)
     found = parts(Plays(returns, returns + 0.1 - 0.1, np.full(40, "")))
     assert found["sampling"] == found["chance"] == (0.0, 0.0, 0.0)
@@ -71,7 +70,7 @@ def test_what_rounding_leaves_of_nothing_is_nothing() -> None:
 
 
 @pytest.fixture(scope="module")
-def runs(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+def runs(tmp_path_factory):
     """The same seeds three times: as they are, as they are again, and with other samples."""
     folder = tmp_path_factory.mktemp("variance")
     played: dict[str, Any] = {"scenarios": ["frozen-lake-slippery", "cliff-walking"], "episodes": 60, "quiet": True}
@@ -81,7 +80,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
 
 
 @pytest.mark.slow
-def test_a_second_run_tells_starts_from_sampling(runs: list[Path]) -> None:
+def test_a_second_run_tells_starts_from_sampling(runs):
     rows = {
         (row["agent"], row["scenario"]): row
         for row in read_results(runs[0], runs[2]).document(max_episodes=0)["variance"]
@@ -101,7 +100,7 @@ def test_a_second_run_tells_starts_from_sampling(runs: list[Path]) -> None:
 
 
 @pytest.mark.slow
-def test_the_shares_of_the_parts_are_of_all_of_them(runs: list[Path]) -> None:
+def test_the_shares_of_the_parts_are_of_all_of_them(runs):
     (table,) = found_tables({"variance": read_results(runs[0], runs[2]).document(max_episodes=0)["variance"]})
     shown = [column for column in table.columns if column.key in ("starts", "chance", "sampling")]
     for row in [row for row in table.rows if row["scenario"] == "frozen-lake-slippery"]:
@@ -111,15 +110,13 @@ def test_the_shares_of_the_parts_are_of_all_of_them(runs: list[Path]) -> None:
 
 
 def guesser() -> LanguageAgentPolicy:
-    """A model that draws its answers."""
-
     def answer(prompt: Prompt, decoding: object, seed: tuple[int, ...]) -> str:
         return f"<action>{np.random.default_rng(seed).choice(['left', 'right', 'up', 'down'])}</action>"
 
     return LanguageAgentPolicy(ScriptedModel(answer), PromptMap("direct", texts=PromptTexts.from_file("all")))
 
 
-def test_the_table_says_which_command_tells_more(textbench: Any) -> None:
+def test_the_table_says_which_command_tells_more(textbench):
     played: dict[str, Any] = {"scenarios": "frozen-lake-slippery", "episodes": 14, "quiet": True}
     benchmark.evaluate({"guesser": guesser()}, out="r", **played)
     told = " ".join(textbench("leaderboard", "r", "--stats").out.split())

@@ -43,6 +43,5 @@ def logits(folder: str | Path, count: int = 40) -> torch.Tensor:
 
 
 def settings_in(folder: Path) -> dict[str, Any]:
-    """An adapter's settings."""
     found: dict[str, Any] = json.loads((folder / "adapter_config.json").read_text())
     return found

@@ -3,8 +3,6 @@
 import re
 import shutil
 import sys
-from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
@@ -20,12 +18,12 @@ from tests.agents.adapters.made import logits, make_adapter, settings_in
 
 
 @pytest.fixture(scope="module")
-def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def trained(tmp_path_factory):
     return make_adapter(tmp_path_factory.mktemp("trained") / "adapter")
 
 
 @pytest.mark.slow
-def test_half_precision_takes_half_the_room_and_changes_next_to_nothing(trained: Path, tmp_path: Path) -> None:
+def test_half_precision_takes_half_the_room_and_changes_next_to_nothing(trained, tmp_path):
     made = shrink(trained, tmp_path / "half", scenarios=["frozen-lake"])
     assert made.size == pytest.approx((trained / "adapter_model.safetensors").stat().st_size / 2, rel=0.1)
     assert {weight.dtype for weight in load_file(made.folder / "adapter_model.safetensors").values()} == {torch.float16}
@@ -45,7 +43,7 @@ def test_half_precision_takes_half_the_room_and_changes_next_to_nothing(trained:
 
 
 @pytest.mark.slow
-def test_a_lower_rank_keeps_as_much_as_a_matrix_of_that_rank_can(trained: Path, tmp_path: Path) -> None:
+def test_a_lower_rank_keeps_as_much_as_a_matrix_of_that_rank_can(trained, tmp_path):
     made = [shrink(trained, tmp_path / str(rank), rank=rank, dtype="float32") for rank in (1, 3, 5)]
     errors = [one.error for one in made]
     assert 1 > errors[0] > errors[1] > errors[2] > 0
@@ -62,7 +60,7 @@ def test_a_lower_rank_keeps_as_much_as_a_matrix_of_that_rank_can(trained: Path, 
 
 
 @pytest.mark.slow
-def test_whole_weights_become_an_adapter_of_their_difference(trained: Path, tmp_path: Path) -> None:
+def test_whole_weights_become_an_adapter_of_their_difference(trained, tmp_path):
     from agents.models.local.loading.load import load_model
 
     model, tokenizer = load_model(str(trained), dtype="float32", device="cpu")
@@ -87,13 +85,13 @@ def test_whole_weights_become_an_adapter_of_their_difference(trained: Path, tmp_
         ({"dtype": "int8"}, "dtype is float16, bfloat16 or float32, got 'int8'"),
     ],
 )
-def test_what_cant_be_made_is_refused(trained: Path, tmp_path: Path, options: dict[str, Any], says: str) -> None:
+def test_what_cant_be_made_is_refused(trained, tmp_path, options, says):
     with pytest.raises(ValueError, match=says):
         shrink(trained, tmp_path / "out", **options)
     assert not (tmp_path / "out").exists()
 
 
-def test_weights_that_half_precision_cant_hold_are_refused(trained: Path, tmp_path: Path) -> None:
+def test_weights_that_half_precision_cant_hold_are_refused(trained, tmp_path):
     shutil.copytree(trained, tmp_path / "large")
     weights = load_file(tmp_path / "large" / "adapter_model.safetensors")
     save_file({name: weight * 1e7 for name, weight in weights.items()}, tmp_path / "large/adapter_model.safetensors")
@@ -101,15 +99,13 @@ def test_weights_that_half_precision_cant_hold_are_refused(trained: Path, tmp_pa
         shrink(tmp_path / "large", tmp_path / "out")
 
 
-def test_an_adapter_of_another_kind_is_refused(tmp_path: Path) -> None:
+def test_an_adapter_of_another_kind_is_refused(tmp_path):
     dora = make_adapter(tmp_path / "dora", use_dora=True)
     with pytest.raises(ValueError, match="isn't a plain LoRA adapter"):
         shrink(dora, tmp_path / "out")
 
 
-def test_the_command_says_the_size_and_what_is_lost(
-    trained: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_command_says_the_size_and_what_is_lost(trained, tmp_path, capsys):
     assert main([str(trained), "--out", str(tmp_path / "out"), "--rank", "2"]) == 0
     said = capsys.readouterr().out
     assert "rank 2, float16" in said
@@ -118,9 +114,7 @@ def test_the_command_says_the_size_and_what_is_lost(
     assert "--base smollm2 --rank 16" in capsys.readouterr().err
 
 
-def test_a_missing_package_is_named_with_its_command(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_missing_package_is_named_with_its_command(monkeypatch, capsys):
     monkeypatch.setitem(sys.modules, "peft", None)
     assert main(["a", "--out", "b"]) == 2
     assert re.fullmatch(r"error: adapters need peft: pip install .*\[train\].*\n", capsys.readouterr().err)

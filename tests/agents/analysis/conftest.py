@@ -1,12 +1,10 @@
 """A model that was never trained, for all tests of what is computed from a model's probabilities."""
 
-from typing import Any
-
 import pytest
 
 
 @pytest.fixture(scope="module")
-def model() -> Any:
+def model():
     pytest.importorskip("torch")
     from agents.models.local.transformers import TransformersModel
     from agents.tiny import Recipe, imitation

@@ -27,7 +27,7 @@ class Mostly:
 
 # the last two list no actions
 @pytest.mark.parametrize("scenario", ["frozen-lake", "mastermind", pytest.param("word-guess", marks=pytest.mark.slow)])
-def test_planner_does_nothing_wrong(scenario: str) -> None:
+def test_planner_does_nothing_wrong(scenario):
     inspection = inspect_episode(load_agent("planner"), scenario, SCENARIOS[scenario].seed(0), samples=2)
     assert inspection.value_source == "exact"
     assert inspection.episode.successes == {"player_0": True}
@@ -40,7 +40,7 @@ def test_planner_does_nothing_wrong(scenario: str) -> None:
         assert one.step.action in one.best
 
 
-def test_sampled_probabilities_invalid_ones_and_regret() -> None:
+def test_sampled_probabilities_invalid_ones_and_regret():
     inspection = inspect_episode(Mostly(), "frozen-lake", 10_000, samples=400)
     for one in inspection.steps:
         assert one.probabilities["right"] == pytest.approx(0.75, abs=0.08)
@@ -51,7 +51,7 @@ def test_sampled_probabilities_invalid_ones_and_regret() -> None:
         assert one.regret == pytest.approx(max(one.values.values()) - expected)
 
 
-def test_snake_values_come_from_search_and_know_death() -> None:
+def test_snake_values_come_from_search_and_know_death():
     inspection = inspect_episode(load_agent("greedy"), "snake", 40_000, samples=1)
     assert inspection.value_source == "search"
     for one in inspection.steps:
@@ -60,7 +60,7 @@ def test_snake_values_come_from_search_and_know_death() -> None:
     assert inspection.steps == inspect_episode(load_agent("greedy"), "snake", 40_000, samples=1).steps
 
 
-def test_what_cannot_be_inspected_is_said() -> None:
+def test_what_cannot_be_inspected_is_said():
     with pytest.raises(ValueError, match="unknown scenario 'frozen-lak'"):
         inspect_episode(load_agent("random"), "frozen-lak", 0)
     with pytest.raises(ValueError, match="samples is a whole number of at least 1"):
@@ -72,7 +72,6 @@ def test_what_cannot_be_inspected_is_said() -> None:
 
 
 def plain_probability(model: Any, ids: Sequence[int], start: int, temperature: float) -> float:
-    """Token by token, in double precision."""
     import torch
 
     total = 1.0
@@ -85,7 +84,7 @@ def plain_probability(model: Any, ids: Sequence[int], start: int, temperature: f
 
 @pytest.mark.parametrize("given", ["", "<think>goal is right</think><plan>right</plan><action>"])
 @pytest.mark.parametrize("temperature", [0.5, 0.0])
-def test_scores_equal_a_plain_computation(model: Any, given: str, temperature: float) -> None:
+def test_scores_equal_a_plain_computation(model, given, temperature):
     policy = LanguageAgentPolicy(model, PromptMap(mode="think"), Decoding(temperature=temperature))
     prompt = policy.prompt_map(TurnRequest("Board: 4 wide, 4 high", "Play.", ("left", "right")))
     actions = ("left", "right", "up")
@@ -101,7 +100,7 @@ def test_scores_equal_a_plain_computation(model: Any, given: str, temperature: f
     assert sum(scores.values()) <= 1.0
 
 
-def test_scoring_leaves_the_model_as_it_was(model: Any) -> None:
+def test_scoring_leaves_the_model_as_it_was(model):
     model.model.train()
     policy = LanguageAgentPolicy(model)
     prompt = policy.prompt_map(TurnRequest("Board", "Play.", ("left", "right")))
@@ -110,7 +109,7 @@ def test_scoring_leaves_the_model_as_it_was(model: Any) -> None:
     model.model.eval()
 
 
-def test_untrained_model_is_all_invalid(model: Any) -> None:
+def test_untrained_model_is_all_invalid(model):
     policy = LanguageAgentPolicy(model, decoding=Decoding(max_tokens=4))
     inspection = inspect_episode(policy, "frozen-lake", 10_001, samples=2)
     assert DEFAULT_SAMPLES > 2
@@ -119,7 +118,7 @@ def test_untrained_model_is_all_invalid(model: Any) -> None:
     assert all(one.after_reasoning is None for one in inspection.steps)
 
 
-def test_scores_behind_a_prefix_are_those_given_the_prefix() -> None:
+def test_scores_behind_a_prefix_are_those_given_the_prefix():
     """p(<action>NAME</action>) = p(<action>) p(NAME</action> | <action>): the tiny model's tag is one token."""
     pytest.importorskip("transformers")
     plain: Any = load_agent("tiny", mode="direct", temperature=1.0)
@@ -145,7 +144,7 @@ def test_scores_behind_a_prefix_are_those_given_the_prefix() -> None:
     [("", "<action>up</action>"), ("<action>", "up</action>"), ("I play <act", "ion>up</action>"),
      ("<think>", "<action>up</action>"), ("<plan>up</plan><action>", "up</action>")],
 )  # fmt: skip
-def test_the_answer_alone_completes_any_prefix(prefix: str, rest: str) -> None:
+def test_the_answer_alone_completes_any_prefix(prefix, rest):
     assert answer_after(prefix, "up") == rest
 
 

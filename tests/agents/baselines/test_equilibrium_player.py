@@ -32,20 +32,20 @@ class Shared(KuhnPoker):
 
 
 @pytest.mark.parametrize("game", [KuhnPoker(), Dealt(ante=3.0), textgames.openspiel("kuhn_poker")])
-def test_planner_plays_the_equilibrium_of_a_game_of_ones_own(game: textgames.TSMG) -> None:
+def test_planner_plays_the_equilibrium_of_a_game_of_ones_own(game):
     assert isinstance(find_search_player(game), EquilibriumPlayer)
     planner, greedy = measure(load_agent("planner"), game), measure(load_agent("greedy"), game)
     assert planner.value < 0.01
     assert greedy.value > 10 * planner.value
 
 
-def test_equal_games_are_solved_once_and_others_are_not_mixed_up() -> None:
+def test_equal_games_are_solved_once_and_others_are_not_mixed_up():
     for ante in (1.0, 2.0, 5.0):
         game = Dealt(ante=ante)
         assert measure(load_agent("planner"), game).returns["player_0"] == pytest.approx(-ante / 18, abs=0.01 * ante)
 
 
-def test_why_there_is_no_equilibrium_is_told() -> None:
+def test_why_there_is_no_equilibrium_is_told():
     with pytest.raises(ValueError, match=r"greedy and planner can't play Undealt.*has no initial_outcomes"):
         search_player_of(Undealt())
     with pytest.raises(ValueError, match=r"greedy and planner can't play Shared.*zero-sum"):

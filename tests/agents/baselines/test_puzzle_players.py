@@ -47,7 +47,7 @@ def guesses_of_all(game: GuessingGame, way: str = "plan") -> list[int]:
         pytest.param(WordGuess(), 881, marks=pytest.mark.slow),  # the optimum: tests/textgames/test_word_guess.py
     ],
 )
-def test_the_planner_guesses_as_well_as_can_be(game: GuessingGame, guesses: int) -> None:
+def test_the_planner_guesses_as_well_as_can_be(game, guesses):
     player = search_player_of(game)
     assert player.exact
     assert player.value(ask(game, GuessState(game.secrets[0]))) == pytest.approx(-guesses / len(game.secrets))
@@ -55,7 +55,7 @@ def test_the_planner_guesses_as_well_as_can_be(game: GuessingGame, guesses: int)
 
 
 @pytest.mark.slow
-def test_the_best_first_word_is_among_the_promising_ones() -> None:
+def test_the_best_first_word_is_among_the_promising_ones():
     game = WordGuess()
     request = ask(game, GuessState("about"), 10)
     values = search_player_of(game).values(request)
@@ -64,13 +64,13 @@ def test_the_best_first_word_is_among_the_promising_ones() -> None:
     assert search_player_of(game).plan(request).action == max(values, key=lambda word: values[word])
 
 
-def test_what_a_player_knows_that_a_model_is_not_told_is_no_optimum() -> None:
+def test_what_a_player_knows_that_a_model_is_not_told_is_no_optimum():
     assert search_player_of(WordGuess(show_words=False)).kind == "reference"
     many = search_player_of(Mastermind(pegs=4, colours=6))
     assert (many.kind, many.method) == ("reference", "entropy-greedy")
 
 
-def test_greedy_guesses_only_what_is_possible() -> None:
+def test_greedy_guesses_only_what_is_possible():
     assert max(guesses_of_all(GuessNumber(), "greedy")) == 7
     game = Mastermind()
     assert sum(guesses_of_all(game, "greedy")) >= 206
@@ -81,7 +81,7 @@ def test_greedy_guesses_only_what_is_possible() -> None:
 
 @pytest.mark.parametrize("game", [GuessNumber(numbers=12, max_guesses=4), Mastermind(pegs=2, colours=3, max_guesses=3)])
 @pytest.mark.parametrize("steps_left", [None, 2, 1])
-def test_random_guessing_is_worth_what_playing_it_gives(game: GuessingGame, steps_left: int | None) -> None:
+def test_random_guessing_is_worth_what_playing_it_gives(game, steps_left):
     """Exactly, by the rules: it doesn't matter what was guessed, only how often, and whether it was right."""
 
     def value(state: GuessState) -> float:
@@ -100,7 +100,7 @@ def test_random_guessing_is_worth_what_playing_it_gives(game: GuessingGame, step
     assert search_player_of(game).uniform_value(request) == pytest.approx(expected)
 
 
-def test_an_episode_that_is_cut_off_does_not_pay_for_having_lost() -> None:
+def test_an_episode_that_is_cut_off_does_not_pay_for_having_lost():
     for game in (GuessNumber(numbers=3), Mastermind(pegs=1, colours=3), Mastermind(pegs=4, colours=4)):
         player, state = search_player_of(game), GuessState(game.secrets[0])
         assert max(player.values(ask(game, state, steps_left=1)).values()) == -1.0
@@ -111,7 +111,7 @@ def test_an_episode_that_is_cut_off_does_not_pay_for_having_lost() -> None:
         assert {guess for guess, value in values.items() if value == max(values.values())} == set(possible)
 
 
-def test_other_texts_are_refused() -> None:
+def test_other_texts_are_refused():
     game = Mastermind()
     for text in ("Guesses so far: none", "Guesses left: 9\nGuesses so far:\n1. red red red: 2 exact, 1 misplaced"):
         with pytest.raises(ValueError, match="not an observation of Mastermind"):
@@ -119,7 +119,7 @@ def test_other_texts_are_refused() -> None:
 
 
 @pytest.mark.parametrize("name", ["sliding-puzzle", "sliding-puzzle-far", "sokoban", "sokoban-two"])
-def test_the_planner_gets_the_value_of_the_start(name: str) -> None:
+def test_the_planner_gets_the_value_of_the_start(name):
     scenario = SCENARIOS[name]
     game = scenario.game()
     player = search_player_of(game)
@@ -134,12 +134,12 @@ def test_the_planner_gets_the_value_of_the_start(name: str) -> None:
         assert total == pytest.approx(value)
 
 
-def test_greedy_slides_towards_the_places() -> None:
+def test_greedy_slides_towards_the_places():
     game = SlidingPuzzle()
     assert search_player_of(game).greedy(ask(game, SlidingState("123450786"))).action == "6"
 
 
-def test_greedy_pushes_go_by_the_nearest_target() -> None:
+def test_greedy_pushes_go_by_the_nearest_target():
     game = Sokoban()
     # the player is right of the box, which has to be pushed right: around it, from above or below
     level = Level(6, "#######____##____##____##___T#######")

@@ -19,7 +19,6 @@ from textgames.social.werewolf.rules import DOCTOR, SEER, VILLAGER, WOLF, Phase,
 
 
 def asked(game, state, player="player_0", steps_left=20, seed=(1,)):
-    """What a player is asked, without the game's state behind it."""
     return TurnRequest(
         game.observe(state, player),
         "",

@@ -12,7 +12,7 @@ from textgames.yardsticks import find_yardstick
 
 
 @pytest.mark.parametrize("name", ["cliff-walking", "taxi"])
-def test_without_chance_the_planner_gets_the_value_of_every_start(name: str) -> None:
+def test_without_chance_the_planner_gets_the_value_of_every_start(name):
     scenario = SCENARIOS[name]
     game = scenario.game()
     yardstick = find_yardstick(game)
@@ -23,7 +23,7 @@ def test_without_chance_the_planner_gets_the_value_of_every_start(name: str) -> 
         assert all(step.valid for step in episode.steps)
 
 
-def test_with_chance_the_planner_gets_the_value_on_average() -> None:
+def test_with_chance_the_planner_gets_the_value_on_average():
     scenario, episodes = SCENARIOS["cliff-walking-slippery"], 60
     tasks = (EpisodeTask.of(scenario, scenario.seed(k)) for k in range(episodes))
     returns = [episode.returns["player_0"] for episode in rollout(load_agent("planner"), tasks)]
@@ -31,14 +31,14 @@ def test_with_chance_the_planner_gets_the_value_on_average() -> None:
 
 
 @pytest.mark.parametrize("seat", ["player_0", "player_1"])
-def test_the_planner_never_loses_tic_tac_toe(seat: str) -> None:
+def test_the_planner_never_loses_tic_tac_toe(seat):
     scenario, policies = SCENARIOS["tic-tac-toe"], dict.fromkeys(("player_0", "player_1"), load_agent("random"))
     policies[seat] = load_agent("planner")
     tasks = (EpisodeTask.of(scenario, scenario.seed(k)) for k in range(8))
     assert min(episode.returns[seat] for episode in rollout(policies, tasks)) >= 0
 
 
-def test_the_planner_wins_nim_where_that_is_possible() -> None:
+def test_the_planner_wins_nim_where_that_is_possible():
     scenario = SCENARIOS["nim"]
     game, policies = scenario.game(), {"player_0": load_agent("planner"), "player_1": load_agent("planner")}
     tasks = (EpisodeTask.of(scenario, scenario.seed(k)) for k in range(15))

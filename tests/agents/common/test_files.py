@@ -107,7 +107,6 @@ def test_what_can_be_written_is_found_out_without_leaving_anything(tmp_path):
 
 
 def contents(folder):
-    """``{name: bytes}`` of the files in a folder."""
     return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 

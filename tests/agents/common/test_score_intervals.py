@@ -15,7 +15,6 @@ SIZES = (20, 50, 200)
 
 
 def mean_of_estimates(tables, statistics):
-    """The mean over the scenarios of a single agent."""
     weights = [1 / len(tables)] * len(tables)
     (estimate,) = stats.means_of_estimates([tables], [statistics], [CONFIDENCE], weights)
     return estimate

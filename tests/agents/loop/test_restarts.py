@@ -40,7 +40,7 @@ def names_of(info: Any) -> Any:
 
 @pytest.mark.parametrize("invalid_action", ["default", "random"])
 @pytest.mark.parametrize("scenario", GAMES)
-def test_with_the_same_noise_the_rest_is_the_same(scenario: str, invalid_action: str) -> None:
+def test_with_the_same_noise_the_rest_is_the_same(scenario, invalid_action):
     """Round for round: rewards, who acts, who leaves, what is told, and the truncation."""
     for seed in range(6):
         task = EpisodeTask.of(scenario, seed, invalid_action=invalid_action, format_penalty=0.5)
@@ -76,7 +76,7 @@ def test_with_the_same_noise_the_rest_is_the_same(scenario: str, invalid_action:
         assert restarted.elapsed == original.elapsed
 
 
-def test_who_is_out_is_not_asked_again_even_where_no_round_counts_as_played() -> None:
+def test_who_is_out_is_not_asked_again_even_where_no_round_counts_as_played():
     episode = next(
         episode
         for episode in played([EpisodeTask.of("snake-duel", seed) for seed in range(12)])
@@ -92,7 +92,7 @@ def test_who_is_out_is_not_asked_again_even_where_no_round_counts_as_played() ->
 
 
 @pytest.mark.slow
-def test_the_mean_return_from_a_state_is_its_exact_value_with_the_rounds_that_are_left() -> None:
+def test_the_mean_return_from_a_state_is_its_exact_value_with_the_rounds_that_are_left():
     """Against value iteration of the uniform player: its returns are 0 or 1, so their spread is known too."""
     task = EpisodeTask.of("frozen-lake-slippery", 4, desc=["SFF", "FFF", "FHG"], max_steps=12)
     game = textgames.parallel_env(task.env_id, **task.kwargs).game
@@ -114,7 +114,7 @@ def test_the_mean_return_from_a_state_is_its_exact_value_with_the_rounds_that_ar
     assert values[0] > values[1] > values[2] > 0  # fewer rounds are worth less: the limit reaches the values
 
 
-def test_seeds_decide_a_restarted_episode() -> None:
+def test_seeds_decide_a_restarted_episode():
     (episode,) = played([EpisodeTask.of("frozen-lake-slippery", 0)])
     start = EpisodeStart(episode.steps[0].state, 0)
     made = [EpisodeTask("lake", "TextFrozenLake-v0", seed, None, {"is_slippery": True}, (), start) for seed in (1, 2)]
@@ -123,7 +123,7 @@ def test_seeds_decide_a_restarted_episode() -> None:
     assert [step.state for step in first.steps] != [step.state for step in other.steps]
 
 
-def test_what_a_restarted_player_is_told_is_what_it_was_told_then() -> None:
+def test_what_a_restarted_player_is_told_is_what_it_was_told_then():
     """Observation, legal actions and rounds left; in a game of turns with hidden cards too."""
 
     class Asked(RandomPlayer):
@@ -149,7 +149,7 @@ def test_what_a_restarted_player_is_told_is_what_it_was_told_then() -> None:
                 assert getattr(now, name) == getattr(then, name)
 
 
-def test_rewards_before_a_restart_are_not_paid_again() -> None:
+def test_rewards_before_a_restart_are_not_paid_again():
     """In kuhn poker only the end pays, so the rest of an episode pays what all of it did."""
     task = EpisodeTask.of("kuhn-poker", 8)
     (episode,) = played([task])
@@ -165,7 +165,7 @@ def test_rewards_before_a_restart_are_not_paid_again() -> None:
     assert again.returns == episode.returns
 
 
-def test_groups_are_labelled_by_their_start() -> None:
+def test_groups_are_labelled_by_their_start():
     (episode,) = played([EpisodeTask.of("snake-duel", 0)])
     starts = [EpisodeStart(episode.steps[t].state, elapsed) for t, elapsed in ((0, 0), (0, 0), (0, 3), (2, 1))]
     tasks = [EpisodeTask("duel", "TextSnake-v0", seed, 7, {"num_players": 2}, (), s) for seed, s in enumerate(starts)]
@@ -181,14 +181,14 @@ def test_groups_are_labelled_by_their_start() -> None:
 
 
 @pytest.mark.parametrize("elapsed", [-1, 100, 101])
-def test_no_round_left(elapsed: int) -> None:
+def test_no_round_left(elapsed):
     table = table_of(EpisodeTask("lake", "TextFrozenLake-v0", 0, kwargs={"max_steps": 100}))
     table.reset(0)
     with pytest.raises(ValueError, match="below max_steps = 100"):
         table.resume(table.state, elapsed)
 
 
-def test_a_state_in_which_the_game_is_over() -> None:
+def test_a_state_in_which_the_game_is_over():
     kwargs = {"desc": ["SG", "FF"]}
     table = table_of(EpisodeTask("lake", "TextFrozenLake-v0", 0, kwargs=kwargs))
     table.reset(0)

@@ -22,7 +22,6 @@ def tasks(name="snake", episodes=6, protocol="retry", **more):
 
 
 def told(episode):
-    """What an episode came to, without what was only measured."""
     steps = [
         (step.player, step.turn.response, [(each.turn.response, each.unreadable) for each in step.refused], step.action)
         for step in episode.steps

@@ -69,7 +69,6 @@ def tasks(names=("frozen-lake", "snake", "snake-duel"), episodes=8):
 
 
 def content(episodes):
-    """Everything of the episodes that must not depend on how they were played."""
     return sorted(
         (
             episode.scenario,

@@ -1,7 +1,6 @@
 """An episode that is played from outside is the episode that the loop plays."""
 
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
 
 import gymnasium as gym
 import pytest
@@ -36,7 +35,7 @@ def essence(episode: Episode) -> tuple[object, ...]:
 
 
 @pytest.mark.parametrize("name", ONE_PLAYER)
-def test_episode_is_that_of_the_loop(name: str) -> None:
+def test_episode_is_that_of_the_loop(name):
     task = EpisodeTask.of(name, SCENARIOS[name].first_seed + 3)
     (expected,) = rollout(RANDOM, [task])
     episode, sums = played(EpisodeSession(name, task.seed))
@@ -45,7 +44,7 @@ def test_episode_is_that_of_the_loop(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", SOME_SLOW)
-def test_opponents_play_inside_or_outside(name: str) -> None:
+def test_opponents_play_inside_or_outside(name):
     task = EpisodeTask.of(name, SCENARIOS[name].first_seed + 1)
     (expected,) = rollout(RANDOM, [task])
     seat = SCENARIOS[name].game().players[-1]
@@ -58,7 +57,7 @@ def test_opponents_play_inside_or_outside(name: str) -> None:
     assert session.returns == episode.returns
 
 
-def test_group_shares_its_start() -> None:
+def test_group_shares_its_start():
     starts = {EpisodeSession("snake", seed, layout_seed=5).request.observation for seed in range(4)}
     assert len(starts) == 1
     assert EpisodeSession("snake", 0, layout_seed=6).request.observation not in starts
@@ -71,7 +70,7 @@ def test_a_seed_that_is_none_is_no_fault_of_the_game(name):
             EpisodeSession("snake", **{name: value})
 
 
-def test_prompts_are_those_of_the_map() -> None:
+def test_prompts_are_those_of_the_map():
     session = EpisodeSession("frozen-lake", 1_000_000, prompt_map=PromptMap("direct"))
     assert session.messages == [m._asdict() for m in PromptMap("direct")(session.request)]
     session.respond("<action>right</action>")
@@ -81,7 +80,7 @@ def test_prompts_are_those_of_the_map() -> None:
     assert [message["role"] for message in remembers.messages] == ["user", "assistant", "user"]
 
 
-def test_outcome_tells_what_became_of_a_response() -> None:
+def test_outcome_tells_what_became_of_a_response():
     session = EpisodeSession("frozen-lake", 1_000_000, format_penalty=1.0)
     assert session.respond("no idea").unreadable is not None
     assert session.returns == {"player_0": -1.0}
@@ -96,7 +95,7 @@ def test_outcome_tells_what_became_of_a_response() -> None:
         ("<think>I could answer <action>left</action></think><action>right</action>", True, None),
     ],
 )
-def test_no_action_is_read_in_reasoning(response: str, valid: bool, unreadable: str | None) -> None:
+def test_no_action_is_read_in_reasoning(response, valid, unreadable):
     """In the session, in an environment of one and in one of many alike."""
     outcome = EpisodeSession("frozen-lake", 10_000).respond(response)
     assert (outcome.valid, outcome.unreadable) == (valid, unreadable)
@@ -111,21 +110,21 @@ def test_no_action_is_read_in_reasoning(response: str, valid: bool, unreadable: 
         assert outcome.action == info["action"] == "right"
 
 
-def test_who_never_closes_its_reasoning_is_told_so() -> None:
+def test_who_never_closes_its_reasoning_is_told_so():
     session = EpisodeSession("frozen-lake", 10_000, protocol="retry:1")
     assert session.respond("<think>I could answer <action>left</action>").unreadable == "unclosed_think"
     complaint = session.messages[-1]["content"]
     assert complaint.startswith("Your answer can't be used: its <think> is never closed")
 
 
-def test_turn_with_an_error_leaves_the_episode_unscored() -> None:
+def test_turn_with_an_error_leaves_the_episode_unscored():
     session = EpisodeSession("frozen-lake", 1_000_000, name="mine")
     outcome = session.respond(Turn("", error="the server is gone"))
     assert (session.over, outcome.valid) == (True, None)
     assert "mine" in str(session.episode.error)
 
 
-def test_nobody_is_asked_when_it_is_over() -> None:
+def test_nobody_is_asked_when_it_is_over():
     session = EpisodeSession("frozen-lake", 1_000_000)
     with pytest.raises(RuntimeError, match="isn't over"):
         session.episode  # noqa: B018
@@ -146,12 +145,12 @@ def test_nobody_is_asked_when_it_is_over() -> None:
         ({"no_such_setting": 1}, "no_such_setting"),
     ],
 )
-def test_what_is_wrong_is_said(options: dict[str, Any], message: str) -> None:
+def test_what_is_wrong_is_said(options, message):
     with pytest.raises((ValueError, TypeError), match=message):
         EpisodeSession("tic-tac-toe", **options)
 
 
-def test_many_threads_share_the_environments() -> None:
+def test_many_threads_share_the_environments():
     def play(seed: int) -> tuple[object, ...]:
         return essence(played(EpisodeSession("frozen-lake", seed))[0])
 
@@ -160,7 +159,7 @@ def test_many_threads_share_the_environments() -> None:
         assert list(threads.map(play, seeds)) == [play(seed) for seed in seeds]
 
 
-def test_a_player_may_be_out_before_it_is_asked() -> None:
+def test_a_player_may_be_out_before_it_is_asked():
     session = EpisodeSession("werewolf-5", 23, seat="player_0")
     assert session.over
     assert (session.player, session.reader) == (None, "player_0")
@@ -169,7 +168,7 @@ def test_a_player_may_be_out_before_it_is_asked() -> None:
         session.respond("anything")
 
 
-def test_the_reader_is_who_was_asked_last() -> None:
+def test_the_reader_is_who_was_asked_last():
     session = EpisodeSession("tic-tac-toe", 1_000_000, opponents=None)
     readers = []
     while not session.over:
@@ -181,7 +180,7 @@ def test_the_reader_is_who_was_asked_last() -> None:
     assert session.reader == readers[-1]
 
 
-def test_a_response_ends_at_its_action() -> None:
+def test_a_response_ends_at_its_action():
     """As an engine would have stopped there, which a server that is sent a message can't know."""
     session = EpisodeSession("frozen-lake", 10_000)
     outcome = session.respond("<think>no <action>left</action></think><action>right</action> or <action>up</action>")
@@ -193,7 +192,7 @@ def test_a_response_ends_at_its_action() -> None:
     assert session.respond("no <action>left</action></think><action>right</action>").action == "right"
 
 
-def test_what_is_written_after_a_prefix_is_the_rest_of_the_response() -> None:
+def test_what_is_written_after_a_prefix_is_the_rest_of_the_response():
     prompts = PromptMap("direct", None, PromptTexts.from_file("prefixed"))
     session = EpisodeSession("frozen-lake", 1_000_000, prompt_map=prompts)
     assert session.messages[-1] == {"role": "assistant", "content": "<action>"}
@@ -204,7 +203,7 @@ def test_what_is_written_after_a_prefix_is_the_rest_of_the_response() -> None:
     assert (outcome.valid, outcome.action) == (True, "left")
 
 
-def test_who_may_answer_again_goes_on_from_the_prefix_again() -> None:
+def test_who_may_answer_again_goes_on_from_the_prefix_again():
     prompts = PromptMap("direct", texts=PromptTexts.from_file("prefixed"))
     session = EpisodeSession("frozen-lake", 1_000_000, prompt_map=prompts, protocol="retry")
     assert session.respond("upset</action>").unreadable == "unknown_name"

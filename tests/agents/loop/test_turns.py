@@ -99,7 +99,7 @@ def episode_of(game: str) -> tuple[Episode, Listener]:
     return episode, policy
 
 
-def test_only_those_who_are_to_move_are_asked() -> None:
+def test_only_those_who_are_to_move_are_asked():
     episode, policy = episode_of("TurnsTeam-v0")
     assert [request.player for request in policy.asked] == ["player_0", "player_1", "player_2", "player_1", "player_2"]
     assert [request.steps_left for request in policy.asked] == [9, 8, 7, 6, 5]
@@ -109,7 +109,7 @@ def test_only_those_who_are_to_move_are_asked() -> None:
     assert all(request.observation.startswith(request.player) for request in policy.asked)
 
 
-def test_rewards_belong_to_the_last_decision_before_them() -> None:
+def test_rewards_belong_to_the_last_decision_before_them():
     episode, _ = episode_of("TurnsTeam-v0")
     assert episode.returns == {"player_0": 4.5, "player_1": 9.0 + 1.0, "player_2": 16.25}
     rewards = {player: [step.reward for step in episode.steps_of(player)] for player in episode.agents}
@@ -122,7 +122,7 @@ def test_rewards_belong_to_the_last_decision_before_them() -> None:
     assert episode.terminated
 
 
-def test_who_is_out_is_paid_late_where_nobody_said_that_it_would_be() -> None:
+def test_who_is_out_is_paid_late_where_nobody_said_that_it_would_be():
     episode, policy = episode_of("TurnsSudden-v0")
     assert len(policy.asked) == 3 + 2 + 2
     assert episode.returns == {"player_0": 4.0, "player_1": 3.0, "player_2": 0.0}
@@ -138,7 +138,7 @@ def test_who_is_out_is_paid_late_where_nobody_said_that_it_would_be() -> None:
 
 
 @pytest.mark.parametrize("seat", Team.players)
-def test_one_seat_is_paid_the_same(seat: str) -> None:
+def test_one_seat_is_paid_the_same(seat):
     import gymnasium as gym
 
     for env_id in ("TurnsTeam-v0", "TurnsSudden-v0"):
@@ -155,7 +155,7 @@ def test_one_seat_is_paid_the_same(seat: str) -> None:
 
 
 @pytest.mark.parametrize("game", ["TurnsTeam-v0", "TurnsSudden-v0"])
-def test_a_replay_gives_the_same_rewards(game: str) -> None:
+def test_a_replay_gives_the_same_rewards(game):
     episode, _ = episode_of(game)
     replayed = replay(episode, Scenario(game, game, {}, 9, 0))
     assert [step.reward for step in replayed.steps] == [step.reward for step in episode.steps]
@@ -163,7 +163,7 @@ def test_a_replay_gives_the_same_rewards(game: str) -> None:
     assert replayed.episode.metrics == episode.metrics
 
 
-def test_every_seat_is_a_trajectory_of_its_own() -> None:
+def test_every_seat_is_a_trajectory_of_its_own():
     task = EpisodeTask.of("TurnsTeam-v0", 3, layout_seed=7)
     (episode,) = rollout(RandomPlayer(), [task])
     parts = trajectories_of([episode], [task])
@@ -171,7 +171,7 @@ def test_every_seat_is_a_trajectory_of_its_own() -> None:
     assert [sum(part.rewards) for part in parts] == list(episode.returns.values())
 
 
-def test_who_is_sent_away_is_paid_no_more_and_its_turns_are_played_for_it() -> None:
+def test_who_is_sent_away_is_paid_no_more_and_its_turns_are_played_for_it():
     env = textgames.parallel_env("TurnsTeam-v0", invalid_action="terminate", format_penalty=2.0)
     env.reset(seed=0)
     env.step({"player_0": "stay"})
@@ -187,14 +187,14 @@ def test_who_is_sent_away_is_paid_no_more_and_its_turns_are_played_for_it() -> N
     assert not env.agents
 
 
-def test_random_players_draw_open_actions_by_their_seed_alone() -> None:
+def test_random_players_draw_open_actions_by_their_seed_alone():
     tasks = [EpisodeTask.of("mastermind", seed) for seed in range(20)]
     actions = {e.seed: e.steps[0].action for e in rollout(RandomPlayer(), tasks)}
     assert len(set(actions.values())) > 12
     assert actions == {e.seed: e.steps[0].action for e in rollout(RandomPlayer(), tasks[::-1], max_concurrency=3)}
 
 
-def test_random_players_say_what_the_game_has_for_them_where_only_some_actions_are_listed() -> None:
+def test_random_players_say_what_the_game_has_for_them_where_only_some_actions_are_listed():
     """In Werewolf votes are names of a list and speeches are not: a name is no random speech."""
     (episode,) = rollout(RandomPlayer(), [EpisodeTask.of("werewolf-7", 600_000)])
     said = {step.action for step in episode.steps if "turn to speak" in step.observation}
@@ -203,7 +203,7 @@ def test_random_players_say_what_the_game_has_for_them_where_only_some_actions_a
     assert not said & {"nobody", *episode.agents}
 
 
-def test_a_game_that_is_registered_again_is_played_anew() -> None:
+def test_a_game_that_is_registered_again_is_played_anew():
     """As in a notebook, with the same settings: what is kept of the old one is of no use."""
 
     def define(words: str) -> None:

@@ -17,13 +17,10 @@ def up(request):
 
 
 def several(number):
-    """So many different prompts."""
     return [PROMPT, *((Message("user", f"prompt {n}"),) for n in range(number - 1))]
 
 
 def ask(server, prompts=(PROMPT,), *, decoding=None, seed=(1, 2), at_once=False, make=OpenAIModel, **options):
-    """The completions of prompts, one after the other or all at once."""
-
     async def play():
         given = {"base_url": server and server.base_url, "api_key": KEY} | options
         model = make(given.pop("model", "local"), **given)

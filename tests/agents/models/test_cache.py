@@ -86,8 +86,6 @@ class Server:
 
 
 def asked_at_once(model, cache, decoding=GREEDY):
-    """The turns of several players that have the same model and ask the same of it at the same time."""
-
     async def play():
         players = [cached(model, cache) for _ in range(5)]
         return await asyncio.gather(*[one.generate_async(PROMPT, decoding, (n,)) for n, one in enumerate(players)])

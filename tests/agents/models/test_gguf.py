@@ -39,7 +39,6 @@ def small(tmp_path: Path) -> Path:
 
 
 def models() -> list[str]:
-    """What the cache holds, without the files of locks."""
     return sorted(path.name for path in (cache_folder() / "models").iterdir() if path.suffix != ".lock")
 
 

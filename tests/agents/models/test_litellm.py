@@ -26,7 +26,6 @@ REFUSED_BY_OPENAI = {"temperature": "default", "stop": "", "max_tokens": "max_co
 
 
 def complete(server, model="openai/local", number=1, **options):
-    """Completions of different prompts at once, by a model behind LiteLLM."""
     options = {"model": model, "patience": 20, **options}
     return ask(
         server, several(number), at_once=True, make=lambda name, api_key, **own: LiteLLMModel(name, **own), **options

@@ -373,7 +373,6 @@ def test_a_policy_over_a_server_travels_between_processes():
 
 @contextmanager
 def server_process(*options):
-    """The base URL of a server in another process."""
     command = [sys.executable, "-m", openai_server.__name__, *options]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=Path(__file__).parents[3])
     try:

@@ -37,5 +37,4 @@ def trajectory(
 
 
 def batch(*trajectories: Trajectory, **others: Any) -> Batch:
-    """A batch of them."""
     return Batch(list(trajectories), **others)

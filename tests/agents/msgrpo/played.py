@@ -13,7 +13,6 @@ from agents.turn import Policy
 
 
 def play(policy: Policy, tasks: Sequence[EpisodeTask]) -> list[Episode]:
-    """The episodes of the tasks, in their order."""
     by_seed = {episode.seed: episode for episode in rollout(policy, tasks)}
     return [by_seed[task.seed] for task in tasks]
 

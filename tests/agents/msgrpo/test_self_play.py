@@ -383,7 +383,6 @@ def test_the_exploitability_of_kuhn_poker_is_measured_during_training(make_llama
 
 @pytest.fixture(scope="module")
 def base() -> Any:
-    """A very small model that has seen a few random games of tic-tac-toe."""
     from agents.tiny import Recipe, pretrain
 
     shape = {"hidden_size": 32, "intermediate_size": 64, "layers": 1}

@@ -65,7 +65,6 @@ def test_a_prompt_map_object_is_what_episodes_are_prompted_with(
 
 
 def loaded(tokenizer: Any, make_llama: Any, folder: Path, mode: str = "think", texts: PromptTexts = TEXTS) -> Any:
-    """A model that was loaded from a folder with this card."""
     make_llama(len(tokenizer)).save_pretrained(folder)
     tokenizer.save_pretrained(folder)
     write_card(folder, modes=[mode], texts=texts)

@@ -15,7 +15,7 @@ pytest.importorskip("torch")
 
 
 @pytest.mark.parametrize("name", ["tic-tac-toe", "nim", "kuhn-poker", "frozen-lake"])
-def test_prompts_are_those_of_play_and_every_response_is_legal(name: str) -> None:
+def test_prompts_are_those_of_play_and_every_response_is_legal(name):
     """Told from the texts alone: a prompt says who is asked, what it sees and what is legal."""
     game = SCENARIOS[name].game()
     rng = np.random.default_rng(0)
@@ -40,7 +40,7 @@ def test_prompts_are_those_of_play_and_every_response_is_legal(name: str) -> Non
 
 
 @pytest.mark.parametrize(("favourites", "beyond"), [(0.0, 26.1), (0.5, 24.3)])  # 0.1% of chi-square, 8 and 7 degrees
-def test_a_favourite_has_its_share_and_the_other_moves_are_equally_likely(favourites: float, beyond: float) -> None:
+def test_a_favourite_has_its_share_and_the_other_moves_are_equally_likely(favourites, beyond):
     examples = legal_play(SCENARIOS["tic-tac-toe"], 12_000, np.random.default_rng(1), favourites=favourites)
     first = (example.response for example in examples if "X" not in example.observation.partition("Board")[2])
     (most, *others), n = (counts := Counter(first)).most_common(), counts.total()
@@ -51,7 +51,7 @@ def test_a_favourite_has_its_share_and_the_other_moves_are_equally_likely(favour
     assert sum((count - expected) ** 2 / expected for count in rest) < beyond
 
 
-def test_favourites_may_be_somebody_elses() -> None:
+def test_favourites_may_be_somebody_elses():
     def always_up(*_: object) -> str:
         return "up"
 
@@ -60,7 +60,7 @@ def test_favourites_may_be_somebody_elses() -> None:
     assert {example.response for example in examples} == {"<action>up</action>"}
 
 
-def test_favourites_are_no_skill() -> None:
+def test_favourites_are_no_skill():
     """Over many positions the favourite gives away what a random move does."""
     from agents.analysis.regret import random_positions
     from agents.msgrpo.run.evaluating import evaluation_tasks
@@ -72,7 +72,7 @@ def test_favourites_are_no_skill() -> None:
     assert np.std(gaps) > 0.1
 
 
-def test_only_what_never_changes_is_one_token() -> None:
+def test_only_what_never_changes_is_one_token():
     from agents.tiny.imitation import make_tokenizer
 
     examples = legal_play(SCENARIOS["tic-tac-toe"], 400, np.random.default_rng(2))
@@ -90,7 +90,7 @@ def test_only_what_never_changes_is_one_token() -> None:
     assert lengths == {14}  # so a cell of the board stands in the same place in every prompt
 
 
-def test_what_cannot_be_demonstrated_is_refused() -> None:
+def test_what_cannot_be_demonstrated_is_refused():
     from agents.tiny.imitation import demonstrate
 
     with pytest.raises(ValueError, match="set modes to direct"):
@@ -100,7 +100,7 @@ def test_what_cannot_be_demonstrated_is_refused() -> None:
 
 
 @pytest.mark.slow
-def test_a_model_made_of_it_answers_legally() -> None:
+def test_a_model_made_of_it_answers_legally():
     """A hundred steps are enough for the form; the regret stays that of random play."""
     from agents import Decoding, LanguageAgentPolicy
     from agents.analysis.regret import DirectAnswers, exact_regret, random_positions

@@ -27,7 +27,7 @@ pytestmark = pytest.mark.skipif(not embedded_agents(), reason="this version ship
 
 
 @pytest.mark.parametrize("name", embedded_agents())
-def test_a_shipped_model_is_small_and_has_its_card(name: str) -> None:
+def test_a_shipped_model_is_small_and_has_its_card(name):
     files = list((FOLDER / name).iterdir())
     assert sum(file.stat().st_size for file in files) < 5_000_000
     assert {"config.json", "model.safetensors", "tokenizer.json", "README.md"} <= {file.name for file in files}
@@ -35,7 +35,7 @@ def test_a_shipped_model_is_small_and_has_its_card(name: str) -> None:
 
 
 @pytest.mark.parametrize(("name", "scenario"), READERS)
-def test_a_shipped_model_knows_the_wording_of_the_prompts(name: str, scenario: str) -> None:
+def test_a_shipped_model_knows_the_wording_of_the_prompts(name, scenario):
     """Its tokenizer has whole blocks of prompts as tokens: if this fails, a text was changed and the models must be
     made anew.
     """
@@ -52,7 +52,7 @@ def test_a_shipped_model_knows_the_wording_of_the_prompts(name: str, scenario: s
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", embedded_agents())
-def test_a_shipped_model_answers_in_form(name: str) -> None:
+def test_a_shipped_model_answers_in_form(name):
     scenario = "snake" if name.endswith("snake") else "frozen-lake"  # what it was trained on
     tasks = [EpisodeTask.of(scenario, SCENARIOS[scenario].seed(episode)) for episode in range(20)]
     steps = [step for episode in rollout(load_agent(name), tasks) for step in episode.steps]
@@ -73,14 +73,14 @@ class Reading:
 
 
 @pytest.fixture(scope="module")
-def tiny() -> TransformersModel:
+def tiny():
     model = cast(LanguageAgentPolicy, load_agent("tiny")).model
     assert isinstance(model, TransformersModel)
     return model
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS)
-def test_every_scenarios_prompts_fit_into_the_embedded_models(tiny: TransformersModel, scenario: str) -> None:
+def test_every_scenarios_prompts_fit_into_the_embedded_models(tiny, scenario):
     reading = Reading()
     (episode,) = rollout(reading, [EpisodeTask.of(scenario, SCENARIOS[scenario].seed(0))])
     assert episode.error is None
@@ -90,14 +90,14 @@ def test_every_scenarios_prompts_fit_into_the_embedded_models(tiny: Transformers
 
 @pytest.mark.slow
 @pytest.mark.parametrize("scenario", SCENARIOS)
-def test_tiny_gets_through_every_scenario(scenario: str) -> None:
+def test_tiny_gets_through_every_scenario(scenario):
     tasks = [EpisodeTask.of(scenario, SCENARIOS[scenario].seed(0), max_steps=3)]
     (episode,) = rollout(load_agent("tiny", max_tokens=32), tasks)
     assert episode.error is None
     assert len(episode.steps) > 0
 
 
-def test_a_prompt_of_a_game_that_they_dont_know_is_answered_all_the_same() -> None:
+def test_a_prompt_of_a_game_that_they_dont_know_is_answered_all_the_same():
     story = "There are five buttons: red, blue, green, white and black. You pressed red and won. " * 40
     request = TurnRequest(story, "Press a button each round.", ("red", "blue"), seed=(1,))
     (turn,) = load_agent("tiny", max_tokens=4).act([request])

@@ -4,7 +4,6 @@ import json
 import re
 from dataclasses import replace
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -35,7 +34,7 @@ DEMONSTRATED = [name for name, one in SCENARIOS.items() if one.env_id in ("TextF
 
 
 @pytest.mark.parametrize("name", DEMONSTRATED)
-def test_sight_agrees_with_the_state(name: str) -> None:
+def test_sight_agrees_with_the_state(name):
     """Read from the text, the board is the game's own."""
     game = SCENARIOS[name].game()
     for seed in range(5):
@@ -54,7 +53,7 @@ def test_sight_agrees_with_the_state(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", DEMONSTRATED)
-def test_foresight_changes_what_is_said_and_nothing_that_is_done(name: str) -> None:
+def test_foresight_changes_what_is_said_and_nothing_that_is_done(name):
     made = [
         demonstrations(SCENARIOS[name], 80, StyleShares(), np.random.default_rng(1), foresight=foresight)
         for foresight in (1, 2, 3, 5)
@@ -81,7 +80,7 @@ def test_foresight_changes_what_is_said_and_nothing_that_is_done(name: str) -> N
         (4, 5, "; down right down right right is goal, down right down right down is edge</think>"),
     ],
 )
-def test_foresight_names_every_cell_on_the_ways_to_the_goal_once(cell: int, foresight: int, told: str) -> None:
+def test_foresight_names_every_cell_on_the_ways_to_the_goal_once(cell, foresight, told):
     game = FrozenLake(desc=["SFFF", "FHFF", "FFHF", "HFFG"])
     state = FrozenLakeState(Lake.from_desc(["SFFF", "FHFF", "FFHF", "HFFG"]), cell)
     demonstrator = Demonstrator(game, StyleShares(0, 1), foresight=foresight)  # only towards the goal
@@ -109,7 +108,7 @@ def _play(game: Any, style: StyleShares, episodes: int, horizon: int) -> tuple[f
     return float(np.mean(returns)), float(np.mean(successes))
 
 
-def test_sensible_is_optimal_on_ice_that_is_not_slippery() -> None:
+def test_sensible_is_optimal_on_ice_that_is_not_slippery():
     game = FrozenLake()
     solver = ValueIteration(game)
     states = [game.initial_state(np.random.default_rng(seed)) for seed in range(60)]
@@ -118,7 +117,7 @@ def test_sensible_is_optimal_on_ice_that_is_not_slippery() -> None:
 
 
 @pytest.mark.slow
-def test_styles_are_as_good_as_they_sound() -> None:
+def test_styles_are_as_good_as_they_sound():
     for game, horizon in ((FrozenLake(), 8), (Snake(), 8)):
         sensible, hasty, random = (
             _play(game, style, 60, horizon)[0] for style in (StyleShares(1, 0), StyleShares(0, 1), StyleShares(0, 0))
@@ -127,7 +126,7 @@ def test_styles_are_as_good_as_they_sound() -> None:
     assert _play(Snake(), StyleShares(1, 0), 60, 8)[1] > 0.95  # it stays alive
 
 
-def test_it_refuses_other_games_and_odd_shares() -> None:
+def test_it_refuses_other_games_and_odd_shares():
     with pytest.raises(ValueError, match="foresight must be a whole number from 1 to 6"):
         Demonstrator(FrozenLake(), StyleShares(), foresight=7)
     with pytest.raises(ValueError, match="shares of 1"):
@@ -140,7 +139,7 @@ def test_it_refuses_other_games_and_odd_shares() -> None:
 
 
 @pytest.mark.parametrize("prompts", ["default", "without-clock"])
-def test_examples_are_prompts_of_the_real_prompt_map_on_training_layouts(prompts: str) -> None:
+def test_examples_are_prompts_of_the_real_prompt_map_on_training_layouts(prompts):
     scenario = SCENARIOS["frozen-lake"]
     game = scenario.game()
     layouts = {game.initial_state(np.random.default_rng(seed)).lake for seed in TRAINING_SEEDS}
@@ -162,7 +161,7 @@ def test_examples_are_prompts_of_the_real_prompt_map_on_training_layouts(prompts
         assert all(now in (before - 1, scenario.horizon) for before, now in pairwise(clocks))
 
 
-def test_shares_of_the_scenarios() -> None:
+def test_shares_of_the_scenarios():
     shares = scenarios_of(["frozen-lake", "snake"])
     assert set(shares) == set(DEMONSTRATED)
     assert sum(shares.values()) == pytest.approx(1)
@@ -188,7 +187,7 @@ def test_shares_of_the_scenarios() -> None:
         ({"prompts": "no-such-file"}, "can't read the prompt file 'no-such-file'"),
     ],
 )
-def test_recipes_refuse_what_can_not_be(change: dict[str, Any], message: str) -> None:
+def test_recipes_refuse_what_can_not_be(change, message):
     with pytest.raises(ValueError, match=message):
         Recipe(**change)
 
@@ -201,7 +200,7 @@ SMALL: dict[str, Any] = {
 
 
 @pytest.fixture(scope="module")
-def tokenizer() -> Any:
+def tokenizer():
     from agents.tiny.imitation import demonstrate, make_tokenizer
 
     return make_tokenizer(demonstrate(Recipe(**SMALL)))
@@ -218,14 +217,14 @@ PIECES = ["<think>", "</action>", "(1, 2)", "(12, 3)", " _", "\n", "_ _ _ _ _ _"
         st.lists(st.sampled_from(PIECES)).map("".join),
     )
 )
-def test_any_text_is_decoded_to_itself(tokenizer: Any, text: str) -> None:
+def test_any_text_is_decoded_to_itself(tokenizer, text):
     text = text.encode("utf-8", "replace").decode()  # half a surrogate pair isn't text
     assert tokenizer.decode(tokenizer(text)["input_ids"]) == text
 
 
 @pytest.mark.parametrize("name", DEMONSTRATED)
 @pytest.mark.parametrize("mode", ["think", "direct"])
-def test_prompts_are_few_tokens(tokenizer: Any, name: str, mode: str) -> None:
+def test_prompts_are_few_tokens(tokenizer, name, mode):
     game = SCENARIOS[name].game()
     for seed in range(10):
         state = game.initial_state(np.random.default_rng(seed))
@@ -236,7 +235,7 @@ def test_prompts_are_few_tokens(tokenizer: Any, name: str, mode: str) -> None:
         assert len(ids) <= (45 if name in ("frozen-lake", "frozen-lake-slippery") else 110)
 
 
-def test_numbers_and_coordinates_have_one_form_each(tokenizer: Any) -> None:
+def test_numbers_and_coordinates_have_one_form_each(tokenizer):
     def pieces(text: str) -> list[str]:
         return [tokenizer.decode([token]) for token in tokenizer(text)["input_ids"]]
 
@@ -251,7 +250,7 @@ def test_numbers_and_coordinates_have_one_form_each(tokenizer: Any) -> None:
 # ------------------------------------------------------------------ training
 
 
-def test_the_loss_is_that_of_the_response_tokens_alone(tokenizer: Any) -> None:
+def test_the_loss_is_that_of_the_response_tokens_alone(tokenizer):
     """Against the model's own forward, one example at a time, with prompts masked out of the labels."""
     from agents.tiny.imitation import demonstrate, imitation_loss, make_model, tokenize
 
@@ -271,7 +270,7 @@ def test_the_loss_is_that_of_the_response_tokens_alone(tokenizer: Any) -> None:
 
 
 @pytest.mark.slow
-def test_training_is_deterministic_learns_and_is_saved(tmp_path: Path) -> None:
+def test_training_is_deterministic_learns_and_is_saved(tmp_path):
     from agents.models.local.transformers import TransformersModel
     from agents.tiny import pretrain, save
 
@@ -297,7 +296,7 @@ def test_training_is_deterministic_learns_and_is_saved(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_training_that_was_stopped_goes_on_to_the_same_weights(tmp_path: Path) -> None:
+def test_training_that_was_stopped_goes_on_to_the_same_weights(tmp_path):
     from agents.tiny import pretrain
     from agents.tiny.imitation import Progress
 

@@ -158,7 +158,6 @@ def test_a_large_run_is_read(small_run):
 
 
 def hostile(file: Path, kind: str) -> None:
-    """Something that isn't what its name says."""
     if file.exists():
         file.unlink()
     if kind == "a folder":

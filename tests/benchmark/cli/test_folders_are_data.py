@@ -53,7 +53,6 @@ def untouched() -> bool:
 @pytest.mark.parametrize("kind", ["textbench-run", "textbench-entry"])
 @pytest.mark.parametrize("command", [("leaderboard",), ("merge", "--out", "merged"), ("resume", "--repair")])
 def test_a_module_that_only_the_folder_names_isnt_imported(textbench, small_run, strange, command, kind):
-    """Nor a class that poses as a setting. All other commands are in test_hostile_folders."""
     strange(kind, env_id="evilmod:X-v0")
     done = textbench(command[0], small_run, *command[1:])
     assert (done.code, done.out, done.err.count("\n"), untouched()) == (2, "", 1, True)

@@ -185,7 +185,7 @@ FOLDERS = [*range(max(map(len, (RUNS, AGENTS, TRAININGS))))]
 
 
 @pytest.fixture
-def place(textbench, workplace, added_players, small_run, monkeypatch) -> Iterator[Path]:
+def place(textbench, workplace, added_players, small_run, monkeypatch):
     """An empty working directory, on the path of imports; what was imported from it is forgotten."""
     here = workplace / "here"
     here.mkdir()

@@ -7,7 +7,7 @@ import pytest
 from benchmark.cli import main
 
 
-def test_table_and_json_say_the_same(capsys: pytest.CaptureFixture[str]) -> None:
+def test_table_and_json_say_the_same(capsys):
     arguments = ["inspect", "planner", "--scenario", "frozen-lake-slippery", "--episode", "2", "--samples", "1"]
     assert main(arguments) == 0
     table = capsys.readouterr().out
@@ -21,8 +21,8 @@ def test_table_and_json_say_the_same(capsys: pytest.CaptureFixture[str]) -> None
 
 
 def test_of_a_hundred_actions_those_have_a_column_that_were_played_or_are_best(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+    capsys,
+):
     assert main(["inspect", "planner", "--scenario", "mastermind", "--samples", "1"]) == 0
     table = capsys.readouterr().out
     assert "3 of 64 actions have a column" in table
@@ -31,7 +31,7 @@ def test_of_a_hundred_actions_those_have_a_column_that_were_played_or_are_best(
 
 
 @pytest.mark.slow
-def test_an_option_of_the_agent_is_that_of_the_command(capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_option_of_the_agent_is_that_of_the_command(capsys):
     said = []
     for way in (["tiny", "--mode", "direct"], ["t=tiny", "--set", "t.mode=direct"], ["tiny"]):
         assert main(["inspect", *way, "--samples", "2", "--json"]) == 0
@@ -51,7 +51,7 @@ def test_an_option_of_the_agent_is_that_of_the_command(capsys: pytest.CaptureFix
         (["t=tiny", "--set", "tiny.temperature=1"], "where NAME is an agent of the run: t"),
     ],
 )
-def test_mistakes_are_one_sentence(arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_mistakes_are_one_sentence(arguments, message, capsys):
     assert main(["inspect", *arguments]) == 2
     error = capsys.readouterr().err
     assert message in error

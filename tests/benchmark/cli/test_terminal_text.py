@@ -43,7 +43,6 @@ def named(run: Path, name: str, by: str = EVIL) -> Path:
 
 
 def told(run: Path, **keys) -> Path:
-    """The run, whose steps say this."""
     return changed(run, lambda record: {**record, "steps": [{**step, **keys} for step in record["steps"]]})
 
 

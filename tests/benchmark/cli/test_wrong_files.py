@@ -52,7 +52,6 @@ FREE_PLACES = {"an empty folder", "missing"}
 
 
 def make(kind: str, path: Path) -> Path:
-    """Something of this kind, at the path or inside."""
     if kind in ("text", "inside a file", "not UTF-8"):
         path.write_bytes(b"\xff\xfe\x00" if kind == "not UTF-8" else b"hello\n")
     elif kind not in ("missing", "a very long name"):

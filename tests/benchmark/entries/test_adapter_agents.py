@@ -24,7 +24,7 @@ WEIGHTS = Path(adapters.__file__).parents[1] / "adapters" / "weights"
 
 
 @pytest.fixture(scope="module")
-def shelf(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def shelf(tmp_path_factory):
     """A folder of one adapter, as it would ship; its base is a folder beside it."""
     place = tmp_path_factory.mktemp("shelf")
     shutil.copytree(embedded.FOLDER / "tiny", place / "base")
@@ -34,7 +34,7 @@ def shelf(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module", autouse=True)
-def registered(shelf: Path) -> Any:
+def registered(shelf):
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(provider._PROVIDERS, "adapters", adapters.provider_of(shelf / "weights"))
         patch.setattr("benchmark.entries.entry.MIN_EPISODES", 2)
@@ -42,7 +42,7 @@ def registered(shelf: Path) -> Any:
         yield
 
 
-def test_only_folders_with_an_adapter_are_agents(tmp_path: Path, shelf: Path) -> None:
+def test_only_folders_with_an_adapter_are_agents(tmp_path, shelf):
     (tmp_path / "nothing").mkdir()
     assert adapters.provider_of(tmp_path).models == {}
     assert adapters.provider_of(tmp_path / "missing").models == {}
@@ -51,14 +51,14 @@ def test_only_folders_with_an_adapter_are_agents(tmp_path: Path, shelf: Path) ->
 
 
 @pytest.mark.parametrize("folder", sorted(WEIGHTS.glob("*/")), ids=lambda path: path.name)
-def test_what_ships_is_small_portable_and_has_a_card(folder: Path) -> None:
+def test_what_ships_is_small_portable_and_has_a_card(folder):
     assert settings_in(folder)["base_model_name_or_path"] == "smollm2"
     assert sum(file.stat().st_size for file in folder.iterdir()) < 10_500_000
     assert json.loads((folder / "textbench.json").read_text())["scenarios"]
     assert not list(folder.glob("tokenizer*"))  # the base's
 
 
-def test_lists_doctor_and_misspelt_names_know_it(textbench: Any) -> None:
+def test_lists_doctor_and_misspelt_names_know_it(textbench):
     listed = json.loads(textbench("list", "agents", "--json").out)
     (agent,) = [each for each in listed["agents"] if each["spec"] == NAME]
     assert agent["text"].endswith("ships with textbench; trained on frozen-lake")
@@ -74,7 +74,7 @@ def test_lists_doctor_and_misspelt_names_know_it(textbench: Any) -> None:
     assert NAME not in plan.out
 
 
-def test_its_identity_covers_base_weights_and_scale(shelf: Path) -> None:
+def test_its_identity_covers_base_weights_and_scale(shelf):
     def identity() -> dict[str, str]:
         policy: Any = load_agent(NAME)
         settings = policy.model.settings
@@ -99,7 +99,7 @@ def test_its_identity_covers_base_weights_and_scale(shelf: Path) -> None:
         config.write_text(before)
 
 
-def test_its_name_stands_for_its_folder_in_training(shelf: Path) -> None:
+def test_its_name_stands_for_its_folder_in_training(shelf):
     assert model_folder(NAME) == str(shelf / "weights" / NAME)
     from agents.msgrpo import MSGRPOConfig
     from agents.msgrpo.__main__ import load
@@ -114,14 +114,14 @@ def test_its_name_stands_for_its_folder_in_training(shelf: Path) -> None:
 
 
 @pytest.fixture(scope="module")
-def entry(tmp_path_factory: pytest.TempPathFactory, reference_cache: Path, registered: Any) -> Path:
+def entry(tmp_path_factory, reference_cache, registered):
     games = ("--scenario", "frozen-lake", "--scenario", "frozen-lake-slippery")
     run = ("--agent", NAME, *games, "--episodes", "2", "--max-tokens", "40")
     return play_and_submit(tmp_path_factory.mktemp("entry"), reference_cache, [NAME], *run) / NAME
 
 
 @pytest.mark.slow
-def test_a_true_entry_is_accepted(entry: Path) -> None:
+def test_a_true_entry_is_accepted(entry):
     assert is_shipped(NAME)
     assert is_larger(NAME)
     assert not any(map(is_larger, ("tiny", "tiny-msgrpo", "random", "hf:x", "human")))
@@ -129,7 +129,7 @@ def test_a_true_entry_is_accepted(entry: Path) -> None:
 
 
 @pytest.mark.slow
-def test_an_entry_of_other_responses_is_refused(entry: Path, tmp_path: Path) -> None:
+def test_an_entry_of_other_responses_is_refused(entry, tmp_path):
     """All that a replay needs is left as it was: the actions are the stored ones, said in other words."""
     folder = Path(shutil.copytree(entry, tmp_path / NAME))
     records = lines_of(folder)
@@ -146,7 +146,7 @@ def test_an_entry_of_other_responses_is_refused(entry: Path, tmp_path: Path) -> 
     assert any("responses are those of the agent 'smollm2-test', at least 80% should be" in each for each in problems)
 
 
-def test_an_entry_of_another_adapter_is_refused(entry: Path, shelf: Path, tmp_path: Path) -> None:
+def test_an_entry_of_another_adapter_is_refused(entry, shelf, tmp_path):
     with pytest.MonkeyPatch.context() as patch:
         shutil.copytree(shelf / "weights", tmp_path / "weights")
         shrink(shelf / "trained", tmp_path / "weights" / NAME, rank=1)

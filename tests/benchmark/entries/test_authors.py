@@ -35,7 +35,6 @@ def entries(tmp_path_factory, reference_cache, short_entries):
 
 @pytest.fixture
 def entry(entries, tmp_path):
-    """Copies to tamper with."""
     return lambda name: Path(shutil.copytree(entries / name, tmp_path / name))
 
 

@@ -34,7 +34,6 @@ def made(tmp_path_factory, reference_cache, short_entries):
 
 @pytest.fixture
 def boards(made, tmp_path):
-    """A copy to tamper with."""
     return Path(shutil.copytree(made, tmp_path / "boards"))
 
 

@@ -17,7 +17,7 @@ def problems(tokens: int, **answer: str) -> list[str]:
 
 
 @pytest.mark.parametrize(("tokens", "possible"), [(400, True), (8, False)])
-def test_reasoning_that_is_shown_counts_among_the_letters_of_a_response(tokens: int, possible: bool) -> None:
+def test_reasoning_that_is_shown_counts_among_the_letters_of_a_response(tokens, possible):
     """8 tokens are enough for the response alone, and too few for the 1,200 letters of reasoning before it."""
     assert problems(8) == []
     found = problems(tokens, reasoning="right or " * 133 + "up.")

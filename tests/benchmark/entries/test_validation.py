@@ -34,7 +34,6 @@ def true_entry(tmp_path_factory, reference_cache, short_entries):
 
 @pytest.fixture
 def entry(true_entry, tmp_path):
-    """A copy to tamper with."""
     return Path(shutil.copytree(true_entry, tmp_path / "greedy"))
 
 

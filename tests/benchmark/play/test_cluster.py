@@ -34,7 +34,6 @@ def two_nodes():
 
 @pytest.fixture
 def alone(textbench):
-    """What one process makes of the slower player."""
     assert textbench("run", *SLOWER, "--episodes", 60, "--out", "alone", "--quiet").code == 0
     return counted("alone")
 
@@ -48,7 +47,6 @@ def driver(*arguments):
 
 
 def told(done):
-    """What a run prints as JSON, without its folder, its times and the seconds that were measured."""
     document = json.loads(done.out)
     for score in document["scores"]:
         score["seconds"] = None

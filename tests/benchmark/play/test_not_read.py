@@ -1,7 +1,6 @@
 """What a run says before its first episode: games that a very small model has never read, options that nobody has."""
 
 import json
-from typing import Any
 
 import pytest
 
@@ -19,7 +18,7 @@ def told(name: str, spec: str, *scenarios: str) -> list[str]:
     return [*not_read(AgentSpec(name, spec), find_scenarios(scenarios).values())]
 
 
-def test_only_what_a_model_has_learnt_goes_without_a_word() -> None:
+def test_only_what_a_model_has_learnt_goes_without_a_word():
     assert told("tiny", "tiny", "frozen-lake", "snake", "snake-poison") == []
     assert told("random", "random", "blackjack") == []
     (sentence,) = told("tiny", "tiny", "frozen-lake", "sliding-puzzle", "blackjack")
@@ -30,7 +29,7 @@ def test_only_what_a_model_has_learnt_goes_without_a_word() -> None:
     assert aliased.startswith("mine can't read blackjack")
 
 
-def test_an_option_is_named_that_no_agent_has() -> None:
+def test_an_option_is_named_that_no_agent_has():
     options = RunOptions(
         mode="dirct", temperature=1.0, episodes=3, given=frozenset({"mode", "temperature", "episodes"})
     )
@@ -44,7 +43,7 @@ def test_an_option_is_named_that_no_agent_has() -> None:
     assert not_taken([AgentSpec("mine", "python:Mine")], options) == []
 
 
-def test_a_cache_that_keeps_nothing_is_named() -> None:
+def test_a_cache_that_keeps_nothing_is_named():
     cards = [{"name": name, "settings": settings} for name, settings in
              (("random", {}), ("warm", {"temperature": 0.7}), ("cold", {"temperature": 0.0}))]  # fmt: skip
     options = RunOptions(cache="answers.sqlite")
@@ -55,7 +54,7 @@ def test_a_cache_that_keeps_nothing_is_named() -> None:
 
 
 @pytest.mark.slow
-def test_a_run_says_it_before_the_first_episode_and_keeps_it(textbench: Any) -> None:
+def test_a_run_says_it_before_the_first_episode_and_keeps_it(textbench):
     done = textbench(
         *("run", "--agent", "tiny", "--scenario", "blackjack", "--episodes", "1", "--max-tokens", "4", "--out", "out")
     )
@@ -70,7 +69,7 @@ def test_a_run_says_it_before_the_first_episode_and_keeps_it(textbench: Any) -> 
 
 
 @pytest.mark.parametrize("name", embedded_agents())
-def test_lists_and_doctor_say_what_a_model_reads(name: str) -> None:
+def test_lists_and_doctor_say_what_a_model_reads(name):
     kinds = {kind.spec: kind.text for kind in agent_kinds()}  # what list and doctor print
     assert kinds[name].endswith(f"; reads {', '.join(READS[name])} alone")
     assert "alone" not in kinds["hf:PATH_OR_REPO"]

@@ -21,7 +21,6 @@ LAKE = ("--scenario", "frozen-lake", "--temperature", 1, "--quiet")
 
 @pytest.fixture(autouse=True)
 def prices(workplace):
-    """All tokens cost a thousandth of a dollar."""
     rows = [f'[prices."{name}"]\ninput = 1000\noutput = 1000\n' for name in ("m", "a", "b")]
     Path("prices.toml").write_text("".join(rows))
 
@@ -43,7 +42,6 @@ def answers_in(folder):
 
 
 def done_of(folder):
-    """``{agent: its seeds that are scored}``"""
     found = {}
     for key in RunFolder.open(Path(folder)).scored():
         found.setdefault(key.agents[0], set()).add(key.seed)

@@ -14,7 +14,7 @@ from benchmark.runs.plan import Plan
 
 
 @pytest.fixture(scope="module")
-def runs(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+def runs(tmp_path_factory):
     """The same seeds three times: as they are, as they are again, and with other samples."""
     folder = tmp_path_factory.mktemp("variance")
     played: dict[str, Any] = {"scenarios": ["frozen-lake-slippery", "cliff-walking"], "episodes": 10, "quiet": True}
@@ -28,7 +28,7 @@ def returns(path: Path, agent: str) -> list[tuple[str, int, float]]:
     return sorted((record.scenario, record.seed, record.returns["player_0"]) for record in found)
 
 
-def test_other_samples_are_of_the_same_starts_and_chances(runs: list[Path]) -> None:
+def test_other_samples_are_of_the_same_starts_and_chances(runs):
     first, again, other = runs
     assert returns(first, "random") == returns(again, "random") != returns(other, "random")
     assert returns(first, "planner") == returns(other, "planner")  # as it draws nothing, it meets the same chances
@@ -36,7 +36,7 @@ def test_other_samples_are_of_the_same_starts_and_chances(runs: list[Path]) -> N
     assert "resample" not in json.loads((first / "manifest.json").read_text())["settings"]
 
 
-def test_other_samples_are_no_entry_and_no_part_of_the_run(runs: list[Path], textbench: Any) -> None:
+def test_other_samples_are_no_entry_and_no_part_of_the_run(runs, textbench):
     merged = textbench("merge", runs[0], runs[2], "--out", "merged")
     assert merged.code == 2
     assert "was played with resample 1, " in " ".join(merged.err.split())

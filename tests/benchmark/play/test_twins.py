@@ -17,7 +17,7 @@ EPISODES = 6
 
 
 @pytest.fixture(scope="module")
-def results(tmp_path_factory: pytest.TempPathFactory) -> benchmark.Results:
+def results(tmp_path_factory):
     return benchmark.evaluate(
         ["planner", "random"],
         scenarios=["frozen-lake", "taxi"],
@@ -28,7 +28,7 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> benchmark.Results:
     )
 
 
-def test_the_overall_score_counts_a_game_once(results: benchmark.Results) -> None:
+def test_the_overall_score_counts_a_game_once(results):
     document = results.document(max_episodes=0)
     assert document["overall_scenarios"] == ["frozen-lake", "taxi"]
     twins = {"frozen-lake": 0, "frozen-lake-twin-1": 1, "frozen-lake-twin-2": 2, "taxi": 0}
@@ -37,7 +37,7 @@ def test_the_overall_score_counts_a_game_once(results: benchmark.Results) -> Non
     assert len({(row["blind"]["value"], row["reference"]["value"]) for row in lakes}) == 1  # one scale for all
 
 
-def test_episodes_of_twins_are_played_again_from_their_records(results: benchmark.Results) -> None:
+def test_episodes_of_twins_are_played_again_from_their_records(results):
     folder = RunFolder.open(results.folders[0])
     plan = Plan.from_manifest(folder.manifest)
     twins = [record for record in folder.records() if "twin" in record.scenario]
@@ -47,7 +47,7 @@ def test_episodes_of_twins_are_played_again_from_their_records(results: benchmar
         assert again.episode.returns == record.returns
 
 
-def test_a_run_says_what_has_no_twins(textbench: Any) -> None:
+def test_a_run_says_what_has_no_twins(textbench):
     ran = textbench(
         *("run", "--agent", "random", "--scenario", "nim", "--scenario", "taxi", "--episodes", 2, "--twin", 3),
         *("--out", "run", "--json"),
@@ -59,7 +59,7 @@ def test_a_run_says_what_has_no_twins(textbench: Any) -> None:
     assert textbench("resume", "run").code == 0
 
 
-def test_options_that_contradict_each_other_are_refused() -> None:
+def test_options_that_contradict_each_other_are_refused():
     def choose(**options: Any) -> list[str]:
         told = RunOptions(given=frozenset(options), **options)
         return list(with_twins(choose_scenarios(told), told, print).scenarios)
@@ -72,7 +72,7 @@ def test_options_that_contradict_each_other_are_refused() -> None:
         choose(scenarios=("taxi",), twin=1)
 
 
-def test_a_twin_is_a_scenario_by_its_name() -> None:
+def test_a_twin_is_a_scenario_by_its_name():
     assert find_scenarios(["nim-twin-12"])["nim-twin-12"].kwargs["twin"] == 12
     for name in ("nim-twin-0", "nim-twin-01", "taxi-twin-1", "nim-twin-"):
         with pytest.raises(UsageError):

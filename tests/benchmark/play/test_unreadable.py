@@ -32,7 +32,6 @@ CAUSES = {
 
 
 def answers():
-    """Return every answer of the run, with the reason why it couldn't be read, or none."""
     return [each for record in RunFolder.open(Path("r")).records() for step in record.steps for each in step.answers]
 
 

@@ -17,7 +17,6 @@ RUN = ("run", "--agent", "random", "--scenario", "frozen-lake", "--episodes", st
 
 
 def kept_in(path: Path) -> int:
-    """The episodes that a reader finds."""
     try:
         return sum(scored for _, scored in RunFolder.open(path).index().values())
     except BenchmarkError:

@@ -34,7 +34,6 @@ def players(scenario):
 
 
 def scored(scenario, agents, episodes, **options):
-    """``{agent: its row}``."""
     results = benchmark.evaluate(agents, scenarios=scenario, episodes=episodes, quiet=True, **options)
     return {row["agent"]: row for row in results.leaderboard().scores}
 

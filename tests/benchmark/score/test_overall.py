@@ -156,7 +156,6 @@ def test_the_interval_covers_the_floored_mean_whoever_plays(truths):
 
 
 def first_starts(results, starts):
-    """The results with the first seeds of every cell alone."""
     cells = {key: cell.on_seeds(np.unique(cell.columns["seed"])[:starts]) for key, cell in results.cells.items()}
     for cell in cells.values():
         cell.planned = cell.episodes
@@ -294,7 +293,6 @@ SHAPES = {
 
 
 def chance_board(shape, rng, agents, scenarios, starts):
-    """The p-values of all pairs of equal agents over all scenarios."""
     draw, bounds = SHAPES[shape]
     hardness = rng.beta(2, 2, (scenarios, starts))
     everyone = [parts([draw(rng, own, agent) for own in hardness], bounds) for agent in range(agents)]

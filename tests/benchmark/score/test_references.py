@@ -70,7 +70,7 @@ print(len(said), *scale.reference.values.tolist())
 
 
 @pytest.fixture
-def checkout(tmp_path: Path) -> Path:
+def checkout(tmp_path):
     """A copy of the source code beside a user's own game, in which files can be changed."""
     for package in ("textgames", "agents", "benchmark"):
         shutil.copytree(ROOT / package, tmp_path / package, ignore=shutil.ignore_patterns("weights", "__pycache__"))
@@ -81,7 +81,6 @@ def checkout(tmp_path: Path) -> Path:
 
 
 def ask(checkout: Path, code: str) -> str:
-    """What a program prints there."""
     environment = {**os.environ, "PYTHONPATH": str(checkout), "TEXTBENCH_CACHE_DIR": str(checkout / "cache")}
     done = subprocess.run([sys.executable, "-c", code], cwd=checkout, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
@@ -89,7 +88,7 @@ def ask(checkout: Path, code: str) -> str:
 
 
 @pytest.mark.slow
-def test_a_changed_source_is_played_again(checkout: Path) -> None:
+def test_a_changed_source_is_played_again(checkout):
     assert ask(checkout, ASK) == "1 1.0 1.0"  # the planner alone
     assert ask(checkout, ASK) == "0 1.0 1.0"
     # a module that only the game imports; what it says now is believed
@@ -98,7 +97,7 @@ def test_a_changed_source_is_played_again(checkout: Path) -> None:
 
 
 @pytest.mark.slow
-def test_the_game_the_players_and_the_loop_all_count(checkout: Path) -> None:
+def test_the_game_the_players_and_the_loop_all_count(checkout):
     changed = (
         *("textgames/tsmg.py", "textgames/snake/solver.py"),
         *("agents/baselines/search.py", "agents/loop/live.py", "agents/episode.py"),
@@ -116,7 +115,7 @@ def test_the_game_the_players_and_the_loop_all_count(checkout: Path) -> None:
     assert ask(checkout, code) == "1 1.0 1.0"  # and no file whose change isn't noticed
 
 
-def test_settings_and_agents_have_files_of_their_own(workplace: Path) -> None:
+def test_settings_and_agents_have_files_of_their_own(workplace):
     scenarios = find_scenarios(["snake", "snake-long", "snake-poison"]).values()
     files = {cache_file(agent, scenario) for scenario in scenarios for agent in ("random", "planner")}
     assert len(files) == 6
@@ -124,7 +123,7 @@ def test_settings_and_agents_have_files_of_their_own(workplace: Path) -> None:
 
 
 @pytest.mark.slow
-def test_what_was_typed_into_a_notebook_is_not_kept(checkout: Path) -> None:
+def test_what_was_typed_into_a_notebook_is_not_kept(checkout):
     """Nothing tells whether a class without a file has changed since."""
     code = GAME.replace("coin_game:Coin", "__main__:Coin") + "\n".join(
         (
@@ -137,7 +136,7 @@ def test_what_was_typed_into_a_notebook_is_not_kept(checkout: Path) -> None:
 
 
 @pytest.fixture(scope="module")
-def played_once(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def played_once(tmp_path_factory):
     place = tmp_path_factory.mktemp("losses")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("TEXTBENCH_CACHE_DIR", str(place / "cache"))
@@ -148,7 +147,7 @@ def played_once(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def played(workplace: Path, played_once: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def played(workplace, played_once, monkeypatch):
     """A run of which nothing is kept yet."""
     monkeypatch.setenv("TEXTBENCH_CACHE_DIR", str(workplace / "cache"))
     return Path(shutil.copytree(played_once, workplace / "played"))
@@ -164,7 +163,7 @@ def kept(folder: Path) -> list[Path]:
 
 
 @pytest.mark.slow
-def test_it_is_worked_out_once_and_kept(played: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_is_worked_out_once_and_kept(played, monkeypatch):
     first = lost(played)
     assert set(first["planner"]) == {0.0} != set(first["random"])
     assert len(kept(played)) == 1
@@ -176,7 +175,7 @@ def test_it_is_worked_out_once_and_kept(played: Path, monkeypatch: pytest.Monkey
     assert lost(played) == first
 
 
-def test_nothing_is_kept_of_a_run_that_is_being_played(played: Path) -> None:
+def test_nothing_is_kept_of_a_run_that_is_being_played(played):
     first = lost(played)
     manifest = json.loads((played / "manifest.json").read_text())
     manifest["sessions"][-1]["finished"] = None
@@ -186,7 +185,7 @@ def test_nothing_is_kept_of_a_run_that_is_being_played(played: Path) -> None:
     assert kept(played) == []
 
 
-def test_more_episodes_than_it_is_told_of_are_left_out(played: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_more_episodes_than_it_is_told_of_are_left_out(played, monkeypatch):
     whole = lost(played)
     shutil.rmtree(played.parent / "cache")
     monkeypatch.setattr(move_losses, "LIMIT", 1)

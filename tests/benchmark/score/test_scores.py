@@ -31,7 +31,6 @@ from textgames.solving.blind import blind_play
 
 
 def compare(results, agents):
-    """Return the comparisons of every two of these agents."""
     return compared(results, combinations(agents, 2))[0]
 
 
@@ -77,7 +76,6 @@ def board(returns):
 
 
 def overall(results):
-    """The overall scenarios, and ``{agent: row}``."""
     overall = Overall(results, References(results))
     names, rows = overall.names, overall.rows()
     return names, {row["agent"]: row for row in rows}

@@ -27,7 +27,7 @@ Played = dict[tuple[str, str], dict[str, Any]]
 
 
 @pytest.fixture(scope="module")
-def once(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Played]:
+def once(tmp_path_factory):
     agents, out = {"modèle": policy(), "random": "random"}, tmp_path_factory.mktemp("published") / "r"
     about: dict[str, Any] = {"episodes": 4, "protocols": "random,retry:3", "out": out, "quiet": True}
     results = benchmark.evaluate(agents, scenarios=["frozen-lake", "cliff-walking"], **about)
@@ -35,12 +35,12 @@ def once(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Played]:
 
 
 @pytest.fixture
-def played(workplace: Path, once: tuple[Path, Played]) -> Played:
+def played(workplace, once):
     shutil.copytree(once[0], "r")
     return once[1]
 
 
-def test_huggingface_reads_what_is_written(textbench: Any, played: Played) -> None:
+def test_huggingface_reads_what_is_written(textbench, played):
     yaml = pytest.importorskip("yaml")
     hub = pytest.importorskip("huggingface_hub", minversion="1.3")
     done = textbench("export", "r", *PUBLISH)
@@ -64,7 +64,7 @@ def test_huggingface_reads_what_is_written(textbench: Any, played: Played) -> No
             assert ("up to 3 times" in entry.notes) == bool(label)
 
 
-def test_every_eval_evers_schema_takes_it(textbench: Any, played: Played) -> None:
+def test_every_eval_evers_schema_takes_it(textbench, played):
     jsonschema = pytest.importorskip("jsonschema")
     assert textbench("export", "r/random", *PUBLISH).code == 0
     (file,) = Path("eee").rglob("*.json")
@@ -87,7 +87,7 @@ def test_every_eval_evers_schema_takes_it(textbench: Any, played: Played) -> Non
 
 
 @pytest.mark.slow
-def test_the_level_of_the_intervals_of_a_run_that_looked_twice(textbench: Any, workplace: Path) -> None:
+def test_the_level_of_the_intervals_of_a_run_that_looked_twice(textbench, workplace):
     about: dict[str, Any] = {"scenarios": ["bandit"], "quiet": True}
     looked = benchmark.evaluate({"down": policy()}, episodes=60, until=0.9, out="u", **about)
     (row,) = looked.leaderboard().scores
@@ -115,11 +115,11 @@ def test_the_level_of_the_intervals_of_a_run_that_looked_twice(textbench: Any, w
         ("tiny", "textbench/tiny"),
     ],
 )
-def test_a_models_name_has_its_owner(spec: str, name: str) -> None:
+def test_a_models_name_has_its_owner(spec, name):
     assert _model_id(spec) == name
 
 
-def test_what_cannot_be_published_is_refused(textbench: Any, played: Played) -> None:
+def test_what_cannot_be_published_is_refused(textbench, played):
     for options, sentence in (
         (("--eval-results", "hub"), "--eval-results needs --benchmark OWNER/NAME"),
         (("--every-eval-ever", "eee"), "--every-eval-ever needs --organization NAME"),
@@ -132,7 +132,7 @@ def test_what_cannot_be_published_is_refused(textbench: Any, played: Played) -> 
 
 
 @pytest.mark.parametrize("link", ["hub/modèle", "hub/modèle/.eval_results", "eee/data", "eee/data/textbench"])
-def test_nothing_is_published_through_a_link(textbench: Any, played: Played, link: str) -> None:
+def test_nothing_is_published_through_a_link(textbench, played, link):
     Path("outside").mkdir()
     Path(link).parent.mkdir(parents=True)
     Path(link).symlink_to(Path("outside").absolute())

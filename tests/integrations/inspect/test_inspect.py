@@ -6,7 +6,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import chain, repeat
 from pathlib import Path
@@ -46,7 +46,7 @@ BIN = Path(sys.executable).parent
 
 
 @pytest.fixture(autouse=True)
-def streams_are_collected_here() -> Iterator[None]:
+def streams_are_collected_here():
     """Not in a later test, or at the end, where nobody ignores them."""
     yield
     gc.collect()
@@ -115,7 +115,7 @@ def metrics_of(log: EvalLog) -> dict[str, dict[str, float]]:
         *(("snake", protocol) for protocol in ("default", "forfeit", "retry")),
     ],
 )
-def test_numbers_are_those_of_our_own_run(name: str, protocol: str, tmp_path: Path) -> None:
+def test_numbers_are_those_of_our_own_run(name, protocol, tmp_path):
     played = {"scenarios": name, "episodes": 12, "seed_offset": 3, "out": str(tmp_path / "run"), "quiet": True}
     results = evaluate({"answering": Answering()}, protocol=protocol, **played)
     (row,) = results.leaderboard().scores
@@ -140,7 +140,7 @@ def test_numbers_are_those_of_our_own_run(name: str, protocol: str, tmp_path: Pa
         assert [(one["action"], one["valid"]) for one in told] == answers
 
 
-def test_a_twin_is_played_with_its_own_words(tmp_path: Path) -> None:
+def test_a_twin_is_played_with_its_own_words(tmp_path):
     played = {"scenarios": "frozen-lake", "episodes": 6, "out": str(tmp_path / "run"), "quiet": True}
     evaluate({"answering": Answering()}, twin=1, **played)
     records = {record.seed: record for record in RunFolder.open(tmp_path / "run").records()}
@@ -154,7 +154,7 @@ def test_a_twin_is_played_with_its_own_words(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("seat", [None, "player_1"])
-def test_opponents_play_inside(seat: str | None, tmp_path: Path) -> None:
+def test_opponents_play_inside(seat, tmp_path):
     scenario = SCENARIOS["tic-tac-toe"]
     players = {player: load_agent("random") for player in scenario.game().players}
     players[seat or "player_0"] = Answering()
@@ -164,7 +164,7 @@ def test_opponents_play_inside(seat: str | None, tmp_path: Path) -> None:
     assert returns_of(log) == expected
 
 
-def test_failed_episodes_are_counted(tmp_path: Path) -> None:
+def test_failed_episodes_are_counted(tmp_path):
     lake = SCENARIOS["frozen-lake"]
     first = [EpisodeSession(lake, lake.seed(index)).request.observation for index in (2, 5)]
     log = run(scenario_task(lake, episodes=8), mock(first), tmp_path, fail_on_error=False)
@@ -179,7 +179,7 @@ def test_failed_episodes_are_counted(tmp_path: Path) -> None:
     assert stopped.status == "error"
 
 
-def test_every_turn_is_a_request_of_its_own(tmp_path: Path) -> None:
+def test_every_turn_is_a_request_of_its_own(tmp_path):
     lengths: dict[int, set[int]] = {}
     for history in (0, 2):
         log = run(scenario_task("frozen-lake", episodes=2, history=history, mode="direct"), mock(), tmp_path)
@@ -190,7 +190,7 @@ def test_every_turn_is_a_request_of_its_own(tmp_path: Path) -> None:
     assert lengths[2] == {1, 3, 5}
 
 
-def test_share_of_invalid_responses_has_a_true_standard_error() -> None:
+def test_share_of_invalid_responses_has_a_true_standard_error():
     draws = np.random.default_rng(0)
     responses = draws.integers(1, 9, 200)
     wrong = draws.binomial(responses, 0.2)
@@ -207,7 +207,7 @@ def test_share_of_invalid_responses_has_a_true_standard_error() -> None:
     assert [share()(nobody), share_stderr()(nobody), share()([]), share_stderr()([])] == [0.0] * 4
 
 
-def test_invalid_responses_of_all_epochs_count(tmp_path: Path) -> None:
+def test_invalid_responses_of_all_epochs_count(tmp_path):
     outputs = map(output_of, chain(["hm"] * 3, repeat("<action>red</action>")))
     model = get_model("mockllm/model", custom_outputs=outputs, memoize=False)
     log = run(scenario_task("bandit", episodes=2), model, tmp_path, epochs=2, max_samples=1)
@@ -225,9 +225,7 @@ def test_invalid_responses_of_all_epochs_count(tmp_path: Path) -> None:
         ("<action>right", "max_tokens", ["</action>"], False),
     ],
 )
-def test_a_response_ends_at_its_first_action(
-    said: str, stop: Any, stop_seqs: list[str] | None, valid: bool, tmp_path: Path
-) -> None:
+def test_a_response_ends_at_its_first_action(said, stop, stop_seqs, valid, tmp_path):
     """As in our own run; a tag is closed only where a server that was told to stop there has cut the close out."""
     model = get_model("mockllm/model", custom_outputs=map(output_of, repeat(said), repeat(stop)), memoize=False)
     log = run(scenario_task("frozen-lake", episodes=1), model, tmp_path, stop_seqs=stop_seqs)
@@ -238,7 +236,7 @@ def test_a_response_ends_at_its_first_action(
     assert import_log(log, tmp_path / "imported", quiet=True).complete
 
 
-def test_every_scenario_is_a_task() -> None:
+def test_every_scenario_is_a_task():
     assert set(TASKS) == set(SCENARIOS)
     for name, task in TASKS.items():
         assert registry_info(task).name == f"textbench/{name}"
@@ -261,7 +259,7 @@ def test_every_scenario_is_a_task() -> None:
         ({"twin": "one"}, "twin is a whole number of at least 0, got 'one'"),
     ],
 )
-def test_mistakes_are_one_sentence(options: dict[str, Any], message: str) -> None:
+def test_mistakes_are_one_sentence(options, message):
     with pytest.raises(PrerequisiteError) as refused:
         TASKS["tic-tac-toe"](**options)
     assert message in refused.value.message
@@ -269,7 +267,7 @@ def test_mistakes_are_one_sentence(options: dict[str, Any], message: str) -> Non
         TASKS["taxi"](twin=1)
 
 
-def test_commands_over_a_server_give_equal_numbers(tmp_path: Path) -> None:
+def test_commands_over_a_server_give_equal_numbers(tmp_path):
     """Both tools against one OpenAI-compatible server, and Inspect's own tools read the log."""
 
     def respond(request: Mapping[str, Any]) -> str:
@@ -304,7 +302,7 @@ def test_commands_over_a_server_give_equal_numbers(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("name", "protocol"), [("frozen-lake-slippery", "random"), ("snake", "retry")])
-def test_a_log_becomes_a_run_folder(name: str, protocol: str, tmp_path: Path) -> None:
+def test_a_log_becomes_a_run_folder(name, protocol, tmp_path):
     """The folder of our own run and that of the log's have equal episodes."""
     played = {"scenarios": name, "episodes": 6, "seed_offset": 3, "protocol": protocol, "quiet": True}
     evaluate({"mockllm-model": Answering()}, **played, out=str(tmp_path / "run"))
@@ -335,7 +333,7 @@ def as_played(record: Episode) -> Episode:
     return replace(record, steps=tuple(steps), measured={})
 
 
-def test_failed_samples_of_a_log_are_unscored(tmp_path: Path) -> None:
+def test_failed_samples_of_a_log_are_unscored(tmp_path):
     lake = SCENARIOS["frozen-lake"]
     gone = EpisodeSession(lake, lake.seed(2)).request.observation
     log = run(scenario_task(lake, episodes=4), mock([gone]), tmp_path, fail_on_error=False)
@@ -345,7 +343,7 @@ def test_failed_samples_of_a_log_are_unscored(tmp_path: Path) -> None:
     assert (results.unscored, results.complete) == (failed, False)
 
 
-def test_a_log_that_was_changed_is_refused(tmp_path: Path) -> None:
+def test_a_log_that_was_changed_is_refused(tmp_path):
     log = run(scenario_task("snake", episodes=3), mock(), tmp_path)
     assert log.samples
     log.samples[1].store["episode"]["returns"]["player_0"] += 1

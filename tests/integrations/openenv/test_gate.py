@@ -59,13 +59,13 @@ def a_process(*arguments: str, token: str | None = None) -> Iterator[str]:
 
 
 @pytest.fixture(scope="module")
-def url() -> Iterator[str]:
+def url():
     with a_process() as address:
         yield address
 
 
 @pytest.fixture(scope="module")
-def guarded() -> Iterator[str]:
+def guarded():
     with a_process("--allow-host", "games.example.com", "--allow-host", "*.lab.example", token=TOKEN) as address:
         yield address
 
@@ -92,16 +92,14 @@ def ask(url: str, route: str, **headers: str) -> requests.Response:
         ({"Origin": "http://localhost"}, 403),
     ],
 )
-def test_other_hosts_and_other_pages_get_no_answer_on_any_route(
-    url: str, route: str, headers: dict, status: int
-) -> None:
+def test_other_hosts_and_other_pages_get_no_answer_on_any_route(url, route, headers, status):
     answered = ask(url, route, **headers)
     assert answered.status_code == status
     assert list(answered.json()) == ["detail"]
 
 
 @pytest.mark.parametrize("path", ["/ws", "/mcp", "/ws/ui"])
-def test_nor_on_a_websocket(url: str, path: str) -> None:
+def test_nor_on_a_websocket(url, path):
     for origin in ("http://evil.example", "http://127.0.0.1:1"):
         with pytest.raises(InvalidStatus, match="403"), connect(f"ws{url[4:]}{path}", origin=origin):
             pass
@@ -115,14 +113,14 @@ def test_nor_on_a_websocket(url: str, path: str) -> None:
         pass
 
 
-def test_the_names_of_this_machine_and_no_origin_are_let_in(url: str) -> None:
+def test_the_names_of_this_machine_and_no_origin_are_let_in(url):
     port = url.rpartition(":")[2]
     for host in (f"127.0.0.1:{port}", f"localhost:{port}", f"LOCALHOST:{port}", f"[::1]:{port}"):
         assert ask(url, "GET /health", Host=host).status_code == 200
         assert ask(url, "GET /health", Host=host, Origin=f"http://{host}").status_code == 200
 
 
-def test_named_hosts_are_let_in_and_their_pages_too(guarded: str) -> None:
+def test_named_hosts_are_let_in_and_their_pages_too(guarded):
     for host, status in (  # the token isn't asked for at /health
         ("games.example.com", 200),
         ("a.lab.example", 200),
@@ -147,7 +145,7 @@ def test_named_hosts_are_let_in_and_their_pages_too(guarded: str) -> None:
         ("games.lan", "games.lan:8000", True),
     ],
 )
-def test_the_host_that_is_listened_on(bound: str, host: str, let_in: bool) -> None:
+def test_the_host_that_is_listened_on(bound, host, let_in):
     statuses = []
 
     async def behind(scope: Any, receive: Any, send: Any) -> None:
@@ -165,7 +163,7 @@ def test_the_host_that_is_listened_on(bound: str, host: str, let_in: bool) -> No
 
 
 @pytest.mark.parametrize("route", [route for route in ROUTES if route != "GET /health"])
-def test_without_the_token_there_is_no_answer(guarded: str, route: str) -> None:
+def test_without_the_token_there_is_no_answer(guarded, route):
     basic = b64encode(b"me:wrong").decode()
     for given in ({}, {"Authorization": "Bearer wrong"}, {"Authorization": TOKEN}, {"Authorization": f"Basic {basic}"}):
         assert ask(guarded, route, **given).status_code == 401
@@ -173,7 +171,7 @@ def test_without_the_token_there_is_no_answer(guarded: str, route: str) -> None:
     assert ask(guarded, route, Authorization=f"Bearer {TOKEN}").status_code not in (401, 403)
 
 
-def test_the_token_opens_the_page_and_the_websocket(guarded: str) -> None:
+def test_the_token_opens_the_page_and_the_websocket(guarded):
     assert requests.get(f"{guarded}/web/", auth=("me", TOKEN), timeout=60).status_code == 200
     assert requests.get(f"{guarded}/health", timeout=60).status_code == 200
     with pytest.raises(ConnectionError), TextbenchEnv(guarded).sync() as env:
@@ -197,7 +195,7 @@ def test_the_token_opens_the_page_and_the_websocket(guarded: str) -> None:
         ),
     ],
 )
-def test_nothing_can_be_uploaded_and_no_file_is_served(url: str, path: str) -> None:
+def test_nothing_can_be_uploaded_and_no_file_is_served(url, path):
     before = sum(file.stat().st_size for file in Path(tempfile.gettempdir(), "gradio").rglob("*") if file.is_file())
     for place in ("web/gradio_api", "web", "gradio_api"):
         files = {"files": ("x.bin", bytes(900_000))}
@@ -207,12 +205,12 @@ def test_nothing_can_be_uploaded_and_no_file_is_served(url: str, path: str) -> N
     assert after == before
 
 
-def test_beside_the_page_there_are_no_tools_either(url: str) -> None:
+def test_beside_the_page_there_are_no_tools_either(url):
     asked = {"jsonrpc": "2.0", "id": 1, "method": "openenv/session/create", "params": {}}
     assert "this game has no tools" in requests.post(f"{url}/mcp", json=asked, timeout=30).json()["error"]["message"]
 
 
-def test_a_body_has_a_limit(url: str) -> None:
+def test_a_body_has_a_limit(url):
     headers = {"Content-Type": "application/json"}
     assert requests.post(f"{url}/reset", data=b" " * (MOST_BYTES + 1), headers=headers, timeout=30).status_code == 413
 
@@ -246,7 +244,7 @@ def seconds_open(url: str, *pieces: bytes, pause: float = 0.0) -> float:
     return time.monotonic() - started
 
 
-def test_sockets_that_say_nothing_are_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sockets_that_say_nothing_are_closed(monkeypatch):
     monkeypatch.setattr(server, "IDLE_SOCKET_SECONDS", 1.0)
     monkeypatch.setattr("textbench.integrations.openenv.gate.BODY_SECONDS", 1.0)
     head = b"POST /reset HTTP/1.1\r\nHost: localhost\r\nContent-Length: 50\r\n"
@@ -275,7 +273,7 @@ def test_sockets_that_say_nothing_are_closed(monkeypatch: pytest.MonkeyPatch) ->
         (["--set", "size=1000000000"], "size"),
     ],
 )
-def test_mistakes_are_one_sentence(arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_mistakes_are_one_sentence(arguments, message, capsys):
     assert main(["serve", "frozen-lake", "--port", "0", *arguments]) == 2
     said = capsys.readouterr().err
     assert message in said

@@ -7,7 +7,6 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -32,7 +31,7 @@ def start(*arguments: str, command: str | Path = BIN / "textbench", cwd: Path = 
 
 
 @pytest.fixture(scope="module")
-def server() -> Iterator[tuple[subprocess.Popen[str], str]]:
+def server():
     process = start("frozen-lake-slippery", "--set", "format_penalty=1", "--port", "0")
     assert process.stdout is not None
     try:
@@ -42,7 +41,7 @@ def server() -> Iterator[tuple[subprocess.Popen[str], str]]:
         process.communicate()
 
 
-def test_validates_and_has_a_page(server: tuple[subprocess.Popen[str], str]) -> None:
+def test_validates_and_has_a_page(server):
     _, url = server
     assert re.fullmatch(r"http://127\.0\.0\.1:\d+", url)
     validated = subprocess.run(
@@ -59,7 +58,7 @@ def test_validates_and_has_a_page(server: tuple[subprocess.Popen[str], str]) -> 
     assert play(url, seed=3)[1].done
 
 
-def test_port_that_is_taken_and_ctrl_c(server: tuple[subprocess.Popen[str], str]) -> None:
+def test_port_that_is_taken_and_ctrl_c(server):
     process, url = server
     other = start("snake", "--port", url.rpartition(":")[2])
     _, said = other.communicate(timeout=300)
@@ -89,7 +88,7 @@ def test_port_that_is_taken_and_ctrl_c(server: tuple[subprocess.Popen[str], str]
         (["frozen-lake", "--port", "many"], "--port must be a whole number from 0 to 65,535, got 'many'"),
     ],
 )
-def test_mistakes_are_one_sentence(arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_mistakes_are_one_sentence(arguments, message, capsys):
     from benchmark.cli import main
 
     port = [] if "--port" in arguments else ["--port", "0"]
@@ -99,7 +98,7 @@ def test_mistakes_are_one_sentence(arguments: list[str], message: str, capsys: p
     assert said.count("\n") == 1
 
 
-def test_folder_validates() -> None:
+def test_folder_validates():
     validated = subprocess.run(
         [BIN / "openenv", "validate", FOLDER, "--level", "static"], capture_output=True, text=True
     )
@@ -115,7 +114,7 @@ def dockerfile() -> dict[str, list[str]]:
 
 
 @pytest.mark.slow
-def test_image_can_be_built_and_started(tmp_path: Path) -> None:
+def test_image_can_be_built_and_started(tmp_path):
     """There is no docker here: its steps are run in a folder and an environment of their own."""
     steps = dockerfile()
     app, venv = tmp_path / "app", tmp_path / "venv"

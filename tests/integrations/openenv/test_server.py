@@ -1,7 +1,6 @@
 """A game behind OpenEnv's routes, played by OpenEnv's client: its episodes are those of our own loop."""
 
 import re
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -24,12 +23,12 @@ DUEL = SCENARIOS["tic-tac-toe"]
 
 
 @pytest.fixture(scope="module")
-def url() -> Iterator[str]:
+def url():
     with served(ServedGame(SLIPPERY)) as address:
         yield address
 
 
-def test_many_sessions_play_what_our_own_loop_plays(url: str) -> None:
+def test_many_sessions_play_what_our_own_loop_plays(url):
     tasks = [EpisodeTask.of(SLIPPERY, SLIPPERY.seed(index)) for index in range(12)]
     expected = {episode.seed: episode for episode in rollout(Chooser(), tasks)}
     with ThreadPoolExecutor(12) as threads:
@@ -43,7 +42,7 @@ def test_many_sessions_play_what_our_own_loop_plays(url: str) -> None:
 
 
 @pytest.mark.parametrize("seat", DUEL.game().players)
-def test_opponents_play_on_the_server(seat: str) -> None:
+def test_opponents_play_on_the_server(seat):
     other = next(player for player in DUEL.game().players if player != seat)
     tasks = [EpisodeTask.of(DUEL, DUEL.seed(index)) for index in range(4)]
     policies = {seat: Chooser(), other: load_agent("random")}
@@ -54,7 +53,7 @@ def test_opponents_play_on_the_server(seat: str) -> None:
     assert {last.player for last in played} == {seat}
 
 
-def test_client_may_play_all_seats() -> None:
+def test_client_may_play_all_seats():
     task = EpisodeTask.of(DUEL, 5)
     (expected,) = rollout(Chooser(), [task])
     with served(ServedGame(DUEL, opponents=None)) as address:
@@ -63,7 +62,7 @@ def test_client_may_play_all_seats() -> None:
     assert last.metadata["returns"] == expected.returns
 
 
-def test_a_player_may_be_out_before_it_is_asked() -> None:
+def test_a_player_may_be_out_before_it_is_asked():
     """Here the villager of player_0 dies in the first night."""
     game = SCENARIOS["werewolf-5"]
     expected = EpisodeSession(game, 23, seat="player_0")
@@ -79,7 +78,7 @@ def test_a_player_may_be_out_before_it_is_asked() -> None:
         assert not env.reset(seed=22).done  # the session goes on
 
 
-def test_seeds_are_honoured_and_a_group_shares_its_start(url: str) -> None:
+def test_seeds_are_honoured_and_a_group_shares_its_start(url):
     with TextbenchEnv(url).sync() as env:
         first = env.reset(seed=7).observation.text
         assert env.reset(seed=7).observation.text == first
@@ -97,7 +96,7 @@ def test_seeds_are_honoured_and_a_group_shares_its_start(url: str) -> None:
     assert play(url, seed=0, layout_seed=3)[1].text == members[0]
 
 
-def test_prompts_stand_for_themselves(url: str) -> None:
+def test_prompts_stand_for_themselves(url):
     with TextbenchEnv(url).sync() as env:
         asked = env.reset(seed=7).observation
         session = EpisodeSession(SLIPPERY, 7)
@@ -116,7 +115,7 @@ def test_prompts_stand_for_themselves(url: str) -> None:
             env.step(3)  # type: ignore[arg-type]
 
 
-def test_state_is_for_logs(url: str) -> None:
+def test_state_is_for_logs(url):
     with TextbenchEnv(url).sync() as env:
         assert env.state().seed is None
         env.reset(seed=7, layout_seed=3, episode_id="mine")
@@ -126,7 +125,7 @@ def test_state_is_for_logs(url: str) -> None:
     assert (state.episode_id, state.step_count, state.player, state.done) == ("mine", 1, "player_0", False)
 
 
-def test_scenario_seeds_are_tasks(url: str) -> None:
+def test_scenario_seeds_are_tasks(url):
     routes = f"{url}/{SLIPPERY.name}"
     assert [split["name"] for split in requests.get(f"{routes}/splits").json()] == ["train", "test"]
     assert requests.post(f"{routes}/num_tasks", json={"split": "train"}).json() == {"num_tasks": 10_000}
@@ -153,14 +152,14 @@ def test_scenario_seeds_are_tasks(url: str) -> None:
         ({"seat": "player_3"}, "unknown seat 'player_3'"),
     ],
 )
-def test_wrong_resets_are_told(arguments: dict[str, object], message: str, url: str) -> None:
+def test_wrong_resets_are_told(arguments, message, url):
     with TextbenchEnv(url).sync() as env:
         with pytest.raises(RuntimeError, match=re.escape(message)):
             env.reset(**arguments)
         assert not env.reset(seed=1).done  # the session goes on
 
 
-def test_wrong_steps_are_told(url: str) -> None:
+def test_wrong_steps_are_told(url):
     with TextbenchEnv(url).sync() as env:
         with pytest.raises(RuntimeError, match=r"call reset\(\) first"):
             env.step("right")
@@ -171,7 +170,7 @@ def test_wrong_steps_are_told(url: str) -> None:
             env.step("right")
 
 
-def test_routes_without_a_session_say_what_they_are(url: str) -> None:
+def test_routes_without_a_session_say_what_they_are(url):
     assert requests.post(f"{url}/reset", json={"seed": 7}).json()["done"] is False
     refused = requests.post(f"{url}/step", json={"action": {"message": "right"}})
     assert (refused.status_code, "in the same session" in refused.json()["detail"]) == (409, True)
@@ -179,7 +178,7 @@ def test_routes_without_a_session_say_what_they_are(url: str) -> None:
     assert (wrong.status_code, "did you mean 'seed'?" in wrong.json()["detail"]) == (400, True)
 
 
-def test_last_observation_is_that_of_the_environment(url: str) -> None:
+def test_last_observation_is_that_of_the_environment(url):
     scenario_env = SLIPPERY.make()
     text, _ = scenario_env.reset(seed=7)
     done = False
@@ -193,7 +192,7 @@ def test_last_observation_is_that_of_the_environment(url: str) -> None:
     assert result.observation.text == text
 
 
-def test_no_more_sessions_than_places() -> None:
+def test_no_more_sessions_than_places():
     with served(ServedGame(SLIPPERY), max_sessions=2) as address:
         with TextbenchEnv(address).sync() as one, TextbenchEnv(address).sync() as two:
             assert not one.reset(seed=1).done
@@ -204,7 +203,7 @@ def test_no_more_sessions_than_places() -> None:
             assert not four.reset(seed=1).done
 
 
-def test_no_place_is_held_by_a_client_that_only_asks_for_tools() -> None:
+def test_no_place_is_held_by_a_client_that_only_asks_for_tools():
     asked = {"jsonrpc": "2.0", "id": 1, "method": "openenv/session/create", "params": {}}
     with served(ServedGame(SLIPPERY), max_sessions=2) as url:
         for _ in range(4):
@@ -218,7 +217,7 @@ def test_no_place_is_held_by_a_client_that_only_asks_for_tools() -> None:
 
 
 @pytest.mark.parametrize("name", ["layout_seed", "seed"])
-def test_a_seed_that_is_none_is_the_clients_mistake(name: str, url: str) -> None:
+def test_a_seed_that_is_none_is_the_clients_mistake(name, url):
     for value in (-3, 1.5, "x"):
         refused = requests.post(f"{url}/reset", json={name: value})
         assert refused.status_code in (400, 422)
@@ -228,6 +227,6 @@ def test_a_seed_that_is_none_is_the_clients_mistake(name: str, url: str) -> None
     assert requests.post(f"{url}/reset", json={name: 2**70}).status_code == 200
 
 
-def test_what_is_wrong_with_the_game_is_said_before_it_is_served() -> None:
+def test_what_is_wrong_with_the_game_is_said_before_it_is_served():
     with pytest.raises(ValueError, match="unknown seat"), served(ServedGame(DUEL, seat="player_7")):
         pass

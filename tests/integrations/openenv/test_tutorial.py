@@ -17,7 +17,7 @@ CELLS = re.findall(r"^```\{code-cell\} ipython3\n(.*?)^```\n\n```text\n(.*?)^```
 MARK = "---- end of cell ----"
 
 
-def test_every_cell_prints_what_stands_below_it(tmp_path: Path) -> None:
+def test_every_cell_prints_what_stands_below_it(tmp_path):
     assert len(CELLS) == PAGE.count("{code-cell}") >= 5
     program = "\n".join(f"{code}\nprint({MARK!r}, flush=True)" for code, _ in CELLS)
     environment = {"PATH": f"{Path(sys.executable).parent}:/usr/bin:/bin", "HOME": str(tmp_path)}

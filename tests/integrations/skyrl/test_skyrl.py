@@ -21,7 +21,7 @@ def made(config=None, **row):
     return skyrl_gym.make("textbench", env_config=config or {}, extras=row)
 
 
-def test_episode_pays_its_return_step_by_step() -> None:
+def test_episode_pays_its_return_step_by_step():
     from textbench.integrations.skyrl import start_rows
 
     for row in start_rows("snake", 3, first_seed=5):
@@ -43,7 +43,7 @@ def test_episode_pays_its_return_step_by_step() -> None:
         assert sum(expected.instructions in message["content"] for message in conversation) == 1
 
 
-def test_a_player_may_be_out_before_it_is_asked() -> None:
+def test_a_player_may_be_out_before_it_is_asked():
     """Seven villagers of sixty die in the first night; their row pays what the episode has paid, in one step."""
     rows = ({"scenario": "werewolf-5", "layout_seed": seed, "seat": "player_0"} for seed in range(60))
     env = next(env for env in (made(**row) for row in rows) if env.session.over)
@@ -56,14 +56,14 @@ def test_a_player_may_be_out_before_it_is_asked() -> None:
         env.step("more")
 
 
-def test_a_group_shares_its_start_and_not_its_transitions() -> None:
+def test_a_group_shares_its_start_and_not_its_transitions():
     group = [made(scenario="frozen-lake-slippery", layout_seed=5) for _ in range(6)]
     assert len({env.init([])[0][0]["content"] for env in group}) == 1
     told = [env.step("<action>down</action>") for env in group]
     assert len({step["observations"][0]["content"] for step in told if step["observations"]}) > 1
 
 
-def test_a_response_ends_at_its_first_action() -> None:
+def test_a_response_ends_at_its_first_action():
     env = made({"settings": None}, scenario="frozen-lake", layout_seed=None)  # as YAML and Parquet leave them out
     env.init([])
     assert env.step("<action>down")["metadata"]["unreadable"] == "unclosed_tag"
@@ -71,7 +71,7 @@ def test_a_response_ends_at_its_first_action() -> None:
     assert (told["valid"], told["action"]) == (True, "down")
 
 
-def test_configuration_of_the_trainer_is_followed() -> None:
+def test_configuration_of_the_trainer_is_followed():
     from omegaconf import OmegaConf
 
     config = OmegaConf.create(

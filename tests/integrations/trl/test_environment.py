@@ -6,7 +6,7 @@ from agents import EpisodeSession, PromptMap
 from textbench.integrations.trl import game_environment
 
 
-def test_group_shares_its_start_and_not_its_transitions() -> None:
+def test_group_shares_its_start_and_not_its_transitions():
     make = game_environment("frozen-lake-slippery")
     group = [make() for _ in range(6)]
     assert len({environment.reset(layout_seed=5) for environment in group}) == 1
@@ -16,7 +16,7 @@ def test_group_shares_its_start_and_not_its_transitions() -> None:
     assert len({environment.act("down") for environment in group}) > 1, "all six slipped alike"
 
 
-def test_each_reset_draws_other_transitions() -> None:
+def test_each_reset_draws_other_transitions():
     environment = game_environment("frozen-lake-slippery")()
     answers = set()
     for _ in range(8):
@@ -25,7 +25,7 @@ def test_each_reset_draws_other_transitions() -> None:
     assert len(answers) > 1, "it slipped alike in eight episodes"
 
 
-def test_episode_is_told_as_answers_of_a_tool() -> None:
+def test_episode_is_told_as_answers_of_a_tool():
     environment = game_environment("frozen-lake")()
     first = environment.reset(layout_seed=3)
     assert "You are playing Frozen Lake" in first
@@ -43,7 +43,7 @@ def test_episode_is_told_as_answers_of_a_tool() -> None:
     assert environment.get_reward() == environment.session.episode.returns["player_0"]
 
 
-def test_a_left_episode_costs_the_format_penalty() -> None:
+def test_a_left_episode_costs_the_format_penalty():
     environment = game_environment("frozen-lake", format_penalty=0.5)()
     environment.reset(layout_seed=3)
     assert environment.get_reward() == -0.5
@@ -51,7 +51,7 @@ def test_a_left_episode_costs_the_format_penalty() -> None:
     assert environment.get_reward() == -1.0  # the invalid action's penalty, and that of leaving
 
 
-def test_columns_choose_scenario_and_seat() -> None:
+def test_columns_choose_scenario_and_seat():
     environment = game_environment("tic-tac-toe", opponents="planner")()
     environment.reset(scenario="kuhn-poker", layout_seed=1, seat="player_1", prompt=[])
     session = environment.session
@@ -59,7 +59,7 @@ def test_columns_choose_scenario_and_seat() -> None:
     assert (session.task.scenario, session.player) == ("kuhn-poker", "player_1")
 
 
-def test_what_cannot_be_played_is_said_at_once() -> None:
+def test_what_cannot_be_played_is_said_at_once():
     with pytest.raises(ValueError, match=r"unknown scenario 'frozen-lak'.*frozen-lake"):
         game_environment("frozen-lak")
     with pytest.raises(ValueError, match=r"unknown mode 'call'.*calls"):
@@ -68,12 +68,12 @@ def test_what_cannot_be_played_is_said_at_once() -> None:
         game_environment("tic-tac-toe", opponents="plnner")
 
 
-def test_other_modes_ask_as_the_benchmark_does() -> None:
+def test_other_modes_ask_as_the_benchmark_does():
     environment = game_environment("frozen-lake", mode="direct")()
     session = EpisodeSession("frozen-lake", 0, layout_seed=4, prompt_map=PromptMap("direct"))
     assert environment.reset(layout_seed=4) == session.prompt[0].content
 
 
-def test_a_prefix_has_no_place_before_calls() -> None:
+def test_a_prefix_has_no_place_before_calls():
     with pytest.raises(ValueError, match="can't continue the response prefix '<action>'"):
         game_environment("frozen-lake", prompt_map=PromptMap.from_file("prefixed", "direct"))

@@ -42,7 +42,7 @@ def train(trainer: Any) -> list[dict[str, float]]:
     return logs
 
 
-def test_every_step_a_sample(tmp_path: Path) -> None:
+def test_every_step_a_sample(tmp_path):
     words = ("--temperature", "1.5", "--steps-per-episode", "2", "--group", "16", "--batch", "32")
     trainer = make_trainer(options(tmp_path, "steps", *words))
     rollouts = trainer.rollout_func
@@ -73,7 +73,7 @@ def test_every_step_a_sample(tmp_path: Path) -> None:
     assert max(len(prompt) for prompt in rows["prompt_ids"]) < 60  # a prompt doesn't grow with its episode
 
 
-def test_an_episode_as_one_conversation(tmp_path: Path) -> None:
+def test_an_episode_as_one_conversation(tmp_path):
     trainer = make_trainer(options(tmp_path, "calls", "--max-tokens", "160", "--temperature", "1.5"))
     before = weights(trainer)
     logs = train(trainer)
@@ -87,7 +87,7 @@ def test_an_episode_as_one_conversation(tmp_path: Path) -> None:
     assert tasks[0].layout_seed != tasks[8].layout_seed
 
 
-def test_self_play_learns_as_one_seat_of_a_group(tmp_path: Path) -> None:
+def test_self_play_learns_as_one_seat_of_a_group(tmp_path):
     words = "--scenario kuhn-poker --mode direct --opponents self --max-tokens 6 --iterations 1"
     trainer = make_trainer(options(tmp_path, "steps", *words.split()))
     train(trainer)
@@ -100,7 +100,7 @@ def test_self_play_learns_as_one_seat_of_a_group(tmp_path: Path) -> None:
     assert trainer.train_dataset[0]["layout_seed"] == trainer.train_dataset[1]["layout_seed"]
 
 
-def test_what_the_command_leaves_is_played_with_the_prompts_that_it_was_trained_with(tmp_path: Path) -> None:
+def test_what_the_command_leaves_is_played_with_the_prompts_that_it_was_trained_with(tmp_path):
     out = tmp_path / "out"
     assert main(["steps", *SMALL, "--iterations", "1", "--out", str(out)]) == 0
     made, tiny = load_agent(f"hf:{out}"), load_agent("tiny")
@@ -109,7 +109,7 @@ def test_what_the_command_leaves_is_played_with_the_prompts_that_it_was_trained_
     assert all(step.valid for step in episode.steps)
 
 
-def test_who_is_out_before_being_asked_counts_and_teaches_nothing() -> None:
+def test_who_is_out_before_being_asked_counts_and_teaches_nothing():
     (episode,) = rollout(load_agent("random"), [EpisodeTask.of("werewolf-5", 1)])
     assert not episode.steps_of("player_3")
     rows = list(StepRollouts(steps_per_episode=2)._samples(episode, "player_3", np.random.default_rng(0), 7))
@@ -117,7 +117,7 @@ def test_who_is_out_before_being_asked_counts_and_teaches_nothing() -> None:
     assert [row["return_of_episode"] for row in rows] == [episode.returns["player_3"]] * 2
 
 
-def test_dataset_names_its_starts() -> None:
+def test_dataset_names_its_starts():
     rows = start_dataset("tic-tac-toe", 3, first_seed=7)
     assert rows.column_names == ["prompt", "scenario", "layout_seed", "seat"]
     assert [(row["layout_seed"], row["seat"]) for row in rows][:3] == [
@@ -134,7 +134,7 @@ def test_dataset_names_its_starts() -> None:
         start_dataset("tictac-toe")
 
 
-def test_whose_seat_has_nobody_is_named_as_the_one_to_train() -> None:
+def test_whose_seat_has_nobody_is_named_as_the_one_to_train():
     rollouts = StepRollouts(opponents={"player_1": "random"})
     model = load_agent("random")
     assert rollouts._policies(("player_0", "player_1"), "player_0", model)["player_0"] is model
@@ -142,7 +142,7 @@ def test_whose_seat_has_nobody_is_named_as_the_one_to_train() -> None:
         rollouts._policies(("player_0", "player_1"), "player_1", model)
 
 
-def test_what_cannot_be_followed_is_said(tmp_path: Path) -> None:
+def test_what_cannot_be_followed_is_said(tmp_path):
     trainer = make_trainer(options(tmp_path, "steps"))
     trainer.rollout_func.steps_per_episode = 3
     with pytest.raises(ValueError, match="multiples of 3"):
@@ -166,7 +166,7 @@ def test_what_cannot_be_followed_is_said(tmp_path: Path) -> None:
         ("<action>up", None),
     ],
 )
-def test_actions_are_read_as_calls_behind_an_example_of_one(behind: str, action: str | None) -> None:
+def test_actions_are_read_as_calls_behind_an_example_of_one(behind, action):
     from transformers import AutoTokenizer
     from trl.chat_template_utils import parse_response
 
@@ -192,7 +192,7 @@ def test_actions_are_read_as_calls_behind_an_example_of_one(behind: str, action:
         ("calls --scenario kuhn-poker --opponents self", "error: --opponents self takes steps: with calls"),
     ],
 )
-def test_command_says_what_is_wrong(tmp_path: Path, words: str, message: str) -> None:
+def test_command_says_what_is_wrong(tmp_path, words, message):
     command = [sys.executable, "-m", "textbench.integrations.trl", *words.split(), "--out", str(tmp_path)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 2

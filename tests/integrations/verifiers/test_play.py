@@ -2,7 +2,6 @@
 
 import hashlib
 import re
-from collections.abc import Iterator
 from functools import partial
 
 import pytest
@@ -31,7 +30,7 @@ def listed_action(request) -> str:
 
 
 @pytest.fixture
-def server() -> Iterator[OpenAIServer]:
+def server():
     with OpenAIServer(respond=listed_action) as running:
         running.keep_requests = True
         yield running
@@ -63,7 +62,7 @@ def outcome_of(episode, seat: str) -> tuple[object, ...]:
 
 
 @pytest.mark.parametrize("name", [name for name in ONE_PLAYER if name not in LONG])
-def test_one_player(name: str, evaluate, server) -> None:
+def test_one_player(name, evaluate, server):
     episodes = evaluate(taskset={"scenario": name, "episodes": 2}, sampling={"temperature": 0})
     assert len(episodes) == 2
     for played in episodes:
@@ -76,7 +75,7 @@ def test_one_player(name: str, evaluate, server) -> None:
 
 
 @pytest.mark.parametrize("name", [name for name in SEVERAL if name not in LONG])
-def test_one_seat_against_opponents(name: str, evaluate, server) -> None:
+def test_one_seat_against_opponents(name, evaluate, server):
     seat = SCENARIOS[name].game().players[-1]
     (played,) = evaluate(
         taskset={"scenario": name, "episodes": 1},
@@ -89,7 +88,7 @@ def test_one_seat_against_opponents(name: str, evaluate, server) -> None:
 
 
 @pytest.mark.parametrize("name", [name for name in SEVERAL if name not in LONG])
-def test_every_seat_an_agent(name: str, evaluate, server) -> None:
+def test_every_seat_an_agent(name, evaluate, server):
     (played,) = evaluate(
         taskset={"scenario": name, "episodes": 1}, env={"id": "textbench-self-play"}, sampling={"temperature": 0}
     )
@@ -101,14 +100,14 @@ def test_every_seat_an_agent(name: str, evaluate, server) -> None:
         assert trace.agent.trainable
 
 
-def test_seat_with_its_own_model_is_not_trained(evaluate, server) -> None:
+def test_seat_with_its_own_model_is_not_trained(evaluate, server):
     env = {"id": "textbench-self-play", "player_1": {"model": "another"}}
     (played,) = evaluate(taskset={"scenario": "tic-tac-toe", "episodes": 1}, env=env)
     assert {trace.agent.name: trace.agent.trainable for trace in played.traces} == {"player_0": True, "player_1": False}
     assert {request["model"] for request in server.requests} == {"local", "another"}
 
 
-def test_group_shares_its_start_and_draws_its_transitions(evaluate, server) -> None:
+def test_group_shares_its_start_and_draws_its_transitions(evaluate, server):
     taskset = {"scenario": "frozen-lake-slippery", "split": "train", "episodes": 1}
     group = [played.traces[0] for played in evaluate(taskset=taskset, num_rollouts=6)]
     told = [trace.info["textbench"] for trace in group]
@@ -122,7 +121,7 @@ def test_group_shares_its_start_and_draws_its_transitions(evaluate, server) -> N
         assert outcome(trace) == outcome_of(as_textbench_plays(server, task), "player_0")
 
 
-def test_prompt_that_comes_again_is_another_turn(evaluate, server) -> None:
+def test_prompt_that_comes_again_is_another_turn(evaluate, server):
     server.respond = lambda request: "<action>left</action>"  # into the wall of the first column, eight times
     # the default prompts tell how many moves are left, so that none comes again
     (played,) = evaluate(taskset={"scenario": "frozen-lake", "episodes": 1, "prompts": "without-clock"})
@@ -131,12 +130,12 @@ def test_prompt_that_comes_again_is_another_turn(evaluate, server) -> None:
     assert trace.num_turns == trace.num_branches == 8
 
 
-def test_history_repeats_the_last_turns(evaluate, server) -> None:
+def test_history_repeats_the_last_turns(evaluate, server):
     evaluate(taskset={"scenario": "frozen-lake", "episodes": 1, "history": 1})
     assert [message["role"] for message in server.requests[-1]["messages"]] == ["user", "assistant", "user"]
 
 
-def test_system_prompt_is_sent_with_every_turn(evaluate, server, tmp_path) -> None:
+def test_system_prompt_is_sent_with_every_turn(evaluate, server, tmp_path):
     (tmp_path / "system.txt").write_text("Play well.")
     (played,) = evaluate(
         taskset={"scenario": "frozen-lake", "episodes": 1, "system_prompt": str(tmp_path / "system.txt")}
@@ -145,7 +144,7 @@ def test_system_prompt_is_sent_with_every_turn(evaluate, server, tmp_path) -> No
     assert played.traces[0].num_branches == len(server.requests)
 
 
-def test_stop_string_is_put_back_and_what_follows_is_cut(evaluate, server) -> None:
+def test_stop_string_is_put_back_and_what_follows_is_cut(evaluate, server):
     server.respond = lambda request: "<action>down</action> or <action>up</action>"
     for sampling in ({"stop": ["</action>"]}, {}):
         (played,) = evaluate(
@@ -157,7 +156,7 @@ def test_stop_string_is_put_back_and_what_follows_is_cut(evaluate, server) -> No
     assert played.traces[0].metrics["invalid_rate"] == 1
 
 
-def test_limit_of_turns_leaves_the_return_so_far(evaluate, server) -> None:
+def test_limit_of_turns_leaves_the_return_so_far(evaluate, server):
     server.respond = lambda request: "no idea"
     (played,) = evaluate(
         taskset={"scenario": "frozen-lake", "episodes": 1, "format_penalty": 0.5}, env={"player": {"max_turns": 3}}
@@ -169,7 +168,7 @@ def test_limit_of_turns_leaves_the_return_so_far(evaluate, server) -> None:
 
 
 @pytest.mark.parametrize("env", [{}, {"id": "textbench-self-play"}])
-def test_failed_provider_leaves_the_episode_unscored(env, evaluate, server) -> None:
+def test_failed_provider_leaves_the_episode_unscored(env, evaluate, server):
     server.faults = {"400": 1.0}
     (played,) = evaluate(taskset={"scenario": "tic-tac-toe", "episodes": 1}, env=env)
     assert not played.ok
@@ -177,7 +176,7 @@ def test_failed_provider_leaves_the_episode_unscored(env, evaluate, server) -> N
     assert any("400" in error.message for trace in played.traces for error in trace.errors)
 
 
-def test_busy_server_is_asked_again(evaluate, server) -> None:
+def test_busy_server_is_asked_again(evaluate, server):
     server.faults, server.fault_attempts = {"503-wait": 1.0}, 1
     (played,) = evaluate(taskset={"scenario": "frozen-lake", "episodes": 1})
     assert played.ok

@@ -20,7 +20,7 @@ def tasks_of(**taskset):
 
 
 @pytest.mark.parametrize("name", SCENARIOS)
-def test_every_scenario_is_a_taskset(name: str) -> None:
+def test_every_scenario_is_a_taskset(name):
     tasks = tasks_of(scenario=name, episodes=3)
     first = SCENARIOS[name].first_seed
     assert [task.data.seed for task in tasks] == [first, first + 1, first + 2]
@@ -29,20 +29,20 @@ def test_every_scenario_is_a_taskset(name: str) -> None:
 
 
 @pytest.mark.parametrize("suite", SUITES)
-def test_suite_plays_its_scenarios_in_turn(suite: str) -> None:
+def test_suite_plays_its_scenarios_in_turn(suite):
     tasks = tasks_of(suite=suite, episodes=2)
     once = [task.data.scenario for task in tasks[: len(SUITES[suite])]]
     assert set(once) == set(SUITES[suite])
     assert [task.data.scenario for task in tasks] == once * 2
 
 
-def test_without_a_name_it_is_the_paper() -> None:
+def test_without_a_name_it_is_the_paper():
     tasks = tasks_of()
     assert len(tasks) == 50 * len(SUITES["paper"])
     assert {task.data.scenario for task in tasks} == set(SUITES["paper"])
 
 
-def test_rollouts_of_a_training_task_share_their_start_alone() -> None:
+def test_rollouts_of_a_training_task_share_their_start_alone():
     (task,) = tasks_of(scenario="snake", split="train", episodes=1, seed_offset=7)
     assert (task.data.seed, task.data.layout_seed) == (None, 7)
     assert task.data.settings == {"protocol": "default", "format_penalty": 1.0}
@@ -53,7 +53,7 @@ def test_rollouts_of_a_training_task_share_their_start_alone() -> None:
     assert len({session.request.observation for session in sessions}) > 1  # the opponent moves at random
 
 
-def test_train_split_has_the_training_seeds() -> None:
+def test_train_split_has_the_training_seeds():
     tasks = tasks_of(scenario="frozen-lake", split="train")
     assert [task.data.layout_seed for task in tasks] == list(range(10_000))
 
@@ -72,11 +72,11 @@ def test_train_split_has_the_training_seeds() -> None:
         ({"env": {"player": {"harness": {"max_retries": -1}}}}, "greater than or equal to 0"),
     ],
 )
-def test_what_cannot_be_played_is_refused_with_advice(options, message: str) -> None:
+def test_what_cannot_be_played_is_refused_with_advice(options, message):
     with pytest.raises(ValidationError, match=message):
         config_of("http://localhost/v1", **options)
 
 
-def test_self_play_plays_no_other_taskset() -> None:
+def test_self_play_plays_no_other_taskset():
     with pytest.raises(ValidationError, match="plays the taskset textbench"):
         SelfPlayConfig(id="textbench-self-play")

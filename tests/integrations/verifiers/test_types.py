@@ -13,7 +13,7 @@ pytestmark = pytest.mark.adapters
 FOLDER = Path(__file__).parents[3] / "textbench/integrations/verifiers"
 
 
-def test_types() -> None:
+def test_types():
     command = [sys.executable, "-m", "mypy", "--config-file", "pyproject.toml"]
     done = subprocess.run(command, cwd=FOLDER, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr

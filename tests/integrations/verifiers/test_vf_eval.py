@@ -29,7 +29,7 @@ def run(folder: Path, *command: str) -> str:
     return done.stdout
 
 
-def test_returns_are_those_of_textbench_run(tmp_path: Path) -> None:
+def test_returns_are_those_of_textbench_run(tmp_path):
     model = tmp_path / "tiny"
     shutil.copytree(FOLDER / "tiny", model)
     with serving(model) as url:
@@ -47,7 +47,7 @@ def test_returns_are_those_of_textbench_run(tmp_path: Path) -> None:
     assert f"reward {sum(ours.values()) / EPISODES:.2f}" in said
 
 
-def test_misspelt_scenario_is_one_line_of_advice(tmp_path: Path) -> None:
+def test_misspelt_scenario_is_one_line_of_advice(tmp_path):
     command = [str(BIN / "vf-eval"), "textbench", "--env.taskset.scenario", "frozen-lak", "--dry-run"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode != 0

@@ -25,7 +25,7 @@ def levels_of(name: str) -> tuple[Scenario, ...]:
 
 
 @pytest.mark.parametrize("name", WITH_LEVELS)
-def test_a_ladder_has_ten_levels_that_get_harder_evenly(name: str) -> None:
+def test_a_ladder_has_ten_levels_that_get_harder_evenly(name):
     ladder = SCENARIOS[name].ladder
     assert ladder is not None
     assert len(ladder.levels) == 10
@@ -37,7 +37,7 @@ def test_a_ladder_has_ten_levels_that_get_harder_evenly(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", WITH_LEVELS)
-def test_a_level_has_room_between_blind_play_and_the_optimum(name: str) -> None:
+def test_a_level_has_room_between_blind_play_and_the_optimum(name):
     for scenario in levels_of(name):
         play, rung = blind_play(scenario), scenario.rung
         assert play is not None
@@ -46,7 +46,7 @@ def test_a_level_has_room_between_blind_play_and_the_optimum(name: str) -> None:
         assert play.standard_error < (rung.optimum - play.value) / 10
 
 
-def test_every_level_ships_its_blind_play() -> None:
+def test_every_level_ships_its_blind_play():
     for name in WITH_LEVELS:
         for scenario in levels_of(name):
             about = found_by(scenario.game(), scenario.horizon)
@@ -55,7 +55,7 @@ def test_every_level_ships_its_blind_play() -> None:
 
 
 @pytest.mark.parametrize("env_id", IDS)
-def test_every_environment_makes_the_same_level(env_id: str) -> None:
+def test_every_environment_makes_the_same_level(env_id):
     scenario = levels_of(IDS[env_id])[2]
     by_number = gym.make(env_id, level=3).unwrapped
     by_scenario = scenario.make().unwrapped
@@ -70,14 +70,14 @@ def test_every_environment_makes_the_same_level(env_id: str) -> None:
 
 
 @pytest.mark.parametrize("env_id", IDS)
-def test_whoever_says_how_long_is_heard(env_id: str) -> None:
+def test_whoever_says_how_long_is_heard(env_id):
     assert gym.make(env_id, level=3, max_episode_steps=2).spec.max_episode_steps == 2
     assert textgames.parallel_env(env_id, level=3, max_cycles=2).rules.max_steps == 2
     assert gym.make(env_id, level=0).unwrapped.rules.max_steps == gym.make(env_id).unwrapped.rules.max_steps
 
 
 @pytest.mark.parametrize("name", WITH_LEVELS)
-def test_levels_are_scenarios_by_name(name: str) -> None:
+def test_levels_are_scenarios_by_name(name):
     base = SCENARIOS[name]
     for number, scenario in enumerate(levels_of(name), 1):
         assert scenario == known_scenario(f"{name}-level-{number}")
@@ -101,12 +101,12 @@ def test_levels_are_scenarios_by_name(name: str) -> None:
         *("frozen-lake-big-level-1", "frozen-lake-twin-2-level-3", "frozen-lake-level-3-twin-0", "snake-level-1"),
     ],
 )
-def test_what_is_no_level_is_no_scenario(name: str) -> None:
+def test_what_is_no_level_is_no_scenario(name):
     assert known_scenario(name) is None
 
 
 @pytest.mark.parametrize("name", WITH_LEVELS)
-def test_the_planner_gets_the_optimum_of_a_level_and_of_its_twin(name: str) -> None:
+def test_the_planner_gets_the_optimum_of_a_level_and_of_its_twin(name):
     scenario = levels_of(name)[1]
 
     def returns(of: Scenario) -> list[float]:
@@ -129,7 +129,7 @@ def test_the_planner_gets_the_optimum_of_a_level_and_of_its_twin(name: str) -> N
     assert own == pytest.approx(values)
 
 
-def test_a_level_decides_its_settings_and_leaves_the_text_alone() -> None:
+def test_a_level_decides_its_settings_and_leaves_the_text_alone():
     with pytest.raises(TypeError, match=r"level=3 of FrozenLake decides frozen_probability, size; leave one"):
         gym.make("TextFrozenLake-v0", level=3, size=4, frozen_probability=0.5)
     with pytest.raises(TypeError, match="decides frozen_probability, size"):
@@ -146,7 +146,7 @@ def test_a_level_decides_its_settings_and_leaves_the_text_alone() -> None:
         ("TextSnake-v0", 2, "Snake has no levels: give it a ladder with textgames.register_ladder"),
     ],
 )
-def test_what_is_no_level_is_said(env_id: str, level: Any, message: str) -> None:
+def test_what_is_no_level_is_said(env_id, level, message):
     for make in (gym.make, textgames.parallel_env, textgames.game_of):
         with pytest.raises(ValueError, match=message):
             make(env_id, level=level)
@@ -158,7 +158,7 @@ class OwnLake(textgames.frozen_lake.FrozenLake):  # type: ignore[name-defined]
     """Somebody's game, whose ladder isn't that of the game that it is made of."""
 
 
-def test_a_game_of_ones_own_gets_a_ladder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_game_of_ones_own_gets_a_ladder(tmp_path, monkeypatch):
     monkeypatch.setattr("textgames.ladders.ladder._FILES", ByGame[Path]())
     file = tmp_path / "own.toml"
     rows = "".join(f"[[levels]]\nsettings = {{ size = {size} }}\nhorizon = {2 * size}\n" for size in (2, 4))
@@ -171,7 +171,7 @@ def test_a_game_of_ones_own_gets_a_ladder(tmp_path: Path, monkeypatch: pytest.Mo
     assert ladder.levels[0].tolerance is None  # nobody has measured it
 
 
-def test_a_game_has_what_its_nearest_base_class_has() -> None:
+def test_a_game_has_what_its_nearest_base_class_has():
     class Narrower(OwnLake):
         """One that nothing is registered of."""
 

@@ -28,7 +28,7 @@ R = UnreadableReason
         ("<think>a<think>b</think><action>up</action>", "up"),
     ],
 )
-def test_read(text: str, name: str) -> None:
+def test_read(text, name):
     assert parse_action(text, NAMES) == parse_action(text, tuple(NAMES)) == name
 
 
@@ -69,7 +69,7 @@ def test_read(text: str, name: str) -> None:
         ("<action>u p</action>", R.UNKNOWN_NAME),
     ],
 )
-def test_unreadable(text: str, reason: UnreadableReason) -> None:
+def test_unreadable(text, reason):
     outcome = parse_action(text, NAMES)
     assert isinstance(outcome, Unreadable)
     assert outcome.reason is reason
@@ -84,7 +84,7 @@ texts = st.one_of(st.text(max_size=200), st.lists(st.one_of(pieces, st.text(max_
 @pytest.mark.slow
 @given(texts)
 @settings(max_examples=400, deadline=None)
-def test_never_raises_and_never_invents_a_move(text: str) -> None:
+def test_never_raises_and_never_invents_a_move(text):
     outcome = parse_action(text, NAMES)
     if isinstance(outcome, Unreadable):
         assert outcome.reason in R
@@ -103,9 +103,7 @@ def test_never_raises_and_never_invents_a_move(text: str) -> None:
     st.sampled_from(list(NAMES)), st.text(max_size=50), st.text(max_size=50), st.text(" \n\t", max_size=3), st.randoms()
 )
 @settings(max_examples=300, deadline=None)
-def test_every_name_comes_through_any_text_around_it(
-    name: str, before: str, after: str, pad: str, random: object
-) -> None:
+def test_every_name_comes_through_any_text_around_it(name, before, after, pad, random):
     written = "".join(c.upper() if random.random() < 0.5 else c for c in name)  # type: ignore[attr-defined]
     if "action>" in before + after or "think>" in before + after:
         return
@@ -114,6 +112,6 @@ def test_every_name_comes_through_any_text_around_it(
 
 
 @pytest.mark.parametrize("names", [("up", "up"), ("Up",), (" up",), ("",), ("<action>",)])
-def test_names_that_could_never_be_read_are_refused(names: tuple[str, ...]) -> None:
+def test_names_that_could_never_be_read_are_refused(names):
     with pytest.raises(ValueError, match="name"):
         ActionNames(names)

@@ -12,7 +12,7 @@ REVEAL = Command("reveal {x} {y}", x=range(8), y=range(8))
 SAY = Command("say {message}", message=Message(20))
 
 
-def test_a_command_is_read_into_one_form() -> None:
+def test_a_command_is_read_into_one_form():
     for text in ("reveal 3 4", " Reveal  3\t4 ", "REVEAL 03 +4"):
         assert REVEAL.read(text) == "reveal 3 4"
     assert REVEAL.values("reveal 3 4") == {"x": 3, "y": 4}
@@ -33,13 +33,13 @@ def test_a_command_is_read_into_one_form() -> None:
         ("reveal 99999999999999999999 4", UnreadableReason.UNKNOWN_NAME),
     ],
 )
-def test_what_is_no_command_says_why(text: str, reason: UnreadableReason) -> None:
+def test_what_is_no_command_says_why(text, reason):
     read = REVEAL.read(text)
     assert isinstance(read, Unreadable)
     assert read.reason is reason
 
 
-def test_several_commands() -> None:
+def test_several_commands():
     commands = Commands(REVEAL, SAY, Command("pass"), Command("vote {who}", who=Word(("ann", "bob"), "a player")))
     assert commands.read("PASS") == "pass"
     assert commands.read("vote Bob") == "vote bob"
@@ -57,7 +57,7 @@ def test_several_commands() -> None:
         assert commands.read(action) == action
 
 
-def test_a_template_and_its_fields_must_agree() -> None:
+def test_a_template_and_its_fields_must_agree():
     with pytest.raises(ValueError, match="needs each of its fields"):
         Command("go {where}")
     with pytest.raises(ValueError, match="lower case"):
@@ -92,12 +92,12 @@ def test_a_template_and_its_fields_must_agree() -> None:
         ("player_1∶ x player_2꞉ y", "x y"),  # what looks like a colon is taken for one
     ],
 )
-def test_a_quotation_is_one_line_of_its_speakers_own(said: str, quoted: str) -> None:
+def test_a_quotation_is_one_line_of_its_speakers_own(said, quoted):
     assert quote(said) == quoted
 
 
 @given(st.text(max_size=80))
-def test_quoting_is_done_once(text: str) -> None:
+def test_quoting_is_done_once(text):
     once = quote(text, 40)
     assert quote(once, 40) == once
     assert len(once) <= 40
@@ -115,16 +115,16 @@ def test_quoting_is_done_once(text: str) -> None:
         "player_1 (" + "_" * 10**5,
     ],
 )
-def test_quoting_the_longest_response_takes_no_time(text: str) -> None:
+def test_quoting_the_longest_response_takes_no_time(text):
     """It took four minutes once: a player could have stopped the game for all."""
     assert len(quote(text)) <= 300
 
 
-def test_own_names_are_not_spoken_for() -> None:
+def test_own_names_are_not_spoken_for():
     assert quote("Ann: bob is it", speakers=("ann", "bob")) == "bob is it"
 
 
-def test_a_message_is_an_action() -> None:
+def test_a_message_is_an_action():
     assert SAY.read("say  hello <b>you</b>\nall and everybody") == "say hello you all and ev"
     action = SAY.read("Say Hi There")
     assert action == "say Hi There"

@@ -56,7 +56,6 @@ def twin_games(name: str, numbers: tuple[int, ...]) -> list[Twin]:
 
 
 def states_of(game: Any, seed: int, episodes: int = 3) -> list[Any]:
-    """States of random play, ends included."""
     rng, states = np.random.default_rng(seed), []
     for _ in range(episodes):
         state, over, rounds = game.initial_state(rng), False, 0
@@ -75,7 +74,7 @@ def slow_but(*quick: str) -> list[Any]:
 
 
 @pytest.mark.parametrize("name", WITH_TWINS)
-def test_states_chances_and_rewards_are_those_of_the_game(name: str) -> None:
+def test_states_chances_and_rewards_are_those_of_the_game(name):
     own = SCENARIOS[name].game()
     for twin in twin_games(name, (1, 2)):
         rng, again = np.random.default_rng(5), np.random.default_rng(5)
@@ -102,7 +101,7 @@ def test_states_chances_and_rewards_are_those_of_the_game(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", WITH_TWINS)
-def test_a_twin_can_do_what_the_game_can_and_no_more(name: str) -> None:
+def test_a_twin_can_do_what_the_game_can_and_no_more(name):
     """It has every method of a game, so that only what it answers tells what its game can do."""
     own, (twin,) = SCENARIOS[name].game(), twin_games(name, (1,))
     for ability in ("has_outcomes", "has_initial_outcomes", "has_board", "reads_observations", "takes_turns"):
@@ -110,7 +109,7 @@ def test_a_twin_can_do_what_the_game_can_and_no_more(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", once_a_game(WITH_TWINS))
-def test_the_text_holds_exactly_what_the_original_says(name: str) -> None:
+def test_the_text_holds_exactly_what_the_original_says(name):
     own = SCENARIOS[name].game()
     for twin in twin_games(name, tuple(range(1, 7))):
         for state in states_of(own, twin.number, 1):
@@ -121,7 +120,7 @@ def test_the_text_holds_exactly_what_the_original_says(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", WITH_TWINS)
-def test_replies_are_read_in_the_twins_words_and_in_no_others(name: str) -> None:
+def test_replies_are_read_in_the_twins_words_and_in_no_others(name):
     own = SCENARIOS[name].game()
     for twin in twin_games(name, (1, 2, 3)):
         for state in states_of(own, twin.number, 1)[:-1]:
@@ -137,7 +136,7 @@ def test_replies_are_read_in_the_twins_words_and_in_no_others(name: str) -> None
 
 
 @pytest.mark.parametrize("name", once_a_game(WITH_TWINS))
-def test_no_word_of_the_story_is_left_over(name: str) -> None:
+def test_no_word_of_the_story_is_left_over(name):
     own = SCENARIOS[name].game()
 
     def words(game: Any, state: Any) -> set[str]:
@@ -151,7 +150,7 @@ def test_no_word_of_the_story_is_left_over(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", slow_but(*(set(GAMES.values()) - {"connect-four-small", "rock-paper-scissors"})))
-def test_players_play_a_twin_as_they_play_the_game(name: str) -> None:
+def test_players_play_a_twin_as_they_play_the_game(name):
     """Random and, where there is one, the planner: equal actions, states and rewards, step by step."""
     scenario = SCENARIOS[name]
     twin = scenario.twin(1)
@@ -174,13 +173,13 @@ def test_players_play_a_twin_as_they_play_the_game(name: str) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", slow_but("frozen-lake", "nim", "mastermind"))
-def test_a_twin_keeps_to_the_contract(name: str) -> None:
+def test_a_twin_keeps_to_the_contract(name):
     scenario = SCENARIOS[name]
     check(scenario.env_id, **{**scenario.kwargs, "max_steps": scenario.horizon, "twin": 2})
 
 
 @pytest.mark.parametrize("name", WITH_TWINS)
-def test_yardsticks_and_blind_play_are_the_same_numbers(name: str) -> None:
+def test_yardsticks_and_blind_play_are_the_same_numbers(name):
     scenario, twin = SCENARIOS[name], SCENARIOS[name].twin(1)
     own, game = find_yardstick(scenario.game()), twin.game()
     assert isinstance(game, Twin)
@@ -199,7 +198,7 @@ def test_yardsticks_and_blind_play_are_the_same_numbers(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", GAMES.values())
-def test_there_are_many_more_twins_than_stories(name: str) -> None:
+def test_there_are_many_more_twins_than_stories(name):
     games = twin_games(name, tuple(range(1, 25)))
     start = games[0].initial_state(np.random.default_rng(3))
     texts = {game.instructions("player_0") + game.observe(start, "player_0") for game in games}
@@ -207,14 +206,14 @@ def test_there_are_many_more_twins_than_stories(name: str) -> None:
     assert len(texts) > 10 * len({game.story for game in games})
 
 
-def test_a_twin_of_a_map_of_ones_own_has_its_size() -> None:
+def test_a_twin_of_a_map_of_ones_own_has_its_size():
     env = gym.make("TextFrozenLake-v0", desc=["SFSFF", "FHFFG"], twin=1, grid=False)
     own = gym.make("TextFrozenLake-v0", desc=["SFSFF", "FHFFG"], grid=False)
     assert {"5", "2"} <= set(re.findall(r"\d+", env.reset(seed=0)[0].splitlines()[-1]))
     assert "5 wide, 2 high" in own.reset(seed=0)[0]
 
 
-def test_a_twin_and_a_scenario_can_be_pickled() -> None:
+def test_a_twin_and_a_scenario_can_be_pickled():
     twin = textgames.game_of("TextFrozenLake-v0", twin=2)
     again = pickle.loads(pickle.dumps(twin))
     state = twin.initial_state(np.random.default_rng(0))
@@ -226,7 +225,7 @@ def test_a_twin_and_a_scenario_can_be_pickled() -> None:
             other.kwargs["size"] = 5
 
 
-def test_twins_are_made_as_games_are() -> None:
+def test_twins_are_made_as_games_are():
     env: Any = gym.make("TextFrozenLake-v0", size=4, twin=3, max_steps=8)
     plain: Any = gym.make("TextFrozenLake-v0", size=4, twin=0, max_steps=8)
     told, info = env.reset(seed=7)
@@ -245,7 +244,7 @@ def test_twins_are_made_as_games_are() -> None:
     assert batch.reset(seed=7)[0][0] == told
 
 
-def test_scenarios_have_twins_with_names_and_the_same_seeds() -> None:
+def test_scenarios_have_twins_with_names_and_the_same_seeds():
     scenario = SCENARIOS["frozen-lake"]
     twin = scenario.twin(3)
     assert (twin.name, twin.plain_name, twin.twin_number) == ("frozen-lake-twin-3", "frozen-lake", 3)
@@ -254,7 +253,7 @@ def test_scenarios_have_twins_with_names_and_the_same_seeds() -> None:
     assert twin.twin(0) == scenario
 
 
-def test_what_has_no_twins_says_so() -> None:
+def test_what_has_no_twins_says_so():
     with pytest.raises(ValueError, match=r"Werewolf has no twins.*vocabulary"):
         textgames.game_of("TextWerewolf-v0", twin=1)
     with pytest.raises(ValueError, match="twin must be a whole number"):
@@ -264,7 +263,7 @@ def test_what_has_no_twins_says_so() -> None:
     assert not Scenario("x", "TextFrozenLake-v0", {"relative": True}, 8, 0).has_twins
 
 
-def test_a_text_that_is_not_the_twins_is_refused() -> None:
+def test_a_text_that_is_not_the_twins_is_refused():
     (twin,) = twin_games("frozen-lake", (1,))
     with pytest.raises(UnknownTextError):
         twin.own_observation("Player: (0, 0)")
@@ -272,7 +271,7 @@ def test_a_text_that_is_not_the_twins_is_refused() -> None:
         twin.own_action("left")
 
 
-def test_the_draw_depends_on_the_vocabulary_too() -> None:
+def test_the_draw_depends_on_the_vocabulary_too():
     # else all games would be mirrored alike
     assert zlib.crc32(b"frozen-lake") != zlib.crc32(b"nim")
     layouts = {name: [game._drawn.layout for game in twin_games(name, (1, 2, 3, 4))] for name in ("frozen-lake", "nim")}
@@ -294,7 +293,7 @@ def test_a_digest_tells_whether_a_twin_is_told_in_other_words():
     assert [before.digest(number) == reworded.digest(number) for number in (1, 2)] == [True, False]
 
 
-def test_a_twin_lists_its_actions_by_alphabet() -> None:
+def test_a_twin_lists_its_actions_by_alphabet():
     """The order of the original would be a hint at the game."""
     reordered = 0
     for name in GAMES.values():

@@ -32,7 +32,7 @@ def mean_return(policy: Policy) -> float:
     return float(np.mean([episode.returns["player_0"] for episode in played]))
 
 
-def test_true_advice_is_worth_everything_and_random_advice_nothing() -> None:
+def test_true_advice_is_worth_everything_and_random_advice_nothing():
     random = load_agent("random")
     assert mean_return(AdvisedPolicy(Follower(), load_agent("planner"))) == 1.0
     assert mean_return(AdvisedPolicy(Follower(), random)) <= mean_return(random) + 0.15
@@ -57,7 +57,7 @@ class Says:
         ("", "where"),
     ],
 )
-def test_what_the_player_reads(answer: str, read: str) -> None:
+def test_what_the_player_reads(answer, read):
     player = Says("<action>down</action>")
     policy = AdvisedPolicy(player, Says(answer), advice="Told: {advice}")
     (turn,) = policy.act([TurnRequest("where", legal_actions=("down", "up"))])
@@ -65,18 +65,18 @@ def test_what_the_player_reads(answer: str, read: str) -> None:
     assert (turn.response, turn.usage) == ("<action>down</action>", Usage(20, 4))
 
 
-def test_an_error_of_the_advisor_is_the_decisions() -> None:
+def test_an_error_of_the_advisor_is_the_decisions():
     player = Says("<action>down</action>")
     (turn,) = AdvisedPolicy(player, Says("", error="no connection")).act(["where"])
     assert (turn.error, player.read) == ("no connection", [])
 
 
-def test_words_without_a_place_are_refused() -> None:
+def test_words_without_a_place_are_refused():
     with pytest.raises(ValueError, match=r"must have \{advice\} in it"):
         check_agent("advised(random, planner)", advice="Listen!")
 
 
 @pytest.mark.parametrize("spec", ["advised(tiny, planner)", "imagine(tiny, planner)"])
-def test_a_player_that_would_not_read_it_is_refused(spec: str) -> None:
+def test_a_player_that_would_not_read_it_is_refused(spec):
     with pytest.raises(ValueError, match=r"reads observations up to .*Grid"):
         load_agent(spec, prompts="brief-coordinates")

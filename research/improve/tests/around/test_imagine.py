@@ -3,7 +3,6 @@
 import json
 import re
 from collections.abc import Sequence
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -43,14 +42,14 @@ def drowned(policy: Policy) -> float:
 
 
 @pytest.mark.slow
-def test_a_true_world_model_keeps_a_player_out_of_the_holes_and_a_false_one_does_not() -> None:
+def test_a_true_world_model_keeps_a_player_out_of_the_holes_and_a_false_one_does_not():
     alone = drowned(load_agent("random"))
     assert alone > 0.4
     assert drowned(ImaginePolicy(Careful(), TrueWorld(), revisions=6)) == 0.0
     assert drowned(ImaginePolicy(Careful(), FalseWorld(), revisions=6)) >= alone - 0.15
 
 
-def test_what_the_two_are_asked() -> None:
+def test_what_the_two_are_asked():
     asked = list[str]()
 
     class Says:
@@ -74,7 +73,7 @@ def test_what_the_two_are_asked() -> None:
         assert turn.response == answers[0]
 
 
-def test_what_is_measured_of_a_world_model() -> None:
+def test_what_is_measured_of_a_world_model():
     true = world_fidelity(TrueWorld(), SCENARIOS["frozen-lake-slippery"], starts=6, samples=40)
     assert true.possible == (1.0, None, None)
     assert 0.3 < true.probability.value < true.attainable.value < 0.7  # three directions, some of them walls
@@ -88,12 +87,12 @@ def test_what_is_measured_of_a_world_model() -> None:
 
 
 @pytest.mark.parametrize("scenario", ["kuhn-poker", "mastermind"])
-def test_games_that_do_not_tell_are_refused(scenario: str) -> None:
+def test_games_that_do_not_tell_are_refused(scenario):
     with pytest.raises(ValueError, match=scenario):
         world_fidelity(TrueWorld(), SCENARIOS[scenario], starts=2)
 
 
-def test_the_command_measures_a_world_model(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_measures_a_world_model(capsys):
     from benchmark.cli import main
 
     world = "research.improve.around.reading:TrueWorld"
@@ -104,7 +103,7 @@ def test_the_command_measures_a_world_model(capsys: pytest.CaptureFixture[str]) 
     assert json.loads(capsys.readouterr().out)["probability"] == {"value": 1.0, "low": None, "high": None}
 
 
-def test_a_player_of_moves_is_no_model_of_the_world() -> None:
+def test_a_player_of_moves_is_no_model_of_the_world():
     with pytest.raises(ValueError, match="planner answers with a move whatever it is asked"):
         world_fidelity(load_agent("planner"), SCENARIOS["frozen-lake"])
 
@@ -118,9 +117,7 @@ def test_a_player_of_moves_is_no_model_of_the_world() -> None:
         ("kuhn-poker", "can't tell the whole state from an observation"),
     ],
 )
-def test_a_game_that_they_cannot_read_is_refused_before_it_is_played(
-    capsys: pytest.CaptureFixture[str], tmp_path: Path, world: str, scenario: str, reason: str
-) -> None:
+def test_a_game_that_they_cannot_read_is_refused_before_it_is_played(capsys, tmp_path, world, scenario, reason):
     agent = f"imagine(random, research.improve.around.reading:{world})"
     out = tmp_path / "run"
     assert main(["run", "--agent", f"i={agent}", "--scenario", scenario, "--episodes", "2", "--out", str(out)]) == 2

@@ -1,9 +1,8 @@
 """A model trained inside a player around it: an advisor and a router learn, where there is something to be gained."""
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -47,8 +46,6 @@ class Deaf(Follower):
 
 
 class Red(Follower):
-    """Presses red."""
-
     name = "red"
 
     def _choice(self, request: TurnRequest) -> str:
@@ -56,8 +53,6 @@ class Red(Follower):
 
 
 class Right(Red):
-    """Presses the right button."""
-
     name = "right"
 
     def _choice(self, request: TurnRequest) -> str:
@@ -77,7 +72,7 @@ ROUTER = f"router({HERE}:Red, {HERE}:Right, learner)"
 
 
 @pytest.fixture
-def make(make_llama: Any, prompt_file: str) -> Callable[..., MSGRPOTrainer]:
+def make(make_llama, prompt_file):
     def make_trainer(around: str, config: MSGRPOConfig = SHORT, **settings: Any) -> MSGRPOTrainer:
         tokenizer = word_tokenizer(WORDS)
         config = replace(config, prompt_file=prompt_file, around=around, **settings)
@@ -88,12 +83,11 @@ def make(make_llama: Any, prompt_file: str) -> Callable[..., MSGRPOTrainer]:
 
 
 def late(trainer: MSGRPOTrainer, metric: str = "return") -> float:
-    """The mean of the last five iterations of a training."""
     return float(np.mean([each[metric] for each in trainer.train()[-5:]]))
 
 
 @pytest.mark.slow
-def test_an_advisor_learns_what_helps_a_player_that_heeds_it(make: Any) -> None:
+def test_an_advisor_learns_what_helps_a_player_that_heeds_it(make):
     """By chance a third is right; of a player that follows right advice in 80% and else chooses any, 87% is."""
     trainer = make(ADVISED, BANDIT, iterations=60)  # no penalty tells it what words are no advice
     assert late(trainer) > 0.75
@@ -102,25 +96,25 @@ def test_an_advisor_learns_what_helps_a_player_that_heeds_it(make: Any) -> None:
 
 
 @pytest.mark.slow
-def test_an_advisor_that_nobody_heeds_gains_nothing(make: Any) -> None:
+def test_an_advisor_that_nobody_heeds_gains_nothing(make):
     assert late(make(DEAF, BANDIT, iterations=60)) == pytest.approx(1 / 3, abs=0.1)
 
 
 @pytest.mark.slow
-def test_a_router_beats_every_mixture(make: Any) -> None:
+def test_a_router_beats_every_mixture(make):
     """Paid 0.5 for each right button of the second, the best mixture has 0.5, and who asks it off red alone 2/3."""
     assert late(make(ROUTER, BANDIT, cost=0.5)) > 0.58
 
 
 @pytest.mark.slow
-def test_a_second_player_that_costs_more_than_it_brings_is_left_alone(make: Any) -> None:
+def test_a_second_player_that_costs_more_than_it_brings_is_left_alone(make):
     trainer = make(ROUTER, BANDIT, cost=1.5)
     assert late(trainer) > 0.25
     assert trainer.evaluate()[0].mean_return > 0.2  # the cost is in evaluations too
 
 
 @pytest.mark.parametrize("around", [ADVISED, ROUTER])
-def test_what_is_learnt_from_is_the_learners_own_turn(make: Any, around: str) -> None:
+def test_what_is_learnt_from_is_the_learners_own_turn(make, around):
     trainer = make(around, groups=4)
     batch = trainer.rollout().trajectories
     rows = training_rows(batch, Drawn.plain(np.arange(len(batch))), [np.ones(len(each)) for each in batch], 1500)
@@ -139,7 +133,7 @@ def test_what_is_learnt_from_is_the_learners_own_turn(make: Any, around: str) ->
 ASKED = "\n\nWho is to answer here, the first player or the second?"
 
 
-def test_an_answer_is_invalid_that_is_not_in_the_learners_own_form(make: Any) -> None:
+def test_an_answer_is_invalid_that_is_not_in_the_learners_own_form(make):
     """A router that names neither player pays the penalty and the first plays; an advisor may say anything."""
     routed = make(ROUTER, groups=4, format_penalty=0.5, cost=0.25).rollout().trajectories
     words = make(ADVISED, groups=4, format_penalty=0.5).rollout().trajectories
@@ -156,7 +150,7 @@ def test_an_answer_is_invalid_that_is_not_in_the_learners_own_form(make: Any) ->
 
 
 @pytest.mark.slow
-def test_a_resumed_run_is_equal_bit_for_bit(make: Any, tmp_path: Path) -> None:
+def test_a_resumed_run_is_equal_bit_for_bit(make, tmp_path):
     settings = {"cost": 0.25, "format_penalty": 0.5, "iterations": 2}
     whole = make(ROUTER, out=str(tmp_path / "whole"), **settings)
     whole.train()
@@ -169,7 +163,7 @@ def test_a_resumed_run_is_equal_bit_for_bit(make: Any, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_it_plays_ahead_as_the_model_alone_does(make: Any) -> None:
+def test_it_plays_ahead_as_the_model_alone_does(make):
     history = make(ADVISED, staleness=1).train()
     assert [each["lag"] for each in history] == [0.0, 1.0, 1.0, 1.0]
 
@@ -202,12 +196,12 @@ class Asking(Moving):
         ("", {"cost": 0.1}, "without a player around the model"),
     ],
 )
-def test_what_cannot_be_trained_is_refused(make: Any, around: str, settings: dict[str, Any], message: str) -> None:
+def test_what_cannot_be_trained_is_refused(make, around, settings, message):
     with pytest.raises(ConfigError, match=message):
         make(around, **settings).rollout()
 
 
-def test_an_engine_that_plays_elsewhere_is_refused(make: Any) -> None:
+def test_an_engine_that_plays_elsewhere_is_refused(make):
     from agents.msgrpo.inside import Inside
 
     trainer = make(ADVISED)
@@ -216,7 +210,7 @@ def test_an_engine_that_plays_elsewhere_is_refused(make: Any) -> None:
         Inside(trainer.config, trainer.engine, trainer.games)
 
 
-def test_the_command_says_it_before_a_model_is_loaded(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_says_it_before_a_model_is_loaded(capsys):
     sets = ["around=search(tiny)", "model=no-such-folder", 'scenarios=["frozen-lake"]']
     arguments = [each for one in sets for each in ("--set", one)]
     assert main(["--config", "tiny-frozen-lake", *arguments]) == 2

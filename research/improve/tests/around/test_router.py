@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import pytest
@@ -35,7 +34,7 @@ def asked(played: Sequence[Episode], name: str) -> float:
     return float(np.mean(answered))
 
 
-def test_the_rule_that_knows_beats_the_mixture_at_its_share() -> None:
+def test_the_rule_that_knows_beats_the_mixture_at_its_share():
     random, planner = load_agent("random"), load_agent("planner")
     routed = episodes(RouterPolicy(random, planner, route_by="loss"))
     share = asked(routed, "planner")
@@ -47,7 +46,7 @@ def test_the_rule_that_knows_beats_the_mixture_at_its_share() -> None:
 
 
 @pytest.mark.slow
-def test_a_player_that_agrees_by_chance_alone_is_no_better_than_a_mixture() -> None:
+def test_a_player_that_agrees_by_chance_alone_is_no_better_than_a_mixture():
     random, planner = load_agent("random"), load_agent("planner")
     routed = episodes(RouterPolicy(random, planner, proposals=2, least=1.0), 240)
     mixed = episodes(RouterPolicy(random, planner, route_by="share", share=asked(routed, "planner")), 240)
@@ -69,7 +68,7 @@ def said(action: str) -> str:
     return f"<action>{action}</action>"
 
 
-def test_the_second_is_asked_where_the_first_does_not_agree_with_itself() -> None:
+def test_the_second_is_asked_where_the_first_does_not_agree_with_itself():
     first = Says("first", said("left"), said("left"), said("left"), said("right"), "?", "?")
     second = Says("second", said("up"), said("down"))
     router = RouterPolicy(first, second, proposals=2, least=1.0)
@@ -82,7 +81,7 @@ def test_the_second_is_asked_where_the_first_does_not_agree_with_itself() -> Non
     assert [turn.seconds for turn in turns] == [1.0, 2.0, 2.0]
 
 
-def test_a_third_player_says_who_answers() -> None:
+def test_a_third_player_says_who_answers():
     """Either by name; the first where it names neither, as where it answers the game's question."""
     first, second = Says("first", said("left"), said("left")), Says("second", said("up"))
     chooser = Says("chooser", said("second"), said("first"), said("up"))
@@ -94,7 +93,7 @@ def test_a_third_player_says_who_answers() -> None:
     assert {turn.usage for turn in turns} == {Usage(20, 4)}  # the choice counts
 
 
-def test_a_third_player_that_chooses_by_chance_is_a_mixture() -> None:
+def test_a_third_player_that_chooses_by_chance_is_a_mixture():
     random, planner = load_agent("random"), load_agent("planner")
     routed = episodes(load_agent("router(random, planner, random)"))
     mixed = episodes(RouterPolicy(random, planner, route_by="share", share=0.5))
@@ -102,7 +101,7 @@ def test_a_third_player_that_chooses_by_chance_is_a_mixture() -> None:
     assert mean_return(routed) == pytest.approx(mean_return(mixed), abs=0.15)
 
 
-def test_one_request_at_a_time_is_the_same() -> None:
+def test_one_request_at_a_time_is_the_same():
     def router() -> RouterPolicy:
         first = Says("first", said("left"), said("right"))
         return RouterPolicy(first, Says("second", said("up")), proposals=2, least=1.0)
@@ -111,7 +110,7 @@ def test_one_request_at_a_time_is_the_same() -> None:
     assert [asyncio.run(router().act_async(request))] == router().act([request])
 
 
-def test_the_form_of_a_spec(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_form_of_a_spec(capsys):
     assert wrapped_in("router(search(tiny), router(planner, random))") == (
         "router",
         ("search(tiny)", "router(planner, random)"),
@@ -126,7 +125,7 @@ def test_the_form_of_a_spec(capsys: pytest.CaptureFixture[str]) -> None:
         check_agent("router(tiny, plannr)")
 
 
-def test_everybody_inside_counts() -> None:
+def test_everybody_inside_counts():
     """For code that a folder names, for money, for tokens and for options."""
     assert names_code("router(planner, evil.py:Agent)")
     assert names_code("router(hf:, evil.py:Agent)")
@@ -155,12 +154,12 @@ def test_everybody_inside_counts() -> None:
         ({"route_by": "player"}, "with 2 players: 'player' is the rule of"),
     ],
 )
-def test_wrong_options_are_refused(options: dict[str, Any], message: str) -> None:
+def test_wrong_options_are_refused(options, message):
     with pytest.raises(ValueError, match=message):
         check_agent("router(random, planner)", **options)
 
 
-def test_a_game_without_exact_values_is_not_routed_by_loss() -> None:
+def test_a_game_without_exact_values_is_not_routed_by_loss():
     with pytest.raises(UsageError, match="has no exact values"):
         benchmark.evaluate(
             agents={"r": "router(random, planner)"},
@@ -172,7 +171,7 @@ def test_a_game_without_exact_values_is_not_routed_by_loss() -> None:
 
 
 @pytest.mark.slow
-def test_a_run_tells_who_answered(tmp_path: Any) -> None:
+def test_a_run_tells_who_answered(tmp_path):
     run = {"agents": {"mix": "router(random, search(tiny))"}, "scenarios": ["frozen-lake"], "episodes": 4}
     result = benchmark.evaluate(**run, out=tmp_path / "run", quiet=True, agent_options={"mix": {"proposals": 2}})
     card = result.columns.agents["mix"]

@@ -32,7 +32,7 @@ def useless(request: TurnRequest, actions: Sequence[str]) -> Mapping[str, float]
 
 
 @pytest.mark.slow
-def test_true_values_gain_and_useless_ones_do_not() -> None:
+def test_true_values_gain_and_useless_ones_do_not():
     alone, random = returns(load_agent("random")), load_agent("random")
     # the best move is among eight random ones nine times in ten, and a way takes six
     assert returns(SearchPolicy(random, rank_by="exact")).mean() >= alone.mean() + 0.5
@@ -41,14 +41,14 @@ def test_true_values_gain_and_useless_ones_do_not() -> None:
         assert returns(SearchPolicy(random, rank_by=rank)).mean() <= alone.mean() + 0.1
 
 
-def test_more_proposals_lose_less() -> None:
+def test_more_proposals_lose_less():
     random = load_agent("random")
     means = [returns(SearchPolicy(random, proposals=n, rank_by="exact")).mean() for n in (1, 2, 8)]
     assert means == sorted(means)
     assert means[-1] > means[0] + 0.5
 
 
-def test_one_proposal_is_what_the_player_inside_answers() -> None:
+def test_one_proposal_is_what_the_player_inside_answers():
     model = load_agent("tiny")
     game = textgames.game_of("TextFrozenLake-v0")
     rng = np.random.default_rng(0)
@@ -82,7 +82,7 @@ def chosen(*answers: Turn, actions: tuple[str, ...] = ("left", "right"), **optio
     return turn
 
 
-def test_votes_count_what_can_be_read() -> None:
+def test_votes_count_what_can_be_read():
     left, right = said("<action>left</action>"), said("<action>right</action>")
     assert chosen(left, right, right).response == right.response
     assert chosen(left, right).response == left.response  # of equals the first
@@ -93,7 +93,7 @@ def test_votes_count_what_can_be_read() -> None:
     assert free.response == "<action>7</action>"
 
 
-def test_what_the_response_cache_knew_is_not_paid_for_again() -> None:
+def test_what_the_response_cache_knew_is_not_paid_for_again():
     fresh, known = said("<action>left</action>"), Turn("<action>right</action>", usage=Usage(10, 2, cached=True))
     turn = chosen(fresh, known, known)
     assert turn.usage[:2] == (30, 6)
@@ -103,12 +103,12 @@ def test_what_the_response_cache_knew_is_not_paid_for_again() -> None:
     assert chosen(again, known).paid == Usage(17, 3)
 
 
-def test_an_error_of_the_server_is_the_decisions() -> None:
+def test_an_error_of_the_server_is_the_decisions():
     turn = chosen(said("<action>left</action>"), said("", error="no connection"))
     assert turn.error == "no connection"
 
 
-def test_a_server_is_asked_for_all_proposals_at_once() -> None:
+def test_a_server_is_asked_for_all_proposals_at_once():
     class Served(Says):
         in_flight = most = 0
 
@@ -135,7 +135,7 @@ def test_a_server_is_asked_for_all_proposals_at_once() -> None:
         ({"proposals": 10**8}, "from 1 to 10,000, got 100000000"),
     ],
 )
-def test_wrong_options_are_refused_before_anything_is_loaded(options: dict[str, Any], message: str) -> None:
+def test_wrong_options_are_refused_before_anything_is_loaded(options, message):
     with pytest.raises(ValueError, match=message):
         check_agent("search(hf:no/such-model)", **options)
 
@@ -151,7 +151,7 @@ def test_wrong_options_are_refused_before_anything_is_loaded(options: dict[str, 
         ("frozen-lake", "rollouts", ""),
     ],
 )
-def test_games_that_cant_be_ranked_so_are_refused(scenario: str, rank_by: str, message: str) -> None:
+def test_games_that_cant_be_ranked_so_are_refused(scenario, rank_by, message):
     policy = SearchPolicy(load_agent("random"), rank_by=rank_by)
     game = textgames.known_scenario(scenario).game()
     if message:
@@ -162,14 +162,14 @@ def test_games_that_cant_be_ranked_so_are_refused(scenario: str, rank_by: str, m
 
 
 @pytest.mark.slow
-def test_a_twin_is_searched_by_the_state_of_its_game() -> None:
+def test_a_twin_is_searched_by_the_state_of_its_game():
     random = load_agent("random")
     assert returns(SearchPolicy(random, rank_by="exact"), "frozen-lake-twin-1", 20).mean() >= 0.4
     assert returns(SearchPolicy(random, rank_by="rollouts"), "frozen-lake-twin-1", 20).mean() >= 0.2
 
 
 @pytest.mark.slow
-def test_a_run_says_who_searched_with_whom(tmp_path: Any) -> None:
+def test_a_run_says_who_searched_with_whom(tmp_path):
     run = {"agents": {"ours": "search(tiny)", "tiny": "tiny"}, "scenarios": ["frozen-lake"], "episodes": 2}
     results = benchmark.evaluate(**run, out=tmp_path / "run", quiet=True, agent_options={"ours": {"proposals": 2}})
     cards = results.columns.agents
@@ -178,7 +178,7 @@ def test_a_run_says_who_searched_with_whom(tmp_path: Any) -> None:
     assert cards["ours"]["settings"] == cards["tiny"]["settings"]
 
 
-def test_what_is_inside_is_what_counts() -> None:
+def test_what_is_inside_is_what_counts():
     """For code that a folder names, for money, and for options."""
     assert names_code("search(evil.py:Agent)")
     assert not names_code("search(planner)")

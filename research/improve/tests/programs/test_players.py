@@ -32,7 +32,7 @@ def written(folder: Path, source: str) -> str:
     return str(file)
 
 
-def test_a_program_plays() -> None:
+def test_a_program_plays():
     assert returns(load_agent(LAKE)) == [1.0] * 30
 
 
@@ -46,7 +46,7 @@ def test_a_program_plays() -> None:
         ("raise SystemExit", "SystemExit"),
     ],
 )
-def test_a_failure_is_an_answer_that_cant_be_read(body: str, told: str, tmp_path: Path) -> None:
+def test_a_failure_is_an_answer_that_cant_be_read(body, told, tmp_path):
     player = load_agent(
         f"program:{written(tmp_path, f'def act(observation, legal):{chr(10)}    {body}')}", seconds=0.02
     )
@@ -57,9 +57,7 @@ def test_a_failure_is_an_answer_that_cant_be_read(body: str, told: str, tmp_path
 
 
 @pytest.mark.slow
-def test_a_run_is_replayed_resumed_and_refused_when_the_program_has_changed(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_run_is_replayed_resumed_and_refused_when_the_program_has_changed(tmp_path, capsys):
     file, out = written(tmp_path, "def act(observation, legal):\n    return legal[-1]"), str(tmp_path / "run")
     command = ["run", "--agent", f"p=program:{file}", "--scenario", "frozen-lake", "--episodes", "3", "--out", out]
     assert main(command) == 0
@@ -80,20 +78,20 @@ def test_a_run_is_replayed_resumed_and_refused_when_the_program_has_changed(
         ("program:{}", "has no function act(observation, legal_actions)"),
     ],
 )
-def test_what_cant_be_played_is_refused_in_a_sentence(spec: str, message: str, tmp_path: Path) -> None:
+def test_what_cant_be_played_is_refused_in_a_sentence(spec, message, tmp_path):
     spec = spec.format(written(tmp_path, "def parse(text):\n    return text"))
     with pytest.raises(ValueError, match=message.replace("(", r"\(").replace(")", r"\)")):
         load_agent(spec)
 
 
-def test_options_are_known_by_their_types() -> None:
+def test_options_are_known_by_their_types():
     assert options_taken(LAKE)[0] == {"seconds": float, "memory_mb": int, "key": str | None}
     assert options_taken(f"masked({LAKE})")[0].keys() == {"seconds", "memory_mb", "key", "program"}
     with pytest.raises(ValueError, match="seconds is a number"):
         check_agent(LAKE, seconds=-1)
 
 
-def test_programs_are_nobodys_code_to_trust_where_the_sandbox_holds_them(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_programs_are_nobodys_code_to_trust_where_the_sandbox_holds_them(monkeypatch):
     assert not names_code(LAKE)
     assert not names_code(f"search({LAKE})")
     assert names_code("search(evil.py:Agent)")
@@ -101,7 +99,7 @@ def test_programs_are_nobodys_code_to_trust_where_the_sandbox_holds_them(monkeyp
     assert names_code(LAKE)
 
 
-def test_lists_have_them(capsys: pytest.CaptureFixture[str]) -> None:
+def test_lists_have_them(capsys):
     assert main(["list", "agents"]) == 0
     told = capsys.readouterr().out
     assert "program:FILE" in told
@@ -112,7 +110,7 @@ def test_lists_have_them(capsys: pytest.CaptureFixture[str]) -> None:
 # ------------------------------------------------------------------------------------------------ rules
 
 
-def test_true_rules_play_as_the_planner() -> None:
+def test_true_rules_play_as_the_planner():
     rules = load_agent(f"rules:{EXAMPLES / 'frozen_lake_rules.py'}")
     assert returns(rules) == returns(load_agent("planner"))
 
@@ -127,14 +125,14 @@ def outcomes(state, action):
 
 
 @pytest.mark.parametrize(("steps", "best"), [(1, "down"), (2, "up"), (3, "up")])
-def test_plans_look_as_far_as_there_are_steps(steps: int, best: str, tmp_path: Path) -> None:
+def test_plans_look_as_far_as_there_are_steps(steps, best, tmp_path):
     """One step: 0.5 against 0.3; two: down 0.5 + 0.5 * 0.5 = 0.75, up 0.3 + 0.5 = 0.8."""
     player = load_agent(f"rules:{written(tmp_path, COUNT)}")
     (turn,) = player.act([TurnRequest("0", legal_actions=("up", "down"), steps_left=steps)])
     assert turn.response == f"<action>{best}</action>"
 
 
-def test_the_limit_of_states_holds_in_an_endless_game(tmp_path: Path) -> None:
+def test_the_limit_of_states_holds_in_an_endless_game(tmp_path):
     player = load_agent(f"rules:{written(tmp_path, COUNT)}", max_states=50)
     (turn,) = player.act([TurnRequest("0", legal_actions=("up", "down"))])
     assert turn.response == "<action>up</action>"
@@ -151,7 +149,7 @@ def test_the_limit_of_states_holds_in_an_endless_game(tmp_path: Path) -> None:
         (("int(observation)", "int('x')"), "invalid literal for int()"),
     ],
 )
-def test_rules_of_another_form_say_what_is_wrong(change: tuple[str, str], told: str, tmp_path: Path) -> None:
+def test_rules_of_another_form_say_what_is_wrong(change, told, tmp_path):
     player = load_agent(f"rules:{written(tmp_path, COUNT.replace(*change))}")
     (turn,) = player.act([TurnRequest("0", legal_actions=("up", "down"), steps_left=2)])
     assert told in turn.response
@@ -163,7 +161,7 @@ def test_rules_of_another_form_say_what_is_wrong(change: tuple[str, str], told: 
 SAFE = "\ndef allowed(observation, legal):\n    return [act(observation, legal)]"
 
 
-def test_a_perfect_mask_gains_and_a_useless_one_does_not(tmp_path: Path) -> None:
+def test_a_perfect_mask_gains_and_a_useless_one_does_not(tmp_path):
     perfect = written(tmp_path, (EXAMPLES / "frozen_lake_program.py").read_text() + SAFE)
     alone = load_agent("random")
     assert returns(load_agent("masked(random)", program=perfect)) == [1.0] * 30
@@ -171,7 +169,7 @@ def test_a_perfect_mask_gains_and_a_useless_one_does_not(tmp_path: Path) -> None
     assert returns(load_agent("masked(random)", program=useless)) == returns(alone)
 
 
-def test_what_isnt_allowed_stands_in_the_record(tmp_path: Path) -> None:
+def test_what_isnt_allowed_stands_in_the_record(tmp_path):
     request = TurnRequest("where", legal_actions=("left", "right"), seed=(1,))
     (said,) = load_agent("random").act([request])
     other = "left" if "<action>right" in said.response else "right"
@@ -187,7 +185,7 @@ def test_what_isnt_allowed_stands_in_the_record(tmp_path: Path) -> None:
     assert "returned [], which names no actions" in turn.response
 
 
-def test_a_player_behind_a_server_is_masked_request_by_request(tmp_path: Path) -> None:
+def test_a_player_behind_a_server_is_masked_request_by_request(tmp_path):
     class Served:
         name = "served"
 
@@ -205,7 +203,7 @@ def test_a_player_behind_a_server_is_masked_request_by_request(tmp_path: Path) -
     assert (lost.error, lost.response) == ("no connection", "<action>left</action>")
 
 
-def test_a_mask_needs_its_program() -> None:
+def test_a_mask_needs_its_program():
     with pytest.raises(ValueError, match=r"--set NAME.program=FILE"):
         load_agent("masked(random)")
 
@@ -220,7 +218,7 @@ def drawn(policy: Policy) -> list[str]:
     return [turn.response for turn in policy.act(requests)]
 
 
-def test_randomness_follows_from_the_key(tmp_path: Path) -> None:
+def test_randomness_follows_from_the_key(tmp_path):
     spec = f"program:{written(tmp_path, DRAWING)}"
     one = load_agent(spec)
     assert drawn(one) == drawn(one)
@@ -228,7 +226,7 @@ def test_randomness_follows_from_the_key(tmp_path: Path) -> None:
     assert drawn(load_agent(spec, key="a")) == drawn(load_agent(spec, key="a")) != drawn(load_agent(spec, key="b"))
 
 
-def test_a_run_draws_a_key_and_keeps_it(tmp_path: Path) -> None:
+def test_a_run_draws_a_key_and_keeps_it(tmp_path):
     spec, out = f"p=program:{written(tmp_path, DRAWING)}", tmp_path / "run"
     command = ["run", "--agent", spec, "--scenario", "frozen-lake", "--quiet", "--out"]
     assert main([*command, str(out), "--episodes", "2"]) == 0

@@ -24,7 +24,7 @@ def measured(folder: Path, source: str, scenario: str) -> Fidelity:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("source", "scenario"), [(LAKE, "frozen-lake"), (CLIFF, "cliff-walking-slippery")])
-def test_true_rules_are_worth_the_optimum(source: str, scenario: str, tmp_path: Path) -> None:
+def test_true_rules_are_worth_the_optimum(source, scenario, tmp_path):
     found = measured(tmp_path, source, scenario)
     assert (found.share, found.faults) == (1.0, ())
     assert found.value == pytest.approx(found.optimum, abs=1e-9)
@@ -38,7 +38,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize("wrong", WRONG)
-def test_wrong_rules_are_counted_and_told(wrong: str, tmp_path: Path) -> None:
+def test_wrong_rules_are_counted_and_told(wrong, tmp_path):
     source = LAKE.replace(*WRONG[wrong])
     assert source != LAKE
     found = measured(tmp_path, source, "frozen-lake")
@@ -49,7 +49,7 @@ def test_wrong_rules_are_counted_and_told(wrong: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_the_count_is_that_of_the_wrong_pairs(tmp_path: Path) -> None:
+def test_the_count_is_that_of_the_wrong_pairs(tmp_path):
     """Cliff walking has 37 cells to stand on; a rule that is wrong in one of them is wrong in its four pairs."""
     source = CLIFF.replace(
         "found = []\n", "found = []\n    if state == [5, 3]:\n        return [(1.0, state, 0.0, True)]\n"
@@ -58,7 +58,7 @@ def test_the_count_is_that_of_the_wrong_pairs(tmp_path: Path) -> None:
     assert (found.states, found.pairs, found.right) == (37, 148, 144)
 
 
-def test_actions_that_are_missing_or_not_legal_are_wrong(tmp_path: Path) -> None:
+def test_actions_that_are_missing_or_not_legal_are_wrong(tmp_path):
     source = LAKE.replace("return list(MOVES)", 'return ["left", "down", "right", "jump"]')
     source = source.replace("MOVES[action]", "MOVES.get(action, (0, 0))")
     found = measured(tmp_path, source, "frozen-lake")
@@ -66,7 +66,7 @@ def test_actions_that_are_missing_or_not_legal_are_wrong(tmp_path: Path) -> None
     assert any("isn't legal" in fault for fault in found.faults)
 
 
-def test_rules_that_fail_are_wrong_everywhere(tmp_path: Path) -> None:
+def test_rules_that_fail_are_wrong_everywhere(tmp_path):
     found = measured(tmp_path, LAKE.replace('lines["Player"]', 'lines["Hero"]'), "frozen-lake")
     assert found.share == 0
     assert "KeyError: 'Hero'" in found.faults[0]
@@ -76,13 +76,13 @@ def test_rules_that_fail_are_wrong_everywhere(tmp_path: Path) -> None:
     ("scenario", "message"),
     [("tic-tac-toe", "for one player"), ("guess-number", "hides something"), ("snake", "too many to compare")],
 )
-def test_games_that_cant_be_compared_are_refused(scenario: str, message: str, tmp_path: Path) -> None:
+def test_games_that_cant_be_compared_are_refused(scenario, message, tmp_path):
     with pytest.raises(ValueError, match=message):
         measured(tmp_path, LAKE, scenario)
 
 
 @pytest.mark.slow
-def test_rules_are_compared_with_the_game(capsys: pytest.CaptureFixture[str]) -> None:
+def test_rules_are_compared_with_the_game(capsys):
     agent = f"rules:{EXAMPLES / 'frozen_lake_rules.py'}"
     assert main(["inspect", agent, "--samples", "1"]) == 0
     assert "in 920 of 920 pairs" in capsys.readouterr().out

@@ -5,8 +5,6 @@ import random
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -48,7 +46,7 @@ ATTACKS = {
 
 
 @pytest.fixture(scope="module")
-def reaching() -> Iterator[Sandbox]:
+def reaching():
     """A program that has ``os`` and ``ctypes`` in its hands, and runs any line."""
     with Sandbox(f"{REACH}\nPARENT = {os.getpid()}\ndef run(line):\n    return eval(line) or 'done'") as sandbox:
         assert sandbox.error is None
@@ -56,7 +54,7 @@ def reaching() -> Iterator[Sandbox]:
 
 
 @pytest.mark.parametrize("attack", ATTACKS)
-def test_the_kernel_refuses(reaching: Sandbox, attack: str) -> None:
+def test_the_kernel_refuses(reaching, attack):
     answer = reaching.call("run", ATTACKS[attack])
     assert answer.value is None
     assert answer.error is not None
@@ -70,12 +68,12 @@ SOCKET, CLONE, PTRACE, IO_URING, OPENAT2 = {"x86_64": (41, 56, 101, 425, 437)}.g
 
 
 @pytest.mark.parametrize("number", [SOCKET, CLONE, PTRACE, IO_URING, OPENAT2, 0x40000000 + 2, 10_000])
-def test_machine_code_gets_no_further(reaching: Sandbox, number: int) -> None:
+def test_machine_code_gets_no_further(reaching, number):
     """The calls as such, past every library; among them those of the old 32-bit numbering."""
     assert reaching.call("run", f"(kernel.syscall({number}, 2, 1, 0), ctypes.get_errno())").value == [-1, 1]
 
 
-def test_nothing_of_ours_is_in_its_memory(reaching: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nothing_of_ours_is_in_its_memory(reaching, monkeypatch):
     monkeypatch.setenv("A_SECRET_KEY", "sesame")
     with Sandbox(f"{REACH}\ndef act(*_):\n    return [dict(os.environ), sorted(modules())]") as sandbox:
         environment, names = sandbox.call("act").value
@@ -98,7 +96,7 @@ def act(*_):
 """
 
 
-def test_no_descriptor_of_ours_is_open() -> None:
+def test_no_descriptor_of_ours_is_open():
     reader, writer = os.pipe()
     os.set_inheritable(writer, True)
     ours, theirs = socket.socketpair()
@@ -146,7 +144,7 @@ ENDINGS = {
 
 
 @pytest.fixture(scope="module")
-def ending_badly() -> Iterator[Sandbox]:
+def ending_badly():
     """A program that runs any function's body, and has a good function beside it."""
     run = "def run(body):\n    exec('def act():\\n    ' + body, globals())\n    return act()\n"
     with Sandbox(f"{run}def good():\n    return 'left'", seconds=0.3) as sandbox:
@@ -154,7 +152,7 @@ def ending_badly() -> Iterator[Sandbox]:
 
 
 @pytest.mark.parametrize("ending", ENDINGS)
-def test_whoever_ends_badly_is_alone_with_it(ending_badly: Sandbox, ending: str) -> None:
+def test_whoever_ends_badly_is_alone_with_it(ending_badly, ending):
     body, message = ENDINGS[ending]
     calls = [Call("good", ()), Call("run", (body,)), Call("good", ())]
     before, bad, after = ending_badly.calls(calls)
@@ -164,18 +162,18 @@ def test_whoever_ends_badly_is_alone_with_it(ending_badly: Sandbox, ending: str)
     assert ending_badly.call("good").value == "left"
 
 
-def test_who_waits_is_killed_by_the_clock() -> None:
+def test_who_waits_is_killed_by_the_clock():
     with Sandbox("import queue\ndef act():\n    queue.Queue().get()", seconds=0.01) as sandbox:
         assert "took more than 0.01 seconds" in str(sandbox.call("act").error)
 
 
-def test_printing_is_harmless() -> None:
+def test_printing_is_harmless():
     with Sandbox("def act():\n    print('x' * 10**6)\n    return 'left'") as sandbox:
         assert sandbox.call("act").value == "left"
 
 
 @pytest.mark.parametrize("source", ["def act(:", "import os", "1 / 0", "while True: pass", "raise SystemExit"])
-def test_a_program_that_fails_as_a_whole_says_so(source: str) -> None:
+def test_a_program_that_fails_as_a_whole_says_so(source):
     with Sandbox(source, seconds=0.1) as sandbox:
         assert sandbox.error
         assert sandbox.functions == ()
@@ -234,14 +232,14 @@ def act():
 """
 
 
-def test_everything_that_may_be_imported_works_behind_the_door() -> None:
+def test_everything_that_may_be_imported_works_behind_the_door():
     with Sandbox(TOUR) as sandbox:
         answer = sandbox.call("act")
     assert answer.error is None
     assert answer.value[:4] == [2, {"a": 1, "b": None}, "LEFT", 832040]
 
 
-def test_equal_calls_have_equal_answers_whatever_was_before() -> None:
+def test_equal_calls_have_equal_answers_whatever_was_before():
     names = ["left", "down", "right", "up"]
     calls = [Call("act", (names,), (1, at)) for at in range(8)]
     with Sandbox(CHANCE, key="k") as first, Sandbox(CHANCE, key="k") as second:
@@ -269,13 +267,13 @@ def act(names):
 """
 
 
-def test_what_a_call_leaves_in_a_module_is_gone_in_the_next() -> None:
+def test_what_a_call_leaves_in_a_module_is_gone_in_the_next():
     with Sandbox(LEAVING) as sandbox:
         answers = sandbox.calls([Call("act", ([],))] * 3)
     assert [answer.value for answer in answers] == [[0, 28, False, 2]] * 3
 
 
-def test_generators_without_a_seed_draw_from_that_of_the_call() -> None:
+def test_generators_without_a_seed_draw_from_that_of_the_call():
     calls = [Call("act", (["left", "up"],), (1, at)) for at in range(8)]
     with Sandbox(UNSEEDED, key="k") as first, Sandbox(UNSEEDED, key="k") as second:
         there = [answer.value for answer in first.calls(calls)]
@@ -284,14 +282,14 @@ def test_generators_without_a_seed_draw_from_that_of_the_call() -> None:
     assert {found[-1] for found in there} == {random.Random(3).random()}
 
 
-def test_a_harness_gets_the_names_of_the_program() -> None:
+def test_a_harness_gets_the_names_of_the_program():
     harness = "import math\ndef twice(names, x):\n    return math.floor(2 * names.half(x))"
     with Sandbox("def half(x):\n    return x / 2", harness=harness) as sandbox:
         assert sandbox.functions == ("half",)
         assert (sandbox.call("twice", 7).value, sandbox.call("half", 7).value) == (7, 3.5)
 
 
-def test_processes_end_with_their_sandboxes() -> None:
+def test_processes_end_with_their_sandboxes():
     sandbox = Sandbox("def act():\n    return 1")
     assert sandbox._line is not None
     process = sandbox._line._process
@@ -299,7 +297,7 @@ def test_processes_end_with_their_sandboxes() -> None:
     assert process.returncode is not None
 
 
-def test_without_the_kernel_it_refuses_unless_allowed(tmp_path: Path) -> None:
+def test_without_the_kernel_it_refuses_unless_allowed(tmp_path):
     """The worker as on a machine that it doesn't know."""
     code = (
         "from pathlib import Path; import research.improve.programs.sandbox as it;"
@@ -317,11 +315,11 @@ def test_without_the_kernel_it_refuses_unless_allowed(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("limits", [{"seconds": 0}, {"seconds": float("nan")}, {"memory_mb": 1}])
-def test_limits_that_are_none_are_refused(limits: dict[str, float]) -> None:
+def test_limits_that_are_none_are_refused(limits):
     with pytest.raises(ValueError, match=next(iter(limits))):
         Sandbox("", **limits)  # type: ignore[arg-type]
 
 
-def test_the_longest_answer_arrives() -> None:
+def test_the_longest_answer_arrives():
     with Sandbox("def act(n):\n    return 'x' * n") as sandbox:
         assert len(sandbox.call("act", LONGEST_ANSWER - 100).value) == LONGEST_ANSWER - 100

@@ -2,8 +2,6 @@
 
 import os
 from ast import literal_eval
-from collections.abc import Iterator
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -43,7 +41,7 @@ def numbers(limit=150):
 """
 
 
-def test_a_program_that_knows_what_every_seed_hides_doesnt_know_the_seed(tmp_path: Path) -> None:
+def test_a_program_that_knows_what_every_seed_hides_doesnt_know_the_seed(tmp_path):
     """The seeds are public, so a program can carry the hidden number of each, here by 7 times the seed."""
     game, seeds = SCENARIOS["guess-number"].game(), range(10_000, 10_050)
     hidden = {7 * seed: game.initial_state(np.random.default_rng(seed)).secret for seed in seeds}
@@ -191,14 +189,14 @@ def forbidden(told: str) -> list[str]:
 
 
 @pytest.fixture(scope="module")
-def reaching() -> Iterator[Sandbox]:
+def reaching():
     with Sandbox(f"FUTEX = {FUTEX}\n{REACHING}", key=KEY, seconds=20) as sandbox:
         assert sandbox.error is None
         yield sandbox
 
 
 @pytest.mark.parametrize("name", TRIES)
-def test_no_try_tells_the_seed_or_the_key(reaching: Sandbox, name: str) -> None:
+def test_no_try_tells_the_seed_or_the_key(reaching, name):
     answer = reaching.calls([Call("run", (TRIES[name],), (SEED, 3, 0)), Call("run", ("1",), (SEED, 4, 0))])[0]
     assert answer.value != "True", "a scan has found it"
     assert not forbidden(f"{answer.value} {answer.error}")
@@ -207,18 +205,18 @@ def test_no_try_tells_the_seed_or_the_key(reaching: Sandbox, name: str) -> None:
     )
 
 
-def test_there_are_many_tries() -> None:
+def test_there_are_many_tries():
     assert len(TRIES) >= 40
 
 
-def test_the_scan_finds_what_is_there(reaching: Sandbox) -> None:
+def test_the_scan_finds_what_is_there(reaching):
     """Else the tries by memory would prove nothing: a call's own argument is found, and what an object holds."""
     assert reaching.call("run", "scanned(b'here-it', b'-stands')", "here-it-stands").value == "True"
     low, high = ((SEED + 1) & (1 << 30) - 1).to_bytes(4, "little"), (SEED >> 30).to_bytes(4, "little")
     assert reaching.call("run", f"scanned({low!r}, {high!r})", SEED + 1).value == "True"
 
 
-def test_calls_come_one_at_a_time_in_an_order_that_tells_nothing() -> None:
+def test_calls_come_one_at_a_time_in_an_order_that_tells_nothing():
     """The first call of a batch that is handed over is alone in memory; and it isn't always the first of the batch."""
     counted = "setattr(main, 'count', getattr(main, 'count', 0) + 1), main.count"
     line = f"({counted}, sum(scanned(b'tok', b'en-%d' % number) for number in range(4)))[1:]"
@@ -234,7 +232,7 @@ def test_calls_come_one_at_a_time_in_an_order_that_tells_nothing() -> None:
     assert len(orders) > 1
 
 
-def test_a_spy_that_a_call_leaves_behind_finds_no_seed(reaching: Sandbox) -> None:
+def test_a_spy_that_a_call_leaves_behind_finds_no_seed(reaching):
     """A program that goes out of its way can keep something between calls; what it sees of them is their digests."""
     hook = "(lambda loads: lambda line: (main.Program.spied.append(bytes(line)), loads(line))[1])(json.loads)"
     leaves = f"(setattr(main.Program, 'spied', []), setattr(json, 'loads', {hook}))"
@@ -245,7 +243,7 @@ def test_a_spy_that_a_call_leaves_behind_finds_no_seed(reaching: Sandbox) -> Non
     reaching.close()
 
 
-def test_a_digest_is_that_of_the_whole_call() -> None:
+def test_a_digest_is_that_of_the_whole_call():
     """So that the same start told in other words, as by a twin, isn't known again."""
     calls = [Call("act", ("here",), (1,)), Call("act", ("there",), (1,)), Call("act", ("here",), (2,))]
     assert len({digest_of(call, KEY) for call in calls}) == 3

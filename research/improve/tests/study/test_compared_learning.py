@@ -13,7 +13,7 @@ GAME = "frozen-lake"
 
 
 @pytest.fixture
-def base() -> dict[str, Any]:
+def base():
     """The model that ships, which reasons before it answers: counting is the same."""
     pytest.importorskip("torch")
     from agents.models.provider import model_folder
@@ -26,7 +26,7 @@ def weights(agent: dict[str, Any]) -> Path:
 
 
 @pytest.mark.slow
-def test_play_and_rollouts_and_updates_count_a_decision_alike(base: dict[str, Any], tmp_path: Path) -> None:
+def test_play_and_rollouts_and_updates_count_a_decision_alike(base, tmp_path):
     """An improver's play is counted from records, MS-GRPO's by its engine, updates by their rows."""
     from agents.models.base import Decoding
     from research.credit.training import CountingEngine
@@ -53,7 +53,7 @@ def test_play_and_rollouts_and_updates_count_a_decision_alike(base: dict[str, An
 
 
 @pytest.mark.slow
-def test_imitation_reads_what_was_counted_and_fits_its_budget(base: dict[str, Any], tmp_path: Path) -> None:
+def test_imitation_reads_what_was_counted_and_fits_its_budget(base, tmp_path):
     from research.improve.study.learning import Costs, learn, task_of
 
     study = Comparison.read("improvers-miniature")
@@ -66,9 +66,7 @@ def test_imitation_reads_what_was_counted_and_fits_its_budget(base: dict[str, An
 
 
 @pytest.mark.slow  # plays before and after, as every improver does
-def test_imitation_goes_through_few_decisions_more_often(
-    base: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_imitation_goes_through_few_decisions_more_often(base, tmp_path, monkeypatch):
     """A game of short episodes has fewer decisions on all training seeds than a large budget pays for."""
     from agents.msgrpo.warmup import demonstrations
     from research.improve.study.learning import Costs, learn, task_of
@@ -82,7 +80,7 @@ def test_imitation_goes_through_few_decisions_more_often(
 
 
 @pytest.mark.slow  # TRL takes seconds to import
-def test_own_play_gets_its_share_and_updates_what_is_left(base: dict[str, Any], tmp_path: Path) -> None:
+def test_own_play_gets_its_share_and_updates_what_is_left(base, tmp_path):
     from research.improve.study.learning import Costs, learn, task_of
 
     study = Comparison.read("improvers-miniature")
@@ -99,8 +97,7 @@ def test_own_play_gets_its_share_and_updates_what_is_left(base: dict[str, Any], 
 
 
 @pytest.fixture(scope="module")
-def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A miniature that nothing stopped."""
+def whole(tmp_path_factory):
     pytest.importorskip("torch")
     out = tmp_path_factory.mktemp("compared") / "out"
     assert main(["reproduce", "--config", "improvers-miniature", "--jobs", "1", "--out", str(out)]) == 0
@@ -108,9 +105,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.slow
-def test_a_miniature_ends_in_a_report_and_goes_on_where_it_was_stopped(
-    whole: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_miniature_ends_in_a_report_and_goes_on_where_it_was_stopped(whole, capsys):
     first = json.loads((whole / "report.json").read_text(encoding="utf-8"))
     assert first["missing"] == []
     (whole / "learn/frozen-lake/msgrpo/3000/1/result.json").unlink()
@@ -125,7 +120,7 @@ def test_a_miniature_ends_in_a_report_and_goes_on_where_it_was_stopped(
 
 
 @pytest.mark.slow
-def test_a_pretrained_base_is_improved_as_it_is(whole: Path, tmp_path: Path) -> None:
+def test_a_pretrained_base_is_improved_as_it_is(whole, tmp_path):
     """Its adapter is added to its weights; MS-GRPO gives it another, gepa asks it for prompts within the budget."""
     from agents.msgrpo.warmup.start import Teaching, warm_start, warmup_config
     from research.jobs.bases import load

@@ -23,7 +23,7 @@ def found(tmp_path: Path, better: dict[str, float], seeds: int = 5) -> Findings:
     return read_findings(study, folder)
 
 
-def test_where_nothing_differs_it_says_that_nothing_can_be_said(tmp_path: Path) -> None:
+def test_where_nothing_differs_it_says_that_nothing_can_be_said(tmp_path):
     findings = found(tmp_path, {})
     assert min(row.p_holm for row in differences(findings)) > 0.05
     text = report_markdown(findings, {"textbench": "by hand"})
@@ -31,7 +31,7 @@ def test_where_nothing_differs_it_says_that_nothing_can_be_said(tmp_path: Path) 
     assert "loses less" not in text
 
 
-def test_one_that_loses_less_is_named_with_what_it_loses_less_than(tmp_path: Path) -> None:
+def test_one_that_loses_less_is_named_with_what_it_loses_less_than(tmp_path):
     findings = found(tmp_path, {"imitate": 0.15})
     text = report_markdown(findings, {})
     assert "`imitate` (3,000 and 6,000) loses less than the base;" in text
@@ -41,12 +41,12 @@ def test_one_that_loses_less_is_named_with_what_it_loses_less_than(tmp_path: Pat
     assert "`imitate` spent 75% of 3,000" in text
 
 
-def test_one_seed_alone_shows_nothing(tmp_path: Path) -> None:
+def test_one_seed_alone_shows_nothing(tmp_path):
     text = report_markdown(found(tmp_path, {"imitate": 0.15}, seeds=1), {})
     assert "nothing can be said" in text
 
 
-def test_corrections_are_over_all_differences_of_a_place(tmp_path: Path) -> None:
+def test_corrections_are_over_all_differences_of_a_place(tmp_path):
     findings = found(tmp_path, {"imitate": 0.1})
     rows = [row for row in differences(findings) if row.place == "game"]
     methods, budgets, players = 4, 2, 2
@@ -55,7 +55,7 @@ def test_corrections_are_over_all_differences_of_a_place(tmp_path: Path) -> None
     assert least.p_holm == pytest.approx(len(rows) * least.p_value)
 
 
-def test_the_data_has_every_run_and_what_is_missing(tmp_path: Path) -> None:
+def test_the_data_has_every_run_and_what_is_missing(tmp_path):
     findings = found(tmp_path, {})
     (tmp_path / "learn/frozen-lake/offline/3000/1/result.json").unlink()
     again = read_findings(findings.study, ComparedFolder(tmp_path))
@@ -68,7 +68,7 @@ def test_the_data_has_every_run_and_what_is_missing(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_the_curve_of_equal_results_is_equal(tmp_path: Path) -> None:
+def test_the_curve_of_equal_results_is_equal(tmp_path):
     pytest.importorskip("matplotlib")
     findings = found(tmp_path, {})
     ((name, _),) = draw_curve(findings, tmp_path)

@@ -12,7 +12,6 @@ MINIATURE = Path("research/improve/study/recipes/improvers-miniature.toml")
 
 
 def written(tmp_path: Path, old: str, new: str) -> Path:
-    """The miniature with something replaced, as a file."""
     text = MINIATURE.read_text(encoding="utf-8")
     assert old in text
     file = tmp_path / "mine.toml"
@@ -55,20 +54,20 @@ def written(tmp_path: Path, old: str, new: str) -> Path:
         ("seeds = 2", "sedes = 2", "no setting of a comparison of improvers .* named 'sedes'; did you mean 'seeds'"),
     ],
 )
-def test_a_wrong_recipe_is_refused_in_a_sentence(tmp_path: Path, old: str, new: str, message: str) -> None:
+def test_a_wrong_recipe_is_refused_in_a_sentence(tmp_path, old, new, message):
     with pytest.raises(UsageError, match=message) as refused:
         Comparison.read(written(tmp_path, old, new))
     assert "\n" not in str(refused.value)
 
 
-def test_an_agents_folder_may_write(tmp_path: Path) -> None:
+def test_an_agents_folder_may_write(tmp_path):
     (tmp_path / "agent.toml").write_text('spec = "smollm2"')
     gepa = f"[methods.gepa]\noptions = {{ writer = '{tmp_path}' }}\n\n[methods.offline]"
     study = Comparison.read(written(tmp_path, "[methods.offline]", gepa))
     assert study.methods["gepa"].options["writer"] == str(tmp_path)
 
 
-def test_a_pretrained_base_must_know_how_it_is_asked(tmp_path: Path) -> None:
+def test_a_pretrained_base_must_know_how_it_is_asked(tmp_path):
     file = written(tmp_path, "seeds = 2", 'seeds = 2\npretrained = "tiny-lake"')
     text = file.read_text(encoding="utf-8")
     file.write_text(text.replace("[base]" + text.split("[base]")[1].split("\n\n")[0], ""), encoding="utf-8")
@@ -76,13 +75,13 @@ def test_a_pretrained_base_must_know_how_it_is_asked(tmp_path: Path) -> None:
         Comparison.read(file)  # it reasons before it answers
 
 
-def test_a_method_with_one_rate_is_not_tuned() -> None:
+def test_a_method_with_one_rate_is_not_tuned():
     study = Comparison.read("improvers-miniature")
     tuned = {job.method for job in jobs_of(study) if job.kind == "tune"}
     assert tuned == {"imitate"}
 
 
-def test_the_command_refuses_what_is_of_other_experiments(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_refuses_what_is_of_other_experiments(capsys):
     for option in (["--arms", "imitate"], ["--iterations", "3"], ["--ship", "here"]):
         assert main(["reproduce", "--config", "improvers", *option]) == 2
         assert "a recipe of the comparison of improvers takes --games, --seeds" in capsys.readouterr().err
@@ -91,7 +90,7 @@ def test_the_command_refuses_what_is_of_other_experiments(capsys: pytest.Capture
 
 
 @pytest.mark.parametrize("name", ["improvers", "improvers-miniature", "improvers-pretrained"])
-def test_every_job_has_what_it_needs_before_it(name: str) -> None:
+def test_every_job_has_what_it_needs_before_it(name):
     study = Comparison.read(name)
     jobs, done = jobs_of(study), set[str]()
     for job in jobs:
@@ -102,7 +101,7 @@ def test_every_job_has_what_it_needs_before_it(name: str) -> None:
     assert len(learnt) == len(study.games) * len(study.methods) * len(study.budgets) * study.seeds
 
 
-def test_what_is_cut_short_has_whole_games_and_there_whole_seeds() -> None:
+def test_what_is_cut_short_has_whole_games_and_there_whole_seeds():
     study = Comparison.read("improvers")
     jobs = jobs_of(study)
     games = [job.game for job in jobs]
@@ -115,14 +114,14 @@ def test_what_is_cut_short_has_whole_games_and_there_whole_seeds() -> None:
     }
 
 
-def test_the_published_recipe_has_six_games_three_budgets_seeds_and_every_method() -> None:
+def test_the_published_recipe_has_six_games_three_budgets_seeds_and_every_method():
     study = Comparison.read("improvers")
     assert set(study.methods) == set(LEARNERS) - set(UNTRAINED)
     assert (len(study.budgets), len(study.games)) == (3, 6)
     assert study.seeds >= 3
 
 
-def test_a_folder_takes_more_seeds_and_games_and_nothing_else(tmp_path: Path) -> None:
+def test_a_folder_takes_more_seeds_and_games_and_nothing_else(tmp_path):
     study, folder = Comparison.read("improvers"), ComparedFolder(tmp_path / "out")
     folder.claim(study.model_copy(update={"games": study.games[:1], "seeds": 3}))
     folder.claim(study)

@@ -1,7 +1,6 @@
 """``textbench reproduce`` with a pretrained model, from the command to the report and to what ships."""
 
 import json
-from pathlib import Path
 
 import pytest
 
@@ -9,7 +8,7 @@ from benchmark.cli import main
 from research.reproduction.pretrained.tests.helpers import make_model, write_recipe
 
 
-def test_the_report_of_an_empty_folder_is_honest(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_report_of_an_empty_folder_is_honest(tmp_path, capsys):
     recipe, out = write_recipe(tmp_path, "some-model"), tmp_path / "out"
     out.mkdir()
     assert main(["reproduce", "--config", str(recipe), "--out", str(out), "--report"]) == 1
@@ -19,7 +18,7 @@ def test_the_report_of_an_empty_folder_is_honest(tmp_path: Path, capsys: pytest.
     assert "was made with" in capsys.readouterr().err
 
 
-def test_a_plan_names_the_parts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_plan_names_the_parts(tmp_path, capsys):
     recipe = write_recipe(tmp_path, "some-model")
     assert main(["reproduce", "--config", str(recipe), "--dry-run", "--parts", "main"]) == 0
     told = capsys.readouterr().out
@@ -30,14 +29,14 @@ def test_a_plan_names_the_parts(tmp_path: Path, capsys: pytest.CaptureFixture[st
     assert "with 2 process(es)" in capsys.readouterr().out
 
 
-def test_nothing_ships_that_is_not_trained(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_nothing_ships_that_is_not_trained(tmp_path, capsys):
     recipe, out = write_recipe(tmp_path, "some-model"), tmp_path / "out"
     assert main(["reproduce", "--config", str(recipe), "--out", str(out), "--ship", str(tmp_path / "models")]) == 2
     assert "has nothing finished that ships (starts.few, arms.plain; of trainings seed 0)" in capsys.readouterr().err
 
 
 @pytest.mark.slow
-def test_a_part_is_done_and_what_it_trained_ships(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_part_is_done_and_what_it_trained_ships(tmp_path, capsys):
     model, out = make_model(tmp_path / "pretrained"), tmp_path / "out"
     command = ["reproduce", "--config", str(write_recipe(tmp_path, model)), "--out", str(out)]
     assert main([*command, "--parts", "main"]) == 0

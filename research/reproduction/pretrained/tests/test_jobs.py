@@ -1,7 +1,5 @@
 """The jobs of the experiment with a pretrained model: their order, their needs, and what their folder refuses."""
 
-from pathlib import Path
-
 import pytest
 
 from benchmark.cli import main
@@ -13,11 +11,11 @@ from research.reproduction.pretrained.tests.helpers import write_recipe
 
 
 @pytest.fixture
-def experiment(tmp_path: Path) -> Pretrained:
+def experiment(tmp_path):
     return Pretrained.read(write_recipe(tmp_path, "some-model"))
 
 
-def test_what_is_needed_comes_first(experiment: Pretrained) -> None:
+def test_what_is_needed_comes_first(experiment):
     jobs = jobs_of(experiment)
     names = [job.name for job in jobs]
     assert len(set(names)) == len(names)
@@ -34,7 +32,7 @@ def test_what_is_needed_comes_first(experiment: Pretrained) -> None:
     assert names.index("train/other/0") < names.index("train/plain/1")  # seed by seed
 
 
-def test_a_part_is_its_jobs_and_what_they_wait_for(experiment: Pretrained) -> None:
+def test_a_part_is_its_jobs_and_what_they_wait_for(experiment):
     names = {job.name for job in chosen(jobs_of(experiment), ["baseline"], experiment)}
     assert names == {
         *("start/few", "train/plain/0", "train/trl-episodes/0", "train/trl-seconds/0"),
@@ -44,14 +42,14 @@ def test_a_part_is_its_jobs_and_what_they_wait_for(experiment: Pretrained) -> No
         chosen(jobs_of(experiment), ["mein"], experiment)
 
 
-def test_a_player_may_stand_for_the_first_runs_of_an_arm(tmp_path: Path) -> None:
+def test_a_player_may_stand_for_the_first_runs_of_an_arm(tmp_path):
     fewer = ('agent = "arms.other"\n', 'agent = "arms.other"\nseeds = 1\n')
     names = [job.name for job in jobs_of(Pretrained.read(write_recipe(tmp_path, "m", (fewer,))))]
     assert "play/others/0/frozen-lake" in names
     assert "play/others/1/frozen-lake" not in names
 
 
-def test_every_run_may_begin_from_a_warm_start_of_its_own(tmp_path: Path) -> None:
+def test_every_run_may_begin_from_a_warm_start_of_its_own(tmp_path):
     several = ("examples = 8\n", "examples = 8\nseeds = 2\n")
     experiment = Pretrained.read(write_recipe(tmp_path, "m", (several,)))
     jobs = {job.name: job for job in jobs_of(experiment)}
@@ -66,7 +64,7 @@ def test_every_run_may_begin_from_a_warm_start_of_its_own(tmp_path: Path) -> Non
         Pretrained.read(write_recipe(tmp_path, "m", (("examples = 8\n", "examples = 8\nseeds = 1\n"),)))
 
 
-def test_models_named_by_the_command_line_play_too(tmp_path: Path) -> None:
+def test_models_named_by_the_command_line_play_too(tmp_path):
     recipe = write_recipe(tmp_path, "m")
     jobs = jobs_of(Pretrained.read(recipe, {"rivals": ["tiny", "hf:a/b"]}))
     assert {"play/tiny/0/frozen-lake", "play/hf-a-b/0/frozen-lake"} <= {job.name for job in jobs}
@@ -74,7 +72,7 @@ def test_models_named_by_the_command_line_play_too(tmp_path: Path) -> None:
         Pretrained.read(recipe, {"rivals": ["tinny"]})
 
 
-def test_settings_come_from_the_recipe_the_file_and_the_arm(experiment: Pretrained) -> None:
+def test_settings_come_from_the_recipe_the_file_and_the_arm(experiment):
     settings = experiment.training_settings("plain", 1)
     assert settings["learning_rate"] == 0.002  # the file's
     assert experiment.training_settings("other", 1)["learning_rate"] == 0.001  # the recipe's
@@ -86,7 +84,7 @@ def test_settings_come_from_the_recipe_the_file_and_the_arm(experiment: Pretrain
     assert experiment.game_of("plain") == ""
 
 
-def test_a_file_says_whether_its_training_is_in_words() -> None:
+def test_a_file_says_whether_its_training_is_in_words():
     """Also where it says so by a default: the recipe's own mode is that of trainings without a file."""
     experiment = Pretrained.read("smollm2")
     assert experiment.mode == "direct"
@@ -94,7 +92,7 @@ def test_a_file_says_whether_its_training_is_in_words() -> None:
     assert experiment.training_settings("lake", 0)["response_mode"] == "direct"
 
 
-def test_fewer_seeds_and_iterations_by_the_command_line(tmp_path: Path) -> None:
+def test_fewer_seeds_and_iterations_by_the_command_line(tmp_path):
     changed = Pretrained.read(write_recipe(tmp_path, "m"), {"seeds": 1, "iterations": 7})
     assert changed.arms["plain"].seeds == 1
     assert changed.training_settings("small", 0)["iterations"] == 7
@@ -126,13 +124,13 @@ def test_fewer_seeds_and_iterations_by_the_command_line(tmp_path: Path) -> None:
         ("episodes = 4\n", "episodes = 0\n", "episodes must be greater than or equal to 1, got 0"),
     ],
 )
-def test_wrong_settings_are_one_sentence(old: str, new: str, message: str, tmp_path: Path) -> None:
+def test_wrong_settings_are_one_sentence(old, new, message, tmp_path):
     recipe = write_recipe(tmp_path, "m", ((old, new),))
     with pytest.raises(UsageError, match=message):
         Pretrained.read(recipe)
 
 
-def test_a_view_is_of_one_scenario(tmp_path: Path) -> None:
+def test_a_view_is_of_one_scenario(tmp_path):
     several = (
         'scenarios = ["frozen-lake", "blackjack"]',
         'scenarios = ["frozen-lake", "blackjack"]\nview = { size = 3 }',
@@ -141,19 +139,19 @@ def test_a_view_is_of_one_scenario(tmp_path: Path) -> None:
         Pretrained.read(write_recipe(tmp_path, "m", (several,)))
 
 
-def test_what_waits_for_itself_is_refused(tmp_path: Path) -> None:
+def test_what_waits_for_itself_is_refused(tmp_path):
     circle = ('[arms.small]\npart = "screen"\nstart = "near"', '[arms.small]\npart = "screen"\nstart = "large"')
     with pytest.raises(UsageError, match=r"(small needs large|large needs small).*something has to come first"):
         Pretrained.read(write_recipe(tmp_path, "m", (circle,)))
 
 
-def test_rivals_need_a_table_that_says_what_they_play(tmp_path: Path) -> None:
+def test_rivals_need_a_table_that_says_what_they_play(tmp_path):
     recipe = write_recipe(tmp_path, "m", (("[rival]", "[players.rival]"),))
     with pytest.raises(UsageError, match=r"--agent: this recipe has no \[rival\] table"):
         Pretrained.read(recipe, {"rivals": ["tiny"]})
 
 
-def test_a_recipe_may_change_where_nothing_is_done(tmp_path: Path, experiment: Pretrained) -> None:
+def test_a_recipe_may_change_where_nothing_is_done(tmp_path, experiment):
     """What is done is refused by name, what was only begun begins anew, what goes on keeps its files."""
     folder = PretrainedFolder(tmp_path / "out")
     folder.claim(experiment)
@@ -175,14 +173,14 @@ def test_a_recipe_may_change_where_nothing_is_done(tmp_path: Path, experiment: P
         folder.claim(Pretrained.read(write_recipe(tmp_path, "another")))
 
 
-def test_settings_of_a_job_hold_those_of_what_it_needs(experiment: Pretrained) -> None:
+def test_settings_of_a_job_hold_those_of_what_it_needs(experiment):
     job = next(job for job in jobs_of(experiment) if job.name == "play/trained/0/frozen-lake")
     run = settings_of(job, experiment)["needs"]["train/plain/0"]
     assert run["msgrpo"]["learning_rate"] == 0.002
     assert run["needs"]["start/few"]["examples"] == 8
 
 
-def test_times_are_counted_in_text_and_decisions(experiment: Pretrained, tmp_path: Path) -> None:
+def test_times_are_counted_in_text_and_decisions(experiment, tmp_path):
     seconds = typical_seconds(experiment, jobs_of(experiment))
     assert set(seconds) == {job.name for job in jobs_of(experiment)}
     assert all(value >= 10 for value in seconds.values())
@@ -206,19 +204,19 @@ def test_times_are_counted_in_text_and_decisions(experiment: Pretrained, tmp_pat
         (["--config", "smollm2", "--quick", "--agent", "tinny"], "did you mean 'tiny"),
     ],
 )
-def test_wrong_usage_is_one_sentence(arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_wrong_usage_is_one_sentence(arguments, message, capsys):
     assert main(["reproduce", "--dry-run", *arguments]) == 2
     error = capsys.readouterr().err
     assert message in error
     assert "Traceback" not in error
 
 
-def test_the_short_form_takes_less_than_half_an_hour() -> None:
+def test_the_short_form_takes_less_than_half_an_hour():
     quick = Pretrained.read("smollm2-quick")
     assert sum(typical_seconds(quick, jobs_of(quick)).values()) < 1500
 
 
-def test_the_whole_recipe_has_all_parts_of_the_experiment(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_whole_recipe_has_all_parts_of_the_experiment(capsys):
     assert main(["reproduce", "--config", "smollm2", "--dry-run"]) == 0
     told = capsys.readouterr().out
     for part in ("screen", "main", "scale", "draws", "carry", "baseline"):

@@ -1,7 +1,6 @@
 """The figures and the report of the experiment with a pretrained model, from results that are known."""
 
 import json
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -17,7 +16,7 @@ COMMAND = "textbench reproduce --config recipe.toml"
 
 
 @pytest.fixture
-def experiment(tmp_path: Path) -> Pretrained:
+def experiment(tmp_path):
     return Pretrained.read(write_recipe(tmp_path, "some-model"))
 
 
@@ -52,7 +51,7 @@ def found(experiment: Pretrained) -> Findings:
     )
 
 
-def test_figures_of_several_runs_are_over_runs_and_episodes(experiment: Pretrained) -> None:
+def test_figures_of_several_runs_are_over_runs_and_episodes(experiment):
     findings = found(experiment)
     trained = findings.fresh["trained", "frozen-lake"]
     assert trained.value.value == 0.75
@@ -66,7 +65,7 @@ def test_figures_of_several_runs_are_over_runs_and_episodes(experiment: Pretrain
     assert 0.2 < single.low < 0.35
 
 
-def test_differences_are_paired_as_their_sources_of_chance_ask(experiment: Pretrained) -> None:
+def test_differences_are_paired_as_their_sources_of_chance_ask(experiment):
     findings = found(experiment)
     known = {
         ("trained", "base"): (0.75, "2 runs of 20 episodes"),
@@ -86,12 +85,12 @@ def test_differences_are_paired_as_their_sources_of_chance_ask(experiment: Pretr
     assert findings.difference("trained", "equal", "frozen-lake") is None
 
 
-def test_blind_play_is_that_of_the_view(experiment: Pretrained) -> None:
+def test_blind_play_is_that_of_the_view(experiment):
     assert blind_success(experiment, "plain") == pytest.approx(0.278, abs=0.01)
     assert blind_success(experiment, "alone") is None  # blackjack pays less than 0, too
 
 
-def test_the_report_tells_figures_and_what_was_not_run(experiment: Pretrained) -> None:
+def test_the_report_tells_figures_and_what_was_not_run(experiment):
     text = report_markdown(found(experiment), {"textbench": "9.9"}, command=COMMAND, notes=["A word."])
     assert "`some-model` (1,000 parameters)" in text
     assert "**Note.** A word." in text
@@ -116,7 +115,7 @@ def test_the_report_tells_figures_and_what_was_not_run(experiment: Pretrained) -
     assert "Computed, not measured: a run of plain reads and writes 1.0 million tokens" in text
 
 
-def test_the_data_has_every_figure_unrounded(experiment: Pretrained) -> None:
+def test_the_data_has_every_figure_unrounded(experiment):
     data = json.loads(json.dumps(report_data(found(experiment), {}, ["n"])))
     row = next(row for row in data["fresh"] if row["player"] == "trained")
     assert row["each"] == [1.0, 0.5]
@@ -127,7 +126,7 @@ def test_the_data_has_every_figure_unrounded(experiment: Pretrained) -> None:
     assert "layouts" not in data["starts"]["few"]
 
 
-def test_an_empty_folder_has_no_figures(experiment: Pretrained, tmp_path: Path) -> None:
+def test_an_empty_folder_has_no_figures(experiment, tmp_path):
     findings = read_findings(experiment, PretrainedFolder(tmp_path / "none"))
     text = report_markdown(findings, {}, command=COMMAND)
     assert text.count("| not run yet |") == len(experiment.parts)
@@ -136,7 +135,7 @@ def test_an_empty_folder_has_no_figures(experiment: Pretrained, tmp_path: Path) 
 
 
 @pytest.mark.slow
-def test_pictures_are_the_same_for_the_same_results(experiment: Pretrained, tmp_path: Path) -> None:
+def test_pictures_are_the_same_for_the_same_results(experiment, tmp_path):
     pytest.importorskip("matplotlib")
     drawn = draw_plots(found(experiment), tmp_path)
     names = [name for _, name, _ in drawn]

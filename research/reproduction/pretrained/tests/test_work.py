@@ -51,20 +51,17 @@ class Done:
 
 
 @pytest.fixture(scope="module")
-def done(tmp_path_factory: pytest.TempPathFactory) -> Done:
+def done(tmp_path_factory):
     return Done(tmp_path_factory.mktemp("pretrained"))
 
 
 @pytest.fixture
-def again(done: Done, tmp_path: Path) -> PretrainedFolder:
-    """A copy of the folder, in which a test may do jobs again."""
+def again(done, tmp_path):
     shutil.copytree(done.folder.path, tmp_path / "out", symlinks=True)
     return PretrainedFolder(tmp_path / "out")
 
 
 def same(one: dict[str, Any], other: dict[str, Any]) -> bool:
-    """Whether two results are equal but for the time that they took."""
-
     def bare(value: Any) -> Any:
         if isinstance(value, dict):
             return {key: bare(item) for key, item in value.items() if key not in MEASURED}
@@ -73,7 +70,7 @@ def same(one: dict[str, Any], other: dict[str, Any]) -> bool:
     return json.dumps(bare(one)) == json.dumps(bare(other))
 
 
-def test_every_job_leaves_a_result_and_tells_how_far_it_is(done: Done) -> None:
+def test_every_job_leaves_a_result_and_tells_how_far_it_is(done):
     for name in done.jobs:
         result = done.folder.result(name)
         assert result["seconds"] > 0
@@ -82,7 +79,7 @@ def test_every_job_leaves_a_result_and_tells_how_far_it_is(done: Done) -> None:
         assert done.shares[name] == sorted(done.shares[name])
 
 
-def test_a_warm_start_learns_and_tells_what_it_saw(done: Done) -> None:
+def test_a_warm_start_learns_and_tells_what_it_saw(done):
     start = done.folder.result("start/few")
     assert start["examples"] == 8
     assert start["held_out"][1] < start["held_out"][0]
@@ -93,14 +90,14 @@ def test_a_warm_start_learns_and_tells_what_it_saw(done: Done) -> None:
     assert (done.folder.model_of("start/few") / "adapter_config.json").exists()
 
 
-def test_a_view_holds_for_the_teacher_and_for_training(done: Done) -> None:
+def test_a_view_holds_for_the_teacher_and_for_training(done):
     card = json.loads((done.folder.model_of("start/near") / "textbench.json").read_text())
     assert card["mode"] == "direct"
     assert not set(done.folder.result("start/near")["layouts"]) & set(done.folder.result("start/few")["layouts"])
     assert done.folder.result("train/large/0")["began"] == "train/small/0"
 
 
-def test_a_view_holds_for_the_fresh_episodes_too(done: Done, again: PretrainedFolder) -> None:
+def test_a_view_holds_for_the_fresh_episodes_too(done, again):
     job, players = done.jobs["play/trained/0/frozen-lake"], dict(done.experiment.players)
     players[job.about] = players[job.about].model_copy(update={"view": {"grid": False}})
     again.result_file(job.name).unlink()
@@ -110,7 +107,7 @@ def test_a_view_holds_for_the_fresh_episodes_too(done: Done, again: PretrainedFo
     assert tokens[0] / steps[0] < tokens[1] / steps[1] - 5  # of the grid that is left out
 
 
-def test_a_run_keeps_its_curve_and_the_layouts_before_it(done: Done) -> None:
+def test_a_run_keeps_its_curve_and_the_layouts_before_it(done):
     run, start = done.folder.result("train/plain/0"), done.folder.result("start/few")
     assert [point[0] for point in run["evaluations"]] == [0, 2]
     assert len(run["history"]) == 2
@@ -122,7 +119,7 @@ def test_a_run_keeps_its_curve_and_the_layouts_before_it(done: Done) -> None:
     assert (kept.min_valid_share, kept.stop_after, kept.eval_protocol) == (0.0, 0, "random")
 
 
-def test_the_adapter_is_trained_on(done: Done) -> None:
+def test_the_adapter_is_trained_on(done):
     """One adapter, with other weights than the warm start left in it."""
     from safetensors.torch import load_file
 
@@ -133,7 +130,7 @@ def test_the_adapter_is_trained_on(done: Done) -> None:
     assert any((before[name] != after[name]).any() for name in before)
 
 
-def test_fresh_episodes_know_which_layouts_training_drew(done: Done, again: PretrainedFolder) -> None:
+def test_fresh_episodes_know_which_layouts_training_drew(done, again):
     played = done.folder.result("play/trained/0/frozen-lake")
     assert played["first_seed"] == 11_000
     assert len(played["returns"]) == len(played["unseen"]) == 4
@@ -156,9 +153,7 @@ def first_layouts(first: int, count: int) -> list[str]:
     return [layout_of(episode) for episode in rollout(load_agent("random"), tasks)]
 
 
-def test_protocol_history_and_examples_reach_the_player(
-    done: Done, again: PretrainedFolder, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_protocol_history_and_examples_reach_the_player(done, again, monkeypatch):
     seen: dict[str, Any] = {}
     real = work_module.rollout
 
@@ -176,7 +171,7 @@ def test_protocol_history_and_examples_reach_the_player(
     assert seen["policy"].decoding.max_tokens == 4
 
 
-def test_examples_are_the_planners_with_what_it_saw() -> None:
+def test_examples_are_the_planners_with_what_it_saw():
     shown = examples_for("frozen-lake", 2, {"mode": "direct"})
     assert shown.count("Board: 4 wide, 4 high.") == 2
     assert shown.startswith("Example 1:\nBoard")
@@ -209,9 +204,7 @@ def stop_at(error: type[BaseException], times: int) -> Callable[[float], None]:
         (KeyboardInterrupt, "play/trained/0/frozen-lake"),
     ],
 )
-def test_a_stopped_job_ends_as_if_nothing_had_happened(
-    name: str, error: type[BaseException], done: Done, again: PretrainedFolder, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_stopped_job_ends_as_if_nothing_had_happened(name, error, done, again, monkeypatch):
     shutil.rmtree(again.path / name)
     if error is Killed:  # a process that is killed rescues nothing
         monkeypatch.setattr("agents.msgrpo.run.saving.Keeper.rescue", lambda keeper, error: "")
@@ -224,9 +217,7 @@ def test_a_stopped_job_ends_as_if_nothing_had_happened(
     assert same(one, other)
 
 
-def test_a_stopped_run_goes_on_from_its_checkpoint(
-    done: Done, again: PretrainedFolder, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_stopped_run_goes_on_from_its_checkpoint(done, again, monkeypatch):
     name = "train/plain/0"
     shutil.rmtree(again.path / name)
     with pytest.raises(KeyboardInterrupt):
@@ -244,7 +235,7 @@ def test_a_stopped_run_goes_on_from_its_checkpoint(
     assert iterated == [1]  # what was done wasn't done again
 
 
-def test_the_report_of_it_has_figures_and_says_what_is_missing(done: Done) -> None:
+def test_the_report_of_it_has_figures_and_says_what_is_missing(done):
     findings = read_findings(done.experiment, done.folder)
     text = report_markdown(findings, {"textbench": "1"}, command="textbench reproduce --config recipe.toml")
     data = report_data(findings, {"textbench": "1"})
@@ -259,7 +250,7 @@ def test_the_report_of_it_has_figures_and_says_what_is_missing(done: Done) -> No
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")  # TRL's own calls of what transformers has renamed
 @pytest.mark.parametrize("equal", ["episodes", "seconds"])
-def test_trls_grpo_is_as_long_as_the_run_that_it_equals(equal: str, done: Done, again: PretrainedFolder) -> None:
+def test_trls_grpo_is_as_long_as_the_run_that_it_equals(equal, done, again):
     pytest.importorskip("trl")
     name = f"train/trl-{equal}/0"
     job = next(job for job in jobs_of(done.experiment) if job.name == name)

@@ -5,7 +5,6 @@ import signal
 import subprocess
 import sys
 import time
-from pathlib import Path
 
 import pytest
 
@@ -15,9 +14,7 @@ QUICK = ["--quick", "--quiet", "--set", "modes=direct", "--set", "examples=300"]
 
 
 @pytest.mark.parametrize("place", ["/proc/textbench", "{file}/below"])
-def test_a_folder_that_cannot_be_written_is_told_before_anything_is_made(
-    place: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_folder_that_cannot_be_written_is_told_before_anything_is_made(place, tmp_path, capsys):
     file = tmp_path / "file"
     file.write_text("a file")
     assert main(["--out", place.format(file=file), "--quick", "--quiet"]) == 2
@@ -26,7 +23,7 @@ def test_a_folder_that_cannot_be_written_is_told_before_anything_is_made(
 
 
 @pytest.mark.slow
-def test_a_full_disk_leaves_no_half_model(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_full_disk_leaves_no_half_model(tmp_path, capsys):
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, hard))
     try:
@@ -38,7 +35,7 @@ def test_a_full_disk_leaves_no_half_model(tmp_path: Path, capsys: pytest.Capture
 
 
 @pytest.mark.nightly
-def test_a_polite_kill_can_be_gone_on_from(tmp_path: Path) -> None:
+def test_a_polite_kill_can_be_gone_on_from(tmp_path):
     command = [sys.executable, "-m", "research.reproduction.tiny", "--out", str(tmp_path / "model"), *QUICK, "--set"]
     process = subprocess.Popen([*command, "steps=5000"], stderr=subprocess.PIPE, text=True)
     deadline = time.monotonic() + 120

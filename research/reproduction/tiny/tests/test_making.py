@@ -1,7 +1,5 @@
 """``python -m research.reproduction.tiny`` makes a model, and says how it is played with."""
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 
@@ -11,7 +9,7 @@ pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
 
-def test_the_command_refuses_bad_input_without_a_traceback(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_refuses_bad_input_without_a_traceback(tmp_path, capsys):
     from research.reproduction.tiny.__main__ import main
 
     for setting, wrong in (
@@ -34,9 +32,7 @@ def test_the_command_refuses_bad_input_without_a_traceback(tmp_path: Path, capsy
     assert "not a folder" in capsys.readouterr().err
 
 
-def test_the_command_says_what_is_wrong_with_the_state_that_it_would_go_on_from(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_command_says_what_is_wrong_with_the_state_that_it_would_go_on_from(tmp_path, capsys):
     from research.reproduction.tiny.__main__ import main
 
     (tmp_path / "model.partial").write_text("not a state")
@@ -50,7 +46,7 @@ def test_the_command_says_what_is_wrong_with_the_state_that_it_would_go_on_from(
 
 
 @pytest.mark.slow
-def test_the_command_makes_and_describes_a_model(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_makes_and_describes_a_model(tmp_path, capsys):
     from agents import load_agent
     from research.reproduction.tiny.__main__ import main
 
@@ -68,7 +64,7 @@ def test_the_command_makes_and_describes_a_model(tmp_path: Path, capsys: pytest.
 
 
 @pytest.mark.nightly
-def test_the_quick_recipe_learns_to_play_and_to_say_what_is_true() -> None:
+def test_the_quick_recipe_learns_to_play_and_to_say_what_is_true():
     from agents import Decoding, EpisodeTask, LanguageAgentPolicy, rollout
     from agents.common.intervals import mean_estimate
     from agents.models.local.transformers import TransformersModel

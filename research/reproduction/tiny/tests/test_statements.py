@@ -46,7 +46,7 @@ LAKE = FrozenLake().observe(FrozenLakeState(Lake.from_desc(["SFFF", "FHFF", "FFH
         ("head (0, 0)", False),
     ],
 )
-def test_statements_about_a_lake(statement: str, true: bool) -> None:
+def test_statements_about_a_lake(statement, true):
     assert check(statement, LAKE).share == float(true)
 
 
@@ -85,11 +85,11 @@ SNAKE = SNAKE_GAME.observe(SnakeState(((6, 5), (16, 17)), (8, 11), (), (2,)), "p
         ("left left (-1, 1) is wall", True),
     ],
 )
-def test_statements_about_snakes(statement: str, true: bool) -> None:
+def test_statements_about_snakes(statement, true):
     assert check(statement, SNAKE).share == float(true)
 
 
-def test_a_reasoning_is_counted_part_by_part() -> None:
+def test_a_reasoning_is_counted_part_by_part():
     response = "<think>goal is right and down; right is ice, I like ice</think><plan>up</plan><action>up</action>"
     assert check(response, LAKE) == (1, 1, 1)
     assert check("<think>apple (3, 1) is right; up is apple, down is wall</think>", SNAKE) == (2, 1, 0)
@@ -102,7 +102,7 @@ def test_a_reasoning_is_counted_part_by_part() -> None:
 
 @pytest.mark.parametrize("foresight", [1, 2, 3, 5])
 @pytest.mark.parametrize("name", DEMONSTRATED)
-def test_what_the_demonstrator_says_is_true_and_names_its_action(name: str, foresight: int) -> None:
+def test_what_the_demonstrator_says_is_true_and_names_its_action(name, foresight):
     scenario = SCENARIOS[name]
     game = scenario.game()
     for example in demonstrations(scenario, 60, StyleShares(), np.random.default_rng(1), foresight=foresight):
@@ -117,7 +117,7 @@ def test_what_the_demonstrator_says_is_true_and_names_its_action(name: str, fore
 @pytest.mark.parametrize(
     "scenario", ["frozen-lake", pytest.param("snake", marks=pytest.mark.slow), "frozen-lake-slippery"]
 )
-def test_what_is_said_of_a_board_is_true_and_the_plan_begins_with_the_action(scenario: str) -> None:
+def test_what_is_said_of_a_board_is_true_and_the_plan_begins_with_the_action(scenario):
     longest = 0
     for one in demonstrate([scenario], ["planner"], 40, PromptMap("think"), explore=0.3):
         seen = check(one.response, one.prompt[-1].content)

@@ -19,8 +19,6 @@ from research.reproduction.tiny.inside import LAKE, choosing, heeding
 
 
 class Reads:
-    """Plays at random and keeps its prompts."""
-
     def __init__(self, mode: str) -> None:
         self.name, self.prompts, self._map, self._random = "reads", set[str](), PromptMap(mode), load_agent("random")
 
@@ -35,7 +33,7 @@ def without_board(prompt: str) -> str:
     return re.sub(r"Advice: \w+|included: \d", "", prompt)
 
 
-def test_the_player_learns_to_heed_advice_that_is_mostly_right() -> None:
+def test_the_player_learns_to_heed_advice_that_is_mostly_right():
     examples = heeding(np.random.default_rng(0), Recipe.quick(modes=("direct",), examples=1500))
     told = [re.search(r"Advice: (\w+)", one.observation) for one in examples]
     right = [match[1] in one.response for match, one in zip(told, examples, strict=True) if match]
@@ -53,7 +51,7 @@ def test_the_player_learns_to_heed_advice_that_is_mostly_right() -> None:
     }
 
 
-def test_a_router_learns_to_be_asked_and_to_choose_by_chance() -> None:
+def test_a_router_learns_to_be_asked_and_to_choose_by_chance():
     examples = choosing(np.random.default_rng(0), Recipe.quick(modes=("direct",), examples=1500))
     asked, moves = examples[::2], examples[1::2]
     assert 0.45 < np.mean([one.response.endswith("<action>second</action>") for one in asked]) < 0.55

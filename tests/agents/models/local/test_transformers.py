@@ -44,7 +44,6 @@ def make_tokenizer(*, pad: bool = True, chat: bool = False) -> Any:
 
 
 def make_model(kind: str, tokenizer: Any, *, seed: int = 0) -> Any:
-    """A random model whose logits are far enough from uniform that mistakes show."""
     rope = {"rope_type": "llama3", "rope_theta": 1e4, "factor": 4.0, "original_max_position_embeddings": 64}
     rope |= {"low_freq_factor": 1.0, "high_freq_factor": 4.0}
     name, own = {

@@ -13,7 +13,6 @@ finite = st.floats(-100, 100).map(lambda x: round(x, 3))
 
 
 def plain(returns: list[float], groups: list[int], eps: float = 1e-6) -> list[float]:
-    """The formula, one episode at a time."""
     result = []
     for value, group in zip(returns, groups, strict=True):
         mine = [r for r, g in zip(returns, groups, strict=True) if g == group]

@@ -19,7 +19,6 @@ def of_returns(returns: Sequence[float], groups: Sequence[Any] | None = None) ->
 
 
 def advantages(name: str, given: Batch, **settings: Any) -> list[float]:
-    """One advantage per episode; all of its steps must have the same."""
     credit = METHODS.make(name, settings).assign(given, RNG)
     for each, played in zip(credit.advantages, given.trajectories, strict=True):
         assert np.shape(each) == (len(played),)

@@ -23,7 +23,6 @@ def ragged(seed: int = 0) -> Batch:
 
 
 def plain_gae(rewards: Any, values: Any, after: float, gamma: float, lam: float) -> list[float]:
-    """``sum_l (gamma lam)^l delta_{t+l}``, every sum written out."""
     following = [*values[1:], after]
     deltas = [r + gamma * n - v for r, v, n in zip(rewards, values, following, strict=True)]
     return [sum((gamma * lam) ** (u - t) * deltas[u] for u in range(t, len(deltas))) for t in range(len(deltas))]

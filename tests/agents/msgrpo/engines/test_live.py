@@ -126,8 +126,6 @@ def test_a_copy_refuses_weights_that_are_not_its_own(
 
 
 class Saying:
-    """An engine that answers everything alike."""
-
     name = "saying"
 
     def __init__(self, turn: Turn) -> None:

@@ -30,7 +30,6 @@ SETTINGS: dict[str, Any] = {
 
 @pytest.fixture(scope="module")
 def two_nodes():
-    """The address of a cluster of two machines with one core each."""
     cluster = start_cluster(1, 1)
     yield cluster.address
     stop_cluster(cluster)
@@ -73,7 +72,6 @@ def parameters_of(trainer: MSGRPOTrainer) -> list[torch.Tensor]:
 
 
 def told(trainer: MSGRPOTrainer) -> list[tuple[float, float]]:
-    """What was played, which has to be the same."""
     return [(metrics["return"], metrics["response_tokens"]) for metrics in trainer.history]
 
 

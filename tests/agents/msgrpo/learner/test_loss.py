@@ -29,7 +29,6 @@ def ragged(seed: int, rows: int = 5, longest: int = 6) -> dict[str, Any]:
 def plain_loss(
     batch: dict[str, Any], normalizer: str, low: float, high: float, beta: float, kl: str, c: float
 ) -> float:
-    """The formula, token by token."""
     total, tokens = 0.0, 0
     for row, logps in enumerate(batch["logp"]):
         for t, logp in enumerate(logps):
@@ -45,7 +44,6 @@ def plain_loss(
 
 
 def plain_gradient(batch: dict[str, Any], *options: Any) -> list[list[float]]:
-    """By central differences of the plain loss."""
     h, gradient = 1e-6, []
     for row, logps in enumerate(batch["logp"]):
         gradient.append([])

@@ -211,7 +211,6 @@ def test_a_tiny_legal_base_is_only_advised_where_it_can_be_made() -> None:
 
 
 def watched(iterations: list[dict[str, Any]], config: MSGRPOConfig = CONFIG) -> Watch:
-    """A watch that has checked these iterations."""
     watch = Watch(config)
     for each in iterations:
         watch.see(each)

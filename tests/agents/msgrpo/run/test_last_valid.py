@@ -51,7 +51,6 @@ class Run:
         return RunState(self.iteration, training, self.model.state_dict())
 
     def tensors(self) -> list[Tensor]:
-        """All that is trained, each once."""
         state = [value for each in self.optimizer.state.values() for value in each.values()]
         return [*(each for each in self.model.parameters() if each.requires_grad), *state]
 
@@ -70,7 +69,6 @@ class Run:
 
 
 def flat(state: RunState | None) -> list[Tensor]:
-    """All tensors of a state, in order."""
     assert state is not None
     found: list[Tensor] = []
 

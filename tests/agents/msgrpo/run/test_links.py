@@ -41,7 +41,6 @@ def workplace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def begun(make_trainer: Callable[..., MSGRPOTrainer]) -> Path:
-    """The folder of a training of two iterations."""
     make_trainer(replace(SHORT, out="whole")).train()
     return Path("whole")
 

@@ -88,5 +88,4 @@ def by_differences(loss: Callable[[Sequence[Row]], float], rows: Sequence[Row], 
 
 
 def flat(gradient: Sequence[Sequence[float]]) -> torch.Tensor:
-    """Row by row, one after the other."""
     return torch.tensor([x for row in gradient for x in row], dtype=torch.float64)

@@ -51,7 +51,6 @@ def test_a_budget_for_reasoning_counts_and_players_without_a_model_do_not(textbe
 
 
 def told(textbench, *options):
-    """The estimate of a model on the lake, at 2 and 8 US dollars for a million tokens."""
     Path("prices.toml").write_text('[prices."m"]\ninput = 2.0\noutput = 8.0\n')
     agent = () if "--agent" in options else ("--agent", "openai:m")
     command = ("run", *agent, "--base-url", "http://127.0.0.1:9/v1", "--scenario", "frozen-lake", *options)

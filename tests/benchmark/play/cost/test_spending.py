@@ -90,7 +90,6 @@ def spent_so_far(message):
 
 
 def costs_of(folder):
-    """What each episode that is kept has cost."""
     return [
         sum(sum(one[:2]) for one in paid_tokens(each).values()) / 1000
         for each in RunFolder.open(Path(folder)).records()

@@ -1,6 +1,5 @@
 """The tables beside the scores: every share of reliability and of skills by hand."""
 
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -42,7 +41,7 @@ class BadStart(ScriptedPlayer):
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+def folder(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         place = tmp_path_factory.mktemp("skill")
         patch.setenv("TEXTBENCH_CACHE_DIR", str(place / "cache"))
@@ -57,7 +56,7 @@ def profile(*folders: Path) -> dict[tuple[str, str], Any]:
 
 
 @pytest.mark.slow
-def test_who_loses_nothing_has_no_row_and_greedy_loses_where_it_errs(folder: Path) -> None:
+def test_who_loses_nothing_has_no_row_and_greedy_loses_where_it_errs(folder):
     rows = profile(folder)
     assert {agent for agent, _ in rows} == {"random", "greedy"}
     assert {scenario for _, scenario in rows} == set(GAMES) - {"snake"}  # whose values nobody knows
@@ -71,7 +70,7 @@ def test_who_loses_nothing_has_no_row_and_greedy_loses_where_it_errs(folder: Pat
 
 
 @pytest.mark.slow
-def test_every_share_is_that_of_a_count_by_hand(folder: Path) -> None:
+def test_every_share_is_that_of_a_count_by_hand(folder):
     scenario = SCENARIOS["frozen-lake-slippery"]._replace(protocol="random")
     yardstick = find_yardstick(scenario.game())
     assert yardstick is not None
@@ -105,7 +104,7 @@ def test_every_share_is_that_of_a_count_by_hand(folder: Path) -> None:
 @pytest.mark.parametrize(
     "hidden", [("bandit", "guess-number"), pytest.param(("mastermind", "word-guess"), marks=pytest.mark.slow)]
 )
-def test_where_something_is_hidden_values_are_of_what_is_known(workplace: Path, hidden: tuple[str, ...]) -> None:
+def test_where_something_is_hidden_values_are_of_what_is_known(workplace, hidden):
     """The planner plays these games as well as anybody can who doesn't know the secret, and so loses nothing."""
     results = benchmark.evaluate({"random": "random", "planner": "planner"}, scenarios=hidden, episodes=4, quiet=True)
     rows = {(row["agent"], row["scenario"]): row for row in results.leaderboard().document["skill"]}
@@ -123,7 +122,7 @@ def test_where_something_is_hidden_values_are_of_what_is_known(workplace: Path, 
         assert lost > 1
 
 
-def test_a_player_that_only_begins_badly_is_told_so(workplace: Path) -> None:
+def test_a_player_that_only_begins_badly_is_told_so(workplace):
     results = benchmark.evaluate(BadStart(), scenarios="taxi", episodes=EPISODES, quiet=True)
     (row,) = results.leaderboard().document["skill"]
     assert row["kinds"]["first"]["lost"]["value"] == pytest.approx(1.0)
@@ -132,7 +131,7 @@ def test_a_player_that_only_begins_badly_is_told_so(workplace: Path) -> None:
 
 
 @pytest.mark.parametrize("protocol", ["forfeit", "random"])
-def test_what_cannot_be_read_loses_all_that_a_mute_player_loses(workplace: Path, protocol: str) -> None:
+def test_what_cannot_be_read_loses_all_that_a_mute_player_loses(workplace, protocol):
     results = benchmark.evaluate({"mute": Mute()}, scenarios="taxi", episodes=4, protocol=protocol, quiet=True)
     (row,) = results.leaderboard().document["skill"]
     assert row["lost"]["value"] > 1

@@ -45,7 +45,7 @@ class Slipping(ScriptedPlayer):
 
 
 @pytest.fixture(scope="module")
-def results(tmp_path_factory: pytest.TempPathFactory) -> benchmark.Results:
+def results(tmp_path_factory):
     rung = SCENARIOS["frozen-lake"].levels[4].rung
     assert rung is not None
     assert rung.tolerance is not None
@@ -65,7 +65,7 @@ def rows_of(results: benchmark.Results, ladder: str) -> dict[str, dict[str, Any]
 
 
 @pytest.mark.slow
-def test_everybody_is_where_they_belong(results: benchmark.Results) -> None:
+def test_everybody_is_where_they_belong(results):
     for ladder in ("frozen-lake",):
         rows = rows_of(results, ladder)
         assert rows["planner"]["beyond"] == "above"
@@ -79,7 +79,7 @@ def test_everybody_is_where_they_belong(results: benchmark.Results) -> None:
 
 
 @pytest.mark.slow
-def test_episodes_are_put_where_they_tell_most(results: benchmark.Results) -> None:
+def test_episodes_are_put_where_they_tell_most(results):
     rungs = rows_of(results, "frozen-lake")["planner"]["rungs"]
     assert rungs[-1]["episodes"] > 10  # nobody learns anything of it at the easy ones
     assert sum(rung["episodes"] for rung in rungs[:4]) < 10
@@ -90,14 +90,14 @@ def test_episodes_are_put_where_they_tell_most(results: benchmark.Results) -> No
         assert len(seeds) % BATCH in (1, (1 + EPISODES - 7) % BATCH)
 
 
-def test_a_level_counts_nowhere_twice(results: benchmark.Results) -> None:
+def test_a_level_counts_nowhere_twice(results):
     document = results.document(max_episodes=0)
     assert document["overall_scenarios"] == []
     assert all(row["rank"] is None for row in document["overall"])
     assert {row["level"] for row in document["scores"]} == set(range(1, 8))
 
 
-def test_one_level_alone_is_a_scenario_like_others(tmp_path: Path) -> None:
+def test_one_level_alone_is_a_scenario_like_others(tmp_path):
     found = benchmark.evaluate(
         ["planner", "random"], scenarios=["frozen-lake"], level=2, episodes=8, out=tmp_path / "run", quiet=True
     )
@@ -107,14 +107,14 @@ def test_one_level_alone_is_a_scenario_like_others(tmp_path: Path) -> None:
     assert "ladders" not in document
 
 
-def test_tables_show_the_levels(results: benchmark.Results) -> None:
+def test_tables_show_the_levels(results):
     text, rows = str(results.leaderboard()), rows_of(results, "frozen-lake")
     assert "kept at each level" in text
     assert f">7 at least {rows['planner']['level']['low']:.1f}" in text
     assert f"<1 at most {rows['random']['level']['high']:.1f}" in text
 
 
-def test_a_run_ends_in_the_levels(textbench: Any) -> None:
+def test_a_run_ends_in_the_levels(textbench):
     arguments = ("--agent", "planner", "--agent", "random", "--scenario", "frozen-lake", "--scenario", "cliff-walking")
     ran = textbench("run", *arguments, "--levels", "1-4", "--episodes", 8, "--out", "run")
     assert ran.code == 0
@@ -125,7 +125,7 @@ def test_a_run_ends_in_the_levels(textbench: Any) -> None:
 
 
 @pytest.mark.slow
-def test_a_run_goes_on_as_if_it_had_never_stopped(textbench: Any) -> None:
+def test_a_run_goes_on_as_if_it_had_never_stopped(textbench):
     command = ("run", "--agent", "random", "--scenario", "frozen-lake", "--levels", "1-6", "--quiet")
     assert textbench(*command, "--episodes", 22, "--out", "whole").code == 0
     assert textbench(*command, "--episodes", 14, "--out", "parts").code == 0
@@ -138,7 +138,7 @@ def test_a_run_goes_on_as_if_it_had_never_stopped(textbench: Any) -> None:
     assert counted("parts") == counted("whole")
 
 
-def test_a_dry_run_spreads_the_episodes(textbench: Any) -> None:
+def test_a_dry_run_spreads_the_episodes(textbench):
     ran = textbench(
         *("run", "--agent", "random", "--scenario", "frozen-lake", "--levels", "2-5", "--episodes", 40, "--dry-run")
     )
@@ -147,7 +147,7 @@ def test_a_dry_run_spreads_the_episodes(textbench: Any) -> None:
     assert "where they tell most" in ran.out
 
 
-def test_a_manifest_keeps_the_settings_of_its_levels(results: benchmark.Results) -> None:
+def test_a_manifest_keeps_the_settings_of_its_levels(results):
     """So that a run can be read and played again when its ladder has been measured anew."""
     manifest = read_manifest(results.folders[0])
     told = manifest["scenarios"]["frozen-lake-level-3"]
@@ -164,7 +164,7 @@ def test_a_manifest_keeps_the_settings_of_its_levels(results: benchmark.Results)
         assert replay(record, plan.scenarios[record.scenario]).episode.returns == record.returns
 
 
-def test_the_levels_of_a_twin_are_a_ladder_of_their_own(tmp_path: Path) -> None:
+def test_the_levels_of_a_twin_are_a_ladder_of_their_own(tmp_path):
     found = benchmark.evaluate(
         ["planner"],
         scenarios=["frozen-lake"],
@@ -181,7 +181,7 @@ def test_the_levels_of_a_twin_are_a_ladder_of_their_own(tmp_path: Path) -> None:
     }
 
 
-def test_best_play_keeps_everything_whatever_its_start_is_worth(tmp_path: Path) -> None:
+def test_best_play_keeps_everything_whatever_its_start_is_worth(tmp_path):
     found = benchmark.evaluate(
         ["planner"], scenarios=["taxi"], levels="1-2", episodes=8, out=tmp_path / "run", quiet=True
     )
@@ -190,7 +190,7 @@ def test_best_play_keeps_everything_whatever_its_start_is_worth(tmp_path: Path) 
         assert rung.values == pytest.approx(1.0)
 
 
-def test_weights_are_the_inverse_of_the_variances_where_returns_vary_alike() -> None:
+def test_weights_are_the_inverse_of_the_variances_where_returns_vary_alike():
     returns = np.array([-1.0, 0.0, 2.0])
     headrooms = {1: 0.8, 2: 0.5, 3: 0.2}
     rungs = {level: Rung(SCENARIOS["frozen-lake"], room, 1 - returns / room) for level, room in headrooms.items()}
@@ -199,7 +199,7 @@ def test_weights_are_the_inverse_of_the_variances_where_returns_vary_alike() -> 
     assert products == pytest.approx([rungs[1].values.var()] * 3)
 
 
-def test_levels_that_contradict_each_other_are_refused(tmp_path: Path) -> None:
+def test_levels_that_contradict_each_other_are_refused(tmp_path):
     def choose(**options: Any) -> list[str]:
         told = RunOptions(given=frozenset(options), **options)
         return list(with_levels(choose_scenarios(told), told, print).scenarios)
@@ -226,7 +226,7 @@ def test_levels_that_contradict_each_other_are_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "3", "0-4", "4-4", "5-2", "a-b", "1-", "1-2-3", "1.5-3"])
-def test_what_is_no_range_of_levels_is_said(text: str, textbench: Any) -> None:
+def test_what_is_no_range_of_levels_is_said(text, textbench):
     with pytest.raises(ValueError, match="levels are two numbers"):
         read_levels(text)
     ran = textbench("run", "--agent", "random", f"--levels={text or 'x'}", "--scenario", "frozen-lake")
@@ -235,7 +235,7 @@ def test_what_is_no_range_of_levels_is_said(text: str, textbench: Any) -> None:
     assert "Traceback" not in ran.err
 
 
-def test_levels_are_named_in_one_way() -> None:
+def test_levels_are_named_in_one_way():
     assert read_levels(" 1 - 10 ") == read_levels("01-10") == "1-10"
     level = known_scenario("sokoban-level-2")
     assert level is not None
@@ -266,7 +266,7 @@ textgames.register_ladder(Doors, "doors.toml")
 
 
 @pytest.mark.slow
-def test_a_game_of_ones_own_is_played_at_its_levels(textbench: Any, short_search: None) -> None:
+def test_a_game_of_ones_own_is_played_at_its_levels(textbench, short_search):
     Path("own_doors.py").write_text(OWN_GAME)
     levels = "".join(f"[[levels]]\nsettings = {{ doors = {doors} }}\nhorizon = 1\n" for doors in (2, 3))
     Path("doors.toml").write_text(f'scenario = "own_doors:Doors-v0"\n{levels}')
@@ -313,7 +313,7 @@ def errors(found: list[Found], theta: float) -> np.ndarray:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("theta", "spread"), [(5.3, 1.0), pytest.param(2.4, 0.6, marks=pytest.mark.slow)])
-def test_the_staircase_is_unbiased_and_its_interval_holds_the_level(theta: float, spread: float) -> None:
+def test_the_staircase_is_unbiased_and_its_interval_holds_the_level(theta, spread):
     rng = np.random.default_rng(3)
     found = [staircase(coin(theta, spread), 50, rng) for _ in range(40)]
     off = errors(found, theta)
@@ -324,14 +324,14 @@ def test_the_staircase_is_unbiased_and_its_interval_holds_the_level(theta: float
 
 
 @pytest.mark.slow
-def test_it_takes_fewer_episodes_than_playing_every_level() -> None:
+def test_it_takes_fewer_episodes_than_playing_every_level():
     rng = np.random.default_rng(4)
     near = errors([staircase(coin(5.3, 0.6), 50, rng) for _ in range(40)], 5.3)
     even = errors([every_level(coin(5.3, 0.6), 50, rng) for _ in range(40)], 5.3)
     assert (near**2).mean() < 0.6 * (even**2).mean()
 
 
-def test_a_level_beyond_the_ladder_has_one_end() -> None:
+def test_a_level_beyond_the_ladder_has_one_end():
     below, above = (fitted({level: [value] * 3 for level in LEVELS}).found() for value in (0.0, 1.0))
     assert below.level < 1
     assert below.low is None
@@ -344,7 +344,7 @@ def test_a_level_beyond_the_ladder_has_one_end() -> None:
 
 
 @pytest.mark.parametrize(("wins", "left_out"), [(0, (None, 0.05)), (5, (0.025, 0.025)), (10, (0.05, None))])
-def test_ends_leave_out_what_they_say(wins: int, left_out: tuple[float | None, float | None]) -> None:
+def test_ends_leave_out_what_they_say(wins, left_out):
     """Of the posterior, here by the formula, of coins whose dispersion is theirs."""
     found = fitted({level: [float(level <= wins)] * 3 for level in LEVELS}).found()
     thetas = np.arange(LEVELS[0] - BEYOND, LEVELS[-1] + BEYOND + STEP / 2, STEP)
@@ -358,7 +358,7 @@ def test_ends_leave_out_what_they_say(wins: int, left_out: tuple[float | None, f
             assert mass[beyond(thetas, end)].sum() == pytest.approx(share, abs=0.006)
 
 
-def test_one_bad_episode_at_an_easy_level_pulls_nobody_down() -> None:
+def test_one_bad_episode_at_an_easy_level_pulls_nobody_down():
     seen = {level: [1.0] * 4 if level <= 5 else [0.0] * 4 for level in LEVELS}
     sure = fitted(seen).found()
     lapsed = fitted({**seen, 1: [1.0, 1.0, 1.0, 0.0]}).found()
@@ -368,7 +368,7 @@ def test_one_bad_episode_at_an_easy_level_pulls_nobody_down() -> None:
     assert terrible.level > 3
 
 
-def test_wide_returns_make_wide_intervals() -> None:
+def test_wide_returns_make_wide_intervals():
     rng = np.random.default_rng(5)
 
     def noisy(deviation: float) -> Found:
@@ -381,7 +381,7 @@ def test_wide_returns_make_wide_intervals() -> None:
     assert wild.high is None or wild.low is None or wild.high - wild.low > 2 * (calm.high - calm.low)
 
 
-def test_the_next_episodes_are_where_the_level_may_be() -> None:
+def test_the_next_episodes_are_where_the_level_may_be():
     """And where they count: a level whose episodes say little isn't played, though it is as near."""
     fit = fitted({level: [1.0] * 3 if level <= 6 else [0.0] * 3 for level in LEVELS})
     assert fit.next_level(4, EVEN) in (6, 7)
@@ -389,7 +389,7 @@ def test_the_next_episodes_are_where_the_level_may_be() -> None:
     assert fit.next_level(4, {**EVEN, 7: 0.01}) == 6
 
 
-def test_episodes_of_no_weight_tell_nothing() -> None:
+def test_episodes_of_no_weight_tell_nothing():
     told = {level: Seen([1.0] * 4 if level <= 4 else [0.0] * 4) for level in LEVELS}
     with_more = Fit({**told, 9: Seen([1.0] * 40, weight=1e-9)}, 1, 10).found()
     assert with_more.level == pytest.approx(Fit({**told, 9: Seen([0.0])}, 1, 10).found().level, abs=0.3)

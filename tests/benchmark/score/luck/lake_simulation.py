@@ -50,7 +50,6 @@ class Lakes:
             self.v[left] = self.q[left].max(axis=2)
 
     def backup(self, values: np.ndarray) -> np.ndarray:
-        """Expected reward and next value, (layouts, cells, actions)."""
         return (self.chance * (self.pay + self.next_values(values))).sum(axis=3)
 
     def next_values(self, values: np.ndarray) -> np.ndarray:
@@ -64,7 +63,6 @@ class Lakes:
         return skill * first + (1 - skill) / 4
 
     def value_of(self, policy: np.ndarray) -> np.ndarray:
-        """The policy's expected return from the start of every layout."""
         values = np.zeros(self.v.shape[1:])
         for left in range(1, HORIZON + 1):
             values = (policy[left] * self.backup(values)).sum(axis=2)

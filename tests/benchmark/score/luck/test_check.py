@@ -134,7 +134,6 @@ def test_the_stored_entries_are_within_two_deviations(textbench):
 
 
 def z_values(episodes, chosen):
-    """z of entries of chosen episodes: ``chosen(returns)`` gives their places, (entries, episodes)."""
     places = chosen(episodes.returns)[:, None]
     luck, variance = (np.take_along_axis(column, places, 1)[:, 0] for column in (episodes.luck, episodes.variance))
     return luck.sum(axis=1) / np.sqrt(variance.sum(axis=1))
@@ -226,20 +225,20 @@ def checked(name: str, player: Policy, episodes: int = 50) -> dict[str, LuckChec
 
 
 @pytest.mark.parametrize("name", ["guess-number", "mastermind", "word-guess", "bandit", "bandit-hard"])
-def test_a_player_that_reads_the_seed_is_refused(name: str) -> None:
+def test_a_player_that_reads_the_seed_is_refused(name):
     checks = checked(name, Reader(SCENARIOS[name]))
     assert checks[name]["p"] < 1e-12
     (problem,) = luck_problems(checks)
     assert "what is hidden" in problem
 
 
-def test_reading_some_seeds_is_found_too() -> None:
+def test_reading_some_seeds_is_found_too():
     assert list(luck_problems(checked("guess-number", Reader(SCENARIOS["guess-number"], share=0.3))))
 
 
 @pytest.mark.parametrize("name", ["guess-number", "mastermind", "bandit", "online-trend"])
 @pytest.mark.parametrize("player", ["planner", "random"])
-def test_honest_players_are_not_refused(name: str, player: str) -> None:
+def test_honest_players_are_not_refused(name, player):
     checks = checked(name, load_agent(player), 12 if name == "online-trend" else 50)  # of thousands of starts each
     assert checks[name]["p"] > 0.01
     assert not list(luck_problems(checks))
@@ -247,7 +246,7 @@ def test_honest_players_are_not_refused(name: str, player: str) -> None:
 
 @pytest.mark.parametrize("guesses", [(1, 2, 3, 4, 5, 6), (3, 1, 2, 5, 4, 6), (6, 6, 6, 1, 1, 2)])
 @pytest.mark.parametrize("share", SHARES)
-def test_no_honest_plan_has_a_wealth_of_more_than_one_on_average(guesses: Sequence[int], share: float) -> None:
+def test_no_honest_plan_has_a_wealth_of_more_than_one_on_average(guesses, share):
     """Exactly, over all numbers that may be hidden; and in the mean its gains are 0."""
     game = GuessNumber(numbers=6, max_guesses=6)
     settings = {"numbers": 6, "max_guesses": 6}
@@ -286,7 +285,7 @@ PLANS: dict[str, Callable[[BanditState], int]] = {
 
 @pytest.mark.parametrize("plan", PLANS)
 @pytest.mark.parametrize("share", SHARES)
-def test_nor_has_one_that_learns_from_noise(plan: str, share: float) -> None:
+def test_nor_has_one_that_learns_from_noise(plan, share):
     """Exactly, over all arms that may be best and all that they may pay.
 
     What an action is truly worth would be no fair bet: later ones depend on it, and a player is never told.

@@ -328,7 +328,6 @@ SNAKE = SCENARIOS["snake"]
 
 
 def play(player, episodes):
-    """Returns, values of the starts and luck of many episodes, each (episodes,)."""
     game = SNAKE.game()
     values = LuckValues.of(game)
     rows = []

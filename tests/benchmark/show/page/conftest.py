@@ -1,7 +1,7 @@
 """Documents for the page's tests: episodes really played, by players that answer at random, well or badly formed."""
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -114,7 +114,7 @@ def make_document(
 
 
 @pytest.fixture(scope="session")
-def documents(tmp_path_factory: pytest.TempPathFactory, reference_cache: Path) -> Iterator[dict[str, ViewDocument]]:
+def documents(tmp_path_factory, reference_cache):
     """The documents that most tests need, each played once."""
     folder = tmp_path_factory.mktemp("runs")
     usual = {"random": bare, "thinker-7b": thinking, "second": bare}

@@ -36,14 +36,14 @@ def drawn(name: str, state: Any) -> tuple[list[str], str]:
     return labels, words
 
 
-def test_tic_tac_toe_has_letters_and_its_rows_from_below() -> None:
+def test_tic_tac_toe_has_letters_and_its_rows_from_below():
     game = SCENARIOS["tic-tac-toe"].game()
     state = game.initial_state(np.random.default_rng(0))
     state, _, _ = game.transition(state, {"player_0": "a3"}, np.random.default_rng(0))
     assert drawn("tic-tac-toe", state) == (["3", "2", "1", "a", "b", "c"], "Board: player_0 at a3")
 
 
-def test_taxi_counts_cells_and_no_walls() -> None:
+def test_taxi_counts_cells_and_no_walls():
     game = SCENARIOS["taxi"].game()
     state = game.initial_state(np.random.default_rng(1))
     labels, words = drawn("taxi", state)
@@ -56,7 +56,7 @@ def test_taxi_counts_cells_and_no_walls() -> None:
     assert "waiting at blue (3, 0)" in read
 
 
-def test_other_boards_count_from_the_bottom_left() -> None:
+def test_other_boards_count_from_the_bottom_left():
     game = SCENARIOS["frozen-lake"].game()
     labels, words = drawn("frozen-lake", game.initial_state(np.random.default_rng(1)))
     assert labels == ["3", "2", "1", "0", "0", "1", "2", "3"]

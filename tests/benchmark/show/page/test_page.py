@@ -58,7 +58,7 @@ class Reader(HTMLParser):
 
 
 @pytest.mark.parametrize("name", ["usual", "hostile", "one agent", "empty", "not played", "long names"])
-def test_needs_nothing_from_elsewhere(documents: Documents, name: str) -> None:
+def test_needs_nothing_from_elsewhere(documents, name):
     reader = Reader(render_page(documents[name]))
     for tag, attributes in reader.tags:
         assert "src" not in attributes, tag
@@ -76,7 +76,7 @@ def test_needs_nothing_from_elsewhere(documents: Documents, name: str) -> None:
     assert set(script_types) <= {None, "application/json", "text/plain"}
 
 
-def test_policy_admits_the_two_inline_elements_and_no_other_source(documents: Documents) -> None:
+def test_policy_admits_the_two_inline_elements_and_no_other_source(documents):
     reader = Reader(render_page(documents["usual"]))
     policy = next(a["content"] for a in reader.all("meta") if a.get("http-equiv") == "Content-Security-Policy") or ""
     directives = dict(directive.split(" ", 1) for directive in policy.split("; "))
@@ -88,7 +88,7 @@ def test_policy_admits_the_two_inline_elements_and_no_other_source(documents: Do
         assert directives[directive] == f"'sha256-{base64.b64encode(digest).decode()}'"
 
 
-def test_script_never_makes_html_of_strings() -> None:
+def test_script_never_makes_html_of_strings():
     for name in SCRIPTS:
         source = files("benchmark.show.page").joinpath("assets", name).read_text(encoding="utf-8")
         found = re.search(
@@ -97,7 +97,7 @@ def test_script_never_makes_html_of_strings() -> None:
         assert found is None, (name, found)
 
 
-def test_hostile_text_adds_no_element(documents: Documents) -> None:
+def test_hostile_text_adds_no_element(documents):
     hostile = documents["hostile"]
     harmless = deepcopy(hostile)
     harmless["texts"] = ["harmless"] * len(hostile["texts"])
@@ -126,7 +126,7 @@ def unpack(document: ViewDocument) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("name", ["usual", "hostile", "empty"])
-def test_every_episode_comes_back_whole(documents: Documents, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_episode_comes_back_whole(documents, name, monkeypatch):
     monkeypatch.setattr("benchmark.show.page.pack.BLOCK_CHARS", 3_000)  # so that there are several blocks
     document = documents[name]
     listing = pack_episodes(document).listing
@@ -158,21 +158,21 @@ def test_every_episode_comes_back_whole(documents: Documents, name: str, monkeyp
 
 @settings(max_examples=100, deadline=None)
 @given(st.text(st.characters()) | st.sampled_from(["</script>", "<!--", "\u2028", "\0", "&lt;", "\ud800"]))
-def test_inert_json_is_json_without_markup(text: str) -> None:
+def test_inert_json_is_json_without_markup(text):
     written = inert_json({text: [text]})
     assert json.loads(written) == {text: [text]}
     assert written.isascii()
     assert not set("<>&\u2028\0") & set(written)
 
 
-def test_page_is_small_before_its_episodes(documents: Documents) -> None:
+def test_page_is_small_before_its_episodes(documents):
     document = deepcopy(documents["usual"])
     document["episodes"], document["texts"] = [], []
     assert len(render_page(document).encode()) < 180_000
     assert len(render_page(documents["empty"]).encode()) < 110_000
 
 
-def test_tables_hold_the_documents_numbers(documents: Documents) -> None:
+def test_tables_hold_the_documents_numbers(documents):
     document = documents["usual"]
     for scenario in document["scenarios"]:
         table = scenario_section(document, scenario).tables[0]
@@ -191,7 +191,7 @@ def test_tables_hold_the_documents_numbers(documents: Documents) -> None:
             assert all(0 <= mark <= 100 for mark in mean.bar.marks)
 
 
-def test_unranked_agents_are_last_and_say_why(documents: Documents) -> None:
+def test_unranked_agents_are_last_and_say_why(documents):
     document = deepcopy(documents["usual"])
     score = next(score for score in document["scores"] if score["scenario"] == "snake" and score["rank"] == 1)
     score |= {"rank": None, "unscored": 2, "planned": 9, "errors": {"time_out": 2}}
@@ -203,7 +203,7 @@ def test_unranked_agents_are_last_and_say_why(documents: Documents) -> None:
     assert table.rows[-1][-1].note == "time out 2"
 
 
-def test_an_agent_without_a_scored_episode_has_dashes(documents: Documents) -> None:
+def test_an_agent_without_a_scored_episode_has_dashes(documents):
     document = deepcopy(documents["usual"])
     names = ("mean_return", "normalized", "success_rate", "invalid_rate", "length", "tokens")
     for score in document["scores"]:
@@ -215,7 +215,7 @@ def test_an_agent_without_a_scored_episode_has_dashes(documents: Documents) -> N
     assert render_page(document)
 
 
-def test_numbers_are_set_with_a_real_minus_and_no_negative_zero(documents: Documents) -> None:
+def test_numbers_are_set_with_a_real_minus_and_no_negative_zero(documents):
     document = deepcopy(documents["usual"])
     for score, value in zip(document["scores"], (-0.0001, -1.5), strict=False):
         score["mean_return"] = {"value": value, "low": None, "high": None}
@@ -223,7 +223,7 @@ def test_numbers_are_set_with_a_real_minus_and_no_negative_zero(documents: Docum
     assert [row[2].text for row in rows[:2]] == ["0.000", f"{MINUS}1.500"]
 
 
-def test_shared_ranks_and_what_a_score_above_1_means_are_said(documents: Documents) -> None:
+def test_shared_ranks_and_what_a_score_above_1_means_are_said(documents):
     document = deepcopy(documents["usual"])
     for score in document["scores"]:
         score |= {"rank": 1, "tied": True, "normalized": {"value": 1.2, "low": 0.9, "high": 1.5}, "above_blind": True}
@@ -235,7 +235,7 @@ def test_shared_ranks_and_what_a_score_above_1_means_are_said(documents: Documen
     assert table.notes[0] in render_page(document)
 
 
-def test_who_is_merely_not_told_apart_from_the_best_is_not_the_best(documents: Documents) -> None:
+def test_who_is_merely_not_told_apart_from_the_best_is_not_the_best(documents):
     """A scenario's "tie" listed a player at -0.45 beside one at 1.00."""
     document = deepcopy(documents["usual"])
     name = document["scenarios"][0]["name"]
@@ -250,7 +250,7 @@ def test_who_is_merely_not_told_apart_from_the_best_is_not_the_best(documents: D
     assert best[column].text == f"{scores[0]['agent']}; 2 not told apart"
 
 
-def test_ratings_say_what_they_cant_say(documents: Documents) -> None:
+def test_ratings_say_what_they_cant_say(documents):
     document = deepcopy(documents["usual"])
     first, *others = document["ratings"]
     first |= {"rating": None, "group": 2, "games": 1}
@@ -264,13 +264,13 @@ def test_ratings_say_what_they_cant_say(documents: Documents) -> None:
     assert DASH in {row[1].text for row in table.rows}
 
 
-def test_names_that_utf8_cannot_hold_are_replaced(documents: Documents) -> None:
+def test_names_that_utf8_cannot_hold_are_replaced(documents):
     document = deepcopy(documents["empty"])
     document["title"] = "half \ud800 and \0"
     assert "<title>half \N{REPLACEMENT CHARACTER} and \N{REPLACEMENT CHARACTER}</title>" in render_page(document)
 
 
-def test_a_real_run_becomes_a_page(tmp_path: Path) -> None:
+def test_a_real_run_becomes_a_page(tmp_path):
     run, target = str(tmp_path / "run"), tmp_path / "page.html"
     played = ["--agent", "random", "--agent", "greedy", "--scenario", "frozen-lake", "--scenario", "snake-duel"]
     assert main(["run", *played, "--episodes", "2", "--out", run, "--quiet"]) == 0
@@ -285,7 +285,7 @@ def test_a_real_run_becomes_a_page(tmp_path: Path) -> None:
     assert captions == [f"{name}: scores, intervals over starts" for name in ("frozen-lake", "snake-duel")]
 
 
-def test_a_page_is_written_to_a_file_and_nothing_else(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_page_is_written_to_a_file_and_nothing_else(tmp_path, capsys):
     run, target, link, pipe = (tmp_path / name for name in ("run", "page.html", "link.html", "pipe"))
     assert main(["run", "--agent", "random", "--scenario", "bandit", "--episodes", "1", "--out", str(run)]) == 0
     link.symlink_to("page.html")
@@ -303,7 +303,7 @@ def test_a_page_is_written_to_a_file_and_nothing_else(tmp_path: Path, capsys: py
     assert not Path("-").exists()
 
 
-def test_refuses_what_it_cannot_draw(documents: Documents) -> None:
+def test_refuses_what_it_cannot_draw(documents):
     document = deepcopy(documents["one agent"])
     document["schema_version"] = 99
     with pytest.raises(ValueError, match="schema version 2, this one has 99"):
@@ -318,9 +318,7 @@ def test_refuses_what_it_cannot_draw(documents: Documents) -> None:
         render_page(document)
 
 
-def test_a_failed_write_keeps_the_old_page(
-    documents: Documents, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_failed_write_keeps_the_old_page(documents, tmp_path, monkeypatch):
     target = tmp_path / "index.html"
     size = write_page(documents["one agent"], target)
     old = target.read_bytes()

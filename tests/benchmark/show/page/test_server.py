@@ -5,7 +5,6 @@ import json
 import shutil
 import socket
 import threading
-from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
 
@@ -20,7 +19,7 @@ PAGE = "<!doctype html><title>naïve</title>"
 
 
 @pytest.fixture
-def server() -> Iterator[PageServer]:
+def server():
     with PageServer(PAGE) as server:
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
         thread.start()
@@ -40,7 +39,7 @@ def ask(
     return response.status, {name.lower(): value for name, value in response.getheaders()}, content
 
 
-def test_serves_the_page_on_this_machine_only(server: PageServer) -> None:
+def test_serves_the_page_on_this_machine_only(server):
     assert server.server_address[0] == "127.0.0.1"
     assert server.url == f"http://127.0.0.1:{server.server_port}/"
     status, headers, content = ask(server)
@@ -54,19 +53,19 @@ def test_serves_the_page_on_this_machine_only(server: PageServer) -> None:
 
 
 @pytest.mark.parametrize("host", ["example.org", "example.org:80", "127.0.0.1.example.org", ""])
-def test_refuses_other_host_names(server: PageServer, host: str) -> None:
+def test_refuses_other_host_names(server, host):
     status, _, content = ask(server, host=host)
     assert status == 421
     assert "naïve" not in content.decode("utf-8")
 
 
-def test_has_no_other_path_and_takes_nothing(server: PageServer) -> None:
+def test_has_no_other_path_and_takes_nothing(server):
     assert ask(server, path="/../../etc/passwd")[0] == 404
     assert ask(server, path="/index.html")[0] == 404
     assert ask(server, method="POST")[0] == 501
 
 
-def test_a_page_that_asks_for_a_newer_one_gets_it_only_where_there_is_one(server: PageServer) -> None:
+def test_a_page_that_asks_for_a_newer_one_gets_it_only_where_there_is_one(server):
     server.show(PAGE, "v1")
     assert ask(server, path="/?after=v1")[::2] == (204, b"")
     assert ask(server, path="/?after=v0")[0] == 200
@@ -77,7 +76,7 @@ def test_a_page_that_asks_for_a_newer_one_gets_it_only_where_there_is_one(server
     assert ask(server, host="example.org", path="/?after=v1")[0] == 421
 
 
-def test_says_which_port_is_taken() -> None:
+def test_says_which_port_is_taken():
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
@@ -89,13 +88,13 @@ def test_says_which_port_is_taken() -> None:
 
 
 @pytest.fixture
-def run(tmp_path: Path) -> Path:
+def run(tmp_path):
     played = ["--agent", "random", "--scenario", "frozen-lake", "--episodes", "4", "--out", str(tmp_path / "run")]
     assert main(["run", *played, "--quiet"]) == 0
     return tmp_path / "run"
 
 
-def test_a_page_comes_with_every_change_until_all_is_played(run: Path) -> None:
+def test_a_page_comes_with_every_change_until_all_is_played(run):
     episodes = run / "episodes.jsonl"
     lines = episodes.read_bytes().splitlines(keepends=True)
     episodes.write_bytes(b"".join(lines[:1]))
@@ -125,9 +124,7 @@ def set_finished(run: Path, finished: str | None) -> None:
 
 
 @pytest.mark.parametrize(("finishes_after", "expected"), [(None, 40.0), (7, 7.0)])
-def test_making_pages_takes_a_fifth_of_the_time_but_the_last_comes_at_once(
-    run: Path, finishes_after: int | None, expected: float
-) -> None:
+def test_making_pages_takes_a_fifth_of_the_time_but_the_last_comes_at_once(run, finishes_after, expected):
     set_finished(run, None)
     ticks = iter([0.0, 10.0])
     slept: list[float] = []
@@ -145,7 +142,7 @@ def test_making_pages_takes_a_fifth_of_the_time_but_the_last_comes_at_once(
     assert sum(slept) == pytest.approx(expected)
 
 
-def test_the_first_page_must_be_possible_and_later_ones_are_tried_again(run: Path) -> None:
+def test_the_first_page_must_be_possible_and_later_ones_are_tried_again(run):
     def refuse(version: str) -> tuple[str, bool]:
         raise UsageError("no episodes")
 
@@ -165,7 +162,7 @@ def test_the_first_page_must_be_possible_and_later_ones_are_tried_again(run: Pat
     assert [page for page, _ in pages_of([run], make, sleep=sleep)] == ["first", "second"]
 
 
-def test_the_state_knows_every_folder_of_a_folder(run: Path) -> None:
+def test_the_state_knows_every_folder_of_a_folder(run):
     shutil.copytree(run, run.parent / "other")
     before = state_of([run.parent])
     assert before == state_of([run.parent])

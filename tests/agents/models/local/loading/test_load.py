@@ -21,7 +21,6 @@ OLD_NAME = pytest.mark.filterwarnings("ignore:.*is_gradient_checkpointing.*:Futu
 
 
 def shipped(folder: Path, **changes: Any) -> Path:
-    """A copy of a model that ships, with other settings."""
     shutil.copytree(FOLDER / "tiny", folder)
     settings = json.loads((folder / "config.json").read_text())
     (folder / "config.json").write_text(json.dumps(settings | changes))

@@ -2,7 +2,6 @@
 
 import re
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +25,7 @@ Documents = dict[str, ViewDocument]
 
 
 @pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
+def browser():
     path = shutil.which("chromium")
     sync_api = pytest.importorskip("playwright.sync_api", reason="these tests drive chromium with playwright")
     assert path, "these tests need chromium: apt-get install chromium"
@@ -104,7 +103,7 @@ class Visit:
 
 
 @pytest.fixture
-def visit(browser: Any, documents: Documents, tmp_path: Path) -> Iterator[Any]:
+def visit(browser, documents, tmp_path):
     visits = []
 
     def open_page(name: str | ViewDocument, **context: Any) -> Visit:

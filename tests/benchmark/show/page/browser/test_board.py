@@ -6,7 +6,6 @@ import json
 import re
 import threading
 from copy import deepcopy
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -23,7 +22,7 @@ Documents = dict[str, ViewDocument]
 
 
 @pytest.fixture
-def four(documents: Documents) -> ViewDocument:
+def four(documents):
     """A board of four agents, so that there is somebody to look for, with known sizes."""
     document = deepcopy(documents["usual"])
     for part in ("agents", "overall"):
@@ -35,7 +34,7 @@ def four(documents: Documents) -> ViewDocument:
     return document
 
 
-def test_agents_are_found_by_name_and_kind(visit: Any, four: ViewDocument) -> None:
+def test_agents_are_found_by_name_and_kind(visit, four):
     page = visit(four)
     tab = page.go("", ".sortable")
     shown = '[data-table="overall"] tbody tr:visible .name'
@@ -51,7 +50,7 @@ def test_agents_are_found_by_name_and_kind(visit: Any, four: ViewDocument) -> No
     assert "7.6B" in page.texts('[data-table="overall"] tbody tr:visible td')
 
 
-def test_a_score_stands_against_what_it_costs(visit: Any, four: ViewDocument) -> None:
+def test_a_score_stands_against_what_it_costs(visit, four):
     page = visit(four)
     tab = page.go("", "#plot .chart")
     assert page.texts("#plot .chart .label") == ["thinker-7b"]
@@ -63,8 +62,7 @@ def test_a_score_stands_against_what_it_costs(visit: Any, four: ViewDocument) ->
     assert "US dollars" in str(tab.locator("#plot .chart").get_attribute("aria-label"))
 
 
-def test_the_frontier_is_drawn_and_named(visit: Any, four: ViewDocument) -> None:
-    """Of four agents one is beaten by a cheaper one, and one costs more and is better."""
+def test_the_frontier_is_drawn_and_named(visit, four):
     figures = {"random": (0.2, 1.0), "second": (0.1, 2.0), "Fourth": (0.6, 3.0), "thinker-7b": (0.5, 4.0)}
     known = [row for row in four["scores"] if row["scenario"] in four["overall_scenarios"]]
     four["scores"] += [{**row, "agent": "Fourth"} for row in known if row["agent"] == "second"]
@@ -86,7 +84,7 @@ def test_the_frontier_is_drawn_and_named(visit: Any, four: ViewDocument) -> None
     expect(tab.locator("#frontier")).to_contain_text("as little: second.")  # of those that are shown
 
 
-def test_the_curves_of_a_ladder_are_drawn(visit: Any, four: ViewDocument) -> None:
+def test_the_curves_of_a_ladder_are_drawn(visit, four):
     def kept(share: float) -> EstimateView:
         return EstimateView(value=share, low=None, high=None)
 
@@ -107,7 +105,7 @@ def test_the_curves_of_a_ladder_are_drawn(visit: Any, four: ViewDocument) -> Non
     expect(tab.locator("#board .ladder circle")).to_have_count(3)
 
 
-def test_a_board_of_one_scenario_shows_all_that_it_has(visit: Any, documents: Documents) -> None:
+def test_a_board_of_one_scenario_shows_all_that_it_has(visit, documents):
     page = visit("one agent")
     tab = page.go("", ".sortable")
     for name in ("frozen-lake", "reliability"):
@@ -115,7 +113,7 @@ def test_a_board_of_one_scenario_shows_all_that_it_has(visit: Any, documents: Do
     expect(tab.locator("#plot .chart")).to_be_visible()
 
 
-def test_all_pairs_lead_to_two_agents(visit: Any, documents: Documents) -> None:
+def test_all_pairs_lead_to_two_agents(visit, documents):
     page = visit("usual")
     tab = page.go("#compare", ".matrix")
     names = [agent["name"] for agent in documents["usual"]["agents"]]
@@ -137,7 +135,7 @@ def test_all_pairs_lead_to_two_agents(visit: Any, documents: Documents) -> None:
     expect(tab.locator("#pair")).to_have_text("random and second")
 
 
-def test_the_numbers_can_be_taken_home(visit: Any, documents: Documents, tmp_path: Path) -> None:
+def test_the_numbers_can_be_taken_home(visit, documents, tmp_path):
     page = visit("usual")
     tab = page.go("", ".sortable")
     found = {}
@@ -159,7 +157,7 @@ def test_the_numbers_can_be_taken_home(visit: Any, documents: Documents, tmp_pat
     page.faults[:] = [fault for fault in page.faults if "request: blob:" not in fault]
 
 
-def test_failures_come_first_and_next(visit: Any, documents: Documents) -> None:
+def test_failures_come_first_and_next(visit, documents):
     page = visit("usual")
     views = [
         view
@@ -186,7 +184,7 @@ def test_failures_come_first_and_next(visit: Any, documents: Documents) -> None:
     expect(tab.locator("#replay-seed option").first).to_contain_text(str(min(view["seed"] for view in views)))
 
 
-def test_a_duel_names_the_agents(visit: Any) -> None:
+def test_a_duel_names_the_agents(visit):
     page = visit("usual")
     page.go("#replay?scenario=snake-duel&a=random+vs+second", ".panel")
     assert page.texts(".who") == ["random (player_0)", "second (player_1)"]
@@ -196,7 +194,7 @@ def test_a_duel_names_the_agents(visit: Any) -> None:
     assert [text for text in legend if "snake" in text] == ["1head of snake 1: random", "2head of snake 2: second"]
 
 
-def test_a_phone_has_no_hints_for_keys_and_short_tables(visit: Any) -> None:
+def test_a_phone_has_no_hints_for_keys_and_short_tables(visit):
     page = visit("usual", viewport={"width": 390, "height": 844})
     tab = page.go("#replay?scenario=snake&a=random", ".panel")
     assert not tab.locator(".keys").is_visible()
@@ -209,7 +207,7 @@ def test_a_phone_has_no_hints_for_keys_and_short_tables(visit: Any) -> None:
     assert heads[2].startswith("Invalid")
 
 
-def test_headers_sort_with_missing_values_last(visit: Any, documents: Documents) -> None:
+def test_headers_sort_with_missing_values_last(visit, documents):
     document = deepcopy(documents["usual"])
     score = next(score for score in document["scores"] if score["scenario"] == "snake")
     score |= {"rank": None, "mean_return": None}
@@ -235,7 +233,7 @@ def test_headers_sort_with_missing_values_last(visit: Any, documents: Documents)
     assert page.texts('table[data-table="snake"] .name') == order
 
 
-def test_one_scenario_alone(visit: Any) -> None:
+def test_one_scenario_alone(visit):
     page = visit("usual")
     tab = page.go("", ".sortable")
     tab.select_option("#leaderboard-scenario", "snake")
@@ -251,7 +249,7 @@ def test_one_scenario_alone(visit: Any) -> None:
     assert page.texts("section.scenario:visible h4") == ["snake", "snake-duel"]
 
 
-def test_the_leaderboard_can_be_read_without_script(visit: Any, documents: Documents) -> None:
+def test_the_leaderboard_can_be_read_without_script(visit, documents):
     page = visit("usual", java_script_enabled=False)
     tab = page.go("", ".sortable")
     assert tab.locator("noscript").count() == 1
@@ -260,7 +258,7 @@ def test_the_leaderboard_can_be_read_without_script(visit: Any, documents: Docum
     assert not tab.locator("#theme").is_visible()
 
 
-def test_comparison_shows_the_documents_difference_both_ways(visit: Any, documents: Documents) -> None:
+def test_comparison_shows_the_documents_difference_both_ways(visit, documents):
     page = visit("usual")
     tab = page.go("#compare?a=random&b=thinker-7b&scenario=snake", ".sortable")
     rows = {
@@ -288,7 +286,7 @@ def test_comparison_shows_the_documents_difference_both_ways(visit: Any, documen
         assert f"[{written(-high)}, {written(-low)}]" in difference(scenario)
 
 
-def test_seed_by_seed_leads_to_the_replay_of_both(visit: Any, documents: Documents) -> None:
+def test_seed_by_seed_leads_to_the_replay_of_both(visit, documents):
     page = visit("usual")
     tab = page.go("#compare?a=random&b=thinker-7b&scenario=snake", ".sortable")
     seeds = tab.locator('[data-table="seeds"]')
@@ -310,7 +308,7 @@ def test_seed_by_seed_leads_to_the_replay_of_both(visit: Any, documents: Documen
     assert tab.locator("#replay-seed").input_value() == seed
 
 
-def test_comparison_of_agents_that_meet(visit: Any) -> None:
+def test_comparison_of_agents_that_meet(visit):
     page = visit("usual")
     tab = page.go("#compare?a=random&b=second&scenario=snake-duel", ".sortable")
     games = tab.locator('[data-table="seeds"] tbody a')
@@ -321,7 +319,7 @@ def test_comparison_of_agents_that_meet(visit: Any) -> None:
     assert page.texts(".who") == ["second (player_0)", "random (player_1)"]
 
 
-def test_a_pair_that_the_page_doesnt_test_is_shown_seed_by_seed(visit: Any, documents: Documents) -> None:
+def test_a_pair_that_the_page_doesnt_test_is_shown_seed_by_seed(visit, documents):
     document = deepcopy(documents["usual"])
     document["comparisons"] = []
     tab = visit(document).go("#compare?a=random&b=thinker-7b&scenario=snake", ".sortable")
@@ -329,7 +327,7 @@ def test_a_pair_that_the_page_doesnt_test_is_shown_seed_by_seed(visit: Any, docu
     assert tab.locator('[data-table="seeds"] tbody tr').count() == 6
 
 
-def test_newer_figures_come_and_what_the_reader_chose_stays(browser: Any, documents: Documents) -> None:
+def test_newer_figures_come_and_what_the_reader_chose_stays(browser, documents):
     early, late = deepcopy(documents["usual"]), deepcopy(documents["usual"])
     early["episodes"] = early["episodes"][:5]
     early["episodes_total"], early["episodes_planned"] = 5, late["episodes_total"]

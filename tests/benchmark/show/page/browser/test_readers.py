@@ -1,7 +1,6 @@
 """Every reader: narrow screens, dark rooms, keyboards, screen readers, empty pages."""
 
 import itertools
-from typing import Any
 
 import pytest
 
@@ -25,7 +24,7 @@ EMPTY = {
 
 
 @pytest.mark.parametrize("name", EMPTY)
-def test_empty_states_are_said(visit: Any, name: str) -> None:
+def test_empty_states_are_said(visit, name):
     page = visit(name)
     for view, expected in zip(("leaderboard", "compare", "replay"), EMPTY[name], strict=True):
         page.go(f"#{view}", f"#view-{view} .notice" if expected else f"#view-{view} table")
@@ -34,7 +33,7 @@ def test_empty_states_are_said(visit: Any, name: str) -> None:
 
 @pytest.mark.parametrize("name", ["usual", "long names", "hostile", "empty"])
 @pytest.mark.parametrize("width", [320, 360, 700, 1000, 1200])
-def test_no_width_scrolls_sideways(visit: Any, documents: Documents, name: str, width: int) -> None:
+def test_no_width_scrolls_sideways(visit, documents, name, width):
     page = visit(name, viewport={"width": width, "height": 740})
     last = documents[name]["agents"][-1]["name"] if documents[name]["agents"] else ""
     for view in VIEWS:
@@ -55,7 +54,7 @@ def test_no_width_scrolls_sideways(visit: Any, documents: Documents, name: str, 
         assert outside == [], view
 
 
-def test_narrow_screens_sort_with_the_list(visit: Any) -> None:
+def test_narrow_screens_sort_with_the_list(visit):
     page = visit("usual", viewport={"width": 360, "height": 740})
     tab = page.go("#leaderboard?scenario=everything", ".sortable")
     bar = tab.locator('.sort-by:has(+ table[data-table="snake"])')
@@ -91,7 +90,7 @@ CONTRAST = """() => {
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_text_has_enough_contrast(visit: Any, scheme: str) -> None:
+def test_text_has_enough_contrast(visit, scheme):
     page = visit("usual", color_scheme=scheme)
     for address in (
         "#leaderboard",
@@ -105,7 +104,7 @@ def test_text_has_enough_contrast(visit: Any, scheme: str) -> None:
         assert [one for one in found if one[0] < 4.5] == []
 
 
-def test_theme_follows_the_system_until_the_reader_chooses(visit: Any) -> None:
+def test_theme_follows_the_system_until_the_reader_chooses(visit):
     page = visit("usual", color_scheme="dark")
     tab = page.go()
     brightness = "parseInt(getComputedStyle(document.body).backgroundColor.match(/\\d+/)[0])"
@@ -125,7 +124,7 @@ NAMED_ROLES = {"button", "link", "combobox", "slider", "table", "image", "region
 
 
 @pytest.mark.parametrize("width", [1200, 360])
-def test_screen_readers_find_landmarks_and_names(visit: Any, width: int) -> None:
+def test_screen_readers_find_landmarks_and_names(visit, width):
     """Checks Chromium's own accessibility tree, which is what a screen reader is given."""
     page = visit("usual", viewport={"width": width, "height": 800})
     for address in ("#leaderboard", "#compare", "#replay?scenario=snake&a=thinker-7b&b=random"):
@@ -154,7 +153,7 @@ def test_screen_readers_find_landmarks_and_names(visit: Any, width: int) -> None
         assert tab.locator("nav [aria-current=page]").count() == 1
 
 
-def test_keyboard_reaches_everything_in_order(visit: Any) -> None:
+def test_keyboard_reaches_everything_in_order(visit):
     page = visit("usual")
     tab = page.go("#replay?scenario=snake&a=thinker-7b&b=random", ".panel")
     tab.keyboard.press("Tab")

@@ -2,7 +2,6 @@
 
 import re
 from copy import deepcopy
-from typing import Any
 
 import pytest
 
@@ -14,7 +13,7 @@ expect = pytest.importorskip("playwright.sync_api", reason="these tests drive ch
 Documents = dict[str, ViewDocument]
 
 
-def test_replay_shows_every_step_as_it_was_played(visit: Any, documents: Documents) -> None:
+def test_replay_shows_every_step_as_it_was_played(visit, documents):
     page = visit("usual")
     told = {""}
     for scenario, seed in (("frozen-lake", 10_003), ("snake", 40_002)):
@@ -48,7 +47,7 @@ def test_replay_shows_every_step_as_it_was_played(visit: Any, documents: Documen
     assert len(told) > 1, "these episodes show nothing of what happened: take others"
 
 
-def test_keys_step_and_say_what_happened(visit: Any) -> None:
+def test_keys_step_and_say_what_happened(visit):
     page = visit("usual")
     tab = page.go("#replay?scenario=frozen-lake&a=thinker-7b&seed=10003", ".panel")
     last = int(page.text(".count").split()[-1])
@@ -79,7 +78,7 @@ def test_keys_step_and_say_what_happened(visit: Any) -> None:
         assert name in page.texts("kbd")
 
 
-def test_keys_and_buttons_change_the_seed_and_keep_the_focus(visit: Any) -> None:
+def test_keys_and_buttons_change_the_seed_and_keep_the_focus(visit):
     page = visit("usual")
     tab = page.go("#replay?scenario=frozen-lake&a=random&b=thinker-7b&seed=10003&order=seed", ".panel")
     tab.focus("#step-next")
@@ -93,7 +92,7 @@ def test_keys_and_buttons_change_the_seed_and_keep_the_focus(visit: Any) -> None
     assert page.texts(".panel h3") == ["random", "thinker-7b"]
 
 
-def test_addresses_open_a_step_and_follow_the_stepping(visit: Any) -> None:
+def test_addresses_open_a_step_and_follow_the_stepping(visit):
     page = visit("usual")
     tab = page.go("#replay?scenario=frozen-lake&a=thinker-7b&b=random&seed=10003&step=2", ".panel")
     assert page.text(".count").startswith("Round 3 of")
@@ -107,7 +106,7 @@ def test_addresses_open_a_step_and_follow_the_stepping(visit: Any) -> None:
     assert page.text(".count").startswith("End")
 
 
-def test_two_sides_step_together_from_one_start(visit: Any) -> None:
+def test_two_sides_step_together_from_one_start(visit):
     page = visit("usual")
     tab = page.go("#replay?scenario=frozen-lake&a=thinker-7b&b=random&seed=10003", ".panel")
     left, right = (tab.locator(f".panel.side-{side}") for side in "ab")
@@ -116,7 +115,7 @@ def test_two_sides_step_together_from_one_start(visit: Any) -> None:
     assert [side.locator("[aria-current=step] button").text_content() for side in (left, right)] == ["2", "2"]
 
 
-def test_play_runs_to_the_end_and_stops(visit: Any) -> None:
+def test_play_runs_to_the_end_and_stops(visit):
     page = visit("usual")
     tab = page.go("#replay?scenario=frozen-lake&a=thinker-7b&seed=10003", ".panel")
     tab.clock.install()
@@ -130,7 +129,7 @@ def test_play_runs_to_the_end_and_stops(visit: Any) -> None:
     assert page.text("#step-play") == "Play"
 
 
-def test_unscored_and_stepless_episodes(visit: Any, documents: Documents) -> None:
+def test_unscored_and_stepless_episodes(visit, documents):
     document = deepcopy(documents["one agent"])
     view = document["episodes"][0]
     view |= {"error": "timeout after 60 s <b>", "terminated": False, "truncated": False}
@@ -143,7 +142,7 @@ def test_unscored_and_stepless_episodes(visit: Any, documents: Documents) -> Non
     assert page.text(".count") == "End, 0 rounds"
 
 
-def test_a_browser_that_cannot_unpack_says_so(visit: Any) -> None:
+def test_a_browser_that_cannot_unpack_says_so(visit):
     page = visit("usual")
     page.context.add_init_script("delete window.DecompressionStream")
     page.go("#replay", "#view-replay .notice")
@@ -151,7 +150,7 @@ def test_a_browser_that_cannot_unpack_says_so(visit: Any) -> None:
     page.go("#leaderboard", ".sortable")
 
 
-def test_history_prompts_and_cut_off_responses(visit: Any, documents: Documents) -> None:
+def test_history_prompts_and_cut_off_responses(visit, documents):
     document = deepcopy(documents["one agent"])
     document["texts"] += ["the whole prompt, history and all", "<b>The goal is near.</b>"]
     steps = document["episodes"][0]["steps"]
@@ -168,7 +167,7 @@ def test_history_prompts_and_cut_off_responses(visit: Any, documents: Documents)
     assert page.texts(".round details pre")[1] == document["scenarios"][0]["instructions"]
 
 
-def test_hostile_text_is_shown_and_does_nothing(visit: Any, documents: Documents) -> None:
+def test_hostile_text_is_shown_and_does_nothing(visit, documents):
     document = documents["hostile"]
     page = visit("hostile")
     seen = set()
@@ -193,7 +192,7 @@ def test_hostile_text_is_shown_and_does_nothing(visit: Any, documents: Documents
     assert len(seen) > 6  # all the attacks were on show
 
 
-def test_hostile_addresses_fall_back_to_what_there_is(visit: Any) -> None:
+def test_hostile_addresses_fall_back_to_what_there_is(visit):
     page = visit("usual")
     attack = "%3Cimg%20src%3Dx%20onerror%3D%22window.pwned%3D1%22%3E"
     tab = page.go(f"#replay?scenario={attack}&a={attack}&b={attack}&seed={attack}&step=-1e9", ".panel")
