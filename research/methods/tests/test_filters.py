@@ -11,7 +11,7 @@ from tests.agents.msgrpo.hand_made import batch, trajectory
 from tests.agents.msgrpo.test_filters import EIGHT, in_another_order, kept_groups, returning
 
 
-def test_starpo_s_keeps_the_quarter_whose_returns_differ_most() -> None:
+def test_starpo_s_keeps_the_quarter_whose_returns_differ_most():
     assert kept_groups("starpo_s", returning(*EIGHT)) == {3, 4}
     assert kept_groups("starpo_s", returning(*EIGHT), share=0.5) == {1, 3, 4, 6}
     assert kept_groups("starpo_s", returning(*EIGHT[:3])) == {1}  # a quarter of three is none: at least one
@@ -19,7 +19,7 @@ def test_starpo_s_keeps_the_quarter_whose_returns_differ_most() -> None:
     assert (FILTERS.make("starpo_s").keep(returning(*EIGHT)).scale == 1).all()
 
 
-def test_the_spread_is_that_of_returns_and_not_of_rewards() -> None:
+def test_the_spread_is_that_of_returns_and_not_of_rewards():
     """Group 0's rewards differ and its returns don't; group 1's returns differ by a little."""
     played = batch(
         trajectory([5.0, -5.0], group=0), trajectory([0.0, 0.0], group=0),
@@ -28,7 +28,7 @@ def test_the_spread_is_that_of_returns_and_not_of_rewards() -> None:
     assert kept_groups("starpo_s", played) == {1}
 
 
-def test_ragen2_takes_the_largest_until_their_sum_is_reached() -> None:
+def test_ragen2_takes_the_largest_until_their_sum_is_reached():
     """By hand, in units of sqrt(1/2): 3 + 2 + 1 + 1/2 = 6.5, that is 4.596; 0.9 of it less 0.01 is 4.127.
     3 + 2 is 3.536 and 3 + 2 + 1 is 4.243, so three stay. Of 0.75, 3.437, two do."""
     assert kept_groups("ragen2", returning(*EIGHT)) == {3, 4, 1}
@@ -38,7 +38,7 @@ def test_ragen2_takes_the_largest_until_their_sum_is_reached() -> None:
     assert (FILTERS.make("ragen2").keep(returning(*EIGHT)).scale == 1).all()
 
 
-def test_ragen2_skips_what_has_too_little_difference() -> None:
+def test_ragen2_skips_what_has_too_little_difference():
     """Nothing is needed where 0.9 of the total is no more than 0.01: sqrt(1/2) 0.01 = 0.0071 is."""
     assert kept_groups("ragen2", returning([1.0, 1.0], [2.0, 2.0])) == set()
     assert kept_groups("ragen2", returning([1.0, 1.01], [2.0, 2.0])) == set()
@@ -47,12 +47,12 @@ def test_ragen2_skips_what_has_too_little_difference() -> None:
 
 
 @pytest.mark.parametrize(("how", "factor"), [("none", 1.0), ("share", 3 / 8), ("root", (3 / 8) ** 0.5)])
-def test_ragen2_may_scale_the_loss_by_what_it_keeps(how: str, factor: float) -> None:
+def test_ragen2_may_scale_the_loss_by_what_it_keeps(how, factor):
     kept = FILTERS.make("ragen2", {"loss_scale": how}).keep(returning(*EIGHT))
     assert kept.scale.tolist() == pytest.approx([factor] * 6)
 
 
-def test_ragen2_soft_weighs_groups_in_place_of_leaving_them_out() -> None:
+def test_ragen2_soft_weighs_groups_in_place_of_leaving_them_out():
     played = returning(*EIGHT)
     kept = FILTERS.make("ragen2", {"soft": True}).keep(played)
     want = {1: 1 / 3, 3: 1.0, 4: 2 / 3, 6: 1 / 6}
@@ -62,14 +62,14 @@ def test_ragen2_soft_weighs_groups_in_place_of_leaving_them_out() -> None:
     assert len(FILTERS.make("ragen2", {"soft": True}).keep(returning([1.0, 1.0])).indices) == 0
 
 
-def test_settings_are_checked() -> None:
+def test_settings_are_checked():
     with pytest.raises(ConfigError, match=r"\[filter.starpo_s\] share must be .* got 2"):
         FILTERS.make("starpo_s", {"share": 2.0})
     assert np.isfinite(FILTERS.make("starpo_s").keep(returning([1.0], [0.0])).scale).all()  # groups of one
 
 
 @pytest.mark.parametrize("penalties", [30, 30_000])
-def test_the_same_fractions_in_another_order_are_no_difference_anywhere(penalties: int) -> None:
+def test_the_same_fractions_in_another_order_are_no_difference_anywhere(penalties):
     played = in_another_order(penalties)
     returns = played.returns()
     for name in ("ragen2", "starpo_s"):

@@ -131,7 +131,7 @@ def test_verdicts():
     assert combine([]) is Verdict.UNTESTED
 
 
-def test_an_arm_beside_another_is_paired_by_seed() -> None:
+def test_an_arm_beside_another_is_paired_by_seed():
     """By hand: differences 0.2, 0.1 and 0.3, and 4.303 * 0.1 / sqrt(3) of Student's; the seed alone is left out."""
     means = {"one": (0.5, 0.4, 0.9, 0.7), "two": (0.3, 0.3, 0.6)}
     runs = [

@@ -58,7 +58,7 @@ def test_the_names_of_the_package_say_it(tmp_path):
 def test_ours_is_ours_and_a_mix_is_warned_of(monkeypatch, textbench):
     assert foreign.foreign_agents() is None
     assert foreign.overwritten_sdk() is None
-    monkeypatch.setattr(foreign, "version", lambda name: "0.24.0")
+    monkeypatch.setattr("importlib.metadata.version", lambda name: "0.24.0")
     done = textbench("doctor")
     assert done.code == 0
     assert "openai-agents 0.24.0 has the import name 'agents', too" in " ".join(done.out.split())
