@@ -42,9 +42,13 @@ RENAMED = {"horizon": "max_steps"}
 TrackerNames = Annotated[tuple[TrackerName, ...], BeforeValidator(_as_tuple)]
 
 
-def setting(section: str, default: Any, **limits: Any) -> Any:
-    """Declare a field that stands in ``[section]`` of a file; the text below a field is its documentation."""
-    return Field(default, json_schema_extra={"section": section}, **limits)
+def setting(section: str, default: Any, *, holds: Literal["", "data", "player"] = "", **limits: Any) -> Any:
+    """Declare a field that stands in ``[section]`` of a file; the text below a field is its documentation.
+
+    A text in it may name code to import, which a stranger's folder may not, unless the field ``holds`` data alone
+    (files, names on hubs, devices), or a player, in which ``hf:FOLDER`` is a model and not a module of that name.
+    """
+    return Field(default, json_schema_extra={"section": section, **({"holds": holds} if holds else {})}, **limits)
 
 
 def method(section: str, default: str, registry: Registry[Any]) -> Any:
@@ -52,9 +56,9 @@ def method(section: str, default: str, registry: Registry[Any]) -> Any:
     return Field(default, json_schema_extra={"section": section, "point": registry.point})
 
 
-def table(section: str) -> Any:
-    """Declare a field that is a table, empty by default."""
-    return Field(default_factory=dict, json_schema_extra={"section": section})
+def table(section: str, holds: Literal["", "data"] = "") -> Any:
+    """Declare a field that is a table, empty by default; ``holds`` as in :func:`setting`."""
+    return Field(default_factory=dict, json_schema_extra={"section": section, **({"holds": holds} if holds else {})})
 
 
 @dataclass(
@@ -65,10 +69,10 @@ def table(section: str) -> Any:
 class TrainingSettings:
     """The fields of :class:`agents.msgrpo.configuration.config.MSGRPOConfig`, checked by pydantic when one is made."""
 
-    model: str = setting("model", "")
+    model: str = setting("model", "", holds="data")
     """Path or Hugging Face name of the model, or one that ``--agent`` takes (``smollm2``, ``gguf:PATH``, ``tiny``); for
     the command line, if no model object is passed."""
-    tokenizer: str = setting("model", "")
+    tokenizer: str = setting("model", "", holds="data")
     """Path or name of the tokenizer; empty: the model's own."""
     chat_template_kwargs: dict[str, Any] = table("model")
     """Arguments of the tokenizer's chat template, such as enable_thinking = false; the trained model is saved with
@@ -91,7 +95,7 @@ class TrainingSettings:
     """LoRA scale: the adapter's output is multiplied by lora_alpha / lora_rank."""
     lora_targets: Names = setting("model", ("all-linear",))
     """Names of the modules that get an adapter, or all-linear."""
-    device: str = setting("model", "auto")
+    device: str = setting("model", "auto", holds="data")
     """Torch device that the model is loaded onto: cpu, cuda, cuda:1, or auto. A model that MSGRPOTrainer is given stays
     if it is."""
 
@@ -116,7 +120,7 @@ class TrainingSettings:
     """At every position only tokens that lead to some legal answer are drawn, in evaluations as well, and the
     learner's probabilities are of these alone: no answer is invalid. In think mode what comes before the action is
     free."""
-    prompt_file: str = setting("rollout", "")
+    prompt_file: str = setting("rollout", "", holds="data")
     """The prompts' wording: a TOML file (PromptMap.from_file) or the name of one that ships, such as without-clock.
     Empty: what the model was trained with, if textbench.json in its folder has it, else the built-in wording."""
     max_prompt_tokens: int = setting("rollout", 1500, ge=1)
@@ -127,10 +131,10 @@ class TrainingSettings:
     """Subtracted from the reward of a step whose response is invalid."""
     invalid_action: Literal["default", "random", "noop", "terminate"] = setting("rollout", "default")
     """What an invalid response makes the environment do."""
-    around: str = setting("rollout", "")
+    around: str = setting("rollout", "", holds="player")
     """A player around the model, as an agent is named, with learner in the model's place: advised(tiny, learner). It
     plays, in evaluations as well, and what the model answers inside is learnt from. Empty: the model plays."""
-    around_options: dict[str, Any] = table("rollout")
+    around_options: dict[str, Any] = table("rollout", "data")
     """Options of that player, and of all others inside it, as agents have them."""
     cost: float = setting("rollout", 0.0, ge=0)
     """Subtracted from the reward of a decision, in evaluations as well, for each answer of the second player inside
@@ -286,7 +290,7 @@ class TrainingSettings:
     eval_protocol: Literal["random", "default", "forfeit", "retry"] = setting("evaluation", "random")
     """What an invalid response leads to in evaluation: random plays a legal move by chance, so that a model that
     answers nothing scores what random play does; docs/benchmark.md has the others."""
-    eval_opponent: str = setting("evaluation", "")
+    eval_opponent: str = setting("evaluation", "", holds="player")
     """The agent in the other seats of games of several players, by its name (random, planner, hf:FOLDER); the
     model then plays every seat in turn, on the same seeds. Empty: the model has all seats."""
     eval_regret_episodes: int = setting("evaluation", 0, ge=0)
@@ -317,7 +321,7 @@ class TrainingSettings:
 
     seed: int = setting("run", 0, ge=0)
     """Seed of the run: episodes, draws and shuffles follow from it and the iteration's number."""
-    out: str = setting("run", "")
+    out: str = setting("run", "", holds="data")
     """Folder of checkpoints, metrics and samples; empty: nothing is written."""
     checkpoint_every: int = setting("run", 50, ge=0)
     """Iterations between checkpoints; the last one is always saved. 0: only that one."""
@@ -334,9 +338,9 @@ class TrainingSettings:
     trackers: TrackerNames = setting("run", ())
     """Where metrics and settings go besides metrics.jsonl, by the trackers of accelerate: tensorboard writes to the
     run's folder, wandb to Weights & Biases (WANDB_MODE=offline: to the run's folder), and so on. They need out."""
-    tracker_project: str = setting("run", "textbench")
+    tracker_project: str = setting("run", "textbench", holds="data")
     """The project or experiment in trackers that have such."""
-    tracker_run: str = setting("run", "")
+    tracker_run: str = setting("run", "", holds="data")
     """The run's name in trackers; empty: that of the folder out."""
     threads: int = setting("run", 0, ge=0)
     """Torch's CPU threads; 0: as they are."""

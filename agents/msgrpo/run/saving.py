@@ -41,7 +41,7 @@ from agents.common.tensors import load_tensors
 from agents.common.toml import read_value
 from agents.models.local.loading.adapters import save_pretrained
 from agents.models.local.loading.card import write_card, write_chat_template
-from agents.msgrpo.configuration.config import MSGRPOConfig
+from agents.msgrpo.configuration.config import MSGRPOConfig, training_config_schema
 from agents.msgrpo.credit.batch import TokenRow
 from agents.msgrpo.errors import CheckpointError, ConfigError, DeadRunError, TrainingDivergedError
 from agents.msgrpo.learner.distributed import Processes
@@ -402,15 +402,10 @@ def save_model(
 
 # ---------------------------------------------------------------- claims
 
-PLACES = ("model", "tokenizer", "device", "prompt_file", "out", "tracker_project", "tracker_run", "around_options")
-"""Settings whose texts are files, hubs' names and devices: read as data, and never imported."""
 MADE_HERE = ("", "tiny-quick", "tiny-legal")
 """Models that are made and not fetched."""
 LOCAL_TRACKERS = ("tensorboard",)
 """Trackers that write into the training's folder; others send their metrics away, with the user's key."""
-
-PLAYERS = ("eval_opponent", "around")
-"""Settings in which ``hf:FOLDER`` is a model; in all others it is ``FOLDER`` of a module that is called ``hf``."""
 
 
 def claims_of(config: MSGRPOConfig, folder: Path | None = None) -> list[Claim]:
@@ -419,18 +414,17 @@ def claims_of(config: MSGRPOConfig, folder: Path | None = None) -> list[Claim]:
     These are code, servers, paid models and downloads among its texts, an engine's options, prompts, trackers, and
     options of the players around the model.
     """
+    holds = {name: about.get("holds", "") for name, about in training_config_schema()["properties"].items()}
     named = [
-        (name, one)
+        (holds[name], one)
         for name, value in vars(config).items()
-        if name not in PLACES
+        if holds[name] != "data"
         for text in _texts(value)
         for one in innermost(text)
     ]
     spent = f" (in {config.iterations:,} iterations of {config.episodes:,} episodes, and in evaluations)"
     claims = [claim for _, one in named for claim in claims_of_player(one, spent, folder)]
-    claims += [
-        _claim(one, "the code") for name, one in named if name not in PLAYERS and ":" in one and "://" not in one
-    ]
+    claims += [_claim(one, "the code") for held, one in named if held != "player" and ":" in one and "://" not in one]
     for source in (config.model, config.tokenizer):
         claims += () if source in MADE_HERE else claim_of_fetching(source)
     if config.prompt_file and not is_own_prompts(config.prompt_file, folder):
