@@ -1,8 +1,8 @@
 from .answers import LegalAnswers
 from .base import Decoding
 from .embedded import embedded_agents
-from .local.loading.adapters import save_pretrained
-from .local.loading.card import card_of, read_card
+from .local.loading.adapters import base_of, save_pretrained
+from .local.loading.card import card_of, read_card, write_card
 from .local.loading.load import load_model
 from .local.loading.smollm2 import smollm2_file
 from .local.transformers import TransformersModel
@@ -16,6 +16,7 @@ __all__ = [
     "OpenAIModel",
     "TransformersModel",
     "VLLMModel",
+    "base_of",
     "card_of",
     "embedded_agents",
     "find_model",
@@ -24,4 +25,5 @@ __all__ = [
     "read_card",
     "save_pretrained",
     "smollm2_file",
+    "write_card",
 ]

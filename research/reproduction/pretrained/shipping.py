@@ -24,7 +24,7 @@ def ship(experiment: Pretrained, folder: PretrainedFolder, place: Path, source: 
     Raises:
         UsageError: none of them is there, or a model can't be made smaller as its entry says.
     """
-    from agents.adapters import shrink
+    from research.reproduction.pretrained.shrinking import shrink
 
     written = []
     for name, shipped in experiment.ships.items():

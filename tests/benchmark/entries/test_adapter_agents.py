@@ -10,7 +10,6 @@ import pytest
 pytest.importorskip("peft")
 
 from agents import load_agent
-from agents.adapters.shrinking import shrink
 from agents.models import adapters, embedded, provider
 from agents.models.fingerprint import weights_fingerprint
 from agents.models.provider import model_folder
@@ -28,8 +27,7 @@ def shelf(tmp_path_factory):
     """A folder of one adapter, as it would ship; its base is a folder beside it."""
     place = tmp_path_factory.mktemp("shelf")
     shutil.copytree(embedded.FOLDER / "tiny", place / "base")
-    trained = make_adapter(place / "trained", base=str(place / "base"), scenarios=("frozen-lake",))
-    shrink(trained, place / "weights" / NAME)
+    make_adapter(place / "weights" / NAME, base=str(place / "base"), scenarios=("frozen-lake",))
     return place
 
 
@@ -148,8 +146,7 @@ def test_an_entry_of_other_responses_is_refused(entry, tmp_path):
 
 def test_an_entry_of_another_adapter_is_refused(entry, shelf, tmp_path):
     with pytest.MonkeyPatch.context() as patch:
-        shutil.copytree(shelf / "weights", tmp_path / "weights")
-        shrink(shelf / "trained", tmp_path / "weights" / NAME, rank=1)
+        make_adapter(tmp_path / "weights" / NAME, base=str(shelf / "base"), rank=1, scenarios=("frozen-lake",))
         patch.setitem(provider._PROVIDERS, "adapters", adapters.provider_of(tmp_path / "weights"))
         problems = check_entry(entry).problems
     assert any("model_adapter_weights" in each for each in problems)

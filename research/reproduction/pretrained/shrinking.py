@@ -1,11 +1,19 @@
 """Smaller adapters: of a lower rank, in half precision, or made of a whole model's difference from its base.
 
+``adapter or whole weights -> of a lower rank -> in float16, on a base that has a name``::
+
+    python -m research.reproduction.pretrained.shrinking runs/lake/last --rank 4 --out agents/adapters/weights/NAME
+    python -m research.reproduction.pretrained.shrinking runs/whole/last --base smollm2 --rank 16 --out runs/adapter
+
+Exit codes: 0 done, 2 unusable input.
+
 A map of weights has learnt a matrix ``D = scale * B @ A``, or trained minus base. The best matrix of rank r in its
 place, by the sum of squares, has D's r largest singular values (Eckart, Young 1936).
 """
 
 import copy
 import math
+import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -14,11 +22,11 @@ import torch
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
-from agents.common.files import replacing_folder
-from agents.models.local.loading.adapters import WEIGHTS, base_of
-from agents.models.local.loading.card import read_card, write_card
-from textgames.extras import install_command
+from agents.common import REQUIRED, option, place, plain_streams, read_words, replacing_folder, settings
+from agents.models import base_of, load_model, read_card, write_card
+from textgames import install_command
 
+WEIGHTS = "adapter_model.safetensors"
 PREFIX = "base_model.model."
 """What peft puts before the names of a base's maps."""
 
@@ -75,26 +83,26 @@ def shrink(
             f"{source} holds whole weights: an adapter is made of their difference from a base, say which and of what "
             f"rank (--base smollm2 --rank 16); got base {base!r} and rank {rank}"
         )
-    settings = _settings(source if below is not None else None)
-    keep = below is not None and (not rank or rank == settings.r)
-    learnt = _of_adapter(source, copy.copy(settings)) if below is not None else _between(base, source)
-    settings.base_model_name_or_path = base or below
+    lora = _settings(source if below is not None else None)
+    keep = below is not None and (not rank or rank == lora.r)
+    learnt = _of_adapter(source, copy.copy(lora)) if below is not None else _between(base, source)
+    lora.base_model_name_or_path = base or below
     if not keep:
-        settings.r = settings.lora_alpha = rank
-        settings.use_rslora, settings.rank_pattern, settings.alpha_pattern = False, {}, {}
-    tensors, error = _held(learnt, settings, rank=0 if keep else rank, dtype=getattr(torch, dtype))
+        lora.r = lora.lora_alpha = rank
+        lora.use_rslora, lora.rank_pattern, lora.alpha_pattern = False, {}, {}
+    tensors, error = _held(learnt, lora, rank=0 if keep else rank, dtype=getattr(torch, dtype))
     if below is None:
         maps = (name.removesuffix(".lora_A.weight") for name in tensors if name.endswith(".lora_A.weight"))
-        settings.target_modules = sorted({name.rpartition(".")[2] for name in maps})
-    settings.inference_mode, settings.lora_dropout = True, 0.0
+        lora.target_modules = sorted({name.rpartition(".")[2] for name in maps})
+    lora.inference_mode, lora.lora_dropout = True, 0.0
     card = read_card(str(source))
     with replacing_folder(out) as draft:
-        settings.save_pretrained(str(draft))
+        lora.save_pretrained(str(draft))
         save_file(tensors, draft / WEIGHTS, metadata={"format": "pt"})
         (draft / WEIGHTS).chmod(0o644)  # written for the owner alone, but a package's files are for everyone
         if card is not None:
             write_card(draft, modes=card.modes, texts=card.texts, scenarios=scenarios or card.scenarios)
-    return Shrunk(out, settings.r, (out / WEIGHTS).stat().st_size, error)
+    return Shrunk(out, lora.r, (out / WEIGHTS).stat().st_size, error)
 
 
 def _held(
@@ -141,8 +149,6 @@ def _of_adapter(folder: Path, settings: Any) -> Iterator[_Learnt]:
 
 def _between(base: str, trained: Path) -> Iterator[_Learnt]:
     """Yield what whole weights have learnt beyond their base: maps as matrices, everything else flat."""
-    from agents.models.local.loading.load import load_model
-
     before, after = (load_model(source, dtype="float32", device="cpu")[0] for source in (base, str(trained)))
     head = before.get_output_embeddings()
     maps = {name for name, module in before.named_modules() if isinstance(module, nn.Linear) and module is not head}
@@ -167,3 +173,37 @@ def _settings(folder: Path | None) -> Any:
     if not isinstance(settings, peft.LoraConfig):
         raise ValueError(f"{folder} holds an adapter of kind {settings.peft_type}; accepted are those of LoRA")
     return settings
+
+
+@settings
+class Shrink:
+    """Make an adapter that can ship."""
+
+    source: str = place("SOURCE", "a folder with an adapter, or with whole weights")
+    out: str = option(REQUIRED, "DIR", "the adapter's folder; replaced if it is there")
+    rank: int = option(0, "R", "lower the rank to this; 0: as it is", ge=0)
+    dtype: str = option("float16", "TYPE", "of the weights: float16 (default), bfloat16, float32")
+    base: str = option("", "MODEL", "the base to name; of whole weights the one before")
+    scenarios: tuple[str, ...] = option((), "NAME", "what it was trained on")
+
+
+@plain_streams()
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line; return the exit code."""
+    asked = read_words(Shrink, arguments, "python -m research.reproduction.pretrained.shrinking")
+    try:
+        made = shrink(
+            asked.source, asked.out, rank=asked.rank, dtype=asked.dtype, base=asked.base, scenarios=asked.scenarios
+        )
+    except (ValueError, OSError, ModuleNotFoundError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    print(
+        f"{made.folder}: rank {made.rank}, {asked.dtype}, {made.size / 1e6:.1f} MB; "
+        f"{made.error:.2%} of what was learnt isn't in it, by the norm of the weights' change"
+    )
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -10,10 +10,9 @@ import torch
 pytest.importorskip("peft")
 from safetensors.torch import load_file, save_file
 
-from agents.adapters.__main__ import main
-from agents.adapters.shrinking import shrink
 from agents.models.embedded import FOLDER
 from agents.models.local.loading.card import read_card
+from research.reproduction.pretrained.shrinking import main, shrink
 from tests.agents.adapters.made import logits, make_adapter, settings_in
 
 
@@ -114,7 +113,7 @@ def test_the_command_says_the_size_and_what_is_lost(trained, tmp_path, capsys):
     assert "--base smollm2 --rank 16" in capsys.readouterr().err
 
 
-def test_a_missing_package_is_named_with_its_command(monkeypatch, capsys):
+def test_a_missing_package_is_named_with_its_command(trained, monkeypatch, capsys):
     monkeypatch.setitem(sys.modules, "peft", None)
-    assert main(["a", "--out", "b"]) == 2
-    assert re.fullmatch(r"error: adapters need peft: pip install .*\[train\].*\n", capsys.readouterr().err)
+    assert main([str(trained), "--out", "b"]) == 2
+    assert re.fullmatch(r"error: adapters need peft, .*: pip install .*\[train\].*\n", capsys.readouterr().err)

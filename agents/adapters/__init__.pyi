@@ -1,1 +1,0 @@
-from .shrinking import shrink as shrink
