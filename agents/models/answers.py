@@ -127,14 +127,6 @@ class State(NamedTuple):
     thinking: bool = False
 
 
-class Draft(NamedTuple):
-    """The likely next ``tokens`` of an answer, up to its next choice or its end, and the ``sets`` that they are drawn
-    from, the choice's included."""
-
-    tokens: tuple[int, ...]
-    sets: tuple[TokenSet, ...]
-
-
 class Rules:
     """Which tokens may follow in each state of a response, for the answers of one decision.
 
@@ -245,9 +237,9 @@ class Guide:
     def allowed(self) -> TokenSet | None:
         return self._rules.allowed(self._state, self._left)
 
-    def draft(self) -> Draft:
-        """Return the draft of an answer in which all is forced. If one allowed token begins with all others, it is the
-        likely one; else it is a choice."""
+    def draft(self) -> tuple[tuple[int, ...], list[TokenSet]]:
+        """Return the likely next tokens of a forced answer, up to a choice or its end, and all sets that are drawn
+        from. A token is likely if it begins with all others that are allowed."""
         texts, ahead = self._rules.texts, copy(self)
         tokens, sets = list[int](), list[TokenSet]()
         while (allowed := ahead.allowed()) is not None and allowed.ids:
@@ -257,7 +249,7 @@ class Guide:
                 break
             tokens.append(longest)
             ahead.take(longest)
-        return Draft(tuple(tokens), tuple(sets))
+        return tuple(tokens), sets
 
     def take(self, token: int) -> None:
         self._state = self._rules.after(self._state, token, self._left)

@@ -217,12 +217,13 @@ class LeanBatch:
             self.column += 1
         return logits
 
-    def append(self, runs: Sequence[TokenIds]) -> Tensor:
-        """Append some tokens to every row, at least one; return their final hidden states ``(tokens, hidden)``, row by
-        row."""
+    def append(self, runs: Sequence[TokenIds], dropped: Sequence[int]) -> Tensor:
+        """Drop some of every row's last tokens and append others, at least one; return the final hidden states of
+        these ``(tokens, hidden)``, row by row."""
         device = self.positions.device
         packing = Packing([len(run) for run in runs], device)
-        begin = self.positions - self.shared + self.blanks  # (rows,) the first column that is free
+        first = self.positions - torch.tensor(dropped, device=device)
+        begin = first - self.shared + self.blanks  # (rows,) the first column that is free
         filled, end = self.filled, int((begin + packing.lengths).max())
         self._make_room(end)
         columns = torch.arange(end, device=device)
@@ -230,29 +231,20 @@ class LeanBatch:
         hidden = (columns < self.blanks[:, None, None]) | (columns > own)  # (rows, longest, end)
         bias = torch.zeros(hidden.shape, device=device, dtype=self.caches[0][0].dtype)
         bias = bias.masked_fill_(hidden, float("-inf")).repeat(1, self.weights.heads // self.weights.kv_heads, 1)
-        place = begin[packing.row] + packing.column
+        columns, positions = (each[packing.row] + packing.column for each in (begin, first))
 
         def attend(layer: int, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
             for cache, new in zip(self.caches[layer], (k, v), strict=True):
                 cache[:, :, filled:end] = 0
-                cache[:, packing.row, place] = new.transpose(0, 1)
+                cache[:, packing.row, columns] = new.transpose(0, 1)
             queries = packing.pad(q * q.shape[2] ** -0.5)  # (rows, H, longest, D)
             by_key = queries.reshape(len(runs), k.shape[1], -1, q.shape[2]).transpose(0, 1)
             out = self._attend(layer, by_key, end, bias).transpose(0, 1)
             return packing.unpad(out.reshape(queries.shape))
 
         ids = torch.tensor([token for run in runs for token in run], device=device)
-        positions = self.positions[packing.row] + packing.column
-        self.positions, self.filled = self.positions + packing.lengths, max(filled, end)
+        self.positions, self.filled = first + packing.lengths, max(filled, end)
         return llama_forward.hidden_states(self.weights, ids, positions, attend)
-
-    def drop(self, counts: Sequence[int]) -> None:
-        """Forget the last tokens of each row."""
-        self.positions = self.positions - torch.tensor(counts, device=self.positions.device)
-
-    def logits(self, hidden: Tensor, tokens: Tensor) -> Tensor:
-        """Return the logits ``(n, len(tokens))`` of some tokens by final hidden states ``(n, hidden)``."""
-        return self.weights.head.only(tokens)(hidden)
 
     def _make_room(self, columns: int) -> bool:
         """Report whether the caches had to grow to so many columns: a layer at a time, for the sake of memory."""

@@ -81,9 +81,9 @@ def test_a_likely_answer_takes_one_pass_behind_its_prompt(tokenizer: Any, monkey
         model.lm_head.weight.copy_(torch.zeros_like(model.lm_head.weight))
         model.lm_head.weight[:, 0] = torch.tensor([len(text) for text in player.vocabulary.texts])
 
-    def counted(batch: LeanBatch, runs: Any) -> Any:
+    def counted(batch: LeanBatch, runs: Any, dropped: Any) -> Any:
         passes.append([player.decode(run) for run in runs])
-        return append(batch, runs)
+        return append(batch, runs, dropped)
 
     monkeypatch.setattr(LeanBatch, "append", counted)
     rules = [player.vocabulary.rules(LegalAnswers(("left", "down")))] * 8
