@@ -342,9 +342,8 @@ class TransformersModel:
                             list(forced.values()),
                         )
                         sampled |= zip(forced, chunk, strict=True)
-                        rows = [row for row in rows if row not in forced]
-                    if not rows:
-                        continue
+                        if not (rows := [row for row in rows if row not in forced]):
+                            continue
                     chunk = sample(
                         self.decoder,
                         [prompts[row] for row in rows],

@@ -91,11 +91,11 @@ def sample_drafted(
         tokens, logprobs = choose_allowed(batch.weights.head.only(columns)(hidden), decoding, uniform, narrow)
         drawn = zip(columns[tokens].tolist(), logprobs.tolist(), strict=True)
         vain = [answer.take(list(islice(drawn, answer.fed + 1))) for answer in live]
-        going = [place for place, answer in enumerate(live) if answer.sets]
+        going = [at for at, answer in enumerate(live) if answer.sets]
         if going and len(going) < len(rows):
             batch.keep(torch.tensor(going, device=hidden.device))
-        rows = [rows[place] for place in going]
+        rows = [rows[at] for at in going]
         if rows:
-            runs = [(live[place].ids[-1], *live[place].draft[: live[place].fed]) for place in going]
-            hidden = batch.append(runs, [vain[place] for place in going])
+            runs = [(one.ids[-1], *one.draft[: one.fed]) for one in live if one.sets]
+            hidden = batch.append(runs, [vain[at] for at in going])
     return [Sampled(tuple(one.ids), tuple(one.logprobs), True, tuple(one.allowed)) for one in answers]
