@@ -48,8 +48,10 @@ class EpisodeSession:
 
     ::
 
-        session = EpisodeSession("frozen-lake", seed=1_000_000) while not session.over: outcome =
-        session.respond(ask_my_model(session.messages)) session.episode.returns
+        session = EpisodeSession("frozen-lake", seed=1_000_000)
+        while not session.over:
+            outcome = session.respond(ask_my_model(session.messages))
+        session.episode.returns
 
     Every prompt stands for itself: it has the rules, the observation and, if the prompt map says so, the last turns.
     Equal seeds and equal responses give equal episodes, those of ``textbench run``.

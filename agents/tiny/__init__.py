@@ -3,11 +3,8 @@
 They read the same prompts and write the same ``think``/``plan``/``action`` responses as any big model, weigh 0.2 to 1
 million parameters, and are saved as plain Hugging Face models (``LlamaForCausalLM`` and ``PreTrainedTokenizerFast``)::
 
-    from agents.tiny import Recipe, pretrain, save from agents.models.local.transformers import TransformersModel
-
-    made = pretrain(Recipe.quick(seed=0))              # Frozen Lake, 0.2M parameters, about a minute on one core model
-    = TransformersModel(made.model, made.tokenizer, name="tiny-quick")    # live: train made.model as it is save(made,
-    "runs/tiny-quick")                      # then load_agent("hf:runs/tiny-quick")
+    made = pretrain(Recipe.quick(seed=0))  # Frozen Lake, 0.2M parameters, about a minute on one core
+    save(made, "runs/tiny-quick")          # then load_agent("hf:runs/tiny-quick")
 
 ``Recipe()`` without changes reads both games and all their variants. Trainings whose ``model`` is ``tiny-quick`` or
 ``tiny-legal`` make such a model first.

@@ -21,8 +21,7 @@ from benchmark.play.cost.estimate import (
     total_of,
 )
 from benchmark.play.cost.forecast import forecast
-from benchmark.play.levels import levels_in
-from benchmark.play.options import RunOptions
+from benchmark.play.options import RunOptions, levels_in
 from benchmark.play.session import by_protocol, check_unplayed, play_all
 from benchmark.runs.plan import Plan
 from benchmark.runs.tournament import line_up

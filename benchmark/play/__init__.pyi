@@ -19,7 +19,7 @@ from .options import (
     flag_of,
     without_spec,
 )
-from .runner import Stopped
+from .runner import Limits, Stopped
 from .session import open_session
 from .until import BATCH
 
@@ -31,6 +31,7 @@ __all__ = [
     "OWN_PLAYERS",
     "AgentSpec",
     "AgentTable",
+    "Limits",
     "PlannedRun",
     "Players",
     "RunOptions",

@@ -16,7 +16,7 @@ from benchmark.play.options import ADDED, COUNTING, OPERATING, RunOptions
 from benchmark.runs.folder import resume_command
 from benchmark.runs.manifest import MANIFEST_VERSION, RUN_KIND, Manifest, Price
 from benchmark.runs.plan import Plan
-from benchmark.runs.provenance import code_version, file_digest, now, package_versions
+from benchmark.runs.provenance import code_version, file_digest, package_versions
 
 
 def new_manifest(
@@ -134,15 +134,3 @@ def innermost(title: str, before: Any, after: Any) -> tuple[str, Any, Any]:
         name = next(name for name in (*after, *before) if before.get(name, ...) != after.get(name, ...))
         title, before, after = f"{title}, {name}", before.get(name), after.get(name)
     return title, before, after
-
-
-def start_session(manifest: Manifest) -> None:
-    """Note that a process starts to play, with its code and the time."""
-    manifest.setdefault("sessions", []).append({"started": now(), "finished": None, **code_version()})
-
-
-def finish_session(manifest: Manifest, outcome: str, notices: Sequence[str] = ()) -> None:
-    """Note that it ended, and how, and what was noticed about servers."""
-    manifest["sessions"][-1] |= {"finished": now(), "outcome": outcome}
-    if notices:
-        manifest["sessions"][-1]["notices"] = list(notices)

@@ -15,12 +15,25 @@ from agents.cluster.connection import ANY
 from agents.common.settings import checked, fields_of, option, settings
 from agents.protocol import LEGAL_ONLY, STANDARD, check_moves, read_protocols, same_protocol
 from benchmark.errors import UsageError, unknown_name
-from benchmark.play.levels import read_levels
 
 
 def without_spec(table: Mapping[str, Any]) -> dict[str, Any]:
     """Return the options that a table ``[agents.NAME]`` has besides the agent's ``spec``."""
     return {option: value for option, value in table.items() if option != "spec"}
+
+
+def read_levels(text: str) -> str:
+    """Return a range of levels in its one spelling, ``"1-10"``; a ValueError if it is none."""
+    first, dash, last = text.replace(" ", "").partition("-")
+    if not (dash and first.isdecimal() and last.isdecimal() and 1 <= int(first) < int(last)):
+        raise ValueError(f"levels are two numbers from 1 with a dash between, the easier one first: 1-10, got {text!r}")
+    return f"{int(first)}-{int(last)}"
+
+
+def levels_in(text: str) -> range:
+    """Return the levels of such a range."""
+    first, last = map(int, text.split("-"))
+    return range(first, last + 1)
 
 
 @settings

@@ -42,6 +42,25 @@ class TurnLimit(Protocol):
         """Report whether another episode may start beside those in flight, after so many; the first one may."""
 
 
+class Limits(NamedTuple):
+    """Limits of a run that aren't options of it.
+
+    Attributes:
+        turns: a limit of the caller's.
+        beside: US dollars that other runs have spent which had one limit with this one.
+        began: when the time of the run began, by :func:`time.monotonic`, if that was before this call.
+        ask: asked whether to continue with a model whose first answers can't be read; ``None``: continue.
+    """
+
+    turns: TurnLimit | None = None
+    beside: float = 0.0
+    began: float | None = None
+    ask: Callable[[str], bool] | None = None
+
+
+NO_LIMITS = Limits()
+
+
 class Stopped(Exception):  # noqa: N818 - not an error: a limit that was set has been reached
     """A limit was reached; the message names it."""
 
@@ -133,10 +152,7 @@ class PlanRun:
         answers: keeps what servers answer.
         grow: asked after all episodes of a table's matchups for further seeds of these; nothing ends its turn.
         elsewhere: plays in place of this process, which then only writes; agents aren't made here.
-        turns: a limit of the caller's.
-        beside: US dollars that other runs have spent which had one limit with this one.
-        began: when the time of the run began, by :func:`time.monotonic`, if that was before this call.
-        ask: asked whether to continue with a model whose first answers can't be read; ``None``: continue.
+        limits: besides those among the options.
     """
 
     plan: Plan
@@ -148,10 +164,7 @@ class PlanRun:
     answers: AnswersFile
     grow: Grow | None = None
     elsewhere: Elsewhere | None = None
-    turns: TurnLimit | None = None
-    beside: float = 0.0
-    began: float | None = None
-    ask: Callable[[str], bool] | None = None
+    limits: Limits = NO_LIMITS
     _policies: dict[str, Policy] = field(default_factory=dict, init=False)
     # of the tables that play together now, in one rollout
     _teams: dict[tuple[str, ...], _Team] = field(default_factory=dict, init=False)
@@ -174,7 +187,7 @@ class PlanRun:
         Raises:
             StorageError: the disk refused; what was finished before is kept.
         """
-        limit, began = self.options.run_timeout, monotonic() if self.began is None else self.began
+        limit, began = self.options.run_timeout, monotonic() if self.limits.began is None else self.limits.began
         deadline = None if limit is None else began + limit
         scored = self.folder.scored()
         missing = {
@@ -231,7 +244,7 @@ class PlanRun:
         self._teams = {matchups[0].agents: _Team(matchups, self.plan) for matchups in group}
         # Models in this process are asked for a batch of as many. Servers are asked as fast as they take it, whatever
         # is in flight here; but with a limit on money or turns, few should be on their way when it is reached.
-        unlimited = self.options.max_cost is None and self.turns is None
+        unlimited = self.options.max_cost is None and self.limits.turns is None
         finds_its_pace = unlimited and bool(self._policies) and all(map(is_served, self._policies.values()))
         self._in_flight = self.options.max_concurrency or (256 if finds_its_pace else DEFAULT_CONCURRENCY)
         self._heard = {
@@ -260,14 +273,14 @@ class PlanRun:
                 for team in self._teams.values():
                     team.put_back()
                 del self._heard[mute.seen.agent]
-                if self.ask is not None and not self.ask(f"{mute}. Play on?"):
+                if self.limits.ask is not None and not self.limits.ask(f"{mute}. Play on?"):
                     self._given_up.append(str(mute))
                     self._give_up([mute.seen.agent])
             except _MoneySpent:
                 break
         if any(team.waiting or (team.flying and not team.gave_up) for team in self._teams.values()):
             # said here, where all that was in flight is counted
-            limit, spent = self.beside + (self.options.max_cost or 0.0), self.beside + self.meter.spent
+            limit, spent = self.limits.beside + (self.options.max_cost or 0.0), self.limits.beside + self.meter.spent
             raise _MoneySpent(
                 f"the money is used up: {spent:.4f} USD spent of --max-cost {limit:g}; resume with a larger --max-cost"
             ) from None
@@ -331,7 +344,7 @@ class PlanRun:
         if served and not team.answered and len(team.flying) >= FIRST_EPISODES:
             return False
         in_flight = sum(len(one.flying) for one in self._teams.values())
-        if self.turns is not None and not self.turns.may_start(in_flight, self.meter.finished):
+        if self.limits.turns is not None and not self.limits.turns.may_start(in_flight, self.meter.finished):
             return False
         if self.options.max_cost is None:
             return True
@@ -352,7 +365,7 @@ class PlanRun:
         team.answered = True
         for turn in step.turns:
             team.under_way[key] = team.under_way.get(key, 0.0) + self._count(name, turn)
-        if self.ask is not None and (heard := self._heard.get(name)) is not None:
+        if self.limits.ask is not None and (heard := self._heard.get(name)) is not None:
             for answer in step.answers:
                 heard.add(*answer)
             if heard.causes.total() < heard.answers:
@@ -372,8 +385,8 @@ class PlanRun:
             )
         if paid[:2] != (0, 0) and not self.answers.was_recalled(turn):
             self.meter.count_tokens(name, *tokens)
-        if self.turns is not None:
-            self.turns.count(turn)
+        if self.limits.turns is not None:
+            self.limits.turns.count(turn)
         return cost(tokens, self.meter.prices.get(name)) or 0.0
 
     def _stop_above_budget(self) -> None:

@@ -29,15 +29,16 @@ from benchmark.play.claims import asked_for, check_claims, claims_of, claims_of_
 from benchmark.play.cluster import playing_elsewhere
 from benchmark.play.cost.estimate import spending
 from benchmark.play.cost.prices import agent_prices
-from benchmark.play.manifest import finish_session, new_manifest, start_session, take_over
+from benchmark.play.manifest import new_manifest, take_over
 from benchmark.play.options import ADDED, COUNTING, OPERATING, RunOptions, flag_of
 from benchmark.play.progress import Meter, choose_display, noticed, teller
-from benchmark.play.runner import Incomplete, PlanRun, TurnLimit
+from benchmark.play.runner import NO_LIMITS, Incomplete, Limits, PlanRun
 from benchmark.play.until import Growth
 from benchmark.runs.answers import ANSWERS_NAME, AnswersFile
 from benchmark.runs.folder import DAMAGED_NAME, PROMPTS_NAME, RunFolder, resume_command
 from benchmark.runs.manifest import MANIFEST_NAME, Manifest, read_manifest
 from benchmark.runs.plan import Plan, import_registration, told_otherwise
+from benchmark.runs.provenance import code_version, now
 from benchmark.runs.record import Key, key_of, paid_tokens
 from benchmark.score.comparison import too_few_starts
 from textgames import GameError
@@ -84,19 +85,10 @@ class Session:
     options: RunOptions
     redactor: Redactor
 
-    def play(
-        self,
-        *,
-        quiet: bool = False,
-        turns: TurnLimit | None = None,
-        beside: float = 0.0,
-        began: float | None = None,
-        ask: Callable[[str], bool] | None = None,
-    ) -> Ending:
+    def play(self, *, quiet: bool = False, limits: Limits = NO_LIMITS) -> Ending:
         """Play what the folder lacks, show progress on standard error unless ``quiet``, and close the folder.
 
-        Whatever stops it, finished episodes are kept and the manifest tells how it ended. The other arguments are those
-        of :class:`~benchmark.play.runner.PlanRun`.
+        Whatever stops it, finished episodes are kept and the manifest tells how it ended.
         """
         options, say = self.options, teller(quiet)
         with self.folder as folder:
@@ -104,7 +96,7 @@ class Session:
             answers = AnswersFile(folder.path, self.redactor, folder.scored)
             meter = _meter(plan, folder, answers)
             growth = Growth(folder, options, meter) if options.grows else None
-            start_session(folder.manifest)
+            folder.manifest.setdefault("sessions", []).append({"started": now(), "finished": None, **code_version()})
             folder.write_manifest()
             agents = self.players.specs.values()
             strange = [*not_taken(agents, options), *not_cached(folder.manifest["agents"], options)]
@@ -126,19 +118,10 @@ class Session:
                     choose_display(meter, quiet) as display,
                 ):
                     incomplete = PlanRun(
-                        plan,
-                        folder,
-                        self.players,
-                        options,
-                        meter,
-                        display,
-                        answers,
+                        *(plan, folder, self.players, options, meter, display, answers),
                         grow=growth,
                         elsewhere=elsewhere,
-                        turns=turns,
-                        beside=beside,
-                        began=began,
-                        ask=ask,
+                        limits=limits,
                     ).play()
                 stopped = incomplete.reason if incomplete else None
                 if stopped is None:
@@ -254,7 +237,7 @@ def play_all(runs: Sequence[PlannedRun], *, quiet: bool = False, ask: Callable[[
             beside = sum(_spent(Path(str(each.options.out))) for each in runs if each is not run)
             # what is left is kept in the folder: a resume of it alone spends no more than all together may
             run = run._replace(options=replace(run.options, max_cost=max(0.0, limit - beside)))
-        endings.append(open_session(run).play(quiet=quiet, beside=beside, began=began, ask=ask))
+        endings.append(open_session(run).play(quiet=quiet, limits=Limits(None, beside, began, ask)))
     done, total = (sum(getattr(ending, name) for ending in endings) for name in ("done", "total"))
     total += sum(run.plan.total for run in runs[len(endings) :])
     too_wide = {
@@ -378,10 +361,11 @@ def _meter(plan: Plan, folder: RunFolder, answers: AnswersFile) -> Meter:
 
 
 def _finish(folder: RunFolder, stopped: str | None, notices: Sequence[str]) -> None:
-    """Note how the run ended; a full disk must not hide why it was stopped."""
-    finish_session(folder.manifest, stopped or "finished", notices)
-    if stopped is None:
+    """Note how the run ended, and what was noticed of servers; a full disk must not hide why it was stopped."""
+    session = {"finished": now(), "outcome": stopped or "finished"} | ({"notices": [*notices]} if notices else {})
+    folder.manifest["sessions"][-1] |= session
+    try:
         folder.write_manifest()
-        return
-    with suppress(StorageError):
-        folder.write_manifest()
+    except StorageError:
+        if stopped is None:
+            raise

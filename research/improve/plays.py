@@ -16,6 +16,7 @@ from agents import Episode, Turn, prompt_path
 from benchmark import BenchmarkError
 from benchmark.play import (
     AgentTable,
+    Limits,
     PlannedRun,
     RunOptions,
     Stopped,
@@ -192,7 +193,7 @@ def _continue(folder: Path, planned: PlannedRun, meter: SpendingMeter, quiet: bo
     counted = None if left.tokens is None and left.calls is None else turns
     with meter.timed(folder.name):
         session = open_session(planned._replace(options=replace(planned.options, run_timeout=left.seconds)))
-        ending = session.play(quiet=quiet, turns=counted)
+        ending = session.play(quiet=quiet, limits=Limits(counted))
     now = _recorded(folder)
     if ending.stopped is not None:  # a second call has to find spent what went into unfinished episodes
         tokens, calls = (getattr(turns.spent + recorded, unit) - getattr(now, unit) for unit in ("tokens", "calls"))

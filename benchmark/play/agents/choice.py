@@ -17,8 +17,7 @@ from benchmark.play.agents.agent_folder import with_agent_folders
 from benchmark.play.agents.objects import AgentSpec
 from benchmark.play.agents.options import with_agent_options, with_keys
 from benchmark.play.agents.players import Players, embedded_models, load_policy, missing_models, why_not_played
-from benchmark.play.levels import levels_in
-from benchmark.play.options import RunOptions
+from benchmark.play.options import RunOptions, levels_in
 from benchmark.play.until import first_plan
 from benchmark.runs.plan import Plan, find_scenarios, find_suite, played_by
 from benchmark.score.stopping import MOST

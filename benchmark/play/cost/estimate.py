@@ -26,8 +26,7 @@ from benchmark.errors import BenchmarkError
 from benchmark.play.agents.objects import AgentSpec
 from benchmark.play.agents.players import unloaded
 from benchmark.play.cost.prices import agent_prices, is_paid
-from benchmark.play.levels import levels_in
-from benchmark.play.options import RunOptions
+from benchmark.play.options import RunOptions, levels_in
 from benchmark.runs.manifest import Price
 from benchmark.runs.plan import Plan
 from textgames import GameError

@@ -15,8 +15,7 @@ from agents.baselines.search import PlannerPlayer
 from agents.turn import TurnRequest
 from benchmark.errors import UsageError
 from benchmark.play.agents.choice import choose_scenarios, with_levels
-from benchmark.play.levels import read_levels
-from benchmark.play.options import RunOptions
+from benchmark.play.options import RunOptions, read_levels
 from benchmark.play.until import BATCH
 from benchmark.runs.folder import RunFolder
 from benchmark.runs.manifest import read_manifest
