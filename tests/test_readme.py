@@ -86,12 +86,14 @@ def run(command: str, folder: Path, url: str) -> subprocess.CompletedProcess[str
         words.pop(0)
     # the same commands, shorter: minutes become seconds; making a base model has tests of its own
     if words[:3] == ["python", "-m", "agents.msgrpo"] and "smollm2" in command:
-        small = ("iterations=1", "eval_episodes=4", "threads=1")  # two wait for each other beside other workers
+        # two threads wait for each other beside other workers
+        small = ("iterations=1", "groups=1", "group_size=2", "episodes_drawn=2", "eval_episodes=1", "threads=1")
         words += [word for setting in small for word in ("--set", setting)]
     elif words[:3] == ["python", "-m", "agents.msgrpo"]:
-        words += ["--set", "iterations=2", "--set", "eval_episodes=20", "--set", "model=tiny"]
+        words += ["--set", "iterations=1", "--set", "groups=2", "--set", "episodes_drawn=8"]
+        words += ["--set", "eval_episodes=4", "--set", "model=tiny"]
     if words[:2] == ["textbench", "run"] and "300" in words:
-        words[words.index("300")] = "10"
+        words[words.index("300")] = "2"
     if words[:2] == ["textbench", "credit"]:
         words += ["--groups", "4", "--batches", "2"]
     if words[0] == "textbench" and "--base-url" not in words and any(word.startswith("openai:") for word in words):

@@ -31,12 +31,12 @@ def given(call: ast.Call, name: str) -> Any:
     return next((ast.unparse(each.value) for each in call.keywords if each.arg == name), None)
 
 
-def test_one_place_calls_torch_load_and_passes_weights_only() -> None:
+def test_one_place_calls_torch_load_and_passes_weights_only():
     found = {name: given(call, "weights_only") for name, call in calls() if ast.unparse(call.func) == "torch.load"}
     assert found == {"agents/common/tensors.py": "True"}
 
 
-def test_models_are_read_from_safetensors_alone() -> None:
+def test_models_are_read_from_safetensors_alone():
     """A GGUF file, which has no code in it either, is named by ``gguf_file``; peft has no such argument."""
     found = [
         (name, call.lineno)
@@ -51,7 +51,7 @@ def test_models_are_read_from_safetensors_alone() -> None:
 
 
 @pytest.mark.parametrize("version", ["2.4.0", "2.9.1+cu128", "1.13.1", "2.9.0a0+git123"])
-def test_an_older_torch_reads_nothing(version: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_older_torch_reads_nothing(version, tmp_path, monkeypatch):
     file = tmp_path / "state.pt"
     torch.save({"step": 1}, file)
     monkeypatch.setattr(torch, "__version__", version)
@@ -62,12 +62,12 @@ def test_an_older_torch_reads_nothing(version: str, tmp_path: Path, monkeypatch:
 
 
 @pytest.mark.parametrize("version", ["2.10.0", "2.13.0+cpu", "2.11.0a0+git123", "3.0.0"])
-def test_a_later_torch_reads(version: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_later_torch_reads(version, monkeypatch):
     monkeypatch.setattr(torch, "__version__", version)
     check_torch("state.pt")
 
 
-def test_the_floor_is_the_one_that_is_installed_and_promised() -> None:
+def test_the_floor_is_the_one_that_is_installed_and_promised():
     floor = ".".join(map(str, tensors.OLDEST))
     assert f'"torch>={floor}"' in (ROOT / "pyproject.toml").read_text()
     assert f"PyTorch {floor} or later" in (ROOT / "SECURITY.md").read_text()
@@ -84,7 +84,7 @@ class Hostile:
 
 
 @pytest.mark.parametrize("save", [torch.save, lambda value, file: file.write_bytes(pickle.dumps(value))])
-def test_code_in_a_state_is_not_run(save: Any, tmp_path: Path) -> None:
+def test_code_in_a_state_is_not_run(save, tmp_path):
     save({"step": Hostile(tmp_path / "ran")}, tmp_path / "state.pt")
     with pytest.raises(ValueError, match=r"^[^\n]+$") as told:
         load_tensors(tmp_path / "state.pt")
@@ -92,7 +92,7 @@ def test_code_in_a_state_is_not_run(save: Any, tmp_path: Path) -> None:
     assert not (tmp_path / "ran").exists()
 
 
-def test_what_was_saved_comes_back_in_the_computers_memory(tmp_path: Path) -> None:
+def test_what_was_saved_comes_back_in_the_computers_memory(tmp_path):
     torch.save({"weight": torch.arange(3.0), "losses": [0.5]}, tmp_path / "state.pt")
     state = load_tensors(tmp_path / "state.pt")
     torch.testing.assert_close(state, {"weight": torch.arange(3.0), "losses": [0.5]})

@@ -12,7 +12,7 @@ from agents.models.adapters import PROVIDER
 from textgames import SCENARIOS, extras
 
 
-def test_the_lake_ships_with_what_it_was_asked() -> None:
+def test_the_lake_ships_with_what_it_was_asked():
     assert "smollm2-lake" in PROVIDER.models
     assert PROVIDER.card is not None
     card = PROVIDER.card("smollm2-lake")
@@ -21,7 +21,7 @@ def test_the_lake_ships_with_what_it_was_asked() -> None:
     assert card.texts.prefix["direct"] == "<action>"
 
 
-def test_what_an_adapter_needs_is_one_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_an_adapter_needs_is_one_extra(monkeypatch):
     monkeypatch.setattr(extras, "find_spec", lambda name: None if name == "peft" else find_spec(name))
     with pytest.raises((ModuleNotFoundError, ValueError), match=r"smollm2-lake needs peft: pip install .*smollm2"):
         load_agent("smollm2-lake")
@@ -34,7 +34,7 @@ def test_what_an_adapter_needs_is_one_extra(monkeypatch: pytest.MonkeyPatch) -> 
         pytest.param("smollm2-lake-words", 3, 2, marks=pytest.mark.nightly),
     ],
 )
-def test_the_lake_is_crossed(name: str, lakes: int, least: int) -> None:
+def test_the_lake_is_crossed(name, lakes, least):
     """As the documents say: 0.91 and 0.93 of fresh lakes, where blind play gets 0.28. Words take ten times as long."""
     first = SCENARIOS["frozen-lake"].seed(2000)
     tasks = [EpisodeTask.of("frozen-lake", first + k) for k in range(lakes)]
@@ -44,7 +44,7 @@ def test_the_lake_is_crossed(name: str, lakes: int, least: int) -> None:
 
 
 @pytest.mark.nightly
-def test_snake_is_played_in_words() -> None:
+def test_snake_is_played_in_words():
     """As the documents say: 1.75 on fresh episodes, where blind play gets -0.37."""
     first = SCENARIOS["snake"].seed(2000)
     tasks = [EpisodeTask.of("snake", first + k) for k in range(8)]

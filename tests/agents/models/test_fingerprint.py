@@ -2,7 +2,6 @@
 
 import json
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -10,7 +9,7 @@ import pytest
 from agents.models.fingerprint import tokenizer_identity, weights_fingerprint, weights_identity
 
 
-def test_it_is_of_the_weights_alone(tmp_path: Path) -> None:
+def test_it_is_of_the_weights_alone(tmp_path):
     (tmp_path / "README.md").write_text("a card")
     assert weights_fingerprint(tmp_path) is None
     (tmp_path / "model.safetensors").write_bytes(b"weights")
@@ -29,7 +28,7 @@ def test_it_is_of_the_weights_alone(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_large_files_are_sampled_over_their_whole_length(tmp_path: Path) -> None:
+def test_large_files_are_sampled_over_their_whole_length(tmp_path):
     size = 80 * 2**20
     file = tmp_path / "model.safetensors"
     file.write_bytes(bytes(size))
@@ -72,9 +71,7 @@ def end_elsewhere(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("change", [train_on, change_template, swap_two_words, end_elsewhere])
-def test_a_cache_does_not_answer_for_another_model_of_the_same_folder(
-    change: Callable[[Path], None], tmp_path: Path
-) -> None:
+def test_a_cache_does_not_answer_for_another_model_of_the_same_folder(change, tmp_path):
     pytest.importorskip("torch")
     from agents.models.base import Decoding
     from agents.models.cache import ResponseCache, cached
@@ -96,7 +93,7 @@ def test_a_cache_does_not_answer_for_another_model_of_the_same_folder(
     assert [answer(), answer()] == [False, True]
 
 
-def test_a_tokenizers_identity_is_of_what_it_does_and_not_of_what_a_call_leaves_in_it() -> None:
+def test_a_tokenizers_identity_is_of_what_it_does_and_not_of_what_a_call_leaves_in_it():
     transformers = pytest.importorskip("transformers")
     from agents.models.embedded import FOLDER
 

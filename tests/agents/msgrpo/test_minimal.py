@@ -3,7 +3,7 @@
 import re
 import shutil
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -22,7 +22,7 @@ TINY = Path(agents.__file__).parent / "tiny" / "weights" / "tiny"
 
 
 @pytest.fixture(scope="module")
-def minimal() -> Iterator[Any]:
+def minimal():
     sys.path.insert(0, str(ROOT / "examples"))
     import msgrpo_minimal
 
@@ -35,7 +35,7 @@ def load(folder: Path) -> tuple[Any, Any]:
     return model.eval(), AutoTokenizer.from_pretrained(folder)
 
 
-def test_it_has_at_most_255_lines_and_needs_nothing_of_the_trainer() -> None:
+def test_it_has_at_most_255_lines_and_needs_nothing_of_the_trainer():
     text = (ROOT / "examples" / "msgrpo_minimal.py").read_text()
     assert len(text.splitlines()) <= 255
     imported = {match[1] for match in re.finditer(r"^(?:from|import) (\w+)", text, re.MULTILINE)}
@@ -61,9 +61,7 @@ class Watched(MSGRPOTrainer):
         ("frozen-lake-slippery", True, 4, 2, {"zero_advantage_groups", "skipped"}),
     ],
 )
-def test_its_iterations_are_those_of_the_trainer(
-    minimal: Any, tmp_path: Path, scenario: str, card: bool, seed: int, iterations: int, meets: set[str]
-) -> None:
+def test_its_iterations_are_those_of_the_trainer(minimal, tmp_path, scenario, card, seed, iterations, meets):
     """Compare episodes, advantages, draws, losses, gradient norms and parameters of every iteration.
 
     Both compute in float32 and sum in different orders, so gradients agree to about seven digits. With the learning
@@ -103,7 +101,7 @@ def test_its_iterations_are_those_of_the_trainer(
 
 
 @pytest.mark.nightly
-def test_it_learns_the_small_lake(minimal: Any) -> None:
+def test_it_learns_the_small_lake(minimal):
     model, tokenizer = load(TINY)
     cool = minimal.Settings(temperature=0.5, format_penalty=0.0)
     fresh = range(1_000_000, 1_000_200)

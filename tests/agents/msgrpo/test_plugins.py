@@ -1,7 +1,6 @@
 """Plug-in points: methods by name, their settings and errors, in a config, in a file, on the command line."""
 
 import re
-from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
@@ -33,7 +32,7 @@ class Scaled:
         return Credit.of([self.factor * each.rewards for each in batch.trajectories])
 
 
-def test_every_built_in_method_can_be_made_with_its_defaults_and_documents_its_settings() -> None:
+def test_every_built_in_method_can_be_made_with_its_defaults_and_documents_its_settings():
     for registry in POINTS.values():
         for name in registry.names:
             registry.make(name, {}, vars(MSGRPOConfig()))
@@ -42,7 +41,7 @@ def test_every_built_in_method_can_be_made_with_its_defaults_and_documents_its_s
                 assert about.get("description"), f"[{registry.point}.{name}] {setting} has no documentation"
 
 
-def test_a_registered_method_is_used_with_its_own_settings() -> None:
+def test_a_registered_method_is_used_with_its_own_settings():
     register("scaled")(Scaled)
     config = MSGRPOConfig(credit="scaled", method_settings={"credit": {"scaled": {"factor": 3.0}}})
     credit = Methods.of(config).credit.assign(batch(trajectory([1.0, -2.0])), np.random.default_rng(0))
@@ -50,7 +49,7 @@ def test_a_registered_method_is_used_with_its_own_settings() -> None:
     assert credit.draw_weight.tolist() == [4.5]
 
 
-def test_a_method_that_ships_keeps_its_name_and_a_method_is_a_class() -> None:
+def test_a_method_that_ships_keeps_its_name_and_a_method_is_a_class():
     with pytest.raises(ConfigError, match="credit = 'msgrpo' is a method that ships; register yours under another"):
         register("msgrpo")(Scaled)
     with pytest.raises(ConfigError, match=r"registered under a name, such as register\('mine'\), got 5"):
@@ -67,7 +66,7 @@ def test_a_method_that_ships_keeps_its_name_and_a_method_is_a_class() -> None:
         ({"needs": {"gold"}, "assign": None}, "needs 'gold'; accepted are old_logprobs, entropies"),
     ],
 )
-def test_a_method_of_credit_that_lacks_a_part_is_refused_before_anything_is_played(parts: Any, said: str) -> None:
+def test_a_method_of_credit_that_lacks_a_part_is_refused_before_anything_is_played(parts, said):
     register("half")(type("Half", (), parts))
     with pytest.raises(ConfigError, match=said):
         Methods.of(MSGRPOConfig(credit="half"))
@@ -88,7 +87,7 @@ def test_a_method_of_credit_that_lacks_a_part_is_refused_before_anything_is_play
         (lambda batch: Credit(np.zeros(2), [[0.0, 0.0], [0.0]]), "and NumPy arrays are accepted"),
     ],
 )
-def test_credit_of_another_form_than_the_batch_is_refused(returned: Any, said: str) -> None:
+def test_credit_of_another_form_than_the_batch_is_refused(returned, said):
     played = batch(trajectory([1.0, -2.0]), trajectory([1.0]))
     with pytest.raises(ConfigError, match=f"credit = 'mine': assign returned .*{said}"):
         checked_credit("mine", returned(played), played)
@@ -96,14 +95,14 @@ def test_credit_of_another_form_than_the_batch_is_refused(returned: Any, said: s
     assert checked_credit("mine", fits, played) is fits
 
 
-def test_a_method_may_be_named_by_its_place_without_being_registered() -> None:
+def test_a_method_may_be_named_by_its_place_without_being_registered():
     assert isinstance(Methods.of(MSGRPOConfig(credit=f"{__name__}:Scaled")).credit, Scaled)
     for path in ("no_such_module:Mine", f"{__name__}:Missing"):
         with pytest.raises(ConfigError, match="can't be imported"):
             Methods.of(MSGRPOConfig(credit=path))
 
 
-def test_the_runs_settings_are_those_of_the_plain_method_unless_it_has_its_own() -> None:
+def test_the_runs_settings_are_those_of_the_plain_method_unless_it_has_its_own():
     config = MSGRPOConfig(advantage_scale="none", discount=0.5, clip_low=0.1)
     methods = Methods.of(config)
     assert methods.credit == Compared(scale="none", discount=0.5)
@@ -112,7 +111,7 @@ def test_the_runs_settings_are_those_of_the_plain_method_unless_it_has_its_own()
     assert Methods.of(own).credit == Compared(discount=0.25)
 
 
-def test_a_variants_settings_count_more_than_the_runs_and_less_than_its_own_table() -> None:
+def test_a_variants_settings_count_more_than_the_runs_and_less_than_its_own_table():
     run: dict[str, Any] = {"advantage_baseline": "none", "advantage_eps": 0.5, "discount": 0.5, "credit": "lite_ppo"}
     assert Methods.of(MSGRPOConfig(**run)).credit == Compared(scale="returns_std", eps=1e-4, discount=0.5)
     own = MSGRPOConfig(**run, method_settings={"credit": {"lite_ppo": {"eps": 0.1}, "msgrpo": {"eps": 0.2}}})
@@ -136,14 +135,14 @@ def test_a_variants_settings_count_more_than_the_runs_and_less_than_its_own_tabl
         ({"filter": {"off": {"size": 3}}}, ["[filter.off] can't be used", "its settings: none"]),
     ],
 )
-def test_wrong_settings_of_methods_are_told_with_their_place(tables: Any, words: list[str]) -> None:
+def test_wrong_settings_of_methods_are_told_with_their_place(tables, words):
     with pytest.raises(ConfigError) as error:
         Methods.of(MSGRPOConfig(method_settings=tables))
     for word in words:
         assert word in str(error.value)
 
 
-def test_a_setting_without_a_default_is_asked_for() -> None:
+def test_a_setting_without_a_default_is_asked_for():
     own: Registry[Any] = Registry("credit", {})
 
     @own.register("needy")
@@ -168,7 +167,7 @@ def test_a_setting_without_a_default_is_asked_for() -> None:
         ({"method_settings": {"credit": {"msgrp": {}}}}, ["credit = 'msgrp'"]),
     ],
 )
-def test_names_are_checked_when_a_config_is_made(settings: Any, words: list[str]) -> None:
+def test_names_are_checked_when_a_config_is_made(settings, words):
     with pytest.raises(ConfigError) as error:
         MSGRPOConfig(**settings)
     for word in words:
@@ -179,7 +178,7 @@ SIZED: dict[str, Any] = {"sized": {"credit": "halved", "group_size": 4}}
 HALVED = Variant("msgrpo", {"eps": 0.5})
 
 
-def test_installed_packages_add_methods_variants_and_presets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_installed_packages_add_methods_variants_and_presets(tmp_path, monkeypatch):
     folder = tmp_path / "my_methods-1.0.dist-info"
     folder.mkdir()
     (folder / "METADATA").write_text("Metadata-Version: 2.1\nName: my-methods\nVersion: 1.0\n")
@@ -197,14 +196,14 @@ def test_installed_packages_add_methods_variants_and_presets(tmp_path: Path, mon
         METHODS.find("three")
 
 
-def test_what_is_not_installed_is_told_with_what_installs_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_not_installed_is_told_with_what_installs_it(monkeypatch):
     monkeypatch.setattr("textgames.plugins._installed", lambda group, path: {})
     for settings in ({"credit": "hgpo"}, {"surrogate": "sapo"}, {"preset": "hgpo"}):
         with pytest.raises(ConfigError, match="; more come with textbench-research: pip install -e research"):
             MSGRPOConfig.from_mapping(settings)
 
 
-def test_methods_settings_go_through_files_and_overrides(tmp_path: Path) -> None:
+def test_methods_settings_go_through_files_and_overrides(tmp_path):
     file = tmp_path / "run.toml"
     file.write_text('[advantages]\ncredit = "msgrpo"\n\n[credit.msgrpo]\neps = 1e-3\n')
     config = MSGRPOConfig.from_toml(file, ["credit.msgrpo.scale=none", "surrogate.ppo.clip_high=0.28"])
@@ -223,7 +222,7 @@ def test_methods_settings_go_through_files_and_overrides(tmp_path: Path) -> None
     assert MSGRPOConfig.from_toml(again) == config
 
 
-def test_the_schema_says_which_point_a_setting_names() -> None:
+def test_the_schema_says_which_point_a_setting_names():
     properties = training_config_schema()["properties"]
     points = {name: about["point"] for name, about in properties.items() if "point" in about}
     assert points == {registry.setting: registry.point for registry in POINTS.values()}
@@ -252,12 +251,12 @@ MOVES, COUNTS = MSGRPOConfig(credit=MOVING), MSGRPOConfig(credit=COUNTING)
         ),
     ],
 )
-def test_another_method_begins_anew_and_says_so(was: MSGRPOConfig, now: MSGRPOConfig, says: str) -> None:
+def test_another_method_begins_anew_and_says_so(was, now, says):
     with pytest.warns(UserWarning, match=says):
         assert taken_up(was, now) == Methods.of(now).state_dict()
 
 
-def test_checkpoints_that_do_not_say_whose_state_it_is_are_taken_up_where_it_fits() -> None:
+def test_checkpoints_that_do_not_say_whose_state_it_is_are_taken_up_where_it_fits():
     assert taken_up(MOVES, MOVES, told=False) == taken_up(MOVES, MOVES) != Methods.of(MOVES).state_dict()
     assert taken_up(MOVES, MSGRPOConfig(), told=False) == {}
     with pytest.raises(ConfigError, match=r"credit: .* can't use what the checkpoint's method had learnt"):
@@ -265,7 +264,7 @@ def test_checkpoints_that_do_not_say_whose_state_it_is_are_taken_up_where_it_fit
 
 
 @pytest.mark.parametrize(("credit", "own"), [("msgrpo", 1.0), ("rtg", 1.0), ("gigpo", 0.95), ("ppo_turn", 1.0)])
-def test_the_run_s_discount_takes_the_place_of_the_paper_s(credit: str, own: float) -> None:
+def test_the_run_s_discount_takes_the_place_of_the_paper_s(credit, own):
     table = {"credit": {credit: {"discount": 0.25}}}
     for told, discount in (
         (MSGRPOConfig(credit=credit), own),
@@ -276,7 +275,7 @@ def test_the_run_s_discount_takes_the_place_of_the_paper_s(credit: str, own: flo
 
 
 @pytest.mark.parametrize(("surrogate", "own"), [("ppo", (0.2, 0.2)), ("cispo", (0.2, 0.2)), ("gspo", (3e-4, 4e-4))])
-def test_the_run_s_clip_limits_take_the_place_of_a_surrogate_s_own(surrogate: str, own: tuple[float, float]) -> None:
+def test_the_run_s_clip_limits_take_the_place_of_a_surrogate_s_own(surrogate, own):
     for told, limits in (
         (MSGRPOConfig(surrogate=surrogate), own),
         (MSGRPOConfig(surrogate=surrogate, clip_low=0.125, clip_high=0.5), (0.125, 0.5)),
@@ -296,6 +295,6 @@ def test_the_run_s_clip_limits_take_the_place_of_a_surrogate_s_own(surrogate: st
         ({"discount": 2.0}, "discount must be a number above 0 and at most 1, or auto, got 2.0"),
     ],
 )
-def test_a_setting_s_old_name_is_refused_with_the_new_one(settings: dict[str, Any], words: str) -> None:
+def test_a_setting_s_old_name_is_refused_with_the_new_one(settings, words):
     with pytest.raises(ConfigError, match=re.escape(words)):
         Methods.of(MSGRPOConfig(**settings))

@@ -28,7 +28,7 @@ LAKE = {"desc": ["SFF", "FHF", "FFG"], "is_slippery": True, "max_steps": 6, "for
 
 
 @pytest.mark.parametrize("player", ["player_0", "player_1"])
-def test_every_player_has_returns_of_its_own_from_any_state(player: str) -> None:
+def test_every_player_has_returns_of_its_own_from_any_state(player):
     """Also one who isn't to move; in kuhn poker, from the first state and from the one after it."""
     iteration, task = iteration_of("kuhn-poker", Known(share=0.4)), EpisodeTask.of("kuhn-poker", 0, protocol="default")
     (first, second) = iteration.play([task])[:2]
@@ -40,7 +40,7 @@ def test_every_player_has_returns_of_its_own_from_any_state(player: str) -> None
         assert abs(row.mean() - value) < 4.5 * row.std(ddof=1) / np.sqrt(500)
 
 
-def test_noise_is_never_used_twice() -> None:
+def test_noise_is_never_used_twice():
     """Not within a call, not in the next one, not in another iteration, and not that of the episodes themselves."""
     used: Counter[tuple[int, ...]] = Counter()
     for number in range(2):
@@ -62,14 +62,14 @@ def test_noise_is_never_used_twice() -> None:
     assert set(again.seeds) == {seed for seed in policy.seeds}  # noqa: C416 - and yet the run's seed decides all of it
 
 
-def test_prompts_that_show_earlier_turns_can_not_be_made() -> None:
+def test_prompts_that_show_earlier_turns_can_not_be_made():
     policy = LanguageAgentPolicy(ScriptedModel(["<action>left</action>"]), PromptMap("direct", history_turns=2))
     iteration = iteration_of("frozen-lake", policy)
     with pytest.raises(ConfigError, match=r"history_turns = 2\): use a prompt map with history_turns = 0"):
         iteration.returns_from([], 3)
 
 
-def test_a_hint_is_in_the_prompts_that_are_learnt_from(make_trainer: Any, tokenizer: Any) -> None:
+def test_a_hint_is_in_the_prompts_that_are_learnt_from(make_trainer, tokenizer):
     """The trajectories' prompts are those that were sampled from; without a hint nothing is told."""
     config = MSGRPOConfig(
         groups=1, group_size=2, iterations=1, response_mode="direct", max_response_tokens=1, eval_every=0,
@@ -90,7 +90,7 @@ def test_a_hint_is_in_the_prompts_that_are_learnt_from(make_trainer: Any, tokeni
 
 
 @pytest.mark.slow
-def test_a_prefix_is_of_the_prompt_and_what_is_sampled_behind_it_is_learnt(tmp_path: Any, make_llama: Any) -> None:
+def test_a_prefix_is_of_the_prompt_and_what_is_sampled_behind_it_is_learnt(tmp_path, make_llama):
     """<action> stands in the prompts' tokens, so that a response of one word and the closing tag is a valid one."""
     tokenizer = word_tokenizer(("<action>", "</action>", "left", "right", "cell 0", "cell 1", "cell 2", "\n"))
     path = tmp_path / "prefixed.toml"
@@ -119,7 +119,7 @@ def test_a_prefix_is_of_the_prompt_and_what_is_sampled_behind_it_is_learnt(tmp_p
     assert np.isfinite(trainer.iterate()["loss"])
 
 
-def test_the_arguments_of_the_chat_template_are_trained_and_saved_with(tmp_path: Any, prompt_file: str) -> None:
+def test_the_arguments_of_the_chat_template_are_trained_and_saved_with(tmp_path, prompt_file):
     tokenizer = tokenizer_with(HYBRID)
     config = MSGRPOConfig(
         groups=1, group_size=2, iterations=1, response_mode="direct", max_response_tokens=3, eval_every=0,

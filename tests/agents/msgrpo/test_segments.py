@@ -68,12 +68,12 @@ def ids(tokenizer: Any, text: str) -> list[int]:
         ("", []),
     ],
 )
-def test_a_token_belongs_to_the_part_that_it_begins_in_or_reaches(text: str, found: list[Segment]) -> None:
+def test_a_token_belongs_to_the_part_that_it_begins_in_or_reaches(text, found):
     assert list(segmenter(words(), NAMES)(ids(words(), text))) == found
     assert segmenter(words(), ())(ids(words(), text)) == ()
 
 
-def test_a_part_within_a_token_of_another_one_has_no_tokens() -> None:
+def test_a_part_within_a_token_of_another_one_has_no_tokens():
     tokenizer = word_tokenizer(("<think>", "</think><plan>up</plan>", "a"))
     found = segmenter(tokenizer, NAMES)(ids(tokenizer, "<think>a</think><plan>up</plan>a"))
     assert found == (Segment("think", 0, 3, "a"), Segment("plan", 3, 3, "up"))
@@ -103,7 +103,7 @@ PIECES = [*TAGS, "up", " ", "\n", "é", "😀", "<", ">", "x", "/"]
 
 @settings(max_examples=150, deadline=None)
 @given(st.lists(st.sampled_from(PIECES), max_size=12))
-def test_byte_level_tokens_against_the_tokenizer_s_own_offsets(pieces: list[str]) -> None:
+def test_byte_level_tokens_against_the_tokenizer_s_own_offsets(pieces):
     text, tokenizer = "".join(pieces), byte_level()
     encoded = tokenizer(text, return_offsets_mapping=True, add_special_tokens=False)
     wanted = plain(text, encoded["offset_mapping"])
@@ -113,7 +113,7 @@ def test_byte_level_tokens_against_the_tokenizer_s_own_offsets(pieces: list[str]
         assert (each.start, each.stop) == (start, stop) or (each.start == each.stop and start == -1)
 
 
-def test_the_byte_level_tokenizer_straddles() -> None:
+def test_the_byte_level_tokenizer_straddles():
     """Else the test above says nothing: tokens across tags, and characters of several tokens."""
     pieces = byte_level().convert_ids_to_tokens(ids(byte_level(), "x</think><plan>é up, ü</plan>\n<action>up</action>"))
     assert any("><" in piece for piece in pieces)
@@ -121,7 +121,7 @@ def test_the_byte_level_tokenizer_straddles() -> None:
 
 
 @pytest.mark.parametrize("tokenizer", [tiny, byte_level])
-def test_what_players_write(tokenizer: Any) -> None:
+def test_what_players_write(tokenizer):
     text = "<think>the way is free</think>\n<plan>up, up</plan>\n<action>up</action>"
     response = ids(tokenizer(), text)
     found = segmenter(tokenizer(), NAMES)(response)
@@ -137,13 +137,13 @@ def test_what_players_write(tokenizer: Any) -> None:
     assert all(a.stop <= b.start for a, b in pairwise(found))
 
 
-def test_the_tags_are_those_of_the_prompt() -> None:
+def test_the_tags_are_those_of_the_prompt():
     assert tags_of(PromptMap()) == ("think", "plan", "action")
     assert tags_of(PromptMap("direct")) == ("action",)
     assert tags_of(PromptMap.from_file(SUBGOALS)) == ("switch", "subgoal", "action")
 
 
-def test_a_method_that_needs_parts_gets_prompts_that_have_them_or_is_refused() -> None:
+def test_a_method_that_needs_parts_gets_prompts_that_have_them_or_is_refused():
     hiper = SimpleNamespace(needs={"segments"}, parts=("switch", "subgoal", "action"))
     assert needed_segmenter(METHODS.make("msgrpo"), PromptMap(), words()) is None
     assert needed_segmenter(hiper, PromptMap.from_file(SUBGOALS), words()) is not None
@@ -155,7 +155,7 @@ def test_a_method_that_needs_parts_gets_prompts_that_have_them_or_is_refused() -
         needed_segmenter(hiper, PromptMap(), words())
 
 
-def test_a_part_may_begin_in_the_prefix_of_the_response() -> None:
+def test_a_part_may_begin_in_the_prefix_of_the_response():
     """up </action> <eos> go on from <think>a</think><action>: the part is of the tokens that were sampled."""
     response = [*ids(words(), "up</action>"), words().eos_token_id]
     assert segmenter(words(), NAMES, "<think>a</think><action>")(response) == (
@@ -165,7 +165,7 @@ def test_a_part_may_begin_in_the_prefix_of_the_response() -> None:
     assert segmenter(words(), NAMES, "<action>")(ids(words(), "up")) == (Segment("action", 0, 1, "up"),)
 
 
-def test_parts_are_looked_for_behind_the_prefix_of_the_prompts() -> None:
+def test_parts_are_looked_for_behind_the_prefix_of_the_prompts():
     find = needed_segmenter(
         SimpleNamespace(needs={"segments"}, parts=()), PromptMap.from_file("prefixed", "direct"), words()
     )

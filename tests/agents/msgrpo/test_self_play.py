@@ -3,7 +3,6 @@
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -139,7 +138,7 @@ def played(game: str, policy: Any, config: MSGRPOConfig = SHORT) -> Any:
 # ---------------------------------------------------------------- credit
 
 
-def test_every_seat_has_a_baseline_of_its_own() -> None:
+def test_every_seat_has_a_baseline_of_its_own():
     """Against plain loops; opposite returns of the two seats never meet in one mean."""
     trajectories = played("nim", load_agent("random"), replace(SHORT, groups=3, group_size=8))
     returns = Batch(trajectories).returns()
@@ -156,7 +155,7 @@ def test_every_seat_has_a_baseline_of_its_own() -> None:
         assert advantage == pytest.approx((value - np.mean(group)) / (spread + 1e-6) if spread else 0.0)
 
 
-def test_a_seat_that_always_wins_has_nothing_to_learn() -> None:
+def test_a_seat_that_always_wins_has_nothing_to_learn():
     """With one baseline for both seats the winner's parts would all be praised for the seat they had."""
     trajectories = played("TestBidding-v0", Scripted({"player_0": "left"}))
     assert {t.player for t in trajectories} == {"player_0"}
@@ -167,7 +166,7 @@ def test_a_seat_that_always_wins_has_nothing_to_learn() -> None:
     assert group_advantages(returns, [trajectory.group[:2] for trajectory in trajectories]).any()
 
 
-def test_late_and_early_rewards_belong_to_the_decisions_of_those_they_are_paid_to() -> None:
+def test_late_and_early_rewards_belong_to_the_decisions_of_those_they_are_paid_to():
     trajectories = played("TestBidding-v0", Scripted({"player_0": "right", "player_1": "right"}))
     for trajectory in trajectories:
         stake = trajectory.states[0].stake
@@ -176,7 +175,7 @@ def test_late_and_early_rewards_belong_to_the_decisions_of_those_they_are_paid_t
         assert reward == trajectory.returned()
 
 
-def test_a_player_without_a_decision_has_no_part_and_is_not_in_its_seats_baseline() -> None:
+def test_a_player_without_a_decision_has_no_part_and_is_not_in_its_seats_baseline():
     """Half of the first player's episodes end before the second is asked."""
     policy = Scripted(lambda r: "right" if r.player == "player_0" and r.seed[0] % 2 else "left")
     config = replace(SHORT, groups=1, group_size=64)
@@ -193,7 +192,7 @@ def test_a_player_without_a_decision_has_no_part_and_is_not_in_its_seats_baselin
     assert set(np.sign(advantages[seats == "player_0"])) == {-1, 1}
 
 
-def test_the_draw_takes_the_same_share_of_the_parts_as_of_the_episodes(make_trainer: Any) -> None:
+def test_the_draw_takes_the_same_share_of_the_parts_as_of_the_episodes(make_trainer):
     assert [MSGRPOConfig(groups=2, group_size=4).draws_of(parts) for parts in (8, 16, 12)] == [4, 8, 6]
     assert MSGRPOConfig(groups=2, group_size=4, episodes_drawn=1).draws_of(8) == 1
     config = replace(SHORT, groups=4, episodes_drawn=12, episode_sampling="aaw_replacement", max_response_tokens=1)
@@ -216,7 +215,7 @@ WIDEST = f"{__name__}:Widest"
 
 @pytest.mark.slow
 @pytest.mark.parametrize("game", ["TestCorridor-v0", "TestBidding-v0"])
-def test_a_group_filter_changes_whose_episodes_are_drawn_and_not_how_many(make_trainer: Any, game: str) -> None:
+def test_a_group_filter_changes_whose_episodes_are_drawn_and_not_how_many(make_trainer, game):
     drawn, kept = {}, {}
     for name in ("off", "nonzero", WIDEST):
         for rule in ("aaw", "aaw_replacement", "uniform"):
@@ -245,7 +244,7 @@ def first_prompts(task: EpisodeTask) -> list[Prompt]:
     return list(prompts.values())
 
 
-def test_every_players_first_prompt_is_looked_at_before_training(make_trainer: Any) -> None:
+def test_every_players_first_prompt_is_looked_at_before_training(make_trainer):
     prompts = [as_text(one) for one in first_prompts(EpisodeTask.of("TestBidding-v0", 2))]
     assert prompts[0].startswith("You bid or fold.")
     assert len(prompts) in (1, 2)  # a random first player may fold
@@ -256,7 +255,7 @@ def test_every_players_first_prompt_is_looked_at_before_training(make_trainer: A
     assert ["You play X; your" in one or "You play X, your" in one for one in both] == [True, False]
 
 
-def test_actions_that_cannot_be_listed_are_trained_on(make_trainer: Any) -> None:
+def test_actions_that_cannot_be_listed_are_trained_on(make_trainer):
     (first, second) = first_prompts(EpisodeTask.of("TestTalk-v0", 0))
     assert Talk.written.help in as_text(first)
     assert "1 said." in as_text(second)
@@ -269,7 +268,7 @@ def test_actions_that_cannot_be_listed_are_trained_on(make_trainer: Any) -> None
 # ---------------------------------------------------------------- evaluation
 
 
-def test_playing_itself_every_seat_is_reported_and_the_interval_knows_that_seats_depend() -> None:
+def test_playing_itself_every_seat_is_reported_and_the_interval_knows_that_seats_depend():
     episodes = list(rollout(load_agent("random"), evaluation_tasks("tic-tac-toe", 50)))
     result = evaluate("tic-tac-toe", episodes)
     assert result.seats is not None
@@ -279,7 +278,7 @@ def test_playing_itself_every_seat_is_reported_and_the_interval_knows_that_seats
     assert (result.mean_return, result.low, result.high) == (0, None, None)  # of a zero-sum game, whatever was played
 
 
-def test_returns_that_are_all_equal_have_no_interval() -> None:
+def test_returns_that_are_all_equal_have_no_interval():
     lost = [
         replace(episode, returns={"player_0": 0.0})
         for episode in rollout(load_agent("random"), evaluation_tasks("frozen-lake", 4))
@@ -292,7 +291,7 @@ def test_returns_that_are_all_equal_have_no_interval() -> None:
     assert mixed.low < mixed.mean_return
 
 
-def test_against_an_opponent_the_model_has_every_seat_in_turn(make_trainer: Any) -> None:
+def test_against_an_opponent_the_model_has_every_seat_in_turn(make_trainer):
     config = replace(SHORT, eval_opponent="planner", eval_episodes=3, eval_temperature=1.0, eval_protocol="default")
     trainer = make_trainer(config, "nim")
     seen: list[tuple[int, str, str]] = []
@@ -324,21 +323,19 @@ def test_against_an_opponent_the_model_has_every_seat_in_turn(make_trainer: Any)
         ({"eval_exploitability": True}, "TestTalk-v0", "eval_exploitability = true"),
     ],
 )
-def test_an_evaluation_that_cannot_be_is_refused_before_training(
-    make_trainer: Any, settings: dict[str, Any], game: str, words: str
-) -> None:
+def test_an_evaluation_that_cannot_be_is_refused_before_training(make_trainer, settings, game, words):
     with pytest.raises(ConfigError, match=words):
         make_trainer(replace(SHORT, **settings), game)
 
 
 @pytest.mark.parametrize("wanted", [{"eval_regret_episodes": 2}, {"eval_exploitability": True}])
-def test_exact_yardsticks_need_direct_answers(make_llama: Any, tokenizer: Any, wanted: dict[str, Any]) -> None:
+def test_exact_yardsticks_need_direct_answers(make_llama, tokenizer, wanted):
     config = replace(SHORT, response_mode="think", **wanted)
     with pytest.raises(ConfigError, match="response_mode = 'direct'"):
         MSGRPOTrainer(make_llama(len(tokenizer)), tokenizer, "kuhn-poker", config, quiet=True)
 
 
-def test_the_regret_of_a_policy_is_what_its_probabilities_cost() -> None:
+def test_the_regret_of_a_policy_is_what_its_probabilities_cost():
     """Random play knows its probabilities: its regret is that of uniform play; perfect play has none."""
     positions = random_positions(evaluation_tasks("tic-tac-toe", 6))
     assert [position.seed for position in positions] == sorted(position.seed for position in positions)
@@ -358,13 +355,13 @@ def test_the_regret_of_a_policy_is_what_its_probabilities_cost() -> None:
         exact_regret(Scripted({"player_0": "b2", "player_1": "b2"}), positions)
 
 
-def test_an_invalid_response_costs_what_the_default_action_costs() -> None:
+def test_an_invalid_response_costs_what_the_default_action_costs():
     assert expected_regret({"a": 0.25, "b": 0.25}, {"a": -1.0, "b": 1.0}) == 1.0 - (0.25 - 0.25 - 0.5)
     assert expected_regret({"a": 0.0, "b": 1.0}, {"a": -1.0, "b": 1.0}) == 0.0
 
 
 @pytest.mark.slow
-def test_the_exploitability_of_kuhn_poker_is_measured_during_training(make_llama: Any, tokenizer: Any) -> None:
+def test_the_exploitability_of_kuhn_poker_is_measured_during_training(make_llama, tokenizer):
     """An untrained model names no action: it checks and folds, which loses exactly what the theory says."""
     config = replace(SHORT, eval_exploitability=True, eval_episodes=2, iterations=1, eval_every=1)
     trainer = MSGRPOTrainer(make_llama(len(tokenizer)), tokenizer, "kuhn-poker", config, quiet=True)
@@ -382,7 +379,7 @@ def test_the_exploitability_of_kuhn_poker_is_measured_during_training(make_llama
 
 
 @pytest.fixture(scope="module")
-def base() -> Any:
+def base():
     from agents.tiny import Recipe, pretrain
 
     shape = {"hidden_size": 32, "intermediate_size": 64, "layers": 1}
@@ -390,7 +387,7 @@ def base() -> Any:
 
 
 @pytest.mark.slow
-def test_a_run_of_tic_tac_toe_with_its_yardstick(base: Any, tmp_path: Path, capsys: Any) -> None:
+def test_a_run_of_tic_tac_toe_with_its_yardstick(base, tmp_path, capsys):
     weights = {name: tensor.clone() for name, tensor in base.model.state_dict().items()}
     config = replace(
         SHORT, max_response_tokens=8, eval_every=1, eval_episodes=2, eval_regret_episodes=2, eval_opponent="random",
@@ -418,14 +415,14 @@ def test_a_run_of_tic_tac_toe_with_its_yardstick(base: Any, tmp_path: Path, caps
     assert len(resumed.evaluations) == 4
 
 
-def test_of_equally_good_checkpoints_the_latest_is_the_best(make_trainer: Any, tmp_path: Path) -> None:
+def test_of_equally_good_checkpoints_the_latest_is_the_best(make_trainer, tmp_path):
     """Playing itself a model has a mean return of 0 in every evaluation, and the first must not stay the best."""
     make_trainer(replace(SHORT, eval_every=1, eval_episodes=2, out=str(tmp_path / "run")), "TestBidding-v0").train()
     assert (tmp_path / "run/best").resolve().name == "iteration-000002"
 
 
 @pytest.mark.nightly
-def test_self_play_learns_a_small_game_of_nim() -> None:
+def test_self_play_learns_a_small_game_of_nim():
     """Two heaps of up to three counters, three seeds: exact regret per decision beside where they all started.
 
     The 95% interval of the fall over seeds, by Student's t, lies above zero, and each seed's regret is a quarter less.

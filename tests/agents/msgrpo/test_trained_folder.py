@@ -26,9 +26,7 @@ TEXTS = PromptTexts(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("mode", ["direct", "think"])
-def test_every_checkpoint_has_its_mode_and_a_chat_template(
-    mode: str, tokenizer: Any, make_llama: Any, tmp_path: Path
-) -> None:
+def test_every_checkpoint_has_its_mode_and_a_chat_template(mode, tokenizer, make_llama, tmp_path):
     config = replace(CONFIG, response_mode=mode, out=str(tmp_path))
     MSGRPOTrainer(make_llama(len(tokenizer)), tokenizer, "TestCorridor-v0", config, quiet=True).train()
     for name in ("best", "last"):
@@ -39,9 +37,7 @@ def test_every_checkpoint_has_its_mode_and_a_chat_template(
 
 
 @pytest.mark.slow
-def test_a_prompt_map_object_is_what_episodes_are_prompted_with(
-    tokenizer: Any, make_llama: Any, tmp_path: Path
-) -> None:
+def test_a_prompt_map_object_is_what_episodes_are_prompted_with(tokenizer, make_llama, tmp_path):
     def make(prompt_map: PromptMap | None, **changes: Any) -> MSGRPOTrainer:
         config = replace(CONFIG, out=str(tmp_path), **changes)
         model = make_llama(len(tokenizer))
@@ -71,7 +67,7 @@ def loaded(tokenizer: Any, make_llama: Any, folder: Path, mode: str = "think", t
     return load_model(str(folder), dtype="float32", device="cpu")[0]
 
 
-def test_a_model_is_trained_with_the_prompts_that_it_knows(tokenizer: Any, make_llama: Any, tmp_path: Path) -> None:
+def test_a_model_is_trained_with_the_prompts_that_it_knows(tokenizer, make_llama, tmp_path):
     before = PromptTexts.from_file("without-clock")
     model = loaded(tokenizer, make_llama, tmp_path / "base", texts=before)
     config = replace(CONFIG, response_mode="think", out=str(tmp_path / "out"))
@@ -90,9 +86,7 @@ def test_a_model_is_trained_with_the_prompts_that_it_knows(tokenizer: Any, make_
         ({"prompt_file": "default"}, r"other prompts than prompt_file = 'default' .*leave prompt_file out"),
     ],
 )
-def test_a_model_made_for_other_prompts_is_refused(
-    settings: dict[str, Any], says: str, tokenizer: Any, make_llama: Any, tmp_path: Path
-) -> None:
+def test_a_model_made_for_other_prompts_is_refused(settings, says, tokenizer, make_llama, tmp_path):
     model = loaded(tokenizer, make_llama, tmp_path, texts=PromptTexts.from_file("without-clock"))
     config = replace(CONFIG, **({"response_mode": "think"} | settings))
     with pytest.raises(ConfigError, match=says):

@@ -25,20 +25,20 @@ def plain(returns: list[float], groups: list[int], eps: float = 1e-6) -> list[fl
 
 @settings(max_examples=60, deadline=None)
 @given(st.lists(st.tuples(finite, st.integers(0, 4)), min_size=1, max_size=40))
-def test_equals_the_plain_formula(pairs: list[tuple[float, int]]) -> None:
+def test_equals_the_plain_formula(pairs):
     returns, groups = [p[0] for p in pairs], [p[1] for p in pairs]
     np.testing.assert_allclose(group_advantages(returns, groups), plain(returns, groups), rtol=1e-9, atol=1e-9)
 
 
 @pytest.mark.parametrize("baseline", ["mean", "leave_one_out"])
 @pytest.mark.parametrize("scale", ["group_std", "batch_std", "none"])
-def test_equal_returns_are_exactly_zero(baseline: str, scale: str) -> None:
+def test_equal_returns_are_exactly_zero(baseline, scale):
     """0.1 has no exact mean of three: rounding must not leave an advantage that sampling would draw."""
     got = group_advantages([0.1, 0.1, 0.1, 5.0], [0, 0, 0, 1], baseline=baseline, scale=scale)
     assert got.tolist() == [0.0, 0.0, 0.0, 0.0]
 
 
-def test_options() -> None:
+def test_options():
     returns = [1.0, 2.0, 6.0]
     np.testing.assert_allclose(group_advantages(returns, [0] * 3, scale="none"), [-2, -1, 3])
     loo = group_advantages(returns, [0] * 3, baseline="leave_one_out", scale="none")
@@ -48,24 +48,24 @@ def test_options() -> None:
     np.testing.assert_allclose(batch, np.array([-0.5, 0.5, -10, 10]) / np.std([-0.5, 0.5, -10, 10], ddof=1), rtol=1e-5)
 
 
-def test_discount() -> None:
+def test_discount():
     assert episode_return([1.0, 1.0, 1.0], 0.5) == 1.75
     assert episode_return([]) == 0.0
 
 
 @pytest.mark.parametrize("bad", [float("nan"), float("inf"), float("-inf")])
-def test_not_finite_returns_are_refused_with_their_place(bad: float) -> None:
+def test_not_finite_returns_are_refused_with_their_place(bad):
     with pytest.raises(ValueError, match=r"episodes \[1\]"):
         group_advantages([0.0, bad, 1.0], [0, 0, 0])
 
 
 @pytest.mark.parametrize(("returns", "groups"), [([1.0], [0, 0]), ([], []), ([[1.0]], [0])])
-def test_shapes_that_do_not_fit(returns: list[float], groups: list[int]) -> None:
+def test_shapes_that_do_not_fit(returns, groups):
     with pytest.raises(ValueError, match="one group id per return"):
         group_advantages(returns, groups)
 
 
 @pytest.mark.parametrize("option", ["baseline", "scale"])
-def test_unknown_options(option: str) -> None:
+def test_unknown_options(option):
     with pytest.raises(ConfigError, match=rf"{option} must be one of .*, got 'median'"):
         group_advantages([1.0, 2.0], [0, 0], **{option: "median"})  # type: ignore[arg-type]

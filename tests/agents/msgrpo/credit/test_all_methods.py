@@ -36,7 +36,7 @@ def assigned(name: str, given: Batch) -> Credit:
 
 
 @pytest.mark.parametrize("name", SIMPLE)
-def test_one_finite_advantage_for_every_step(name: str) -> None:
+def test_one_finite_advantage_for_every_step(name):
     given = ragged()
     credit = assigned(name, given)
     assert [np.shape(each) for each in credit.advantages] == [(len(each),) for each in given.trajectories]
@@ -46,7 +46,7 @@ def test_one_finite_advantage_for_every_step(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", UNORDERED)
-def test_the_order_of_the_episodes_does_not_matter(name: str) -> None:
+def test_the_order_of_the_episodes_does_not_matter(name):
     order = np.random.default_rng(0).permutation(9).tolist()
     before, after = assigned(name, ragged()), assigned(name, ragged(order))
     for place, index in enumerate(order):
@@ -54,7 +54,7 @@ def test_the_order_of_the_episodes_does_not_matter(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", CENTRED)
-def test_equal_episodes_have_exactly_nothing(name: str) -> None:
+def test_equal_episodes_have_exactly_nothing(name):
     """0.1 has no exact mean of three: rounding must not leave an advantage that a draw would find."""
     credit = assigned(name, batch(*[trajectory([0.1, 0.3], "AB") for _ in range(3)]))
     assert np.concatenate(list(credit.advantages)).tolist() == [0.0] * 6
@@ -62,7 +62,7 @@ def test_equal_episodes_have_exactly_nothing(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", [name for name in CENTRED if name not in ("rloo", "rtg")])
-def test_an_episode_alone_in_its_group_has_exactly_nothing(name: str) -> None:
+def test_an_episode_alone_in_its_group_has_exactly_nothing(name):
     """RLOO and returns-to-go have no baseline for it, and leave it its return; their own tests have that."""
     given = batch(trajectory([0.7], "A", group=0), *[trajectory([value], "A", group=1) for value in (0.0, 1.0)])
     credit = assigned(name, given)

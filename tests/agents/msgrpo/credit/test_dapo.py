@@ -21,13 +21,13 @@ def assigned(played: Batch, **settings: object) -> Credit:
     return METHODS.make("dapo", {"max_response_tokens": 10, **settings}).assign(played, np.random.default_rng(0))
 
 
-def test_the_length_reward_by_hand() -> None:
+def test_the_length_reward_by_hand():
     method = DAPO(max_response_tokens=100, cache_share=0.25)
     lengths = np.array([1.0, 75.0, 76.0, 87.5, 99.0, 100.0, 140.0])
     assert method.length_reward(lengths).tolist() == pytest.approx([0, 0, -0.04, -0.5, -0.96, -1, -1])
 
 
-def test_advantages_by_hand() -> None:
+def test_advantages_by_hand():
     """Returns 1 - 0.5, 0 - 1 and 0 - 1: mean -0.5, sample standard deviation sqrt(0.75)."""
     credit = assigned(PLAYED)
     std = 0.75**0.5 + 1e-6
@@ -38,7 +38,7 @@ def test_advantages_by_hand() -> None:
     assert credit.metrics["length_reward"] == pytest.approx((0 - 0.5 + 0 - 1 - 1) / 5)
 
 
-def test_truncated_responses_may_be_masked() -> None:
+def test_truncated_responses_may_be_masked():
     """Only the step that was cut off; its group's mean is the same, and the draw weight is the mean of what is left."""
     plain, masked = assigned(PLAYED), assigned(PLAYED, mask_truncated=True)
     assert masked.advantages[1].tolist() == [plain.advantages[1][0], 0.0]  # type: ignore[union-attr]
@@ -46,13 +46,13 @@ def test_truncated_responses_may_be_masked() -> None:
     assert masked.draw_weight[1] == pytest.approx(plain.draw_weight[1] / 2)
 
 
-def test_short_responses_leave_the_group_normalised_return() -> None:
+def test_short_responses_leave_the_group_normalised_return():
     short = batch(*(trajectory([value], tokens=[4]) for value in (0.0, 1.0, 1.0)))
     plain = METHODS.make("msgrpo").assign(short, np.random.default_rng(0))
     assert np.concatenate(assigned(short).advantages) == pytest.approx(np.concatenate(plain.advantages))
 
 
-def test_the_reward_of_a_later_step_is_discounted_as_its_own_is() -> None:
+def test_the_reward_of_a_later_step_is_discounted_as_its_own_is():
     """Return 0.5 x 1 - 0.5 x 0.5 = 0.25 against 0 and 0, discounted by 0.5 in the second step."""
     played = batch(trajectory([0.0, 1.0], tokens=[3, 9]), *(trajectory([0.0], tokens=[1]) for _ in range(2)))
     credit = assigned(played, discount=0.5)

@@ -55,13 +55,13 @@ PLAIN: dict[str, tuple[str, dict[str, Any], Callable[[Batch], Table]]] = {
 
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("case", PLAIN)
-def test_equals_the_plain_formula(case: str, seed: int) -> None:
+def test_equals_the_plain_formula(case, seed):
     name, settings, reference = PLAIN[case]
     given = random_batch(seed)
     check(advantages(name, given, **settings), reference(given), rtol=1e-7, atol=1e-9)
 
 
-def test_rtg_divided_by_the_spread() -> None:
+def test_rtg_divided_by_the_spread():
     """At t = 0: 3, 1, 5 with a std of 2; at t = 1: 2 and 4 with sqrt 2; alone at t = 2 it stays as it is."""
     given = batch(trajectory([1, 2]), trajectory([1]), trajectory([1, 0, 4]))
     root = math.sqrt(2)
@@ -70,7 +70,7 @@ def test_rtg_divided_by_the_spread() -> None:
 
 @pytest.mark.parametrize("same", ["state", "state_and_steps_left"])
 @pytest.mark.parametrize("scale", ["none", "group_std"])
-def test_gigpo_is_the_sum_of_two_comparisons(same: str, scale: str) -> None:
+def test_gigpo_is_the_sum_of_two_comparisons(same, scale):
     given = random_batch(5)
     episodes = advantages("msgrpo", given, scale=scale)
     steps = advantages("msgrpo", given, scale=scale, among=same, spread="to_go", discount=0.95)

@@ -40,7 +40,7 @@ def flat(arrays: Any) -> list[float]:
 
 @pytest.mark.parametrize("name", ["ppo_turn", "tppo"])
 @pytest.mark.parametrize(("gamma", "lam"), [(1.0, 1.0), (0.9, 0.7), (0.5, 0.0), (1.0, 0.95)])
-def test_advantages_targets_and_whitening_are_those_of_the_formula(name: str, gamma: float, lam: float) -> None:
+def test_advantages_targets_and_whitening_are_those_of_the_formula(name, gamma, lam):
     given = ragged()
     wanted = []
     for each in given.trajectories:
@@ -61,7 +61,7 @@ def test_advantages_targets_and_whitening_are_those_of_the_formula(name: str, ga
     np.testing.assert_allclose(white.draw_weight, sizes)
 
 
-def test_equal_advantages_are_no_signal_and_an_empty_batch_is_none() -> None:
+def test_equal_advantages_are_no_signal_and_an_empty_batch_is_none():
     same = batch(*[trajectory([1.0], values=np.array([0.3])) for _ in range(4)])
     credit = METHODS.make("ppo_turn").assign(same, RNG)
     assert flat(credit.advantages) == [0.0] * 4
@@ -70,7 +70,7 @@ def test_equal_advantages_are_no_signal_and_an_empty_batch_is_none() -> None:
     assert empty.advantages == []
 
 
-def test_no_values_and_wrong_settings_are_said_in_words() -> None:
+def test_no_values_and_wrong_settings_are_said_in_words():
     with pytest.raises(ValueError, match="needs = frozenset"):
         METHODS.make("ppo_turn").assign(batch(Trajectory(group=0, rewards=np.ones(2))), RNG)
     with pytest.raises(ConfigError, match=r"\[credit.tppo\] lam must be a number from 0 to 1, got 1.5"):

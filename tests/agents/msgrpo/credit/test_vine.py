@@ -59,7 +59,7 @@ def errors_by_action(
     ("scenario", "settings"),
     [("frozen-lake", LAKE), ("kuhn-poker", {"format_penalty": 0.25}), ("prisoners-dilemma", {"max_steps": 2})],
 )
-def test_with_exact_values_its_mean_is_the_true_advantage(scenario: str, settings: dict[str, Any]) -> None:
+def test_with_exact_values_its_mean_is_the_true_advantage(scenario, settings):
     """E[A | s, a] = A^pi(s, a): one player; players in turns; players at once, who know no more than the state."""
     policy = Known(share=0.3, invalid=0.1)
     tasks = tasks_of(scenario, 500, **settings)
@@ -72,7 +72,7 @@ def test_with_exact_values_its_mean_is_the_true_advantage(scenario: str, setting
 
 
 @pytest.mark.parametrize(("scenario", "settings"), [("frozen-lake", LAKE), ("kuhn-poker", {"format_penalty": 0.25})])
-def test_expected_outcomes_leave_no_luck_of_the_transition(scenario: str, settings: dict[str, Any]) -> None:
+def test_expected_outcomes_leave_no_luck_of_the_transition(scenario, settings):
     """With exact values, every single step is given exactly its true advantage, an invalid response's penalty too."""
     tasks = tasks_of(scenario, 60, **settings)
     trajectories = played(tasks, Known(share=0.3, invalid=0.2))
@@ -83,7 +83,7 @@ def test_expected_outcomes_leave_no_luck_of_the_transition(scenario: str, settin
         np.testing.assert_allclose(advantages, [true_advantage(exact, each, t) for t in range(len(each))], atol=1e-12)
 
 
-def test_by_hand() -> None:
+def test_by_hand():
     """Values 5, 3 and 4 of the states A, B and C: A = r + V(next) - V(here), and nothing after the last step."""
 
     class Told:
@@ -109,7 +109,7 @@ def test_by_hand() -> None:
     np.testing.assert_allclose(credit.draw_weight, [(2 + 3 + 3) / 3, (2 + 3.5) / 2])
 
 
-def test_rounds_that_were_played_before_an_exploring_start_count() -> None:
+def test_rounds_that_were_played_before_an_exploring_start_count():
     tasks = tasks_of("frozen-lake", 1, **LAKE)
     (first,) = played(tasks, Known())
     begun = [EpisodeTask("lake", tasks[0].env_id, 5, None, tasks[0].kwargs, (), EpisodeStart(first.states[0], 2))]
@@ -120,7 +120,7 @@ def test_rounds_that_were_played_before_an_exploring_start_count() -> None:
     assert [start.elapsed_steps for start in rollouts.asked] == [5 - left for left in trajectories[0].steps_left]  # type: ignore[operator]
 
 
-def test_it_plays_with_the_current_policy_and_tells_the_tokens() -> None:
+def test_it_plays_with_the_current_policy_and_tells_the_tokens():
     """Real fresh rollouts: the estimates differ from the truth by their noise alone."""
     policy = Known(share=0.3, tokens=3)
     iteration = iteration_of("frozen-lake", policy)
@@ -135,7 +135,7 @@ def test_it_plays_with_the_current_policy_and_tells_the_tokens() -> None:
     assert credit.metrics["fresh_episodes"] == 60 * credit.metrics["fresh_states"]
 
 
-def test_what_can_not_be_is_refused_with_a_sentence() -> None:
+def test_what_can_not_be_is_refused_with_a_sentence():
     rollouts = ExactRollouts(Exact(tasks_of("frozen-lake", 1)[0]))
     many = played(tasks_of("kuhn-poker", 2, invalid_action="terminate"), Known())
     with pytest.raises(
@@ -152,7 +152,7 @@ def test_what_can_not_be_is_refused_with_a_sentence() -> None:
         METHODS.make("vine", {"rollouts": 0})
 
 
-def test_an_invalid_response_that_ends_the_episode() -> None:
+def test_an_invalid_response_that_ends_the_episode():
     tasks = tasks_of("frozen-lake", 40, **{**LAKE, "invalid_action": "terminate"})
     trajectories = played(tasks, Known(invalid=0.5))
     ended = [each for each in trajectories if not each.valid[-1]]

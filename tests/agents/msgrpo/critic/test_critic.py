@@ -56,7 +56,7 @@ def plain_values(critic: Critic, prompt: tuple[int, ...], response: tuple[int, .
 
 
 @torch.no_grad()
-def test_values_are_those_before_each_token_and_at_the_end_of_each_prompt() -> None:
+def test_values_are_those_before_each_token_and_at_the_end_of_each_prompt():
     critic = make_critic()
     given = episodes()
     for told, each in zip(critic.complete(given), given, strict=True):
@@ -72,7 +72,7 @@ def test_values_are_those_before_each_token_and_at_the_end_of_each_prompt() -> N
 
 
 @torch.no_grad()
-def test_without_token_heads_responses_are_not_read() -> None:
+def test_without_token_heads_responses_are_not_read():
     """The value of a prompt is the same, and rows are as short as prompts."""
     given = episodes()
     both, one = make_critic(), make_critic({"state": "step"})
@@ -87,7 +87,7 @@ def test_without_token_heads_responses_are_not_read() -> None:
 
 
 @pytest.mark.parametrize("micro_batch_tokens", [1, 9, 1000])
-def test_a_step_s_loss_and_gradient_are_those_of_a_plain_loop(micro_batch_tokens: int) -> None:
+def test_a_step_s_loss_and_gradient_are_those_of_a_plain_loop(micro_batch_tokens):
     """Each head's mean over its own targets, heads added, whatever the micro-batches; NaN has no part in it."""
     critic = make_critic(config=replace(CONFIG, micro_batch_tokens=micro_batch_tokens))
     given = critic.complete(episodes())
@@ -139,7 +139,7 @@ def _gradients(critic: Critic) -> dict[str, torch.Tensor]:
     return zero | {n: p.grad.clone() for n, p in critic.model.named_parameters() if p.grad is not None}
 
 
-def test_explained_variance_is_that_of_the_values_before_the_steps() -> None:
+def test_explained_variance_is_that_of_the_values_before_the_steps():
     """Targets 0, 1, 2, 3 (variance 5/4) and values off by a half up and down (variance 1/4): 1 - 1/5."""
     values = np.array([0.5, 0.5, 2.5, 2.5])
     told = [trajectory([0.0] * 4, values=values, head_values={"state": values})]
@@ -148,7 +148,7 @@ def test_explained_variance_is_that_of_the_values_before_the_steps() -> None:
     assert metrics["critic_explained_variance"] == pytest.approx(0.8)
 
 
-def test_nothing_to_learn_leaves_it_as_it_is() -> None:
+def test_nothing_to_learn_leaves_it_as_it_is():
     critic = make_critic()
     before = {name: each.clone() for name, each in own_weights(critic.model).items()}
     given = critic.complete(episodes())
@@ -159,7 +159,7 @@ def test_nothing_to_learn_leaves_it_as_it_is() -> None:
     assert critic.complete([]) == []
 
 
-def test_a_state_can_be_taken_up_and_another_one_is_refused() -> None:
+def test_a_state_can_be_taken_up_and_another_one_is_refused():
     one = make_critic()
     given = one.complete(episodes())
     lesson: Any = (given, {"state": [each.rewards for each in given]})
@@ -181,7 +181,7 @@ def test_a_state_can_be_taken_up_and_another_one_is_refused() -> None:
         two.load_state_dict(None)
 
 
-def test_a_loss_that_is_not_finite_stops_the_run_and_applies_nothing() -> None:
+def test_a_loss_that_is_not_finite_stops_the_run_and_applies_nothing():
     critic = make_critic()
     before = {name: each.clone() for name, each in own_weights(critic.model).items()}
     given = critic.complete(episodes())
@@ -191,7 +191,7 @@ def test_a_loss_that_is_not_finite_stops_the_run_and_applies_nothing() -> None:
     assert all(torch.equal(before[name], each) for name, each in own_weights(critic.model).items())
 
 
-def test_what_can_not_be_used_is_said_in_words() -> None:
+def test_what_can_not_be_used_is_said_in_words():
     class Sharded(Processes):
         sharded = True
 

@@ -25,14 +25,14 @@ def weights(trainer: MSGRPOTrainer) -> list[torch.Tensor]:
     return [each.detach().clone() for each in trainer.model.parameters()]
 
 
-def test_no_critic_where_nothing_needs_values(make_trainer: Any) -> None:
+def test_no_critic_where_nothing_needs_values(make_trainer):
     trainer = make_trainer(replace(CRITIC, credit="msgrpo"))
     assert trainer.critic is None
     assert not any("critic" in name for name in trainer.iterate())
     assert trainer.rollout().trajectories[0].values is None
 
 
-def test_values_and_advantages_reach_the_update(make_trainer: Any) -> None:
+def test_values_and_advantages_reach_the_update(make_trainer):
     trainer = make_trainer(CRITIC)
     first = trainer.iterate()
     assert first["critic_loss"] > 0
@@ -46,7 +46,7 @@ def test_values_and_advantages_reach_the_update(make_trainer: Any) -> None:
 
 
 @pytest.mark.slow
-def test_while_the_critic_warms_up_the_policy_stays_as_it_is(make_trainer: Any) -> None:
+def test_while_the_critic_warms_up_the_policy_stays_as_it_is(make_trainer):
     trainer = make_trainer(replace(CRITIC, critic_warmup=2))
     before, critic = weights(trainer), trainer.critic.state_dict()["weights"]
     history = trainer.train()
@@ -62,7 +62,7 @@ def test_while_the_critic_warms_up_the_policy_stays_as_it_is(make_trainer: Any) 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("lora", [0, 4])
-def test_resume_equals_the_uninterrupted_run_bit_for_bit(make_trainer: Any, tmp_path: Path, lora: int) -> None:
+def test_resume_equals_the_uninterrupted_run_bit_for_bit(make_trainer, tmp_path, lora):
     config = replace(CRITIC, critic_minibatches=2, critic_passes=2, lora_rank=lora, critic_warmup=1)
     whole = make_trainer(config)
     whole.train()
@@ -79,7 +79,7 @@ def test_resume_equals_the_uninterrupted_run_bit_for_bit(make_trainer: Any, tmp_
         assert all(torch.equal(value, two["optimizer"]["state"][number][name]) for name, value in state.items())
 
 
-def test_a_resumed_run_steps_with_the_settings_that_it_has_now(make_trainer: Any, tmp_path: Path) -> None:
+def test_a_resumed_run_steps_with_the_settings_that_it_has_now(make_trainer, tmp_path):
     config = replace(CRITIC, iterations=1, weight_decay=0.5, critic_minibatches=1, out=str(tmp_path / "run"))
     make_trainer(config).train()
     now = {"learning_rate": 1e-2, "weight_decay": 0.25, "adam_beta1": 0.5, "adam_beta2": 0.75, "adam_eps": 1e-3}
@@ -91,7 +91,7 @@ def test_a_resumed_run_steps_with_the_settings_that_it_has_now(make_trainer: Any
         assert optimizer.state_dict()["state"][0]["step"] == 1  # what was learnt goes on
 
 
-def test_a_diverged_critic_is_rescued_by_a_lower_learning_rate(make_trainer: Any, tmp_path: Path) -> None:
+def test_a_diverged_critic_is_rescued_by_a_lower_learning_rate(make_trainer, tmp_path):
     config = replace(CRITIC, iterations=1, critic_minibatches=2, critic_learning_rate=1e38, out=str(tmp_path / "run"))
     with pytest.raises(TrainingDivergedError, match="Lower critic_learning_rate"):
         make_trainer(config).train()
@@ -99,21 +99,21 @@ def test_a_diverged_critic_is_rescued_by_a_lower_learning_rate(make_trainer: Any
     assert np.isfinite(resumed.train()[-1]["critic_loss"])
 
 
-def test_a_run_without_a_critic_can_not_go_on_with_one(make_trainer: Any, tmp_path: Path) -> None:
+def test_a_run_without_a_critic_can_not_go_on_with_one(make_trainer, tmp_path):
     config = replace(CRITIC, iterations=1, out=str(tmp_path / "run"))
     make_trainer(replace(config, credit="msgrpo")).train()
     with pytest.raises(ConfigError, match="holds no critic, which credit = 'ppo_turn' needs: resume it"):
         make_trainer(config).resume(tmp_path / "run")
 
 
-def test_values_of_another_kind_are_not_taken_for_these(make_trainer: Any, tmp_path: Path) -> None:
+def test_values_of_another_kind_are_not_taken_for_these(make_trainer, tmp_path):
     config = replace(CRITIC, out=str(tmp_path / "run"))
     make_trainer(config).save()
     with pytest.raises(ConfigError, match=r"credit = '.*:ByToken' .* with the heads {'state': 'step'}"):
         make_trainer(replace(config, credit=f"{__name__}:ByToken")).resume(tmp_path / "run")
 
 
-def test_a_checkpoint_says_whose_state_it_has(make_trainer: Any, tmp_path: Path) -> None:
+def test_a_checkpoint_says_whose_state_it_has(make_trainer, tmp_path):
     config = replace(CRITIC, credit=MOVING, iterations=1, out=str(tmp_path / "run"))
     make_trainer(config).train()
     resumed = make_trainer(replace(config, credit=COUNTING, iterations=2))
@@ -144,7 +144,7 @@ class Hardest:
 
 
 @pytest.mark.slow
-def test_a_task_sampler_may_need_values_whatever_the_credit_needs(make_trainer: Any) -> None:
+def test_a_task_sampler_may_need_values_whatever_the_credit_needs(make_trainer):
     config = replace(CRITIC, task_sampling=f"{__name__}:Hardest", iterations=3)
     alone = make_trainer(replace(config, credit="msgrpo"))
     history = alone.train()
@@ -175,7 +175,7 @@ class ByToken(Unknown):
     heads: ClassVar[dict[str, str]] = {"token": "token"}
 
 
-def test_heads_that_can_not_be_used_are_said_in_words(make_trainer: Any) -> None:
+def test_heads_that_can_not_be_used_are_said_in_words(make_trainer):
     with pytest.raises(ConfigError, match="SameName' both have a value named 'state'"):
         make_trainer(replace(CRITIC, task_sampling=f"{__name__}:SameName"))
     with pytest.raises(ConfigError, match="value_targets for 'low', which is no head; the heads are state"):
@@ -204,7 +204,7 @@ def true_values(trainer: MSGRPOTrainer, prompts: Mapping[int, tuple[int, ...]]) 
 
 
 @pytest.mark.slow
-def test_the_critic_comes_to_the_true_values_of_a_policy_that_stays(make_trainer: Any) -> None:
+def test_the_critic_comes_to_the_true_values_of_a_policy_that_stays(make_trainer):
     config = replace(
         CRITIC, groups=4, group_size=16, iterations=15, critic_warmup=15, max_response_tokens=1, format_penalty=0.0,
         critic_learning_rate=3e-3, critic_passes=2,
@@ -220,7 +220,7 @@ def test_the_critic_comes_to_the_true_values_of_a_policy_that_stays(make_trainer
 
 
 @pytest.mark.nightly
-def test_two_processes_equal_one(tmp_path: Path, tokenizer: Any, make_llama: Any, prompt_file: str) -> None:
+def test_two_processes_equal_one(tmp_path, tokenizer, make_llama, prompt_file):
     two_processes_equal_one(tmp_path, tokenizer, make_llama, prompt_file, "ppo_turn", "critic_explained_variance")
 
 

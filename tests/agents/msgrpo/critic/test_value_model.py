@@ -36,7 +36,7 @@ def with_random_heads(policy: Any, names: tuple[str, ...] = ("a", "b")) -> Value
 
 
 @pytest.mark.parametrize("kind", ["llama", "gpt2", "neox", "lora"])
-def test_values_are_linear_in_the_last_hidden_states_before_each_response_token(kind: str, make_llama: Any) -> None:
+def test_values_are_linear_in_the_last_hidden_states_before_each_response_token(kind, make_llama):
     if kind == "lora":
         policy = prepare_model(make_llama(11), [], MSGRPOConfig(lora_rank=2))
     else:
@@ -54,7 +54,7 @@ def test_values_are_linear_in_the_last_hidden_states_before_each_response_token(
         torch.testing.assert_close(said[number], read @ model.heads.weight.T + model.heads.bias, atol=1e-5, rtol=1e-5)
 
 
-def test_it_starts_at_zero_and_without_randomness(make_llama: Any) -> None:
+def test_it_starts_at_zero_and_without_randomness(make_llama):
     policy = make_llama(11)
     torch.manual_seed(5)
     before = torch.get_rng_state()
@@ -64,7 +64,7 @@ def test_it_starts_at_zero_and_without_randomness(make_llama: Any) -> None:
     assert not model(*model.inputs(batch)).any()
 
 
-def test_trained_weights_are_copied(make_llama: Any) -> None:
+def test_trained_weights_are_copied(make_llama):
     policy = make_llama(11)
     model = ValueModel(policy, ("state",))
     mine = {each.data_ptr() for each in model.parameters()}
@@ -75,7 +75,7 @@ def test_trained_weights_are_copied(make_llama: Any) -> None:
     assert set(own_weights(model)) == {name for name, _ in model.named_parameters()}
 
 
-def test_with_an_adapter_the_base_model_is_shared_and_the_adapter_is_its_own(make_llama: Any) -> None:
+def test_with_an_adapter_the_base_model_is_shared_and_the_adapter_is_its_own(make_llama):
     policy = prepare_model(make_llama(11), [], MSGRPOConfig(lora_rank=2))
     model = ValueModel(policy, ("state",))
     theirs = {each.data_ptr() for each in policy.parameters()}
@@ -92,7 +92,7 @@ def test_with_an_adapter_the_base_model_is_shared_and_the_adapter_is_its_own(mak
     assert not any(bool((each > 0.9).all()) for each in adapter)  # the policy's adapter is as it was
 
 
-def test_a_model_without_a_backbone_of_its_own_is_refused() -> None:
+def test_a_model_without_a_backbone_of_its_own_is_refused():
     class Bare(torch.nn.Module):
         pass
 

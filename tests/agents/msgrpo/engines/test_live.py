@@ -1,7 +1,7 @@
 """Rollouts sampled elsewhere: an engine that is sent new weights, adapters merged."""
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -23,9 +23,7 @@ CONFIG = replace(SHORT, iterations=3, learning_rate=1e-2)
 
 @pytest.mark.slow
 @pytest.mark.parametrize("lora", [0, 2])
-def test_an_engine_elsewhere_samples_with_the_learners_weights(
-    make_trainer: Any, tokenizer: Any, make_llama: Callable[..., Any], lora: int
-) -> None:
+def test_an_engine_elsewhere_samples_with_the_learners_weights(make_trainer, tokenizer, make_llama, lora):
     engine = Elsewhere(make_llama(len(tokenizer)), tokenizer, silent=lora > 0)
     assert isinstance(engine, TakesWeights)
     cap = 0.0 if lora else 2.0  # weights need the sampler's log-probabilities
@@ -40,7 +38,7 @@ def test_an_engine_elsewhere_samples_with_the_learners_weights(
     assert any(not h["skipped"] for h in history)
 
 
-def test_merged_weights_are_those_of_the_adapted_model(tokenizer: Any, make_llama: Callable[..., Any]) -> None:
+def test_merged_weights_are_those_of_the_adapted_model(tokenizer, make_llama):
     config = replace(CONFIG, lora_rank=2, lora_targets=("q_proj", "down_proj"))
     model: Any = prepare_model(make_llama(len(tokenizer)), tokenizer, config)
     with torch.no_grad():
@@ -76,9 +74,7 @@ def adapted(model: Any, **settings: Any) -> Any:
 
 
 @pytest.mark.parametrize("settings", [{"use_dora": True}, {"lora_bias": True}, {"use_rslora": True}], ids=str)
-def test_adapters_that_do_more_than_add_a_matrix_are_sampled_as_peft_computes_them(
-    settings: dict[str, Any], tokenizer: Any, make_llama: Callable[..., Any]
-) -> None:
+def test_adapters_that_do_more_than_add_a_matrix_are_sampled_as_peft_computes_them(settings, tokenizer, make_llama):
     model = adapted(make_llama(len(tokenizer), attention_bias=True, mlp_bias=True), **settings)
     ids = torch.arange(8)[None]
     with torch.no_grad():
@@ -99,9 +95,7 @@ def test_adapters_that_do_more_than_add_a_matrix_are_sampled_as_peft_computes_th
 @pytest.mark.parametrize(
     ("settings", "bias"), [({"lora_bias": True}, False), ({"alora_invocation_tokens": [1, 2]}, True)], ids=str
 )
-def test_adapters_that_cannot_be_merged_are_refused(
-    settings: dict[str, Any], bias: bool, tokenizer: Any, make_llama: Callable[..., Any]
-) -> None:
+def test_adapters_that_cannot_be_merged_are_refused(settings, bias, tokenizer, make_llama):
     model = adapted(make_llama(len(tokenizer), attention_bias=bias, mlp_bias=bias), **settings)
     assert why_not(model) is not None, "the lean forward pass would leave out what it does"
     with pytest.raises(UnusableModelError, match=r"the adapter 'default' of .*_proj can't be merged into its weights"):
@@ -115,9 +109,7 @@ def test_adapters_that_cannot_be_merged_are_refused(
         (lambda name: None if name.endswith("norm.weight") else name, r"no new weights came for .*norm\.weight"),
     ],
 )
-def test_a_copy_refuses_weights_that_are_not_its_own(
-    change: Callable[[str], str | None], words: str, tokenizer: Any, make_llama: Callable[..., Any]
-) -> None:
+def test_a_copy_refuses_weights_that_are_not_its_own(change, words, tokenizer, make_llama):
     model = make_llama(len(tokenizer))
     engine = CopyEngine(model, tokenizer, torch.float32)
     weights = [(change(name), tensor) for name, tensor in merged_weights(model)]
@@ -142,8 +134,6 @@ class Saying:
     ("turn", "words"),
     [(Turn("left"), "no token ids"), (Turn("", error="connection refused"), "connection refused")],
 )
-def test_an_engine_that_fails_or_has_no_token_ids_is_refused_before_the_first_episode(
-    make_trainer: Any, turn: Turn, words: str
-) -> None:
+def test_an_engine_that_fails_or_has_no_token_ids_is_refused_before_the_first_episode(make_trainer, turn, words):
     with pytest.raises(RolloutError, match=words):
         make_trainer(CONFIG, engine=Saying(turn))

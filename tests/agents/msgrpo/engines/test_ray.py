@@ -5,7 +5,6 @@ import subprocess
 import sys
 import threading
 import time
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -80,7 +79,7 @@ def largest_difference(one: MSGRPOTrainer, two: MSGRPOTrainer) -> float:
     return max((a - b).abs().max().item() for a, b in pairs)
 
 
-def test_equal_weights_to_those_of_one_process(two_nodes: str) -> None:
+def test_equal_weights_to_those_of_one_process(two_nodes):
     """One worker has the same batches, so its arithmetic is the same to the last bit; two round differently."""
     here = trained(Elsewhere)
     one = trained(**on_cluster(two_nodes, workers=1))
@@ -93,7 +92,7 @@ def test_equal_weights_to_those_of_one_process(two_nodes: str) -> None:
     assert largest_difference(two, here) < 2 * 2 * SETTINGS["learning_rate"]
 
 
-def test_staleness(two_nodes: str) -> None:
+def test_staleness(two_nodes):
     settings = {"iterations": 3, "staleness": 1}
     here, there = trained(Elsewhere, **settings), trained(**on_cluster(two_nodes, workers=1), **settings)
     assert told(there) == told(here)
@@ -101,7 +100,7 @@ def test_staleness(two_nodes: str) -> None:
     assert largest_difference(there, here) == 0.0
 
 
-def test_a_worker_is_killed_in_the_middle_of_an_iteration(two_nodes: str) -> None:
+def test_a_worker_is_killed_in_the_middle_of_an_iteration(two_nodes):
     killed: list[int] = []
 
     def kill_one() -> None:
@@ -120,7 +119,7 @@ def test_a_worker_is_killed_in_the_middle_of_an_iteration(two_nodes: str) -> Non
     assert told(there) == told(here)
 
 
-def test_a_machine_joins_between_iterations() -> None:
+def test_a_machine_joins_between_iterations():
     cluster = start_cluster(1)
     try:
         config = MSGRPOConfig(**{**SETTINGS, **on_cluster(cluster.address)})
@@ -137,7 +136,7 @@ def test_a_machine_joins_between_iterations() -> None:
 
 
 @pytest.mark.slow
-def test_the_driver_is_killed_and_resumed(two_nodes: str, tmp_path: Path) -> None:
+def test_the_driver_is_killed_and_resumed(two_nodes, tmp_path):
     settings = {**SETTINGS, "iterations": 4, "checkpoint_every": 1, **on_cluster(two_nodes, workers=1)}
     (tmp_path / "run.toml").write_text(MSGRPOConfig(**settings, out=str(tmp_path / "killed")).to_toml())
     command = [sys.executable, "-m", "agents.msgrpo", "--quiet"]
@@ -154,7 +153,7 @@ def test_the_driver_is_killed_and_resumed(two_nodes: str, tmp_path: Path) -> Non
     assert all(torch.equal(kept[name], names[name].detach()) for name in kept)
 
 
-def test_failures_are_told(two_nodes: str) -> None:
+def test_failures_are_told(two_nodes):
     with pytest.raises(ConfigError, match="no machine of the cluster has room for a worker"):
         trained(**on_cluster(two_nodes, gpus=1.0))
     with pytest.raises(ConfigError, match="there is no Ray cluster"):
@@ -163,7 +162,7 @@ def test_failures_are_told(two_nodes: str) -> None:
         trained(**on_cluster(two_nodes, sampler="vllm", sampler_options={"llm": {"no_such": 1}}))
 
 
-def test_weights_are_packed_without_loss() -> None:
+def test_weights_are_packed_without_loss():
     weights = {"a": torch.randn(3, 5), "b": torch.randn(7).to(torch.bfloat16)}
     for dtype in (torch.float32, torch.bfloat16):
         back = dict(unpacked(packed(iter(weights.items()), dtype)))

@@ -1,7 +1,6 @@
 """Training through servers: requests shared, weights sent, faults found out; with real vLLM in ``tests/engines``."""
 
 import asyncio
-from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import replace
 from importlib.util import find_spec
@@ -23,13 +22,13 @@ CONFIG = replace(SHORT, iterations=3, temperature=1.25, learning_rate=5e-3, engi
 
 
 @pytest.fixture
-def serve(tokenizer: Any, make_llama: Callable[..., Any]) -> Iterator[Callable[..., Routes]]:
+def serve(tokenizer, make_llama):
     with ExitStack() as stack:
         yield lambda **faults: stack.enter_context(serving(make_llama(len(tokenizer)), tokenizer, **faults))
 
 
 @pytest.fixture
-def make_trainer(tokenizer: Any, make_llama: Any, prompt_file: str) -> Callable[..., MSGRPOTrainer]:
+def make_trainer(tokenizer, make_llama, prompt_file):
     def make(*servers: Routes, **settings: Any) -> MSGRPOTrainer:
         model = make_llama(len(tokenizer), initializer_range=0.15)
         config = replace(CONFIG, prompt_file=prompt_file, engine_urls=tuple(s.url for s in servers), **settings)
@@ -40,9 +39,7 @@ def make_trainer(tokenizer: Any, make_llama: Any, prompt_file: str) -> Callable[
 
 @pytest.mark.slow
 @pytest.mark.parametrize("scale_out", [True, False])
-def test_training_through_servers_equals_training_the_live_model(
-    make_trainer: Any, serve: Any, scale_out: bool
-) -> None:
+def test_training_through_servers_equals_training_the_live_model(make_trainer, serve, scale_out):
     servers = serve(scale_out=scale_out), serve(scale_out=scale_out)
     trainer = make_trainer(*servers)
     history = trainer.train()
@@ -56,7 +53,7 @@ def test_training_through_servers_equals_training_the_live_model(
 
 
 @pytest.mark.slow
-def test_a_server_that_goes_is_left_out_and_taken_up_again(make_trainer: Any, serve: Any) -> None:
+def test_a_server_that_goes_is_left_out_and_taken_up_again(make_trainer, serve):
     staying, leaving = serve(), serve()
     trainer = make_trainer(staying, leaving)
     leaving.kill()
@@ -80,7 +77,7 @@ def test_a_server_that_goes_is_left_out_and_taken_up_again(make_trainer: Any, se
 
 
 @pytest.mark.slow
-def test_a_server_that_was_restarted_in_between_is_left_out(make_trainer: Any, serve: Any) -> None:
+def test_a_server_that_was_restarted_in_between_is_left_out(make_trainer, serve):
     server, other = serve(), serve()
     trainer = make_trainer(server, other)
     server.kill()
@@ -103,20 +100,18 @@ def test_a_server_that_was_restarted_in_between_is_left_out(make_trainer: Any, s
         ({}, {"lora_rank": 2}, RolloutError, "doesn't have the learner's weights"),  # an adapter on another base model
     ],
 )
-def test_servers_and_settings_that_can_not_be_used(
-    make_trainer: Any, serve: Any, faults: Any, settings: Any, error: type[Exception], words: str
-) -> None:
+def test_servers_and_settings_that_can_not_be_used(make_trainer, serve, faults, settings, error, words):
     with pytest.raises(error, match=words):
         make_trainer(serve(**faults), **settings)
 
 
-def test_a_tied_output_layer_that_is_not_renewed_is_found_out(make_trainer: Any, serve: Any) -> None:
+def test_a_tied_output_layer_that_is_not_renewed_is_found_out(make_trainer, serve):
     with pytest.raises(RolloutError, match=r"doesn't have the learner's weights.*tied to its embedding"):
         make_trainer(serve(renews_output=False))
 
 
 @pytest.mark.skipif(find_spec("vllm") is not None, reason="vLLM is installed here")
-def test_without_vllm_the_advice_is_to_install_it_or_to_name_servers(make_trainer: Any) -> None:
+def test_without_vllm_the_advice_is_to_install_it_or_to_name_servers(make_trainer):
     with pytest.raises(ModuleNotFoundError, match=r"needs vLLM, which isn't installed: pip install .*engine_urls"):
         make_trainer()
 
@@ -129,14 +124,12 @@ def test_without_vllm_the_advice_is_to_install_it_or_to_name_servers(make_traine
         (("http://127.0.0.1:1",), "doesn't answer"),
     ],
 )
-def test_addresses_are_checked(make_trainer: Any, urls: tuple[str, ...], words: str) -> None:
+def test_addresses_are_checked(make_trainer, urls, words):
     with pytest.raises((ConfigError, RolloutError), match=words):
         make_trainer(*[SimpleNamespace(url=url) for url in urls])
 
 
-def test_of_several_learning_processes_the_first_brings_the_weights(
-    make_trainer: Any, serve: Any, make_llama: Any, tokenizer: Any
-) -> None:
+def test_of_several_learning_processes_the_first_brings_the_weights(make_trainer, serve, make_llama, tokenizer):
     from agents.msgrpo.engines.engine import EngineParts
     from agents.msgrpo.engines.vllm import VLLM
 
@@ -153,7 +146,7 @@ def test_of_several_learning_processes_the_first_brings_the_weights(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("staleness", [1, 2])
-def test_rollouts_of_servers_go_on_while_the_learner_learns(make_trainer: Any, serve: Any, staleness: int) -> None:
+def test_rollouts_of_servers_go_on_while_the_learner_learns(make_trainer, serve, staleness):
     history = make_trainer(serve(), staleness=staleness, iterations=4).train()
     assert max(metrics["lag"] for metrics in history) >= 1
     assert all("importance_mean" in metrics for metrics in history if not metrics["skipped"])
@@ -161,9 +154,7 @@ def test_rollouts_of_servers_go_on_while_the_learner_learns(make_trainer: Any, s
 
 @pytest.mark.slow
 @pytest.mark.parametrize("scale_out", [True, pytest.param(False, marks=pytest.mark.slow)])
-def test_servers_are_told_the_legal_answers_and_the_learner_finds_the_same_sets(
-    make_llama: Any, prompt_file: str, scale_out: bool
-) -> None:
+def test_servers_are_told_the_legal_answers_and_the_learner_finds_the_same_sets(make_llama, prompt_file, scale_out):
     tokenizer = make_tokenizer()
     config = replace(
         CONFIG, prompt_file=prompt_file, legal_only=True, max_response_tokens=24, importance_cap=2.0, iterations=2
@@ -183,9 +174,7 @@ def test_servers_are_told_the_legal_answers_and_the_learner_finds_the_same_sets(
 
 
 @pytest.mark.parametrize("scale_out", [True, False])
-def test_a_stop_in_a_think_is_gone_on_from(
-    make_llama: Any, prompt_file: str, monkeypatch: pytest.MonkeyPatch, scale_out: bool
-) -> None:
+def test_a_stop_in_a_think_is_gone_on_from(make_llama, prompt_file, monkeypatch, scale_out):
     tokenizer = make_tokenizer()
     text = "<think>or <action>left</action>?</think><action>right</action>"
     said = tuple(tokenizer(text + " so", add_special_tokens=False)["input_ids"])

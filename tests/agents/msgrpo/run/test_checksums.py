@@ -2,14 +2,12 @@
 
 import shutil
 import subprocess
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from agents.common.locking import FolderLock
-from agents.msgrpo import MSGRPOTrainer
 from agents.msgrpo.errors import ConfigError
 from agents.msgrpo.run.saving import (
     STATE,
@@ -29,9 +27,7 @@ SHORT = replace(runs.SHORT, iterations=1, checkpoint_every=1, **runs.ALONE)
 
 
 @pytest.mark.parametrize("rank", [0, 2], ids=["weights", "adapter"])
-def test_a_flipped_bit_is_noticed_in_every_file(
-    make_trainer: Callable[..., MSGRPOTrainer], tmp_path: Path, rank: int
-) -> None:
+def test_a_flipped_bit_is_noticed_in_every_file(make_trainer, tmp_path, rank):
     config = replace(SHORT, out=str(tmp_path / "out"), lora_rank=rank)
     make_trainer(config).train()
     folder = (tmp_path / "out/last").resolve()
@@ -59,9 +55,7 @@ def test_a_flipped_bit_is_noticed_in_every_file(
     assert (told.returncode, told.stdout.count(": OK")) == (0, len(files))
 
 
-def test_checksums_that_are_damaged_are_a_sentence_and_older_versions_have_none(
-    make_trainer: Callable[..., MSGRPOTrainer], tmp_path: Path
-) -> None:
+def test_checksums_that_are_damaged_are_a_sentence_and_older_versions_have_none(make_trainer, tmp_path):
     config = replace(SHORT, out=str(tmp_path / "out"))
     trainer = make_trainer(config)
     trainer.train()
@@ -75,9 +69,7 @@ def test_checksums_that_are_damaged_are_a_sentence_and_older_versions_have_none(
     assert len(trainer.train()) == 2
 
 
-def test_a_checkpoint_that_was_moved_aside_when_its_process_was_killed_is_put_back(
-    make_trainer: Callable[..., MSGRPOTrainer], tmp_path: Path
-) -> None:
+def test_a_checkpoint_that_was_moved_aside_when_its_process_was_killed_is_put_back(make_trainer, tmp_path):
     """As on a file system that can't exchange two folders; a draft of a process that still trains is left alone."""
     config = replace(SHORT, out=str(tmp_path / "out"))
     make_trainer(config).train()
@@ -97,9 +89,7 @@ def test_a_checkpoint_that_was_moved_aside_when_its_process_was_killed_is_put_ba
 
 @pytest.mark.slow
 @pytest.mark.parametrize("exchanges", [True, False], ids=["exchange", "two renames"])
-def test_a_kill_at_any_call_leaves_last_at_a_whole_checkpoint(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, exchanges: bool
-) -> None:
+def test_a_kill_at_any_call_leaves_last_at_a_whole_checkpoint(tmp_path, monkeypatch, exchanges):
     """While a checkpoint that is there is written anew, ``last`` is set to it and the one before is removed."""
     if not exchanges:
         monkeypatch.setattr("agents.common.files._exchanged", lambda first, second: False)

@@ -5,7 +5,6 @@ import os
 import shlex
 import subprocess
 import sys
-from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, cast
@@ -28,7 +27,7 @@ ROOT = Path(__file__).parents[4]
 
 
 @pytest.fixture
-def model_folder(tmp_path: Path, tokenizer: Any, make_llama: Any) -> str:
+def model_folder(tmp_path, tokenizer, make_llama):
     folder = tmp_path / "model"
     make_llama(len(tokenizer)).save_pretrained(folder)
     tokenizer.save_pretrained(folder)
@@ -36,7 +35,7 @@ def model_folder(tmp_path: Path, tokenizer: Any, make_llama: Any) -> str:
 
 
 @pytest.fixture
-def config_file(tmp_path: Path, model_folder: str, prompt_file: str) -> str:
+def config_file(tmp_path, model_folder, prompt_file):
     path = tmp_path / "run.toml"
     path.write_text(
         f'model = "{model_folder}"\nscenarios = ["TestCorridor-v0"]\nprompt_file = "{prompt_file}"\n'
@@ -48,7 +47,7 @@ def config_file(tmp_path: Path, model_folder: str, prompt_file: str) -> str:
 
 
 @pytest.mark.slow
-def test_train_then_resume_for_more(config_file: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_train_then_resume_for_more(config_file, tmp_path, capsys):
     assert main(["--config", config_file]) == 0
     out = capsys.readouterr()
     best = tmp_path / "run" / "best"
@@ -66,9 +65,7 @@ def test_train_then_resume_for_more(config_file: str, tmp_path: Path, capsys: py
     assert "already holds a run" in capsys.readouterr().err
 
 
-def test_a_checkpoint_that_was_copied_out_of_its_run_writes_into_no_folder_around_it(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_checkpoint_that_was_copied_out_of_its_run_writes_into_no_folder_around_it(tmp_path, capsys):
     copied = tmp_path / "kept" / "mine"
     copied.mkdir(parents=True)
     (copied / STATE).write_bytes(b"")
@@ -78,7 +75,7 @@ def test_a_checkpoint_that_was_copied_out_of_its_run_writes_into_no_folder_aroun
     assert run_folder(tmp_path / "checkpoints" / "iteration-000002") == tmp_path
 
 
-def test_damaged_lines_of_metrics_are_left_out(tmp_path: Path) -> None:
+def test_damaged_lines_of_metrics_are_left_out(tmp_path):
     file, good = tmp_path / "metrics.jsonl", '{"iteration": 1}'
     file.write_text(f'{good}\n{{"iteration": 2}}\n{{"iter')  # cut off when the machine went down
     with RunLog(MSGRPOConfig(), tmp_path, first=1, quiet=True):
@@ -92,7 +89,7 @@ def test_damaged_lines_of_metrics_are_left_out(tmp_path: Path) -> None:
             assert file.read_text() == f"{good}\n"
 
 
-def test_a_damaged_training_state_is_one_sentence(tmp_path: Path) -> None:
+def test_a_damaged_training_state_is_one_sentence(tmp_path):
     import torch
 
     file = tmp_path / STATE
@@ -104,7 +101,7 @@ def test_a_damaged_training_state_is_one_sentence(tmp_path: Path) -> None:
             load_state(tmp_path)
 
 
-def test_print_config_is_a_config(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_print_config_is_a_config(tmp_path, capsys):
     assert main(["--print-config", "--set", "groups=7"]) == 0
     (tmp_path / "printed.toml").write_text(capsys.readouterr().out)
     assert MSGRPOConfig.from_toml(tmp_path / "printed.toml") == MSGRPOConfig(groups=7)
@@ -141,7 +138,7 @@ textgames.register("OwnDice-v0", Dice, max_steps=3)
 
 
 @pytest.fixture
-def own_games(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+def own_games(tmp_path, monkeypatch):
     (tmp_path / "own_games.py").write_text(OWN_GAMES)
     (tmp_path / "broken_games.py").write_text("nonsense")
     monkeypatch.chdir(tmp_path)
@@ -157,9 +154,7 @@ def own_games(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
         ("own_games:OwnDicey-v0", "did you mean 'OwnDice-v0'?"),
     ],
 )
-def test_a_game_of_ones_own_that_is_not_there_is_a_sentence(
-    own_games: str, game: str, words: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_game_of_ones_own_that_is_not_there_is_a_sentence(own_games, game, words, capsys):
     assert main(["--set", "model=tiny-legal", "--set", f'scenarios=["{game}"]', "--set", "out=run"]) == 2
     error = capsys.readouterr().err
     assert words in error
@@ -167,7 +162,7 @@ def test_a_game_of_ones_own_that_is_not_there_is_a_sentence(
     assert "Traceback" not in error
 
 
-def test_a_game_of_ones_own_is_shown_to_a_tiny_model(own_games: str) -> None:
+def test_a_game_of_ones_own_is_shown_to_a_tiny_model(own_games):
     recipe = Recipe.legal_play([own_games], examples=40)
     examples = demonstrate(recipe)
     assert {example.response for example in examples} == {"<action>stop</action>", "<action>roll</action>"}
@@ -177,7 +172,7 @@ def test_a_game_of_ones_own_is_shown_to_a_tiny_model(own_games: str) -> None:
 
 
 @pytest.mark.slow
-def test_a_game_of_ones_own_trains_from_the_command_line(own_games: str, tmp_path: Path) -> None:
+def test_a_game_of_ones_own_trains_from_the_command_line(own_games, tmp_path):
     """In processes of their own: the module lies in the working directory, and nothing has imported it before."""
     few = ("iterations=1", "groups=2", "group_size=2", "eval_episodes=2", "out=run", "threads=1", "device=cpu")
     sets = [word for one in ("model=tiny-legal", f'scenarios=["{own_games}"]', *few) for word in ("--set", one)]
@@ -232,9 +227,7 @@ def ended(arguments: list[str]) -> int:
         (["--config", "{config}", "--set", "max_response_tokens=4096"], "leaves no room for a prompt"),
     ],
 )
-def test_bad_input_is_a_sentence_and_exit_code_2_before_a_base_is_made(
-    arguments: list[str], words: str, config_file: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_bad_input_is_a_sentence_and_exit_code_2_before_a_base_is_made(arguments, words, config_file, capsys):
     assert ended([argument.format(config=config_file) for argument in arguments]) == 2
     error = capsys.readouterr().err
     assert words in error
@@ -243,9 +236,7 @@ def test_bad_input_is_a_sentence_and_exit_code_2_before_a_base_is_made(
 
 
 @pytest.mark.parametrize("engine", ["vllm", "ray"])
-def test_what_an_engine_lacks_is_said_before_a_model_is_made(
-    engine: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_an_engine_lacks_is_said_before_a_model_is_made(engine, tmp_path, monkeypatch, capsys):
     found = importlib.util.find_spec
     for module in ("textgames.extras", "agents.msgrpo.engines.vllm"):
         monkeypatch.setattr(f"{module}.find_spec", lambda name: None if name == engine else found(name))
@@ -257,9 +248,7 @@ def test_what_an_engine_lacks_is_said_before_a_model_is_made(
     assert "making the base model" not in said
 
 
-def test_who_stops_it_while_its_base_is_made_is_told_what_is_kept(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_who_stops_it_while_its_base_is_made_is_told_what_is_kept(tmp_path, monkeypatch, capsys):
     def interrupted(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
@@ -268,9 +257,7 @@ def test_who_stops_it_while_its_base_is_made_is_told_what_is_kept(
     assert "nothing is kept: the same command begins it anew" in capsys.readouterr().err
 
 
-def test_a_folder_that_holds_a_run_is_refused_before_a_model_is_made(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_folder_that_holds_a_run_is_refused_before_a_model_is_made(tmp_path, capsys):
     (tmp_path / "metrics.jsonl").write_text("{}\n")
     for said in ("stopped before its first checkpoint", "already holds a run: go on with --resume"):
         assert main(["--config", "tiny-frozen-lake", "--set", f"out={tmp_path}"]) == 2
@@ -279,7 +266,7 @@ def test_a_folder_that_holds_a_run_is_refused_before_a_model_is_made(
         (tmp_path / "last").mkdir(exist_ok=True)
 
 
-def test_a_second_process_leaves_a_run_alone(tmp_path: Path) -> None:
+def test_a_second_process_leaves_a_run_alone(tmp_path):
     (tmp_path / "metrics.jsonl").write_text('{"iteration": 1}\n{"iteration": 2}\n')
     lock = FolderLock(tmp_path)  # as another process holds it while it trains
     resumed = RunLog(MSGRPOConfig(), tmp_path, first=1, quiet=True)
@@ -294,9 +281,7 @@ def test_a_second_process_leaves_a_run_alone(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("dtype", ["bfloat16", "auto"])
-def test_a_type_that_the_processor_is_slow_in_is_warned_of(
-    dtype: str, config_file: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_type_that_the_processor_is_slow_in_is_warned_of(dtype, config_file, capsys, monkeypatch):
     monkeypatch.setattr("agents.models.local.loading.load.multiplies_bfloat16", lambda: False)
     changes = ["--set", f"dtype={dtype}", "--set", "device=cpu", "--set", "iterations=1"]
     assert main(["--config", config_file, *changes]) == 0
@@ -305,7 +290,7 @@ def test_a_type_that_the_processor_is_slow_in_is_warned_of(
     assert warned == (dtype == "bfloat16")
 
 
-def test_divergence_is_exit_code_1(config_file: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_divergence_is_exit_code_1(config_file, capsys):
     assert main(["--config", config_file, "--quiet", "--set", "abort_grad_norm=1e-9", "--set", "seed=1"]) == 1
     assert "was not applied" in capsys.readouterr().err
 
@@ -317,9 +302,7 @@ class Refusing(Plain):
         raise ConfigError(f"not on {task.scenario}")
 
 
-def test_a_method_that_a_game_has_not_what_it_needs_for_is_refused_before_a_base_is_made(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_method_that_a_game_has_not_what_it_needs_for_is_refused_before_a_base_is_made(tmp_path, capsys):
     config = MSGRPOConfig(
         model="tiny-quick", scenarios=("kuhn-poker",), task_sampling=f"{__name__}:Refusing", out=str(tmp_path / "out")
     )

@@ -2,7 +2,6 @@
 
 import json
 import shlex
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -40,9 +39,7 @@ GOOD = {
 
 
 @pytest.mark.slow
-def test_tiny_on_a_game_that_it_does_not_know_is_refused_before_anything_is_written(
-    tiny_config: Callable[..., str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_tiny_on_a_game_that_it_does_not_know_is_refused_before_anything_is_written(tiny_config, tmp_path, capsys):
     assert main(["--config", tiny_config(scenarios='["sliding-puzzle"]', max_steps="5")]) == 2
     error = capsys.readouterr().err
     assert "0.0% of" in error
@@ -57,9 +54,7 @@ def test_tiny_on_a_game_that_it_does_not_know_is_refused_before_anything_is_writ
 
 
 @pytest.mark.slow
-def test_without_a_preflight_a_run_in_which_nothing_can_be_read_still_does_not_end_well(
-    tiny_config: Callable[..., str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_without_a_preflight_a_run_in_which_nothing_can_be_read_still_does_not_end_well(tiny_config, tmp_path, capsys):
     file = tiny_config(scenarios='["sliding-puzzle"]', preflight_episodes="0", iterations="30", max_steps="3")
     assert main(["--config", file, "--quiet"]) == 1
     error = capsys.readouterr().err
@@ -70,9 +65,7 @@ def test_without_a_preflight_a_run_in_which_nothing_can_be_read_still_does_not_e
 
 
 @pytest.mark.slow
-def test_a_rate_of_50_is_stopped_and_leaves_the_weights_from_before_it(
-    tiny_config: Callable[..., str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_rate_of_50_is_stopped_and_leaves_the_weights_from_before_it(tiny_config, tmp_path, capsys):
     file = tiny_config(learning_rate="50.0", iterations="12", checkpoint_every="3", eval_every="4", eval_episodes="2")
     assert main(["--config", file, "--quiet"]) == 1
     error = capsys.readouterr().err
@@ -94,9 +87,7 @@ def test_a_rate_of_50_is_stopped_and_leaves_the_weights_from_before_it(
     assert main([*shlex.split(command), *sane]) == 0
 
 
-def test_a_prompt_that_grows_while_a_game_is_played_is_found_before_the_training(
-    tiny_config: Callable[..., str], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_prompt_that_grows_while_a_game_is_played_is_found_before_the_training(tiny_config, capsys):
     reader = TransformersModel.from_pretrained(BASE, device="cpu")
     _, prompt = next(prompts_of_random_play(EpisodeTask.of("mastermind", 0), PromptMap("think")))
     (first,) = reader.encode([prompt])
@@ -106,9 +97,7 @@ def test_a_prompt_that_grows_while_a_game_is_played_is_found_before_the_training
 
 
 @pytest.mark.slow
-def test_an_evaluation_says_what_blind_play_and_the_optimum_are(
-    tiny_config: Callable[..., str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_evaluation_says_what_blind_play_and_the_optimum_are(tiny_config, tmp_path, capsys):
     assert main(["--config", tiny_config(iterations="1", eval_every="1", eval_episodes="4")]) == 0
     told = capsys.readouterr().err
     assert "before the first update, 8 episodes: " in told
@@ -130,7 +119,7 @@ FINE = Preflight(
 )  # fmt: skip
 
 
-def test_a_base_that_learns_the_form_by_and_by_is_not_refused() -> None:
+def test_a_base_that_learns_the_form_by_and_by_is_not_refused():
     assert FINE.check(CONFIG) == []
     some = FINE._replace(valid=60)  # 15%
     assert "few answers are valid" in some.check(CONFIG)[0]
@@ -140,7 +129,7 @@ def test_a_base_that_learns_the_form_by_and_by_is_not_refused() -> None:
     assert FINE._replace(answers=16, valid=0).check(CONFIG)  # none of so few says little
 
 
-def test_groups_without_spread_and_long_prompts_are_told() -> None:
+def test_groups_without_spread_and_long_prompts_are_told():
     (alike,) = FINE._replace(groups_with_spread=0).check(CONFIG)
     assert "no group has returns that differ" in alike
     (won,) = FINE._replace(groups_with_spread=0, all_succeeded=True).check(CONFIG)
@@ -151,7 +140,7 @@ def test_groups_without_spread_and_long_prompts_are_told() -> None:
         FINE._replace(longest_prompt=1501).check(CONFIG)
 
 
-def test_a_penalty_that_is_the_only_signal_is_told_before_it_leads_to_collapse() -> None:
+def test_a_penalty_that_is_the_only_signal_is_told_before_it_leads_to_collapse():
     (warning,) = FINE._replace(groups_paid_apart=0).check(CONFIG)
     assert "ends in format collapse" in warning
     assert "legal_only = true" in warning
@@ -161,7 +150,7 @@ def test_a_penalty_that_is_the_only_signal_is_told_before_it_leads_to_collapse()
     assert "format_penalty = 0" not in no_more
 
 
-def test_the_preflight_sees_what_the_game_pays_apart_from_the_penalty() -> None:
+def test_the_preflight_sees_what_the_game_pays_apart_from_the_penalty():
     def part(group: str, rewards: list[float], valid: list[bool]) -> Trajectory:
         return Trajectory(group=group, rewards=np.array(rewards), valid=np.array(valid))
 
@@ -173,7 +162,7 @@ def test_the_preflight_sees_what_the_game_pays_apart_from_the_penalty() -> None:
     assert (found.groups_with_spread, found.groups_paid_apart) == (2, 1)
 
 
-def test_the_command_of_a_warm_start_is_filled_in() -> None:
+def test_the_command_of_a_warm_start_is_filled_in():
     assert warm_start(CONFIG) == (
         "textbench warmup --model MODEL --scenario frozen-lake --teacher planner --mode think"
     )
@@ -191,14 +180,14 @@ def test_the_command_of_a_warm_start_is_filled_in() -> None:
     )
 
 
-def test_the_command_of_a_warm_start_asks_as_the_training_does() -> None:
+def test_the_command_of_a_warm_start_asks_as_the_training_does():
     """The command's own parser reads it, and its settings are the training's."""
     told = warm_start(replace(CONFIG, model="tiny", scenarios=("frozen-lake-twin-1",), legal_only=True))
     config = warmup.config_of(Parser(Warmup, "textbench warmup").read(shlex.split(told)[2:]))
     assert (config.scenarios, config.legal_only, config.response_mode) == (("frozen-lake-twin-1",), True, "think")
 
 
-def test_a_tiny_legal_base_is_only_advised_where_it_can_be_made() -> None:
+def test_a_tiny_legal_base_is_only_advised_where_it_can_be_made():
     assert "model = 'tiny-legal'" in another_start(CONFIG)
     twin = replace(CONFIG, scenarios=("frozen-lake-twin-1",))
     assert "model = 'tiny-legal'" in another_start(twin)
@@ -219,7 +208,7 @@ def watched(iterations: list[dict[str, Any]], config: MSGRPOConfig = CONFIG) -> 
 
 
 @pytest.mark.parametrize("name", ["tiny-frozen-lake-think", "tiny-self-play-kuhn-poker", "tiny-self-play-tic-tac-toe"])
-def test_recorded_runs_of_the_recipes_show_no_sign(name: str) -> None:
+def test_recorded_runs_of_the_recipes_show_no_sign(name):
     """Their curves, with the think recipe's 134 skipped updates and its single gradients 40 times the median."""
     columns = json.loads((Path(__file__).parent / "good_runs.json").read_text())[name]
     iterations = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
@@ -237,7 +226,7 @@ def test_recorded_runs_of_the_recipes_show_no_sign(name: str) -> None:
         ({"skipped": True, "optimizer_steps": 0, "entropy": 0.0}, 30, "there was nothing to learn from", False),
     ],
 )
-def test_a_sign_that_stands_stops_the_run(sign: dict[str, Any], count: int, words: str, spoiled: bool) -> None:
+def test_a_sign_that_stands_stops_the_run(sign, count, words, spoiled):
     before, bad = [GOOD] * 20, {**GOOD, **sign}
     watch = watched(before + [bad] * (count - 1) + [GOOD] + [bad] * (count - 1))  # it has to stand in a row
     assert watch.suspects == spoiled
@@ -259,7 +248,7 @@ def collapsing(**other: Any) -> list[dict[str, Any]]:
     ]
 
 
-def test_format_collapse_is_called_by_its_name_and_by_what_helps() -> None:
+def test_format_collapse_is_called_by_its_name_and_by_what_helps():
     with pytest.raises(DeadRunError, match="the run is dead: format collapse: for 10 iterations one action") as error:
         watched(collapsing())
     told = str(error.value)
@@ -278,7 +267,7 @@ def test_format_collapse_is_called_by_its_name_and_by_what_helps() -> None:
     watched([{name: each[name] for name in GOOD} for each in collapsing()])  # runs of before don't tell
 
 
-def test_metrics_tell_what_the_game_pays_and_how_often_the_first_action_is_chosen() -> None:
+def test_metrics_tell_what_the_game_pays_and_how_often_the_first_action_is_chosen():
     def part(actions: tuple[str, ...], rewards: list[float], valid: list[bool]) -> Trajectory:
         several = {"cut_off": np.zeros(len(actions), dtype=bool), "response_ids": ((1,),) * len(actions)}
         ids: Any = {**several, "prompt_ids": ((1,),) * len(actions)}
@@ -291,14 +280,14 @@ def test_metrics_tell_what_the_game_pays_and_how_often_the_first_action_is_chose
     assert metrics["most_frequent_action"] == pytest.approx(2 / 3)  # of valid answers: what stood in for one isn't
 
 
-def test_sums_in_another_order_are_equal_returns_in_the_log_too() -> None:
+def test_sums_in_another_order_are_equal_returns_in_the_log_too():
     parts = [trajectory([0.1, 0.2]), trajectory([0.3, 0.0]), trajectory([1.0], group=1), trajectory([0.0], group=1)]
     returns = np.array([each.rewards.sum() for each in parts])
     assert returns[0] != returns[1]
     assert rollout_metrics(parts, returns)["zero_advantage_groups"] == 0.5
 
 
-def test_a_run_without_any_update_is_dead_in_a_resumed_run_too() -> None:
+def test_a_run_without_any_update_is_dead_in_a_resumed_run_too():
     vain = {**GOOD, "skipped": True, "optimizer_steps": 0}
     for ends in (Watch(CONFIG, [vain] * 4), watched([vain] * 4)):
         with pytest.raises(DeadRunError, match="all updates of the last 4 iterations were skipped"):
@@ -306,7 +295,7 @@ def test_a_run_without_any_update_is_dead_in_a_resumed_run_too() -> None:
     watched([GOOD, vain]).check_end()
 
 
-def test_what_looks_like_a_sign_and_is_none() -> None:
+def test_what_looks_like_a_sign_and_is_none():
     won = {**GOOD, "return": 1.0, "success": 1.0, "skipped": True, "optimizer_steps": 0, "entropy": 0.0}
     watched([GOOD] * 20 + [won] * 100)  # all is won, and there is nothing left to learn
     sure = {**GOOD, "return": 0.9, "entropy": 1e-6}
@@ -315,7 +304,7 @@ def test_what_looks_like_a_sign_and_is_none() -> None:
     assert not watched(learning).suspects  # the form is learnt from 15% on
 
 
-def test_who_resumes_a_dead_run_with_other_settings_gets_the_time_to_see_them_work() -> None:
+def test_who_resumes_a_dead_run_with_other_settings_gets_the_time_to_see_them_work():
     bad = {**GOOD, "invalid_rate": 1.0}
     watch = Watch(CONFIG, [GOOD] * 20 + [bad] * 10)
     watch.check()

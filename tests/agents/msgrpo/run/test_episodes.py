@@ -1,9 +1,7 @@
 """Rollouts that go on while the learner learns: which weights play what, and what a stop and a resume do."""
 
 import signal
-from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -20,7 +18,7 @@ CONFIG = replace(SHORT, groups=4, group_size=8, iterations=5, learning_rate=5e-3
 
 
 @pytest.fixture
-def make_trainer(make_trainer: Any, tokenizer: Any, make_llama: Any) -> Callable[..., MSGRPOTrainer]:
+def make_trainer(make_trainer, tokenizer, make_llama):
     def make(config: MSGRPOConfig, *, elsewhere: dict[str, Any] | None = None, **options: Any) -> MSGRPOTrainer:
         if elsewhere is not None:
             options["engine"] = Elsewhere(make_llama(len(tokenizer)), tokenizer, **elsewhere)
@@ -32,7 +30,7 @@ def make_trainer(make_trainer: Any, tokenizer: Any, make_llama: Any) -> Callable
 
 @pytest.mark.slow
 @pytest.mark.parametrize("staleness", [1, 2])
-def test_a_batch_is_played_by_the_weights_of_its_number(make_trainer: Any, staleness: int) -> None:
+def test_a_batch_is_played_by_the_weights_of_its_number(make_trainer, staleness):
     """Whoever is faster: equal seeds give equal runs, and the batch of iteration i is played by weights i - k."""
     config = replace(CONFIG, staleness=staleness)
     one, two = make_trainer(config), make_trainer(config)
@@ -48,7 +46,7 @@ def test_a_batch_is_played_by_the_weights_of_its_number(make_trainer: Any, stale
 
 
 @pytest.mark.slow
-def test_the_next_batch_is_being_played_while_the_learner_learns(make_trainer: Any) -> None:
+def test_the_next_batch_is_being_played_while_the_learner_learns(make_trainer):
     trainer = make_trainer(CONFIG, elsewhere={})
     ahead: list[int] = []
     update = trainer.learner.update
@@ -59,7 +57,7 @@ def test_the_next_batch_is_being_played_while_the_learner_learns(make_trainer: A
 
 
 @pytest.mark.slow
-def test_stale_tokens_are_weighted_and_the_mismatch_is_logged(make_trainer: Any) -> None:
+def test_stale_tokens_are_weighted_and_the_mismatch_is_logged(make_trainer):
     history = make_trainer(CONFIG).train()
     assert history[0]["importance_mean"] == pytest.approx(1.0, abs=1e-4)
     assert max(metrics["importance_max"] for metrics in history[1:]) > 1.01
@@ -74,7 +72,7 @@ def test_stale_tokens_are_weighted_and_the_mismatch_is_logged(make_trainer: Any)
 
 
 @pytest.mark.slow
-def test_another_engine_is_weighted_at_staleness_0_and_the_live_one_is_not(make_trainer: Any) -> None:
+def test_another_engine_is_weighted_at_staleness_0_and_the_live_one_is_not(make_trainer):
     strict = replace(CONFIG, staleness=0)
     elsewhere, live = make_trainer(strict, elsewhere={}).train(), make_trainer(strict).train()
     assert [one["importance_mean"] for one in elsewhere] == pytest.approx([1.0] * 5, abs=1e-4)
@@ -83,7 +81,7 @@ def test_another_engine_is_weighted_at_staleness_0_and_the_live_one_is_not(make_
 
 
 @pytest.mark.slow
-def test_evaluations_are_played_by_the_newest_weights(make_trainer: Any) -> None:
+def test_evaluations_are_played_by_the_newest_weights(make_trainer):
     trainer = make_trainer(replace(CONFIG, eval_every=2, eval_episodes=3), elsewhere={})
     versions: list[int] = []
     play = trainer.evaluator.play
@@ -100,7 +98,7 @@ def test_evaluations_are_played_by_the_newest_weights(make_trainer: Any) -> None
 
 
 @pytest.mark.slow
-def test_a_stopped_run_plays_again_what_was_in_flight(make_trainer: Any, tmp_path: Path) -> None:
+def test_a_stopped_run_plays_again_what_was_in_flight(make_trainer, tmp_path):
     """Resuming is well defined: equal to every resume of that checkpoint, and begins like a new run."""
     config = replace(CONFIG, out=str(tmp_path / "run"), iterations=6)
     trainer = make_trainer(config)
@@ -128,7 +126,7 @@ def test_a_stopped_run_plays_again_what_was_in_flight(make_trainer: Any, tmp_pat
 
 
 @pytest.mark.slow
-def test_an_engine_that_keeps_old_weights_is_found_out_and_nothing_is_lost(make_trainer: Any, tmp_path: Path) -> None:
+def test_an_engine_that_keeps_old_weights_is_found_out_and_nothing_is_lost(make_trainer, tmp_path):
     config = replace(CONFIG, staleness=0, out=str(tmp_path / "run"))
     trainer = make_trainer(config, elsewhere={"deaf_after": 1})
     with pytest.raises(RolloutError, match=r"doesn't have the learner's weights: .* nats per token.*tied"):
@@ -140,7 +138,7 @@ def test_an_engine_that_keeps_old_weights_is_found_out_and_nothing_is_lost(make_
     assert [metrics["iteration"] for metrics in resumed.train()] == [1, 2, 3, 4, 5]
 
 
-def test_weights_that_are_too_old_or_not_told_are_errors() -> None:
+def test_weights_that_are_too_old_or_not_told_are_errors():
     def episodes(*spans: WeightsSpan) -> list[Episode]:
         turn = Turn("left", response_ids=(4, 5, 6), weights=spans)
         step = Step(0, "player_0", "", turn, "left", True, None, 0.0, None, None)
@@ -161,7 +159,7 @@ def test_weights_that_are_too_old_or_not_told_are_errors() -> None:
             updates_behind(episodes(*gap), 5, 0, "x")
 
 
-def test_settings_that_do_not_go_together(make_trainer: Any) -> None:
+def test_settings_that_do_not_go_together(make_trainer):
     for settings, words in [
         ({"engine": "vlm"}, "did you mean 'vllm'"),
         ({"engine_urls": ("http://h:1",)}, "engine_urls = .* with engine = 'live'"),
@@ -178,7 +176,7 @@ def test_settings_that_do_not_go_together(make_trainer: Any) -> None:
         make_trainer(CONFIG, engine=object())
 
 
-def test_log_probabilities_are_needed_for_weights(make_trainer: Any) -> None:
+def test_log_probabilities_are_needed_for_weights(make_trainer):
     trainer = make_trainer(replace(CONFIG, staleness=0), elsewhere={})
     generate = trainer.engine.generate
 
@@ -190,7 +188,7 @@ def test_log_probabilities_are_needed_for_weights(make_trainer: Any) -> None:
         trainer.iterate()
 
 
-def test_engine_options_stand_in_a_file(tmp_path: Path) -> None:
+def test_engine_options_stand_in_a_file(tmp_path):
     config = MSGRPOConfig(
         engine="vllm", engine_urls=("http://h:1",), engine_options={"updater": "disk", "deep": {"a": 1}}
     )

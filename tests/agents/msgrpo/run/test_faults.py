@@ -1,14 +1,10 @@
 """Every call of a training that writes fails, once or from then on: a checkpoint stays whole, a resume ends equal."""
 
 import shutil
-from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
-from typing import Any
 
 import pytest
 
-from agents.msgrpo import MSGRPOTrainer
 from agents.msgrpo.errors import ConfigError
 from agents.msgrpo.run.saving import STATE, check_sums, load_state
 from tests.agents.msgrpo import runs
@@ -30,8 +26,8 @@ SHORT = replace(runs.SHORT, iterations=2, checkpoint_every=1, keep_checkpoints=1
     ],
 )
 def test_a_training_keeps_a_whole_checkpoint_and_ends_as_if_nothing_had_happened(
-    make_trainer: Callable[..., MSGRPOTrainer], tmp_path: Path, happen: Any, lasting: bool, stride: int
-) -> None:
+    make_trainer, tmp_path, happen, lasting, stride
+):
     out = tmp_path / "out"
     config = replace(SHORT, out=str(out))
     with faults(out) as counting:

@@ -2,7 +2,6 @@
 
 import shlex
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -19,7 +18,7 @@ SENTINEL = "from pathlib import Path\nPath('SENTINEL').write_text(__name__)\n"
 
 
 @pytest.fixture(autouse=True)
-def workplace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+def workplace(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(str(tmp_path))
     monkeypatch.setenv("TEXTBENCH_CACHE_DIR", str(tmp_path / "cache"))
@@ -70,7 +69,7 @@ def stranger(*lines: str) -> Path:
         ),
     ],
 )
-def test_what_only_the_folder_names_is_refused(line: str, named: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_only_the_folder_names_is_refused(line, named, capsys):
     Path("secret.toml").write_text('system = "the secret"\n')
     Path("adapter").mkdir()
     Path("adapter/adapter_config.json").write_text('{"base_model_name_or_path": "someones/base"}')
@@ -86,7 +85,7 @@ def test_what_only_the_folder_names_is_refused(line: str, named: str, capsys: py
     assert "if you trust this folder" not in capsys.readouterr().err
 
 
-def test_a_command_line_that_names_it_itself_needs_no_approval(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_command_line_that_names_it_itself_needs_no_approval(capsys):
     folder = stranger('credit = "evilmod:X"')
     assert main(["--resume", str(folder), "--set", 'credit="evilmod:X"', "--quiet"]) == 2
     error = capsys.readouterr().err
@@ -94,7 +93,7 @@ def test_a_command_line_that_names_it_itself_needs_no_approval(capsys: pytest.Ca
     assert "evilmod" in error  # it was imported, and has no such class
 
 
-def test_what_the_training_was_begun_with_is_known(capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_the_training_was_begun_with_is_known(capsys):
     folder = stranger('credit = "evilmod:X"')
     begun = MSGRPOConfig(model="./no-such-model", credit="evilmod:X")
     approve(folder, claims_of(begun), asked_for(begun))
@@ -108,9 +107,7 @@ def test_what_the_training_was_begun_with_is_known(capsys: pytest.CaptureFixture
 
 @pytest.mark.parametrize("module", ["hf", "script"])
 @pytest.mark.parametrize("line", ['scenarios = ["{}:X-v0"]', 'credit = "{}:X"', 'engine = "{}:X"'])
-def test_a_module_that_is_called_like_a_provider_is_no_model(
-    line: str, module: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_module_that_is_called_like_a_provider_is_no_model(line, module, capsys):
     Path(f"{module}.py").write_text(SENTINEL)
     assert main(["--resume", str(stranger(line.format(module))), "--quiet"]) == 2
     assert f" --allow {module}:X" in capsys.readouterr().err
@@ -118,7 +115,7 @@ def test_a_module_that_is_called_like_a_provider_is_no_model(
     assert module not in sys.modules
 
 
-def test_a_method_that_ships_is_not_looked_for_here(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_method_that_ships_is_not_looked_for_here(monkeypatch, tmp_path):
     """A folder in the working directory may be called like a package that a method imports."""
     monkeypatch.setattr(sys, "path", [place for place in sys.path if place != str(tmp_path)])
     with pytest.raises(ConfigError, match="can't be imported"):
@@ -126,7 +123,7 @@ def test_a_method_that_ships_is_not_looked_for_here(monkeypatch: pytest.MonkeyPa
     assert not Path("SENTINEL").exists()
 
 
-def test_a_model_of_a_hub_is_fetched_for_no_folder_that_alone_names_it(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_model_of_a_hub_is_fetched_for_no_folder_that_alone_names_it(capsys):
     folder = stranger()
     checkpoint = folder / "checkpoints/iteration-000001/msgrpo.toml"
     checkpoint.write_text('model = "someones/model"\n')
@@ -134,7 +131,7 @@ def test_a_model_of_a_hub_is_fetched_for_no_folder_that_alone_names_it(capsys: p
     assert capsys.readouterr().err.endswith("--resume theirs --allow someones/model\n")
 
 
-def test_models_and_files_are_read_as_data(workplace: Path) -> None:
+def test_models_and_files_are_read_as_data(workplace):
     Path("x.toml").touch()
     config = MSGRPOConfig(model="C:/models/base", eval_opponent="hf:./best", prompt_file="x.toml", device="cuda:1")
     assert claims_of(config, workplace) == []

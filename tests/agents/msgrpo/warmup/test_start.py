@@ -3,7 +3,6 @@
 import json
 from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -21,7 +20,7 @@ TEACHING = Teaching(("planner",), 48)
 
 
 @pytest.fixture
-def made(tmp_path: Path) -> Callable[..., dict[str, Any]]:
+def made(tmp_path):
     """Makes a warm start of the shipped base in ``tmp_path/made``."""
 
     def make(teaching: Teaching = TEACHING, say: Callable[[str], None] = print, **settings: Any) -> dict[str, Any]:
@@ -34,9 +33,7 @@ def made(tmp_path: Path) -> Callable[..., dict[str, Any]]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("rank", "weights"), [(4, "adapter_model.safetensors"), (0, "model.safetensors")])
-def test_the_folder_plays_and_is_trained_further_with_the_prompts_that_it_learnt(
-    rank: int, weights: str, made: Callable[..., dict[str, Any]], tmp_path: Path
-) -> None:
+def test_the_folder_plays_and_is_trained_further_with_the_prompts_that_it_learnt(rank, weights, made, tmp_path):
     about = made(lora_rank=rank)
     assert about["held_out"] < about["held_out_before"]
     assert about["losses"][-1] < about["losses"][0]
@@ -61,9 +58,7 @@ def test_the_folder_plays_and_is_trained_further_with_the_prompts_that_it_learnt
 
 
 @pytest.mark.slow
-def test_the_same_call_goes_on_where_it_was_stopped_and_does_nothing_at_the_end(
-    made: Callable[..., dict[str, Any]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_same_call_goes_on_where_it_was_stopped_and_does_nothing_at_the_end(made, tmp_path, monkeypatch):
 
     monkeypatch.setattr(progress, "SECONDS_BETWEEN_LINES", 0.0)
 
@@ -89,9 +84,7 @@ def test_the_same_call_goes_on_where_it_was_stopped_and_does_nothing_at_the_end(
 
 
 @pytest.mark.parametrize("name", ["model.safetensors", "manifest.json", "notes"])
-def test_a_folder_that_holds_something_else_is_left_alone(
-    name: str, made: Callable[..., dict[str, Any]], tmp_path: Path
-) -> None:
+def test_a_folder_that_holds_something_else_is_left_alone(name, made, tmp_path):
     folder = tmp_path / "made"
     folder.mkdir()
     (folder / name).write_bytes(b"somebody's")
@@ -104,9 +97,7 @@ def test_a_folder_that_holds_something_else_is_left_alone(
     assert len(list(folder.iterdir())) == 2
 
 
-def test_nothing_is_read_or_played_through_a_link_of_a_folder_that_is_finished(
-    made: Callable[..., dict[str, Any]], tmp_path: Path
-) -> None:
+def test_nothing_is_read_or_played_through_a_link_of_a_folder_that_is_finished(made, tmp_path):
     """Its evaluation may be a link to a run of the reader's, which would be locked and written to."""
     folder = tmp_path / "made"
     folder.mkdir()
@@ -117,9 +108,7 @@ def test_nothing_is_read_or_played_through_a_link_of_a_folder_that_is_finished(
         made()
 
 
-def test_a_folder_in_which_another_process_works_is_left_alone(
-    made: Callable[..., dict[str, Any]], tmp_path: Path
-) -> None:
+def test_a_folder_in_which_another_process_works_is_left_alone(made, tmp_path):
     (tmp_path / "made").mkdir()
     with FolderLock(tmp_path / "made"), pytest.raises(ConfigError, match="is in use by another textbench process"):
         made()
@@ -127,16 +116,14 @@ def test_a_folder_in_which_another_process_works_is_left_alone(
 
 
 @pytest.mark.slow
-def test_a_draft_that_a_kill_left_stands_in_nobodys_way(
-    made: Callable[..., dict[str, Any]], tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_a_draft_that_a_kill_left_stands_in_nobodys_way(made, tmp_path, capfd):
     (tmp_path / "made").mkdir()
     (tmp_path / "made" / f".{CHECKPOINT}.0123456789abcdef.draft").write_bytes(b"half of")
     assert made(lora_rank=0, say=lambda line: None)["held_out"] > 0
     assert capfd.readouterr().err == ""  # and no bar of transformers runs through what the command tells
 
 
-def test_settings_that_nobody_gives_fit_what_is_given() -> None:
+def test_settings_that_nobody_gives_fit_what_is_given():
     adapter = warmup_config("m", ["frozen-lake"], 800, response_mode="direct")
     assert (adapter.lora_rank, adapter.lora_alpha, adapter.param_dtype, adapter.dtype) == (16, 32, "float32", "auto")
     assert (adapter.minibatches, adapter.warmup, adapter.schedule) == (50, 2, "linear")

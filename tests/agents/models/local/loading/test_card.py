@@ -31,7 +31,7 @@ WEIGHTS = Path(agents.__file__).parent / "tiny" / "weights"
 OWN = PromptTexts("Be brief.", "$instructions", "You see: $observation", {"terse": "Move:"}, "any", "none")
 
 
-def test_a_card_is_read_back(tmp_path: Path) -> None:
+def test_a_card_is_read_back(tmp_path):
     assert read_card(str(tmp_path)) is read_card("nobody/no-such-model") is None
     for texts in (PromptTexts.default(), OWN):
         write_card(tmp_path, modes=["direct"], texts=texts)
@@ -42,7 +42,7 @@ def test_a_card_is_read_back(tmp_path: Path) -> None:
     assert (card.mode, card.modes) == ("think", ("think", "direct"))
 
 
-def test_prompts_are_read_from_a_models_folder_where_another_program_asks_it(tmp_path: Path) -> None:
+def test_prompts_are_read_from_a_models_folder_where_another_program_asks_it(tmp_path):
     write_card(tmp_path, modes=["direct"], texts=PromptTexts.from_file("without-clock"))
     kept = tmp_path / "prompts.toml"  # as a run keeps it
     kept.write_text((tmp_path / CARD_NAME).read_text())
@@ -53,7 +53,7 @@ def test_prompts_are_read_from_a_models_folder_where_another_program_asks_it(tmp
         PromptTexts.from_file(tmp_path)
 
 
-def test_a_card_from_before_the_clock_has_the_prompts_of_its_time(tmp_path: Path) -> None:
+def test_a_card_from_before_the_clock_has_the_prompts_of_its_time(tmp_path):
     (tmp_path / CARD_NAME).write_text('{"mode": "direct"}')
     assert read_card(str(tmp_path)) == Card(("direct",), PromptTexts.from_file("without-clock"))
 
@@ -61,13 +61,13 @@ def test_a_card_from_before_the_clock_has_the_prompts_of_its_time(tmp_path: Path
 @pytest.mark.parametrize(
     "text", ["[]", "{}", '{"mode": "think", "prompts": {"system": ""}}', '{"mode": "a", "prompts": 3}']
 )
-def test_a_broken_card_is_named(text: str, tmp_path: Path) -> None:
+def test_a_broken_card_is_named(text, tmp_path):
     (tmp_path / CARD_NAME).write_text(text)
     with pytest.raises(ValueError, match=r"textbench\.json should hold"):
         read_card(str(tmp_path))
 
 
-def test_a_card_says_what_contradicts_it() -> None:
+def test_a_card_says_what_contradicts_it():
     default = PromptTexts.default()
     card = Card(("think",), default)
     assert card.contradiction(PromptMap()) == ""
@@ -78,7 +78,7 @@ def test_a_card_says_what_contradicts_it() -> None:
 
 
 @pytest.mark.parametrize("name", embedded_agents())
-def test_a_shipped_model_is_asked_as_it_was_trained(name: str) -> None:
+def test_a_shipped_model_is_asked_as_it_was_trained(name):
     assert agents.load_agent(name).prompt_map.texts == PromptTexts.from_file("without-clock")
     about = " ".join((WEIGHTS / name / "README.md").read_text().split())
     assert "how many moves are left" in about  # and what that costs
@@ -89,7 +89,7 @@ def as_messages(prompt: Any) -> list[dict[str, str]]:
 
 
 @pytest.fixture(scope="module")
-def shipped_tokenizer() -> Any:
+def shipped_tokenizer():
     return transformers.AutoTokenizer.from_pretrained(WEIGHTS / "tiny")
 
 
@@ -98,7 +98,7 @@ def shipped_tokenizer() -> Any:
     st.lists(st.builds(Message, st.sampled_from(("system", "user", "assistant")), st.text()), min_size=1, max_size=5)
 )
 @settings(max_examples=200, deadline=None)
-def test_the_plain_template_is_the_plain_text(shipped_tokenizer: Any, prompt: list[Message]) -> None:
+def test_the_plain_template_is_the_plain_text(shipped_tokenizer, prompt):
     for generation_prompt in (False, True):
         rendered = shipped_tokenizer.apply_chat_template(
             as_messages(prompt), tokenize=False, add_generation_prompt=generation_prompt
@@ -107,7 +107,7 @@ def test_the_plain_template_is_the_plain_text(shipped_tokenizer: Any, prompt: li
 
 
 @pytest.mark.parametrize("name", embedded_agents())
-def test_a_chat_server_gives_a_shipped_model_the_tokens_that_it_gets_here(name: str) -> None:
+def test_a_chat_server_gives_a_shipped_model_the_tokens_that_it_gets_here(name):
     from agents.models.local.transformers import TransformersModel
 
     player = TransformersModel.from_pretrained(WEIGHTS / name)
@@ -143,9 +143,7 @@ def make_tokenizer(*, begins_with: str = "", ends_with: str = "") -> Any:
 
 
 @pytest.mark.parametrize(("begins_with", "ends_with"), [("", ""), ("<s>", ""), ("<s>", "</s>"), ("", "</s>")])
-def test_a_template_writes_the_special_tokens_that_a_text_begins_with(
-    begins_with: str, ends_with: str, tmp_path: Path
-) -> None:
+def test_a_template_writes_the_special_tokens_that_a_text_begins_with(begins_with, ends_with, tmp_path):
     tokenizer = make_tokenizer(begins_with=begins_with, ends_with=ends_with)
     tokenizer.save_pretrained(tmp_path)
     write_chat_template(tmp_path, tokenizer)
@@ -157,7 +155,7 @@ def test_a_template_writes_the_special_tokens_that_a_text_begins_with(
     assert (ids[0] == served.convert_tokens_to_ids("<s>")) is bool(begins_with)
 
 
-def test_a_template_of_ones_own_stays(tmp_path: Path) -> None:
+def test_a_template_of_ones_own_stays(tmp_path):
     tokenizer = make_tokenizer()
     tokenizer.chat_template = "{{ messages[0]['content'] }}"
     write_chat_template(tmp_path, tokenizer)

@@ -27,7 +27,7 @@ def shipped(folder: Path, **changes: Any) -> Path:
     return folder
 
 
-def test_pickled_weights_of_a_model_are_refused(tmp_path: Path) -> None:
+def test_pickled_weights_of_a_model_are_refused(tmp_path):
     folder = shipped(tmp_path / "model")
     torch.save(load_file(folder / "model.safetensors"), folder / "pytorch_model.bin")
     (folder / "model.safetensors").unlink()
@@ -36,7 +36,7 @@ def test_pickled_weights_of_a_model_are_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["pytorch_model.bin", "../model.safetensors", "/etc/hosts"])
-def test_an_index_leads_to_no_other_files_than_safetensors_of_the_folder(name: str, tmp_path: Path) -> None:
+def test_an_index_leads_to_no_other_files_than_safetensors_of_the_folder(name, tmp_path):
     folder = shipped(tmp_path / "model")
     weights = load_file(folder / "model.safetensors")
     (folder / "model.safetensors").rename(tmp_path / "model.safetensors")
@@ -48,7 +48,7 @@ def test_an_index_leads_to_no_other_files_than_safetensors_of_the_folder(name: s
 
 
 @pytest.mark.parametrize("name", ["kernels-community/flash-attn2@refs/pr/1", "flash_attention_2"])
-def test_attention_is_never_code_that_a_folder_names(name: str, tmp_path: Path) -> None:
+def test_attention_is_never_code_that_a_folder_names(name, tmp_path):
     """Such a name is fetched from a hub and run, with the package kernels; without it, transformers asks for it."""
     folder = shipped(tmp_path / "model", attn_implementation=name, tie_word_embeddings=True, hidden_act="gelu")
     model = TransformersModel.from_pretrained(folder)
@@ -56,7 +56,7 @@ def test_attention_is_never_code_that_a_folder_names(name: str, tmp_path: Path) 
 
 
 @OLD_NAME
-def test_pickled_weights_of_an_adapter_are_refused(tmp_path: Path) -> None:
+def test_pickled_weights_of_an_adapter_are_refused(tmp_path):
     peft = pytest.importorskip("peft")
     adapted = peft.get_peft_model(tiny_llama(40, hidden=16), peft.LoraConfig(r=2, target_modules=["q_proj"]))
     adapted.save_pretrained(tmp_path)

@@ -43,7 +43,7 @@ def tensors(weights: LlamaWeights) -> list[Any]:
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="models go to the GPU")
 @pytest.mark.slow
-def test_embedded_models_play_without_importing_the_modelling_code() -> None:
+def test_embedded_models_play_without_importing_the_modelling_code():
     # all of them in one process, as importing torch takes most of the time
     names = [name for name, scenarios in READS.items() if "frozen-lake" in scenarios]
     code = (
@@ -61,7 +61,7 @@ def test_embedded_models_play_without_importing_the_modelling_code() -> None:
 
 
 @pytest.mark.parametrize("changes", [{}, {"head_dim": 8}, {"num_hidden_layers": 1, "num_key_value_heads": 4}])
-def test_weights_and_rotations_are_those_of_transformers(changes: dict[str, Any], tmp_path: Path) -> None:
+def test_weights_and_rotations_are_those_of_transformers(changes, tmp_path):
     torch.manual_seed(0)
     transformers.LlamaForCausalLM(transformers.LlamaConfig(**SMALL | changes)).save_pretrained(tmp_path)
     plain = read_plain_llama(tmp_path)
@@ -74,7 +74,7 @@ def test_weights_and_rotations_are_those_of_transformers(changes: dict[str, Any]
         assert torch.equal(a, b)
 
 
-def test_responses_tokens_and_settings_are_the_same_whichever_way_it_is_loaded(tmp_path: Path) -> None:
+def test_responses_tokens_and_settings_are_the_same_whichever_way_it_is_loaded(tmp_path):
     plain = TransformersModel.from_pretrained(TINY, device="cpu")
     usual = TransformersModel(*whole(TINY), name=str(TINY))
     prompts = [(Message("user", text),) for text in ("Player: (0, 3)\n", "Actions: left, right.\n\nGrid:\nS F\nH G")]
@@ -128,7 +128,7 @@ def half(folder: Path) -> None:
         lambda folder: (folder / "config.json").write_text("[1, 2]"),
     ],
 )
-def test_any_other_model_is_left_to_transformers(change: Callable[[Path], object], tmp_path: Path) -> None:
+def test_any_other_model_is_left_to_transformers(change, tmp_path):
     transformers.LlamaForCausalLM(transformers.LlamaConfig(**SMALL)).save_pretrained(tmp_path)
     assert read_plain_llama(tmp_path) is not None
     change(tmp_path)
