@@ -107,7 +107,7 @@ def test_fewer_seeds_and_iterations_by_the_command_line(tmp_path):
         ('trainer = "trl"\nlike = "plain"\nequal', 'like = "plain"\nequal', "each needs the other"),
         ("[starts.equal]", "[starts.alone]", "alone is a warm start and an arm"),
         ("lora_rank = 2\nmax_response", "lora_rnk = 2\nmax_response", "settings of starts.few: lora_rnk is not"),
-        ("max_steps = 2", "max_steps = -2", "settings of arms.small: max_steps must be a whole number of at least 0, got -2"),
+        ("max_steps = 2", "max_steps = -2", "settings of arms.small: max_steps must be a whole number"),
         (
             "max_steps = 2",
             'max_steps = 2\nresponse_mode = "think"',
