@@ -10,11 +10,10 @@ They read the state of the world from the observation, and know the rules and th
 
 import re
 from collections import deque
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import NamedTuple
 
 import numpy as np
-from scipy.sparse.csgraph import shortest_path
 
 from agents.baselines.scripted_player import Choice
 from agents.baselines.search import SearchPlayer
@@ -53,9 +52,12 @@ class CommonsPlayer(SearchPlayer):
         self._game = game
         self._map = game.config.board
         self._cells = name_rows(self._map.nrow, self._map.ncol)
-        self._far = distances(game.config.map)
         self._costs = {BEAM: game.config.beam_reward}
         self._back_after: int | None = None
+
+    @cached_property
+    def _far(self) -> list[list[int]]:
+        return distances(self._game.config.map)
 
     def _read(self, observation: str) -> _View:
         found = _SELF.search(observation)
@@ -196,6 +198,8 @@ def distances(rows: tuple[str, ...]) -> list[list[int]]:
     neighbours = np.zeros((size, size))
     for step in board.steps:
         neighbours[range(size), step] = 1
+    from scipy.sparse.csgraph import shortest_path  # here: its import takes longer than a list of players
+
     far = shortest_path(neighbours, unweighted=True)
     steps: list[list[int]] = np.where(np.isfinite(far), far, size).astype(int).tolist()
     return steps
