@@ -2,7 +2,6 @@
 
 from pathlib import Path
 
-from benchmark.cli.output import given_or_newest
 from benchmark.cli.settings import Compare, Output
 from benchmark.errors import UsageError
 from benchmark.results import read_results
@@ -19,7 +18,7 @@ def run(settings: Compare) -> int:
         folders += [name for name in settings.agents if name not in folders and "/" in name and Path(name).is_dir()]
     names = [name for name in settings.agents if name not in folders]
     output = Output()
-    results = read_results(*given_or_newest([*folders, *settings.sources], output))
+    results = read_results(*output.folders([*folders, *settings.sources]))
     for name in names:
         if name not in results.agents and ("/" in name or Path(name).exists()):
             known = ", ".join(results.agents)

@@ -5,7 +5,6 @@ from itertools import chain
 from pathlib import Path
 
 from agents.common.files import check_folder, refusal
-from benchmark.cli.output import given_or_newest
 from benchmark.cli.settings import Export, Output
 from benchmark.errors import StorageError, UsageError
 from benchmark.results import Results, read_results
@@ -16,7 +15,7 @@ from benchmark.show import export, published, training_data
 def run(settings: Export) -> int:
     """Write the files that were asked for."""
     files = _files(settings)
-    sources = given_or_newest(settings.sources, Output())
+    sources = Output().folders(settings.sources)
     results = read_results(*sources, agents=settings.agents)
     if not results.columns.played:
         raise UsageError(f"{', '.join(map(str, sources))} has no finished episode")

@@ -1,6 +1,5 @@
 """The scores of runs and entries, in the terminal or as a page."""
 
-from benchmark.cli.output import given_or_newest
 from benchmark.cli.settings import Leaderboard
 from benchmark.errors import UsageError, storing
 from benchmark.results import read_results
@@ -15,7 +14,7 @@ def run(settings: Leaderboard) -> int:
         raise UsageError("--html takes a file, such as page.html, got '-'")
     if file:
         check_file_place(file)
-    sources = given_or_newest(settings.sources, output)
+    sources = output.folders(settings.sources)
     results = read_results(*sources, agents=settings.agents, quiet=output.quiet)
     if file:
         document = results.document(title=page.title, max_episodes=page.max_episodes)

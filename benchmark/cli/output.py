@@ -1,4 +1,4 @@
-"""How a run ended, told; and which folder is meant if none is named."""
+"""How a run ended, told."""
 
 import sys
 import traceback
@@ -9,35 +9,19 @@ from shlex import quote
 
 from agents.common.redaction import Redactor
 from benchmark.cli.settings import Output
-from benchmark.errors import StorageError, UsageError
+from benchmark.errors import StorageError
 from benchmark.play.agents.options import secrets_of
 from benchmark.play.claims import modules_of
 from benchmark.play.options import CLUSTER, OPTIONS
 from benchmark.play.session import Ending
 from benchmark.results import read_results
 from benchmark.runs.folder import RunFolder, resume_command
-from benchmark.runs.manifest import MANIFEST_NAME
 from benchmark.runs.unreadable import MOST_SHARE, unreadable_answers
 from benchmark.score.document import ScoreView
 from benchmark.show.notes import SHORT_FIRST
 
 COMPLETE, INCOMPLETE, INTERRUPTED = 0, 1, 130
 MOST_EXPLAINED = 3  # agents whose unreadable answers are explained where a run ends
-
-
-def given_or_newest(given: Sequence[str], output: Output) -> list[Path]:
-    """Return the given folders, else the newest run in ``runs/``, which is then named on stderr.
-
-    Raises:
-        UsageError: nothing is given and there is no run.
-    """
-    if given:
-        return [Path(path) for path in given]
-    runs = sorted(Path("runs").glob(f"*/{MANIFEST_NAME}"), key=lambda file: file.stat().st_mtime)
-    if not runs:
-        raise UsageError("there is no run in runs/; name a run folder, or make one: textbench run")
-    output.say(f"showing the newest run, {runs[-1].parent}")
-    return [runs[-1].parent]
 
 
 def report(

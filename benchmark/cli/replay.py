@@ -2,7 +2,6 @@
 
 import sys
 
-from benchmark.cli.output import given_or_newest
 from benchmark.cli.settings import Output, Replay
 from benchmark.errors import UsageError, unknown_name
 from benchmark.runs.folder import RunFolder
@@ -12,7 +11,7 @@ from benchmark.show.viewer import EpisodePicker, print_episode, step_through
 def run(settings: Replay) -> int:
     """Step through the episode, or print it if there is no terminal."""
     agent, scenario, seed, failed = settings.agent, settings.scenario, settings.seed, settings.failed
-    (source,) = given_or_newest([settings.source] if settings.source else [], Output())
+    (source,) = Output().folders([settings.source] if settings.source else [])
     folder = RunFolder.open(source)
     picker = EpisodePicker(folder, agent, scenario, seed, failed)
     for kind, name, known in (

@@ -6,9 +6,11 @@ Only what declarations need is imported here, so that ``--help`` answers at once
 import json
 import sys
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any, ClassVar, Literal, get_args
 
 from agents.common.settings import REQUIRED, option, part, place, settings, switch
+from benchmark.errors import UsageError
 from benchmark.play.options import CLUSTER, OF_ONE_AGENT, OPERATING, OPTIONS, RunOptions
 
 Daily = Mapping[str, Sequence[str]]
@@ -35,6 +37,16 @@ class Output:
     def document(self, document: Any) -> None:
         """Print the one JSON document."""
         print(json.dumps(document, indent=1))
+
+    def folders(self, given: Sequence[str]) -> list[Path]:
+        """Return the given folders, else the newest run in ``runs/``, which is then named; a UsageError if none is."""
+        if given:
+            return [Path(path) for path in given]
+        runs = sorted(Path("runs").glob("*/manifest.json"), key=lambda file: file.stat().st_mtime)
+        if not runs:
+            raise UsageError("there is no run in runs/; name a run folder, or make one: textbench run")
+        self.say(f"showing the newest run, {runs[-1].parent}")
+        return [runs[-1].parent]
 
 
 @settings

@@ -2,7 +2,6 @@
 
 import sys
 
-from benchmark.cli.output import given_or_newest
 from benchmark.cli.settings import Output, View
 from benchmark.errors import UsageError
 from benchmark.results import read_results
@@ -13,7 +12,7 @@ from benchmark.show.page.server import serve_page
 
 def run(settings: View) -> int:
     """Serve the page until Ctrl-C."""
-    sources, page = given_or_newest(settings.sources, Output()), settings.page
+    sources, page = Output().folders(settings.sources), settings.page
 
     def announce(url: str) -> None:
         print(url, flush=True)
