@@ -27,7 +27,7 @@ import numpy as np
 import torch
 
 from agents import PromptMap, TurnRequest
-from agents.models import Decoding, TransformersModel, load_model
+from agents.models import Decoding, LegalAnswers, TransformersModel, load_model
 from agents.models.local.decoding import LeanDecoder, sample
 from agents.msgrpo import MSGRPOConfig, TokenRow
 from agents.msgrpo.learner import (
@@ -43,6 +43,7 @@ from textgames import SCENARIOS
 
 GROUPS, SIZE = 4, 8
 TRLS_GROUPS = 1
+WAYS = ("left", "down", "right", "up")
 RANK, MICRO_BATCH = 16, 8
 TOKENS = 16  # to each of 32 prompts, if generation alone is looked at
 BFLOAT = torch.bfloat16
@@ -88,7 +89,7 @@ def play(model: TransformersModel, groups: int = GROUPS) -> Played:
             rules = env.unwrapped.instructions
             request = TurnRequest(observation, rules, legal_actions=info["legal_actions"], steps_left=left)
             prompts.append(prompt_map(request))
-            answers.append(f"<action>{rng.choice(['left', 'down', 'right', 'up'], p=[0.1, 0.4, 0.4, 0.1])}</action>")
+            answers.append(f"<action>{rng.choice(WAYS, p=[0.1, 0.4, 0.4, 0.1])}</action>")
             observation, _, terminated, truncated, info = env.step(answers[-1])
             if not (terminated or truncated):
                 going.append((env, observation, info, rng))
@@ -101,12 +102,18 @@ def play(model: TransformersModel, groups: int = GROUPS) -> Played:
 def our_part(source: str) -> dict[str, Any]:
     """Rollout and update by this package."""
     sampled, tokenizer = load(source, "bfloat16")
-    played, decoder = play(TransformersModel(sampled, tokenizer)), LeanDecoder(sampled)
+    player, decoder = TransformersModel(sampled, tokenizer), LeanDecoder(sampled)
+    played = play(player)
     clock = Clock()
     for prompts, answers in zip(*played, strict=True):
         sampled_for(decoder, prompts, max(map(len, answers)))
     rollout, read = clock.read(), decoder.prefill_tokens
     decoder.forget()
+    rules, clock = player.vocabulary.rules(LegalAnswers(WAYS)), Clock()
+    for prompts in played.prompts:  # the same prompts, and legal answers to them
+        seeds = [(row,) for row in range(len(prompts))]
+        player.generate_ids(prompts, Decoding(1.25, max_tokens=16), seeds, rules=[rules] * len(prompts))
+    legal = clock.read()
 
     config = MSGRPOConfig(model=source, dtype="bfloat16", lora_rank=RANK, temperature=1.0, minibatches=1)
     weights, _ = load(source, "float32")
@@ -123,7 +130,8 @@ def our_part(source: str) -> dict[str, Any]:
     ]
     clock = Clock()
     stats = learner.update(rows, np.random.default_rng(0), 1e-6)
-    return {"rollout": rollout, "update": clock.read(), "read": read, "learnt": stats.computed_tokens, "peak": peak()}
+    more = {"read": read, "learnt": stats.computed_tokens, "peak": peak()}
+    return {"rollout": rollout, "legal": legal, "update": clock.read(), **more}
 
 
 def trl_part(source: str) -> dict[str, Any]:
@@ -325,6 +333,7 @@ def tables(source: str, threads: int) -> None:
         f"TRL takes {totals['TRL'] / totals['textbench']:.1f} times as long per episode; the products alone take "
         f"{totals['products'] / totals['textbench']:.0%} of our time"
     )
+    print(f"Held to legal answers, textbench's rollout takes {ours['legal'][0] / (GROUPS * SIZE):.2f} CPU seconds")
     print(f"\nGeneration: {TOKENS} tokens to each of 32 prompts")
     for name, (cpu, wall) in found["generation"].items():
         print(f"{name:32}{32 * TOKENS / cpu:9.0f} tokens per CPU second{32 * TOKENS / wall:9.0f} per second")

@@ -226,9 +226,10 @@ class LeanBatch:
         begin = first - self.shared + self.blanks  # (rows,) the first column that is free
         filled, end = self.filled, int((begin + packing.lengths).max())
         self._make_room(end)
-        columns = torch.arange(end, device=device)
+        seen = self.caches[0][0].shape[2] if self.whole else end
+        columns = torch.arange(seen, device=device)
         own = (begin[:, None] + torch.arange(packing.longest, device=device))[..., None]
-        hidden = (columns < self.blanks[:, None, None]) | (columns > own)  # (rows, longest, end)
+        hidden = (columns < self.blanks[:, None, None]) | (columns > own)  # (rows, longest, seen)
         bias = torch.zeros(hidden.shape, device=device, dtype=self.caches[0][0].dtype)
         bias = bias.masked_fill_(hidden, float("-inf")).repeat(1, self.weights.heads // self.weights.kv_heads, 1)
         columns, positions = (each[packing.row] + packing.column for each in (begin, first))
@@ -239,7 +240,7 @@ class LeanBatch:
                 cache[:, packing.row, columns] = new.transpose(0, 1)
             queries = packing.pad(q * q.shape[2] ** -0.5)  # (rows, H, longest, D)
             by_key = queries.reshape(len(runs), k.shape[1], -1, q.shape[2]).transpose(0, 1)
-            out = self._attend(layer, by_key, end, bias).transpose(0, 1)
+            out = self._attend(layer, by_key, seen, bias).transpose(0, 1)
             return packing.unpad(out.reshape(queries.shape))
 
         ids = torch.tensor([token for run in runs for token in run], device=device)
