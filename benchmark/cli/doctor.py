@@ -24,7 +24,7 @@ from textgames.scenarios import SCENARIOS
 
 
 def run(settings: Doctor) -> int:
-    """Say what is installed, and which agents can run."""
+    """Report the installed packages, and the agents that can run."""
     answer = ask(settings.agent, settings.options) if settings.agent else None
     document: dict[str, Any] = {
         "textbench": code_version(),

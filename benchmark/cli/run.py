@@ -143,7 +143,7 @@ def _dry_run(planned: PlannedRun, told: Output) -> None:
 
 
 def _total_note(total: Total, options: RunOptions) -> str:
-    """Say what all agents take together in dollars and hours, and how that is estimated."""
+    """Describe the dollars and hours of all agents together, and how they are estimated."""
     least, most = total.cost or (0.0, 0.0)
     money = "their price isn't known" if total.cost is None else f"{least:.2f} to {most:.2f} USD"
     many = options.max_concurrency or DEFAULT_CONCURRENCY
@@ -183,7 +183,7 @@ def _requests_at_most(plan: Plan, scenario: str) -> int:
 
 
 def _per_agent(plan: Plan) -> list[dict[str, Any]]:
-    """Return what every agent has to play: the episodes that it sits in, and its own decisions."""
+    """Return the part of every agent: the episodes that it sits in, and its own decisions."""
     rows = []
     for agent in plan.agents:
         seats = [(matchup, len(seeds)) for matchup, seeds in plan.seeds.items() if agent in matchup.agents]

@@ -77,7 +77,7 @@ def _servers_of_environment() -> set[str]:
 
 
 def said_by(given: RunOptions, agents: Iterable[str]) -> list[Claim]:
-    """Return what a command line allows for the agents of these names."""
+    """Return the claims that a command line allows for the agents of these names."""
     said = [Claim("--allow", text, "") for text in given.allow]
     said += claims_of(RunOptions(base_url=given.base_url, cache=given.cache))
     for name, values in read_sets(given.sets, tuple(agents)).items():

@@ -255,7 +255,7 @@ def choose_display(meter: Meter, quiet: bool) -> Display:
 
 @contextmanager
 def noticed(say: Callable[[str], None]) -> Iterator[list[str]]:
-    """Say every notice about a server once, within this context; gives the list in which they collect."""
+    """Report every notice about a server once, within this context; yield the list in which they collect."""
     said: list[str] = []
 
     class Listener(logging.Handler):

@@ -202,7 +202,7 @@ def find_scenario(name: str, verb: str) -> Scenario:
 
 
 def _scenarios_of_game(env_id: str) -> str:
-    """Return what to write for a game's id, as half a sentence: its scenarios, and the game as it is."""
+    """Return the advice on a game's id, as half a sentence: its scenarios, and the game as it is."""
     names = [name for name, scenario in SCENARIOS.items() if scenario.env_id.rpartition(":")[2] == env_id]
     shipped = f"its scenarios are {', '.join(names)}; " if names else "it has no scenario of its own; "
     game = settings_of(env_id)["game"]

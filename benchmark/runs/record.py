@@ -321,7 +321,7 @@ def _without_surrogates(value: Any, name: str = "") -> Any:
 
 
 def unscored(episode: Episode, reason: str) -> Episode:
-    """Return what is kept of an episode that no reader would accept: that it was played, its costs, and its error."""
+    """Return the rest of an episode that no reader would accept: that it was played, its costs, and its error."""
     paid = {player: [min(count, MOST_TOKENS) for count in counts] for player, counts in paid_tokens(episode).items()}
     return replace(
         episode,

@@ -61,7 +61,7 @@ class Replay:
         return {player: self.game.observe(self.episode.end_state, player) for player in players}
 
     def happened(self, step: Step) -> str:
-        """Return what a step's round did to its player and why, ``"fell into a hole"``, or an empty text."""
+        """Return the fate of a step's player in that round, and its cause, ``"fell into a hole"``, or an empty text."""
         if not step.action:  # the response ended its player's episode, and nothing was executed
             return ""
         executed = {each.player: each.action for each in self.steps if each.index == step.index and each.action}

@@ -100,7 +100,7 @@ def approve_agent_folder(folder: Path, table: AgentTable) -> None:
 
 
 def _claims(table: AgentTable, folder: Path | None = None) -> list[Claim]:
-    """Return what a table names that only the user can allow, whatever the agent is called."""
+    """Return the claims of a table, which only the user can allow, whatever the agent is called."""
     options = RunOptions(agents=(f"agent={table['spec']}",), agent_options={"agent": without_spec(table)})
     return claims_of(options, folder=folder)
 

@@ -55,7 +55,7 @@ class GivenAgents(NamedTuple):
 
 
 def given_agents(agents: Agents) -> GivenAgents:
-    """Tell specs, policies and options apart."""
+    """Separate specs, policies and options."""
     if isinstance(agents, list | dict) and not agents:
         raise UsageError("agents is an empty list; name at least one, or leave it out for the default agents")
     named: list[tuple[Any, Any]]

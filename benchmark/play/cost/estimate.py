@@ -141,7 +141,7 @@ def estimate(plan: Plan, specs: Mapping[str, str], options: RunOptions) -> list[
 
 
 def spending(spec: str, plan: Plan, options: RunOptions) -> str:
-    """Say in brackets what a paid model, ``spec``, would be asked in a run, and the costs; empty for other players."""
+    """Describe in brackets the episodes, tokens and costs of a paid model, ``spec``, in a run; empty for others."""
     agents = map(AgentSpec.parse, options.agents)
     own = {agent.name: agent.spec for agent in agents if spec in innermost(agent.spec)}
     if not own or not is_paid(spec):
