@@ -87,7 +87,8 @@ def run(command: str, folder: Path, url: str) -> subprocess.CompletedProcess[str
     # the same commands, shorter: minutes become seconds; making a base model has tests of its own
     if words[:3] == ["python", "-m", "agents.msgrpo"] and "smollm2" in command:
         # two threads wait for each other beside other workers
-        small = ("iterations=1", "groups=1", "group_size=2", "episodes_drawn=2", "eval_episodes=1", "threads=1")
+        small = ("iterations=1", "groups=1", "group_size=2", "episodes_drawn=2", "threads=1")
+        small += ("eval_episodes=1", "preflight_episodes=2")
         words += [word for setting in small for word in ("--set", setting)]
     elif words[:3] == ["python", "-m", "agents.msgrpo"]:
         words += ["--set", "iterations=1", "--set", "groups=2", "--set", "episodes_drawn=8"]

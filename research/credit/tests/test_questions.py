@@ -204,17 +204,6 @@ def test_nothing_asked_is_refused(tmp_path):
 COMMAND = ["reproduce", "--config", "credit-questions"]
 
 
-def test_a_dry_run_says_what_would_be_done(tmp_path, capsys):
-    """The published run took 24 minutes of the processor."""
-    out = tmp_path / "out"
-    assert main([*COMMAND, "--out", str(out), "--jobs", "1", "--dry-run"]) == 0
-    printed = capsys.readouterr().out
-    assert "9 jobs base" in printed
-    assert "21 jobs ask" in printed
-    assert "about 25 min 15 s in all" in printed
-    assert not out.exists()
-
-
 def test_the_report_of_an_empty_folder_is_honest(tmp_path, capsys):
     (out := tmp_path / "out").mkdir()
     assert main([*COMMAND, "--out", str(out), "--report"]) == 1

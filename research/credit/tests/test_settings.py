@@ -65,14 +65,6 @@ def test_factors_that_are_no_tables_are_refused_in_a_sentence(tmp_path, wrong):
         Study.read(file)
 
 
-@pytest.mark.parametrize("name", ["credit", "credit-large"])
-def test_what_is_published_has_three_runs_of_each_game_and_32_batches(name):
-    study = Study.read(name)
-    assert study.runs >= 3
-    assert study.thinking is not None
-    assert min(study.measurement.batches, study.draws.batches, study.thinking.batches) >= 32
-
-
 def test_every_run_of_a_game_begins_from_a_base_of_its_own():
     study = Study.read("credit")
     assert [study.recipe("blackjack", run).seed for run in range(3)] == [0, 1, 2]
