@@ -308,7 +308,7 @@ def test_a_template_that_loops_later_is_stopped_then(model, monkeypatch):
 
 
 @pytest.mark.filterwarnings("ignore::FutureWarning")  # of peft's, about transformers
-@pytest.mark.parametrize("name", ["target_modules", "exclude_modules"])
+@pytest.mark.parametrize("name", ["target_modules", pytest.param("exclude_modules", marks=pytest.mark.slow)])
 def test_no_pattern_of_an_adapter_takes_all_time(textbench, model, monkeypatch, name):
     peft = pytest.importorskip("peft")
     from transformers import AutoModelForCausalLM

@@ -227,9 +227,12 @@ def make(number: int, place: Path) -> Path:
     return folder
 
 
+FIRST = {case[0]: case for case in reversed(CASES) if "--model" not in case}
+
+
 def slow_or_not(case: tuple[str, ...]) -> object:
-    """The case as a parameter; those that load a model for each of the folders take seconds."""
-    marks = [pytest.mark.slow] if case[0] == "warmup" and ("--prompts" in case or "--model" in case) else []
+    """The case as a parameter; the default tests have the first one of each command, and load no model for it."""
+    marks = () if FIRST[case[0]] == case else pytest.mark.slow
     return pytest.param(case, id=" ".join(case), marks=marks)
 
 

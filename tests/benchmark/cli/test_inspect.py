@@ -59,6 +59,6 @@ def test_mistakes_are_one_sentence(arguments, message, capsys):
 
 
 def test_moves_that_nobody_chose_are_not_taken_for_the_agents(textbench):
-    done = textbench("inspect", "tiny", "--scenario", "kuhn-poker")
+    done = textbench("inspect", "tiny", "--scenario", "kuhn-poker", "--samples", 2)
     assert done.code == 0
     assert "100% of its responses couldn't be read" in " ".join(done.out.split())

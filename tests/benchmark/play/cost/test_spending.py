@@ -39,8 +39,9 @@ def cost_of(done):
     "server",
     [
         {"faults": {"odd-finish": 0.4, "content-filter": 0.1, "garbage": 0.1}},
-        {"faults": {"null-finish": 1.0}, "fault_attempts": 1},
-        {"reasoning": 400},  # of 256 tokens, so that the first answer is asked for once more
+        pytest.param({"faults": {"null-finish": 1.0}, "fault_attempts": 1}, marks=pytest.mark.slow),
+        # of 256 tokens, so that the first answer is asked for once more
+        pytest.param({"reasoning": 400}, marks=pytest.mark.slow),
     ],
 )
 def test_answers_that_are_not_taken_are_paid_for(textbench, server, play):
