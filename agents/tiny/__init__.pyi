@@ -11,7 +11,7 @@ from .imitation import demonstrate as demonstrate
 from .imitation import make_model as make_model
 from .imitation import make_tokenizer as make_tokenizer
 from .imitation import pretrain as pretrain
+from .imitation import save as save
 from .recipe import Recipe as Recipe
-from .saving import save as save
 from .sight import Sight as Sight
 from .sight import directions_of as directions_of

@@ -23,6 +23,7 @@ from agents.common.progress import Progress
 from agents.common.tensors import load_tensors
 from agents.models.local.forward import llama_forward
 from agents.models.local.forward.llama_forward import CausalAttention, Packing
+from agents.models.local.loading.card import write_card, write_chat_template
 from agents.tiny.data import Example, demonstrations, legal_play, scenario_of, scenarios_of, whole_texts
 from agents.tiny.demonstrator import has_demonstrator
 from agents.tiny.recipe import Recipe
@@ -82,6 +83,24 @@ def pretrain(
         return Pretrained(model.eval(), tokenizer, recipe, losses, earlier + time.perf_counter() - started)
     finally:
         torch.set_num_threads(threads)
+
+
+def save(made: Pretrained, folder: str | Path) -> Path:
+    """Save a model in Hugging Face format with its recipe."""
+    folder = Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    made.model.save_pretrained(folder)
+    made.tokenizer.save_pretrained(folder)
+    settings = folder / "tokenizer_config.json"  # with a class name that all versions of transformers know
+    named = json.loads(settings.read_text()) | {"tokenizer_class": "PreTrainedTokenizerFast"}
+    settings.write_text(json.dumps(named, indent=2) + "\n")
+    write_card(folder, modes=made.recipe.modes, texts=made.recipe.texts)
+    write_chat_template(folder, made.tokenizer)
+    for weights in folder.glob("*.safetensors"):
+        weights.chmod(0o644)  # written for the owner alone, but a package's files are for everyone
+    recipe = {"recipe": made.recipe.as_data, "losses": [round(loss, 4) for loss in made.losses]}
+    (folder / "recipe.json").write_text(json.dumps(recipe, indent=1) + "\n")
+    return folder
 
 
 def demonstrate(recipe: Recipe) -> list[Example]:

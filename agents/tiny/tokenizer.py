@@ -13,11 +13,9 @@ A Frozen Lake prompt of 900 characters becomes about 40 tokens. The price: to su
 text that it could read differently if they were worded differently.
 """
 
-import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from pathlib import Path
 from typing import Any
 
 END, PAD = "<|endoftext|>", "<|pad|>"
@@ -71,12 +69,3 @@ def build_tokenizer(blocks: Sequence[str], responses: Sequence[str]) -> Any:
     return PreTrainedTokenizerFast(  # type: ignore[no-untyped-call]
         tokenizer_object=tokenizer, eos_token=END, pad_token=PAD, clean_up_tokenization_spaces=False
     )
-
-
-def save_tokenizer(tokenizer: Any, folder: Path) -> None:
-    """Save in Hugging Face format, under a class name that all versions of transformers know."""
-    tokenizer.save_pretrained(folder)
-    path = folder / "tokenizer_config.json"
-    config = json.loads(path.read_text())
-    config["tokenizer_class"] = "PreTrainedTokenizerFast"
-    path.write_text(json.dumps(config, indent=2) + "\n")
