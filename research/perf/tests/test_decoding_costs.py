@@ -22,7 +22,7 @@ def waits(player: TransformersModel, tokens: int) -> dict[str, int]:
 
 
 @pytest.mark.slow
-def test_a_device_is_waited_for_once_in_eight_tokens() -> None:
+def test_a_device_is_waited_for_once_in_eight_tokens():
     tokenizer = make_tokenizer()
     player = TransformersModel(make_model("tied", tokenizer), tokenizer)
     player._reader.eos_ids = frozenset()
@@ -32,7 +32,7 @@ def test_a_device_is_waited_for_once_in_eight_tokens() -> None:
     assert sum(many.values()) - sum(few.values()) == many["cpu"] - few["cpu"] == (96 - 16) // 8
 
 
-def test_the_counter_sees_what_waits() -> None:
+def test_the_counter_sees_what_waits():
     x = torch.arange(4)
     with count_synchronisations(torch.device("cpu")) as counts:
         x[0].item()
@@ -45,7 +45,7 @@ def test_the_counter_sees_what_waits() -> None:
 
 
 @OLD_NAME
-def test_a_large_models_weights_are_not_copied_to_sample_with_an_adapter(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_large_models_weights_are_not_copied_to_sample_with_an_adapter(monkeypatch):
     tokenizer = make_tokenizer()
     model = with_adapters("qwen2", tokenizer)
     whole = sum(p.nbytes for layer in model.get_base_model().model.layers for p in layer.parameters() if p.dim() == 2)

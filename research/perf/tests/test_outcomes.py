@@ -51,7 +51,7 @@ def run(command: str, folder: Path, settings: list[str]) -> subprocess.Completed
     return subprocess.run(words, cwd=folder, env=environment, capture_output=True, text=True)
 
 
-def test_every_recipe_has_an_outcome_or_needs_a_gpu() -> None:
+def test_every_recipe_has_an_outcome_or_needs_a_gpu():
     elsewhere = {
         name for name in packaged_recipes() if name.startswith("qwen") or name in ("paper", *OF_THE_EXPERIMENT)
     }
@@ -63,7 +63,7 @@ def test_every_recipe_has_an_outcome_or_needs_a_gpu() -> None:
     assert RECIPES["tiny-frozen-lake"]["when"] == "slow"  # the README's
 
 
-def test_every_training_command_of_the_documents_is_run_somewhere() -> None:
+def test_every_training_command_of_the_documents_is_run_somewhere():
     """As written by its outcome's test, or shortened by the one below; or it is known to need what isn't here."""
     assert len(COMMANDS) >= 8
     for command in COMMANDS:
@@ -71,7 +71,7 @@ def test_every_training_command_of_the_documents_is_run_somewhere() -> None:
         assert known or any(word in command for word in ELSEWHERE) or PLACEHOLDERS.search(command), command
 
 
-def test_a_gain_is_the_lower_end_of_its_interval() -> None:
+def test_a_gain_is_the_lower_end_of_its_interval():
     before, after = of_shares([0.0] * 60 + [1.0] * 40), of_shares([0.0] * 20 + [1.0] * 80)
     assert str(before) == "0.400 [0.309, 0.498]"  # Wilson's, as in any table of it
     assert 0.25 < gain_of("success", before, after) < 0.4
@@ -93,18 +93,18 @@ def check(name: str, folder: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", marked("slow"))
-def test_a_recipe_as_written_reaches_what_is_stated(name: str, tmp_path: Path) -> None:
+def test_a_recipe_as_written_reaches_what_is_stated(name, tmp_path):
     check(name, tmp_path)
 
 
 @pytest.mark.nightly
 @pytest.mark.parametrize("name", marked("nightly"))
-def test_a_longer_recipe_as_written_reaches_what_is_stated(name: str, tmp_path: Path) -> None:
+def test_a_longer_recipe_as_written_reaches_what_is_stated(name, tmp_path):
     check(name, tmp_path)
 
 
 @pytest.fixture(scope="module")
-def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def trained(tmp_path_factory):
     folder = tmp_path_factory.mktemp("trained")
     assert run(LAKE, folder, SHORT).returncode == 0
     return folder
@@ -112,7 +112,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("command", sorted(set(SHORTENED) & set(COMMANDS)))
-def test_the_other_commands_of_the_documents_run(command: str, trained: Path, tmp_path: Path) -> None:
+def test_the_other_commands_of_the_documents_run(command, trained, tmp_path):
     if "wandb" in command:
         pytest.importorskip("wandb")
     done = run(command, trained if "--resume" in command else tmp_path, SHORTENED[command])

@@ -46,7 +46,7 @@ class Make:
         ("--hidden 2", "there is no option '--hidden'"),
     ],
 )
-def test_what_is_wrong_is_one_sentence(words: str, sentence: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_is_wrong_is_one_sentence(words, sentence, capsys):
     with pytest.raises(SystemExit) as ended:
         Parser(Make, "textbench make").read(words.split())
     assert ended.value.code == 2
@@ -61,7 +61,7 @@ def test_what_is_wrong_is_one_sentence(words: str, sentence: str, capsys: pytest
         ("--size", "a whole number of at least 1", ("1", "99"), ("0", "x")),
     ],
 )
-def test_a_number_is_in_its_range_and_finite(flag: str, accepted: str, good: tuple[str], bad: tuple[str]) -> None:
+def test_a_number_is_in_its_range_and_finite(flag, accepted, good, bad):
     parser = Parser(Make, "textbench make")
     for text in good:
         made = parser.read([flag, text])
@@ -71,13 +71,13 @@ def test_a_number_is_in_its_range_and_finite(flag: str, accepted: str, good: tup
             parser.read([f"{flag}={text}"])
 
 
-def test_what_loses_nothing_is_accepted() -> None:
+def test_what_loses_nothing_is_accepted():
     words = ["agents", "--out", "a", "--keep", "best", "--agent", "x", "--agent", "y", "--out=b"]
     read = Parser(Make, "textbench make").read(words)
     assert (read.what, read.out, read.keep, read.agents) == ("agents", "b", "best", ("x", "y"))
     assert Parser(Make, "textbench make").read(["--plot", "p", "--", "suites"]).keep == "all"
 
 
-def test_a_value_that_is_given_by_a_program_is_called_by_its_name() -> None:
+def test_a_value_that_is_given_by_a_program_is_called_by_its_name():
     with pytest.raises(KeyError, match="count must be a whole number from 2 to 5, got True"):
         checked(Make, {"count": True}, {}, KeyError)

@@ -41,7 +41,7 @@ def played(answers: LegalAnswers, limit: int, seed: int) -> tuple[str, list[int]
     return text, tokens
 
 
-def test_in_direct_mode_exactly_those_tokens_whose_text_goes_on_with_an_answer() -> None:
+def test_in_direct_mode_exactly_those_tokens_whose_text_goes_on_with_an_answer():
     rules = VOCABULARY.rules(LegalAnswers(NAMES))
     seen = set()
     for seed in range(60):
@@ -58,7 +58,7 @@ def test_in_direct_mode_exactly_those_tokens_whose_text_goes_on_with_an_answer()
 
 
 @pytest.mark.parametrize("begun", ["", "<act", "<action>", "<action>u", "I take <action>up"])
-def test_after_a_prefix_what_is_left_of_the_answer(begun: str) -> None:
+def test_after_a_prefix_what_is_left_of_the_answer(begun):
     for seed in range(20):
         text, _ = played(LegalAnswers(NAMES, begun=begun), 40, seed)
         assert parse_action(text, ActionNames(NAMES)) in NAMES
@@ -67,7 +67,7 @@ def test_after_a_prefix_what_is_left_of_the_answer(begun: str) -> None:
 
 @pytest.mark.parametrize("limit", [8, 9, 11, 20, 60])
 @pytest.mark.parametrize("begun", ["", "<think>", "hm <acti"])
-def test_whatever_the_reasoning_and_however_few_tokens_the_answer_is_legal(limit: int, begun: str) -> None:
+def test_whatever_the_reasoning_and_however_few_tokens_the_answer_is_legal(limit, begun):
     answers = LegalAnswers(NAMES, reasons=True, begun=begun)
     limit = max(limit, VOCABULARY.rules(answers).reserve)
     read = [played(answers, limit, seed) for seed in range(150)]
@@ -79,7 +79,7 @@ def test_whatever_the_reasoning_and_however_few_tokens_the_answer_is_legal(limit
     assert {parse_action(text, ActionNames(NAMES)) for text, _ in read} == set(NAMES)
 
 
-def test_reasoning_is_free_but_for_what_would_end_it_wrongly() -> None:
+def test_reasoning_is_free_but_for_what_would_end_it_wrongly():
     rules = VOCABULARY.rules(LegalAnswers(NAMES, reasons=True))
     ruled_out = {"</action>", "<action>no", "left</action>"}
     wanted = tuple(sorted([END, *(TEXTS.index(text) for text in ruled_out)]))
@@ -91,7 +91,7 @@ def test_reasoning_is_free_but_for_what_would_end_it_wrongly() -> None:
     assert guide.allowed().ids == wanted
 
 
-def test_as_few_tokens_are_left_as_an_answer_may_need_the_action_is_forced() -> None:
+def test_as_few_tokens_are_left_as_an_answer_may_need_the_action_is_forced():
     rules = VOCABULARY.rules(LegalAnswers(NAMES, reasons=True))
     guide: Any = Guide(rules, rules.reserve + 2)
     guide.take(TEXTS.index("hm"))
@@ -102,7 +102,7 @@ def test_as_few_tokens_are_left_as_an_answer_may_need_the_action_is_forced() -> 
     assert forced
 
 
-def test_what_cannot_be_is_said() -> None:
+def test_what_cannot_be_is_said():
     with pytest.raises(ValueError, match="needs the list of legal actions"):
         LegalAnswers(())
     with pytest.raises(ValueError, match="no legal answer continues the response prefix '<action>right'"):
@@ -111,7 +111,7 @@ def test_what_cannot_be_is_said() -> None:
         VOCABULARY.rules(LegalAnswers(("zoo",)))
 
 
-def test_a_token_after_which_the_tokenizer_can_write_no_answer_is_not_allowed() -> None:
+def test_a_token_after_which_the_tokenizer_can_write_no_answer_is_not_allowed():
     vocabulary = Vocabulary([b"<action>", b"<act", b"up", b"</action>", b"u"], [])
     rules = vocabulary.rules(LegalAnswers(("up",)))
     first: Any = Guide(rules, 9)
@@ -123,7 +123,7 @@ def test_a_token_after_which_the_tokenizer_can_write_no_answer_is_not_allowed() 
 
 
 @pytest.fixture
-def sentencepiece_like() -> Any:
+def sentencepiece_like():
     """Pieces with spaces in front and bytes for what has none, as in Llama 2's tokenizer."""
     from tokenizers import Tokenizer, decoders, models, normalizers
     from transformers import PreTrainedTokenizerFast
@@ -138,7 +138,7 @@ def sentencepiece_like() -> Any:
     return make(tokenizer_object=tokenizer, eos_token="</s>", unk_token="<unk>")
 
 
-def test_texts_of_tokens_whatever_the_tokenizer(sentencepiece_like: Any) -> None:
+def test_texts_of_tokens_whatever_the_tokenizer(sentencepiece_like):
     from tests.agents.models.local.test_transformers import make_tokenizer
 
     texts = token_texts(sentencepiece_like, len(sentencepiece_like))
@@ -150,7 +150,7 @@ def test_texts_of_tokens_whatever_the_tokenizer(sentencepiece_like: Any) -> None
         assert b"".join(texts[token] for token in bytewise(text)["input_ids"]) == text.encode()
 
 
-def test_whole_endings_and_their_grammar_for_engines_that_are_told_them() -> None:
+def test_whole_endings_and_their_grammar_for_engines_that_are_told_them():
     answers = LegalAnswers(("up", "upper", 'say "hi"'))
     assert answers.endings() == ["<action>up</action>", "<action>upper</action>", '<action>say "hi"</action>']
     assert answers.most_tokens == len('<action>say "hi"</action>')
@@ -167,7 +167,7 @@ def test_whole_endings_and_their_grammar_for_engines_that_are_told_them() -> Non
         LegalAnswers(NAMES, begun="<action>x").endings()
 
 
-def test_an_engine_that_allowed_something_else_is_found_out() -> None:
+def test_an_engine_that_allowed_something_else_is_found_out():
     rules = VOCABULARY.rules(LegalAnswers(NAMES))
     with pytest.raises(ValueError, match="number 2 of a response, begins no legal answer"):
         sets_of(rules, [TEXTS.index("<action>"), TEXTS.index("hm")], 99)

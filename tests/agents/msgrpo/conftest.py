@@ -1,6 +1,6 @@
 """A one-step game with a known optimum, for all tests of the trainer."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -100,13 +100,13 @@ direct = "Answer:"
 
 
 @pytest.fixture(autouse=True)
-def _registered_methods(monkeypatch: pytest.MonkeyPatch) -> None:
+def _registered_methods(monkeypatch):
     """What a test registers is gone after it."""
     monkeypatch.setattr(METHODS, "_registered", dict(METHODS._registered))
 
 
 @pytest.fixture
-def prompt_file(tmp_path: Any) -> str:
+def prompt_file(tmp_path):
     """Prompts of a few words."""
     path = tmp_path / "prompts.toml"
     path.write_text(PROMPTS)
@@ -115,7 +115,7 @@ def prompt_file(tmp_path: Any) -> str:
 
 
 @pytest.fixture
-def tokenizer() -> Any:
+def tokenizer():
     """Knows the words of both test games."""
     return word_tokenizer(
         ("red", "green", "blue", "left", "right", "cell 0", "cell 1", "cell 2", "The light is ", "\n")
@@ -123,12 +123,12 @@ def tokenizer() -> Any:
 
 
 @pytest.fixture
-def make_llama() -> Callable[..., Any]:
+def make_llama():
     return tiny_llama
 
 
 @pytest.fixture
-def make_trainer(tokenizer: Any, make_llama: Any, prompt_file: str) -> Callable[..., MSGRPOTrainer]:
+def make_trainer(tokenizer, make_llama, prompt_file):
     def make(
         config: MSGRPOConfig, game: str = "TestCorridor-v0", *, seed: int = 0, resume: Any = None, **options: Any
     ) -> MSGRPOTrainer:

@@ -18,7 +18,7 @@ TUTORIAL = (ROOT / "docs/research/credit/add-a-method.md").read_text()
 
 
 @pytest.mark.slow
-def test_a_run_with_a_method_of_ones_own(tmp_path: Path) -> None:
+def test_a_run_with_a_method_of_ones_own(tmp_path):
     (tmp_path / "my_credit.py").write_text(FILE)
     (tmp_path / "mine.toml").write_text(CONFIG)
     program = ["-W", "error::UserWarning", "-m", "agents.msgrpo"]
@@ -30,11 +30,11 @@ def test_a_run_with_a_method_of_ones_own(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("point", POINTS)
-def test_the_page_has_every_method(point: str) -> None:
+def test_the_page_has_every_method(point):
     named = set(re.findall(r"`([\w]+)`", PAGE))
     assert set(POINTS[point].names) - named == set()
 
 
-def test_the_page_has_every_preset() -> None:
+def test_the_page_has_every_preset():
     section = PAGE[PAGE.index("## Presets") : PAGE.index("## A method of your own")]
     assert set(preset_names()) - set(re.findall(r"`([\w]+)`", section)) == set()

@@ -36,7 +36,7 @@ SHORT = replace(runs.SHORT, format_penalty=0.5, entropy_coefficient=0.01)
 
 
 @pytest.mark.slow
-def test_a_random_model_learns_the_one_step_game(make_trainer: Any) -> None:
+def test_a_random_model_learns_the_one_step_game(make_trainer):
     """From uniform over 11 tokens (9% right) to the known optimum of 1, with the light read off the prompt."""
     trainer = make_trainer(BANDIT, "TestButtons-v0", model={"initializer_range": 0.15})
     history = trainer.train()
@@ -46,7 +46,7 @@ def test_a_random_model_learns_the_one_step_game(make_trainer: Any) -> None:
 
 
 @pytest.mark.slow
-def test_episodes_of_a_group_share_the_initial_state_and_differ_after_it(make_trainer: Any) -> None:
+def test_episodes_of_a_group_share_the_initial_state_and_differ_after_it(make_trainer):
     """Mistakes seen in the wild: maps drawn at construction; labels in another order than the rows."""
     config = replace(SHORT, groups=3, group_size=5, rollout_batch=4)
     trainer = make_trainer(config, "frozen-lake-slippery")
@@ -72,9 +72,7 @@ def test_episodes_of_a_group_share_the_initial_state_and_differ_after_it(make_tr
         ({"game": {"size": 3}, "scenarios": ("frozen-lake",), "eval_scenarios": ("frozen-lake",)}, 4),
     ],
 )
-def test_games_are_trained_with_settings_of_the_run_and_evaluated_by_their_own(
-    make_trainer: Any, settings: dict[str, Any], evaluated: int
-) -> None:
+def test_games_are_trained_with_settings_of_the_run_and_evaluated_by_their_own(make_trainer, settings, evaluated):
     config = replace(SHORT, eval_every=1, eval_episodes=2, format_penalty=0.0, **settings)
     trainer = make_trainer(config, "" if "scenarios" in settings else "frozen-lake")
     played = trainer.rollout().trajectories
@@ -96,12 +94,12 @@ def test_games_are_trained_with_settings_of_the_run_and_evaluated_by_their_own(
         ({"eval_game": {"size": 1}}, "frozen-lake: size must be a whole number from 2 to 100, got 1"),
     ],
 )
-def test_settings_that_a_game_does_not_take_are_refused(make_trainer: Any, settings: dict[str, Any], says: str) -> None:
+def test_settings_that_a_game_does_not_take_are_refused(make_trainer, settings, says):
     with pytest.raises(ConfigError, match=says):
         make_trainer(replace(SHORT, **settings), "frozen-lake")
 
 
-def test_groups_may_share_the_chance_of_transitions() -> None:
+def test_groups_may_share_the_chance_of_transitions():
     """On slippery ice and beside random snakes, equal answers then lead to equal episodes, and only then."""
     for game in ("frozen-lake-slippery", "snake"):
         ends = {}
@@ -115,7 +113,7 @@ def test_groups_may_share_the_chance_of_transitions() -> None:
         assert max(len(group) for group in ends[False]) > 1
 
 
-def test_seeds_are_training_seeds_and_differ_by_iteration_and_run(make_trainer: Any) -> None:
+def test_seeds_are_training_seeds_and_differ_by_iteration_and_run(make_trainer):
     config = replace(SHORT, groups=10, group_size=50)
     games = ["frozen-lake", "snake"]
     first, again = training_tasks(config, games, 0), training_tasks(config, games, 0)
@@ -137,7 +135,7 @@ def test_seeds_are_training_seeds_and_differ_by_iteration_and_run(make_trainer: 
         make_trainer(replace(SHORT, groups=200, group_size=100))
 
 
-def test_a_batch_has_every_step_of_every_episode_once_as_it_was_sampled(make_trainer: Any) -> None:
+def test_a_batch_has_every_step_of_every_episode_once_as_it_was_sampled(make_trainer):
     """Mistakes seen in the wild: a bump into a wall dropped; an episode that is over repeated with its last reward."""
     trainer = make_trainer(replace(SHORT, groups=4, rollout_batch=3, max_response_tokens=3, format_penalty=0.25))
     played = trainer.rollout().trajectories
@@ -156,7 +154,7 @@ def test_a_batch_has_every_step_of_every_episode_once_as_it_was_sampled(make_tra
     assert max(map(len, shorter)) == 2
 
 
-def test_no_advantage_anywhere_is_skipped_and_counted(make_trainer: Any) -> None:
+def test_no_advantage_anywhere_is_skipped_and_counted(make_trainer):
     """Nothing is valid and nothing pays: all returns are equal."""
     config = replace(SHORT, format_penalty=0.0, max_steps=1, temperature=1e-3, stop_after=0, preflight_episodes=0)
     trainer = make_trainer(config, model={"hidden": 8})
@@ -168,7 +166,7 @@ def test_no_advantage_anywhere_is_skipped_and_counted(make_trainer: Any) -> None
     assert all(torch.equal(a, b) for a, b in zip(before, trainer.model.parameters(), strict=True))
 
 
-def test_the_draw_comes_before_any_learner_forward(make_trainer: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_draw_comes_before_any_learner_forward(make_trainer, monkeypatch):
     trainer, order = make_trainer(SHORT), []
     forward = trainer.learner.scorer.forward
     monkeypatch.setattr(trainer.learner.scorer, "forward", lambda *a: (order.append("learner"), forward(*a))[1])
@@ -180,7 +178,7 @@ def test_the_draw_comes_before_any_learner_forward(make_trainer: Any, monkeypatc
     assert "learner" in order
 
 
-def test_sampler_and_learner_agree(make_trainer: Any) -> None:
+def test_sampler_and_learner_agree(make_trainer):
     """In float32 on one machine the two paths differ by rounding alone."""
     metrics = make_trainer(replace(SHORT, temperature=1.25)).iterate()
     assert metrics["mismatch_max"] < 1e-4
@@ -189,7 +187,7 @@ def test_sampler_and_learner_agree(make_trainer: Any) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("minibatches", [pytest.param(1, marks=pytest.mark.slow), 2])
-def test_equal_runs_are_equal_bit_for_bit(make_trainer: Any, minibatches: int) -> None:
+def test_equal_runs_are_equal_bit_for_bit(make_trainer, minibatches):
     config = replace(SHORT, minibatches=minibatches, kl_coefficient=0.1, entropy_coefficient=0.01)
     one, two = make_trainer(config), make_trainer(config)
     assert untimed(one.train()) == untimed(two.train())
@@ -207,9 +205,7 @@ def test_equal_runs_are_equal_bit_for_bit(make_trainer: Any, minibatches: int) -
         pytest.param(0, MOVING, 0.0, marks=pytest.mark.slow),  # remembers a mean from one iteration to the next
     ],
 )
-def test_resume_equals_the_uninterrupted_run_bit_for_bit(
-    make_trainer: Any, tmp_path: Path, lora: int, credit: str, mixup: float
-) -> None:
+def test_resume_equals_the_uninterrupted_run_bit_for_bit(make_trainer, tmp_path, lora, credit, mixup):
     config = replace(
         SHORT, iterations=6, checkpoint_every=3, eval_every=2, eval_episodes=4, keep_checkpoints=9, schedule="cosine",
         kl_coefficient=0.05, minibatches=2, lora_rank=lora, learning_rate=1e-2, credit=credit, stop_after=0,
@@ -237,7 +233,7 @@ def test_resume_equals_the_uninterrupted_run_bit_for_bit(
     assert untimed(records[0]) == untimed(records[1])
 
 
-def test_a_resumed_run_continues_with_adam_s_moments(make_trainer: Any, tmp_path: Path) -> None:
+def test_a_resumed_run_continues_with_adam_s_moments(make_trainer, tmp_path):
     """The metrics of a run that was stopped are bit-equal to those of one that wasn't, and only with its moments."""
     config = replace(BANDIT, iterations=4, groups=3, group_size=8, episodes_drawn=0, threads=1, stop_after=0)
     whole = make_trainer(config, "TestButtons-v0")
@@ -268,7 +264,7 @@ def stop_after(trainer: MSGRPOTrainer, iterations: int) -> None:
     trainer.rollout = interrupted  # type: ignore[method-assign]
 
 
-def test_ctrl_c_before_the_first_iteration_is_over_can_be_resumed(make_trainer: Any, tmp_path: Path) -> None:
+def test_ctrl_c_before_the_first_iteration_is_over_can_be_resumed(make_trainer, tmp_path):
     config = replace(SHORT, out=str(tmp_path / "run"))
     trainer = make_trainer(config)
     stop_after(trainer, 0)
@@ -279,7 +275,7 @@ def test_ctrl_c_before_the_first_iteration_is_over_can_be_resumed(make_trainer: 
 
 
 @pytest.mark.slow
-def test_ctrl_c_in_the_update_finishes_it_first(make_trainer: Any, tmp_path: Path) -> None:
+def test_ctrl_c_in_the_update_finishes_it_first(make_trainer, tmp_path):
     """The checkpoint is that of whole iterations, so that the resumed run equals the uninterrupted one."""
     config = replace(SHORT, out=str(tmp_path / "run"), checkpoint_every=0)
     trainer, reference = make_trainer(config), make_trainer(SHORT)
@@ -299,7 +295,7 @@ def test_ctrl_c_in_the_update_finishes_it_first(make_trainer: Any, tmp_path: Pat
     assert same_weights(reference, resumed)
 
 
-def test_training_in_another_thread_leaves_signals_alone(make_trainer: Any) -> None:
+def test_training_in_another_thread_leaves_signals_alone(make_trainer):
     trainer, done = make_trainer(replace(SHORT, iterations=1)), []
     thread = threading.Thread(target=lambda: done.append(trainer.train()))
     thread.start()
@@ -308,9 +304,7 @@ def test_training_in_another_thread_leaves_signals_alone(make_trainer: Any) -> N
 
 
 @pytest.mark.slow
-def test_checkpoints_play_at_once_and_writing_is_atomic(
-    make_trainer: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_checkpoints_play_at_once_and_writing_is_atomic(make_trainer, tmp_path, monkeypatch):
     out = tmp_path / "run"
     config = replace(SHORT, iterations=2, out=str(out), checkpoint_every=1, eval_every=1, eval_episodes=2)
     trainer = make_trainer(config)
@@ -337,7 +331,7 @@ def test_checkpoints_play_at_once_and_writing_is_atomic(
     assert saving.find_checkpoint(out) == before
 
 
-def test_old_checkpoints_go_but_last_and_best_stay(make_trainer: Any, tmp_path: Path) -> None:
+def test_old_checkpoints_go_but_last_and_best_stay(make_trainer, tmp_path):
     out = tmp_path / "run"
     trainer = make_trainer(replace(SHORT, out=str(out), checkpoint_every=1, eval_every=4, eval_episodes=1))
     trainer._best = 99.0
@@ -359,9 +353,7 @@ def best_in(out: Path) -> int:
     return int((out / "best").resolve().name.rpartition("-")[2])
 
 
-def test_without_evaluations_the_last_checkpoint_is_the_best_and_no_other_run_replaces_it(
-    make_trainer: Any, tmp_path: Path
-) -> None:
+def test_without_evaluations_the_last_checkpoint_is_the_best_and_no_other_run_replaces_it(make_trainer, tmp_path):
     config = replace(SHORT, out=str(tmp_path), checkpoint_every=2)
     make_trainer(config).train()
     assert best_in(tmp_path) == 4
@@ -370,9 +362,7 @@ def test_without_evaluations_the_last_checkpoint_is_the_best_and_no_other_run_re
 
 
 @pytest.mark.slow
-def test_a_run_that_goes_on_from_an_earlier_checkpoint_forgets_the_best_of_the_other_course(
-    make_trainer: Any, tmp_path: Path
-) -> None:
+def test_a_run_that_goes_on_from_an_earlier_checkpoint_forgets_the_best_of_the_other_course(make_trainer, tmp_path):
     config = replace(SHORT, out=str(tmp_path), checkpoint_every=1, keep_checkpoints=9, eval_every=1, eval_episodes=1)
     scored(make_trainer(config), 0.1, 0.3, 0.2, 0.2, 0.9).train()
     assert best_in(tmp_path) == 4
@@ -388,9 +378,7 @@ def test_a_run_that_goes_on_from_an_earlier_checkpoint_forgets_the_best_of_the_o
 
 
 @pytest.mark.slow
-def test_a_run_that_goes_on_in_another_folder_looks_for_the_best_that_lies_there(
-    make_trainer: Any, tmp_path: Path
-) -> None:
+def test_a_run_that_goes_on_in_another_folder_looks_for_the_best_that_lies_there(make_trainer, tmp_path):
     config = replace(SHORT, checkpoint_every=1, keep_checkpoints=9, eval_every=1, eval_episodes=1, iterations=2)
     scored(make_trainer(replace(config, out=str(tmp_path / "a"))), 0.1, 0.9, 0.2).train()
     other = scored(make_trainer(replace(config, iterations=5, out=str(tmp_path / "b"))), 0.5, 0.8, 0.4)
@@ -401,9 +389,7 @@ def test_a_run_that_goes_on_in_another_folder_looks_for_the_best_that_lies_there
 
 @pytest.mark.slow
 @pytest.mark.parametrize("change", [{"eval_temperature": 0.1}, {"scenarios": ("snake",)}, {"max_response_tokens": 3}])
-def test_after_a_change_of_what_is_evaluated_the_best_waits_for_its_first_score(
-    make_trainer: Any, tmp_path: Path, change: dict[str, Any]
-) -> None:
+def test_after_a_change_of_what_is_evaluated_the_best_waits_for_its_first_score(make_trainer, tmp_path, change):
     config = replace(SHORT, out=str(tmp_path), keep_checkpoints=9, eval_every=1, eval_episodes=1, iterations=2)
     scored(make_trainer(config), 0.1, 0.9, 0.2).train()
     other = scored(make_trainer(replace(config, iterations=4, eval_every=4, **change)), 0.3)
@@ -416,7 +402,7 @@ def test_after_a_change_of_what_is_evaluated_the_best_waits_for_its_first_score(
 
 
 @pytest.mark.slow
-def test_evaluation_uses_its_own_seeds_temperature_and_no_penalty(make_trainer: Any) -> None:
+def test_evaluation_uses_its_own_seeds_temperature_and_no_penalty(make_trainer):
     seen: list[Any] = []
 
     def evaluate(policy: Any, game: Any, count: int) -> Any:
@@ -432,14 +418,14 @@ def test_evaluation_uses_its_own_seeds_temperature_and_no_penalty(make_trainer: 
     assert [done for done, _ in trainer.evaluations] == [0, 1]
 
 
-def test_layouts_met_in_training_are_counted(make_trainer: Any) -> None:
+def test_layouts_met_in_training_are_counted(make_trainer):
     """The corridor has two initial states: after a few groups both have been met."""
     trainer = make_trainer(replace(SHORT, groups=8, iterations=1, eval_every=1, eval_episodes=5))
     trainer.train()
     assert [results[0].layouts_seen_in_training for _, results in trainer.evaluations] == [0, 5]
 
 
-def test_divergence_keeps_the_batch_and_says_what_to_do(make_trainer: Any, tmp_path: Path) -> None:
+def test_divergence_keeps_the_batch_and_says_what_to_do(make_trainer, tmp_path):
     trainer = make_trainer(replace(SHORT, out=str(tmp_path / "run"), abort_grad_norm=1e-9))
     with pytest.raises(TrainingDivergedError) as error:
         trainer.train()
@@ -453,9 +439,7 @@ def test_divergence_keeps_the_batch_and_says_what_to_do(make_trainer: Any, tmp_p
     assert "advantage" in rows[0]
 
 
-def test_unusable_models_and_games_are_refused_with_a_reason(
-    make_trainer: Any, make_llama: Any, tokenizer: Any, prompt_file: str
-) -> None:
+def test_unusable_models_and_games_are_refused_with_a_reason(make_trainer, make_llama, tokenizer, prompt_file):
     from transformers import LlamaModel, T5Config, T5ForConditionalGeneration
 
     small = make_llama(len(tokenizer))
@@ -507,7 +491,7 @@ def test_unusable_models_and_games_are_refused_with_a_reason(
 
 
 @pytest.mark.slow
-def test_lora_trains_the_adapter_alone_and_its_reference_is_the_adapter_off(make_trainer: Any) -> None:
+def test_lora_trains_the_adapter_alone_and_its_reference_is_the_adapter_off(make_trainer):
     trainer = make_trainer(replace(SHORT, lora_rank=2, kl_coefficient=0.1, learning_rate=0.05))
     before = {n: p.detach().clone() for n, p in trainer.model.named_parameters()}
     history = trainer.train()
@@ -519,13 +503,13 @@ def test_lora_trains_the_adapter_alone_and_its_reference_is_the_adapter_off(make
 
 
 @pytest.mark.parametrize("settings", [{"dtype": "bfloat16"}, {"gradient_checkpointing": True}, {"packing": "rows"}])
-def test_other_ways_to_compute_an_iteration(make_trainer: Any, settings: dict[str, Any]) -> None:
+def test_other_ways_to_compute_an_iteration(make_trainer, settings):
     metrics = make_trainer(replace(SHORT, **settings)).iterate()
     assert metrics["grad_norm"] > 0
     assert metrics["mismatch_max"] < 0.2
 
 
-def test_chat_templates_and_pad_tokens_are_used_if_there_are_any(make_trainer: Any, tokenizer: Any) -> None:
+def test_chat_templates_and_pad_tokens_are_used_if_there_are_any(make_trainer, tokenizer):
     tokenizer.pad_token = "?"
     tokenizer.chat_template = "{% for m in messages %}[{{ m.role }}]{{ m.content }}{% endfor %}[reply]"
     trainer = make_trainer(SHORT)

@@ -15,7 +15,7 @@ CELLS = re.findall(r"^```\{code-cell\} ipython3\n(.*?)^```$", PAGE, re.MULTILINE
 
 
 @pytest.mark.slow
-def test_the_return_in_the_tutorials_game_rises(tmp_path: Path) -> None:
+def test_the_return_in_the_tutorials_game_rises(tmp_path):
     for cell in CELLS:
         if (file := re.match(r"%%writefile (\S+)\n", cell)) is not None:
             (tmp_path / file[1]).write_text(cell[file.end() :])

@@ -1,7 +1,6 @@
 """The local model player against transformers' own forward and generate, on small random models."""
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -71,7 +70,7 @@ GENERIC = ["gpt2", "sliding"]
 
 
 @pytest.fixture(scope="module")
-def tokenizer() -> Any:
+def tokenizer():
     return make_tokenizer()
 
 
@@ -106,7 +105,7 @@ def close(got: torch.Tensor, wanted: torch.Tensor, tolerance: float = 1e-4) -> N
 
 
 @pytest.mark.parametrize("kind", LEAN)
-def test_packed_forward_and_its_gradient_equal_the_models_own(kind: str, tokenizer: Any) -> None:
+def test_packed_forward_and_its_gradient_equal_the_models_own(kind, tokenizer):
     model = make_model(kind, tokenizer)
     sequences = [tuple(tokenizer(text)["input_ids"]) for text in (TEXT[0], "left", TEXT[5] * 2)]
     generator = torch.Generator().manual_seed(3)
@@ -130,7 +129,7 @@ def test_packed_forward_and_its_gradient_equal_the_models_own(kind: str, tokeniz
 
 
 @pytest.mark.parametrize("fuse", [True, False])
-def test_weights_are_read_fused_or_as_they_are(fuse: bool, tokenizer: Any) -> None:
+def test_weights_are_read_fused_or_as_they_are(fuse, tokenizer):
     model = make_model("qwen2", tokenizer)
     weights = llama_forward.read_weights(model, fuse=fuse)
     assert [len(layer.qkv) for layer in weights.layers] == [1 if fuse else 3] * 2
@@ -140,7 +139,7 @@ def test_weights_are_read_fused_or_as_they_are(fuse: bool, tokenizer: Any) -> No
     close(llama_forward.logits(weights, hidden[-1:])[0], next_logits(model, ids.tolist()))
 
 
-def test_what_the_lean_forward_does_not_cover_is_said(tokenizer: Any) -> None:
+def test_what_the_lean_forward_does_not_cover_is_said(tokenizer):
     assert "GPT2LMHeadModel" in str(llama_forward.why_not(make_model("gpt2", tokenizer)))
     assert "sliding" in str(llama_forward.why_not(make_model("sliding", tokenizer)))
     model = make_model("llama", tokenizer)
@@ -156,7 +155,7 @@ OLD_NAME = pytest.mark.filterwarnings("ignore:.*is_gradient_checkpointing.*:Futu
 
 
 @OLD_NAME
-def test_lora_adapters_are_part_of_the_lean_forward(tokenizer: Any) -> None:
+def test_lora_adapters_are_part_of_the_lean_forward(tokenizer):
     peft = pytest.importorskip("peft")
     base = make_model("llama", tokenizer)
     plain = next_logits(base, range(20))
@@ -180,7 +179,7 @@ def test_lora_adapters_are_part_of_the_lean_forward(tokenizer: Any) -> None:
 
 
 @pytest.mark.parametrize("kind", LEAN + GENERIC)
-def test_decoders_give_the_models_own_logits_at_every_step(kind: str, tokenizer: Any) -> None:
+def test_decoders_give_the_models_own_logits_at_every_step(kind, tokenizer):
     check_decoder(kind, tokenizer)
 
 
@@ -206,7 +205,7 @@ def check_decoder(kind: str, tokenizer: Any) -> None:
                 logits = batch.step(append_random(grown, len(tokenizer), rng))
 
 
-def test_shared_tokens_and_equal_prompts_are_computed_once(tokenizer: Any) -> None:
+def test_shared_tokens_and_equal_prompts_are_computed_once(tokenizer):
     decoder = LeanDecoder(make_model("llama", tokenizer))
     instructions = tuple(range(50))
     with torch.no_grad():
@@ -219,7 +218,7 @@ def test_shared_tokens_and_equal_prompts_are_computed_once(tokenizer: Any) -> No
 
 
 @pytest.mark.parametrize("change", ["optimizer", "load", "data"])
-def test_what_is_kept_between_calls_is_dropped_when_the_weights_change(change: str, tokenizer: Any) -> None:
+def test_what_is_kept_between_calls_is_dropped_when_the_weights_change(change, tokenizer):
     model = make_model("llama", tokenizer)
     decoder = LeanDecoder(model)
     prompt = tuple(range(30))
@@ -243,14 +242,14 @@ def test_what_is_kept_between_calls_is_dropped_when_the_weights_change(change: s
 @pytest.mark.parametrize(
     ("sequences", "shared"), [([(1, 2, 3), (1, 2, 4), (1, 2, 3, 5)], 2), ([(1, 2)], 2), ([(), (1,)], 0)]
 )
-def test_common_prefix(sequences: list[tuple[int, ...]], shared: int) -> None:
+def test_common_prefix(sequences, shared):
     assert common_prefix(sequences) == shared
 
 
 # ------------------------------------------------------------------ drawing tokens
 
 
-def test_tokens_are_drawn_with_their_probabilities() -> None:
+def test_tokens_are_drawn_with_their_probabilities():
     logits = torch.tensor([[1.0, 0.0, -1.0, 2.0, -30.0]])
     count = 20_000
     uniform = (torch.arange(count, dtype=torch.float64) + 0.5) / count  # a grid: frequencies are exact to 1 / count
@@ -263,7 +262,7 @@ def test_tokens_are_drawn_with_their_probabilities() -> None:
 
 
 @pytest.mark.parametrize("size", [300, 1024, 2001])
-def test_drawing_by_blocks_equals_summing_up_the_whole_vocabulary(size: int) -> None:
+def test_drawing_by_blocks_equals_summing_up_the_whole_vocabulary(size):
     rng = torch.Generator().manual_seed(size)
     weights = (torch.randn(500, size, generator=rng) * 4).softmax(-1)
     weights[:, ::3] = 0.0  # what top-p and masks leave out
@@ -279,7 +278,7 @@ def test_drawing_by_blocks_equals_summing_up_the_whole_vocabulary(size: int) -> 
 
 
 @pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=ON_A_GPU)])
-def test_half_precision_decodes_as_the_model_does(device: str, tokenizer: Any) -> None:
+def test_half_precision_decodes_as_the_model_does(device, tokenizer):
     """Its products take empty columns too, which have to stay hidden as rows grow, leave and are of unequal length.
 
     On a GPU the steps are recorded.
@@ -329,7 +328,7 @@ class WatchedRecorder:
         return [tensor.data_ptr() for tensor in kept]
 
 
-def test_what_a_recorded_step_reads_stays_where_it_is(tokenizer: Any) -> None:
+def test_what_a_recorded_step_reads_stays_where_it_is(tokenizer):
     model = make_model("llama", tokenizer)
     plain, recorded = LeanDecoder(model), LeanDecoder(model)
     recorded.recorder = recorder = WatchedRecorder()
@@ -351,7 +350,7 @@ def test_what_a_recorded_step_reads_stays_where_it_is(tokenizer: Any) -> None:
     assert made[-1] == 3  # when rows had left, and when they had grown
 
 
-def test_a_step_is_recorded_anew_where_another_batch_came_between(tokenizer: Any) -> None:
+def test_a_step_is_recorded_anew_where_another_batch_came_between(tokenizer):
     """All recordings share their memory, so that only the last one is sound."""
     decoder = LeanDecoder(make_model("llama", tokenizer))
     decoder.recorder = recorder = WatchedRecorder()
@@ -363,21 +362,21 @@ def test_a_step_is_recorded_anew_where_another_batch_came_between(tokenizer: Any
     assert recorder.made == 2 * 4
 
 
-def test_top_p_draws_from_the_renormalised_nucleus() -> None:
+def test_top_p_draws_from_the_renormalised_nucleus():
     logprobs = torch.tensor([[0.1, 0.5, 0.15, 0.25]]).log()
     torch.testing.assert_close(nucleus(logprobs, 0.01).exp(), torch.tensor([[0.0, 1.0, 0.0, 0.0]]))
     tokens, drawn = choose(logprobs, Decoding(temperature=1.0, top_p=0.7), torch.tensor([0.9999]).double())
     assert (tokens.item(), drawn.item()) == (3, pytest.approx(np.log(1 / 3), abs=1e-6))
 
 
-def test_greedy_takes_the_most_probable_and_reports_the_models_log_probability() -> None:
+def test_greedy_takes_the_most_probable_and_reports_the_models_log_probability():
     logits = torch.tensor([[0.0, 3.0, 1.0]])
     tokens, logprobs = choose(logits, Decoding(temperature=0), torch.zeros(1).double())
     assert tokens.item() == 1
     assert logprobs.item() == pytest.approx(logits.log_softmax(-1)[0, 1].item())
 
 
-def test_a_rows_numbers_come_from_its_own_seed() -> None:
+def test_a_rows_numbers_come_from_its_own_seed():
     table = uniforms([(1, 2), (3,), (1, 2)], 5)
     assert (table[0] == table[2]).all()
     assert (table[0] != table[1]).all()
@@ -402,7 +401,7 @@ def first_end(check: StopCheck, ids: Sequence[int]) -> int | None:
     return next((n for n in range(1, len(ids) + 1) if check.ended(table, np.array([0]), n)[0]), None)
 
 
-def test_a_stop_string_is_found_however_it_is_split(tokenizer: Any) -> None:
+def test_a_stop_string_is_found_however_it_is_split(tokenizer):
     check = stop_check(tokenizer)
     text = "a > b <action>up</action"
     for pieces in (["</action>"], list("</action>"), ["</", "act", "ion>"]):
@@ -413,7 +412,7 @@ def test_a_stop_string_is_found_however_it_is_split(tokenizer: Any) -> None:
     assert first_end(check, [5, tokenizer.eos_token_id]) == 2
 
 
-def test_text_after_the_stop_string_in_its_last_token_is_cut_and_the_id_kept() -> None:
+def test_text_after_the_stop_string_in_its_last_token_is_cut_and_the_id_kept():
     pieces = ["<eos>", "</action", ">!\n", "x"]
     text = {1: "</action", 2: ">!\n", 3: "x", 0: "<eos>"}
     check = StopCheck(pieces, lambda ids: "".join(text[i] for i in ids), lambda _: [1, 2], [0], ("</action>",))
@@ -427,7 +426,7 @@ def test_text_after_the_stop_string_in_its_last_token_is_cut_and_the_id_kept() -
     st.lists(st.text("</>aciton x", min_size=1, max_size=7), min_size=1, max_size=12),
     st.sampled_from(["</action>", "a", "aa", "tion", "<a<a>"]),
 )
-def test_the_table_of_tokens_never_hides_a_stop_string(pieces: list[str], stop: str) -> None:
+def test_the_table_of_tokens_never_hides_a_stop_string(pieces, stop):
     """Whatever the pieces: a row ends at the first token after which its text has the stop string."""
     check = StopCheck(pieces, lambda ids: "".join(pieces[i] for i in ids), lambda _: [], [], (stop,), plain=True)
     text = ["".join(pieces[: n + 1]) for n in range(len(pieces))]
@@ -435,7 +434,7 @@ def test_the_table_of_tokens_never_hides_a_stop_string(pieces: list[str], stop: 
     assert first_end(check, range(len(pieces))) == wanted
 
 
-def test_only_tokens_that_can_end_a_stop_string_are_looked_at(tokenizer: Any) -> None:
+def test_only_tokens_that_can_end_a_stop_string_are_looked_at(tokenizer):
     check = stop_check(tokenizer)
     assert 0 < check.may_end.sum() < len(tokenizer) / 4
     assert check.may_end[tokenizer("</action>")["input_ids"][-1]]
@@ -452,7 +451,7 @@ def test_only_tokens_that_can_end_a_stop_string_are_looked_at(tokenizer: Any) ->
 
 @pytest.mark.parametrize("kind", ["llama", "qwen2", "gpt2"])
 @pytest.mark.parametrize("pad", [True, False])
-def test_sampled_log_probabilities_are_the_models(kind: str, pad: bool) -> None:
+def test_sampled_log_probabilities_are_the_models(kind, pad):
     tokenizer = make_tokenizer(pad=pad)
     model = TransformersModel(make_model(kind, tokenizer), tokenizer)
     assert isinstance(model, LanguageModel)
@@ -474,7 +473,7 @@ def test_sampled_log_probabilities_are_the_models(kind: str, pad: bool) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["tied", "gpt2"])
-def test_a_completion_does_not_depend_on_the_rest_of_the_batch(kind: str, tokenizer: Any) -> None:
+def test_a_completion_does_not_depend_on_the_rest_of_the_batch(kind, tokenizer):
     model = make_model(kind, tokenizer)
     decoding = Decoding(temperature=1.0, max_tokens=30)
     seeds = [(7, k) for k in range(len(PROMPTS))]
@@ -489,7 +488,7 @@ def test_a_completion_does_not_depend_on_the_rest_of_the_batch(kind: str, tokeni
     assert together[1].response_ids != together[4].response_ids  # one prompt, two seeds
 
 
-def test_greedy_equals_transformers_generate(tokenizer: Any) -> None:
+def test_greedy_equals_transformers_generate(tokenizer):
     model = make_model("llama", tokenizer)
     ours = TransformersModel(model, tokenizer).generate(
         PROMPTS, Decoding(temperature=0, max_tokens=20, stop=()), [()] * len(PROMPTS)
@@ -500,7 +499,7 @@ def test_greedy_equals_transformers_generate(tokenizer: Any) -> None:
         assert list(completion.response_ids or ()) == theirs[0, ids.shape[1] :].tolist()
 
 
-def test_chat_templates_and_blank_lines() -> None:
+def test_chat_templates_and_blank_lines():
     prompt = (Message("system", "rules"), Message("user", "go"))
     chat = make_tokenizer(chat=True)
     model = TransformersModel(make_model("llama", chat), chat)
@@ -510,7 +509,7 @@ def test_chat_templates_and_blank_lines() -> None:
     assert TransformersModel(make_model("llama", plain), plain).render(prompt) == "rules\n\ngo"
 
 
-def test_the_end_of_sequence_token_is_an_id_but_not_text(tokenizer: Any) -> None:
+def test_the_end_of_sequence_token_is_an_id_but_not_text(tokenizer):
     model = make_model("llama", tokenizer)
     with torch.no_grad():  # every hidden state points at the end-of-sequence token
         model.lm_head.weight.zero_()
@@ -527,7 +526,7 @@ def test_the_end_of_sequence_token_is_an_id_but_not_text(tokenizer: Any) -> None
         assert completion.response == tokenizer.decode(list(ids)).removesuffix("<eos>")
 
 
-def test_the_context_ends_a_response_and_refuses_a_prompt(tokenizer: Any) -> None:
+def test_the_context_ends_a_response_and_refuses_a_prompt(tokenizer):
     model = TransformersModel(make_model("llama", tokenizer), tokenizer, name="small")
     ids = [(5,) * 150, (5,) * 3]
     rows = model.generate_ids(ids, Decoding(temperature=0, max_tokens=30, stop=()), [(), ()])
@@ -549,7 +548,7 @@ def test_the_context_ends_a_response_and_refuses_a_prompt(tokenizer: Any) -> Non
     assert model.generate([], Decoding(), []) == []
 
 
-def test_dropout_is_off_while_sampling_and_the_mode_comes_back(tokenizer: Any) -> None:
+def test_dropout_is_off_while_sampling_and_the_mode_comes_back(tokenizer):
     model = make_model("gpt2", tokenizer).train()
     player = TransformersModel(model, tokenizer)
     decoding = Decoding(temperature=1.0, max_tokens=12)
@@ -562,9 +561,7 @@ def test_dropout_is_off_while_sampling_and_the_mode_comes_back(tokenizer: Any) -
 
 
 @pytest.mark.parametrize(("chosen", "used"), [(None, 1), ("2", 2)])
-def test_a_small_model_needs_one_thread_unless_the_user_chose(
-    chosen: str | None, used: int, tokenizer: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_small_model_needs_one_thread_unless_the_user_chose(chosen, used, tokenizer, monkeypatch):
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
     if chosen:
         monkeypatch.setenv("OMP_NUM_THREADS", chosen)
@@ -579,7 +576,7 @@ def test_a_small_model_needs_one_thread_unless_the_user_chose(
         torch.set_num_threads(1)
 
 
-def test_saved_models_load_and_play_alike(tmp_path: Path, tokenizer: Any) -> None:
+def test_saved_models_load_and_play_alike(tmp_path, tokenizer):
     model = make_model("llama", tokenizer)
     model.save_pretrained(tmp_path)
     tokenizer.save_pretrained(tmp_path)
@@ -597,7 +594,7 @@ def test_saved_models_load_and_play_alike(tmp_path: Path, tokenizer: Any) -> Non
 
 
 @OLD_NAME
-def test_an_adapters_folder_loads_with_its_base(tmp_path: Path, tokenizer: Any) -> None:
+def test_an_adapters_folder_loads_with_its_base(tmp_path, tokenizer):
     peft = pytest.importorskip("peft")
     base = make_model("llama", tokenizer)
     base.save_pretrained(tmp_path / "base")
@@ -611,7 +608,7 @@ def test_an_adapters_folder_loads_with_its_base(tmp_path: Path, tokenizer: Any) 
     torch.testing.assert_close(next_logits(loaded.model, range(9)), next_logits(adapted.eval(), range(9)))
 
 
-def test_loading_errors_say_what_is_wrong(tmp_path: Path, tokenizer: Any) -> None:
+def test_loading_errors_say_what_is_wrong(tmp_path, tokenizer):
     def refused(said: str, place: object = tmp_path, **options: Any) -> None:
         with pytest.raises((ValueError, FileNotFoundError), match=said):
             TransformersModel.from_pretrained(str(place), **options)
@@ -631,7 +628,7 @@ def test_loading_errors_say_what_is_wrong(tmp_path: Path, tokenizer: Any) -> Non
 
 
 @pytest.mark.slow
-def test_an_encoder_is_not_a_causal_language_model(tmp_path: Path, tokenizer: Any) -> None:
+def test_an_encoder_is_not_a_causal_language_model(tmp_path, tokenizer):
     config = transformers.T5Config(vocab_size=64, d_model=16, d_kv=8, d_ff=16, num_layers=1, num_heads=2)
     transformers.T5ForConditionalGeneration(config).save_pretrained(tmp_path)
     tokenizer.save_pretrained(tmp_path)
@@ -640,7 +637,7 @@ def test_an_encoder_is_not_a_causal_language_model(tmp_path: Path, tokenizer: An
 
 
 @pytest.mark.parametrize("kind", [pytest.param("llama", marks=ON_A_GPU), pytest.param("gpt2", marks=ON_A_GPU)])
-def test_a_gpu_gives_the_same_log_probabilities(kind: str, tokenizer: Any) -> None:
+def test_a_gpu_gives_the_same_log_probabilities(kind, tokenizer):
     model = make_model(kind, tokenizer)
     decoding, seeds = Decoding(temperature=1.0, max_tokens=20), [(k,) for k in range(len(PROMPTS))]
     on_cpu = TransformersModel(model, tokenizer).generate(PROMPTS, decoding, seeds)
@@ -649,7 +646,7 @@ def test_a_gpu_gives_the_same_log_probabilities(kind: str, tokenizer: Any) -> No
     assert sum(equal) >= len(equal) - 1  # rounding may move one token across a boundary
 
 
-def test_a_chat_template_goes_on_from_the_prefix(tokenizer: Any) -> None:
+def test_a_chat_template_goes_on_from_the_prefix(tokenizer):
     """The template closes every message; a prefix isn't closed, and no second beginning of a response follows it."""
     chat = make_tokenizer()
     chat.chat_template = (
@@ -668,7 +665,7 @@ def test_a_chat_template_goes_on_from_the_prefix(tokenizer: Any) -> None:
     assert len(done.response_ids) <= 5
 
 
-def test_a_template_that_breaks_off_or_leaves_the_prefix_out_is_named() -> None:
+def test_a_template_that_breaks_off_or_leaves_the_prefix_out_is_named():
     chat = make_tokenizer()
     chat.chat_template = "{% for m in messages %}{{ m["
     with pytest.raises(ValueError, match=r"the chat template of torn can't be used \(unexpected 'end of template'"):

@@ -4,7 +4,6 @@ import dataclasses
 import json
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
@@ -14,7 +13,7 @@ from agents.msgrpo.configuration.methods import Methods
 from agents.msgrpo.surrogates.tokens import PPO
 
 
-def test_defaults_are_the_authors_settings() -> None:
+def test_defaults_are_the_authors_settings():
     config = MSGRPOConfig()
     assert (config.groups, config.group_size, config.episodes) == (2, 16, 32)
     assert (config.temperature, config.eval_temperature) == (1.25, 0.5)
@@ -26,14 +25,14 @@ def test_defaults_are_the_authors_settings() -> None:
     assert (config.episode_sampling, config.loss_normalizer, config.format_penalty) == ("aaw", "token", 1.0)
 
 
-def test_every_field_is_documented() -> None:
+def test_every_field_is_documented():
     for about in dataclasses.fields(MSGRPOConfig):
         documentation, accepted = describe(about.name).split(" Accepted: ")
         assert len(documentation) > 10, about.name
         assert len(accepted) > 3, about.name
 
 
-def test_the_schema_says_what_a_file_may_hold() -> None:
+def test_the_schema_says_what_a_file_may_hold():
     schema = training_config_schema()
     assert set(schema["properties"]) == {about.name for about in dataclasses.fields(MSGRPOConfig)}
     assert schema["additionalProperties"] is False
@@ -45,14 +44,14 @@ def test_the_schema_says_what_a_file_may_hold() -> None:
     json.dumps(schema)  # plain data
 
 
-def test_config_is_frozen() -> None:
+def test_config_is_frozen():
     for name in ("seed", "group"):  # a slip for groups would be set and never read
         with pytest.raises(dataclasses.FrozenInstanceError, match=f"replace\\(config, {name}="):
             setattr(MSGRPOConfig(), name, 1)
 
 
 @pytest.mark.parametrize("documented", [False, True])
-def test_toml_round_trip(tmp_path: Path, documented: bool) -> None:
+def test_toml_round_trip(tmp_path, documented):
     config = MSGRPOConfig(
         scenarios=("snake", "frozen-lake"), learning_rate=3e-5, model='a "b"\\c\t\x7f', rollback=False
     )
@@ -61,7 +60,7 @@ def test_toml_round_trip(tmp_path: Path, documented: bool) -> None:
     assert MSGRPOConfig.from_toml(path) == config
 
 
-def test_flat_files_and_overrides(tmp_path: Path) -> None:
+def test_flat_files_and_overrides(tmp_path):
     path = tmp_path / "run.toml"
     path.write_text('groups = 4\nscenarios = ["snake"]\n[update]\nlearning_rate = 1e-4\n')
     config = MSGRPOConfig.from_toml(path, ["groups=8", "out=runs/x", "rollback=false", 'scenarios=["a","b"]'])
@@ -96,7 +95,7 @@ def test_flat_files_and_overrides(tmp_path: Path) -> None:
         ({"scenarios": [1]}, ["scenarios", "list of texts"]),
     ],
 )
-def test_errors_name_field_value_and_what_is_accepted(settings: dict[str, object], words: list[str]) -> None:
+def test_errors_name_field_value_and_what_is_accepted(settings, words):
     with pytest.raises(ConfigError) as error:
         MSGRPOConfig.from_mapping(settings)
     for word in words:
@@ -114,14 +113,14 @@ def test_errors_name_field_value_and_what_is_accepted(settings: dict[str, object
         ("around_options=3 around_options.x=1", ["around_options must be a table, got 3"]),
     ],
 )
-def test_override_errors(override: str, words: list[str]) -> None:
+def test_override_errors(override, words):
     with pytest.raises(ConfigError) as error:
         MSGRPOConfig().with_overrides([override] if "null" in override else override.split())
     for word in words:
         assert word in str(error.value)
 
 
-def test_settings_of_games_stand_in_a_table(tmp_path: Path) -> None:
+def test_settings_of_games_stand_in_a_table(tmp_path):
     path = tmp_path / "run.toml"
     path.write_text("[rollout]\ngroups = 3\n[game]\nsize = 6\n[game.snake]\nstep_reward = -0.01\n")
     config = MSGRPOConfig.from_toml(path, ["game.snake.width=5", "eval_game.size=5"])
@@ -134,27 +133,27 @@ def test_settings_of_games_stand_in_a_table(tmp_path: Path) -> None:
         assert MSGRPOConfig.from_toml(again) == config
 
 
-def test_a_class_of_a_module_with_dots_can_be_set() -> None:
+def test_a_class_of_a_module_with_dots_can_be_set():
     overrides = [f"credit={__name__}:Mine", f"credit.{__name__}:Mine.discount=0.5", f'credit."{__name__}:Mine".sign=-1']
     assert "." in __name__
     tables = MSGRPOConfig().with_overrides(overrides).method_settings
     assert tables == {"credit": {f"{__name__}:Mine": {"discount": 0.5, "sign": -1}}}
 
 
-def test_a_flat_file_with_a_table_of_a_settings_name_says_where_the_setting_goes(tmp_path: Path) -> None:
+def test_a_flat_file_with_a_table_of_a_settings_name_says_where_the_setting_goes(tmp_path):
     (tmp_path / "flat.toml").write_text('credit = "gigpo"\n[credit.gigpo]\nstep_weight = 0.5\n', encoding="utf-8")
     with pytest.raises(ConfigError, match="isn't TOML") as error:
         MSGRPOConfig.from_toml(tmp_path / "flat.toml")
     assert "put credit into [advantages]" in error.value.__notes__[0]
 
 
-def test_a_folder_hides_no_recipe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_folder_hides_no_recipe(tmp_path, monkeypatch):
     (tmp_path / "tiny-frozen-lake").mkdir()
     monkeypatch.chdir(tmp_path)
     assert MSGRPOConfig.from_toml("tiny-frozen-lake").out == "runs/tiny-frozen-lake"
 
 
-def test_unreadable_files(tmp_path: Path) -> None:
+def test_unreadable_files(tmp_path):
     with pytest.raises(ConfigError, match="can't read the config"):
         MSGRPOConfig.from_toml(tmp_path / "none.toml")
     (tmp_path / "bad.toml").write_text("= 3")
@@ -163,7 +162,7 @@ def test_unreadable_files(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_the_config_and_the_pure_functions_need_no_torch() -> None:
+def test_the_config_and_the_pure_functions_need_no_torch():
     """So that settings can be checked and read on a machine without it."""
     code = (
         "import sys; import agents.msgrpo; from agents.msgrpo import group_advantages, sample_episodes, MSGRPOConfig; "
@@ -172,7 +171,7 @@ def test_the_config_and_the_pure_functions_need_no_torch() -> None:
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
-def test_one_option_of_a_table_leaves_the_others_as_they_are() -> None:
+def test_one_option_of_a_table_leaves_the_others_as_they_are():
     config = MSGRPOConfig(chat_template_kwargs={"thinking": True, "depth": 1})
     changed = config.with_overrides(["chat_template_kwargs.depth=2", "chat_template_kwargs.tone=dry"])
     assert changed.chat_template_kwargs == {"thinking": True, "depth": 2, "tone": "dry"}

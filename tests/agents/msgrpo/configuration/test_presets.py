@@ -1,7 +1,5 @@
 """Presets: each makes a config whose methods exist, and what is said beside a preset counts more."""
 
-from pathlib import Path
-
 import pytest
 
 from agents.msgrpo import ConfigError, MSGRPOConfig
@@ -11,25 +9,25 @@ from agents.msgrpo.surrogates.tokens import PPO
 
 
 @pytest.mark.parametrize("name", preset_names())
-def test_every_preset_is_a_config_with_its_methods(name: str) -> None:
+def test_every_preset_is_a_config_with_its_methods(name):
     config = MSGRPOConfig.preset(name)
     assert Methods.of(config)
     for setting, value in preset(name).items():
         assert getattr(config, setting) == value
 
 
-def test_presets_differ() -> None:
+def test_presets_differ():
     """No two names mean the same settings."""
     made = [MSGRPOConfig.preset(name).to_toml() for name in preset_names()]
     assert len(set(made)) == len(made)
 
 
 @pytest.mark.parametrize("name", [name for name in preset_names() if preset(name).get("surrogate") == "gspo"])
-def test_a_ratio_for_each_response_goes_with_a_mean_over_responses(name: str) -> None:
+def test_a_ratio_for_each_response_goes_with_a_mean_over_responses(name):
     assert preset(name)["loss_normalizer"] == "response"
 
 
-def test_a_preset_leaves_the_rest_of_the_run_alone() -> None:
+def test_a_preset_leaves_the_rest_of_the_run_alone():
     fresh = MSGRPOConfig()
     changed = fresh.differences(MSGRPOConfig.preset("dr_grpo"))
     assert changed == {
@@ -37,11 +35,11 @@ def test_a_preset_leaves_the_rest_of_the_run_alone() -> None:
     }  # fmt: skip
 
 
-def test_the_plain_method_is_the_default() -> None:
+def test_the_plain_method_is_the_default():
     assert MSGRPOConfig.preset("msgrpo") == MSGRPOConfig()
 
 
-def test_the_authors_settings_and_where_a_run_departs_from_them() -> None:
+def test_the_authors_settings_and_where_a_run_departs_from_them():
     paper = MSGRPOConfig.preset("paper")
     assert paper.departures() == {}
     assert (paper.draws, paper.minibatches, paper.game) == (32, 2, {"snake": {"step_reward": -0.01}})
@@ -58,7 +56,7 @@ def test_the_authors_settings_and_where_a_run_departs_from_them() -> None:
     assert own.with_overrides(["preset=paper"]).game == {"size": 6, "snake": {"step_reward": -0.01}}
 
 
-def test_in_a_file_the_other_keys_count_more(tmp_path: Path) -> None:
+def test_in_a_file_the_other_keys_count_more(tmp_path):
     path = tmp_path / "run.toml"
     path.write_text('preset = "dr_grpo"\n[loss]\nclip_high = 0.3\n[sampling]\nepisode_sampling = "uniform"\n')
     config = MSGRPOConfig.from_toml(path)
@@ -69,7 +67,7 @@ def test_in_a_file_the_other_keys_count_more(tmp_path: Path) -> None:
     assert MSGRPOConfig.from_toml(again) == config
 
 
-def test_on_the_command_line_it_counts_more_than_the_file_and_less_than_other_overrides(tmp_path: Path) -> None:
+def test_on_the_command_line_it_counts_more_than_the_file_and_less_than_other_overrides(tmp_path):
     path = tmp_path / "run.toml"
     path.write_text('[advantages]\ncredit = "gigpo"\n[loss]\nclip_high = 0.3\n[credit.gigpo]\ndiscount = 0.9\n')
     config = MSGRPOConfig.from_toml(path, ["clip_low=0.1", "preset=dr_grpo", "credit.rtg.scale=group_std"])
@@ -77,13 +75,13 @@ def test_on_the_command_line_it_counts_more_than_the_file_and_less_than_other_ov
     assert config.method_settings == {"credit": {"gigpo": {"discount": 0.9}, "rtg": {"scale": "group_std"}}}
 
 
-def test_overrides_leave_the_config_that_they_are_made_from_alone() -> None:
+def test_overrides_leave_the_config_that_they_are_made_from_alone():
     config = MSGRPOConfig.from_mapping({"credit": {"gigpo": {"discount": 0.9}}})
     assert config.with_overrides(["credit.gigpo.discount=0.5"]).method_settings["credit"]["gigpo"] == {"discount": 0.5}
     assert config.method_settings["credit"]["gigpo"] == {"discount": 0.9}
 
 
-def test_an_unknown_preset() -> None:
+def test_an_unknown_preset():
     with pytest.raises(ConfigError, match=r"preset = 'dr-grpo' is not one; did you mean 'dr_grpo'\?"):
         MSGRPOConfig.preset("dr-grpo")
     with pytest.raises(ConfigError, match="preset = 'common' is not one"):

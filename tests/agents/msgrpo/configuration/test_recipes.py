@@ -21,9 +21,7 @@ ROOT = Path(__file__).parents[4]
 RECIPES = {file.stem: file for file in (ROOT / "configs").glob("*.toml")}
 
 
-def test_recipes_are_found_by_name_and_by_the_path_that_documents_have(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_recipes_are_found_by_name_and_by_the_path_that_documents_have(tmp_path, monkeypatch, capsys):
     assert packaged_recipes() == RECIPES
     monkeypatch.chdir(tmp_path)  # where there is no configs/
     for given in ("tiny-frozen-lake", "tiny-frozen-lake.toml", "configs/tiny-frozen-lake.toml"):
@@ -36,7 +34,7 @@ def test_recipes_are_found_by_name_and_by_the_path_that_documents_have(
     assert MSGRPOConfig.from_toml("tiny-frozen-lake").out == "mine"
 
 
-def test_no_recipe_fixes_a_type_that_many_processors_are_slow_in() -> None:
+def test_no_recipe_fixes_a_type_that_many_processors_are_slow_in():
     """``auto`` is bfloat16 on a GPU, and on a processor if it multiplies it fast."""
     files = [*RECIPES.values(), *(ROOT / "research").glob("*/recipes/*.toml")]
     assert len(files) > 15
@@ -46,7 +44,7 @@ def test_no_recipe_fixes_a_type_that_many_processors_are_slow_in() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("command", [pytest.param("agents.msgrpo", marks=pytest.mark.slow), "textbench train"])
-def test_an_unknown_name_is_corrected(command: str, tmp_path: Path) -> None:
+def test_an_unknown_name_is_corrected(command, tmp_path):
     words = ["-m", "agents.msgrpo"] if command == "agents.msgrpo" else ["-m", "benchmark.cli", "train"]
     done = subprocess.run(
         [sys.executable, *words, "--config", "tiny-frozen-lak"], capture_output=True, text=True, cwd=tmp_path
@@ -57,7 +55,7 @@ def test_an_unknown_name_is_corrected(command: str, tmp_path: Path) -> None:
     assert "Traceback" not in done.stderr
 
 
-def test_recipes_of_the_wheel_are_those_of_the_clone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_recipes_of_the_wheel_are_those_of_the_clone(tmp_path, monkeypatch):
     """Hatch puts the folder into the package, where an installed version looks first."""
     settings = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["hatch"]["build"]["targets"]["wheel"]
     assert settings["force-include"] == {"configs": "agents/msgrpo/configs"}
@@ -68,7 +66,7 @@ def test_recipes_of_the_wheel_are_those_of_the_clone(tmp_path: Path, monkeypatch
 
 
 @pytest.mark.slow
-def test_the_wheel_has_them(tmp_path: Path) -> None:
+def test_the_wheel_has_them(tmp_path):
     pytest.importorskip("hatchling")
     subprocess.run(
         [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path)], cwd=ROOT, check=True
@@ -89,7 +87,7 @@ def test_the_wheel_has_them(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", RECIPES)
-def test_every_recipe_can_be_used(name: str) -> None:
+def test_every_recipe_can_be_used(name):
     """Also those for a GPU: their settings, games, methods and prompts are what the trainer takes."""
     config = MSGRPOConfig.from_toml(name)
     assert games_of("", config)
@@ -108,9 +106,7 @@ def test_every_recipe_can_be_used(name: str) -> None:
         (["prompt_file=defalt"], "did you mean 'default'"),
     ],
 )
-def test_a_base_for_other_prompts_is_refused_before_training(
-    settings: list[str], says: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_base_for_other_prompts_is_refused_before_training(settings, says, tmp_path, capsys):
     """What destroyed the first model that a new user trained: 97.5% invalid, success 0, exit 0."""
     words = [word for setting in ["model=tiny", *settings, f'out="{tmp_path / "out"}"'] for word in ("--set", setting)]
     assert main(["--config", "tiny-frozen-lake", *words]) == 2
@@ -118,9 +114,7 @@ def test_a_base_for_other_prompts_is_refused_before_training(
     assert not (tmp_path / "out" / "metrics.jsonl").exists()
 
 
-def test_a_base_that_is_there_for_another_mode_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_base_that_is_there_for_another_mode_is_refused(tmp_path, monkeypatch, capsys):
     from agents.tiny import Recipe
 
     small = {"steps": 1, "examples": 40, "hidden_size": 16, "intermediate_size": 16, "layers": 1}

@@ -50,7 +50,7 @@ def run(
 @pytest.mark.parametrize(
     "kind", [pytest.param("ddp", marks=pytest.mark.slow), pytest.param("fsdp", marks=pytest.mark.nightly)]
 )
-def test_two_processes_equal_one(kind: str, tmp_path: Path, tokenizer: Any, make_llama: Any, prompt_file: str) -> None:
+def test_two_processes_equal_one(kind, tmp_path, tokenizer, make_llama, prompt_file):
     model = str(tmp_path / "model")
     make_llama(len(tokenizer)).save_pretrained(model)
     tokenizer.save_pretrained(model)
@@ -71,7 +71,7 @@ def test_two_processes_equal_one(kind: str, tmp_path: Path, tokenizer: Any, make
 
 
 @pytest.mark.slow
-def test_torchrun_on_a_cpu_starts_one_run_that_both_processes_work_on(tmp_path: Path) -> None:
+def test_torchrun_on_a_cpu_starts_one_run_that_both_processes_work_on(tmp_path):
     from safetensors.torch import load_file
 
     settings = {
@@ -107,7 +107,7 @@ def test_torchrun_on_a_cpu_starts_one_run_that_both_processes_work_on(tmp_path: 
 
 
 @pytest.mark.parametrize("count", [1, 2, 3, 7])
-def test_rows_are_dealt_evenly_and_none_twice(count: int) -> None:
+def test_rows_are_dealt_evenly_and_none_twice(count):
     rng = np.random.default_rng(count)
     rows = [TokenRow(tuple(rng.integers(3, size=4).tolist()), (1, 2)) for _ in range(5)]
     dealt = deal(rows, count)
@@ -117,6 +117,6 @@ def test_rows_are_dealt_evenly_and_none_twice(count: int) -> None:
     assert max(sizes) - min(sizes) <= 1  # a small step leaves nobody idle
 
 
-def test_rows_that_begin_alike_are_dealt_to_one_process() -> None:
+def test_rows_that_begin_alike_are_dealt_to_one_process():
     rows = [TokenRow((prompt, 5, 6), (answer,)) for answer in range(3) for prompt in (1, 2)]
     assert [{rows[number].prompt[0] for number in part} for part in deal(rows, 2)] == [{1}, {2}]

@@ -10,7 +10,7 @@ from agents.msgrpo.learner.loss import importance_weights, loss_of
 from agents.msgrpo.surrogates.tokens import PPO, Tokens
 
 
-def test_weights_are_the_truncated_ratio_of_learner_and_sampler() -> None:
+def test_weights_are_the_truncated_ratio_of_learner_and_sampler():
     old = [torch.tensor([-1.0, -2.0], dtype=torch.float64), torch.tensor([-0.5], dtype=torch.float64)]
     sampled = [torch.tensor([-1.5, -1.0], dtype=torch.float64), torch.tensor([-3.0], dtype=torch.float64)]
     weights, metrics = importance_weights(old, sampled, 2.0)
@@ -22,7 +22,7 @@ def test_weights_are_the_truncated_ratio_of_learner_and_sampler() -> None:
         importance_weights(old, [None, sampled[1]], 2.0)
 
 
-def test_weighted_samples_of_another_policy_give_the_gradient_of_the_learners_own() -> None:
+def test_weighted_samples_of_another_policy_give_the_gradient_of_the_learners_own():
     """E_sampler[w * grad log pi * A] = E_pi[grad log pi * A], summed exactly over a small vocabulary."""
     torch.manual_seed(0)
     logits = torch.randn(5, dtype=torch.float64, requires_grad=True)
@@ -40,7 +40,7 @@ def test_weighted_samples_of_another_policy_give_the_gradient_of_the_learners_ow
     assert got.tolist() == pytest.approx(wanted.tolist(), abs=1e-12)
 
 
-def test_importance_is_a_factor_of_the_surrogate_and_weights_are_one_of_every_term() -> None:
+def test_importance_is_a_factor_of_the_surrogate_and_weights_are_one_of_every_term():
     logp, entropy = torch.tensor([-1.0, -2.0]), torch.tensor([0.3, 0.6])
     told = Tokens(logp, logp, torch.tensor([1.0, -2.0]), torch.tensor([2]), ref_logprobs=torch.tensor([-1.5, -1.0]))
     factors = torch.tensor([3.0, 0.5])

@@ -83,7 +83,7 @@ def tensors(batch: dict[str, Any], *, left: bool = False) -> dict[str, Any]:
 @pytest.mark.parametrize("normalizer", ["token", "step", "episode"])
 @pytest.mark.parametrize("kl", ["k2", "k3"])
 @pytest.mark.parametrize("seed", range(3))
-def test_loss_and_gradient_equal_plain_loops(normalizer: str, kl: str, seed: int) -> None:
+def test_loss_and_gradient_equal_plain_loops(normalizer, kl, seed):
     batch = ragged(seed)
     inputs = tensors(batch, left=seed % 2 == 1)
     result = policy_loss(
@@ -99,7 +99,7 @@ def test_loss_and_gradient_equal_plain_loops(normalizer: str, kl: str, seed: int
     assert result.sums["tokens"] == len(want)
 
 
-def test_refusals() -> None:
+def test_refusals():
     x = torch.zeros(2, 3)
     with pytest.raises(ValueError, match="one shape"):
         policy_loss(x, torch.zeros(2, 2), torch.zeros(2))
@@ -122,7 +122,7 @@ def test_refusals() -> None:
 
 
 @pytest.mark.parametrize("normalizer", ["step", "episode"])
-def test_rows_without_a_response_token_do_not_count(normalizer: str) -> None:
+def test_rows_without_a_response_token_do_not_count(normalizer):
     logp, advantages = torch.full((3, 2), -1.0), torch.tensor([1.0, 2.0, -1.0])
     mask = torch.tensor([[1, 1], [0, 0], [0, 1]])
     loss = policy_loss(logp, logp, advantages, mask, loss_normalizer=normalizer, episode_ids=[0, 1, 2]).loss

@@ -1,8 +1,5 @@
 """The learner's probabilities over what was allowed: value and gradient against a naive reading in double precision."""
 
-from collections.abc import Callable
-from typing import Any
-
 import numpy as np
 import pytest
 import torch
@@ -13,7 +10,7 @@ from agents.msgrpo.credit.batch import TokenRow
 from agents.msgrpo.learner.scoring.logprobs import Masks, head_logprobs, linear_logprobs, logprobs_from_logits
 from agents.msgrpo.learner.scoring.packing import pack
 from agents.msgrpo.learner.scoring.scorer import TokenScorer, choose_ways, score_rows
-from agents.turn import Allowed, TokenSet
+from agents.turn import TokenSet
 from tests.agents.msgrpo.learner.learners import (
     V,
     error,
@@ -33,7 +30,7 @@ MIXED = (TokenSet((2,)), None, TokenSet((4, 7)), TokenSet((0, 10), others=True),
 @pytest.mark.parametrize("allowed", [FEW, MIXED])
 @pytest.mark.parametrize("way", ["linear", "module", "logits"])
 @pytest.mark.parametrize("with_bias", [True, False])
-def test_value_and_gradient_equal_the_naive_ones(allowed: Allowed, way: str, with_bias: bool) -> None:
+def test_value_and_gradient_equal_the_naive_ones(allowed, way, with_bias):
     torch.manual_seed(0)
     hidden, weight = (torch.randn(n, 6, dtype=torch.float64, requires_grad=True) for n in (5, 11))
     bias = torch.randn(11, dtype=torch.float64, requires_grad=True) if with_bias else None
@@ -63,7 +60,7 @@ def test_value_and_gradient_equal_the_naive_ones(allowed: Allowed, way: str, wit
 
 
 @pytest.mark.parametrize("others", [False, True])
-def test_a_forced_token_has_probability_one_and_gradient_zero_exactly(others: bool) -> None:
+def test_a_forced_token_has_probability_one_and_gradient_zero_exactly(others):
     torch.manual_seed(1)
     hidden = torch.randn(3, 6, requires_grad=True)
     weight = torch.randn(11, 6, requires_grad=True)
@@ -99,7 +96,7 @@ def allowed_rows(seed: int) -> list[TokenRow]:
 
 @pytest.mark.parametrize("packing", ["tree", "rows"])
 @pytest.mark.parametrize("head", ["linear", "module", "logits"])
-def test_scores_of_packed_rows_are_those_that_each_has_alone(make_llama: Any, packing: str, head: str) -> None:
+def test_scores_of_packed_rows_are_those_that_each_has_alone(make_llama, packing, head):
     model = make_llama(V)
     rows = [row for seed in range(3) for row in allowed_rows(seed)]
     scorer = TokenScorer(model, temperature=1.25, chunk=4, autocast=None)
@@ -113,7 +110,7 @@ def test_scores_of_packed_rows_are_those_that_each_has_alone(make_llama: Any, pa
         torch.testing.assert_close(got.double(), want, atol=2e-6, rtol=1e-5)
 
 
-def test_rows_that_differ_in_what_was_allowed_alone_are_scored_apart() -> None:
+def test_rows_that_differ_in_what_was_allowed_alone_are_scored_apart():
     free, forced = TokenRow((1, 2), (3, 4)), TokenRow((1, 2), (3, 4), (TokenSet((3,)), None))
     (tree,) = pack([free, forced, forced], packing="tree", micro_batch_tokens=100, tree_tokens=100)
     assert tree.input_ids.tolist() == [[1, 2, 3]]  # they are computed once
@@ -122,7 +119,7 @@ def test_rows_that_differ_in_what_was_allowed_alone_are_scored_apart() -> None:
 
 
 @pytest.mark.parametrize("packing", ["tree", "rows"])
-def test_gradient_of_the_update_with_entropy_and_reference(make_llama: Callable[..., Any], packing: Any) -> None:
+def test_gradient_of_the_update_with_entropy_and_reference(make_llama, packing):
     """One step of the trainer against the loss written down naively, over the allowed logits, by autograd."""
     config = MSGRPOConfig(
         packing=packing, minibatches=1, entropy_coefficient=0.05, kl_coefficient=0.1, kl_estimator="k3",

@@ -2,8 +2,6 @@
 
 import json
 from dataclasses import replace
-from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
@@ -17,7 +15,7 @@ from tests.agents.msgrpo.runs import SHORT
 CONFIG = replace(SHORT, iterations=2, max_response_tokens=3)
 
 
-def test_the_seed_decides_the_adapter(tokenizer: Any, make_llama: Any) -> None:
+def test_the_seed_decides_the_adapter(tokenizer, make_llama):
     pytest.importorskip("peft")
 
     def adapter(seed: int) -> dict[str, torch.Tensor]:
@@ -40,9 +38,7 @@ def test_the_seed_decides_the_adapter(tokenizer: Any, make_llama: Any) -> None:
         {"attn_implementation": "kernels-community/flash-attn2@refs/pr/1"},
     ],
 )
-def test_a_checkpoint_is_read_by_the_settings_of_the_model_that_is_there(
-    strange: dict[str, Any], tokenizer: Any, make_llama: Any, tmp_path: Path
-) -> None:
+def test_a_checkpoint_is_read_by_the_settings_of_the_model_that_is_there(strange, tokenizer, make_llama, tmp_path):
     """A stranger's checkpoint says nothing of what is loaded but the weights."""
     saved, other = make_llama(len(tokenizer)), make_llama(len(tokenizer))
     saved.save_pretrained(tmp_path)
@@ -55,9 +51,7 @@ def test_a_checkpoint_is_read_by_the_settings_of_the_model_that_is_there(
         assert torch.equal(other.state_dict()[name], weight)
 
 
-def test_a_checkpoint_whose_weights_may_hold_code_or_are_another_models_is_refused(
-    tokenizer: Any, make_llama: Any, tmp_path: Path
-) -> None:
+def test_a_checkpoint_whose_weights_may_hold_code_or_are_another_models_is_refused(tokenizer, make_llama, tmp_path):
     model = make_llama(len(tokenizer))
     model.save_pretrained(tmp_path / "larger")
     with pytest.raises(ConfigError, match="is of another model"):
@@ -72,7 +66,7 @@ def test_a_checkpoint_whose_weights_may_hold_code_or_are_another_models_is_refus
         load_weights(model, tmp_path / "unsafe")
 
 
-def test_making_an_adapter_leaves_the_global_randomness_alone(tokenizer: Any, make_llama: Any) -> None:
+def test_making_an_adapter_leaves_the_global_randomness_alone(tokenizer, make_llama):
     pytest.importorskip("peft")
     model = make_llama(len(tokenizer))
     before = torch.get_rng_state()
@@ -82,9 +76,7 @@ def test_making_an_adapter_leaves_the_global_randomness_alone(tokenizer: Any, ma
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", PLAYABLE)
-def test_a_hybrid_is_trained_by_rows_and_its_sampler_and_learner_agree(
-    kind: str, tokenizer: Any, prompt_file: str
-) -> None:
+def test_a_hybrid_is_trained_by_rows_and_its_sampler_and_learner_agree(kind, tokenizer, prompt_file):
     model = make_hybrid(kind, len(tokenizer))
     config = replace(CONFIG, prompt_file=prompt_file)
     with pytest.warns(UserWarning, match=r"doesn't take token trees: not all of its layers are attention"):
@@ -97,9 +89,7 @@ def test_a_hybrid_is_trained_by_rows_and_its_sampler_and_learner_agree(
 
 @pytest.mark.filterwarnings("ignore:.*doesn't take token trees")
 @pytest.mark.parametrize("kind", UNPLAYABLE)
-def test_a_model_that_cannot_be_sampled_here_is_refused_before_the_first_episode(
-    kind: str, tokenizer: Any, prompt_file: str
-) -> None:
+def test_a_model_that_cannot_be_sampled_here_is_refused_before_the_first_episode(kind, tokenizer, prompt_file):
     model = make_hybrid(kind, len(tokenizer))
     with pytest.raises(UnusableModelError, match=rf"{kind}ForCausalLM .*MSGRPOTrainer\(eng"):
         MSGRPOTrainer(model, tokenizer, "TestCorridor-v0", replace(CONFIG, prompt_file=prompt_file), quiet=True)

@@ -56,7 +56,7 @@ def configured(name: str, **settings: Any) -> MSGRPOConfig:
 
 
 @pytest.mark.parametrize("name", WAYS)
-def test_the_gradient_equals_plain_loops_whatever_the_micro_batches(make_llama: Any, name: str) -> None:
+def test_the_gradient_equals_plain_loops_whatever_the_micro_batches(make_llama, name):
     """Off policy, in micro-batches of several sizes; rows get what is said of them and not of their neighbours."""
     rows, want = ragged_rows(3), None
     for packing, budget, order in [("tree", 16, 1), ("rows", 1, -1), ("tree", 10_000, -1)]:
@@ -71,7 +71,7 @@ def test_the_gradient_equals_plain_loops_whatever_the_micro_batches(make_llama: 
 
 
 @pytest.mark.parametrize("normalizer", NORMALIZERS.names)
-def test_every_normaliser_equals_plain_loops(make_llama: Any, normalizer: str) -> None:
+def test_every_normaliser_equals_plain_loops(make_llama, normalizer):
     rows, want = [*ragged_rows(4), *ragged_rows(5)], None
     for packing, budget in [("tree", 1), ("rows", 30), ("tree", 10_000)]:
         config = configured(
@@ -85,7 +85,7 @@ def test_every_normaliser_equals_plain_loops(make_llama: Any, normalizer: str) -
 
 
 @pytest.mark.parametrize("name", ["step", "episode", "response", "constant"])
-def test_a_minibatch_estimates_the_whole_without_bias(name: str) -> None:
+def test_a_minibatch_estimates_the_whole_without_bias(name):
     """Over all minibatches of 3 of 7 rows, equally likely, the mean loss is that of all rows: any loss of the rows."""
     rows = ragged_rows(6)[:7]
     normalizer = NORMALIZERS.make(name)
@@ -101,7 +101,7 @@ def test_a_minibatch_estimates_the_whole_without_bias(name: str) -> None:
     assert np.mean([loss(part) for part in parts]) == pytest.approx(loss(range(7)), rel=1e-12)
 
 
-def test_micro_batches_of_rows_are_averaged() -> None:
+def test_micro_batches_of_rows_are_averaged():
     """By hand: parts of 2, 2 and 1 responses, each part's tokens averaged; the order is that of the minibatch."""
     rows = [row._replace(response=(1,) * n) for row, n in zip(ragged_rows(6)[:5], (1, 3, 2, 2, 5), strict=True)]
     weighing = NORMALIZERS.make("micro_batch", {"rows": 2}).weigh(rows, [4, 0, 1, 2, 3])
@@ -109,7 +109,7 @@ def test_micro_batches_of_rows_are_averaged() -> None:
     assert weighing.row_weights == pytest.approx([1 / 6, 1 / 6, 1 / 5, 1 / 5, 1 / 2])
 
 
-def test_constant_takes_the_runs_longest_response_unless_told() -> None:
+def test_constant_takes_the_runs_longest_response_unless_told():
     run = replace(BASE, loss_normalizer="constant", max_response_tokens=40)
     rows = ragged_rows(6)
     assert Methods.of(run).normalizer.weigh(rows, [0, 1, 2]).denominator == 120

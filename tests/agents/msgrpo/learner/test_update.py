@@ -25,7 +25,7 @@ BASE = MSGRPOConfig(
 )  # fmt: skip
 
 
-def test_gradient_equals_the_plain_reference(make_llama: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_gradient_equals_the_plain_reference(make_llama, monkeypatch):
     """With clipping, KL and entropy active."""
     rows, config, want = ragged_rows(3), replace(BASE, loss_normalizer="episode"), None
     for packing, lean in product(("tree", "rows"), (False, True)):
@@ -38,7 +38,7 @@ def test_gradient_equals_the_plain_reference(make_llama: Any, monkeypatch: pytes
         assert error(found, want[1]) < 1e-8, (packing, lean)  # the formula's slopes are differences of its loss
 
 
-def test_an_episode_drawn_twice_counts_twice(make_llama: Any) -> None:
+def test_an_episode_drawn_twice_counts_twice(make_llama):
     rows = [row for row in ragged_rows(5) if row.draw < 2]
     twice = rows + [row._replace(draw=9) for row in rows if row.draw == 1]
     config = replace(BASE, kl_coefficient=0.0, entropy_coefficient=0.0, loss_normalizer="episode")
@@ -50,7 +50,7 @@ def test_an_episode_drawn_twice_counts_twice(make_llama: Any) -> None:
         torch.testing.assert_close(both[name], (first[name] + 2 * second[name]) / 3, rtol=1e-9, atol=1e-13)
 
 
-def test_minibatches_are_not_contiguous_in_time() -> None:
+def test_minibatches_are_not_contiguous_in_time():
     """Mistake seen in the wild: first half of all episodes, then second half."""
     rows = list(range(100))
     parts = list(minibatches(rows, 2, np.random.default_rng(0)))
@@ -61,7 +61,7 @@ def test_minibatches_are_not_contiguous_in_time() -> None:
     assert [len(p) for p in minibatches([1, 2], 5, np.random.default_rng(0))] == [1, 1]
 
 
-def test_minibatches_in_the_order_of_time(make_llama: Any) -> None:
+def test_minibatches_in_the_order_of_time(make_llama):
     """Three episodes of 4, 2 and 4 steps: the first optimiser step has their early steps, the second the late ones."""
     times = [0, 1, 2, 3, 0, 1, 0, 1, 2, 3]
     assert [*minibatches(times, 2, np.random.default_rng(0), times)] == [[0, 4, 6, 1, 5], [7, 2, 8, 3, 9]]
@@ -77,7 +77,7 @@ def test_minibatches_in_the_order_of_time(make_llama: Any) -> None:
     assert weights(rows, 0, "shuffled") != pytest.approx(weights(rows, 1, "shuffled"), rel=1e-9)
 
 
-def test_passes_and_minibatches_make_steps(make_llama: Any) -> None:
+def test_passes_and_minibatches_make_steps(make_llama):
     config = replace(BASE, update_passes=3, minibatches=2, kl_coefficient=0.0)
     stats = make_learner(make_llama, config, double=False).update(ragged_rows(7), np.random.default_rng(0), 1e-2)
     metrics = stats.metrics()
@@ -87,7 +87,7 @@ def test_passes_and_minibatches_make_steps(make_llama: Any) -> None:
 
 
 @pytest.mark.parametrize("mode", ["sampling", "recompute"])
-def test_old_logprobs_and_the_mismatch_that_is_reported(make_llama: Any, mode: str) -> None:
+def test_old_logprobs_and_the_mismatch_that_is_reported(make_llama, mode):
     config = replace(BASE, old_logprobs=mode, kl_coefficient=0.0)
     learner, rows = make_learner(make_llama, config), ragged_rows(8)
     exact = learner.logprobs(rows)
@@ -100,7 +100,7 @@ def test_old_logprobs_and_the_mismatch_that_is_reported(make_llama: Any, mode: s
     assert metrics["ratio"] == pytest.approx(math.exp(off_by) if mode == "sampling" else 1.0)
 
 
-def test_engines_without_logprobs_are_recomputed(make_llama: Any) -> None:
+def test_engines_without_logprobs_are_recomputed(make_llama):
     rows = [row._replace(logprobs=None) for row in ragged_rows(8)]
     metrics = make_learner(make_llama, BASE).update(rows, np.random.default_rng(0), 1e-3).metrics()
     assert metrics["ratio"] == pytest.approx(1.0)
@@ -109,7 +109,7 @@ def test_engines_without_logprobs_are_recomputed(make_llama: Any) -> None:
         make_learner(make_llama, replace(BASE, old_logprobs="sampling")).update(rows, np.random.default_rng(0), 1e-3)
 
 
-def test_nan_and_exploding_gradients_stop_before_the_weights_change(make_llama: Any) -> None:
+def test_nan_and_exploding_gradients_stop_before_the_weights_change(make_llama):
     rows = ragged_rows(9)
     for config, bad, words in [
         (BASE, [row._replace(advantage=math.nan) for row in rows], "nan"),
@@ -123,7 +123,7 @@ def test_nan_and_exploding_gradients_stop_before_the_weights_change(make_llama: 
 
 
 @pytest.mark.parametrize("limit", [0.0, 1e-2, 1e6])
-def test_gradients_are_scaled_down_to_their_largest_norm(make_llama: Any, limit: float) -> None:
+def test_gradients_are_scaled_down_to_their_largest_norm(make_llama, limit):
     """After one step Adam's first moment is 1 - beta1 times the gradient that it was given."""
     config = replace(BASE, max_grad_norm=limit)
     learner = make_learner(make_llama, config)
@@ -134,7 +134,7 @@ def test_gradients_are_scaled_down_to_their_largest_norm(make_llama: Any, limit:
     assert given == pytest.approx(min(norm, limit or math.inf), rel=1e-3)
 
 
-def test_gradient_checkpointing_gives_the_same_gradient(make_llama: Any) -> None:
+def test_gradient_checkpointing_gives_the_same_gradient(make_llama):
     rows, found = ragged_rows(10), []
     for checkpointing in (False, True):
         learner = make_learner(make_llama, replace(BASE, kl_coefficient=0.0))
@@ -147,7 +147,7 @@ def test_gradient_checkpointing_gives_the_same_gradient(make_llama: Any) -> None
         torch.testing.assert_close(found[1][name], found[0][name], rtol=1e-10, atol=1e-14)
 
 
-def test_schedules() -> None:
+def test_schedules():
     config = MSGRPOConfig(iterations=11, warmup=1, learning_rate=1.0)
     assert [learning_rate(config, i) for i in (0, 1, 10)] == [1.0, 1.0, 1.0]
     assert learning_rate(replace(config, warmup=4), 0) == 0.25
@@ -157,7 +157,7 @@ def test_schedules() -> None:
     assert learning_rate(replace(config, schedule="cosine"), 6) == pytest.approx(0.5)
 
 
-def test_weight_decay_is_on_matrices_only(make_llama: Any) -> None:
+def test_weight_decay_is_on_matrices_only(make_llama):
     decayed, plain = make_optimizer(make_llama(V), MSGRPOConfig()).param_groups
     assert decayed["weight_decay"] == 0.01
     assert plain["weight_decay"] == 0.0
@@ -166,7 +166,7 @@ def test_weight_decay_is_on_matrices_only(make_llama: Any) -> None:
 
 
 @pytest.mark.parametrize("mixup", [0.0, 0.25, 1.0])
-def test_a_reference_follows_the_policy_by_its_share(make_llama: Any, mixup: float) -> None:
+def test_a_reference_follows_the_policy_by_its_share(make_llama, mixup):
     learner = make_learner(make_llama, MSGRPOConfig(kl_coefficient=0.1, reference_mixup=mixup))
     reference = learner.reference
     assert reference is not None
@@ -177,6 +177,6 @@ def test_a_reference_follows_the_policy_by_its_share(make_llama: Any, mixup: flo
     assert bool(reference.state_dict()) is bool(mixup)
 
 
-def test_a_moving_reference_that_nothing_is_held_to_is_refused(make_llama: Any) -> None:
+def test_a_moving_reference_that_nothing_is_held_to_is_refused(make_llama):
     with pytest.raises(ConfigError, match=r"reference_mixup = 0\.1 .* set kl_coefficient above 0"):
         make_learner(make_llama, MSGRPOConfig(reference_mixup=0.1))

@@ -1,8 +1,5 @@
 """The shipped base on a small lake, trained by the command line in seconds."""
 
-from collections.abc import Callable
-from pathlib import Path
-
 import pytest
 
 TINY = """
@@ -22,7 +19,7 @@ threads = 1
 
 
 @pytest.fixture
-def tiny_config(tmp_path: Path) -> Callable[..., str]:
+def tiny_config(tmp_path):
     """Writes a file of such a training with further settings, into ``tmp_path/run``; returns its path."""
 
     def write(**settings: str) -> str:

@@ -14,7 +14,7 @@ PLAIN = [name for name in SURROGATES.names if not SURROGATES.make(name).needs an
 
 
 @pytest.mark.parametrize("name", PLAIN)
-def test_rows_do_not_look_at_each_other(name: str) -> None:
+def test_rows_do_not_look_at_each_other(name):
     """So micro-batches may hold any of them: each row alone has the gradient that it has among the others."""
     rows, surrogate = ragged(8, per_token=True), SURROGATES.make(name)
     together = through_loss(surrogate, rows)
@@ -23,7 +23,7 @@ def test_rows_do_not_look_at_each_other(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", PLAIN)
-def test_tokens_without_an_advantage_have_no_gradient(name: str) -> None:
+def test_tokens_without_an_advantage_have_no_gradient(name):
     rows = [row._replace(advantages=[0.0] * len(row.logp)) for row in ragged(9)]
     got = through_loss(SURROGATES.make(name), rows)
     assert not flat(got.gradient).any()
@@ -31,7 +31,7 @@ def test_tokens_without_an_advantage_have_no_gradient(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", PLAIN)
-def test_large_ratios_are_finite_in_float32(name: str) -> None:
+def test_large_ratios_are_finite_in_float32(name):
     """A token that was certain and isn't any more, and the reverse: 30 nats either way."""
     from agents.msgrpo.learner.loss import loss_of
     from agents.msgrpo.surrogates.tokens import Tokens
@@ -48,7 +48,7 @@ def test_large_ratios_are_finite_in_float32(name: str) -> None:
 
 
 @pytest.mark.slow
-def test_the_names_are_known_without_torch() -> None:
+def test_the_names_are_known_without_torch():
     code = (
         "import sys, agents.msgrpo; from agents.msgrpo.surrogates import SURROGATES; assert 'torch' not in sys.modules"
     )

@@ -1,7 +1,6 @@
 """The surrogates that differ in what they do with the ratio, against plain loops, on ragged off-policy rows."""
 
 import math
-from typing import Any
 
 import pytest
 import torch
@@ -23,7 +22,7 @@ from tests.agents.msgrpo.surrogates.ragged import Row, flat, ragged, through_los
         ("cispo", {"cap": 1.5}, formulas.cispo(0.0, 1.5)),
     ],
 )
-def test_token_surrogates(name: str, settings: dict[str, Any], formula: formulas.Formula, seed: int) -> None:
+def test_token_surrogates(name, settings, formula, seed):
     rows = ragged(seed, per_token=seed % 2 == 1)
     got = through_loss(SURROGATES.make(name, settings), rows, denominator=3.0)
     loss, gradient = formula(rows, {})
@@ -31,7 +30,7 @@ def test_token_surrogates(name: str, settings: dict[str, Any], formula: formulas
     assert torch.allclose(flat(got.gradient), flat(gradient) / 3, atol=1e-8)
 
 
-def test_a_dual_clip_bounds_what_a_negative_advantage_costs() -> None:
+def test_a_dual_clip_bounds_what_a_negative_advantage_costs():
     """By hand, ratios 4, 2 and 4: the first is cut at 3, where its gradient ends; a positive advantage is as ever."""
     row = Row([math.log(0.8), math.log(0.8), math.log(0.8)], [math.log(0.2), math.log(0.4), math.log(0.2)], [0.0] * 3,
               [-2.0, -2.0, 5.0])  # fmt: skip
@@ -45,7 +44,7 @@ def test_a_dual_clip_bounds_what_a_negative_advantage_costs() -> None:
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_gspo_clips_whole_responses(seed: int) -> None:
+def test_gspo_clips_whole_responses(seed):
     """With its own normaliser, the mean of each response, it is the paper's sequence objective."""
     rows = ragged(seed)
     surrogate = SURROGATES.make("gspo", {"clip_low": 0.05, "clip_high": 0.08})
@@ -61,7 +60,7 @@ def test_gspo_clips_whole_responses(seed: int) -> None:
     assert got.sums["clipped_low"] + got.sums["clipped_high"] == sum(map(sum, whole))
 
 
-def test_gspo_takes_an_advantage_for_every_token() -> None:
+def test_gspo_takes_an_advantage_for_every_token():
     """By hand: log s = (0.3 - 0.1) / 2 = 0.1, s = 1.10517; above 1 + 0.05 a positive advantage is clipped, and
     a negative one keeps the gradient ``-s A`` at its token."""
     row = Row([-0.7, -1.1], [-1.0, -1.0], [0.0, 0.0], [2.0, -3.0])
@@ -72,7 +71,7 @@ def test_gspo_takes_an_advantage_for_every_token() -> None:
 
 
 @pytest.mark.parametrize("cap", [None, 1.5])
-def test_cispo_keeps_every_gradient_and_its_log_counts_weights(cap: float | None) -> None:
+def test_cispo_keeps_every_gradient_and_its_log_counts_weights(cap):
     rows = ragged(3, per_token=True)
     got = through_loss(SURROGATES.make("cispo", {} if cap is None else {"cap": cap}), rows)
     ratios = [math.exp(new - old) for row in rows for new, old in zip(row.logp, row.old, strict=True)]
@@ -83,7 +82,7 @@ def test_cispo_keeps_every_gradient_and_its_log_counts_weights(cap: float | None
 
 
 @pytest.mark.parametrize("name", ["ppo", "gspo", "cispo"])
-def test_padded_rows_are_the_same_as_flat_ones(name: str) -> None:
+def test_padded_rows_are_the_same_as_flat_ones(name):
     """(B, T) with a mask, padded on the left with NaN, and no lengths given."""
     rows, surrogate = ragged(6), SURROGATES.make(name)
     longest = max(len(row.logp) for row in rows) + 1
@@ -106,7 +105,7 @@ def test_padded_rows_are_the_same_as_flat_ones(name: str) -> None:
     assert torch.allclose(logp.grad[mask], flat(got.gradient), atol=1e-12)
 
 
-def test_settings_are_checked() -> None:
+def test_settings_are_checked():
     with pytest.raises(ConfigError, match=r"\[surrogate.cispo\] cap must be a number above 0, got -1"):
         SURROGATES.make("cispo", {"cap": -1.0})
     with pytest.raises(ConfigError, match=r"\[surrogate.ppo\] dual_clip must be .*1.*, got 0.5"):

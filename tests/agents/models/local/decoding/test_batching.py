@@ -8,7 +8,7 @@ from agents.models.local.decoding.batching import cache_bytes, split_batch
 GIB = 2**30
 
 
-def test_batches_are_split_by_tokens() -> None:
+def test_batches_are_split_by_tokens():
     prompts = [(1,) * n for n in (10, 30, 10, 90, 5)]
     limits = [10] * 5
     batches = split_batch(prompts, limits, most=100)
@@ -18,7 +18,7 @@ def test_batches_are_split_by_tokens() -> None:
         assert len(batch) == 1 or len(batch) * max(len(prompts[r]) + limits[r] for r in batch) <= 100
 
 
-def test_what_fits_stays_together_and_in_its_order() -> None:
+def test_what_fits_stays_together_and_in_its_order():
     prompts = [(1,) * n for n in (30, 10)]
     assert split_batch(prompts, [10, 5], most=80) == [[0, 1]]
     assert split_batch(prompts, [10, 5], most=79) == [[1], [0]]
@@ -34,9 +34,7 @@ def test_what_fits_stays_together_and_in_its_order() -> None:
         (3, 5, 6, 3),  # the two counters are read one after the other
     ],
 )
-def test_caches_get_half_of_the_unused_memory(
-    free: int, reserved: int, allocated: int, unused: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_caches_get_half_of_the_unused_memory(free, reserved, allocated, unused, monkeypatch):
     numbers = {"mem_get_info": (free * GIB, 80 * GIB)}
     numbers |= {"memory_reserved": reserved * GIB, "memory_allocated": allocated * GIB}
     for name, number in numbers.items():

@@ -20,7 +20,7 @@ LIMITS = (60, 60, 40, 13, 60, 60)  # with 13 tokens left not every way to write 
 
 
 @pytest.fixture(scope="module")
-def tokenizer() -> Any:
+def tokenizer():
     return make_tokenizer()
 
 
@@ -40,9 +40,7 @@ def both(model: Any, tokenizer: Any, decoding: Decoding, rows: int = 30) -> tupl
 @pytest.mark.parametrize("kept", [True, False])
 @pytest.mark.parametrize("kind", ["llama", "qwen2", "qwen3"])
 @pytest.mark.parametrize(("temperature", "top_p"), [(0.0, 1.0), (0.4, 1.0), (3.0, 0.9)])
-def test_the_draws_are_those_of_decoding_token_by_token(
-    kind: str, kept: bool, temperature: float, top_p: float, tokenizer: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_draws_are_those_of_decoding_token_by_token(kind, kept, temperature, top_p, tokenizer, monkeypatch):
     monkeypatch.setattr(lean_decoder, "_KEEP_FROM", 0 if kept else 10**12)
     drafted, wanted = both(make_model(kind, tokenizer), tokenizer, Decoding(temperature, top_p))
     check_equal(drafted, wanted)
@@ -56,7 +54,7 @@ def check_equal(drafted: list[Sampled], wanted: list[Sampled]) -> None:
 
 
 @OLD_NAME
-def test_an_adapter_on_the_head_is_part_of_the_logits(tokenizer: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_adapter_on_the_head_is_part_of_the_logits(tokenizer, monkeypatch):
     peft = pytest.importorskip("peft")
     monkeypatch.setattr("agents.models.local.forward.llama_forward._FUSE_BELOW_BYTES", 0)  # it stays beside the head
     model = peft.get_peft_model(make_model("llama", tokenizer), peft.LoraConfig(r=4, target_modules=["lm_head"]))
@@ -67,13 +65,13 @@ def test_an_adapter_on_the_head_is_part_of_the_logits(tokenizer: Any, monkeypatc
     check_equal(*both(model.eval(), tokenizer, Decoding(1.0)))
 
 
-def test_half_precision_hides_what_is_not_filled(tokenizer: Any) -> None:
+def test_half_precision_hides_what_is_not_filled(tokenizer):
     drafted, wanted = both(make_model("llama", tokenizer).bfloat16(), tokenizer, Decoding(1.0))
     same = [mine.ids == theirs.ids for mine, theirs in zip(drafted, wanted, strict=True)]
     assert sum(same) > 0.8 * len(same)  # products of other sizes round otherwise
 
 
-def test_a_likely_answer_takes_one_pass_behind_its_prompt(tokenizer: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_likely_answer_takes_one_pass_behind_its_prompt(tokenizer, monkeypatch):
     model = make_model("llama", tokenizer)
     player, passes, append = TransformersModel(model, tokenizer), [], LeanBatch.append
     with torch.no_grad():  # the longer a token, the likelier
@@ -96,7 +94,7 @@ def test_a_likely_answer_takes_one_pass_behind_its_prompt(tokenizer: Any, monkey
     assert passes == [[text.removeprefix("<action>").removesuffix("action>") for text in texts]]
 
 
-def test_an_answer_that_is_wholly_forced_takes_no_pass(tokenizer: Any) -> None:
+def test_an_answer_that_is_wholly_forced_takes_no_pass(tokenizer):
     player = TransformersModel(make_model("llama", tokenizer), tokenizer)
     rules = player.vocabulary.rules(LegalAnswers(("up",), begun="<action>up</action"))
     (answer,) = sample_drafted(player.decoder, [(1, 2)], Decoding(1.0), [(0,)], [30], [rules])

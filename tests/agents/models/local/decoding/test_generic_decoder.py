@@ -14,7 +14,7 @@ from tests.agents.models.local.test_transformers import make_tokenizer
 
 
 @pytest.mark.parametrize("kind", PLAYABLE)
-def test_a_hybrids_rows_are_continued_as_if_each_were_alone(kind: str) -> None:
+def test_a_hybrids_rows_are_continued_as_if_each_were_alone(kind):
     tokenizer = make_tokenizer()
     model = make_hybrid(kind, len(tokenizer))
     player = TransformersModel(model, tokenizer)
@@ -35,7 +35,7 @@ def test_a_hybrids_rows_are_continued_as_if_each_were_alone(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", UNPLAYABLE)
-def test_a_model_that_cannot_be_sampled_is_refused_by_name(kind: str, tmp_path: Any) -> None:
+def test_a_model_that_cannot_be_sampled_is_refused_by_name(kind, tmp_path):
     tokenizer = make_tokenizer()
     model = make_hybrid(kind, len(tokenizer))
     with pytest.raises(ValueError, match=rf"{kind}ForCausalLM can't be sampled .* serve it with vLLM"):
@@ -46,7 +46,7 @@ def test_a_model_that_cannot_be_sampled_is_refused_by_name(kind: str, tmp_path: 
         TransformersModel.from_pretrained(tmp_path)
 
 
-def test_a_cache_that_forgets_is_noticed() -> None:
+def test_a_cache_that_forgets_is_noticed():
     """The comparison itself: a decoder that always begins anew gives other log-probabilities."""
 
     class Forgetful(GenericDecoder):

@@ -1,6 +1,5 @@
 """Drawing among the allowed: masks against the plain softmax, and untrained models that never answer wrongly."""
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -26,7 +25,7 @@ GAMES = ("frozen-lake", "snake", "tic-tac-toe", "kuhn-poker", "blackjack", "rock
 
 
 @pytest.fixture(scope="module")
-def player() -> Any:
+def player():
     """Makes legal-only players with a random model, whose context is long enough for any prompt."""
     tokenizer = make_tokenizer()
     model = make_model("llama", tokenizer)
@@ -42,7 +41,7 @@ def player() -> Any:
 
 @pytest.mark.parametrize("temperature", [0.0, 0.7])
 @pytest.mark.parametrize("top_p", [1.0, 0.8])
-def test_the_draw_is_that_of_the_softmax_over_what_is_allowed(temperature: float, top_p: float) -> None:
+def test_the_draw_is_that_of_the_softmax_over_what_is_allowed(temperature, top_p):
     torch.manual_seed(0)
     logits, uniform = torch.randn(5, 12) * 2, torch.rand(5, dtype=torch.float64)
     sets = [TokenSet((3,)), None, TokenSet((1, 4, 11)), TokenSet((0, 5), others=True), TokenSet((2, 7))]
@@ -62,7 +61,7 @@ def test_the_draw_is_that_of_the_softmax_over_what_is_allowed(temperature: float
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("mode", "tokens"), [("direct", 40), ("think", 70)])
-def test_an_untrained_model_gives_no_invalid_answer_in_any_game(player: Any, mode: str, tokens: int) -> None:
+def test_an_untrained_model_gives_no_invalid_answer_in_any_game(player, mode, tokens):
     for game in GAMES:
         (episode,) = rollout(player(mode, tokens), [EpisodeTask.of(game, 0)])
         assert episode.error is None
@@ -78,7 +77,7 @@ def test_an_untrained_model_gives_no_invalid_answer_in_any_game(player: Any, mod
 
 
 @pytest.mark.slow
-def test_what_a_row_says_depends_on_nothing_else_in_the_batch(player: Any) -> None:
+def test_what_a_row_says_depends_on_nothing_else_in_the_batch(player):
     policy = player("think", 60)
     requests = [TurnRequest(f"at {k}", "rules", ("up", "down")[: 1 + k % 2], seed=(k,)) for k in range(6)]
     together = policy.act(requests)
@@ -87,7 +86,7 @@ def test_what_a_row_says_depends_on_nothing_else_in_the_batch(player: Any) -> No
     assert [turn.allowed for turn in together] == [turn.allowed for turn in alone]
 
 
-def test_logprobs_are_those_of_the_models_own_forward_renormalised(player: Any) -> None:
+def test_logprobs_are_those_of_the_models_own_forward_renormalised(player):
     policy = player("think", 60, temperature=0.8)
     (turn,) = policy.act([TurnRequest("somewhere", "rules", ("left", "right"), seed=(5,))])
     model = policy.model.model
@@ -101,7 +100,7 @@ def test_logprobs_are_those_of_the_models_own_forward_renormalised(player: Any) 
         assert turn.logprobs[t] == pytest.approx(row.log_softmax(-1)[token].item(), abs=1e-5)
 
 
-def test_a_response_goes_on_from_its_prefix(player: Any) -> None:
+def test_a_response_goes_on_from_its_prefix(player):
     model = player("direct", 40).model
     prompt = (Message("user", "Where to?"), Message("assistant", "<action>l"))
     answers = [LegalAnswers(("left", "right"), begun="<action>l")] * 20
@@ -109,7 +108,7 @@ def test_a_response_goes_on_from_its_prefix(player: Any) -> None:
     assert {completion.response for completion in completions} == {"eft</action>"}
 
 
-def test_no_room_is_said_and_the_others_are_answered(player: Any) -> None:
+def test_no_room_is_said_and_the_others_are_answered(player):
     long, short = ("a very long name of an action indeed",), ("up",)
     policy = player("direct", 20)
     refused, played = policy.act([TurnRequest("x", "", names, seed=(0,)) for names in (long, short)])
@@ -118,7 +117,7 @@ def test_no_room_is_said_and_the_others_are_answered(player: Any) -> None:
     assert played.response == "<action>up</action>"
 
 
-def test_without_constraints_nothing_is_said_of_them(player: Any) -> None:
+def test_without_constraints_nothing_is_said_of_them(player):
     free = LanguageAgentPolicy(player("direct", 8).model, PromptMap("direct"), Decoding(max_tokens=8))
     (turn,) = free.act([TurnRequest("x", "", ("up",), seed=(0,))])
     assert turn.allowed is None
@@ -126,7 +125,7 @@ def test_without_constraints_nothing_is_said_of_them(player: Any) -> None:
     assert player("direct", 8).settings["legal_only"] is True
 
 
-def test_what_cannot_be_played_so_is_refused(player: Any) -> None:
+def test_what_cannot_be_played_so_is_refused(player):
     with pytest.raises(ValueError, match="responses end at </action> and nowhere else"):
         player("direct", 20, stop=("\n",))
     policy = player("direct", 20)
@@ -135,7 +134,7 @@ def test_what_cannot_be_played_so_is_refused(player: Any) -> None:
     policy.check_game(SCENARIOS["frozen-lake"].game())
 
 
-def test_decisions_that_list_no_actions_are_free(player: Any) -> None:
+def test_decisions_that_list_no_actions_are_free(player):
     talk, vote = player("direct", 40).act([TurnRequest("x", "", names, seed=(0,)) for names in ((), ("up",))])
     assert talk.allowed is None
     assert len(talk.response_ids) == 40 or talk.finish_reason == "stop"
@@ -143,13 +142,13 @@ def test_decisions_that_list_no_actions_are_free(player: Any) -> None:
 
 
 @pytest.mark.slow
-def test_a_game_of_talk_and_votes_is_free_and_legal_in_turn(player: Any) -> None:
+def test_a_game_of_talk_and_votes_is_free_and_legal_in_turn(player):
     (episode,) = rollout(player("direct", 40), [EpisodeTask.of("werewolf-5", 0)])
     assert {step.valid for step in episode.steps if step.turn.allowed is not None} == {True}
     assert any(step.turn.allowed is None for step in episode.steps)
 
 
-def test_uniform_numbers_reach_the_last_token_and_never_beyond() -> None:
+def test_uniform_numbers_reach_the_last_token_and_never_beyond():
     logits, sets = torch.zeros(2, 9), [TokenSet((2, 5)), TokenSet((1, 4, 6))]
     tokens, _ = choose_allowed(
         logits, Decoding(1.0), torch.full((2,), np.nextafter(1.0, 0.0), dtype=torch.float64), sets
@@ -158,7 +157,7 @@ def test_uniform_numbers_reach_the_last_token_and_never_beyond() -> None:
 
 
 @pytest.mark.parametrize("template", [HYBRID, ALWAYS])
-def test_models_that_reason_by_themselves_do_so_freely_and_then_answer_legally(template: str) -> None:
+def test_models_that_reason_by_themselves_do_so_freely_and_then_answer_legally(template):
     tokenizer = tokenizer_with(template)
     model = make_model("qwen3", tokenizer)
     model.config.max_position_embeddings = 4096
@@ -175,7 +174,7 @@ def test_models_that_reason_by_themselves_do_so_freely_and_then_answer_legally(t
         LanguageAgentPolicy(TransformersModel(model, tokenizer, thinking_budget=9), legal_only=True)
 
 
-def test_a_cache_keeps_answers_apart_by_what_was_legal(player: Any, tmp_path: Path) -> None:
+def test_a_cache_keeps_answers_apart_by_what_was_legal(player, tmp_path):
     model = cached(player("direct", 40).model, ResponseCache(tmp_path / "kept.sqlite"))
     policy = LanguageAgentPolicy(model, PromptMap("direct"), Decoding(0.0, max_tokens=40), legal_only=True)
     asked = [TurnRequest("x", "", names, moves_listed=False, seed=(0,)) for names in (("up",), ("down",), ("up",))]
@@ -187,7 +186,7 @@ def test_a_cache_keeps_answers_apart_by_what_was_legal(player: Any, tmp_path: Pa
     assert all(turn.usage.cached for turn in policy.act(asked))
 
 
-def test_a_prefix_that_no_answer_goes_on_from_is_said(player: Any) -> None:
+def test_a_prefix_that_no_answer_goes_on_from_is_said(player):
     model = player("direct", 40).model
     prompt = (Message("user", "Where to?"), Message("assistant", "<action>x"))
     (done,) = model.generate([prompt], Decoding(), [(0,)], [LegalAnswers(("left",), begun="<action>x")])

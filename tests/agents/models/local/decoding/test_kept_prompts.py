@@ -1,7 +1,5 @@
 """What prompts of several calls share is computed once and changes nothing; on small models, which else don't keep."""
 
-from typing import Any
-
 import numpy as np
 import pytest
 import torch
@@ -28,21 +26,21 @@ __all__ = [  # these hold with kept prompts as well
 
 
 @pytest.fixture(scope="module")
-def tokenizer() -> Any:
+def tokenizer():
     return make_tokenizer()
 
 
 @pytest.fixture(autouse=True)
-def _keep(monkeypatch: pytest.MonkeyPatch) -> None:
+def _keep(monkeypatch):
     monkeypatch.setattr(lean_decoder, "_KEEP_FROM", 0)
 
 
 @pytest.mark.parametrize("kind", LEAN)  # the generic decoder keeps none
-def test_decoders_give_the_models_own_logits_at_every_step(kind: str, tokenizer: Any) -> None:
+def test_decoders_give_the_models_own_logits_at_every_step(kind, tokenizer):
     check_decoder(kind, tokenizer)
 
 
-def test_the_tree_of_all_prompts_is_computed_once(tokenizer: Any) -> None:
+def test_the_tree_of_all_prompts_is_computed_once(tokenizer):
     model = make_model("llama", tokenizer)
     decoder = LeanDecoder(model)
     rules, one, two = tuple(range(40)), (50, 51, 52), (60, 61)
@@ -61,7 +59,7 @@ def test_the_tree_of_all_prompts_is_computed_once(tokenizer: Any) -> None:
         torch.testing.assert_close(logits, wanted, rtol=1e-4, atol=1e-4)
 
 
-def test_random_prompts_in_many_calls_and_passes(tokenizer: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_random_prompts_in_many_calls_and_passes(tokenizer, monkeypatch):
     monkeypatch.setattr(kept_prompts, "_PASS_TOKENS", 50)
     monkeypatch.setattr(kept_prompts, "QUERIES", 7)
     model = make_model("qwen3", tokenizer)
@@ -79,7 +77,7 @@ def test_random_prompts_in_many_calls_and_passes(tokenizer: Any, monkeypatch: py
         )
 
 
-def test_what_is_kept_is_bounded(tokenizer: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_kept_is_bounded(tokenizer, monkeypatch):
     decoder = LeanDecoder(make_model("llama", tokenizer))
     monkeypatch.setattr(kept_prompts, "_KEPT_BYTES", 60 * decoder.bytes_per_token())
     for first in range(8):
@@ -88,7 +86,7 @@ def test_what_is_kept_is_bounded(tokenizer: Any, monkeypatch: pytest.MonkeyPatch
         assert decoder._kept[1]._used <= 3 * 31
 
 
-def test_responses_are_those_of_a_decoder_that_keeps_nothing(tokenizer: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_responses_are_those_of_a_decoder_that_keeps_nothing(tokenizer, monkeypatch):
     model, decoding = make_model("tied", tokenizer), Decoding(temperature=1.0, max_tokens=30)
     seeds = [(row,) for row in range(len(PROMPTS))]
     keeping = TransformersModel(model, tokenizer)

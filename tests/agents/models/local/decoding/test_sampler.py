@@ -1,7 +1,5 @@
 """When the host looks at the tokens of a device, and that a response doesn't depend on it."""
 
-from typing import Any
-
 import pytest
 import torch
 
@@ -16,7 +14,7 @@ SEEDS = [(row,) for row in range(len(PROMPTS))]
 
 
 @pytest.fixture(scope="module")
-def tokenizer() -> Any:
+def tokenizer():
     return make_tokenizer()
 
 
@@ -28,7 +26,7 @@ def responses(player: TransformersModel, limits: list[int], look_every: int, sto
 
 
 @pytest.mark.parametrize("kind", ["tied", "gpt2"])
-def test_responses_do_not_depend_on_how_often_the_host_looks(kind: str, tokenizer: Any) -> None:
+def test_responses_do_not_depend_on_how_often_the_host_looks(kind, tokenizer):
     player = TransformersModel(make_model(kind, tokenizer), tokenizer)
     limits = [30, 7, 30, 21, 30, 30, 16, 30]
     wanted = responses(player, limits, 1, ("e", "go"))
@@ -40,13 +38,13 @@ def test_responses_do_not_depend_on_how_often_the_host_looks(kind: str, tokenize
             assert got.logprobs == pytest.approx(row.logprobs, abs=1e-5)
 
 
-def test_the_host_looks_often_at_first_and_at_every_limit() -> None:
+def test_the_host_looks_often_at_first_and_at_every_limit():
     assert looks([20, 13], 8) == {1, 2, 4, 8, 13, 16, 20}
     assert looks([5, 5], 1) == {1, 2, 3, 4, 5}
 
 
 @pytest.mark.parametrize("kind", ["tied", "gpt2"])
-def test_a_row_at_the_end_of_the_context_lets_the_others_go_on(kind: str, tokenizer: Any) -> None:
+def test_a_row_at_the_end_of_the_context_lets_the_others_go_on(kind, tokenizer):
     """It would otherwise be fed on with them, to positions that the model doesn't have."""
     player = TransformersModel(make_model(kind, tokenizer), tokenizer)
     player._reader.eos_ids = frozenset()
@@ -55,7 +53,7 @@ def test_a_row_at_the_end_of_the_context_lets_the_others_go_on(kind: str, tokeni
     assert [len(row.ids) for row in rows] == [10] + [60] * 9
 
 
-def test_the_nucleus_is_the_fewest_tokens_that_reach_top_p_and_of_equals_the_first() -> None:
+def test_the_nucleus_is_the_fewest_tokens_that_reach_top_p_and_of_equals_the_first():
     """Probabilities 1/4, 1/2, 1/8, 1/8: the largest reaches 1/2 alone, and 7/8 takes one of the two equal ones."""
     logprobs = torch.tensor([[0.25, 0.5, 0.125, 0.125]]).log()
     kept = {top_p: nucleus(logprobs, top_p).exp()[0].tolist() for top_p in (0.5, 0.75, 0.875)}

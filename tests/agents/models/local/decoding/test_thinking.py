@@ -90,7 +90,7 @@ def answered(template: str, text: str, decoding: Decoding = GREEDY, **options: A
         (None, "", {}, "none"),
     ],
 )
-def test_a_template_says_whether_a_model_reasons(template: str, prefix: str, arguments: Any, opening: str) -> None:
+def test_a_template_says_whether_a_model_reasons(template, prefix, arguments, opening):
     tokenizer = tokenizer_with(NEVER) if template is None else tokenizer_with(template)
     if template is None:
         tokenizer = transformers.PreTrainedTokenizerFast(tokenizer_object=tokenizer.backend_tokenizer)
@@ -98,7 +98,7 @@ def test_a_template_says_whether_a_model_reasons(template: str, prefix: str, arg
 
 
 @pytest.mark.slow
-def test_the_arguments_are_the_templates() -> None:
+def test_the_arguments_are_the_templates():
     model = taught(HYBRID, THOUGHT)
     switched = TransformersModel(model, tokenizer_with(HYBRID), chat_template_kwargs={"enable_thinking": False})
     assert switched.render(PROMPT).endswith("<|im_start|>assistant\n<think>\n\n</think>\n\n")
@@ -119,7 +119,7 @@ def test_the_arguments_are_the_templates() -> None:
         (HYBRID, {"chat_template_kwargs": 3}, "chat_template_kwargs is a table"),
     ],
 )
-def test_what_changes_nothing_is_refused(template: str, options: Any, said: str) -> None:
+def test_what_changes_nothing_is_refused(template, options, said):
     with pytest.raises(ValueError, match=said):
         TransformersModel(taught(HYBRID, THOUGHT), tokenizer_with(template), **options)
 
@@ -127,7 +127,7 @@ def test_what_changes_nothing_is_refused(template: str, options: Any, said: str)
 # ---------------------------------------------------------------- when a response has ended
 
 
-def test_a_stop_string_in_reasoning_ends_nothing_and_the_response_is_what_follows() -> None:
+def test_a_stop_string_in_reasoning_ends_nothing_and_the_response_is_what_follows():
     completion = answered(HYBRID, THOUGHT)
     assert completion.response == "<action>up</action>"
     assert completion.reasoning == BARE
@@ -150,9 +150,7 @@ def test_a_stop_string_in_reasoning_ends_nothing_and_the_response_is_what_follow
         (HYBRID, "<think>\nup, <action>left</action>?\n</think>\n\n<think>hm</think>" + FORM, FORM, TWO),
     ],
 )
-def test_the_response_and_the_reasoning_by_the_template(
-    template: str, said: str, response: str, reasoning: str
-) -> None:
+def test_the_response_and_the_reasoning_by_the_template(template, said, response, reasoning):
     completion = answered(template, said)
     assert (completion.response, completion.reasoning) == (response, reasoning)
     assert bool(completion.usage.reasoning_tokens) == bool(reasoning)
@@ -160,7 +158,7 @@ def test_the_response_and_the_reasoning_by_the_template(
 
 
 @pytest.mark.slow
-def test_a_prefix_opens_the_reasoning_as_the_model_would() -> None:
+def test_a_prefix_opens_the_reasoning_as_the_model_would():
     said = "left, <action>left</action>?</think><action>up</action> and more"
     model = TransformersModel(taught(NEVER, said, prefix="<think>"), tokenizer_with(NEVER))
     (completion,) = model.generate([(*PROMPT, Message("assistant", "<think>"))], GREEDY, [(1,)])
@@ -169,7 +167,7 @@ def test_a_prefix_opens_the_reasoning_as_the_model_would() -> None:
 
 
 @pytest.mark.slow
-def test_a_think_that_is_never_closed_goes_on_to_the_limit() -> None:
+def test_a_think_that_is_never_closed_goes_on_to_the_limit():
     completion = answered(NEVER, "<think>\nI could answer <action>left</action> or <action>up</action>")
     assert completion.response.count("</action>") == 2
     tokens = len(completion.response_ids) - 1
@@ -177,13 +175,13 @@ def test_a_think_that_is_never_closed_goes_on_to_the_limit() -> None:
     assert cut.finish_reason == "length"
 
 
-def test_reasoning_without_an_end_leaves_no_response() -> None:
+def test_reasoning_without_an_end_leaves_no_response():
     completion = answered(HYBRID, THOUGHT, Decoding(temperature=0, max_tokens=6))
     assert (completion.response, completion.finish_reason) == ("", "length")
     assert completion.usage.reasoning_tokens == len(completion.response_ids) == 6
 
 
-def test_the_policy_plays_what_follows_the_reasoning() -> None:
+def test_the_policy_plays_what_follows_the_reasoning():
     model = TransformersModel(taught(HYBRID, THOUGHT), tokenizer_with(HYBRID))
 
     class Asks(PromptMap):
@@ -198,7 +196,7 @@ def test_the_policy_plays_what_follows_the_reasoning() -> None:
 # ---------------------------------------------------------------- budgets
 
 
-def test_reasoning_is_closed_at_its_budget_and_the_model_goes_on_to_its_response() -> None:
+def test_reasoning_is_closed_at_its_budget_and_the_model_goes_on_to_its_response():
     tokenizer = tokenizer_with(HYBRID)
     completion = answered(HYBRID, THOUGHT, Decoding(temperature=0, max_tokens=8), thinking_budget=4)
     closing = tokenizer(CLOSING, add_special_tokens=False)["input_ids"]
@@ -221,7 +219,7 @@ def test_reasoning_is_closed_at_its_budget_and_the_model_goes_on_to_its_response
 
 
 @pytest.mark.parametrize("budget", [*range(1, 10), 100])
-def test_a_budget_that_is_not_used_up_changes_nothing(budget: int) -> None:
+def test_a_budget_that_is_not_used_up_changes_nothing(budget):
     """Also where it ends in the middle of the response, and of its stop string; sampled, so that draws go on."""
     text = "<action>up</action> and more"
     decoding = Decoding(temperature=1.0, max_tokens=60)
@@ -234,7 +232,7 @@ def test_a_budget_that_is_not_used_up_changes_nothing(budget: int) -> None:
     assert given.logprobs == pytest.approx(usual.logprobs, abs=1e-4)
 
 
-def test_what_is_drawn_behind_a_budget_goes_on_with_the_row_s_own_numbers() -> None:
+def test_what_is_drawn_behind_a_budget_goes_on_with_the_row_s_own_numbers():
     """At a temperature at which the draws decide: a row that doesn't reason draws what it draws without a budget."""
     decoding, seeds = Decoding(temperature=8.0, max_tokens=24), [(n,) for n in range(12)]
     plain = TransformersModel(taught(HYBRID, THOUGHT), tokenizer_with(HYBRID))
@@ -248,7 +246,7 @@ def test_what_is_drawn_behind_a_budget_goes_on_with_the_row_s_own_numbers() -> N
         assert given[: len(usual)] == usual
 
 
-def test_rows_of_a_batch_go_on_by_themselves() -> None:
+def test_rows_of_a_batch_go_on_by_themselves():
     model = TransformersModel(taught(HYBRID, THOUGHT), tokenizer_with(HYBRID), thinking_budget=10)
     decoding, seeds = Decoding(temperature=1.5, max_tokens=12), [(n,) for n in range(6)]
     prompts = [PROMPT, (Message("user", "Who?"),)] * 3
@@ -260,7 +258,7 @@ def test_rows_of_a_batch_go_on_by_themselves() -> None:
         assert alone.logprobs == pytest.approx(row.logprobs, abs=1e-4)
 
 
-def test_options_of_a_folder(tmp_path: Any) -> None:
+def test_options_of_a_folder(tmp_path):
     taught(HYBRID, THOUGHT).save_pretrained(tmp_path)
     tokenizer_with(HYBRID).save_pretrained(tmp_path)
     options = {"chat_template_kwargs": {"enable_thinking": False}, "thinking_budget": 7}
@@ -269,7 +267,7 @@ def test_options_of_a_folder(tmp_path: Any) -> None:
     assert policy.model.render(PROMPT).endswith("</think>\n\n")
 
 
-def test_legal_answers_of_a_model_that_may_reason() -> None:
+def test_legal_answers_of_a_model_that_may_reason():
     """Held to them behind reasoning that is switched off; a budget, which closes reasoning itself, is refused."""
     model, tokenizer = taught(HYBRID, THOUGHT), tokenizer_with(HYBRID)
     reasons = TransformersModel(model, tokenizer, thinking_budget=5)

@@ -17,7 +17,7 @@ PAIRS: dict[str, tuple[Of, Of, tuple[int, ...]]] = {
 
 
 @pytest.mark.parametrize("name", PAIRS)
-def test_values_and_gradients_equal_pytorchs(name: str) -> None:
+def test_values_and_gradients_equal_pytorchs(name):
     ours, theirs, shape = PAIRS[name]
     rng = torch.Generator().manual_seed(0)
     inputs = [torch.randn(size, generator=rng).double().requires_grad_() for size in ((9, 6), shape)]
@@ -30,7 +30,7 @@ def test_values_and_gradients_equal_pytorchs(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", PAIRS)
-def test_inputs_alone_are_kept(name: str) -> None:
+def test_inputs_alone_are_kept(name):
     ours, theirs, shape = PAIRS[name]
     inputs = [torch.randn(size, requires_grad=True) for size in ((9, 6), shape)]
     assert kept_by(ours, inputs) == {x.data_ptr() for x in inputs}
@@ -50,7 +50,7 @@ def kept_by(function: Of, inputs: list[Tensor]) -> set[int]:
     return {tensor.data_ptr() for tensor in found if tensor.dim()}
 
 
-def test_a_type_that_is_asked_for_is_the_results() -> None:
+def test_a_type_that_is_asked_for_is_the_results():
     x, weight = torch.randn(9, 6, requires_grad=True), torch.ones(6)
     for each in (x, x.detach()):
         assert rms_norm(each, weight, 1e-5, torch.bfloat16).dtype == torch.bfloat16

@@ -37,7 +37,7 @@ def lean_logits(model: Any, ids: torch.Tensor, fuse: bool) -> torch.Tensor:
 
 @pytest.mark.parametrize("names", [("default",), ("default", "second")])
 @pytest.mark.parametrize("kind", ["tied", "qwen2", "qwen3"])
-def test_factors_beside_the_weights_give_what_the_merged_weights_give(kind: str, names: tuple[str, ...]) -> None:
+def test_factors_beside_the_weights_give_what_the_merged_weights_give(kind, names):
     tokenizer = make_tokenizer()
     model = with_adapters(kind, tokenizer, names=names)
     ids = torch.tensor(tokenizer(TEXT[0])["input_ids"])
@@ -49,7 +49,7 @@ def test_factors_beside_the_weights_give_what_the_merged_weights_give(kind: str,
             torch.testing.assert_close(lean_logits(model, ids, fuse), wanted, atol=1e-4, rtol=1e-4)
 
 
-def test_responses_with_factors_are_those_with_merged_weights(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_responses_with_factors_are_those_with_merged_weights(monkeypatch):
     tokenizer = make_tokenizer()
     model = with_adapters("qwen3", tokenizer)
     prompts, decoding, seeds = prompts_of(*TEXT[:6]), Decoding(1.0, max_tokens=20), [(n,) for n in range(6)]
@@ -64,7 +64,7 @@ def test_responses_with_factors_are_those_with_merged_weights(monkeypatch: pytes
 
 @pytest.mark.parametrize("kind", ["tied", "qwen2"])
 @pytest.mark.parametrize("fuse", [True, False])
-def test_gradients_of_factors_equal_those_of_pefts_own_layers(kind: str, fuse: bool) -> None:
+def test_gradients_of_factors_equal_those_of_pefts_own_layers(kind, fuse):
     tokenizer = make_tokenizer()
     model = with_adapters(kind, tokenizer)
     ids = torch.tensor(tokenizer(TEXT[0])["input_ids"])

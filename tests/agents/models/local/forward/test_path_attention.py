@@ -12,9 +12,7 @@ from agents.msgrpo.learner.scoring.tree_attention import random_trees
 
 @pytest.mark.parametrize("length", [1, 5, 64, 65, 200])
 @pytest.mark.parametrize("scores", [1, 2**19])  # one block at a time, all at once
-def test_outputs_and_gradients_equal_those_of_a_dense_mask(
-    length: int, scores: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_outputs_and_gradients_equal_those_of_a_dense_mask(length, scores, monkeypatch):
     monkeypatch.setattr(path_attention, "_SCORES", scores)
     rng = torch.Generator().manual_seed(length)
     end = random_trees(1, length, rng)
@@ -32,14 +30,14 @@ def test_outputs_and_gradients_equal_those_of_a_dense_mask(
             torch.testing.assert_close(mine, right, atol=1e-12, rtol=1e-12)
 
 
-def test_a_block_gathers_the_keys_of_its_ancestors_alone() -> None:
+def test_a_block_gathers_the_keys_of_its_ancestors_alone():
     # instructions of 100 tokens, then 30 branches of 50 that share nothing
     end = torch.tensor([100 + 30 * 50] * 100 + [150 + 50 * branch for branch in range(30) for _ in range(50)])
     blocks = tree_blocks(end.numpy(), 50)
     assert blocks.keys.shape == (32, 150)
 
 
-def test_half_precision_stays_close_to_single() -> None:
+def test_half_precision_stays_close_to_single():
     rng = torch.Generator().manual_seed(0)
     blocks = tree_blocks(random_trees(1, 150, rng)[0].numpy())
     inputs = [torch.randn(150, heads, 16, generator=rng) for heads in (4, 2, 2)]

@@ -15,7 +15,7 @@ def inputs(n: int = 7, d: int = 5, v: int = 11, dtype: torch.dtype = torch.float
 @pytest.mark.parametrize("chunk", [1, 3, 7, 100])
 @pytest.mark.parametrize("with_bias", [True, False])
 @pytest.mark.parametrize("entropy", [0.0, 0.7])
-def test_equal_to_the_whole_matrix(chunk: int, with_bias: bool, entropy: float) -> None:
+def test_equal_to_the_whole_matrix(chunk, with_bias, entropy):
     hidden, weight, bias, targets = inputs()
     upstream = torch.linspace(-1, 1, 7, dtype=torch.float64)
     grads = []
@@ -36,7 +36,7 @@ def test_equal_to_the_whole_matrix(chunk: int, with_bias: bool, entropy: float) 
             torch.testing.assert_close(got, want, rtol=1e-10, atol=1e-12)
 
 
-def test_frozen_head_gets_no_gradient() -> None:
+def test_frozen_head_gets_no_gradient():
     hidden, weight, _, targets = inputs()
     logp, _ = linear_logprobs(hidden, weight.detach(), None, targets, chunk=2)
     logp.sum().backward()
@@ -44,7 +44,7 @@ def test_frozen_head_gets_no_gradient() -> None:
     assert weight.grad is None
 
 
-def test_bfloat16_products_keep_float32_statistics() -> None:
+def test_bfloat16_products_keep_float32_statistics():
     hidden, weight, _, targets = inputs(dtype=torch.float32)
     logp, entropy = linear_logprobs(hidden.bfloat16(), weight, None, targets, chunk=2)
     assert logp.dtype == entropy.dtype == torch.float32
@@ -55,7 +55,7 @@ def test_bfloat16_products_keep_float32_statistics() -> None:
     assert weight.grad.dtype == torch.float32
 
 
-def test_no_tensor_of_tokens_by_vocabulary_is_ever_made() -> None:
+def test_no_tensor_of_tokens_by_vocabulary_is_ever_made():
     from torch.utils._python_dispatch import TorchDispatchMode
 
     largest = 0

@@ -31,9 +31,7 @@ def alone(model: Any, row: TokenRow, temperature: float) -> torch.Tensor:
 @pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(some_rows, st.sampled_from(["tree", "rows"]), st.integers(1, 40), st.integers(1, 30))
-def test_every_row_is_packed_once_with_its_own_ancestors(
-    rows: list[TokenRow], packing: str, budget: int, tree_tokens: int
-) -> None:
+def test_every_row_is_packed_once_with_its_own_ancestors(rows, packing, budget, tree_tokens):
     """Read every row back from the packed form: the ancestors of a scored place are exactly the tokens before it."""
     batches = pack(rows, packing=packing, micro_batch_tokens=budget, tree_tokens=tree_tokens)
     assert sorted(number for batch in batches for number in batch.rows.tolist()) == list(range(len(rows)))
@@ -53,7 +51,7 @@ def test_every_row_is_packed_once_with_its_own_ancestors(
                 assert batch.position_ids[b][sees].tolist() == list(range(len(before)))
 
 
-def test_trees_compute_equal_prefixes_once() -> None:
+def test_trees_compute_equal_prefixes_once():
     prompt = tuple(range(1, 51))
     rows = [TokenRow(prompt, (60 + i, 2, 3)) for i in range(10)] * 4
     (tree,) = pack(rows, packing="tree", micro_batch_tokens=1000, tree_tokens=1000)
@@ -64,9 +62,7 @@ def test_trees_compute_equal_prefixes_once() -> None:
 
 @pytest.mark.parametrize("packing", ["tree", "rows"])
 @pytest.mark.parametrize("attention", ["sdpa", "eager", "lean"])
-def test_scores_equal_the_models_own(
-    make_llama: Any, packing: str, attention: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_scores_equal_the_models_own(make_llama, packing, attention, monkeypatch):
     model = make_llama(40)
     if attention == "lean":
         monkeypatch.setattr(scorer_module, "LEAN_FROM", 0)
@@ -113,7 +109,7 @@ def other_models() -> dict[str, Any]:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["gpt2", "qwen2", "gemma2", "cohere", "bloom", "mamba"])
 @pytest.mark.filterwarnings("ignore")
-def test_other_architectures_get_the_ways_that_fit_them(name: str) -> None:
+def test_other_architectures_get_the_ways_that_fit_them(name):
     """Absolute positions, capped and scaled logits, no positions at all, no attention at all."""
     from transformers import AutoModelForCausalLM
 
@@ -130,7 +126,7 @@ def test_other_architectures_get_the_ways_that_fit_them(name: str) -> None:
 
 
 @pytest.mark.slow
-def test_a_sliding_window_that_is_too_short_for_the_rows_falls_back_to_rows() -> None:
+def test_a_sliding_window_that_is_too_short_for_the_rows_falls_back_to_rows():
     """A 4-dimensional mask replaces the window, so a tree would let tokens see further than the model does."""
     from transformers import MistralConfig, MistralForCausalLM
 
@@ -146,7 +142,7 @@ def test_a_sliding_window_that_is_too_short_for_the_rows_falls_back_to_rows() ->
         assert choose_ways(scorer, "tree", longest=21) == "rows"
 
 
-def test_a_model_that_ignores_the_mask_falls_back_to_rows(make_llama: Any) -> None:
+def test_a_model_that_ignores_the_mask_falls_back_to_rows(make_llama):
     model = make_llama(40)
     forward = model.model.forward
 
@@ -159,7 +155,7 @@ def test_a_model_that_ignores_the_mask_falls_back_to_rows(make_llama: Any) -> No
         assert choose_ways(scorer, "tree") == "rows"
 
 
-def test_ways_are_compared_without_the_rounding_of_bfloat16(make_llama: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ways_are_compared_without_the_rounding_of_bfloat16(make_llama, monkeypatch):
     """It grows with the logits: SmolLM2 after a warm start was taken for a model without trees, and was slow."""
     autocasts: list[torch.dtype | None] = []
     agrees = scorer_module._agrees
@@ -178,9 +174,7 @@ def test_ways_are_compared_without_the_rounding_of_bfloat16(make_llama: Any, mon
 
 
 @pytest.mark.parametrize("packing", ["tree", "rows"])
-def test_the_lean_forward_takes_a_large_models_place_on_a_cpu(
-    make_llama: Any, packing: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_lean_forward_takes_a_large_models_place_on_a_cpu(make_llama, packing, monkeypatch):
     """Nothing of the model's own forward runs, and what it needed padding for is computed without."""
     small = TokenScorer(make_llama(40), temperature=1.0, chunk=5, autocast=None)
     choose_ways(small, packing)
@@ -203,13 +197,13 @@ def test_the_lean_forward_takes_a_large_models_place_on_a_cpu(
     assert not again.lean
 
 
-def test_a_lean_micro_batch_is_small(make_llama: Any) -> None:
+def test_a_lean_micro_batch_is_small(make_llama):
     work = [SharedWork(MSGRPOConfig(), Processes(), "tree", 16, lean=lean) for lean in (False, True)]
     rows = [TokenRow((number, *range(200)), (1, 2)) for number in range(60)]
     assert [max(batch.input_ids.numel() for batch in each.pack(rows)) for each in work] == [202 * 40, 202 * 5]
 
 
-def test_lean_trees_are_small_for_a_wide_model() -> None:
+def test_lean_trees_are_small_for_a_wide_model():
     work = [SharedWork(MSGRPOConfig(), Processes(), "tree", 576, lean=lean) for lean in (False, True)]
     rows = [TokenRow((*range(100), number), (1, 2)) for number in range(800)]
     largest = [max(batch.input_ids.shape[1] for batch in each.pack(rows)) for each in work]

@@ -5,7 +5,6 @@ has. These tests lift the refusal, so what they see is PyTorch's formula, our ma
 """
 
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -33,17 +32,17 @@ pytestmark = [
 
 
 @pytest.fixture
-def gradient_on_cpu(monkeypatch: pytest.MonkeyPatch) -> None:
+def gradient_on_cpu(monkeypatch):
     monkeypatch.setattr(flex, "_validate_device", lambda *tensors: None)
 
 
 @pytest.fixture
-def works_here(monkeypatch: pytest.MonkeyPatch, gradient_on_cpu: None) -> None:
+def works_here(monkeypatch, gradient_on_cpu):
     monkeypatch.setattr(tree_attention, "why_no_tree_attention", lambda *about: "")
 
 
 @pytest.mark.parametrize(("batch", "length"), [(1, 24), (3, 300), (1, 1000)])
-def test_blocks_are_those_of_the_dense_mask(batch: int, length: int) -> None:
+def test_blocks_are_those_of_the_dense_mask(batch, length):
     end = random_trees(batch, length, torch.Generator().manual_seed(length))
     ours = tree_blocks(end, CPU)
     size = max(2, -(-length // BLOCK)) * BLOCK
@@ -65,18 +64,14 @@ def test_blocks_are_those_of_the_dense_mask(batch: int, length: int) -> None:
 @pytest.mark.parametrize(
     ("heads", "kv_heads", "dtype"), [(4, 1, torch.float32), (14, 2, torch.float32), (4, 1, torch.bfloat16)]
 )
-def test_output_and_gradients_equal_those_with_a_dense_mask(
-    gradient_on_cpu: None, heads: int, kv_heads: int, dtype: torch.dtype
-) -> None:
+def test_output_and_gradients_equal_those_with_a_dense_mask(gradient_on_cpu, heads, kv_heads, dtype):
     error = largest_error((2, 200), heads, kv_heads, 16, dtype, CPU)
     assert error < (TOLERANCE if dtype == torch.float32 else 0.03)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("checkpointed", [False, True])
-def test_an_update_by_trees_has_the_same_gradients(
-    make_llama: Any, gradient_on_cpu: None, monkeypatch: pytest.MonkeyPatch, checkpointed: bool
-) -> None:
+def test_an_update_by_trees_has_the_same_gradients(make_llama, gradient_on_cpu, monkeypatch, checkpointed):
     rows = ragged_rows(3)
     config = MSGRPOConfig(temperature=1.25, minibatches=1, entropy_coefficient=0.01, tree_tokens=40)
     learner = make_learner(make_llama, config, double=False)
@@ -104,7 +99,7 @@ def counted(function: Any, calls: list[int]) -> Any:
     return count
 
 
-def test_rows_and_samples_are_as_without_it(make_llama: Any, tmp_path: Path) -> None:
+def test_rows_and_samples_are_as_without_it(make_llama, tmp_path):
     """The model may be sampled by its own forward, or trained by rows; its saved configuration must load anywhere."""
     model = make_llama(V)
     ids = torch.arange(20)[None]
@@ -118,7 +113,7 @@ def test_rows_and_samples_are_as_without_it(make_llama: Any, tmp_path: Path) -> 
     assert TREE_ATTENTION not in json.dumps(json.loads((tmp_path / "config.json").read_text()))
 
 
-def test_it_is_chosen_where_it_works(make_llama: Any, works_here: None) -> None:
+def test_it_is_chosen_where_it_works(make_llama, works_here):
     for settings, wanted in (
         ({"attention": "flex_attention"}, TREE_ATTENTION),
         ({"attention": "auto"}, "sdpa"),  # on a CPU
@@ -130,7 +125,7 @@ def test_it_is_chosen_where_it_works(make_llama: Any, works_here: None) -> None:
         assert model.config._attn_implementation == wanted
 
 
-def test_what_cannot_be_is_said(make_llama: Any) -> None:
+def test_what_cannot_be_is_said(make_llama):
     with pytest.raises(UnusableModelError, match="FlexAttention has no gradient on a CPU; accepted: auto"):
         choose_attention(make_llama(V), MSGRPOConfig(attention="flex_attention"))
     with pytest.raises(ConfigError, match="flex_attention' is for packing = 'tree'"):
@@ -138,7 +133,7 @@ def test_what_cannot_be_is_said(make_llama: Any) -> None:
 
 
 @pytest.mark.slow
-def test_a_kernel_that_computes_something_else_is_given_up(make_llama: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_kernel_that_computes_something_else_is_given_up(make_llama, monkeypatch):
     model = make_llama(V)
     tree_attention.register()
     model.set_attn_implementation(TREE_ATTENTION)
@@ -153,7 +148,7 @@ def test_a_kernel_that_computes_something_else_is_given_up(make_llama: Any, monk
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # what PyTorch's compiler imports
-def test_the_compiled_kernel_scores_as_the_dense_mask(make_llama: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_compiled_kernel_scores_as_the_dense_mask(make_llama, monkeypatch):
     """The plain formula ignores the blocks; the kernel skips the empty ones. It takes a C++ compiler."""
     model = make_llama(V)
     rng = torch.Generator().manual_seed(0)
