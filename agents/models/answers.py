@@ -7,7 +7,7 @@ Nothing here knows a model: a learner can ask for the same sets again.
 """
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from copy import copy
 from dataclasses import dataclass
 from functools import cache
@@ -80,11 +80,16 @@ class Vocabulary:
     without text.
 
     ``ends`` are the tokens that end a response, ``ids`` is ``{text: its tokens}``, ``closing`` the tokens whose text
-    can complete a tag.
+    can complete a tag, ``encode`` the tokenizer's own way to write some texts.
     """
 
-    def __init__(self, texts: Sequence[bytes], ends: Iterable[int]) -> None:
-        self.texts, self.ends = texts, tuple(sorted(ends))
+    def __init__(
+        self,
+        texts: Sequence[bytes],
+        ends: Iterable[int],
+        encode: Callable[[list[str]], Sequence[Sequence[int]]] = lambda texts: [()] * len(texts),
+    ) -> None:
+        self.texts, self.ends, self.encode = texts, tuple(sorted(ends)), encode
         self.ids: dict[bytes, tuple[int, ...]] = {}
         for token, text in enumerate(texts):
             if text and token not in self.ends:
@@ -96,7 +101,8 @@ class Vocabulary:
     def of(cls, tokenizer: Any, size: int, ends: Iterable[int]) -> "Vocabulary":
         """Return the vocabulary of a tokenizer of transformers, for a model that knows ``size`` tokens."""
         known = min(size, len(tokenizer))
-        return cls(token_texts(tokenizer, known) + [b""] * (size - known), ends)
+        texts = token_texts(tokenizer, known) + [b""] * (size - known)
+        return cls(texts, ends, lambda texts: tokenizer(texts, add_special_tokens=False)["input_ids"])
 
     def rules(self, answers: LegalAnswers) -> "Rules":
         if (found := self._rules.get(answers)) is None:
@@ -135,7 +141,7 @@ class Rules:
     """
 
     def __init__(self, vocabulary: Vocabulary, answers: LegalAnswers) -> None:
-        self._vocabulary, self.texts = vocabulary, vocabulary.texts
+        self._vocabulary = vocabulary
         texts = [f"{OPEN_TAG}{name}{CLOSE_TAG}".encode() for name in answers.names]
         # (text, the fewest tokens that write it from each of its places to its end), by whether a thought is open
         self._answers = {
@@ -144,6 +150,13 @@ class Rules:
             if not thinking or answers.reasons or THINK in answers.begun
         }
         self._known: dict[tuple[State, int], TokenSet | None] = {}
+        self._usual: dict[bytes, set[int]] = {}  # the tokenizer's own next tokens behind what is written
+        for text, tokens in zip(texts, vocabulary.encode([text.decode() for text in texts]), strict=True):
+            place = 0
+            for token in tokens:
+                self._usual.setdefault(text[:place], set()).add(token)
+                piece = vocabulary.texts[token]
+                place += len(piece if place else piece.lstrip())  # some tokenizers put a space in front
         for text, fewest in self._answers[False]:
             if fewest[0] == inf:
                 raise ValueError(f"the model's tokenizer has no tokens for the answer {text.decode()!r}")
@@ -164,6 +177,12 @@ class Rules:
             free = state.free and left > self.reserve
             self._known[key] = self._all_but(state) if free else self._only(self._forced(state), left)
         return self._known[key]
+
+    def likely(self, state: State, allowed: TokenSet) -> int | None:
+        """Return the token that alone is allowed, or that the tokenizer would write in all answers; ``None`` for a
+        choice."""
+        usual = allowed.ids if len(allowed.ids) == 1 else self._usual.get(state.text, set())
+        return next((token for token in usual if token in allowed.ids), None) if len(usual) == 1 else None
 
     def after(self, state: State, token: int, left: int) -> State:
         """Return the state behind an allowed token; ``left`` is as it was before it."""
@@ -239,16 +258,14 @@ class Guide:
 
     def draft(self) -> tuple[tuple[int, ...], list[TokenSet]]:
         """Return the likely next tokens of a forced answer, up to a choice or its end, and all sets that are drawn
-        from. A token is likely if it begins with all others that are allowed."""
-        texts, ahead = self._rules.texts, copy(self)
-        tokens, sets = list[int](), list[TokenSet]()
+        from."""
+        ahead, tokens, sets = copy(self), list[int](), list[TokenSet]()
         while (allowed := ahead.allowed()) is not None and allowed.ids:
             sets.append(allowed)
-            longest = max(allowed.ids, key=lambda token: len(texts[token]))
-            if not all(texts[longest].startswith(texts[token]) for token in allowed.ids):
+            if (token := self._rules.likely(ahead._state, allowed)) is None:
                 break
-            tokens.append(longest)
-            ahead.take(longest)
+            tokens.append(token)
+            ahead.take(token)
         return tuple(tokens), sets
 
     def take(self, token: int) -> None:

@@ -171,3 +171,15 @@ def test_an_engine_that_allowed_something_else_is_found_out():
     rules = VOCABULARY.rules(LegalAnswers(NAMES))
     with pytest.raises(ValueError, match="number 2 of a response, begins no legal answer"):
         sets_of(rules, [TEXTS.index("<action>"), TEXTS.index("hm")], 99)
+
+
+def test_a_draft_is_what_the_tokenizer_would_write_up_to_a_choice():
+    texts = [b"<", b"<a", b"action>", b"ction>", b"up</", b"up", b"</", b"down</"]
+    written = {"<action>up</action>": [0, 2, 4, 2], "<action>down</action>": [0, 2, 7, 2]}
+    vocabulary = Vocabulary(texts, [], lambda answers: [written[answer] for answer in answers])
+    guide = Guide(vocabulary.rules(LegalAnswers(("up", "down"))), 9)
+    tokens, sets = guide.draft()
+    assert (tokens, [each.ids for each in sets]) == ((0, 2), [(0, 1), (2,), (4, 5, 7)])
+    for token in (1, 3, 5):  # another way to write it
+        guide.take(token)
+    assert guide.draft()[0] == (6, 2)
