@@ -123,19 +123,8 @@ class Setting:
 
 @dataclass_transform(kw_only_default=True, frozen_default=True)
 def settings(cls: type[T]) -> type[T]:
-    """Make a class of settings: immutable, its fields given by name.
-
-    It becomes a dataclass when it is first used, since a command needs a few of all classes.
-    """
-
-    kind: Any = cls  # mypy takes no class for hashable
-
-    def first(self: Any, **values: Any) -> None:
-        fields_of(kind)
-        kind.__init__(self, **values)
-
-    kind.__init__ = first
-    return cls
+    """Make a class of settings: immutable, its fields given by name."""
+    return dataclass(frozen=True, kw_only=True)(cls)
 
 
 def option(default: Any, metavar: str, text: str = "", *, marks: str = "", **about: Any) -> Any:
@@ -172,9 +161,7 @@ def part(cls: type, names: Sequence[str] | None = None, **texts: str) -> Any:
 
 @cache
 def fields_of(cls: type[Any]) -> dict[str, Setting]:
-    """Return ``{name: setting}`` of a class, which is a dataclass from then on."""
-    del cls.__init__
-    dataclass(frozen=True, kw_only=True)(cls)
+    """Return ``{name: setting}`` of a class."""
     found = {
         one.name: replace(one.metadata["setting"], name=one.name, type=one.type, default=one.default)
         for one in fields(cls)
