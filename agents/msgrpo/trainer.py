@@ -284,6 +284,7 @@ class MSGRPOTrainer:
             keep_in = self.out if self.processes.rank == 0 else None
             said = report_divergence(keep_in, self.iteration + 1, self.config, error, rows, self.tokenizer.decode)
             raise TrainingDivergedError(said) from error
+        self.learner.optimizer.zero_grad()  # the rollout gets the gradients' memory
         self.source.renew(self.source.version + 1)
         return stats
 

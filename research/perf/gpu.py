@@ -2,14 +2,16 @@
 
     python research/perf/gpu.py --out runs/gpu             # on a GPU: the recipes' real shapes, a quarter of an hour
     python research/perf/gpu.py --small                    # tiny shapes, a minute or two; always so without a GPU
-    python research/perf/gpu.py --only recipes --recipe 3b
+    python research/perf/gpu.py --check --recipe 3b paper  # without a GPU: packages, and the peaks that are computed
+    python research/perf/gpu.py --only recipes --recipe 3b-frozen 3b-lora paper --out runs/gpu   # two iterations each
 
 Models have random weights of the recipes' shapes, so nothing is downloaded. docs/research/gpu.md explains the figures.
 
 * machine: rates of matrix products and of copies, which the shares below refer to.
 * attention: FlexAttention on token trees beside a dense mask.
 * sampling: device synchronisations per token; steps recorded and launched; memory of an adapter.
-* recipes: one iteration of each file of configs/: peak memory, tokens per second, the update's share of the rate of
+* recipes: the last of some iterations of each file of configs/ that our own engine samples: seconds of rollout and
+  update, peak memory beside the computed one, the update's share of the rate of
   products, the sampler's log-probabilities beside the learner's.
 * vllm: vLLM beside our own generation, if it is installed.
 
@@ -19,11 +21,16 @@ time limit stops it is reported, too.
 
 import argparse
 import json
+import os
+import re
 import sys
 import time
+import tomllib
 import traceback
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -33,11 +40,12 @@ ROOT = Path(__file__).parents[2]
 sys.path[:0] = [str(ROOT), str(Path(__file__).parent)]  # the packages of this checkout, and the scripts beside this one
 
 from gpu_checks import attention, machine, models, recipes, report, sampling  # noqa: E402
-from recipe_cost import SHAPES  # noqa: E402
+from recipe_cost import CHIPS, ON_A_GPU, SHAPES, host_memory, peaks  # noqa: E402
 
 from agents.common import kills_interrupt  # noqa: E402
+from agents.msgrpo import MSGRPOConfig  # noqa: E402
 
-RECIPES = sorted((ROOT / "configs").glob("*.toml"))
+RECIPES = [path for path in sorted((ROOT / "configs").glob("*.toml")) if MSGRPOConfig.from_toml(path).engine == "live"]
 PARTS = ("attention", "sampling", "recipes", "vllm")
 _LARGE, _MIDDLE = "Qwen/Qwen2.5-3B-Instruct", "Qwen/Qwen2.5-0.5B-Instruct"
 
@@ -56,13 +64,39 @@ def checks(options: argparse.Namespace, device: torch.device, rates: dict[str, f
         "sampling: recorded": lambda: sampling.recorded(middle, half, device, tokens),
         "sampling: adapter": lambda: sampling.adapter_memory(middle, 16, half, device),
     }
-    for path in RECIPES:
-        if options.recipe in path.stem:
-            runs[f"recipes: {path.stem}"] = lambda path=path: recipes.run(
-                path, device, rates, small=small, iterations=options.iterations
-            )
+    for path in chosen(options.recipe):
+        runs[f"recipes: {path.stem}"] = lambda path=path: recipes.run(
+            path, device, rates, small=small, iterations=options.iterations
+        )
     runs["vllm"] = lambda: sampling.beside_vllm(wide, half, device, tokens)
     return {name: run for name, run in runs.items() if name.split(":")[0] in (options.only or PARTS)}
+
+
+def chosen(texts: Sequence[str]) -> list[Path]:
+    return [path for path in RECIPES if any(text in path.stem for text in texts)]
+
+
+def check(texts: Sequence[str], card: float) -> int:
+    """Print what is missing here, and whether the chosen recipes fit a card and this computer; return an exit code.
+
+    To be run before a machine is waited for, and first of all on it: it takes seconds and no GPU.
+    """
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    wanted = [*project["dependencies"], *project["optional-dependencies"]["local"], "peft", "accelerate"]
+    names = [re.split(r"[^\w-]", each)[0] for each in wanted]
+    missing = [name for name in names if find_spec(name.replace("-", "_")) is None]
+    print(f"packages that are missing: {', '.join(missing) or 'none'}")
+    large, host = False, os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    for path in chosen(texts):
+        config = replace(recipes.settings_of(path, torch.device("cpu"), small=False), dtype=ON_A_GPU)
+        shape = models.shape_of(config, small=False)
+        most, copy = peaks(shape, config, recipes.load_of(config, 600)), host_memory(shape, config)
+        large |= max(most.values()) > card or copy > host
+        print(
+            f"{path.stem}: rollout {most['rollout'] / 2**30:.2f} GiB, update {most['update'] / 2**30:.2f} of "
+            f"{card / 2**30:.1f}; host {copy / 2**30:.2f} of {host / 2**30:.1f}"
+        )
+    return int(bool(missing) or large)
 
 
 def measure(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
@@ -94,7 +128,8 @@ def main() -> int:
     parser.add_argument("--small", action="store_true", help="tiny shapes; always so without a GPU")
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     parser.add_argument("--only", nargs="+", choices=PARTS, help="these parts")
-    parser.add_argument("--recipe", default="", metavar="TEXT", help="recipes whose file name has this text")
+    parser.add_argument("--recipe", nargs="+", default=[""], metavar="TEXT", help="files whose names have one of these")
+    parser.add_argument("--check", choices=CHIPS, nargs="?", const="h100", help="only check, for a card such as this")
     parser.add_argument("--iterations", type=int, help="of a recipe; the last is reported (2 on a GPU, else 1)")
     parser.add_argument("--threads", type=int, default=1, help="of a CPU")
     parser.add_argument("--out", metavar="DIR", help="also write gpu.md and gpu.json there")
@@ -103,8 +138,11 @@ def main() -> int:
     options.small = options.small or not on_gpu
     options.iterations = options.iterations or (2 if on_gpu else 1)
     torch.set_num_threads(options.threads)
-    if not any(options.recipe in path.stem for path in RECIPES):
-        parser.error(f"no recipe has {options.recipe!r} in its name: {', '.join(path.stem for path in RECIPES)}")
+    if not chosen(options.recipe):
+        names = ", ".join(path.stem for path in RECIPES)
+        parser.error(f"no recipe has {' or '.join(map(repr, options.recipe))} in its name: {names}")
+    if options.check:
+        return check(options.recipe, CHIPS[options.check][2])
     folder = Path(options.out) if options.out else None
     if folder is not None:
         folder.mkdir(parents=True, exist_ok=True)

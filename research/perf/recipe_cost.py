@@ -8,6 +8,7 @@ is written here for the models of the recipes (public figures of their config.js
 
 import argparse
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 from agents.msgrpo import ConfigError, MSGRPOConfig
 from agents.msgrpo.learner import longest_tree
@@ -55,10 +56,10 @@ SHAPES = {
 }
 
 CHIPS = {
-    # name: (bfloat16 matrix products, FLOP/s; memory, bytes/s), vendors' figures
-    "h100": (989e12, 3.35e12),
-    "a100": (312e12, 2.0e12),
-    "rtx4090": (165e12, 1.0e12),
+    # name: (bfloat16 matrix products, FLOP/s; memory, bytes/s; memory that programs get, bytes), vendors' figures
+    "h100": (989e12, 3.35e12, 79 * 2**30),
+    "a100": (312e12, 2.0e12, 79 * 2**30),
+    "rtx4090": (165e12, 1.0e12, 23.5 * 2**30),
 }
 UPDATE_SHARE = 0.35
 """Share of the chip's products that an update of this kind is assumed to reach."""
@@ -100,7 +101,8 @@ def weight_memory(shape: Shape, config: MSGRPOConfig) -> dict[str, float]:
     trained = trainable(shape, config) * (4 if config.lora_rank else size)  # peft keeps adapters in float32
     memory = {"weights": float(n * size), "gradients": float(trained), "AdamW": 2.0 * trained}
     if config.dtype != config.param_dtype:
-        memory["copy for sampling"] = n * BYTES[config.dtype]
+        if config.engine == "live":
+            memory["copy for sampling"] = n * BYTES[config.dtype]
         memory["autocast's casts"] = n * BYTES[config.dtype]
     if config.kl_coefficient and not config.lora_rank:
         memory["reference"] = n * size
@@ -134,6 +136,36 @@ def cache_memory(shape: Shape, config: MSGRPOConfig, load: Load) -> float:
     return float(rows * (load.prompt + config.max_response_tokens) * per_token)
 
 
+def vllm_memory(config: MSGRPOConfig, card: float) -> float:
+    """Return what vLLM in the learner's process keeps of a card's bytes, at all times; its own default is 0.9."""
+    own = config.engine == "vllm" and not config.engine_urls
+    return card * config.engine_options.get("llm", {}).get("gpu_memory_utilization", 0.9) if own else 0.0
+
+
+def peaks(shape: Shape, config: MSGRPOConfig, load: Load, card: float = 0.0) -> dict[str, float]:
+    """Return the most bytes of a card that a rollout and an update take.
+
+    While it is sampled there are no gradients and no casts, but keys, values and a token's logits of all rows.
+    """
+    fixed, vllm = weight_memory(shape, config), vllm_memory(config, card)
+    kept = sum(size for name, size in fixed.items() if name not in ("gradients", "autocast's casts"))
+    logits = (config.rollout_batch or load.episodes) * shape.vocabulary * 4 * 4
+    sampling = 0.0 if config.engine == "vllm" else cache_memory(shape, config, load) + logits
+    update = sum(fixed.values()) + sum(activation_memory(shape, config).values())
+    return {"rollout": kept + sampling + vllm, "update": update + vllm}
+
+
+def host_memory(shape: Shape, config: MSGRPOConfig) -> float:
+    """Return what the copy before each update holds of the computer's memory, and at most takes: what is trained, and
+    AdamW's two moments, written into the same buffers every time."""
+    return 3 * weight_memory(shape, config)["gradients"] if config.rollback else 0.0
+
+
+def checkpoint_disk(shape: Shape, config: MSGRPOConfig) -> float:
+    """Return a checkpoint's bytes: what is trained, and AdamW's two moments."""
+    return 3 * weight_memory(shape, config)["gradients"]
+
+
 def iteration_seconds(shape: Shape, config: MSGRPOConfig, load: Load, chip: str) -> tuple[float, float]:
     """Rollout and update.
 
@@ -141,7 +173,7 @@ def iteration_seconds(shape: Shape, config: MSGRPOConfig, load: Load, chip: str)
     steps * longest response * max(bytes / memory rate, layers * launch time). The update computes 6 FLOP per weight
     and token (8 with checkpointing), plus one pass of 2 for old log-probabilities when there is more than one step.
     """
-    flops, bandwidth = CHIPS[chip]
+    flops, bandwidth, _ = CHIPS[chip]
     positions = load.steps * config.max_response_tokens
     reading = (shape.body + shape.embedding) * BYTES[config.dtype] / (bandwidth * DECODING_SHARE)
     rollout = positions * max(reading, shape.layers * LAUNCH_SECONDS)
@@ -149,6 +181,40 @@ def iteration_seconds(shape: Shape, config: MSGRPOConfig, load: Load, chip: str)
     per_token += 0 if config.strictly_on_policy else 2
     update = load.trained * per_token * (shape.body + shape.embedding) / (flops * UPDATE_SHARE)
     return rollout, update
+
+
+def figures(path: str | Path, chip: str = "h100", prompt: int = 600, response: int = 150) -> list[str]:
+    """Return the lines that a recipe's comment has; prompts and responses are as long on average, in tokens."""
+    config = MSGRPOConfig.from_toml(path)
+    config = replace(config, dtype=ON_A_GPU) if config.dtype == "auto" else config
+    if config.model not in SHAPES:
+        raise ConfigError(f"no shape is known for model = {config.model!r}; known: {', '.join(SHAPES)}")
+    shape, card = SHAPES[config.model], CHIPS[chip][2]
+    horizon = config.max_steps or SCENARIOS[config.scenarios[0]].horizon
+    load = Load(config.episodes, config.draws, horizon, prompt, response)
+    parts = {**weight_memory(shape, config), **activation_memory(shape, config)}
+    parts["key-value cache (sampling)"] = 0.0 if config.engine == "vllm" else cache_memory(shape, config, load)
+    parts["vLLM"] = vllm_memory(config, card)
+    most, disk = peaks(shape, config, load, card), checkpoint_disk(shape, config)
+    parts |= {f"peak of the {name}": size for name, size in most.items()}
+    # kept ones, the best one, and the one that is being written
+    parts |= {
+        "host memory: rollback": host_memory(shape, config),
+        "disk: a checkpoint": disk,
+        "disk, at most": disk * (config.keep_checkpoints + 2),
+    }
+    lines = [
+        f"{config.model}: {(shape.body + shape.embedding) / 1e9:.2f}e9 weights, {trainable(shape, config):,} trained"
+    ]
+    lines += [f"  {name:28}{size / 2**30:8.2f} GiB" for name, size in parts.items() if size]
+    if max(most.values()) > card:
+        lines.append(f"  more than the {card / 2**30:.1f} GiB of {chip}")
+    rollout, step = iteration_seconds(shape, config, load, chip)
+    lines.append(
+        f"  {chip}: rollout {rollout:.0f} s, update {step:.0f} s per iteration; {config.iterations} iterations "
+        f"{(rollout + step) * config.iterations / 3600:.1f} h, evaluations not counted"
+    )
+    return lines
 
 
 def main() -> None:
@@ -159,27 +225,7 @@ def main() -> None:
     parser.add_argument("--prompt-tokens", type=int, default=600, help="mean prompt")
     parser.add_argument("--response-tokens", type=int, default=150, help="mean response")
     options = parser.parse_args()
-    config = MSGRPOConfig.from_toml(options.config)
-    config = replace(config, dtype=ON_A_GPU) if config.dtype == "auto" else config
-    if config.model not in SHAPES:
-        raise ConfigError(f"no shape is known for model = {config.model!r}; known: {', '.join(SHAPES)}")
-    shape = SHAPES[config.model]
-    horizon = config.max_steps or SCENARIOS[config.scenarios[0]].horizon
-    load = Load(config.episodes, config.draws, horizon, options.prompt_tokens, options.response_tokens)
-    print(f"{config.model}: {(shape.body + shape.embedding) / 1e9:.2f}e9 weights, {trainable(shape, config):,} trained")
-    fixed, update = weight_memory(shape, config), activation_memory(shape, config)
-    sampling = cache_memory(shape, config, load)
-    parts = {**fixed, **update, "key-value cache (sampling)": sampling}
-    for name, size in ((name, size) for name, size in parts.items() if size):
-        print(f"  {name:28}{size / 2**30:8.2f} GiB")
-    peak = sum(fixed.values()) + max(sum(update.values()), sampling)
-    print(f"  {'peak':28}{peak / 2**30:8.2f} GiB")
-    rollout, step = iteration_seconds(shape, config, load, options.chip)
-    total = (rollout + step) * config.iterations
-    print(
-        f"  {options.chip}: rollout {rollout:.0f} s, update {step:.0f} s per iteration; {config.iterations} iterations "
-        f"{total / 3600:.1f} h, evaluations not counted"
-    )
+    print("\n".join(figures(options.config, options.chip, options.prompt_tokens, options.response_tokens)))
 
 
 if __name__ == "__main__":

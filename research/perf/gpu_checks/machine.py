@@ -82,10 +82,13 @@ def rates(device: torch.device) -> dict[str, float]:
 
 
 class Memory:
-    """Peak memory since the last reset: allocated and reserved on a GPU, resident in a process on a CPU. Bytes."""
+    """Peak memory since the last reset, in bytes: allocated and reserved on a GPU; on a CPU resident in the process,
+    beyond what was when this was made."""
 
     def __init__(self, device: torch.device) -> None:
-        self._device = device
+        from training import resident
+
+        self._device, self._resident, self._before = device, resident, resident("VmRSS")
 
     def reset(self) -> None:
         if self._device.type == "cuda":
@@ -99,9 +102,7 @@ class Memory:
                 "allocated": torch.cuda.max_memory_allocated(self._device),
                 "reserved": torch.cuda.max_memory_reserved(self._device),
             }
-        from training import resident
-
-        return {"resident": resident("VmHWM")}
+        return {"resident": self._resident("VmHWM") - self._before}
 
 
 def bytes_beside(weights: LlamaWeights, model: nn.Module) -> int:

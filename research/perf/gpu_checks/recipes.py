@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from recipe_cost import BYTES, SHAPES, Load, Shape, activation_memory, cache_memory, trainable, weight_memory
+from recipe_cost import Load, Shape, peaks, trainable
 
 from agents import EpisodeTask
 from agents.msgrpo import MSGRPOConfig, MSGRPOTrainer, TokenRow, prompts_of, prompts_of_random_play
@@ -23,13 +23,14 @@ MISMATCH = ("mismatch_mean", "mismatch_max", "mismatch_kl")
 def settings_of(path: Path, device: torch.device, *, small: bool) -> MSGRPOConfig:
     """Return the recipe, of which one iteration is played by the live model and nothing is written or evaluated.
 
-    Random weights name no action, and without differences in return nothing would be learnt: invalid responses make
-    random moves here. ``small`` also has few and short responses.
+    Nothing is compiled: FlexAttention, which is, has a part of its own. Random weights name no action, and without
+    differences in return nothing would be learnt: invalid responses make random moves here, each episode's own.
+    ``small`` also has few and short responses.
     """
     config = replace(
         MSGRPOConfig.from_toml(path), out="", eval_every=0, samples_every=0, threads=0, device=str(device),
-        invalid_action="random", engine="live", engine_urls=(), engine_options={}, staleness=0,
-        eval_opponent="", eval_protocol="random", eval_regret_episodes=0, eval_exploitability=False,
+        invalid_action="random", shared_chance=False, engine="live", engine_urls=(), engine_options={}, staleness=0,
+        attention="sdpa", eval_opponent="", eval_protocol="random", eval_regret_episodes=0, eval_exploitability=False,
     )  # fmt: skip
     config = replace(config, dtype=product_dtype(config))
     if not small:
@@ -51,7 +52,7 @@ def run(path: Path, device: torch.device, rates: dict[str, float], *, small: boo
     memory.reset()
     model = random_model(shape, getattr(torch, config.param_dtype), device)
     trainer = MSGRPOTrainer(model, tokenizer, config=config, quiet=True)
-    watched = _Watched(trainer, memory, device)
+    watched = Watched(trainer, memory, device)
     for _ in range(iterations):
         metrics = watched.iterate()
     result = {
@@ -78,8 +79,7 @@ def run(path: Path, device: torch.device, rates: dict[str, float], *, small: boo
     flops = _update_flops(shape, config, metrics, watched.response_tokens)
     result["update_flops_per_second"] = flops / max(watched.update_seconds, 1e-9)
     result["update_share_of_products"] = result["update_flops_per_second"] / rates[f"{config.dtype}_flops"]
-    if config.model in SHAPES and not small:
-        result["predicted"] = _predicted(shape, config, watched)
+    result["predicted"] = peaks(shape, config, load_of(config, watched.mean_prompt))
     del trainer, watched, model
     gc.collect()
     if device.type == "cuda":
@@ -87,7 +87,7 @@ def run(path: Path, device: torch.device, rates: dict[str, float], *, small: boo
     return result
 
 
-class _Watched:
+class Watched:
     """A trainer whose rollout and update are measured one by one."""
 
     def __init__(self, trainer: MSGRPOTrainer, memory: Memory, device: torch.device) -> None:
@@ -130,16 +130,7 @@ def _update_flops(shape: Shape, config: MSGRPOConfig, metrics: dict[str, Any], r
     return float((body + old) * shape.body * metrics["update_tokens_computed"] + head)
 
 
-def _predicted(shape: Shape, config: MSGRPOConfig, watched: _Watched) -> dict[str, float]:
-    """Return the arithmetic of research/perf/recipe_cost.py for the prompts of this run; bytes."""
+def load_of(config: MSGRPOConfig, prompt: float) -> Load:
+    """Return the tokens of an iteration whose prompts have so many and whose responses are as long as they may be."""
     horizon = config.max_steps or SCENARIOS[config.scenarios[0]].horizon
-    load = Load(config.episodes, config.draws, horizon, round(watched.mean_prompt), config.max_response_tokens)
-    fixed = weight_memory(shape, config)
-    # the last step's gradients stay until the next one; autocast's casts live in the update's forward pass
-    kept = sum(size for name, size in fixed.items() if name != "autocast's casts")
-    rows = cache_memory(shape, config, load) + load.episodes * shape.vocabulary * 4 * 4
-    return {
-        "rollout": kept + rows,
-        "update": sum(fixed.values()) + sum(activation_memory(shape, config).values()),
-        "one token in the caches": 2 * shape.layers * shape.kv_heads * shape.head_dim * BYTES[config.dtype],
-    }
+    return Load(config.episodes, config.draws, horizon, round(prompt), config.max_response_tokens)

@@ -37,14 +37,14 @@ def _recipes(result: dict[str, Any]) -> list[str]:
         "update tokens/s",
         "update FLOP/s",
     ]
-    head += ["share of products", "mismatch mean", "max", "peak of rollout", "peak of update"]
+    head += ["share of products", "mismatch mean", "max", "peak of rollout (computed)", "peak of update (computed)"]
     rows = [
         [
             name, f"{one['weights'] / 1e6:,.2f}M", f"{one['trained'] / 1e6:,.2f}M", one["packing"], one["attention"],
             f"{one['rollout_tokens_per_second']:,.0f}", f"{one['update_tokens_per_second']:,.0f}",
             f"{one['update_flops_per_second']:.2g}", f"{one['update_share_of_products']:.1%}",
             _number(one.get("mismatch_mean")), _number(one.get("mismatch_max")),
-            _bytes(one["peak_rollout"]), _bytes(one["peak_update"]),
+            *(f"{_bytes(one[f'peak_{part}'])} ({one['predicted'][part] / GIB:.2f})" for part in ("rollout", "update")),
         ]
         for name, one in found.items()
     ]  # fmt: skip
@@ -57,12 +57,6 @@ def _recipes(result: dict[str, Any]) -> list[str]:
             f"{one['rollout_seconds']:.2f} s; the update computes {one['update_tokens_computed']:.0f} tokens for rows "
             f"of {one['update_tokens']:.0f} in {one['update_seconds']:.2f} s{idle}"
         )
-        if "predicted" in one:
-            predicted = one["predicted"]
-            lines.append(
-                f"  predicted by research/perf/recipe_cost.py: rollout {predicted['rollout'] / GIB:.2f} GiB, update "
-                f"{predicted['update'] / GIB:.2f} GiB"
-            )
     return lines
 
 

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from agents.msgrpo.run.saving import LastValid, RunState
+from agents.msgrpo.run.saving import STAGE, LastValid, RunState, copy_staged
 
 
 class Allocated(TorchDispatchMode):
@@ -143,16 +143,27 @@ def test_a_copy_that_was_not_finished_is_none(monkeypatch: pytest.MonkeyPatch) -
     )
 
 
+@pytest.mark.parametrize("shape", [(), (0,), (3,), (16,), (5, 7)])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.uint8])
+def test_a_copy_through_a_small_stage_is_exact(shape: tuple[int, ...], dtype: torch.dtype) -> None:
+    source = (torch.rand(shape) * 200).to(dtype)
+    for value in (source, source.T if len(shape) == 2 else source):  # not contiguous either
+        target = torch.empty(value.shape, dtype=dtype)
+        copy_staged(target, value, torch.empty(64, dtype=torch.uint8))
+        assert torch.equal(target, value)
+
+
 @pytest.mark.gpu
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
-def test_buffers_of_a_gpus_weights_are_pinned() -> None:
+def test_a_gpus_weights_are_copied_through_a_pinned_stage() -> None:
     model = nn.Linear(64, 64, device="cuda")
     training = dict.fromkeys(("optimizer", "methods", "critic", "reference", "torch_rng"))
     last_valid = LastValid(lambda: RunState(0, training, model.state_dict()), dict, model, copies=True)
     for _ in range(2):
         last_valid.begin_update(sound=True)
         kept = last_valid.state(spoiled=True).weights["weight"]  # type: ignore[union-attr]
-        assert kept.is_pinned()
+        assert not kept.is_pinned()
+        assert last_valid._buffers[STAGE].is_pinned()
         assert torch.equal(kept, model.weight.detach().cpu())
         with torch.no_grad():
             model.weight.add_(1)
