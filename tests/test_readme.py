@@ -32,8 +32,8 @@ INSTALLS = [line for line in COMMANDS if "pip install" in line or line.startswit
 """Run by ``.ci/run`` and by whoever tries the README on a fresh machine."""
 NEEDS_WEIGHTS = [line for line in COMMANDS if "Qwen/" in line]
 """They download weights; the same code is tested with models that the tests make."""
-OTHERS = ("pip install xllamacpp",)
-"""Servers that run beside textbench, which imports nothing of them."""
+OTHERS = ("pip install xllamacpp", "pip install --no-index --no-deps --target site wheels/*")
+"""A server that runs beside textbench, which imports nothing of it, and packages for a machine without the internet."""
 
 
 def test_the_readme_has_what_it_promises():
