@@ -1,4 +1,4 @@
-"""How a run ended, told."""
+"""Reports on the end of a run."""
 
 import sys
 import traceback

@@ -118,7 +118,13 @@ class Session:
                     choose_display(meter, quiet) as display,
                 ):
                     incomplete = PlanRun(
-                        *(plan, folder, self.players, options, meter, display, answers),
+                        plan=plan,
+                        folder=folder,
+                        players=self.players,
+                        options=options,
+                        meter=meter,
+                        display=display,
+                        answers=answers,
                         grow=growth,
                         elsewhere=elsewhere,
                         limits=limits,

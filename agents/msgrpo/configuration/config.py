@@ -174,7 +174,7 @@ class MSGRPOConfig(TrainingSettings):
             if isinstance(value, Mapping) and key in POINTS:
                 tables[key] = {name: dict(own) if isinstance(own, Mapping) else own for name, own in value.items()}
                 continue
-            if isinstance(value, Mapping) and _properties().get(key, {}).get("type") == "object":
+            if isinstance(value, Mapping) and _is_table(key):
                 flat[key] = dict(value)  # a setting that is a table, such as [game]
                 continue
             if isinstance(value, Mapping) and key not in sections():
@@ -223,7 +223,7 @@ class MSGRPOConfig(TrainingSettings):
                 tables.setdefault(point, {}).setdefault(method, {})[path[-1]] = value
             elif name in _properties():
                 changes[name] = value
-            elif path and _properties().get(point, {}).get("type") == "object":
+            elif path and _is_table(point):
                 for part in reversed(path):
                     value = {part: value}
                 changes[point] = layered(_table(point, changes.get(point, getattr(self, point))), value)
@@ -300,6 +300,11 @@ def sections() -> tuple[str, ...]:
 def describe(name: str) -> str:
     """Return a setting's documentation and what it accepts, in one line."""
     return f"{_properties()[name]['description']} Accepted: {accepted(_accepting()[name])}."
+
+
+def _is_table(name: str) -> bool:
+    """Report whether a setting of this name holds a table, such as ``game``."""
+    return _properties().get(name, {}).get("type") == "object"
 
 
 def _has_null(value: Any) -> bool:

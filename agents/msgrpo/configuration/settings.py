@@ -229,8 +229,8 @@ class TrainingSettings:
     minibatches: int = setting("update", 2, ge=1)
     """Optimiser steps per pass, over which the steps of all drawn episodes are dealt."""
     minibatch_order: Literal["shuffled", "time"] = setting("update", "shuffled")
-    """How they are dealt: at random, or in the order of time, the first decisions of all episodes into the first
-    minibatch, as in the first author's code."""
+    """The order in which they are dealt: at random (shuffled), or the first decisions of all episodes into the first
+    minibatch (time), as in the first author's code."""
     learning_rate: float = setting("update", 1e-6, gt=0)
     """Peak learning rate of AdamW."""
     schedule: Literal["constant", "linear", "cosine"] = setting("update", "constant")

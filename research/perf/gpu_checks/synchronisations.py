@@ -1,4 +1,4 @@
-"""How often the host waits for a device: every such wait leaves the device without work until the host returns.
+"""Counts of the host's waits for a device: every such wait leaves the device without work until the host returns.
 
 On a GPU PyTorch's own account is taken (``torch.cuda.set_sync_debug_mode``). On a CPU, if nothing waits, the calls
 are counted that would wait on a GPU: reading a value, copying to the host, shapes that depend on values. Tensors that
