@@ -264,9 +264,14 @@ class MSGRPOConfig(TrainingSettings):
         return {name: (own, others) for name, own, others in pairs if own != others}
 
     def departures(self) -> dict[str, Any]:
-        """Return ``{name: the author's value}`` of the settings that aren't as in the preset ``paper``."""
-        own = dict(_leaves(vars(self)))
-        return {name: his for name, his in _leaves(preset("paper")) if own.get(name) != his}
+        """Return ``{name: the author's value}`` of the settings that aren't as in the preset ``paper``.
+
+        A game's settings count if the run names no scenarios or one of that name.
+        """
+        own, his = dict(_leaves(vars(self))), preset("paper")
+        if self.scenarios:
+            his["game"] = {game: settings for game, settings in his["game"].items() if game in self.scenarios}
+        return {name: value for name, value in _leaves(his) if own.get(name) != value}
 
 
 def _leaves(table: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, Any]]:

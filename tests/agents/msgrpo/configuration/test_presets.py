@@ -48,6 +48,7 @@ def test_the_authors_settings_and_where_a_run_departs_from_them():
         "episode_sampling": "off", "loss_normalizer": "micro_batch", "shared_chance": True, "prompt_file": "paper",
         "minibatch_order": "time", "game.snake.step_reward": -0.01, "surrogate.ppo.dual_clip": 3.0,
     }  # fmt: skip
+    assert "game.snake.step_reward" not in MSGRPOConfig(scenarios=("frozen-lake",)).departures()
     assert paper.with_overrides(["learning_rate=1e-3", "game.snake.width=5"]).departures() == {"learning_rate": 1e-6}
     recipe = MSGRPOConfig.from_toml("paper")
     assert (recipe.departures(), recipe.model) == ({}, "Qwen/Qwen2.5-3B-Instruct")
