@@ -19,7 +19,8 @@ RESEARCH = ROOT / "docs/research"
 GUIDE = [page for page in sorted((ROOT / "docs").rglob("*.md")) if not page.is_relative_to(RESEARCH)]
 PAGES = [ROOT / "README.md", ROOT / "ARCHITECTURE.md", *GUIDE]
 PACKAGES = ("agents", "benchmark", "docs/tools", "examples", "research", "textbench", "textgames")
-MODULES = [module for name in PACKAGES for module in sorted((ROOT / name).rglob("*.py")) if "tests" not in module.parts]
+FILES = [file for name in PACKAGES for file in sorted((ROOT / name).rglob("*.py"))]
+MODULES = [file for file in FILES if "tests" not in file.relative_to(ROOT).parts]
 
 WORDS = {"README.md": 1200, "ARCHITECTURE.md": 700, "docs": 22_000}
 """The most words: of two files, and of the guide and the reference together."""

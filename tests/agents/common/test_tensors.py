@@ -21,9 +21,9 @@ READ_WEIGHTS = {"AutoModelForCausalLM"}
 @cache
 def calls() -> list[tuple[str, ast.Call]]:
     """Every call in the packages, with its file."""
-    files = [file for name in PACKAGES for file in (ROOT / name).rglob("*.py") if "tests" not in file.parts]
-    assert len(files) > 300
-    trees = [(str(file.relative_to(ROOT)), ast.parse(file.read_text())) for file in files]
+    files = [file.relative_to(ROOT) for name in PACKAGES for file in (ROOT / name).rglob("*.py")]
+    trees = [(str(file), ast.parse((ROOT / file).read_text())) for file in files if "tests" not in file.parts]
+    assert len(trees) > 300
     return [(name, node) for name, tree in trees for node in ast.walk(tree) if isinstance(node, ast.Call)]
 
 
