@@ -151,6 +151,8 @@ class Episode:
     truncated: bool  #: the game ended by its step limit, or was left; never together with ``terminated``
     error: str | None = None  #: why the episode isn't complete, and unscored (a provider's error), or ``None``
     seconds: float = 0.0  #: wall-clock time from reset to end
+    #: ``{player: seconds of a core that its policy took in this process}``, its share of each batch; 0 beside a server
+    cpu_seconds: Mapping[str, float] = field(default_factory=dict, compare=False)
     metrics: dict[str, dict[str, float]] = field(default_factory=dict)  #: beyond the return, if any
     end_state: Any = None  #: the game's state after the last round; there as :attr:`Step.state` is
     unplayed: tuple[tuple[str, Turn], ...] = ()  #: answers of a round that an error kept from being played

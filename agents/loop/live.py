@@ -98,7 +98,7 @@ class LiveEpisode:
         self._accepted: dict[str, Turn] = {}  # of this round; the others are still asked
         self._read: dict[str, str | Unreadable] = {}  # what the game has read in them
         self._refused: dict[str, tuple[Refused, ...]] = {}
-        self._started = perf_counter()
+        self._started, self.cpu_seconds = perf_counter(), dict.fromkeys(players, 0.0)
         chance = task.seed if task.chance_seed is None else task.chance_seed
         try:
             if task.start is not None:
@@ -262,6 +262,7 @@ class LiveEpisode:
             truncated=self._truncated,
             error=self._error,
             seconds=perf_counter() - self._started,
+            cpu_seconds=self.cpu_seconds,
             metrics={} if self._error is not None else self._table.metrics(),
             end_state=self._table.state,
             unplayed=tuple(self._unplayed),

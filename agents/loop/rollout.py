@@ -5,7 +5,7 @@ fine-tuner's rollouts are both this one function.
 """
 
 from collections.abc import Callable, Iterable, Iterator
-from time import monotonic
+from time import monotonic, process_time
 
 from agents.episode import Episode, EpisodeTask, Step
 from agents.loop.asking import AnswerStore, ask
@@ -93,7 +93,11 @@ def _in_lock_step(
                 asked.setdefault(id(policy), (policy, []))[1].append((row, player, request))
         answers: dict[tuple[int, str], Turn] = {}
         for policy, questions in asked.values():
+            started = process_time()
             turns = ask(policy, [request for _, _, request in questions])
+            share = (process_time() - started) / len(questions)
+            for row, player, _ in questions:
+                live[row].cpu_seconds[player] += share
             answers.update({(row, player): turn for (row, player, _), turn in zip(questions, turns, strict=True)})
         for row, episode in enumerate(live):
             # in the players' order, and not in that of the policies, which depends on what else is live

@@ -288,7 +288,7 @@ def _measure_problems(record: Episode) -> Iterator[str]:
     by_player = measured.get("cached_by_player")
     if by_player is not None and [sum(tokens[i] for tokens in by_player.values()) for i in (0, 1)] != cached:
         yield f"measured.cached_by_player is {by_player}, measured.cached_tokens is {cached}"
-    for name in ("cached_by_player", "discarded_tokens"):
+    for name in ("cached_by_player", "discarded_tokens", "cpu_seconds"):
         if strange := measured.get(name, {}).keys() - players:
             yield f"measured.{name} names {shown(min(strange))}, who doesn't play"
     for player, models in measured.get("served_by", {}).items():

@@ -84,6 +84,9 @@ class Measured(TypedDict, total=False):
     """What depends on the machine; players of which there is nothing to tell are left out."""
 
     seconds: Annotated[Seconds, Field(description="Wall-clock time of the episode.")]
+    cpu_seconds: Annotated[
+        dict[str, Seconds], Field(description="Seconds of a core for a player that runs in this process.")
+    ]
     cached_tokens: Annotated[Tokens, Field(description="Prompt and completion tokens from our response cache.")]
     cached_by_player: Annotated[dict[str, Tokens], Field(description="The same by player, in games of several.")]
     discarded_tokens: Annotated[
@@ -162,6 +165,7 @@ def recorded(episode: Episode, agents: Mapping[str, str] | None = None) -> Episo
         for player, own in turns.items()
     }
     told: dict[str, dict[str, Any]] = {
+        "cpu_seconds": {player: round(seconds, 6) for player, seconds in episode.cpu_seconds.items()},
         "cached_by_player": {player: [*total[:2]] for player, total in cached.items() if len(turns) > 1 and any(total)},
         "discarded_tokens": {
             player: [total.prompt_tokens, total.completion_tokens, total.cached_prompt_tokens]

@@ -23,10 +23,12 @@ from benchmark.score.comparison import cell_differences, mean_difference, solo_s
 from benchmark.score.document import (
     EstimateView,
     LadderView,
+    OverallView,
     ProtocolView,
     ReliabilityView,
     RungView,
     ScoreView,
+    SizeView,
     SkillShareView,
     SkillView,
 )
@@ -188,6 +190,24 @@ def _by_protocol(
         against=told(scenarios[1]),
         pairs=len(differences),
     )
+
+
+def size_of(card: Mapping[str, Any]) -> int | None:
+    """Return how many parameters an agent's model has; ``None`` if that is unknown, as of a model behind a server."""
+    count = card["settings"].get("model_parameters")
+    return count if isinstance(count, int) and count > 0 else None
+
+
+def size_rows(results: ResultColumns, overall: Sequence[OverallView], scores: Sequence[ScoreView]) -> list[SizeView]:
+    """Make a row for each agent whose model's size is known, smallest first; none unless sizes differ."""
+    rows = []
+    for row in overall:
+        if (size := size_of(results.agents[row["agent"]])) is not None:
+            costs = [score["cpu_seconds"] for score in scores if score["agent"] == row["agent"]]
+            known = [cost for cost in costs if cost is not None]
+            mean = sum(known) / len(known) if len(known) == len(costs) > 0 else None
+            rows.append(SizeView(**row, size=size, cpu_seconds=mean))
+    return sorted(rows, key=lambda row: row["size"]) if len({row["size"] for row in rows}) > 1 else []
 
 
 UNMEASURED = 100  # so many episodes tell the headroom of a level that has not been measured

@@ -147,6 +147,7 @@ class ScoreView(TypedDict):
     tokens: EstimateView | None  # of prompts and completions, per episode
     cost: float | None  # US dollars over all episodes; None without a price for the model
     seconds: float | None  # mean per episode; depends on the machine and the load
+    cpu_seconds: float | None  # of a core, mean per episode; None if the agent ran elsewhere or the run is older
     seats: dict[str, EstimateView]  # {player: mean return in this seat}; empty in a game for one player
     metrics: dict[str, EstimateView]  # {name: mean over seeds} of what the game reports, and the value lost per move
     blind: BlindView
@@ -166,6 +167,13 @@ class OverallView(TypedDict):
     invalid_rate: float | None  # of all responses on this board
     scenarios: int  # how many of these scenarios it is ranked in
     lacks: list[str]  # the others
+
+
+class SizeView(OverallView):
+    """An agent whose model's size is known."""
+
+    size: int  # parameters of the model, as it is loaded
+    cpu_seconds: float | None  # per episode, the mean over all of its scenarios
 
 
 class SuiteView(TypedDict):
@@ -386,6 +394,7 @@ class ViewDocument(TypedDict):
     ratings: list[RatingView]
     meetings: list[MeetingView]
     reliability: list[ReliabilityView]
+    sizes: NotRequired[list[SizeView]]  # smallest first; if there are several
     skill: NotRequired[list[SkillView]]
     protocols: NotRequired[list[ProtocolView]]  # if agents played by several
     ladders: NotRequired[list[LadderView]]

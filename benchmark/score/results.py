@@ -33,7 +33,7 @@ from textgames.scenarios import Scenario
 
 COLUMNS = (
     *("seed", "score", "success", "invalid", "responses", "length"),
-    *("prompt_tokens", "completion_tokens", "seconds", "seat"),
+    *("prompt_tokens", "completion_tokens", "seconds", "cpu_seconds", "seat"),
     *("cut_off", "refused", "forfeited"),
 )
 REFUSED = ("refusal", "content_filter")  # finish reasons
@@ -152,6 +152,7 @@ class Cell:
             sum(turn.usage.prompt_tokens for turn, _ in answers),
             sum(turn.usage.completion_tokens for turn, _ in answers),
             record.measured.get("seconds", 0.0),
+            record.measured.get("cpu_seconds", {}).get(player, 0.0),
             list(record.agents).index(player),
             sum(turn.finish_reason == "length" for turn, _ in answers),
             sum(turn.finish_reason in REFUSED for turn, _ in answers),

@@ -150,6 +150,7 @@ def score_row(
         tokens=found.get("tokens"),
         cost=cost(cell.paid_tokens, price),
         seconds=float(np.mean(cell.columns["seconds"])) if cell.episodes else None,
+        cpu_seconds=float(np.mean(cell.columns["cpu_seconds"])) if any(cell.columns["cpu_seconds"]) else None,
         seats=seats,
         metrics=means,
         blind=BlindView(value=None, policy="", exact=False)

@@ -11,7 +11,7 @@ from functools import cache
 from importlib.metadata import EntryPoint
 from typing import Any
 
-from benchmark.score.beside import ladder_rows, protocol_rows, reliability_rows, skill_rows
+from benchmark.score.beside import ladder_rows, protocol_rows, reliability_rows, size_rows, skill_rows
 from benchmark.score.differences import TIE
 from benchmark.score.document import (
     ComparisonView,
@@ -98,6 +98,16 @@ RANK: Column[Any] = Column(
     "=: can't be told apart from the best agent of this rank",
 )
 
+CPU: Column[Any] = Column(
+    "cpu",
+    "CPU s",
+    lambda row: Figure() if row["cpu_seconds"] is None else Figure(number(row["cpu_seconds"]), row["cpu_seconds"]),
+    "ascending",
+    "seconds of a core per episode, of an agent that runs in the run's own process",
+    optional=True,
+    needed=_any("cpu_seconds"),
+)
+
 SCORES: tuple[Column[ScoreView], ...] = (
     RANK,
     replace(AGENT, figure=lambda row: agent_figure(row)._replace(note=agent_note(row))),
@@ -155,6 +165,7 @@ SCORES: tuple[Column[ScoreView], ...] = (
         optional=True,
         needed=_any("cost"),
     ),
+    CPU,
     Column(
         "unscored",
         "unscored",
@@ -436,7 +447,26 @@ def _kind(key: str) -> Column[SkillView]:
     return Column(f"kind-{key}", KINDS[key], figure, wide_only=key in ("first", "last", "unread"))
 
 
+def size_figure(count: int | None) -> Figure:
+    """Return a number of parameters with three digits: ``135M``."""
+    units = ((1e12, "T"), (1e9, "B"), (1e6, "M"), (1e3, "k"))
+    told = next((f"{count / unit:.3g}{letter}" for unit, letter in units if count and count >= unit), str(count))
+    return Figure() if count is None else Figure(told, float(count))
+
+
+SIZE: Column[Any] = Column(
+    "size", "size", lambda row: size_figure(row["size"]), "ascending", explain="parameters of the model"
+)
+
 _TABLES = (
+    Table(
+        "sizes",
+        "by model size",
+        (AGENT, SIZE, *OVERALL[2:], CPU),
+        ("models by their number of parameters as loaded, trained on these games or not",),
+        lambda scored: size_rows(scored.results, scored.overall, scored.scores),
+        sorted_by="size",
+    ),
     Table(
         "ladders",
         "levels",

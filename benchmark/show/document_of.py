@@ -63,7 +63,7 @@ def results_document(
         episodes_planned=results.planned,
         episodes_total=results.played,
     )
-    scored = Scored(results, references, agents, scores)
+    scored = Scored(results, references, agents, scores, overall)
     beside = {table.key: rows for table in board_tables() if (rows := table.find(scored))}
     return cast("ViewDocument", {**document, **beside})
 

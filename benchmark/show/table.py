@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, TypeVar
 from benchmark.score.document import EstimateView
 
 if TYPE_CHECKING:
-    from benchmark.score.document import ScoreView
+    from benchmark.score.document import OverallView, ScoreView
     from benchmark.score.references import References
     from benchmark.score.results import ResultColumns
 
@@ -56,6 +56,7 @@ class Scored(NamedTuple):
     references: "References"
     agents: Sequence[str]  # best first
     scores: "Sequence[ScoreView]"
+    overall: "Sequence[OverallView]"
 
 
 class Elsewhere(str):

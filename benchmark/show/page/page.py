@@ -17,6 +17,7 @@ from typing import Any
 from jinja2 import Environment, FunctionLoader, StrictUndefined
 
 from agents.common.files import replacing
+from benchmark.score.beside import size_of
 from benchmark.score.document import SCHEMA_VERSION, ViewDocument
 from benchmark.show.board import found_tables, suite_table
 from benchmark.show.export import flat_view
@@ -29,7 +30,6 @@ from benchmark.show.page.tables import (
     kind_of,
     overall_table,
     scenario_index,
-    size_of,
     suite_grid,
 )
 

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from urllib.parse import urlencode
 
 from agents.common.intervals import is_above
+from benchmark.score.beside import size_of
 from benchmark.score.document import AgentView, EstimateView, OverallView, ScenarioView, ScoreView, ViewDocument
 from benchmark.score.scores import ranked_by
 from benchmark.show import board
@@ -34,6 +35,7 @@ MEANINGS = {
     "invalid": ("Invalid", "share of responses that named no legal action; {protocol}"),
     "length": ("Length", "rounds until the end; in a round everyone whose turn it is acts once"),
     "tokens": ("Tokens", "of prompts and responses, per episode"),
+    "cpu": ("CPU s", "seconds of a core per episode, of an agent that runs in the run's own process"),
     "cost": ("Cost", "US dollars over all episodes"),
 }
 """{column of the scores: (term, what it counts)}; {aim} and {protocol} are the scenario's."""
@@ -208,16 +210,10 @@ def overall_table(document: ViewDocument) -> Sortable:
     agents = {agent["name"]: agent for agent in document["agents"]}
     about: dict[str, Any] = {"first": "ascending", "optional": True}
 
-    def size(row: OverallView) -> Figure:
-        count = size_of(agents[row["agent"]])
-        units = ((1e12, "T"), (1e9, "B"), (1e6, "M"), (1e3, "k"))
-        told = next((f"{count / unit:.3g}{letter}" for unit, letter in units if count and count >= unit), str(count))
-        return Figure() if count is None else Figure(told, float(count))
-
     columns = [
         *table.columns,
         Column("kind", "kind", lambda row: _word(kind_of(agents[row["agent"]])), **about),
-        Column("size", "size", size, explain="parameters of the model", **about),
+        replace(board.SIZE, figure=lambda row: board.size_figure(size_of(agents[row["agent"]])), optional=True),
     ]
     if not any(map(size_of, document["agents"])):
         columns.pop()
@@ -314,12 +310,6 @@ def kind_of(agent: AgentView) -> str:
         return OWN
     own_process = "model_class" in settings or kind in ("hf", "vllm") or kind.startswith("tiny")
     return LOCAL if own_process else SERVED
-
-
-def size_of(agent: AgentView) -> int | None:
-    """Return how many parameters an agent's model has; ``None`` if that is unknown, as of a model behind a server."""
-    count = agent["settings"].get("model_parameters")
-    return count if isinstance(count, int) and count > 0 else None
 
 
 def game_name(env_id: str) -> str:

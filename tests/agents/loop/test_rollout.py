@@ -440,3 +440,30 @@ def test_a_seed_is_a_whole_number(seed):
     assert type(EpisodeTask.of("snake", np.int64(3)).seed) is int
     with pytest.raises(ValueError, match="seed must be a whole number of at least 0, got"):
         EpisodeTask.of("snake", seed)
+
+
+class Busy:
+    """Takes a hundredth of a second of a core for every batch."""
+
+    name, history_turns = "busy", 0
+
+    def __init__(self):
+        self.batches = 0
+
+    def act(self, requests):
+        self.batches += 1
+        end = time.process_time() + 0.01
+        while time.process_time() < end:
+            pass
+        return [Turn("left")] * len(requests)
+
+
+def test_the_seconds_of_a_core_are_those_of_each_players_calls():
+    """Shared among a batch's episodes, so that their sum is that of the calls, whatever the concurrency."""
+    busy, games = Busy(), tasks(["snake-duel"], 4)
+    played = list(rollout({"player_0": busy, "player_1": load_agent("random")}, games, max_concurrency=3))
+    spent = [sum(episode.cpu_seconds[player] for episode in played) for player in ("player_0", "player_1")]
+    assert spent[0] >= 0.01 * busy.batches
+    assert spent[1] > 0
+    served = {"player_0": local_policy(), "player_1": policy_of(response, served=True)}
+    assert all(set(episode.cpu_seconds.values()) == {0.0} for episode in rollout(served, games))

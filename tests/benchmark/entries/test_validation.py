@@ -165,6 +165,10 @@ FORGED_EPISODES = {
         in_measured(cached_by_player={"player_9": [0, 0]}),
         "measured.cached_by_player names 'player_9', who doesn't play",
     ),
+    "seconds of nobody": (
+        in_measured(cpu_seconds={"player_9": 0.5}),
+        "measured.cpu_seconds names 'player_9', who doesn't play",
+    ),
     "cached by another count": (
         in_measured(cached_by_player={"player_0": [9, 0]}),
         "measured.cached_by_player is {'player_0': [9, 0]}, measured.cached_tokens is [0, 0]",

@@ -26,6 +26,8 @@ from benchmark.score.overall import Overall, overall_scenarios
 from benchmark.score.references import References
 from benchmark.score.results import COLUMNS, Cell, ResultColumns, read_columns
 from benchmark.score.scores import above_blind, cost, rank, score_rows
+from benchmark.show.board import leaderboard_tables
+from benchmark.show.document_of import results_document
 from textgames.scenarios import SCENARIOS
 from textgames.solving.blind import blind_play
 
@@ -95,6 +97,35 @@ def test_a_cell_is_counted_by_hand(tmp_path):
     assert row["normalized"] is None
     assert row["cost"] is None  # tokens were used and nobody said what they cost
     assert cost(results.cells["a", "frozen-lake"].paid_tokens, {"input": 1e6, "output": 1e6}) == 4 * (20 - 4 + 10)
+
+
+def test_costs_in_seconds_of_a_core_stand_beside_the_sizes_of_models(tmp_path):
+    """Records of before have no such costs; an agent's row of sizes has the mean over all of its scenarios."""
+    folder = write_run(tmp_path / "r", {"small": [1.0, 0.0], "large": [1.0, 1.0], "script": [0.0, 0.0]})
+    assert [row["cpu_seconds"] for row in score_rows(read_columns([folder]))] == [None] * 3
+    manifest = json.loads((folder / "manifest.json").read_text())
+    for card, size in zip(manifest["agents"], (219200, 630167424, None), strict=True):
+        card["settings"] = {"model_parameters": size}
+    (folder / "manifest.json").write_text(json.dumps(manifest))
+    records = [json.loads(line) for line in (folder / "episodes.jsonl").read_text().splitlines()]
+    for record, seconds in zip(records[:4], (1.0, 2.0, 4.0, 5.0), strict=True):  # the script's aren't known
+        record["measured"]["cpu_seconds"] = {"player_0": seconds}
+    (folder / "episodes.jsonl").write_text("".join(json.dumps(record) + "\n" for record in records))
+    document = results_document(read_columns([folder]), max_episodes=0)
+    assert {row["agent"]: row["cpu_seconds"] for row in document["scores"]} == {
+        **{"small": 1.5, "large": 4.5},
+        "script": None,
+    }
+    (table,) = [table for table in leaderboard_tables(document) if table.key == "sizes"]
+    assert [(row[0], row[1], row[-1]) for row in table.texts] == [
+        ("small", "219k", "1.500"),
+        ("large", "630M", "4.500"),
+    ]
+    assert [row["normalized"] for row in table.rows] == [
+        row["normalized"] for name in ("small", "large") for row in document["overall"] if row["agent"] == name
+    ]
+    alone = results_document(read_columns([folder], agents=["small", "script"]), max_episodes=0)
+    assert "sizes" not in alone, "one size is no scale"
 
 
 def test_only_whole_cells_are_ranked_and_what_cant_be_told_apart_shares_a_place(tmp_path):

@@ -4,6 +4,7 @@
 const AXES = {
   tokens: { label: "tokens per episode", of: (row) => row.tokens || null },
   seconds: { label: "seconds per episode, as it was played", of: (row) => row.seconds || null },
+  cpu: { label: "CPU seconds per episode", of: (row) => row.cpu_seconds || null },
   cost: { label: "US dollars per episode", of: (row) => (row.cost && row.episodes ? row.cost / row.episodes : null) },
   size: { label: "parameters of the model", of: (row) => AGENT.get(row.agent).size },
 };
@@ -53,7 +54,7 @@ async function renderPlot() {
   const without = points.filter((point) => point.x === null).map((point) => point.agent);
   const drawn = points.filter((point) => point.x !== null);
   const best = frontierOf(drawn).map((point) => point.agent);
-  const why = { tokens: "no tokens", seconds: "no known time", cost: "no known cost", size: "no known size" }[axis];
+  const why = { tokens: "no tokens", seconds: "no known time", cpu: "no known CPU time", cost: "no known cost", size: "no known size" }[axis];
   refill(
     section,
     el("h3", { id: "heading-plot" }, "What a score costs"),
