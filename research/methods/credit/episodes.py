@@ -77,11 +77,13 @@ class RiskPO(ByReturn):
         middle_m  = (max(S_m - lo, 0) - max(S_m - hi, 0) + lo - hi) / (b - a)
         A         = (1.5 tail_m + middle_m) / 2.5 / std(S) / std_g(R)
 
-    No advantage is above 0: the best is blamed least, and groups of equal returns are blamed, too.
+    A group alone in its bundle is divided once, as both deviations are the same. No advantage is above 0: the best is
+    blamed least, and groups of equal returns are blamed, too. With returns of 0 and 1 and bundles of one both quantiles
+    are 0 as long as fewer than a tenth succeed, and no episode gets an advantage.
     """
 
-    groups_per_bundle: int = Field(1, ge=1)
-    """B, the groups whose returns are added up to one score; the paper's 5 is for returns of 0 and 1."""
+    groups_per_bundle: int = Field(5, ge=1)
+    """B, the groups whose returns are added up to one score."""
     low: float = Field(0.2, gt=0, lt=1)
     """Level of the lower quantile."""
     high: float = Field(0.9, gt=0, lt=1)
@@ -115,7 +117,8 @@ class RiskPO(ByReturn):
             middle = np.maximum(sums - low, 0) - np.maximum(sums - high, 0) + low - high
             mixed = (self.tail_weight * tail + middle / (self.high - self.low)) / (self.tail_weight + 1)
             for group in bundle:
-                advantages[group[: len(sums)]] = mixed / _std(sums) / _std(returns[group])
+                own = _std(returns[group]) if len(bundle) > 1 else 1.0
+                advantages[group[: len(sums)]] = mixed / _std(sums) / own
         return Credit.per_episode(batch, advantages)._replace(metrics={"riskpo_low": low, "riskpo_high": high})
 
     def state_dict(self) -> dict[str, Any]:

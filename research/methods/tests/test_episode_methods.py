@@ -23,19 +23,20 @@ def test_riskpo():
     lo = 1 + 0.1 (0.2 - 1/3) = 0.98667 and hi = 3 + 0.1 (0.9 - 2/3) = 3.02333.
     Score 0: tail = -0.98667 / 0.2 = -4.93333, middle = (0.98667 - 3.02333) / 0.7 = -2.90952, mixed
     (1.5 * -4.93333 - 2.90952) / 2.5 = -4.12381. Score 2: tail 0, middle (2 - 3.02333) / 0.7 = -1.46190, mixed
-    -0.58476. Score 4: middle (4 - lo) - (4 - hi) + lo - hi = 0. Both standard deviations are 2.
+    -0.58476. Score 4: middle (4 - lo) - (4 - hi) + lo - hi = 0. The standard deviation is 2, of scores and of returns
+    alike, and divides once.
     """
-    method = METHODS.make("riskpo")
+    method = METHODS.make("riskpo", {"groups_per_bundle": 1})
     method.load_state_dict({"quantiles": [1.0, 3.0]})  # type: ignore[attr-defined]
     credit = method.assign(of_returns([0, 2, 4]), RNG)
     found = [float(each[0]) for each in credit.advantages]
-    np.testing.assert_allclose(found, [-4.1238095 / 4, -0.5847619 / 4, 0], atol=1e-7)
+    np.testing.assert_allclose(found, [-4.1238095 / 2, -0.5847619 / 2, 0], atol=1e-7)
     assert credit.metrics == pytest.approx({"riskpo_low": 0.9866667, "riskpo_high": 3.0233333})
 
 
 def test_riskpo_begins_with_the_quantiles_of_its_first_batch():
     """Of 0, 2, 4: 0.2 of the way is 0.4 of the first gap, 0.9 of it is 0.8 of the second one."""
-    credit = METHODS.make("riskpo").assign(of_returns([0, 2, 4]), RNG)
+    credit = METHODS.make("riskpo", {"groups_per_bundle": 1}).assign(of_returns([0, 2, 4]), RNG)
     assert credit.metrics == pytest.approx({"riskpo_low": 0.8, "riskpo_high": 3.6})
 
 
@@ -44,7 +45,7 @@ def test_riskpo_bundles():
 
     c is alone in its bundle, so its returns 1 and 2 count as 2 and 4. lo = 1 and hi = 5 stay where they are at a rate
     that is next to nothing. Sum 1: (1 - 5) / 0.7 / 2.5 = -2.285714; sum 5: 0; 2 gives -1.714286, 4 gives -0.571429.
-    Then divided by the sums' std (4 / sqrt 2 and 2 / sqrt 2) and by the group's own: a sqrt 2, b 2, c 1 / sqrt 2.
+    Then divided by the sums' std (4 / sqrt 2 and 2 / sqrt 2), and in the bundle of two by the group's own: a sqrt 2, b 2.
     """
     given = of_returns([0, 2, 1, 3, 5, 1, 2], "aabbbcc")
     method = METHODS.make("riskpo", {"groups_per_bundle": 2, "rate": 1e-12})
@@ -52,7 +53,19 @@ def test_riskpo_bundles():
     found = [float(each[0]) for each in method.assign(given, RNG).advantages]
     wide = 4 / math.sqrt(2)
     expected = [-2.285714 / wide / math.sqrt(2), 0, -2.285714 / wide / 2, 0, 0]
-    np.testing.assert_allclose(found, [*expected, -1.714286, -0.571429], atol=1e-6)
+    np.testing.assert_allclose(found, [*expected, -1.714286 / math.sqrt(2), -0.571429 / math.sqrt(2)], atol=1e-6)
+
+
+@pytest.mark.parametrize(("size", "least", "most"), [(1, 0.0, 0.05), (5, 0.85, 1.0)])
+def test_riskpo_needs_bundles_where_few_succeed(size, least, most):
+    """Eight groups of sixteen of which 5% succeed: a first batch without any advantage teaches nothing."""
+    rng, groups = np.random.default_rng(0), "".join(name * 16 for name in "abcdefgh")
+    batches = [of_returns((rng.random(128) < 0.05).astype(float).tolist(), groups) for _ in range(100)]
+    taught = [
+        any(each.any() for each in METHODS.make("riskpo", {"groups_per_bundle": size}).assign(one, rng).advantages)
+        for one in batches
+    ]
+    assert least <= np.mean(taught) <= most
 
 
 def test_riskpo_never_praises():
