@@ -45,7 +45,8 @@ def test_riskpo_bundles():
 
     c is alone in its bundle, so its returns 1 and 2 count as 2 and 4. lo = 1 and hi = 5 stay where they are at a rate
     that is next to nothing. Sum 1: (1 - 5) / 0.7 / 2.5 = -2.285714; sum 5: 0; 2 gives -1.714286, 4 gives -0.571429.
-    Then divided by the sums' std (4 / sqrt 2 and 2 / sqrt 2), and in the bundle of two by the group's own: a sqrt 2, b 2.
+    Then divided by the sums' std (4 / sqrt 2 and 2 / sqrt 2), and in the bundle of two by the group's own: a sqrt 2,
+    b 2.
     """
     given = of_returns([0, 2, 1, 3, 5, 1, 2], "aabbbcc")
     method = METHODS.make("riskpo", {"groups_per_bundle": 2, "rate": 1e-12})
