@@ -88,13 +88,13 @@ def run(command: str, folder: Path, url: str) -> subprocess.CompletedProcess[str
     if words[:3] == ["python", "-m", "agents.msgrpo"] and "smollm2" in command:
         # two threads wait for each other beside other workers
         small = ("iterations=1", "groups=1", "group_size=2", "episodes_drawn=2", "threads=1")
-        small += ("eval_episodes=1", "preflight_episodes=2")
+        small += ("eval_episodes=1", "preflight_episodes=0")
         words += [word for setting in small for word in ("--set", setting)]
     elif words[:3] == ["python", "-m", "agents.msgrpo"]:
         words += ["--set", "iterations=1", "--set", "groups=2", "--set", "episodes_drawn=8"]
         words += ["--set", "eval_episodes=4", "--set", "model=tiny"]
-    if words[:2] == ["textbench", "run"] and "300" in words:
-        words[words.index("300")] = "2"
+    if "--episodes" in words:
+        words[words.index("--episodes") + 1] = "4" if "greedy" in words else "1"
     if words[:2] == ["textbench", "credit"]:
         words += ["--groups", "4", "--batches", "2"]
     if words[0] == "textbench" and "--base-url" not in words and any(word.startswith("openai:") for word in words):

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from agents import Episode, EpisodeTask, Policy, rollout
+from agents import Episode, EpisodeTask, LanguageAgentPolicy, Policy, load_agent, rollout
 from benchmark import UsageError
 from research.jobs import bases
 from research.jobs.work import Report, Work
@@ -110,12 +110,11 @@ def run_training(
 
 def policy_of(agent: str, experiment: Experiment, folder: ReproductionFolder) -> Policy:
     """Return the player: a reference agent, or the model of a base or a run with the evaluation's decoding."""
-    from agents import LanguageAgentPolicy, load_agent
+    if agent in experiment.reference_agents:
+        return load_agent(agent)
     from agents.models import Decoding, TransformersModel, card_of
     from agents.msgrpo import MSGRPOConfig, prompts_of
 
-    if agent in experiment.reference_agents:
-        return load_agent(agent)
     model, tokenizer = bases.load(folder.model(agent))
     settings = experiment.msgrpo
     decoding = Decoding(

@@ -23,11 +23,11 @@ ALONE = {
     if len(scenario.game().players) == 1
 }
 CHEAP = ("frozen-lake", "bandit", "online-iid", "cliff-walking", "rock-paper-scissors-tft")
-SECONDS = ("frozen-lake-level-2", "taxi-level-1")
-"""Levels whose search takes a second or a few."""
+SECONDS = ("frozen-lake-level-2",)
+"""Levels whose search takes a second."""
 
-MINUTES = ("sliding-puzzle", "sokoban")
-"""Games whose search takes a minute or two."""
+LONG = ("sliding-puzzle", "sokoban", "snake-")
+"""Games whose search takes a minute or two, and Snake's that are not the plain one."""
 
 
 class Corridor(TSMG[int]):
@@ -170,7 +170,7 @@ def test_rows_are_what_the_search_finds(name):
 
 
 def _marked(name: str) -> object:
-    long = name.startswith(MINUTES) or (ALONE[name].level_number and name not in SECONDS)
+    long = name.startswith(LONG) or (ALONE[name].level_number and name not in SECONDS)
     return pytest.param(name, marks=pytest.mark.nightly if long else pytest.mark.slow)
 
 

@@ -159,18 +159,16 @@ def test_a_job_overtakes_less_important_ones_and_a_failing_one_keeps_only_what_n
     assert multiprocessing.active_children() == []
 
 
-PRETRAIN = [Job(f"pretrain/{name}", "pretrain", agent=name) for name in ("small", "large")]
+PLAY = [Job(f"play/{name}", "play", (), "random") for name in ("one", "other")]
 
 
 def long_experiment() -> Experiment:
-    """The miniature with bases that take minutes."""
-    experiment = Experiment.read("miniature")
-    return experiment.model_copy(update={"data": {**experiment.data, "steps": 5000}})
+    """The miniature with play that takes minutes."""
+    return Experiment.read("miniature").model_copy(update={"final_episodes": 100_000})
 
 
 @pytest.mark.slow
 def test_ctrl_c_ends_jobs_at_their_next_progress(tmp_path, capfd):
-    pytest.importorskip("torch")
     interrupted = []
 
     def interrupt() -> None:
@@ -179,7 +177,7 @@ def test_ctrl_c_ends_jobs_at_their_next_progress(tmp_path, capfd):
         time.sleep(10)
 
     with pytest.raises(KeyboardInterrupt):
-        run_jobs(long_experiment(), ReproductionFolder(tmp_path), PRETRAIN, WORK, 2, Recorder(interrupt), threads=1)
+        run_jobs(long_experiment(), ReproductionFolder(tmp_path), PLAY, WORK, 2, Recorder(interrupt), threads=1)
     assert len(interrupted) == 1
     assert time.monotonic() - interrupted[0] < STOP_SECONDS + 60  # the jobs would have taken minutes
     assert multiprocessing.active_children() == []
@@ -189,12 +187,10 @@ def test_ctrl_c_ends_jobs_at_their_next_progress(tmp_path, capfd):
 
 @pytest.mark.slow
 def test_a_killed_worker_is_said_with_what_was_running(tmp_path):
-    pytest.importorskip("torch")
-
     def kill() -> None:
         for child in multiprocessing.active_children()[:1]:  # there are none any more when progress is told once more
             child.kill()
 
-    with pytest.raises(JobFailedError, match=r"a process was killed .*: pretrain/small, pretrain/large; what is done"):
-        run_jobs(long_experiment(), ReproductionFolder(tmp_path), PRETRAIN, WORK, 2, Recorder(kill), threads=1)
+    with pytest.raises(JobFailedError, match=r"a process was killed .*: play/one, play/other; what is done"):
+        run_jobs(long_experiment(), ReproductionFolder(tmp_path), PLAY, WORK, 2, Recorder(kill), threads=1)
     assert multiprocessing.active_children() == []

@@ -1,8 +1,10 @@
 """The GPU checks by their one command, with tiny shapes on a CPU."""
 
+import importlib
 import json
 import subprocess
 import sys
+from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -26,8 +28,10 @@ def test_all_gpu_checks_run_on_a_cpu(tmp_path: Path) -> None:
         if "vllm" in path.stem:
             continue
         recipe = result[f"recipes: {path.stem}"]
+        assert recipe["attention"] == "sdpa"  # nothing is compiled
         assert recipe["packing"] == "tree"
         assert recipe["update_tokens_computed"] > 0
+        assert all(recipe["predicted"][part] > 0 < recipe[f"{part}_seconds"] for part in ("rollout", "update"))
         half = path.stem.startswith(("qwen", "smollm2", "paper"))  # sampled and trained in bfloat16
         assert recipe["mismatch_mean"] < (5e-3 if half else 1e-5)
         assert path.stem in done.stdout
@@ -40,42 +44,42 @@ def test_all_gpu_checks_run_on_a_cpu(tmp_path: Path) -> None:
     assert "no gradient on a CPU" in result["attention"]["why_not"]
 
 
-@pytest.mark.slow
-def test_the_prepared_run_of_three_billion_weights(tmp_path: Path) -> None:
-    """The very command for a card, with tiny shapes: two iterations of each recipe."""
-    command = [sys.executable, str(ROOT / "research/perf/gpu.py")]
-    checked = subprocess.run([*command, "--check", "--recipe", "3b"], capture_output=True, text=True)
-    assert "packages that are missing: none" in checked.stdout, checked.stderr
-    assert "qwen2.5-3b-lora-frozen-lake: rollout 6.98 GiB, update 9.67 of 79.0; host 0.33 of" in checked.stdout
-    assert "qwen2.5-3b-frozen-lake: rollout 41.25 GiB, update 62.19 of 79.0; host 34.49 of" in checked.stdout
-    assert "vllm" not in checked.stdout
-    options = ["--device", "cpu", "--only", "recipes", "--iterations", "2", "--out", str(tmp_path)]
-    done = subprocess.run(
-        [*command, *options, "--recipe", "3b-frozen", "3b-lora", "paper"], capture_output=True, text=True
-    )
-    assert done.returncode == 0, done.stderr
-    result = json.loads((tmp_path / "gpu.json").read_text())
-    found = {name: one for name, one in result.items() if name.startswith("recipes: ")}
-    assert len(found) == 3
-    for one in found.values():
-        assert one["attention"] == "sdpa"  # nothing is compiled
-        assert one["packing"] == "tree"
-        assert one["update_tokens_computed"] > 0
-        for part in ("rollout", "update"):
-            assert one[f"{part}_seconds"] > 0
-            assert one[f"peak_{part}"]["resident"] > one["predicted"][part] / 2 > 0
+@pytest.fixture
+def gpu(monkeypatch: pytest.MonkeyPatch) -> Callable[..., int]:
+    """The script in this process."""
+    monkeypatch.syspath_prepend(str(ROOT / "research/perf"))
+
+    def main(*arguments: str) -> int:
+        monkeypatch.setattr(sys, "argv", ["gpu.py", *arguments])
+        return int(importlib.import_module("gpu").main())
+
+    return main
 
 
-@pytest.mark.slow
-def test_a_part_that_is_not_there_is_refused() -> None:
-    command = [sys.executable, str(ROOT / "research/perf/gpu.py"), "--only", "everything"]
-    done = subprocess.run(command, capture_output=True, text=True)
-    assert done.returncode == 2
-    assert "invalid choice: 'everything'" in done.stderr
-    done = subprocess.run([*command[:2], "--recipe", "qwen-9b"], capture_output=True, text=True)
-    assert done.returncode == 2
-    assert "no recipe has 'qwen-9b' in its name: " in done.stderr
-    assert "qwen2.5-0.5b" in done.stderr
+def test_what_three_billion_weights_take_is_told_without_a_gpu(
+    gpu: Callable[..., int], capsys: pytest.CaptureFixture[str]
+) -> None:
+    gpu("--check", "--recipe", "3b")
+    checked = capsys.readouterr().out
+    assert "packages that are missing: none" in checked
+    assert "qwen2.5-3b-lora-frozen-lake: rollout 6.98 GiB, update 9.67 of 79.0; host 0.33 of" in checked
+    assert "qwen2.5-3b-frozen-lake: rollout 41.25 GiB, update 62.19 of 79.0; host 34.49 of" in checked
+    assert "vllm" not in checked
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("--only", "everything"), "invalid choice: 'everything'"),
+        (("--recipe", "qwen-9b"), "no recipe has 'qwen-9b' in its name: paper, qwen2.5-0.5b"),
+    ],
+)
+def test_what_is_not_there_is_refused(
+    arguments: tuple[str, ...], said: str, gpu: Callable[..., int], capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit, match="2"):
+        gpu(*arguments)
+    assert said in capsys.readouterr().err
 
 
 @pytest.mark.slow

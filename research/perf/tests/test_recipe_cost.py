@@ -60,7 +60,7 @@ def measure(lora_rank: int, out: str) -> dict[str, tuple[float, float]]:
     """In a process of its own: return bytes that were measured and that are computed."""
     torch.set_num_threads(1)
     config = MSGRPOConfig(
-        scenarios=("frozen-lake",), groups=2, group_size=4, episodes_drawn=8, max_response_tokens=4, dtype="float32",
+        scenarios=("frozen-lake",), groups=1, group_size=2, episodes_drawn=2, max_response_tokens=4, dtype="float32",
         device="cpu", invalid_action="random", lora_rank=lora_rank, lora_targets=("all-linear",) if lora_rank else
         MSGRPOConfig().lora_targets, gradient_checkpointing=True, micro_batch_tokens=512, tree_tokens=512, out=out,
     )  # fmt: skip

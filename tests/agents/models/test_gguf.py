@@ -229,8 +229,9 @@ model_folder(sys.argv[1])
 """
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("point", ["before", "after"])
+@pytest.mark.parametrize(
+    "point", [pytest.param("before", marks=pytest.mark.nightly), pytest.param("after", marks=pytest.mark.slow)]
+)
 def test_a_process_that_is_killed_in_the_middle_leaves_nothing_in_the_way(small, point):
     """A process that waited for it continues, and what it left is removed."""
     spec = f"gguf:{small}"

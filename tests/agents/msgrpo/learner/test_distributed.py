@@ -47,9 +47,8 @@ def run(
     return json.loads((folder / "history.json").read_text()), torch.load(folder / "weights.pt")
 
 
-@pytest.mark.parametrize(
-    "kind", [pytest.param("ddp", marks=pytest.mark.slow), pytest.param("fsdp", marks=pytest.mark.nightly)]
-)
+@pytest.mark.nightly  # by day two processes train in torchrun's test, and in that of surrogates in research/methods
+@pytest.mark.parametrize("kind", ["ddp", "fsdp"])
 def test_two_processes_equal_one(kind, tmp_path, tokenizer, make_llama, prompt_file):
     model = str(tmp_path / "model")
     make_llama(len(tokenizer)).save_pretrained(model)

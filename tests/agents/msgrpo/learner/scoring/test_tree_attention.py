@@ -146,7 +146,7 @@ def test_a_kernel_that_computes_something_else_is_given_up(make_llama, monkeypat
     assert model.config._attn_implementation == "sdpa"
 
 
-@pytest.mark.slow
+@pytest.mark.nightly  # compiling takes long; the blocks are PyTorch's own to the bit, as the first test holds
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # what PyTorch's compiler imports
 def test_the_compiled_kernel_scores_as_the_dense_mask(make_llama, monkeypatch):
     """The plain formula ignores the blocks; the kernel skips the empty ones. It takes a C++ compiler."""

@@ -31,8 +31,14 @@ def test_empty_states_are_said(visit, name):
         assert expected is None or expected in page.text(f"#view-{view} .notice")
 
 
-@pytest.mark.parametrize("name", ["usual", "long names", "hostile", "empty"])
-@pytest.mark.parametrize("width", [320, 360, 700, 1000, 1200])
+@pytest.mark.parametrize(
+    ("name", "width"),
+    [
+        *itertools.product(("long names", "hostile"), (320, 700, 1000, 1200)),  # one for each breakpoint
+        ("usual", 320),
+        ("empty", 320),
+    ],
+)
 def test_no_width_scrolls_sideways(visit, documents, name, width):
     page = visit(name, viewport={"width": width, "height": 740})
     last = documents[name]["agents"][-1]["name"] if documents[name]["agents"] else ""
