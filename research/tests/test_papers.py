@@ -37,6 +37,8 @@ def test_a_row_says_what_can_be_checked(name, row):
         assert re.search(rf"^def {function}\(", (ROOT / file).read_text(), re.MULTILINE), row["test"]
         assert case is None or case.partition("-")[2] in POINTS[case.partition("-")[0]].names
     assert {*re.findall(r"`improve ([\w-]+)", row["here"])} <= {*improvers()}
+    if "method" in row and (alone := re.fullmatch(r"`(\w+)`", row["here"])):
+        MSGRPOConfig.preset(alone[1])
     for setting, method in re.findall(r"`(\w+) = \"(\w+)\"`", row["here"]):
         MSGRPOConfig.preset(method) if setting == "preset" else MSGRPOConfig(**{setting: method})
 

@@ -32,8 +32,7 @@ def rows() -> Iterator[tuple[str, str, dict[str, Any]]]:
         for name, row in found[part].items():
             point, _, method = row.get("method", "").partition(".")
             if method:
-                setting = {"tasks": "task_sampling", "surrogate": "surrogate"}.get(point, "preset")
-                row = {"here": f'`{setting} = "{method}"`', "test": f"{LEARNS}[{point}-{method}]"} | row
+                row = {"here": f"`{method}`", "test": f"{LEARNS}[{point}-{method}]"} | row
                 if point == "credit":
                     row = {"figure": _cosine(method)} | row
             yield part, name, {"verdict": "works", "here": "", "figure": ""} | row
