@@ -1,13 +1,15 @@
 """Run the trainings that ship as they are written, and hold what comes out against what is stated in recipes.toml.
 
-    python research/perf/recipes.py [NAME ...] --out runs/recipes
+    python research/perf/recipes.py [NAME ...] --out runs/recipes [--json research/perf/data/recipes.json]
 
 Every recipe is run by its own commands in ``OUT/NAME``, and its base and trained model are measured on episodes or
 positions that neither training nor its evaluations play. If a folder has the models already, they are only measured.
 Prints a table in Markdown, in which the documents have it, and ends with status 1 if an outcome isn't what is stated.
+``--json`` puts the outcomes into a file beside those of other recipes.
 """
 
 import argparse
+import json
 import os
 import shlex
 import subprocess
@@ -62,6 +64,12 @@ class Outcome(NamedTuple):
     blind: float | None
     best: float | None
     seconds: float
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the figures that documents have."""
+        ends = {"base": self.base, "trained": self.trained}
+        figures = {name: {key: getattr(one, key) for key in ("value", "low", "high")} for name, one in ends.items()}
+        return {**figures, "gain": self.gain, "blind": self.blind}
 
 
 def outcome(name: str, folder: Path) -> Outcome:
@@ -157,9 +165,14 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("names", nargs="*", choices=[*RECIPES, []], metavar="NAME", help=", ".join(RECIPES))
     parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--json", type=Path, metavar="FILE")
     options = parser.parse_args()
     outcomes = {name: outcome(name, (options.out / name).resolve()) for name in options.names or RECIPES}
     print(outcome_table(outcomes))
+    if options.json:
+        known = json.loads(options.json.read_text("utf-8")) if options.json.exists() else {}
+        known |= {name: one.to_json() for name, one in outcomes.items()}
+        options.json.write_text(json.dumps(known, indent=1) + "\n", "utf-8")
     missed = [name for name, one in outcomes.items() if one.gain <= RECIPES[name]["gain"]]
     for name in missed:
         print(f"{name} gained {outcomes[name].gain:.3f}, stated is more than {RECIPES[name]['gain']}", file=sys.stderr)
