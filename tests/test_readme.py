@@ -85,14 +85,10 @@ def run(command: str, folder: Path, url: str) -> subprocess.CompletedProcess[str
     if words[0].startswith("OPENAI_API_KEY="):
         words.pop(0)
     # the same commands, shorter: minutes become seconds; making a base model has tests of its own
-    if words[:3] == ["python", "-m", "agents.msgrpo"] and "smollm2" in command:
+    if words[:3] == ["python", "-m", "agents.msgrpo"]:
         # two threads wait for each other beside other workers
-        small = ("iterations=1", "groups=1", "group_size=2", "episodes_drawn=2", "threads=1")
-        small += ("eval_episodes=1", "preflight_episodes=0")
+        small = ("iterations=1", "groups=2", "episodes_drawn=8", "eval_episodes=4", "model=tiny", "threads=1")
         words += [word for setting in small for word in ("--set", setting)]
-    elif words[:3] == ["python", "-m", "agents.msgrpo"]:
-        words += ["--set", "iterations=1", "--set", "groups=2", "--set", "episodes_drawn=8"]
-        words += ["--set", "eval_episodes=4", "--set", "model=tiny"]
     if "--episodes" in words:
         words[words.index("--episodes") + 1] = "4" if "greedy" in words else "1"
     if words[:2] == ["textbench", "credit"]:

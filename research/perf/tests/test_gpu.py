@@ -13,9 +13,16 @@ import pytest
 ROOT = Path(__file__).parents[3]
 
 
-@pytest.mark.slow
-def test_all_gpu_checks_run_on_a_cpu(tmp_path: Path) -> None:
-    parts = [] if find_spec("vllm") is None else ["--only", "attention", "sampling", "recipes"]
+@pytest.mark.parametrize(
+    "recipes",
+    [
+        pytest.param(("paper", "3b-lora", "tiny-frozen-lake-direct", "kuhn"), marks=pytest.mark.slow),
+        pytest.param(("",), id="all", marks=pytest.mark.nightly),
+    ],
+)
+def test_all_gpu_checks_run_on_a_cpu(recipes: tuple[str, ...], tmp_path: Path) -> None:
+    parts = ["--recipe", *recipes]
+    parts += [] if find_spec("vllm") is None else ["--only", "attention", "sampling", "recipes"]
     command = [sys.executable, str(ROOT / "research/perf/gpu.py"), "--small", "--device", "cpu", "--out", str(tmp_path)]
     done = subprocess.run([*command, *parts], capture_output=True, text=True, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
@@ -25,7 +32,7 @@ def test_all_gpu_checks_run_on_a_cpu(tmp_path: Path) -> None:
     assert done.stdout.strip() == (tmp_path / "gpu.md").read_text().strip()
     assert result["machine"]["bfloat16_flops"] > 0
     for path in (ROOT / "configs").glob("*.toml"):
-        if "vllm" in path.stem:
+        if "vllm" in path.stem or not any(text in path.stem for text in recipes):
             continue
         recipe = result[f"recipes: {path.stem}"]
         assert recipe["attention"] == "sdpa"  # nothing is compiled

@@ -42,8 +42,9 @@ def test_a_larger_share_of_vllm_does_not_fit_beside_the_learner(tmp_path: Path) 
     assert "  more than the 79.0 GiB of h100" in figures(path)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("lora_rank", [0, 64])
+@pytest.mark.parametrize(
+    "lora_rank", [pytest.param(0, marks=pytest.mark.slow), pytest.param(64, marks=pytest.mark.nightly)]
+)
 def test_a_small_training_takes_what_is_computed(
     lora_rank: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from benchmark.cli import main
-from research.reproduction.jobs import Job, ReproductionFolder, jobs_of
+from research.reproduction.jobs import ReproductionFolder
 from research.reproduction.reproduction import read_reproduction
 from research.reproduction.settings import Experiment
 
@@ -138,45 +138,6 @@ def report_of(results: object) -> object:
     for run in data["runs"]:
         del run["training_seconds"]
     return data
-
-
-@pytest.mark.slow
-def test_training_goes_on_from_its_checkpoint_to_the_same_end(tmp_path):
-    """A run that is killed between two checkpoints has the evaluations and the weights of one that isn't."""
-    torch = pytest.importorskip("torch")
-    from safetensors.torch import load_file
-
-    from research.jobs.work import Report, do
-    from research.reproduction.work import WORK
-
-    def done(job: Job, folder: ReproductionFolder, report: Report = lambda share: None) -> None:
-        do(WORK[job.kind], job, experiment, folder, report)
-
-    threads = torch.get_num_threads()
-    experiment = Experiment.read("miniature")
-    run = Job("train/frozen-lake/aaw/0", "train", ("pretrain/small",), game="frozen-lake", arm="aaw")
-    base = next(job for job in jobs_of(experiment) if job.name == "pretrain/small")
-    folders = [ReproductionFolder(tmp_path / name) for name in ("whole", "stopped")]
-
-    def stop_after_the_first(share: float) -> None:
-        if share >= 0.5:
-            raise KeyboardInterrupt
-
-    try:
-        done(base, folders[0])
-        shutil.copytree(folders[0].path, folders[1].path)
-        done(run, folders[0])
-        with pytest.raises(KeyboardInterrupt):
-            done(run, folders[1], stop_after_the_first)
-        assert not folders[1].is_done(run.name)
-        assert (folders[1].path / run.name / "last").resolve().name == "iteration-000001"
-        done(run, folders[1])
-    finally:
-        torch.set_num_threads(threads)
-    one, two = (folder.result(run.name) for folder in folders)
-    assert one["evaluations"] == two["evaluations"]
-    first, second = (load_file(folder.model(run.name) / "model.safetensors") for folder in folders)
-    assert all(torch.equal(first[name], second[name]) for name in first)
 
 
 @pytest.mark.slow

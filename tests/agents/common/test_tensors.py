@@ -2,6 +2,7 @@
 
 import ast
 import pickle
+import re
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -20,11 +21,12 @@ READ_WEIGHTS = {"AutoModelForCausalLM"}
 
 @cache
 def calls() -> list[tuple[str, ast.Call]]:
-    """Every call in the packages, with its file."""
+    """Every call in the modules of the packages that may load a model, with its file."""
     files = [file.relative_to(ROOT) for name in PACKAGES for file in (ROOT / name).rglob("*.py")]
-    trees = [(str(file), ast.parse((ROOT / file).read_text())) for file in files if "tests" not in file.parts]
-    assert len(trees) > 300
-    return [(name, node) for name, tree in trees for node in ast.walk(tree) if isinstance(node, ast.Call)]
+    texts = {str(file): (ROOT / file).read_text() for file in files if "tests" not in file.parts}
+    assert len(texts) > 300
+    trees = {name: ast.parse(text) for name, text in texts.items() if re.search(r"torch\W+load|from_pretrained", text)}
+    return [(name, node) for name, tree in trees.items() for node in ast.walk(tree) if isinstance(node, ast.Call)]
 
 
 def given(call: ast.Call, name: str) -> Any:

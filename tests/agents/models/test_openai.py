@@ -119,7 +119,6 @@ def test_answers_that_are_responses(fault, text, finish_reason):
         ("no-quota", 1, "status 429 from URL: You exceeded your quota"),
         ("redirect", 1, "status 308 from URL: a redirect to http://elsewhere.example/v1; give that"),
         ("500", 2, "status 500 from URL: injected 500 (the last of 2 attempts)"),
-        ("503", 2, "status 503 from URL: <html>"),
         ("hang", 2, "no answer from URL within 1 s (the last of 2 attempts)"),
         ("trickle", 2, "no answer from URL within 1 s (the last of 2 attempts)"),
         ("drop", 2, "no whole answer from URL: "),
@@ -129,13 +128,9 @@ def test_answers_that_are_responses(fault, text, finish_reason):
         ("malformed", 2, "URL answered with something that isn't JSON: '{\"id\""),
         ("wrong-shape", 2, "URL answered with a choice without a message"),
         ("error-object", 2, "URL answered with an error: upstream is down"),
-        ("error-text", 2, "URL answered with an error: upstream is down"),
         ("no-choices", 2, "URL answered with no choices"),
-        ("null-choices", 2, "URL answered with no choices"),
         ("no-finish", 2, "URL answered with a response without a finish_reason"),
-        ("null-finish", 2, "URL answered with a response without a finish_reason"),
         ("odd-finish", 2, "URL answered with finish_reason 'because', which isn't that of a complete response"),
-        ("abort", 2, "URL answered with finish_reason 'abort', which"),
         ("no-resources", 2, "URL answered with finish_reason 'insufficient_system_resource', which"),
         ("content-filter", 1, "URL answered with a content filter's notice"),
         ("huge", 1, f"URL answered with more than {MAX_ANSWER_BYTES} bytes"),
@@ -150,7 +145,7 @@ def test_answers_that_are_the_providers_failures(fault, attempts, said, quick):
     assert KEY not in completion.error
 
 
-@pytest.mark.parametrize("fault", ["500", "503", "html", "empty", "malformed", "error-object", "no-finish", "reset"])
+@pytest.mark.parametrize("fault", ["500", "empty", "error-object", "no-finish", "reset"])
 def test_what_may_pass_is_tried_again(fault, quick):
     with OpenAIServer(respond=up, faults={fault: 1.0}, fault_attempts=2) as server:
         completion = complete(server, max_retries=2)

@@ -58,7 +58,9 @@ class Watched(MSGRPOTrainer):
     ("scenario", "card", "seed", "iterations", "meets"),
     [
         ("frozen-lake", False, 4, 1, {"invalid_rate", "truncated_response_rate"}),
-        ("frozen-lake-slippery", True, 4, 2, {"zero_advantage_groups", "skipped"}),
+        pytest.param(
+            *("frozen-lake-slippery", True, 4, 2, {"zero_advantage_groups", "skipped"}), marks=pytest.mark.slow
+        ),
     ],
 )
 def test_its_iterations_are_those_of_the_trainer(minimal, tmp_path, scenario, card, seed, iterations, meets):

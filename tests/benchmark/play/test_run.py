@@ -290,14 +290,6 @@ def test_an_agent_whose_provider_is_dead_stops_alone(textbench):
 
 
 @pytest.mark.slow
-def test_time_is_limited(textbench):
-    done = textbench(*RANDOM, "--episodes", 500, "--run-timeout", 0.05, "--out", "r")
-    assert done.code == 1
-    assert "the run's time is up (--run-timeout 0.05)" in done.err
-    assert textbench("resume", "r", "--run-timeout", 60, "--quiet").code == 0
-
-
-@pytest.mark.slow
 def test_a_full_disk_says_so_and_what_was_finished_can_be_gone_on_with(textbench):
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, hard))

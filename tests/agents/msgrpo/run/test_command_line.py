@@ -1,12 +1,8 @@
 """``python -m agents.msgrpo``: from a file to a trained model, and sentences instead of tracebacks."""
 
 import importlib.util
-import os
-import shlex
-import subprocess
 import sys
 from contextlib import suppress
-from pathlib import Path
 from typing import Any, cast
 
 import pytest
@@ -22,8 +18,6 @@ from agents.msgrpo.run.saving import CONFIG, STATE, load_state, run_folder
 from agents.msgrpo.tasks import Plain
 from agents.tiny import Recipe
 from agents.tiny.imitation import demonstrate
-
-ROOT = Path(__file__).parents[4]
 
 
 @pytest.fixture
@@ -169,25 +163,6 @@ def test_a_game_of_ones_own_is_shown_to_a_tiny_model(own_games):
     assert all("The die shows" in example.prompt for example in examples)
     with pytest.raises(ValueError, match="did you mean 'OwnDice-v0'"):
         demonstrate(Recipe.legal_play(["own_games:OwnDicey-v0"]))
-
-
-@pytest.mark.slow
-def test_a_game_of_ones_own_trains_from_the_command_line(own_games, tmp_path):
-    """In processes of their own: the module lies in the working directory, and nothing has imported it before."""
-    few = ("iterations=1", "groups=2", "group_size=2", "eval_episodes=2", "out=run", "threads=1", "device=cpu")
-    sets = [word for one in ("model=tiny-legal", f'scenarios=["{own_games}"]', *few) for word in ("--set", one)]
-    environment = os.environ | {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
-
-    def run(*command: str) -> "subprocess.CompletedProcess[str]":
-        done = subprocess.run([sys.executable, *command], capture_output=True, text=True, env=environment)
-        assert done.returncode == 0, done.stderr
-        return done
-
-    command = shlex.split(run("-m", "agents.msgrpo", *sets).stdout.strip())
-    assert command == ["textbench", "run", "--agent", "hf:run/best", "--scenario", own_games]
-    assert "iteration 1/1" not in run("-m", "agents.msgrpo", "--resume", "run", "--quiet").stdout
-    ended = run("-m", "benchmark.cli", *command[1:], "--episodes", "2", "--out", "play")
-    assert "textbench replay play --import own_games" in ended.stderr
 
 
 def ended(arguments: list[str]) -> int:
