@@ -87,7 +87,8 @@ def run(command: str, folder: Path, url: str) -> subprocess.CompletedProcess[str
     # the same commands, shorter: minutes become seconds; making a base model has tests of its own
     if words[:3] == ["python", "-m", "agents.msgrpo"]:
         # two threads wait for each other beside other workers
-        small = ("iterations=1", "groups=2", "episodes_drawn=8", "eval_episodes=4", "model=tiny", "threads=1")
+        small = ("iterations=1", "groups=2", "episodes_drawn=8", "eval_episodes=4", "threads=1")
+        small += ("model=tiny", "response_mode=think", "max_response_tokens=40")
         words += [word for setting in small for word in ("--set", setting)]
     if "--episodes" in words:
         words[words.index("--episodes") + 1] = "4" if "greedy" in words else "1"
