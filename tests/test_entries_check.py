@@ -114,6 +114,27 @@ def test_a_link_is_no_file_of_an_entry(proposal):
     assert "leaderboards/mine/episodes.jsonl: isn't a file" in told
 
 
+def test_a_suites_entries_and_page_are_in_its_own_folder(proposal):
+    """An entry in there needs the suite's scenarios; a commit that replaces it names the suite and the agent."""
+    suite = proposal / "leaderboards/planning"
+    for folder in (suite, suite / "deeper"):
+        shutil.copytree(proposal / "leaderboards/random", folder / "random")
+        (folder / "README.md").write_text("# page\n")
+    refused = [line.split(": ")[1] for line in check(proposal)[1].splitlines()]
+    assert refused == [
+        f"leaderboards/planning/deeper/{name}"
+        for name in ("README.md", "random/episodes.jsonl", "random/manifest.json")
+    ]
+    shutil.rmtree(suite / "deeper")
+    code, told = check(proposal)
+    assert code == 1
+    assert "refused: leaderboards/planning/random: manifest.json: scenario 'frozen-lake-big' is missing" in told
+    git(proposal, "tag", "-f", "base")
+    (suite / "random/manifest.json").write_text("{}")
+    assert "Replaces-Entry: planning/random" in check(proposal, "--kept", message="mine\n\nReplaces-Entry: random")[1]
+    assert check(proposal, "--kept", message="mine\n\nReplaces-Entry: planning/random")[0] == 0
+
+
 @pytest.mark.slow
 def test_a_changed_claim_is_named(proposal):
     manifest = proposal / "leaderboards/random/manifest.json"

@@ -234,6 +234,8 @@ class View:
 class Submit:
     """Make a leaderboard entry of a run: the agent's card, versions, settings, seeds and every response, in one folder.
 
+    A run of --suite planning or exploration gives an entry in the folder of that name.
+
     example:
       textbench submit runs/20260131-235959-1a2b3c --agent planner --out leaderboards
     """
@@ -258,7 +260,7 @@ class Validate:
 
     examples:
       textbench validate leaderboards/planner
-      textbench validate leaderboards            every entry in the folder
+      textbench validate leaderboards leaderboards/planning      every entry in these folders
     """
 
     entries: Texts = place("ENTRY", "entries, or a folder of them")

@@ -1,8 +1,8 @@
 """Leaderboard entries: one agent's episodes on the scenarios, self-contained, so that they can be replayed anywhere.
 
-``run folder -> submit -> leaderboards/NAME/{manifest.json, episodes.jsonl}``. An entry has the form of a run folder:
-the agent's card, the versions, the settings, the seeds, and every response; lines are in the order of (scenario,
-agents, seed).
+``run folder -> submit -> leaderboards/[SUITE/]NAME/{manifest.json, episodes.jsonl}``. An entry has the form of a run
+folder: the agent's card, the versions, the settings, the seeds, and every response; lines are in the order of
+(scenario, agents, seed).
 """
 
 import json
@@ -17,8 +17,13 @@ from agents.common.refusals import shown
 from benchmark.errors import UsageError, storing, unknown_name
 from benchmark.runs.folder import EPISODES_NAME, RunFolder, folder_name, resume_command, write_atomically
 from benchmark.runs.manifest import ENTRY_KIND, MANIFEST_NAME
-from benchmark.runs.plan import PAPER_SCENARIOS, Matchup, Plan
+from benchmark.runs.plan import Matchup, Plan
 from benchmark.runs.record import Key, sealed_line, to_line
+from textgames.scenarios import SUITES
+
+BOARDS = ("paper", "planning", "exploration")
+"""The suites with a leaderboard. One player acts in all of their scenarios, so an entry needs no opponents. The entries
+of ``paper`` are in ``leaderboards/``, those of another suite in a folder of its name in there."""
 
 MIN_EPISODES = 50  # of every scenario, from its first seed on
 LONGEST_NAME = 100  # characters of an agent's name
@@ -36,11 +41,13 @@ class Terms(NamedTuple):
     exact: bool = False  # neither more episodes than these, nor other scenarios
     season: str = ""  # its folder, for advice
     mark: Mapping[str, str] | None = None  # the season in the manifest
+    suite: str = "paper"  # of BOARDS
 
 
-def open_terms() -> Terms:
-    """Return the terms of the leaderboard that may be entered at any time."""
-    return Terms(PAPER_SCENARIOS, MIN_EPISODES)
+def open_terms(board: str = "paper") -> Terms:
+    """Return the terms of a leaderboard that may be entered at any time; a name outside BOARDS means the paper's."""
+    suite = board if board in BOARDS else "paper"
+    return Terms(SUITES[suite], MIN_EPISODES, suite=suite)
 
 
 def submit(
@@ -77,7 +84,7 @@ def submit(
         raise UsageError(problem)
     plan, index = Plan.from_manifest(folder.manifest), folder.index()
     _check_complete(folder, plan, index, name, terms)
-    seeds = {matchup: found for matchup, found in plan.seeds.items() if name in matchup.agents}
+    seeds = {one: found for one, found in plan.seeds.items() if name in one.agents and one.scenario in terms.scenarios}
     manifest = {
         **{key: value for key, value in folder.manifest.items() if key not in ("operation", "season")},
         **({} if terms.mark is None else {"season": dict(terms.mark)}),
@@ -90,7 +97,7 @@ def submit(
     with storing(out / folder_name(name)):
         entry = member(out, folder_name(name))
         entry.mkdir(parents=True, exist_ok=True)
-    order = sorted((key, offset) for key, (offset, _) in index.items() if name in key.agents)
+    order = sorted((key, offset) for key, (offset, _) in index.items() if (key.scenario, key.agents) in seeds)
     file = entry / EPISODES_NAME
     with storing(file), replacing(file, "wb") as target:
         for record in folder.records_at(offset for _, offset in order):  # one record at a time in memory
@@ -112,6 +119,8 @@ def name_problem(name: str) -> str | None:
         return f"the agent's name is {shown(name)}, {accepted}; {advice}"
     if not name[0].isalnum():
         return f"the agent's name is {name!r}, a name begins with a letter or a digit; {advice}"
+    if folder_name(name).casefold() in BOARDS:
+        return f"the agent's name is {name!r}, which is a suite's, whose folder holds entries; {advice}"
     if folder_name(name).partition(".")[0].casefold() in DEVICES or folder_name(name).endswith("."):
         return f"the agent's name is {name!r}, which can't be a folder's on Windows; {advice}"
     return None
@@ -137,11 +146,12 @@ def _check_complete(
         server = folder.manifest["settings"].get("base_url")
         anew += f" --base-url {quote(server)}" if server else ""
         anew += f" --season {terms.season}" if terms.season else ""
+        anew += f" --suite {terms.suite}" if terms.suite != "paper" else ""
         command = f"{resume_command(folder.path)} --episodes {terms.episodes}" if grows else anew
         raise UsageError(
             f"an entry needs the first {terms.episodes} episodes{whose} of {scenario!r}, this run has {count} of "
             f"{agent!r}; play them: {command}"
         )
     for key in plan.episodes():
-        if agent in key.agents and not index.get(key, (0, False))[1]:
+        if agent in key.agents and key.scenario in terms.scenarios and not index.get(key, (0, False))[1]:
             raise UsageError(f"{key} isn't scored, so there can be no entry; play it: {resume_command(folder.path)}")

@@ -67,7 +67,7 @@ def check_entry(path: Path, terms: Terms | None = None, beside: Path | None = No
 
     Args:
         path: the folder.
-        terms: those of the open leaderboard unless others are given.
+        terms: those of the open leaderboard whose folder it lies in, unless others are given.
         beside: the folder of the other entries, if it isn't the one that this one lies in.
 
     Raises:
@@ -80,6 +80,7 @@ def check_entry(path: Path, terms: Terms | None = None, beside: Path | None = No
     plan = Plan.from_manifest(manifest)
     # The episodes are looked at only if the manifest is sound: without trusted definitions there is nothing to replay
     # against.
+    terms = terms or open_terms(path.resolve().parent.name)
     problems = list(islice(manifest_problems(manifest, plan, terms), MAX_PROBLEMS))
     links = [file.name for file in (path / MANIFEST_NAME, folder.episodes_path) if file.is_symlink()]
     problems += (f"{name}: is a link, an entry holds its own files" for name in links)

@@ -7,8 +7,8 @@ from benchmark.show.board import leaderboard_tables
 from benchmark.show.draw import to_markdown
 
 _INTRODUCTION = """\
-Built from the entries in this folder by `textbench leaderboard leaderboards --markdown`; don't edit it by hand.
-Each entry holds every response of every episode, and `textbench validate leaderboards` plays them all again.
+Built from the entries in this folder, DIR, by `textbench leaderboard DIR --markdown`; don't edit it by hand.
+Each entry holds every response of every episode, and `textbench validate DIR` plays them all again.
 
 To add an agent: `textbench run --agent NAME=SPEC`, then `textbench submit RUN --agent NAME`, build this page again, and
 propose the change: a workflow plays every episode of the entry again. How, step by step: docs/benchmark.md, Entries.

@@ -93,7 +93,7 @@ def test_the_repair_that_every_reading_command_recommends_appends_to_no_file_of_
 @pytest.mark.parametrize("target", TARGETS)
 def test_an_entry_is_written_through_no_link(textbench, workplace, target, monkeypatch):
     for module in (entry, validation):  # or the run would have fifty episodes of four scenarios
-        monkeypatch.setattr(module, "open_terms", lambda: entry.Terms(("frozen-lake",), 2))
+        monkeypatch.setattr(module, "open_terms", lambda *_: entry.Terms(("frozen-lake",), 2))
     run = ("run", "--agent", "random", "--scenario", "frozen-lake", "--episodes", "2", "--quiet", "--out", "small")
     assert textbench(*run).code == 0
     command = ("submit", "small", "--out", "{}")

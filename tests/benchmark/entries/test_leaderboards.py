@@ -7,6 +7,9 @@ import pytest
 
 from agents.models.embedded import READS
 from agents.models.fingerprint import weights_fingerprint
+from benchmark.cli import main
+from benchmark.entries import entry
+from benchmark.entries.entry import BOARDS
 from benchmark.entries.validation import check_entry
 from benchmark.runs.folder import RunFolder
 from benchmark.runs.plan import PAPER_SCENARIOS
@@ -16,7 +19,7 @@ from benchmark.show.markdown import leaderboard_markdown
 
 LEADERBOARDS = Path(__file__).parents[3] / "leaderboards"
 GENERALISTS = sorted(name for name, scenarios in READS.items() if set(PAPER_SCENARIOS) <= set(scenarios))
-ENTRIES = sorted(path.parent.name for path in LEADERBOARDS.glob("*/manifest.json"))
+ENTRIES = sorted(str(path.parent.relative_to(LEADERBOARDS)) for path in LEADERBOARDS.rglob("manifest.json"))
 
 
 def test_the_players_of_the_project_have_entries():
@@ -24,10 +27,35 @@ def test_the_players_of_the_project_have_entries():
 
 
 @pytest.mark.slow
-def test_the_page_is_what_the_entries_give(workplace):
+@pytest.mark.parametrize("suite", [suite for suite in BOARDS if suite == "paper" or (LEADERBOARDS / suite).is_dir()])
+def test_the_page_is_what_the_entries_give(workplace, suite):
     """After a change of entries: textbench leaderboard leaderboards --markdown > leaderboards/README.md."""
-    document = results_document(read_columns([LEADERBOARDS]), max_episodes=0)
-    assert (LEADERBOARDS / "README.md").read_text() == leaderboard_markdown(document)
+    folder = LEADERBOARDS if suite == "paper" else LEADERBOARDS / suite
+    document = results_document(read_columns([folder]), max_episodes=0)
+    assert (folder / "README.md").read_text() == leaderboard_markdown(document)
+
+
+def test_a_run_of_several_suites_is_an_entry_on_the_board_of_each(workplace, monkeypatch, capsys):
+    """Each holds its own scenarios alone, and in another board's folder it lacks that board's."""
+    suites = {"paper": ("frozen-lake",), "planning": ("cliff-walking",), "exploration": ("bandit",)}
+    monkeypatch.setattr(entry, "SUITES", suites)
+    monkeypatch.setattr(entry, "MIN_EPISODES", 2)
+    played = ("--scenario", "frozen-lake", "--scenario", "cliff-walking", "--scenario", "taxi")
+    assert main(["run", "--agent", "random", *played, "--episodes", "2", "--out", "run", "--quiet"]) == 0
+    capsys.readouterr()
+    assert main(["submit", "run", "--out", "boards"]) == 0
+    assert capsys.readouterr().out.split() == ["boards/random", "boards/planning/random"]
+    for folder, scenario in (("boards/random", "frozen-lake"), ("boards/planning/random", "cliff-walking")):
+        assert check_entry(Path(folder)).problems == []
+        assert {record.scenario for record in RunFolder.open(Path(folder)).records()} == {scenario}
+    Path("boards/planning").rename("boards/exploration")
+    assert check_entry(Path("boards/exploration/random")).problems == [
+        "manifest.json: scenario 'bandit' is missing",
+        "manifest.json: no episodes of 'bandit'",
+    ]
+    assert main(["run", "--agent", "planning=random", *played, "--episodes", "2", "--out", "named", "--quiet"]) == 0
+    assert main(["submit", "named", "--out", "boards"]) == 2
+    assert "'planning', which is a suite's" in capsys.readouterr().err
 
 
 def test_entries_come_from_clean_code():
