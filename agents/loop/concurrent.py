@@ -18,7 +18,7 @@ from typing import Any
 
 from agents.episode import Episode, EpisodeTask, Step
 from agents.loop.asking import AnswerStore, ask, check_turn
-from agents.loop.live import LiveEpisode, Policies, Teams, all_policies
+from agents.loop.live import LiveEpisode, Policies, all_policies
 from agents.turn import Policy, Turn, TurnRequest, is_served
 
 _COLLECTOR_THRESHOLD = 10_000
@@ -28,7 +28,7 @@ Ask = Callable[[TurnRequest], Coroutine[Any, Any, Turn]]
 
 
 def concurrent_rollout(
-    policies: Policies | Teams,
+    policies: Policies,
     tasks: Iterator[EpisodeTask | None],
     max_concurrency: int,
     deadline: float | None,
@@ -75,7 +75,7 @@ def concurrent_rollout(
 class _LoopThread:
     """An event loop in a thread; leaving the ``with`` block cancels what it plays and closes all connections."""
 
-    def __init__(self, policies: Policies | Teams, kept: AnswerStore | None) -> None:
+    def __init__(self, policies: Policies, kept: AnswerStore | None) -> None:
         self._policies, self._kept = policies, kept
         self._players = {id(policy): policy for policy in all_policies(policies)}
         self._ask: dict[int, Ask] = {

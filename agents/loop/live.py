@@ -26,11 +26,11 @@ class Teams:
     policies: Mapping[tuple[str, ...], Sequence[Policy]]  #: ``{team: its policies by seat}``
 
 
-Policies = Policy | Mapping[str, Policy]
-"""The players: one policy for all players, or ``{player: policy}``."""
+Policies = Policy | Mapping[str, Policy] | Teams
+"""The players: one policy for all players, ``{player: policy}``, or several teams."""
 
 
-def all_policies(policies: Policies | Teams) -> list[Policy]:
+def all_policies(policies: Policies) -> list[Policy]:
     """List every policy that plays; one that has several seats may come several times."""
     if isinstance(policies, Teams):
         return [policy for team in policies.policies.values() for policy in team]
@@ -71,7 +71,7 @@ def table_of(task: EpisodeTask) -> Table:
 class LiveEpisode:
     """One episode between its reset and its end, of the task's game; a ValueError for a player without a policy."""
 
-    def __init__(self, task: EpisodeTask, policies: Policies | Teams) -> None:
+    def __init__(self, task: EpisodeTask, policies: Policies) -> None:
         self.task, self._table = task, table_of(task)
         game = self._table.game
         players = game.players

@@ -10,14 +10,14 @@ from time import monotonic, process_time
 from agents.episode import Episode, EpisodeTask, Step
 from agents.loop.asking import AnswerStore, ask
 from agents.loop.concurrent import concurrent_rollout
-from agents.loop.live import LiveEpisode, Policies, Teams, all_policies
+from agents.loop.live import LiveEpisode, Policies, all_policies
 from agents.turn import Policy, Turn, TurnRequest, is_served
 
 DEFAULT_CONCURRENCY = 64
 
 
 def rollout(
-    policies: Policies | Teams,
+    policies: Policies,
     tasks: Iterable[EpisodeTask | None],
     *,
     max_concurrency: int = DEFAULT_CONCURRENCY,
@@ -70,7 +70,7 @@ def rollout(
 
 
 def _in_lock_step(
-    policies: Policies | Teams,
+    policies: Policies,
     tasks: Iterator[EpisodeTask | None],
     max_concurrency: int,
     deadline: float | None,

@@ -143,16 +143,16 @@ def check_packages(model: str = "", *, adapter: bool = False) -> None:
 def _train(config: MSGRPOConfig, options: Train) -> int:
     check_packages(config.model, adapter=config.lora_rank > 0)
     from agents.claims import approve
-    from agents.episode import EpisodeTask
     from agents.models.local.loading.load import pick_device
     from agents.msgrpo.configuration.methods import Methods
-    from agents.msgrpo.inside import LEARNER, check_around
+    from agents.msgrpo.inside import check_around
+    from agents.msgrpo.opponents import load_fixed
     from agents.msgrpo.rollouts import check_engine
     from agents.msgrpo.run.health import check_out
     from agents.msgrpo.run.reporting import check_trackers
     from agents.msgrpo.run.saving import asked_for, claims_of
     from agents.msgrpo.trainer import MSGRPOTrainer
-    from agents.msgrpo.trajectories import games_of, prompts_of
+    from agents.msgrpo.trajectories import LEARNER, game_task, games_of, prompts_of
     from agents.wrappers import with_innermost
 
     if config.out and not options.resume:
@@ -161,7 +161,9 @@ def _train(config: MSGRPOConfig, options: Train) -> int:
         )  # this command has named them, so a resume needn't again
     # what can be wrong without a model is said before one is loaded or made, which may take minutes
     check_trackers(config)
-    Methods.of(config).check([EpisodeTask.of(game, 0) for game in games_of("", config)])
+    games = games_of("", config)
+    Methods.of(config).check([game_task(game, 0) for game in games])
+    load_fixed(config, games)
     check_around(config)
     prompts_of(config)
     check_engine(config)

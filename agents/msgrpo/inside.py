@@ -18,13 +18,10 @@ from agents.models.provider import call_with
 from agents.msgrpo.configuration.config import MSGRPOConfig
 from agents.msgrpo.engines.engine import Engine, each_policy
 from agents.msgrpo.errors import ConfigError
-from agents.msgrpo.trajectories import Game, game_name, tsmg_of
+from agents.msgrpo.trajectories import LEARNER, Game, game_name, tsmg_of
 from agents.policy import LanguageAgentPolicy, as_requests
 from agents.turn import Policy, Turn, TurnRequest, check_game
 from agents.wrappers import Around, Decision, innermost, with_innermost, wrapped_in, wrapper
-
-LEARNER = "learner"
-"""Stands for the model that is trained, if a player around it is named."""
 
 SECOND = 1
 """The place of the player whose answers ``cost`` is paid for."""

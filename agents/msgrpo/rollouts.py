@@ -19,8 +19,9 @@ import torch
 from torch import Tensor, nn
 
 from agents.episode import Episode, EpisodeStart, EpisodeTask, Step
-from agents.loop.live import Policies
+from agents.loop.live import Policies, all_policies
 from agents.models.base import Decoding
+from agents.models.local.transformers import TransformersModel
 from agents.msgrpo.configuration.config import MSGRPOConfig
 from agents.msgrpo.configuration.methods import Methods
 from agents.msgrpo.credit.batch import Floats, Start, TokenRow, Trajectory
@@ -33,7 +34,7 @@ from agents.msgrpo.errors import ConfigError, RolloutError
 from agents.msgrpo.learner.distributed import Processes
 from agents.msgrpo.segments import Segmenter
 from agents.msgrpo.tasks import Hint
-from agents.msgrpo.trajectories import Game, training_tasks, trajectories_of, tsmg_of
+from agents.msgrpo.trajectories import Game, learners, training_tasks, trajectories_of, tsmg_of
 from agents.policy import LanguageAgentPolicy
 from agents.prompt import PromptMap
 from agents.turn import Prompt, TurnRequest
@@ -103,6 +104,7 @@ class EpisodeSource:
 
     ``tasks_of(iteration)`` is for playing ahead; ``check`` is called after every change of the engine's weights, in all
     processes, and raises if they aren't the learner's; ``play`` takes the place of the engine's own ``rollout``.
+    ``seated(policies, tasks)`` returns the players of tasks in whose teams there are others.
     ``lag`` is how many updates behind the weights were, on average over the tokens of the latest batch.
     """
 
@@ -113,12 +115,13 @@ class EpisodeSource:
         model: nn.Module,
         processes: Processes,
         tasks_of: Callable[[int], list[EpisodeTask]],
+        seated: Callable[[Policies, Sequence[EpisodeTask]], Policies],
         check: Callable[[], None] | None = None,
         play: Callable[..., Iterator[Episode]] | None = None,
     ) -> None:
         self.config, self.engine, self.model, self.processes = config, engine, model, processes
         self.version, self.lag = 0, 0.0
-        self._tasks_of, self._check = tasks_of, check
+        self._tasks_of, self._seated, self._check = tasks_of, seated, check
         self._play = engine.rollout if play is None else play
         self._sent = -1
         self._ahead: dict[int, Future[list[Episode]]] = {}  # iteration -> this process's share of its episodes
@@ -139,7 +142,7 @@ class EpisodeSource:
     def play(self, policies: Policies, tasks: Sequence[EpisodeTask]) -> list[Episode]:
         """Play episodes by the newest weights, after those ahead, in the tasks' order; every process plays its part."""
         self.settle()
-        episodes = self._together(self._mine(policies, tasks), tasks)
+        episodes = self._together(self._mine(self._seated(policies, tasks), tasks), tasks)
         for episode in episodes:
             if episode.error is not None:
                 raise RolloutError(f"{episode.scenario}, seed {episode.seed}, failed: {episode.error}")
@@ -183,6 +186,7 @@ class EpisodeSource:
         if self._thread is None:
             self._thread = ThreadPoolExecutor(1, thread_name_prefix="rollouts")
         tasks, version = self._tasks_of(iteration), self.version
+        policies = self._seated(policy, tasks)  # the checkpoints of now
 
         def stop_if_dropped(task: EpisodeTask, step: Step) -> None:
             if self._stop.is_set():
@@ -192,7 +196,7 @@ class EpisodeSource:
             if copied:
                 self.engine.update_weights(iter(copied), version)
             copied.clear()
-            return self._mine(policy, tasks, stop_if_dropped)
+            return self._mine(policies, tasks, stop_if_dropped)
 
         self._ahead[iteration] = self._thread.submit(work)
 
@@ -206,6 +210,9 @@ class EpisodeSource:
     def _mine(self, policies: Policies, tasks: Sequence[EpisodeTask], on_step: Any = None) -> list[Episode]:
         mine = tasks[self.processes.rank :: self.processes.count]
         self.engine.forget()
+        for policy in all_policies(policies):
+            if isinstance(policy, LanguageAgentPolicy) and isinstance(policy.model, TransformersModel):
+                policy.model.forget()
         at_once = self.config.rollout_batch or max(1, len(mine))
         return list(self._play(policies, mine, max_concurrency=at_once, on_step=on_step))
 
@@ -228,10 +235,11 @@ def updates_behind(episodes: Sequence[Episode], version: int, allowed: int, engi
     """Return how many updates behind ``version`` the weights were that made the episodes' tokens, on average."""
     behind, tokens = 0, 0
     for episode in episodes:
+        own = learners(episode)
         for step in episode.steps:
             turn = step.turn
-            if turn.error is not None or not turn.response_ids:
-                continue  # which is refused when it is learnt from
+            if step.player not in own or turn.error is not None or not turn.response_ids:
+                continue  # an opponent's, or one that is refused when it is learnt from
             count, ends = len(turn.response_ids), [0, *(span.stop for span in turn.weights)]
             if [span.start for span in turn.weights] != ends[:-1] or ends[-1] != count:
                 raise RolloutError(
@@ -339,11 +347,14 @@ class Rollouts:
             for _ in range(count):
                 task, seed = start.task, self._next_seed
                 self._next_seed += 1
-                tasks.append(EpisodeTask(task.scenario, task.env_id, seed, None, task.kwargs, (_FRESH,), begin))
+                tasks.append(
+                    EpisodeTask(task.scenario, task.env_id, seed, None, task.kwargs, (_FRESH,), begin, team=task.team)
+                )
         episodes = self._play(self.policy, tasks)
         if failed := next((episode.error for episode in episodes if episode.error is not None), None):
             raise RolloutError(f"a fresh rollout failed: {failed}")
-        self.tokens += sum(len(step.turn.response_ids or ()) for episode in episodes for step in episode.steps)
+        own = (step for episode in episodes for step in episode.steps if step.player in learners(episode))
+        self.tokens += sum(len(step.turn.response_ids or ()) for step in own)
         players = [start.player for start in starts for _ in range(count)]
         returns = [episode.returns[player] for episode, player in zip(episodes, players, strict=True)]
         return np.array(returns, dtype=np.float64).reshape(len(starts), count)

@@ -19,8 +19,9 @@ Where the defaults depart from the paper, or decide what it leaves open. At its 
 * The sampling temperature is part of the policy: learner, reference and entropy all apply it.
 * Entropy is exact, over the whole vocabulary.
 * Dropout is off everywhere.
-* With several controlled players, all of them are the model (self-play); each player's part of a game is an episode of
-  its own, and its group are the same player's parts, so that every seat has a baseline of its own.
+* With several controlled players, all of them are the model (self-play), unless ``opponents`` have the other seats;
+  each of the model's parts of a game is an episode of its own, and its group are the same player's parts, so that every
+  seat has a baseline of its own.
 """
 
 from collections.abc import Sequence
@@ -60,6 +61,7 @@ from agents.msgrpo.learner.update import (
     make_reference,
     token_metrics,
 )
+from agents.msgrpo.opponents import Opponents, check_opponents
 from agents.msgrpo.plugins import OWN
 from agents.msgrpo.rollouts import EpisodeSource, Rollouts, completed, layout_of, make_engine, policy_of
 from agents.msgrpo.run.evaluating import Evaluate, EvaluationResult, Evaluator, score_of, without_success
@@ -80,6 +82,7 @@ from agents.msgrpo.segments import needed_segmenter
 from agents.msgrpo.trajectories import (
     Game,
     game_name,
+    game_task,
     games_of,
     prompts_of,
     rollout_metrics,
@@ -138,7 +141,7 @@ class MSGRPOTrainer:
             raise ConfigError(f"around = {config.around!r} and evaluations from outside: accepted is one of them")
         self.games, self._named = games_of(game, config), config.scenarios or (game,)
         self.methods = Methods.of(config)
-        self.methods.check([EpisodeTask.of(one, 0) for one in self.games])
+        self.methods.check([game_task(one, 0) for one in self.games])
         self.out = Path(config.out) if config.out else None
         if config.threads:
             torch.set_num_threads(config.threads)
@@ -181,13 +184,17 @@ class MSGRPOTrainer:
         )  # fmt: skip
         canary = Canary(self.engine, self.learner, config) if elsewhere else None
         around = Inside(config, self.engine, self.games).rollout if config.around else None
-        tasks_of = partial(training_tasks, config, self.games)
-        self.source = EpisodeSource(config, self.engine, self.model, processes, tasks_of, canary, around)
+        decoding = Decoding(temperature=config.temperature, max_tokens=config.max_response_tokens)
+        self.policy = policy_of(config, self.games, self.engine, prompt_map, decoding)
+        self.opponents = Opponents(config, self.games, self.policy, self.model, self.tokenizer)
+        check_opponents(config, self.engine, processes)
+        self.source = EpisodeSource(
+            config, self.engine, self.model, processes, partial(training_tasks, config, self.games),
+            self.opponents.seated, canary, around,
+        )  # fmt: skip
         self.source.settle()
         check_prompts(config, methods.games(self.games), prompt_map, TransformersModel(self.model, self.tokenizer))
         self._segmenter = needed_segmenter(methods.credit, prompt_map, self.tokenizer)
-        decoding = Decoding(temperature=config.temperature, max_tokens=config.max_response_tokens)
-        self.policy = policy_of(config, self.games, self.engine, prompt_map, decoding)
         evaluated = replace(decoding, temperature=config.eval_temperature)
         self.eval_policy = policy_of(config, config.eval_scenarios, self.engine, prompt_map, evaluated)
         self.evaluator = Evaluator(
@@ -237,7 +244,7 @@ class MSGRPOTrainer:
             learnt = self.critic.learn(lessons(methods, played, batch, credit), self._stream(4)) if self.critic else {}
             metrics |= stats.metrics()
             metrics |= {"effective_episodes": effective_sample_size(credit.draw_weight), **credit.metrics, **learnt}
-            metrics |= methods.sampler.metrics
+            metrics |= methods.sampler.metrics | self.opponents.tokens()
             skipped = not rows and not critic_alone
             self.skipped += skipped
             metrics |= {
@@ -261,6 +268,7 @@ class MSGRPOTrainer:
 
     def rollout(self) -> Batch:
         """Play this iteration's episodes, shared by all processes; every process gets all trajectories."""
+        self.opponents.freeze(self.iteration)
         play, values = self._play_to_learn, self._prompt_values
         rollouts = Rollouts(self.config, self.games, self.iteration, self.policy, play, values)
         trajectories = self.methods.sampler.sample(rollouts, self._stream(2))
@@ -270,6 +278,7 @@ class MSGRPOTrainer:
 
     def _play_to_learn(self, policy: LanguageAgentPolicy, tasks: Sequence[EpisodeTask]) -> list[Episode]:
         episodes = self.source.play_to_learn(policy, tasks, self.iteration)
+        self.opponents.count(episodes)
         pairs = zip(tasks, episodes, strict=True)
         self._seen_layouts.update(layout_of(episode) for task, episode in pairs if task.start is None)
         if self._samples == []:
@@ -311,6 +320,7 @@ class MSGRPOTrainer:
             if others := ", ".join(f"{name} = {to_toml(his)}" for name, his in config.departures().items()):
                 self.log.say(f'settings of the author (preset = "paper") that this run departs from: {others}')
             if config.preflight_episodes and self.iteration == 0:  # before anything is written
+                self.opponents.freeze(0)
                 games = self.methods.games(self.games)  # as the sampler plays them
                 fly(config, training_tasks(config, games, 0), self.policy, self.source.play, self.log.say)
             with self.log:
@@ -379,6 +389,7 @@ class MSGRPOTrainer:
         if any(now.get(name) != was for name, was in state.get("measured_by", {}).items()):
             self._best = -np.inf  # of another measure
         self.methods.load_state_dict(state.get("methods", {}), state.get("learners", {}))
+        self.opponents.load_state_dict(state.get("opponents", {}), self.iteration)
         for name, part in (("critic", self.critic), ("reference", self.learner.reference)):
             if part is not None:
                 part.load_state_dict(state.get(name))
@@ -428,6 +439,7 @@ class MSGRPOTrainer:
             "torch_rng": torch.get_rng_state(),
             "methods": self.methods.state_dict(),
             "learners": self.methods.learners(),
+            "opponents": self.opponents.state_dict(),
             "critic": None if self.critic is None else self.critic.state_dict(),
             "reference": None if self.learner.reference is None else self.learner.reference.state_dict(),
         }

@@ -1,14 +1,17 @@
 """What an iteration plays and what the update takes from it: tasks -> episodes -> trajectories -> rows of tokens."""
 
 from collections import Counter
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import repeat
 from typing import Any
 
 import numpy as np
 
 import textgames
 from agents.episode import Episode, EpisodeTask
+from agents.loop.live import environment_of
+from agents.loop.session import check_seat
 from agents.models.local.loading.card import Card
 from agents.msgrpo.configuration.config import MSGRPOConfig
 from agents.msgrpo.credit.arithmetic import same
@@ -26,7 +29,33 @@ from textgames.scenarios import scenario_of_game
 TABLES = ("game", "eval_game")
 """The tables of games' settings in training and in evaluation."""
 
+SEATED = ("seat", "opponents")
+"""The settings of a scenario of which one seat alone is the model's."""
+
 Game = Scenario | str  # what to train or evaluate on: a scenario, a scenario's name or an environment id
+
+
+LEARNER, CHECKPOINT = "learner", "checkpoint"
+"""The names of the model that is trained, as a player, and of what it was after an earlier iteration."""
+
+
+def game_task(game: Game, seed: int, **settings: Any) -> EpisodeTask:
+    """Return an episode of a game. A scenario's ``seat`` (by default the first) and ``opponents`` become its team."""
+    scenario = known_scenario(game) if isinstance(game, str) else game
+    if scenario is None or not (own := {name: scenario.kwargs[name] for name in SEATED if name in scenario.kwargs}):
+        return EpisodeTask.of(game, seed, **settings)
+    kwargs = {name: value for name, value in scenario.kwargs.items() if name not in own}
+    task, players = EpisodeTask.of(scenario._replace(kwargs=kwargs), seed, **settings), scenario.game().players
+    seat, opponents = own.get("seat", players[0]), own.get("opponents")
+    check_seat(seat, players)
+    others = opponents if isinstance(opponents, Mapping) else dict.fromkeys(players, opponents)
+    team = tuple(LEARNER if player == seat else others.get(player) for player in players)
+    if not all(isinstance(name, str) for name in team):
+        raise ValueError(
+            f"opponents = {opponents!r} with seat = {seat!r}: accepted is an agent's name for all other seats, or a "
+            f"table with one for each of {', '.join(player for player in players if player != seat)}"
+        )
+    return replace(task, team=team)
 
 
 def tsmg_of(game: Game) -> TSMG[Any]:
@@ -40,13 +69,18 @@ def game_name(game: Game) -> str:
     return game.name if isinstance(game, Scenario) else game
 
 
+def scenarios_in(table: Mapping[str, Any]) -> list[str]:
+    """List the scenarios with a table of their own in ``[game]``."""
+    return [name for name, value in table.items() if isinstance(value, Mapping) and name not in SEATED]
+
+
 def with_settings(game: Game, table: Mapping[str, Any]) -> Game:
     """Return a game with the settings of ``[game]``, those in the table of its name included; itself without any.
 
     Raises:
         ValueError: a setting that the run has for all games.
     """
-    tables = {name: value for name, value in table.items() if isinstance(value, Mapping)}
+    tables = {name: table[name] for name in scenarios_in(table)}
     own = {name: value for name, value in table.items() if name not in tables}
     own |= tables.get(game_name(game), {})
     if taken := own.keys() & {"max_steps", "format_penalty", "invalid_action"}:
@@ -77,11 +111,43 @@ def training_tasks(config: MSGRPOConfig, games: Sequence[Game], iteration: int, 
         layout = TRAINING_SEEDS[int(layouts[group])]
         noise = (config.seed, iteration, part) if part else (config.seed, iteration)
         game = games[(group + iteration * config.groups) % len(games)]
-        tasks.append(EpisodeTask.of(game, TRAINING_SEEDS[seed], layout_seed=layout, noise=noise, **settings))
+        tasks.append(game_task(game, TRAINING_SEEDS[seed], layout_seed=layout, noise=noise, **settings))
     if config.shared_chance:
         firsts = tasks[:: config.group_size]
         tasks = [replace(task, chance_seed=firsts[k // config.group_size].seed) for k, task in enumerate(tasks)]
+    if not config.opponents and not any(task.team for task in tasks):
+        return tasks
+    mixture = config.opponents or {LEARNER: 1.0}
+    shares = np.array([*mixture.values()]) / sum(mixture.values())
+    drawn = rng.choice([*mixture], size=config.groups, p=shares).tolist()
+    past = frozen_before(config, iteration)
+    versions = rng.integers(len(past), size=config.groups).tolist()
+    for index, task in enumerate(tasks):
+        group, players = index // config.group_size, environment_of(task).game.players
+        seat = (group + iteration * config.groups) // len(games) % len(players)
+        name = f"{CHECKPOINT}-{past[versions[group]]}" if drawn[group] == CHECKPOINT else drawn[group]
+        team = tuple(LEARNER if place == seat else name for place in range(len(players)))
+        tasks[index] = replace(task, team=task.team or team)
     return tasks
+
+
+def frozen_before(config: MSGRPOConfig, iteration: int) -> range:
+    """Return the iterations before which the weights were frozen that an iteration may meet as ``checkpoint``."""
+    every = config.opponent_every
+    newest = max(0, iteration - config.staleness) // every  # what is played ahead can't meet what is yet to come
+    return range(max(0, newest + 1 - config.opponents_kept) * every, newest * every + 1, every)
+
+
+def learners(episode: Episode) -> list[str]:
+    """List the players that the model was, of the seats in their order."""
+    seats = zip(episode.returns, episode.team or repeat(LEARNER), strict=False)
+    return [player for player, name in seats if name == LEARNER]
+
+
+def opponents_in(team: Iterable[str]) -> list[str]:
+    """List the players of a team other than the learner; all of its earlier weights are one."""
+    names = (CHECKPOINT if name.startswith(f"{CHECKPOINT}-") else name for name in team)
+    return sorted({name for name in names if name != LEARNER})
 
 
 def games_of(game: Game, config: MSGRPOConfig) -> list[Game]:
@@ -89,7 +155,7 @@ def games_of(game: Game, config: MSGRPOConfig) -> list[Game]:
     games: list[Game] = list(config.scenarios) or ([game] if game else [])
     if not games:
         raise ConfigError("scenarios is empty and no game was given; accepted: scenario names or environment ids")
-    tables = {name: [one for one, own in getattr(config, name).items() if isinstance(own, Mapping)] for name in TABLES}
+    tables = {name: scenarios_in(getattr(config, name)) for name in TABLES}
     for setting, named in {"scenarios": games, "eval_scenarios": config.eval_scenarios, **tables}.items():
         for one in named:
             try:
@@ -101,7 +167,7 @@ def games_of(game: Game, config: MSGRPOConfig) -> list[Game]:
     for one, own, most in [*places, *((one, config.eval_game, 0) for one in evaluated)]:
         limit: dict[str, Any] = {"max_steps": most} if most else {}
         try:
-            task = EpisodeTask.of(with_settings(one, own), 0, invalid_action=config.invalid_action, **limit)
+            task = game_task(with_settings(one, own), 0, invalid_action=config.invalid_action, **limit)
             env = parallel_env(task.env_id, **task.kwargs)
         except (ValueError, TypeError) as error:  # not every game has an action that does nothing
             raise ConfigError(f"{game_name(one)}: {error}") from None
@@ -147,7 +213,7 @@ def prompts_of(config: MSGRPOConfig, base: Card | None = None) -> PromptMap:
 
 
 def trajectories_of(episodes: Sequence[Episode], tasks: Sequence[EpisodeTask]) -> list[Trajectory]:
-    """Return every player's part of every episode, in the order of the tasks; none of a player without a decision."""
+    """Return every learner's part of every episode, in the order of the tasks; none of one without a decision."""
     by_seed = {episode.seed: episode for episode in episodes}
     result = []
     for task in tasks:
@@ -155,7 +221,7 @@ def trajectories_of(episodes: Sequence[Episode], tasks: Sequence[EpisodeTask]) -
         if episode.error is not None:
             raise RolloutError(f"the rollout of {task.scenario}, seed {task.seed}, failed: {episode.error}")
         deciding = {step.player for step in episode.steps}
-        result += [trajectory_of(episode, task, player) for player in episode.returns if player in deciding]
+        result += [trajectory_of(episode, task, player) for player in learners(episode) if player in deciding]
     return result
 
 
@@ -186,8 +252,8 @@ def trajectory_of(episode: Episode, task: EpisodeTask, player: str) -> Trajector
 
 
 def group_of(task: EpisodeTask, player: str) -> Hashable:
-    """Return the label of the trajectories that started from one state as one player."""
-    return (task.scenario, task.layout_seed, player) if task.start is None else (task.scenario, task.start, player)
+    """Return the label of the trajectories that started from one state as one player against the same others."""
+    return task.scenario, task.layout_seed if task.start is None else task.start, player, *task.team
 
 
 def training_rows(
@@ -256,10 +322,14 @@ def rollout_metrics(
     )
     groups: dict[object, list[float]] = {}
     seats: dict[str, list[float]] = {}
+    against: dict[str, list[float]] = {}
     for trajectory, value in zip(trajectories, returns.tolist(), strict=True):
         groups.setdefault(trajectory.group, []).append(value)
     for index in whole:
         seats.setdefault(trajectories[index].player, []).append(float(returns[index]))
+        task = trajectories[index].task
+        for name in opponents_in(task.team) if task else ():
+            against.setdefault(name, []).append(float(returns[index]))
     # groups of one, such as a sampler begins in states of its own, say nothing
     compared = [own for own in groups.values() if len(own) > 1] or [*groups.values()]
     return {
@@ -279,4 +349,5 @@ def rollout_metrics(
         "zero_advantage_groups": float(np.mean([same(own, own[0]).all() for own in map(np.array, compared)])),
         # of a game of several players, by seat: together they say little where what one wins another one loses
         **({f"return_{player}": float(np.mean(seats[player])) for player in sorted(seats)} if len(seats) > 1 else {}),
+        **{f"return_against_{name}": float(np.mean(own)) for name, own in sorted(against.items())},
     }

@@ -170,6 +170,11 @@ class TransformersModel:
         if isinstance(self.decoder, GenericDecoder):
             self.decoder.check()
 
+    def forget(self) -> None:
+        """Drop the prefixes that are kept from earlier calls, which change the rounding of later ones."""
+        if isinstance(self.decoder, LeanDecoder):
+            self.decoder.forget()
+
     def why_unconstrained(self, reasons: bool) -> str | None:
         return None if self._thinking.budget is None else CLOSED_BY_A_BUDGET
 

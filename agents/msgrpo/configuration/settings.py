@@ -33,6 +33,15 @@ def _as_tuple(value: Any) -> Any:
 
 Names = Annotated[tuple[str, ...], BeforeValidator(_as_tuple)]
 
+
+def _as_mixture(value: Any) -> Any:
+    """Let a name, or a list of names, stand for a table of equal weights."""
+    names = _as_tuple(value)
+    return dict.fromkeys(names, 1.0) if isinstance(names, tuple) else value
+
+
+Mixture = Annotated[dict[str, Annotated[float, Field(gt=0)]], BeforeValidator(_as_mixture)]
+
 TrackerName = Literal["tensorboard", "wandb", "trackio", "comet_ml", "aim", "mlflow", "clearml", "dvclive", "swanlab"]
 """What accelerate can send metrics to."""
 
@@ -56,7 +65,7 @@ def method(section: str, default: str, registry: Registry[Any]) -> Any:
     return Field(default, json_schema_extra={"section": section, "point": registry.point})
 
 
-def table(section: str, holds: Literal["", "data"] = "") -> Any:
+def table(section: str, holds: Literal["", "data", "player"] = "") -> Any:
     """Declare a field that is a table, empty by default; ``holds`` as in :func:`setting`."""
     return Field(default_factory=dict, json_schema_extra={"section": section, **({"holds": holds} if holds else {})})
 
@@ -131,6 +140,15 @@ class TrainingSettings:
     """Subtracted from the reward of a step whose response is invalid."""
     invalid_action: Literal["default", "random", "noop", "terminate"] = setting("rollout", "default")
     """What an invalid response makes the environment do."""
+    opponents: Mixture = table("rollout", "player")
+    """Players of the other seats of games of several players, each with its weight: {checkpoint = 2, planner = 1}; one
+    name, or a list of equal weights, will do. checkpoint is the model itself as it was at an earlier iteration, learner
+    is the model in all seats, others are agents by name (random, hf:FOLDER). A group has one opponent and one seat for
+    the model, which alone is learnt from; seats rotate. Empty: the model has all seats."""
+    opponent_every: int = setting("rollout", 10, ge=1)
+    """Iterations between the copies of the trained weights that checkpoint among the opponents is drawn from."""
+    opponents_kept: int = setting("rollout", 5, ge=1)
+    """Copies that it is drawn from, the latest ones, with equal chances. Of an adapter, the adapter is copied."""
     around: str = setting("rollout", "", holds="player")
     """A player around the model, as an agent is named, with learner in the model's place: advised(tiny, learner). It
     plays, in evaluations as well, and what the model answers inside is learnt from. Empty: the model plays."""

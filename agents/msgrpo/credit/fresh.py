@@ -18,13 +18,14 @@ from textgames.environments.parallel import TextParallelEnv
 
 
 class Place(NamedTuple):
-    """The arguments of a value: the game, whose returns are meant, the state, and the rounds played (0 without a limit
-    of steps, as they don't matter then)."""
+    """The arguments of a value: the game, whose returns are meant, the state, the rounds played (0 without a limit of
+    steps, as they don't matter then), and the task's team."""
 
     scenario: str
     player: str
     state: Any
     elapsed: int
+    team: tuple[str, ...] = ()
 
 
 Ahead = tuple[float, float, Place | None]
@@ -55,8 +56,8 @@ class Rounds:
     def place(self, i: int, t: int) -> Place:
         """Return the state in which step t of trajectory i was taken."""
         trajectory = self._batch.trajectories[i]
-        scenario = task_of(trajectory).scenario
-        return Place(scenario, trajectory.player, trajectory.states[t], rounds_before(trajectory, t))
+        task = task_of(trajectory)
+        return Place(task.scenario, trajectory.player, trajectory.states[t], rounds_before(trajectory, t), task.team)
 
     def realised(self, i: int, t: int) -> Ahead:
         """Return what came of the step: up to the player's next decision, its end, or where the episode was left."""
@@ -113,16 +114,16 @@ class StateValues:
         self._rollouts: FreshRollouts = batch.rollouts
         self._count, self._before = count, batch.rollouts.tokens
         self._values: dict[Place, float] = {}
-        self._tasks: dict[str, EpisodeTask] = {}
+        self._tasks: dict[tuple[str, tuple[str, ...]], EpisodeTask] = {}
         for task in map(task_of, batch.trajectories):
-            self._tasks.setdefault(task.scenario, task)
+            self._tasks.setdefault((task.scenario, task.team), task)
 
     def ask(self, places: Iterable[Place]) -> None:
         """Play from all places whose values aren't known yet, at once."""
         new = [place for place in dict.fromkeys(places) if place not in self._values]
         if not new:
             return
-        starts = [Start(self._tasks[each.scenario], each.state, each.elapsed, each.player) for each in new]
+        starts = [Start(self._tasks[each.scenario, each.team], each.state, each.elapsed, each.player) for each in new]
         returns = self._rollouts.returns_from(starts, self._count)
         self._values |= dict(zip(new, returns.mean(axis=1).tolist(), strict=True))
 

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from agents.episode import Episode, EpisodeTask, Step
-from agents.loop.live import Policies
+from agents.loop.live import Policies, Teams
 from agents.loop.rollout import rollout
 from agents.models.answers import LegalAnswers
 from agents.models.base import AsyncLanguageModel, Decoding, LanguageModel
@@ -151,7 +151,9 @@ def made_by(version: int, completions: Iterable[Turn]) -> list[Turn]:
 
 
 def each_policy(policies: Any, change: Callable[[Any], Any]) -> Any:
-    """Return the changed policies in the form that they are given in: one, or one for each player."""
+    """Return the changed policies in the form that they are given in: one, one for each player, or teams."""
     if isinstance(policies, Mapping):
         return {player: change(policy) for player, policy in policies.items()}
+    if isinstance(policies, Teams):
+        return Teams({team: [*map(change, own)] for team, own in policies.policies.items()})
     return change(policies)

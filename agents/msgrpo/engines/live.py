@@ -7,7 +7,6 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from agents.models.local.decoding.lean_decoder import LeanDecoder
 from agents.models.local.forward.linear_maps import adds_a_matrix
 from agents.models.local.forward.llama_forward import unwrap
 from agents.models.local.transformers import TransformersModel
@@ -59,8 +58,7 @@ class LiveEngine(InThisProcess):
 
         Reusing them changes the rounding of log-probabilities, so a resumed run would not be equal to the last bit.
         """
-        if isinstance(self._model.decoder, LeanDecoder):
-            self._model.decoder.forget()
+        self._model.forget()
 
 
 class CopyEngine(LiveEngine):

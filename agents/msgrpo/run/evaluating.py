@@ -4,7 +4,8 @@ A figure lies between two ends (:func:`scale_of`): the best play that doesn't re
 success of 27% on the lake looks like a beginning, and half right, half down gets it without reading a word.
 """
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from math import isfinite
 from typing import Any, NamedTuple
 
@@ -24,10 +25,19 @@ from agents.models.local.transformers import TransformersModel
 from agents.msgrpo.configuration.config import MSGRPOConfig
 from agents.msgrpo.errors import ConfigError
 from agents.msgrpo.rollouts import layout_of
-from agents.msgrpo.trajectories import Game, game_name, tsmg_of, with_settings
+from agents.msgrpo.trajectories import (
+    LEARNER,
+    Game,
+    game_name,
+    game_task,
+    learners,
+    opponents_in,
+    tsmg_of,
+    with_settings,
+)
 from agents.policy import LanguageAgentPolicy
 from agents.protocol import STANDARD
-from agents.turn import Policy, TurnRequest, check_game
+from agents.turn import Policy, TurnRequest
 from textgames import TRAINING_SEEDS, known_scenario, parallel_env
 from textgames.solving.blind import blind_play_of
 
@@ -124,23 +134,12 @@ def evaluation_tasks(game: Game, episodes: int, protocol: str = STANDARD["protoc
     end."""
     scenario = known_scenario(game) if isinstance(game, str) else game
     first = TRAINING_SEEDS.stop if scenario is None else scenario.first_seed
-    return [EpisodeTask.of(scenario or game, first + k, format_penalty=0.0, protocol=protocol) for k in range(episodes)]
+    return [game_task(scenario or game, first + k, format_penalty=0.0, protocol=protocol) for k in range(episodes)]
 
 
-def evaluate(
-    name: str,
-    episodes: Sequence[Episode],
-    seen: frozenset[str] | set[str] = frozenset(),
-    *,
-    seats: Sequence[Collection[str]] | None = None,
-    opponent: str = "",
-) -> EvaluationResult:
-    """Score complete episodes: of each the parts of ``seats``, or of all players, against ``opponent`` in the others.
-
-    Episodes whose :func:`layout_of` is among ``seen`` are counted.
-    """
-    scored = [episode.returns for episode in episodes] if seats is None else seats
-    parts = [(episode, player) for episode, players in zip(episodes, scored, strict=True) for player in players]
+def evaluate(name: str, episodes: Sequence[Episode], seen: frozenset[str] | set[str] = frozenset()) -> EvaluationResult:
+    """Score the model's parts of complete episodes, and count those whose :func:`layout_of` is among ``seen``."""
+    parts = [(episode, player) for episode in episodes for player in learners(episode)]
     by_seat: dict[str, list[float]] = {}
     for episode, player in parts:
         by_seat.setdefault(player, []).append(episode.returns[player])
@@ -159,29 +158,13 @@ def evaluate(
         length=len(steps) / len(returns),
         layouts_seen_in_training=sum(layout_of(episode) in seen for episode in episodes),
         seats={player: float(np.mean(values)) for player, values in by_seat.items()} if len(by_seat) > 1 else None,
-        opponent=opponent,
+        opponent=", ".join(opponents_in(name for episode in episodes for name in episode.team)),
     )
 
 
 def without_success(games: Sequence[Game]) -> frozenset[str]:
     """Return the names of those games that know no success, so that 0% of their episodes have one."""
     return frozenset(game_name(game) for game in games if not tsmg_of(game).success_means)
-
-
-def opponent_of(config: MSGRPOConfig, games: Sequence[Game]) -> Policy | None:
-    """Return the player that the config names for the other seats."""
-    if not config.eval_opponent:
-        return None
-    several = [game for game in map(tsmg_of, games) if len(game.players) > 1]
-    if not several:
-        raise ConfigError(f"eval_opponent = {config.eval_opponent!r}: no game that is evaluated on has another seat")
-    try:
-        opponent = load_agent(config.eval_opponent)
-        for game in several:
-            check_game(opponent, game)
-    except (ValueError, OSError) as error:
-        raise ConfigError(f"eval_opponent = {config.eval_opponent!r} can't be used: {error}") from error
-    return opponent
 
 
 def check_yardsticks(config: MSGRPOConfig, games: Sequence[Game], sharded: bool) -> None:
@@ -236,7 +219,6 @@ class Evaluator:
         self.config, self.policy = config, policy
         self.play, self._outside = play, outside
         self._model, self._tokenizer = model, tokenizer
-        self._opponent = opponent_of(config, self.games)
         check_yardsticks(config, self.games, sharded)
         count = config.eval_regret_episodes
         try:
@@ -255,17 +237,16 @@ class Evaluator:
         tasks = evaluation_tasks(game, count, self.config.eval_protocol)
         if name not in self._scales:
             self._scales[name] = scale_of(tasks)
-        episodes, seats, opponent = list[Episode](), None, ""
+        episodes, players, other = list[Episode](), tsmg_of(game).players, self.config.eval_opponent
         if self._outside is not None:
             episodes += self._outside(self.policy, game, count)
-        elif self._opponent is not None and len(players := tsmg_of(game).players) > 1:
+        elif other and len(players) > 1 and not tasks[0].team:
             for seat in players:
-                policies = {player: self.policy if player == seat else self._opponent for player in players}
-                episodes += self.play(policies, tasks)
-            seats, opponent = [(seat,) for seat in players for _ in range(count)], self.config.eval_opponent
+                team = tuple(LEARNER if player == seat else other for player in players)
+                episodes += self.play(self.policy, [replace(task, team=team) for task in tasks])
         else:
             episodes += self.play(self.policy, tasks)
-        result = evaluate(name, episodes, seen_layouts, seats=seats, opponent=opponent)
+        result = evaluate(name, episodes, seen_layouts)
         return result._replace(**self._scales[name])
 
     def _measured(self, result: EvaluationResult, game: Game) -> EvaluationResult:

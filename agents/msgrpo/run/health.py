@@ -36,6 +36,7 @@ from agents.msgrpo.learner.update import Learner
 from agents.msgrpo.trajectories import (
     Game,
     game_name,
+    game_task,
     paid_by_the_game,
     prompts_of_random_play,
     too_long,
@@ -105,7 +106,7 @@ def check_prompts(
     places = [(game, shorter) for game in games]
     places += [(with_settings(game, config.eval_game), {}) for game in config.eval_scenarios]
     for game, settings in places:
-        tasks = [EpisodeTask.of(game, seed, **settings) for seed in range(RANDOM_EPISODES)]
+        tasks = [game_task(game, seed, **settings) for seed in range(RANDOM_EPISODES)]
         longest = max(length for task in tasks for length in prompt_lengths(task, prompt_map, reader))
         if longest > config.max_prompt_tokens:
             raise too_long(longest, config.max_prompt_tokens)

@@ -101,25 +101,27 @@ class Branches:
 
     def tasks(self, iteration: Iteration, episodes: list[Trajectory], rng: np.random.Generator) -> list[EpisodeTask]:
         """Return the branches of the states that the episodes visited, as many as each of them still lacks."""
-        visits: Counter[tuple[str, Any, int]] = Counter()
-        games: dict[str, EpisodeTask] = {}
+        visits: Counter[tuple[Any, Any, int]] = Counter()
+        games: dict[Any, EpisodeTask] = {}
         counted: set[tuple[int, int]] = set()
         for each in episodes:
             task = task_of(each)
-            games.setdefault(task.scenario, task)
+            game = task.scenario, task.team
+            games.setdefault(game, task)
             for t, state in enumerate(each.states):
                 seen = (task.seed, each.rounds[t])
                 if seen not in counted:  # players who act at once are in one state together
                     counted.add(seen)
-                    visits[task.scenario, state, rounds_before(each, t)] += 1
+                    visits[game, state, rounds_before(each, t)] += 1
         places = list(visits)
         if self.most_states and len(places) > self.most_states:
             places = [places[i] for i in sorted(rng.choice(len(places), self.most_states, replace=False).tolist())]
         noise = (iteration.config.seed, iteration.number, _BRANCHES)
         seed = int(rng.integers(2**31))
         tasks: list[EpisodeTask] = []
-        for scenario, state, elapsed in places:
-            game, start = games[scenario], EpisodeStart(state, elapsed, rounds=1)
-            for _ in range(self.actions - visits[scenario, state, elapsed]):
-                tasks.append(EpisodeTask(scenario, game.env_id, seed + len(tasks), None, game.kwargs, noise, start))
+        for game, state, elapsed in places:
+            begun = replace(games[game], layout_seed=None, chance_seed=None, noise=noise)
+            begun = replace(begun, start=EpisodeStart(state, elapsed, rounds=1))
+            for _ in range(self.actions - visits[game, state, elapsed]):
+                tasks.append(replace(begun, seed=seed + len(tasks)))
         return tasks

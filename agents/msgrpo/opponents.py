@@ -1,0 +1,157 @@
+"""The players of the seats that the model doesn't have: fixed ones, and the model as it was at earlier iterations.
+
+A task's ``team`` names the player of each seat; ``learner`` is the model, and its decisions alone are learnt from.
+:func:`~agents.msgrpo.trajectories.training_tasks` draws the teams from the run's seed and the iteration alone, so that
+a resumed run meets the same opponents.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from agents.episode import Episode, EpisodeTask
+from agents.load import load_agent
+from agents.loop.live import Policies, Teams
+from agents.models.local.transformers import TransformersModel
+from agents.msgrpo.configuration.config import MSGRPOConfig
+from agents.msgrpo.engines.engine import Engine
+from agents.msgrpo.errors import ConfigError
+from agents.msgrpo.learner.distributed import Processes
+from agents.msgrpo.learner.prepare import copy_of_trained
+from agents.msgrpo.trajectories import (
+    CHECKPOINT,
+    LEARNER,
+    Game,
+    frozen_before,
+    game_name,
+    game_task,
+    learners,
+    tsmg_of,
+    with_settings,
+)
+from agents.policy import LanguageAgentPolicy
+from agents.turn import Policy, check_game, total_usage
+
+
+class Frozen(NamedTuple):
+    """A copy of the model, whose frozen weights are the model's own, and its player."""
+
+    model: nn.Module
+    policy: LanguageAgentPolicy
+
+
+class Opponents:
+    """All players of a run by name. ``learner`` is the policy of the model in training, ``games`` those trained on."""
+
+    def __init__(
+        self,
+        config: MSGRPOConfig,
+        games: Sequence[Game],
+        learner: LanguageAgentPolicy,
+        model: nn.Module,
+        tokenizer: Any,
+    ) -> None:
+        self._config, self._learner, self._model, self._tokenizer = config, learner, model, tokenizer
+        self._fixed = load_fixed(config, games)
+        self._frozen: dict[int, Frozen] = {}  # by the iteration before which
+        self._trained = [name for name, each in model.named_parameters() if each.requires_grad]
+        self._played: list[Episode] = []
+
+    def seated(self, policies: Policies, tasks: Sequence[EpisodeTask]) -> Policies:
+        """Return the players of tasks: the teams that the tasks name, if they do, with ``policies`` as the learner."""
+        teams = {task.team for task in tasks} - {()}
+        if not teams or not isinstance(policies, Policy):
+            return policies
+        known = {f"{CHECKPOINT}-{done}": each.policy for done, each in self._frozen.items()}
+        players: dict[str, Policy] = {**self._fixed, **known, LEARNER: policies}
+        return Teams({team: [players[name] for name in team] for team in teams})
+
+    def freeze(self, iteration: int) -> None:
+        """Copy the weights before an iteration, if they are due, and drop those that no coming iteration may meet."""
+        if CHECKPOINT not in self._config.opponents:
+            return
+        if iteration % self._config.opponent_every == 0 and iteration not in self._frozen:
+            self._frozen[iteration] = self._copy(iteration)
+        oldest = frozen_before(self._config, iteration)[0]
+        self._frozen = {done: each for done, each in self._frozen.items() if done >= oldest}
+
+    def _copy(self, iteration: int) -> Frozen:
+        copied, own = copy_of_trained(self._model).eval().requires_grad_(False), self._learner
+        reader = TransformersModel(copied, self._tokenizer)
+        name = f"{CHECKPOINT}-{iteration}"
+        return Frozen(
+            copied, LanguageAgentPolicy(reader, own.prompt_map, own.decoding, name, legal_only=own.legal_only)
+        )
+
+    def count(self, episodes: Iterable[Episode]) -> None:
+        """Note what was played for :meth:`tokens`."""
+        self._played += [episode for episode in episodes if episode.team]
+
+    def tokens(self) -> dict[str, float]:
+        """Return the tokens that opponents took since the last call, none of which is learnt from; empty if alone."""
+        played, self._played = self._played, []
+        others = [step for each in played for step in each.steps if step.player not in learners(each)]
+        used = total_usage(turn.paid for step in others for turn in step.turns)
+        tokens = {"prompt": float(used.prompt_tokens), "response": float(used.completion_tokens)}
+        return {f"opponent_{kind}_tokens": count for kind, count in tokens.items()} if others else {}
+
+    def state_dict(self) -> dict[int, dict[str, Tensor]]:
+        """Return the trained weights of all copies, for checkpoints."""
+        found = {done: dict(each.model.named_parameters()) for done, each in self._frozen.items()}
+        return {done: {name: own[name].cpu() for name in self._trained} for done, own in found.items()}
+
+    def load_state_dict(self, state: Mapping[int, Mapping[str, Tensor]], iteration: int) -> None:
+        """Take up :meth:`state_dict` of a run after so many iterations."""
+        self._frozen = {}
+        needed = [done for done in frozen_before(self._config, iteration) if done < iteration]
+        if CHECKPOINT in self._config.opponents and (missing := [done for done in needed if done not in state]):
+            raise ConfigError(
+                f"opponents = {CHECKPOINT!r} with opponent_every = {self._config.opponent_every} meets the weights of "
+                f"iteration {missing[0]}, and the checkpoint has those of {', '.join(map(str, state)) or 'none'}: "
+                "resume it with the opponents that it was begun with, or begin a new run from its model"
+            )
+        for done, weights in state.items():
+            self._frozen[done] = self._copy(done)
+            own = dict(self._frozen[done].model.named_parameters())
+            with torch.no_grad():
+                for name, each in weights.items():
+                    own[name].copy_(each)
+
+
+def load_fixed(config: MSGRPOConfig, games: Sequence[Game]) -> dict[str, Policy]:
+    """Load the players that settings and scenarios name, or raise a :class:`ConfigError` for one that can't play."""
+    evaluated = [with_settings(one, config.eval_game) for one in config.eval_scenarios] or games
+    asked = [("opponents", "trained", name, games) for name in config.opponents]
+    asked += [("eval_opponent", "evaluated", config.eval_opponent, evaluated)] * bool(config.eval_opponent)
+    for game in (*games, *evaluated):
+        asked += [(f"{game_name(game)}: opponents", "played", name, [game]) for name in game_task(game, 0).team]
+    found: dict[str, Policy] = {}
+    for setting, use, name, places in asked:
+        several = [game for game in map(tsmg_of, places) if len(game.players) > 1]
+        if not several:
+            raise ConfigError(f"{setting} = {name!r}: no game that is {use} on has another seat")
+        if name == LEARNER or (name == CHECKPOINT and setting == "opponents"):
+            continue
+        try:
+            found[name] = found[name] if name in found else load_agent(name)
+            for game in several:
+                check_game(found[name], game)
+        except (ValueError, TypeError, OSError) as error:
+            also = f"; accepted as well: {CHECKPOINT}, {LEARNER}" if setting == "opponents" else ""
+            raise ConfigError(f"{setting} = {name!r} can't be used: {error}{also}") from error
+    return found
+
+
+def check_opponents(config: MSGRPOConfig, engine: Engine, processes: Processes) -> None:
+    """Refuse copies of weights that this process can't make or play."""
+    if CHECKPOINT not in config.opponents:
+        return
+    for wrong, why in (
+        (processes.sharded, "weights that are sharded over processes, of which none can copy them"),
+        (engine.plays_elsewhere, f"the engine {engine.name!r}, which plays in other places, where the copies aren't"),
+        (config.around, f"around = {config.around!r}, which only plays with the weights of now inside"),
+    ):
+        if wrong:
+            raise ConfigError(f"opponents = {CHECKPOINT!r} with {why}; accepted with it: agents by name, and {LEARNER}")
