@@ -35,8 +35,8 @@ SHORTENED = {
     "textbench train --config tiny-frozen-lake --set iterations=10": SHORT,
 }
 """Commands about something else than an outcome, run as written with these settings behind them."""
-OF_THE_EXPERIMENT = ("smollm2-frozen-lake", "smollm2-snake")
-"""Recipes that take hours: ``textbench reproduce --config smollm2`` runs them, and its report has what they reach."""
+OF_THE_EXPERIMENT = ("smollm2-frozen-lake", "smollm2-snake", "tiny-league-snake-duel")
+"""Recipes that experiments compare: ``textbench reproduce --config smollm2``, which takes hours, and snake_duel.py."""
 ELSEWHERE = ("engine=ray", "engine=vllm", "qwen2.5-", "configs/paper.toml", *OF_THE_EXPERIMENT)
 """What needs a cluster, a server, a GPU or hours: ``.ci/engines``, the test of a Ray cluster, nobody yet, and those."""
 PLACEHOLDERS = re.compile(r"\b(FILE|NAME|DIR)\b")

@@ -1,0 +1,144 @@
+"""Snake for two, trained against itself, a league of its own past, and fixed players: three ways that begin alike.
+
+    python research/perf/snake_duel.py base --out runs/snake-duel
+    python research/perf/snake_duel.py train --out runs/snake-duel --seed 0
+    python research/perf/snake_duel.py table --csv docs/research/self_play/snake-duel.csv --out runs/snake-duel
+
+Plan, before any run: seeds 0, 1 and 2 of ``configs/tiny-league-snake-duel.toml``, in which the ways differ by
+:data:`WAYS` alone. All learn from 64 parts an iteration. Each trained model, and the base, then plays 60 fresh starts
+from both seats at temperature 1 against random and greedy, and 10 against planner. The measure is its mean return; the
+question is the difference of league and self-play by seed, over all three opponents. Intervals are Student's, over
+seeds.
+"""
+
+import argparse
+import csv
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from agents import EpisodeTask, load_agent, request_in, rollout
+from agents.common import Estimate, student
+from agents.models import load_model
+from agents.msgrpo import MSGRPOConfig, MSGRPOTrainer
+from agents.tiny import Recipe, legal_play, pretrain, save
+from research.jobs.report import table
+from textgames import SCENARIOS
+
+CONFIG = Path(__file__).parents[2] / "configs/tiny-league-snake-duel.toml"
+WAYS: dict[str, dict[str, Any]] = {
+    "self-play": {"opponents": {}, "groups": 4},  # each game has two parts
+    "league": {},
+    "fixed": {"opponents": ["random", "greedy"]},
+}
+OPPONENTS = {"random": 60, "greedy": 60, "planner": 10}
+FRESH_OFFSET = 1000  # as textbench reproduce has it
+SEEDS = 3
+
+
+def make_base(folder: Path, config: MSGRPOConfig) -> None:
+    """Make a model that plays greedy's move in seven of ten decisions, and a random legal one in the others."""
+    duel, greedy = SCENARIOS["snake-duel"], load_agent("greedy")
+    small = duel._replace(kwargs={**duel.kwargs, **config.game}, horizon=config.max_steps)
+
+    def move(game: Any, state: Any, player: str) -> str:
+        (turn,) = greedy.act([request_in(game, state, player)])
+        return str(game.interpret(turn.response, state, player))
+
+    examples = legal_play(small, 12_000, np.random.default_rng(0), favourites=0.7, favourite_of=move)
+    save(pretrain(Recipe.legal_play(["snake-duel"]), examples=examples), folder)
+
+
+def measured(model: str, config: MSGRPOConfig) -> dict[str, tuple[float, float]]:
+    """Return ``{opponent: (the model's mean return, the opponent's)}`` on fresh starts, from both seats."""
+    duel, player = SCENARIOS["snake-duel"], load_agent(model, temperature=1.0, max_tokens=config.max_response_tokens)
+    settings = {**config.game, "max_steps": config.max_steps}
+    found = {}
+    for name, starts in OPPONENTS.items():
+        tasks = [EpisodeTask.of(duel, duel.seed(FRESH_OFFSET + k), **settings) for k in range(starts)]
+        other, pairs = load_agent(name), list[tuple[float, float]]()
+        for own, his in (("player_0", "player_1"), ("player_1", "player_0")):
+            played = rollout({own: player, his: other}, tasks)
+            pairs += [(episode.returns[own], episode.returns[his]) for episode in played]
+        mine, theirs = np.mean(pairs, axis=0).tolist()
+        found[name] = mine, theirs
+    return found
+
+
+def train(out: Path, seed: int, config: MSGRPOConfig) -> None:
+    """Train all ways with one seed, each from the base, and measure them; what is there isn't made again."""
+    base = str(out / "base")
+    if not (out / "base.json").exists():
+        (out / "base.json").write_text(json.dumps(measured(f"hf:{base}", config)))
+    for way, own in WAYS.items():
+        folder = out / f"{way}-{seed}"
+        if (folder / "fresh.json").exists():
+            continue
+        settings = {"model": base, "seed": seed, "out": str(folder)} | own
+        changes = [f"{name}={json.dumps(value)}" for name, value in settings.items()]
+        trainer = MSGRPOTrainer(*load_model(base), "", config.with_overrides(changes), quiet=True)
+        trainer.train()
+        (folder / "fresh.json").write_text(json.dumps(measured(f"hf:{folder / 'last'}", config)))
+
+
+def rows_of(out: Path) -> list[dict[str, Any]]:
+    """Return a row for each way, seed and opponent; the base has no seed."""
+    files = {("base", ""): out / "base.json"}
+    files |= {(way, str(seed)): out / f"{way}-{seed}" / "fresh.json" for way in WAYS for seed in range(SEEDS)}
+    return [
+        {"way": way, "seed": seed, "opponent": name, "return": f"{own:.4f}", "opponent_return": f"{his:.4f}"}
+        for (way, seed), file in files.items()
+        if file.exists()
+        for name, (own, his) in json.loads(file.read_text()).items()
+    ]
+
+
+def tables(rows: list[dict[str, Any]]) -> str:
+    """Return the mean returns of all ways, and by how much the others are better than self-play, in Markdown."""
+
+    def by_seed(way: str, name: str) -> np.ndarray[Any, np.dtype[np.float64]]:
+        own = [row for row in rows if row["way"] == way and name in (row["opponent"], "all three")]
+        seeds = sorted({row["seed"] for row in own})
+        return np.array([np.mean([float(row["return"]) for row in own if row["seed"] == seed]) for seed in seeds])
+
+    def told(value: Estimate) -> str:
+        return f"{value.value:.2f}" if value.low is None else f"{value.value:.2f} [{value.low:.2f}, {value.high:.2f}]"
+
+    names = [*OPPONENTS, "all three"]
+    lines = [[way, *(told(student(by_seed(way, name))) for name in names)] for way in ("base", *WAYS)]
+    lines += [
+        [f"{way} less self-play", *(told(student(by_seed(way, name) - by_seed("self-play", name))) for name in names)]
+        for way in ("league", "fixed")
+    ]
+    return table(["return against", *names], lines)
+
+
+def main() -> None:
+    """Do one part."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("part", choices=("base", "train", "table"))
+    parser.add_argument("--out", type=Path, default=Path("runs/snake-duel"))
+    parser.add_argument("--seed", type=int, default=0, help="of the training; the plan has 0, 1 and 2")
+    parser.add_argument("--csv", type=Path, help="the figures, which are written if there are runs, and else read")
+    options = parser.parse_args()
+    config = MSGRPOConfig.from_toml(CONFIG)
+    if options.part == "base":
+        make_base(options.out / "base", config)
+    elif options.part == "train":
+        train(options.out, options.seed, config)
+    else:
+        rows = rows_of(options.out)
+        if rows and options.csv:
+            with options.csv.open("w", newline="", encoding="utf-8") as file:
+                writer = csv.DictWriter(file, rows[0], lineterminator="\n")
+                writer.writeheader()
+                writer.writerows(rows)
+        elif options.csv:
+            rows = list(csv.DictReader(options.csv.open(encoding="utf-8")))
+        print(tables(rows))
+
+
+if __name__ == "__main__":
+    main()
