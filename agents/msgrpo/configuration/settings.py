@@ -148,7 +148,7 @@ class TrainingSettings:
     opponent_every: int = setting("rollout", 10, ge=1)
     """Iterations between the copies of the trained weights that checkpoint among the opponents is drawn from."""
     opponents_kept: int = setting("rollout", 5, ge=1)
-    """Copies that it is drawn from, the latest ones, with equal chances. Of an adapter, the adapter is copied."""
+    """Copies that it is drawn from, the latest ones, with equal chances. With LoRA the adapter alone is copied."""
     around: str = setting("rollout", "", holds="player")
     """A player around the model, as an agent is named, with learner in the model's place: advised(tiny, learner). It
     plays, in evaluations as well, and what the model answers inside is learnt from. Empty: the model plays."""

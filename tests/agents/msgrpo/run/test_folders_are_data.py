@@ -46,6 +46,8 @@ def stranger(*lines: str) -> Path:
         ('scenarios = ["evilmod:X-v0"]', "evilmod:X-v0"),
         ('eval_scenarios = ["evilmod:X-v0"]', "evilmod:X-v0"),
         ('eval_opponent = "evilmod.py:X"', "evilmod.py:X"),
+        ('[rollout.opponents]\ncheckpoint = 1\n"evilmod.py:X" = 1', "evilmod.py:X"),
+        ('[game]\nopponents = "evilmod.py:X"', "evilmod.py:X"),
         ('["credit"."evilmod:X"]\nweight = 1', "evilmod:X"),
         ('[credit.msgrpo]\nof = ["msgrpo", "evilmod:X"]', "evilmod:X"),
         ('engine = "vllm"\nengine_urls = ["http://127.0.0.1:9"]', "http://127.0.0.1:9"),
