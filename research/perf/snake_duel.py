@@ -47,8 +47,11 @@ def make_base(folder: Path, config: MSGRPOConfig) -> None:
         (turn,) = greedy.act([request_in(game, state, player)])
         return str(game.interpret(turn.response, state, player))
 
-    examples = legal_play(small, 12_000, np.random.default_rng(0), favourites=0.7, favourite_of=move)
-    save(pretrain(Recipe.legal_play(["snake-duel"]), examples=examples), folder)
+    examples = legal_play(small, 30_000, np.random.default_rng(0), favourites=0.7, favourite_of=move)
+    recipe = Recipe.legal_play(
+        ["snake-duel"], steps=800, batch_size=64, hidden_size=64, intermediate_size=160, layers=3
+    )
+    save(pretrain(recipe, examples=examples), folder)
 
 
 def measured(model: str, config: MSGRPOConfig) -> dict[str, tuple[float, float]]:
@@ -78,7 +81,9 @@ def train(out: Path, seed: int, config: MSGRPOConfig) -> None:
             continue
         settings = {"model": base, "seed": seed, "out": str(folder)} | own
         changes = [f"{name}={json.dumps(value)}" for name, value in settings.items()]
-        trainer = MSGRPOTrainer(*load_model(base), "", config.with_overrides(changes), quiet=True)
+        trainer = MSGRPOTrainer(
+            *load_model(base, dtype="float32", device="cpu"), "", config.with_overrides(changes), quiet=True
+        )
         trainer.train()
         (folder / "fresh.json").write_text(json.dumps(measured(f"hf:{folder / 'last'}", config)))
 
