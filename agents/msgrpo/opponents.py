@@ -100,7 +100,7 @@ class Opponents:
     def state_dict(self) -> dict[int, dict[str, Tensor]]:
         """Return the trained weights of all copies, for checkpoints."""
         found = {done: dict(each.model.named_parameters()) for done, each in self._frozen.items()}
-        return {done: {name: own[name].cpu() for name in self._trained} for done, own in found.items()}
+        return {done: {name: own[name].detach().cpu() for name in self._trained} for done, own in found.items()}
 
     def load_state_dict(self, state: Mapping[int, Mapping[str, Tensor]], iteration: int) -> None:
         """Take up :meth:`state_dict` of a run after so many iterations."""

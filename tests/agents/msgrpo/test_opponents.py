@@ -147,3 +147,13 @@ def test_weights_are_positive_and_one_name_will_do():
     config = MSGRPOConfig(opponents={"hf:runs/a": 0.5, "learner": 1})
     assert "hf:runs/a" in config.to_toml()
     assert MSGRPOConfig().with_overrides(['opponents={"hf:runs/a" = 0.5, learner = 1}']) == config
+
+
+def test_of_an_adapter_the_adapter_alone_is_copied(make_trainer):
+    trainer = make_trainer(replace(LEAGUE, lora_rank=2), GAME)
+    metrics = trainer.iterate()
+    assert metrics["opponent_response_tokens"] > 0
+    assert all("lora_" in name for name in trainer.opponents.state_dict()[0])
+    (copy,) = trainer.opponents._frozen.values()
+    pairs = zip(trainer.model.named_parameters(), copy.model.parameters(), strict=True)
+    assert all((one.data_ptr() == two.data_ptr()) == ("lora_" not in name) for (name, one), two in pairs)
