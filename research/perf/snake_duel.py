@@ -70,16 +70,16 @@ def measured(model: str, config: MSGRPOConfig) -> dict[str, tuple[float, float]]
     return found
 
 
-def train(out: Path, seed: int, config: MSGRPOConfig) -> None:
-    """Train all ways with one seed, each from the base, and measure them; what is there isn't made again."""
+def train(out: Path, seed: int, ways: list[str], config: MSGRPOConfig) -> None:
+    """Train in these ways with one seed, each from the base, and measure them; what is there isn't made again."""
     base = str(out / "base")
     if not (out / "base.json").exists():
         (out / "base.json").write_text(json.dumps(measured(f"hf:{base}", config)))
-    for way, own in WAYS.items():
+    for way in ways:
         folder = out / f"{way}-{seed}"
         if (folder / "fresh.json").exists():
             continue
-        settings = {"model": base, "seed": seed, "out": str(folder)} | own
+        settings = {"model": base, "seed": seed, "out": str(folder)} | WAYS[way]
         changes = [f"{name}={json.dumps(value)}" for name, value in settings.items()]
         trainer = MSGRPOTrainer(
             *load_model(base, dtype="float32", device="cpu"), "", config.with_overrides(changes), quiet=True
@@ -126,13 +126,14 @@ def main() -> None:
     parser.add_argument("part", choices=("base", "train", "table"))
     parser.add_argument("--out", type=Path, default=Path("runs/snake-duel"))
     parser.add_argument("--seed", type=int, default=0, help="of the training; the plan has 0, 1 and 2")
+    parser.add_argument("--ways", nargs="*", choices=WAYS, default=[*WAYS], help="all by default")
     parser.add_argument("--csv", type=Path, help="the figures, which are written if there are runs, and else read")
     options = parser.parse_args()
     config = MSGRPOConfig.from_toml(CONFIG)
     if options.part == "base":
         make_base(options.out / "base", config)
     elif options.part == "train":
-        train(options.out, options.seed, config)
+        train(options.out, options.seed, options.ways, config)
     else:
         rows = rows_of(options.out)
         if rows and options.csv:
