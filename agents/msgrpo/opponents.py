@@ -6,7 +6,7 @@ a resumed run meets the same opponents.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -35,13 +35,6 @@ from agents.policy import LanguageAgentPolicy
 from agents.turn import Policy, check_game, total_usage
 
 
-class Frozen(NamedTuple):
-    """A copy of the model, whose frozen weights are the model's own, and its player."""
-
-    model: nn.Module
-    policy: LanguageAgentPolicy
-
-
 class Opponents:
     """All players of a run by name. ``learner`` is the policy of the model in training, ``games`` those trained on."""
 
@@ -55,7 +48,7 @@ class Opponents:
     ) -> None:
         self._config, self._learner, self._model, self._tokenizer = config, learner, model, tokenizer
         self._fixed = load_fixed(config, games)
-        self._frozen: dict[int, Frozen] = {}  # by the iteration before which
+        self._frozen: dict[int, nn.Module] = {}  # copies, by the iteration before which they were made
         self._trained = [name for name, each in model.named_parameters() if each.requires_grad]
         self._played: list[Episode] = []
 
@@ -64,8 +57,14 @@ class Opponents:
         teams = {task.team for task in tasks} - {()}
         if not teams or not isinstance(policies, Policy):
             return policies
-        known = {f"{CHECKPOINT}-{done}": each.policy for done, each in self._frozen.items()}
-        players: dict[str, Policy] = {**self._fixed, **known, LEARNER: policies}
+        players, own = {**self._fixed, LEARNER: policies}, self._learner
+        for done, model in self._frozen.items():
+            name = f"{CHECKPOINT}-{done}"
+            if any(name in team for team in teams):
+                reader = TransformersModel(model, self._tokenizer)
+                players[name] = LanguageAgentPolicy(
+                    reader, own.prompt_map, own.decoding, name, legal_only=own.legal_only
+                )
         return Teams({team: [players[name] for name in team] for team in teams})
 
     def freeze(self, iteration: int) -> None:
@@ -73,17 +72,12 @@ class Opponents:
         if CHECKPOINT not in self._config.opponents:
             return
         if iteration % self._config.opponent_every == 0 and iteration not in self._frozen:
-            self._frozen[iteration] = self._copy(iteration)
+            self._frozen[iteration] = self._copy()
         oldest = frozen_before(self._config, iteration)[0]
         self._frozen = {done: each for done, each in self._frozen.items() if done >= oldest}
 
-    def _copy(self, iteration: int) -> Frozen:
-        copied, own = copy_of_trained(self._model).eval().requires_grad_(False), self._learner
-        reader = TransformersModel(copied, self._tokenizer)
-        name = f"{CHECKPOINT}-{iteration}"
-        return Frozen(
-            copied, LanguageAgentPolicy(reader, own.prompt_map, own.decoding, name, legal_only=own.legal_only)
-        )
+    def _copy(self) -> nn.Module:
+        return copy_of_trained(self._model).eval().requires_grad_(False)
 
     def count(self, episodes: Iterable[Episode]) -> None:
         """Note what was played for :meth:`tokens`."""
@@ -99,7 +93,7 @@ class Opponents:
 
     def state_dict(self) -> dict[int, dict[str, Tensor]]:
         """Return the trained weights of all copies, for checkpoints."""
-        found = {done: dict(each.model.named_parameters()) for done, each in self._frozen.items()}
+        found = {done: dict(each.named_parameters()) for done, each in self._frozen.items()}
         return {done: {name: own[name].detach().cpu() for name in self._trained} for done, own in found.items()}
 
     def load_state_dict(self, state: Mapping[int, Mapping[str, Tensor]], iteration: int) -> None:
@@ -113,8 +107,8 @@ class Opponents:
                 "resume it with the opponents that it was begun with, or begin a new run from its model"
             )
         for done, weights in state.items():
-            self._frozen[done] = self._copy(done)
-            own = dict(self._frozen[done].model.named_parameters())
+            self._frozen[done] = self._copy()
+            own = dict(self._frozen[done].named_parameters())
             with torch.no_grad():
                 for name, each in weights.items():
                     own[name].copy_(each)

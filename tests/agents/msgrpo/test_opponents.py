@@ -155,5 +155,5 @@ def test_of_an_adapter_the_adapter_alone_is_copied(make_trainer):
     assert metrics["opponent_response_tokens"] > 0
     assert all("lora_" in name for name in trainer.opponents.state_dict()[0])
     (copy,) = trainer.opponents._frozen.values()
-    pairs = zip(trainer.model.named_parameters(), copy.model.parameters(), strict=True)
+    pairs = zip(trainer.model.named_parameters(), copy.parameters(), strict=True)
     assert all((one.data_ptr() == two.data_ptr()) == ("lora_" not in name) for (name, one), two in pairs)
