@@ -123,15 +123,15 @@ def load_fixed(config: MSGRPOConfig, games: Sequence[Game]) -> dict[str, Policy]
         asked += [(f"{game_name(game)}: opponents", "played", name, [game]) for name in game_task(game, 0).team]
     found: dict[str, Policy] = {}
     for setting, use, name, places in asked:
-        several = [game for game in map(tsmg_of, places) if len(game.players) > 1]
+        several = [rules for rules in map(tsmg_of, places) if len(rules.players) > 1]
         if not several:
             raise ConfigError(f"{setting} = {name!r}: no game that is {use} on has another seat")
         if name == LEARNER or (name == CHECKPOINT and setting == "opponents"):
             continue
         try:
             found[name] = found[name] if name in found else load_agent(name)
-            for game in several:
-                check_game(found[name], game)
+            for rules in several:
+                check_game(found[name], rules)
         except (ValueError, TypeError, OSError) as error:
             also = f"; accepted as well: {CHECKPOINT}, {LEARNER}" if setting == "opponents" else ""
             raise ConfigError(f"{setting} = {name!r} can't be used: {error}{also}") from error

@@ -49,7 +49,7 @@ def game_task(game: Game, seed: int, **settings: Any) -> EpisodeTask:
     seat, opponents = own.get("seat", players[0]), own.get("opponents")
     check_seat(seat, players)
     others = opponents if isinstance(opponents, Mapping) else dict.fromkeys(players, opponents)
-    team = tuple(LEARNER if player == seat else others.get(player) for player in players)
+    team: tuple[Any, ...] = tuple(LEARNER if player == seat else others.get(player) for player in players)
     if not all(isinstance(name, str) for name in team):
         raise ValueError(
             f"opponents = {opponents!r} with seat = {seat!r}: accepted is an agent's name for all other seats, or a "
