@@ -8,3 +8,7 @@ REPRODUCE = Command("research.reproduction.cli", "reproduce the paper's experime
 SEASON = Command(
     "research.robustness.seasons.cli", "hold a tournament on seeds that are drawn after its agents are registered"
 )
+ROBUST = Command(
+    "research.robustness.worst_case.cli",
+    "compute the worst case of policies if the chances or the reward move a little",
+)

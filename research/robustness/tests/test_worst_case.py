@@ -1,0 +1,177 @@
+"""Perturbed rules beside linear programs, duals and value iteration; DR-RPO and the policy cliff by their bounds."""
+
+import json
+from itertools import islice
+
+import numpy as np
+import pytest
+from scipy.optimize import linprog, minimize_scalar
+
+from research.robustness.worst_case.balls import BALLS, distance, divergence, relative_entropy, total_variation
+from research.robustness.worst_case.dr_rpo import optimise
+from research.robustness.worst_case.perturbed import Perturbed, Timed
+from research.robustness.worst_case.policy_cliff import jumps
+from research.robustness.worst_case.solver import Model, follow, greedy, soft
+from textgames import SCENARIOS, conformance, find_yardstick, game_of
+from textgames.solving import ValueIteration
+
+RISKY = {"size": 5, "is_slippery": True, "success_rate": 0.9}  # ice on which detours are worth something
+
+
+def rounds(seed):
+    """Random rounds of four outcomes, some of which have equal worths, and some fewer outcomes."""
+    rng = np.random.default_rng(seed)
+    chances = rng.dirichlet(np.ones(4), 30)
+    chances[::3, 3] = 0
+    return chances / chances.sum(axis=1, keepdims=True), rng.integers(-3, 4, (30, 4)) * 0.7
+
+
+def lake(starts=4, horizon=20, **settings):
+    game = game_of("TextFrozenLake-v0", **(settings or RISKY))
+    return game, Model.of(game, [game.initial_state(np.random.default_rng(seed)) for seed in range(starts)], horizon)
+
+
+@pytest.mark.parametrize("radius", [0.0, 0.07, 0.4, 1.0])
+def test_total_variation_is_the_linear_program(radius):
+    chances, worths = rounds(0)
+    found = total_variation(chances, worths, radius)
+    assert (distance(found, chances) <= radius + 1e-12).all()
+    for p, worth, q in zip(chances, worths, found, strict=True):
+        n = len(p)  # min q worth, with t >= |q - p| and sum t <= 2 radius
+        above = np.block([[np.eye(n), -np.eye(n)], [-np.eye(n), -np.eye(n)], [np.zeros(n), np.ones(n)]])
+        program = linprog(
+            np.append(worth, np.zeros(n)),
+            A_ub=above,
+            b_ub=[*p, *-p, 2 * radius],
+            A_eq=[[1] * n + [0] * n],
+            b_eq=[1],
+            bounds=[(0, None if each else 0) for each in p] + [(0, None)] * n,
+        )
+        assert q @ worth == pytest.approx(program.fun, abs=1e-9)
+
+
+@pytest.mark.parametrize("radius", [0.0, 0.02, 0.3, 5.0])
+def test_relative_entropy_reaches_its_dual(radius):
+    chances, worths = rounds(1)
+    found = relative_entropy(chances, worths, radius)
+    assert (divergence(found, chances) <= radius + 1e-9).all()
+    for p, worth, q in zip(chances, worths, found, strict=True):
+        least = worth[p > 0].min()
+
+        def dual(logarithm, p=p, above=worth - least):
+            beta = np.exp(logarithm)
+            return beta * np.log(p @ np.exp(-np.where(p > 0, above, 0) / beta)) + beta * radius
+
+        best = least - minimize_scalar(dual, bounds=(-12, 12), method="bounded", options={"xatol": 1e-10}).fun
+        assert q @ worth == pytest.approx(best, abs=1e-4)  # no chances of the ball are worse than the dual's value
+
+
+@pytest.mark.parametrize("name", ["frozen-lake-slippery", "taxi"])
+def test_without_a_radius_values_are_those_of_value_iteration(name):
+    game, horizon = SCENARIOS[name].game(), 12
+    start = game.initial_state(np.random.default_rng(3))
+    model = Model.of(game, [start], horizon)
+    plain = ValueIteration(game).value(start, horizon, "player_0")
+    for ball in BALLS.values():
+        assert model.start_values(model.solve(greedy, ball)) == pytest.approx([plain], abs=1e-9)
+
+
+@pytest.mark.parametrize("ball", BALLS)
+def test_a_larger_ball_is_never_better_and_the_robust_policy_is_the_best_there(ball):
+    _, model = lake()
+    nominal, before = model.policy("nominal"), np.inf
+    for radius in (0.0, 0.05, 0.2, 0.5):
+        robust, at_worst = (model.start_values(model.solve(each, BALLS[ball], radius)) for each in (greedy, nominal))
+        assert (robust <= before + 1e-9).all()
+        assert (robust >= at_worst - 1e-9).all()
+        before = robust
+    assert (robust < 0.9 * model.start_values(model.solve())).all()
+
+
+@pytest.mark.parametrize("ball", BALLS)
+def test_nature_of_the_game_that_is_played_is_the_solvers(ball):
+    game, model = lake(1)
+    shift = {"settings": RISKY, "horizon": 20, "radius": 0.1, "ball": ball}
+    start = Timed(next(iter(model.space.numbers)), 0)
+    against_it = Perturbed(against="optimal", **shift)
+    robust = model.start_values(model.solve(greedy, BALLS[ball], 0.1))[0]
+    # a saddle point: against nature's choice for the robust policy nothing gets more than that policy
+    assert find_yardstick(against_it).value(start, 20, "player_0") == pytest.approx(robust)
+    nominal = model.solve()
+
+    def plays(state, left):
+        number = model.space.numbers[getattr(state, "state", state)]
+        first = model.space.first_round[number]
+        return dict(zip(game.actions, nominal.policy[left - 1, first : first + 4], strict=True))
+
+    worst = model.start_values(model.solve(follow(nominal.policy), BALLS[ball], 0.1))[0]
+    for against in ("nominal", plays):
+        played = Model.of(Perturbed(against=against, **shift), [start], 20)
+        assert played.start_values(played.solve(played.policy(plays)))[0] == pytest.approx(worst)
+    assert worst < robust - 1e-3
+
+
+@pytest.mark.parametrize("ball", BALLS)
+def test_drawn_chances_lie_on_the_rim_and_follow_from_the_seed(ball):
+    def chances(draw):
+        game = Perturbed(against="drawn", ball=ball, radius=0.1, draw=draw)
+        state = Timed(game.original.initial_state(np.random.default_rng(0)), 0)
+        told = game.original.outcomes(state.state, {"player_0": "right"})
+        return [
+            np.array([[each[0] for each in listed]]) for listed in (game.outcomes(state, {"player_0": "right"}), told)
+        ]
+
+    (first, told), (other, _) = chances(1), chances(2)
+    assert {"tv": distance, "kl": divergence}[ball](first, told) == pytest.approx([0.1])
+    assert (first == chances(1)[0]).all()
+    assert (first != other).any()
+
+
+def test_it_is_a_game_like_any_other():
+    conformance.check("PerturbedLake-v0", radius=0.2)
+    with pytest.raises(ValueError, match="ball must be one of tv, kl, got 'l2'"):
+        Perturbed(ball="l2")
+    with pytest.raises(ValueError, match="no exact worst case"):
+        Perturbed(scenario="kuhn-poker")
+
+
+@pytest.mark.parametrize("ball", BALLS)
+def test_dr_rpo_comes_to_the_robust_optimum_and_gains_nothing_without_a_ball(ball):
+    _, model = lake()
+    nominal = model.policy("nominal")
+    for radius, temperature in ((0.1, 0.03), (0.1, 1e-4), (0.0, 1e-4)):
+        (found,) = islice(optimise(model, BALLS[ball], radius, temperature=temperature), 60, 61)
+        regularised = model.start_values(model.solve(soft(temperature), BALLS[ball], radius))
+        assert model.start_values(found) == pytest.approx(regularised, abs=2e-3)
+        at_worst, plain, best = (
+            model.start_values(model.solve(each, BALLS[ball], radius))
+            for each in (follow(found.policy), nominal, greedy)
+        )
+        assert (at_worst <= best + 1e-9).all()
+        if temperature < 0.01:
+            assert at_worst == pytest.approx(best, abs=5e-3)
+            assert (at_worst - plain).mean() > 0.01 if radius else (at_worst <= plain + 1e-9).all()
+
+
+def test_the_optimum_jumps_at_any_price_and_the_soft_one_keeps_to_its_bound():
+    _, model = lake(size=4)
+    prices = (1e-6, 1e-3, 1e-2)
+    hard, smooth = list(jumps(model, (0.0, *prices))), list(jumps(model, prices, (0.02, 0.2)))
+    assert hard[0].moved == hard[0].farthest == 0
+    assert [jump.moved for jump in hard[1:]] == pytest.approx([hard[1].moved] * 3)
+    assert hard[1].moved > 0.1
+    for jump in (*hard, *smooth):
+        assert jump.farthest <= jump.bound
+        assert -1e-12 <= jump.lost <= jump.price * model.horizon + jump.temperature * model.horizon * np.log(4)
+    assert smooth[0].moved < 1e-3 * hard[1].moved
+
+
+def test_the_command_tells_both(textbench):
+    row = json.loads(textbench("robust", "worst", "frozen-lake-slippery", "--setting", "success_rate=0.9", "--radius",
+                               "0.1", "--agent", "random", "--starts", "3", "--json").out)["rows"][0]  # fmt: skip
+    assert row["optimal"]["value"] >= row["nominal"]["value"] > row["agent"]["value"]
+    told = textbench("robust", "cliff", "frozen-lake", "--starts", "2").out
+    assert "farthest" in told
+    wrong = textbench("robust", "worst", "kuhn-poker")
+    assert wrong.code == 2
+    assert "no exact worst case" in wrong.err

@@ -1,0 +1,148 @@
+"""The command ``textbench robust``."""
+
+from itertools import islice
+from typing import Any
+
+import numpy as np
+
+from agents.common import option, part, place, read_setting, settings, student
+from benchmark import UsageError
+from benchmark.cli import Output
+from benchmark.play import OF_ONE_AGENT, RunOptions
+from benchmark.runs import find_scenario
+from research.robustness.worst_case.balls import BALLS
+from research.robustness.worst_case.dr_rpo import optimise
+from research.robustness.worst_case.policy_cliff import jumps
+from research.robustness.worst_case.solver import Model, Policy, follow, greedy
+from textgames import Scenario, game_of
+
+ROUNDS = 40  # of DR-RPO
+
+
+@settings
+class Starts:
+    """Which game, and from where."""
+
+    game: tuple[str, ...] = option(
+        (), "NAME=VALUE", "a setting of the game, in place of the scenario's; repeatable", named="--setting"
+    )
+    horizon: int | None = option(None, "N", "rounds of an episode (default: the scenario's)", ge=1)
+    starts: int = option(50, "N", "of the scenario's first seeds on", ge=2)
+
+
+@settings
+class Worst:
+    """Compute what policies get at the worst chances within a ball around those of a game's rules.
+
+    Exact, by dynamic programming: the policy that is best by the rules, the one that is best at the worst chances,
+    DR-RPO's, and an agent's. Gains are over the first, its price is what the second gets less by the rules; intervals
+    are over starts.
+
+    examples:
+      textbench robust worst frozen-lake-slippery
+      textbench robust worst frozen-lake-slippery --setting size=8 --setting success_rate=0.9 --horizon 60 --ball kl
+      textbench robust worst frozen-lake-slippery --agent tiny --starts 5
+    """
+
+    scenario: str = place("SCENARIO", "a game for one player that tells its chances")
+    model: Starts = part(Starts)
+    ball: str = option("tv", "NAME", "tv (total variation) or kl (relative entropy)", choices=lambda: tuple(BALLS))
+    radii: tuple[float, ...] = option((0.0, 0.05, 0.1, 0.2), "X", "of the ball; repeatable", named="--radius")
+    agent: str | None = option(None, "SPEC", "an agent, too")
+    options: RunOptions = part(RunOptions, OF_ONE_AGENT)
+    output: Output = part(Output, ["json"])
+
+
+@settings
+class Cliff:
+    """Compute how far the optimal policy jumps if every step of a game gets a small price.
+
+    The total variation between the optimal policies of both rewards, over the decisions that the first one meets, what
+    the second loses by the first reward, and the same of soft optima, which move smoothly.
+
+    examples:
+      textbench robust cliff frozen-lake
+      textbench robust cliff frozen-lake-slippery --price 0.001 --price 0.01 --temperature 0.05
+    """
+
+    scenario: str = place("SCENARIO", "a game for one player that tells its chances")
+    model: Starts = part(Starts)
+    prices: tuple[float, ...] = option((1e-6, 1e-4, 1e-3, 1e-2, 1e-1), "X", "of a step; repeatable")
+    temperatures: tuple[float, ...] = option((0.01, 0.1), "T", "of soft optima; repeatable")
+    output: Output = part(Output, ["json"])
+
+
+STEPS = {"worst": Worst, "cliff": Cliff}
+
+
+def run(step: Worst | Cliff) -> int:
+    """Compute the table of a step and print it."""
+    scenario, given = find_scenario(step.scenario, "measure"), step.model
+    try:
+        kwargs = dict(read_setting(each, "NAME=VALUE", _refusal) for each in given.game)
+        game = game_of(scenario.env_id, **{**scenario.kwargs, **kwargs})
+        scenario = scenario._replace(horizon=given.horizon or scenario.horizon)
+        starts = [game.initial_state(np.random.default_rng(scenario.seed(each))) for each in range(given.starts)]
+        model = Model.of(game, starts, scenario.horizon)
+        if isinstance(step, Cliff):
+            rows = [jump._asdict() for jump in jumps(model, step.prices, (0.0, *step.temperatures))]
+        else:
+            policy = None if step.agent is None else _agent(step, scenario, game, starts)
+            rows = [_row(model, step.ball, radius, policy) for radius in step.radii]
+    except (ValueError, TypeError) as error:
+        raise UsageError(f"{step.scenario}: {error}") from None
+    about = {"scenario": step.scenario, "setting": kwargs, "horizon": scenario.horizon, "starts": given.starts}
+    if step.output.json:
+        step.output.document({**about, "rows": rows})
+    else:
+        print(", ".join(f"{name} {value}" for name, value in about.items() if value))
+        columns = [[name, *(_shown(row[name]) for row in rows)] for name in rows[0]]
+        for line in zip(*[[each.rjust(max(map(len, column))) for each in column] for column in columns], strict=True):
+            print("  ".join(line))
+    return 0
+
+
+def _refusal(told: str) -> UsageError:
+    return UsageError(told.replace("--set ", "--setting ", 1))
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, dict):
+        return f"{value['value']:.4f} [{value['low']:.4f}, {value['high']:.4f}]"
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+def _row(model: Model, name: str, radius: float, agent: Policy | None) -> dict[str, Any]:
+    """Return what the policies get at a radius, and what the robust ones gain there and cost by the rules."""
+    if radius < 0:
+        raise ValueError(f"--radius takes numbers of at least 0, got {radius}")
+    ball, rules = BALLS[name], model.start_values(model.solve())
+    nominal = model.start_values(model.solve(model.policy("nominal"), ball, radius))
+    optimal = model.solve(greedy, ball, radius)
+    (regularised,) = islice(optimise(model, ball, radius), ROUNDS, ROUNDS + 1)
+    dr_rpo = follow(regularised.policy)
+    found = {
+        "nominal": nominal,
+        "optimal": model.start_values(optimal),
+        "gain": model.start_values(optimal) - nominal,
+        "dr_rpo_gain": model.start_values(model.solve(dr_rpo, ball, radius)) - nominal,
+        "price": rules - model.start_values(model.solve(follow(optimal.policy))),
+        "dr_rpo_price": rules - model.start_values(model.solve(dr_rpo)),
+    }
+    if agent is not None:
+        found["agent"] = model.start_values(model.solve(agent, ball, radius))
+    return {"ball": name, "radius": radius, **{key: student(each)._asdict() for key, each in found.items()}}
+
+
+def _agent(step: Worst, scenario: Scenario, game: Any, starts: list[Any]) -> Policy:
+    """Return an agent as the policy of its answers' chances; an unreadable one plays at random."""
+    from benchmark.play import load_one
+    from research.credit.instrument.exact.answers import ask, behaviour_of
+    from research.credit.instrument.exact.solution import expand, stand_ins_for, stood_in_by
+
+    policy, _ = load_one(str(step.agent), step.options, scenario)
+    graph = expand(game, starts, scenario.horizon)
+    answers = ask(policy, graph)
+    behaviour = behaviour_of(graph, answers, answers.responses)
+    played = behaviour.choices + stood_in_by(graph, behaviour, stand_ins_for(graph, "random"))
+    return follow(played[::-1])
