@@ -167,7 +167,7 @@ def test_the_optimum_jumps_at_any_price_and_the_soft_one_keeps_to_its_bound():
 
 
 def test_the_command_tells_both(textbench):
-    row = json.loads(textbench("robust", "worst", "frozen-lake-slippery", "--setting", "success_rate=0.9", "--radius",
+    row = json.loads(textbench("robust", "worst", "frozen-lake-slippery", "--set", "success_rate=0.9", "--radius",
                                "0.1", "--agent", "random", "--starts", "3", "--json").out)["rows"][0]  # fmt: skip
     assert row["optimal"]["value"] >= row["nominal"]["value"] > row["agent"]["value"]
     told = textbench("robust", "cliff", "frozen-lake", "--starts", "2").out

@@ -16,16 +16,15 @@ from research.robustness.worst_case.policy_cliff import jumps
 from research.robustness.worst_case.solver import Model, Policy, follow, greedy
 from textgames import Scenario, game_of
 
-ROUNDS = 40  # of DR-RPO
+ROUNDS = 20  # of DR-RPO, each of which halves how far it is from its optimum
 
 
 @settings
-class Starts:
+class Game:
     """Which game, and from where."""
 
-    game: tuple[str, ...] = option(
-        (), "NAME=VALUE", "a setting of the game, in place of the scenario's; repeatable", named="--setting"
-    )
+    scenario: str = place("SCENARIO", "a game for one player that tells its chances")
+    set: tuple[str, ...] = option((), "NAME=VALUE", "a setting of the game; repeatable", named="--set")
     horizon: int | None = option(None, "N", "rounds of an episode (default: the scenario's)", ge=1)
     starts: int = option(50, "N", "of the scenario's first seeds on", ge=2)
 
@@ -34,22 +33,21 @@ class Starts:
 class Worst:
     """Compute what policies get at the worst chances within a ball around those of a game's rules.
 
-    Exact, by dynamic programming: the policy that is best by the rules, the one that is best at the worst chances,
-    DR-RPO's, and an agent's. Gains are over the first, its price is what the second gets less by the rules; intervals
-    are over starts.
+    Exact, by dynamic programming: the policy that is best by the rules (nominal), the one that is best at the worst
+    chances (optimal), DR-RPO's, and an agent's. Gains are over the first; prices are what is lost by the rules;
+    intervals are over starts.
 
     examples:
       textbench robust worst frozen-lake-slippery
-      textbench robust worst frozen-lake-slippery --setting size=8 --setting success_rate=0.9 --horizon 60 --ball kl
+      textbench robust worst frozen-lake-slippery --set size=8 --set success_rate=0.9 --horizon 60 --ball kl
       textbench robust worst frozen-lake-slippery --agent tiny --starts 5
     """
 
-    scenario: str = place("SCENARIO", "a game for one player that tells its chances")
-    model: Starts = part(Starts)
+    game: Game = part(Game)
     ball: str = option("tv", "NAME", "tv (total variation) or kl (relative entropy)", choices=lambda: tuple(BALLS))
     radii: tuple[float, ...] = option((0.0, 0.05, 0.1, 0.2), "X", "of the ball; repeatable", named="--radius")
     agent: str | None = option(None, "SPEC", "an agent, too")
-    options: RunOptions = part(RunOptions, OF_ONE_AGENT)
+    options: RunOptions = part(RunOptions, [name for name in OF_ONE_AGENT if name != "sets"])
     output: Output = part(Output, ["json"])
 
 
@@ -65,8 +63,7 @@ class Cliff:
       textbench robust cliff frozen-lake-slippery --price 0.001 --price 0.01 --temperature 0.05
     """
 
-    scenario: str = place("SCENARIO", "a game for one player that tells its chances")
-    model: Starts = part(Starts)
+    game: Game = part(Game)
     prices: tuple[float, ...] = option((1e-6, 1e-4, 1e-3, 1e-2, 1e-1), "X", "of a step; repeatable")
     temperatures: tuple[float, ...] = option((0.01, 0.1), "T", "of soft optima; repeatable")
     output: Output = part(Output, ["json"])
@@ -77,9 +74,10 @@ STEPS = {"worst": Worst, "cliff": Cliff}
 
 def run(step: Worst | Cliff) -> int:
     """Compute the table of a step and print it."""
-    scenario, given = find_scenario(step.scenario, "measure"), step.model
+    given = step.game
+    scenario = find_scenario(given.scenario, "measure")
     try:
-        kwargs = dict(read_setting(each, "NAME=VALUE", _refusal) for each in given.game)
+        kwargs = dict(read_setting(each, "NAME=VALUE") for each in given.set)
         game = game_of(scenario.env_id, **{**scenario.kwargs, **kwargs})
         scenario = scenario._replace(horizon=given.horizon or scenario.horizon)
         starts = [game.initial_state(np.random.default_rng(scenario.seed(each))) for each in range(given.starts)]
@@ -90,20 +88,16 @@ def run(step: Worst | Cliff) -> int:
             policy = None if step.agent is None else _agent(step, scenario, game, starts)
             rows = [_row(model, step.ball, radius, policy) for radius in step.radii]
     except (ValueError, TypeError) as error:
-        raise UsageError(f"{step.scenario}: {error}") from None
-    about = {"scenario": step.scenario, "setting": kwargs, "horizon": scenario.horizon, "starts": given.starts}
+        raise UsageError(f"{given.scenario}: {error}") from None
+    about = {"scenario": given.scenario, "set": kwargs, "horizon": scenario.horizon, "starts": given.starts}
     if step.output.json:
         step.output.document({**about, "rows": rows})
-    else:
-        print(", ".join(f"{name} {value}" for name, value in about.items() if value))
-        columns = [[name, *(_shown(row[name]) for row in rows)] for name in rows[0]]
-        for line in zip(*[[each.rjust(max(map(len, column))) for each in column] for column in columns], strict=True):
-            print("  ".join(line))
+        return 0
+    print(", ".join(f"{name} {value}" for name, value in about.items() if value))
+    columns = [[name, *(_shown(row[name]) for row in rows)] for name in rows[0]]
+    for line in zip(*[[each.rjust(max(map(len, column))) for each in column] for column in columns], strict=True):
+        print("  ".join(line))
     return 0
-
-
-def _refusal(told: str) -> UsageError:
-    return UsageError(told.replace("--set ", "--setting ", 1))
 
 
 def _shown(value: Any) -> str:
@@ -116,21 +110,16 @@ def _row(model: Model, name: str, radius: float, agent: Policy | None) -> dict[s
     """Return what the policies get at a radius, and what the robust ones gain there and cost by the rules."""
     if radius < 0:
         raise ValueError(f"--radius takes numbers of at least 0, got {radius}")
-    ball, rules = BALLS[name], model.start_values(model.solve())
-    nominal = model.start_values(model.solve(model.policy("nominal"), ball, radius))
-    optimal = model.solve(greedy, ball, radius)
-    (regularised,) = islice(optimise(model, ball, radius), ROUNDS, ROUNDS + 1)
-    dr_rpo = follow(regularised.policy)
-    found = {
-        "nominal": nominal,
-        "optimal": model.start_values(optimal),
-        "gain": model.start_values(optimal) - nominal,
-        "dr_rpo_gain": model.start_values(model.solve(dr_rpo, ball, radius)) - nominal,
-        "price": rules - model.start_values(model.solve(follow(optimal.policy))),
-        "dr_rpo_price": rules - model.start_values(model.solve(dr_rpo)),
-    }
-    if agent is not None:
-        found["agent"] = model.start_values(model.solve(agent, ball, radius))
+
+    def worth(policy: Policy, radius: float = radius) -> Any:
+        return model.start_values(model.solve(policy, BALLS[name], radius))
+
+    (regularised,) = islice(optimise(model, BALLS[name], radius), ROUNDS, ROUNDS + 1)
+    robust, dr_rpo = follow(model.solve(greedy, BALLS[name], radius).policy), follow(regularised.policy)
+    nominal, rules = worth(model.policy("nominal")), worth(greedy, 0.0)
+    found = {"nominal": nominal, "optimal": worth(greedy), "gain": worth(robust) - nominal}
+    found |= {"dr_rpo_gain": worth(dr_rpo) - nominal, "price": rules - worth(robust, 0.0)}
+    found |= {"dr_rpo_price": rules - worth(dr_rpo, 0.0)} | ({} if agent is None else {"agent": worth(agent)})
     return {"ball": name, "radius": radius, **{key: student(each)._asdict() for key, each in found.items()}}
 
 

@@ -11,18 +11,20 @@ Texts and states are the game's, so an agent is measured where the rules that it
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from types import MappingProxyType
 from typing import Any, NamedTuple
 from zlib import crc32
 
 import numpy as np
+from numpy.random import Generator
 
 from research.robustness.worst_case.balls import BALLS, towards
 from research.robustness.worst_case.solver import Model, Solution
 from textgames import SCENARIOS, TSMG, Action, Outcome, Player, game_of, register, register_yardstick
 from textgames.solving import Floats, ValueIteration
 
+Joint = Mapping[Player, Action]
 AGAINST = ("optimal", "nominal", "drawn")
 _FACTS = (
     *("players", "actions", "noop", "bare_responses", "hidden_information", "pays_late", "return_range", "worst_round"),
@@ -67,9 +69,13 @@ class Perturbed(TSMG[Timed]):
         against: str | Callable[[Any, int], Mapping[Action, float]] = "optimal",
         draw: int = 0,
     ) -> None:
-        known = (("scenario", scenario, SCENARIOS), ("ball", ball, BALLS), ("against", against, AGAINST))
-        for name, value, accepted in known:
-            if not callable(value) and value not in accepted:
+        named = against if isinstance(against, str) else "optimal"
+        for name, value, accepted in (
+            ("scenario", scenario, SCENARIOS),
+            ("ball", ball, BALLS),
+            ("against", named, AGAINST),
+        ):
+            if value not in accepted:
                 raise ValueError(f"{name} must be one of {', '.join(accepted)}, got {value!r}")
         if not radius >= 0:
             raise ValueError(f"radius must be a number of at least 0, got {radius!r}")
@@ -78,15 +84,12 @@ class Perturbed(TSMG[Timed]):
         self.horizon = self.usual_limit = self.longest_episode = horizon or row.horizon
         self.radius, self.ball, self.against, self.draw = radius, ball, against, draw
         self._solved: dict[Any, tuple[Model, Solution]] = {}  # by each of the states
-        self._drawn = lru_cache(maxsize=100_000)(self._draw)
-        for name in _FACTS:
-            setattr(self, name, getattr(game, name))
-        for name in _OF_A_STATE:
-            setattr(self, name, _untimed(getattr(game, name)))
+        for name in (*_FACTS, *_OF_A_STATE):
+            own = getattr(game, name)
+            setattr(self, name, own if name in _FACTS else partial(_untimed, own))
         Model.of(game, [game.initial_state(np.random.default_rng(0))], 1)  # refuses a game without chances to move
 
     has_board = property(lambda self: self.original.has_board)
-    reads_observations = property(lambda self: self.original.reads_observations)
 
     def instructions(self, player: Player) -> str:
         return self.original.instructions(player)
@@ -94,22 +97,17 @@ class Perturbed(TSMG[Timed]):
     def observe(self, state: Timed, player: Player) -> str:
         return self.original.observe(state.state, player)
 
-    def initial_state(self, rng: np.random.Generator) -> Timed:
+    def initial_state(self, rng: Generator) -> Timed:
         return Timed(self.original.initial_state(rng), 0)
 
     def is_playing(self, state: Timed, player: Player) -> bool:
         return state.played < self.horizon and self.original.is_playing(state.state, player)
 
-    def read_observation(self, observation: str, player: Player) -> Timed:
-        return Timed(self.original.read_observation(observation, player), 0)
-
-    def transition(
-        self, state: Timed, joint_action: Mapping[Player, Action], rng: np.random.Generator
-    ) -> tuple[Timed, dict[Player, float], bool]:
+    def transition(self, state: Timed, joint_action: Joint, rng: Generator) -> tuple[Timed, dict[Player, float], bool]:
         outcomes = self.outcomes(state, joint_action)
         return outcomes[int(rng.choice(len(outcomes), p=[chance for chance, *_ in outcomes]))][1:]
 
-    def outcomes(self, state: Timed, joint_action: Mapping[Player, Action]) -> Sequence[Outcome[Timed]]:
+    def outcomes(self, state: Timed, joint_action: Joint) -> Sequence[Outcome[Timed]]:
         if not self.is_playing(state, self.players[0]):
             return [(1.0, state, dict.fromkeys(self.players, 0.0), True)]
         listed, played = self.original.outcomes(state.state, joint_action), state.played + 1
@@ -122,7 +120,7 @@ class Perturbed(TSMG[Timed]):
 
     def _chances(self, state: Timed, action: Action, told: tuple[float, ...]) -> Floats:
         if self.against == "drawn":
-            return self._drawn(state.state, action, told)
+            return _drawn(self.ball, self.radius, self.draw, state.state, action, told)
         left, (model, solution) = self.horizon - state.played, self._solved.get(state.state) or self._solve(state.state)
         if model.space.numbers[state.state] >= model.states(left):  # too far from the start that was solved
             model, solution = self._solve(state.state)
@@ -138,28 +136,16 @@ class Perturbed(TSMG[Timed]):
         self._solved |= dict.fromkeys(model.space.numbers, (model, solution))
         return model, solution
 
-    def _draw(self, state: Any, action: Action, told: tuple[float, ...]) -> Floats:
-        rng = np.random.default_rng([self.draw, crc32(repr((state, action)).encode())])
-        return towards(rng.dirichlet(np.ones(len(told))), np.array(told), self.ball, self.radius)
+
+@lru_cache(maxsize=100_000)
+def _drawn(ball: str, radius: float, draw: int, state: Any, action: Action, told: tuple[float, ...]) -> Floats:
+    rng = np.random.default_rng([draw, crc32(repr((state, action)).encode())])
+    return towards(rng.dirichlet(np.ones(len(told))), np.array(told), ball, radius)
 
 
-def _untimed(method: Callable[..., Any]) -> Callable[..., Any]:
-    return lambda state, *others: method(state.state, *others)
+def _untimed(method: Callable[..., Any], state: Timed, *others: Any) -> Any:
+    return method(state.state, *others)
 
 
-class PerturbedYardstick(ValueIteration):
-    """The values of the best player that knows the perturbed chances."""
-
-    def values(self, state: Timed, steps_left: int | None, player: Player) -> dict[Action, float]:
-        return super().values(*self._at(state, steps_left), player)
-
-    def value(self, state: Timed, steps_left: int | None, player: Player) -> float:
-        return super().value(*self._at(state, steps_left), player)
-
-    def _at(self, state: Timed, steps_left: int | None) -> tuple[Timed, int]:
-        left = self._game.horizon - state.played if steps_left is None else steps_left
-        return Timed(state.state, self._game.horizon - left), left  # a state that was read from a text has no time
-
-
-register_yardstick(Perturbed, PerturbedYardstick)
+register_yardstick(Perturbed, ValueIteration)
 register("PerturbedLake-v0", Perturbed, max_steps=15)
