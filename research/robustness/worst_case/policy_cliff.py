@@ -57,5 +57,6 @@ def visited(model: Model, policy: Floats) -> Floats:
     for left in range(model.horizon, 0, -1):
         found[left - 1] = here[: found.shape[1]]
         arriving = (found[left - 1][state_of] * policy[left - 1])[:, None] * model.chances
-        here = np.bincount(model.successors[lasting], arriving[lasting], model.space.within[-1])
+        counted = np.bincount(model.successors[lasting], arriving[lasting], model.space.within[-1])
+        here = counted.astype(np.float64)
     return found
