@@ -15,11 +15,11 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from pages import gallery, games, ladders, papers, prompt, reference, speeds
+from pages import gallery, games, ladders, papers, prompt, reference, speeds, worst_case
 from pages.pictures import training
 
 DOCS = Path(__file__).parents[1]
-MAKERS = (reference, prompt, gallery, ladders, speeds, papers, games, training)
+MAKERS = (reference, prompt, gallery, ladders, speeds, papers, worst_case, games, training)
 
 
 def stale() -> Iterator[tuple[Path, str]]:

@@ -40,7 +40,7 @@ class Worst:
     examples:
       textbench robust worst frozen-lake-slippery
       textbench robust worst frozen-lake-slippery --set size=8 --set success_rate=0.9 --horizon 60 --ball kl
-      textbench robust worst frozen-lake-slippery --agent tiny --starts 5
+      textbench robust worst frozen-lake-slippery --agent random
     """
 
     game: Game = part(Game)
