@@ -11,7 +11,7 @@ Texts and states are the game's, so an agent is measured where the rules that it
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import lru_cache, partial
+from functools import lru_cache, wraps
 from types import MappingProxyType
 from typing import Any, NamedTuple
 from zlib import crc32
@@ -86,7 +86,7 @@ class Perturbed(TSMG[Timed]):
         self._solved: dict[Any, tuple[Model, Solution]] = {}  # by each of the states
         for name in (*_FACTS, *_OF_A_STATE):
             own = getattr(game, name)
-            setattr(self, name, own if name in _FACTS else partial(_untimed, own))
+            setattr(self, name, own if name in _FACTS else _untimed(own))
         Model.of(game, [game.initial_state(np.random.default_rng(0))], 1)  # refuses a game without chances to move
 
     has_board = property(lambda self: self.original.has_board)
@@ -143,8 +143,8 @@ def _drawn(ball: str, radius: float, draw: int, state: Any, action: Action, told
     return towards(rng.dirichlet(np.ones(len(told))), np.array(told), ball, radius)
 
 
-def _untimed(method: Callable[..., Any], state: Timed, *others: Any) -> Any:
-    return method(state.state, *others)
+def _untimed(method: Callable[..., Any]) -> Callable[..., Any]:
+    return wraps(method)(lambda state, *others: method(state.state, *others))
 
 
 register_yardstick(Perturbed, ValueIteration)
