@@ -69,12 +69,8 @@ class Perturbed(TSMG[Timed]):
         against: str | Callable[[Any, int], Mapping[Action, float]] = "optimal",
         draw: int = 0,
     ) -> None:
-        named = against if isinstance(against, str) else "optimal"
-        for name, value, accepted in (
-            ("scenario", scenario, SCENARIOS),
-            ("ball", ball, BALLS),
-            ("against", named, AGAINST),
-        ):
+        known = [("scenario", scenario, SCENARIOS), ("ball", ball, BALLS)]
+        for name, value, accepted in [*known, *([] if callable(against) else [("against", against, AGAINST)])]:
             if value not in accepted:
                 raise ValueError(f"{name} must be one of {', '.join(accepted)}, got {value!r}")
         if not radius >= 0:
