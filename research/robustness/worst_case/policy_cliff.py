@@ -3,8 +3,8 @@
 Our reading of "The Policy Cliff" (arXiv 2507.20150): the map from rewards to optimal policies is discontinuous where
 actions tie, and regularisation by entropy makes it continuous. Here every step gets a price ``c`` more. With ``h``
 rounds left the optimum's action values move by ``c h`` at most, and so does its return: what is lost by the optimum for
-another price is at most ``c H``. The policy itself may jump at any ``c > 0``. Of the soft optimum, ``pi_h(a|s) ~
-exp(Q_h(s, a) / temperature)``, the values of actions change by amounts that differ by ``c (h - 1)`` at most, so
+another price is at most ``c H``. The policy itself may jump at any ``c > 0``. The soft optimum, ``pi_h(a|s) ~
+exp(Q_h(s, a) / temperature)``, has values of actions that change by amounts within ``c (h - 1)`` of each other, so
 
 ``TV(pi_h(s), pi'_h(s)) <= tanh(c (h - 1) / (4 temperature))``
 
