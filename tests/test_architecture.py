@@ -127,8 +127,7 @@ def loaded_by(statement: str) -> set[str]:
 
 
 @pytest.mark.parametrize(
-    "statement",
-    ["import textgames", "import textgames.conformance, textgames.snake, textgames.solving.minimax"],
+    "statement", ["import textgames", "import textgames.conformance, textgames.snake, textgames.solving.minimax"]
 )
 def test_textgames_is_light(statement):
     assert not loaded_by(statement) & {

@@ -167,10 +167,7 @@ class OpenAIServer:
         self.fault_attempts, self.api_key, self.retry_after, self.slow = fault_attempts, api_key, retry_after, slow
         self.most_in_flight, self.capacity, self.limit_headers = most_in_flight, capacity, limit_headers
         self.limits: dict[str, Bucket] = {}
-        for kind, rate, size in (
-            ("requests", requests_per_minute, burst),
-            ("tokens", tokens_per_minute, 300 * burst),
-        ):
+        for kind, rate, size in (("requests", requests_per_minute, burst), ("tokens", tokens_per_minute, 300 * burst)):
             if rate is not None:
                 self.limits[kind] = Bucket(rate, size) if window is None else Window(rate * window / 60, window)
         self.reasoning, self.refused, self.only_route = reasoning, dict(refused or {}), only_route

@@ -521,8 +521,7 @@ def test_a_broken_game_is_refused_with_a_sentence_that_says_why(game, sentence):
 
 
 @pytest.mark.parametrize(
-    ("name", "meant"),
-    [("legal_action", "legal_actions"), ("to_moves", "to_move"), ("sucess_means", "success_means")],
+    ("name", "meant"), [("legal_action", "legal_actions"), ("to_moves", "to_move"), ("sucess_means", "success_means")]
 )
 def test_a_misspelt_name_of_the_contract_is_refused(name, meant):
     """Nothing would ever ask for it, so the game would be played by the default that it wanted to replace."""

@@ -27,11 +27,7 @@ def test_outcomes_are_gymnasiums_table(is_slippery):
 
 @pytest.mark.parametrize(
     ("is_slippery", "horizon", "optimal", "uniform"),
-    [
-        (False, 15, -13.0, -220.0099),
-        (False, 100, -13.0, -1083.0031),
-        (True, 100, -63.0134, -1083.0031),
-    ],
+    [(False, 15, -13.0, -220.0099), (False, 100, -13.0, -1083.0031), (True, 100, -63.0134, -1083.0031)],
 )
 def test_the_values_of_the_start(is_slippery, horizon, optimal, uniform):
     """Uniform play goes in every direction with equal chances on either ground, so its value is the same on both."""

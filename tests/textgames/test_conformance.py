@@ -87,8 +87,7 @@ def test_a_game_may_be_longer_than_the_checks_play_it(env_id, settings):
 
 
 @pytest.mark.parametrize(
-    "settings",
-    [{"level": 10}, {"level": 10, "max_steps": 7}, {"max_steps": None}, {"desc": ["SFFFFFFG"]}, {"size": 8}],
+    "settings", [{"level": 10}, {"level": 10, "max_steps": 7}, {"max_steps": None}, {"desc": ["SFFFFFFG"]}, {"size": 8}]
 )
 def test_episodes_are_checked_at_a_level_too_which_has_a_horizon_of_its_own(settings):
     run_check("episodes", "TextFrozenLake-v0", **settings)

@@ -208,12 +208,7 @@ def test_bad_layout_seeds_are_refused(seed):
 
 
 def every_form(env_id: str = "TextFrozenLake-v0") -> list[Any]:
-    return [
-        gym.make(env_id),
-        batch(env_id, num_envs=2),
-        textgames.parallel_env(env_id),
-        pettingzoo.make("aec", env_id),
-    ]
+    return [gym.make(env_id), batch(env_id, num_envs=2), textgames.parallel_env(env_id), pettingzoo.make("aec", env_id)]
 
 
 @pytest.mark.parametrize("form", range(4), ids=["solo", "vector", "parallel", "aec"])

@@ -7,13 +7,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from textgames.solving.regret import (
-    external_regret,
-    hedge,
-    hedge_rate,
-    regrets_of_counts,
-    swap_regret,
-)
+from textgames.solving.regret import external_regret, hedge, hedge_rate, regrets_of_counts, swap_regret
 
 LOSSES = [(3.0, 1.0), (0.0, 10.0), (5.0, 4.0)]
 

@@ -4,14 +4,7 @@ import numpy as np
 import pytest
 
 from tests.textgames.test_every_scenario import searched
-from textgames.planning.sliding_puzzle import (
-    GOAL,
-    SlidingPuzzle,
-    SlidingState,
-    SlidingYardstick,
-    distance,
-    layers,
-)
+from textgames.planning.sliding_puzzle import GOAL, SlidingPuzzle, SlidingState, SlidingYardstick, distance, layers
 
 RNG = np.random.default_rng(0)
 # positions at each distance from the goal with the gap in a corner: sequence A089473 of the OEIS

@@ -30,9 +30,7 @@ def test_food_without_an_empty_cell_waits_and_apples_come_first():
     found = told(game, full, "up")
     assert found == {(SnakeState(((3, 1, 0, 2),), (), (), ()), 1.0, False): pytest.approx(1)}
     one = SnakeState(((0, 2),), (1,), (), ())  # the banana is missing since before, and eating leaves one cell
-    assert told(game, one, "right") == {
-        (SnakeState(((1, 0, 2),), (3,), (), ()), 1.0, False): pytest.approx(1),
-    }
+    assert told(game, one, "right") == {(SnakeState(((1, 0, 2),), (3,), (), ()), 1.0, False): pytest.approx(1)}
 
 
 @pytest.mark.parametrize("name", ["snake", "snake-poison", "snake-duel"])

@@ -106,7 +106,7 @@ def test_a_model_plays_better_by_the_best_of_its_own_play(textbench):
     assert after > before + 0.15
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_model_does_not_play_better_by_all_of_its_own_play(textbench):
     pytest.importorskip("torch")
     # at temperature 1, since a model that imitates what it says at a lower one becomes surer, and plays better by that

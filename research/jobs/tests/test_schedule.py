@@ -131,9 +131,7 @@ def test_an_error_that_the_main_process_could_not_read_is_told_in_words(monkeypa
 
 
 @pytest.mark.slow
-def test_a_job_overtakes_less_important_ones_and_a_failing_one_keeps_only_what_needs_it_from_being_done(
-    tmp_path,
-):
+def test_a_job_overtakes_less_important_ones_and_a_failing_one_keeps_only_what_needs_it_from_being_done(tmp_path):
     pytest.importorskip("torch")
     folder, display = ReproductionFolder(tmp_path), Recorder()
     jobs = [

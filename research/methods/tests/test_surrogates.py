@@ -60,7 +60,7 @@ def test_the_term_of_llds_on_parts_of_the_rows_estimates_the_whole(make_llama):
 @pytest.mark.parametrize(
     "changes",
     [
-        pytest.param({"surrogate": "nft"}, id="numbers-per-row", marks=pytest.mark.slow),
+        pytest.param({"surrogate": "nft"}, id="numbers-per-row", marks=pytest.mark.nightly),
         pytest.param(
             {"surrogate": "p3o", "minibatches": 1, "update_passes": 2, "episode_sampling": "off",
              "loss_normalizer": "episode", "method_settings": {"surrogate": {"p3o": {"off_policy": True}}}},

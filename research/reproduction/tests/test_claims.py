@@ -81,8 +81,7 @@ def test_headline_needs_half_as_much_again(large, verdict):
 
 
 @pytest.mark.parametrize(
-    ("aaw", "noise", "verdict"),
-    [(0.7, 0.0, Verdict.HOLDS), (0.3, 0.0, Verdict.FAILS), (0.52, 0.1, Verdict.UNDECIDED)],
+    ("aaw", "noise", "verdict"), [(0.7, 0.0, Verdict.HOLDS), (0.3, 0.0, Verdict.FAILS), (0.52, 0.1, Verdict.UNDECIDED)]
 )
 def test_sampling_is_judged_over_seeds(aaw, noise, verdict):
     claim = judged(made_up(aaw=aaw, noise=noise))["AAW improves training"]

@@ -151,13 +151,7 @@ class TestWithLiteLLM:
         with OpenAIServer() as server:
             command = ("run", "--agent", "m=litellm:hosted_vllm/gpt-4o-mini", "--base-url", server.base_url)
             unknown = textbench(*command, "--scenario", "frozen-lake", "--max-cost", 1)
-            command = (
-                "run",
-                "--agent",
-                "m=litellm:deepseek/deepseek-chat",
-                "--set",
-                f"m.base_url={server.base_url}",
-            )
+            command = ("run", "--agent", "m=litellm:deepseek/deepseek-chat", "--set", f"m.base_url={server.base_url}")
             sets = ("--set", "m.key_variable=FAKE_KEY", "--scenario", "frozen-lake", "--episodes", 2, "--out", "r")
             done = textbench(*command, *sets, "--max-cost", 1, "--json")
             resumed = textbench("resume", "r", "--episodes", 3, "--quiet")

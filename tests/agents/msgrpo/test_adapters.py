@@ -188,7 +188,7 @@ def test_servers_are_sent_the_adapter_that_came_with_the_model(config):
     assert VLLM().updater_of(parts) == "lora"  # though no setting names a rank
 
 
-@pytest.mark.slow
+@pytest.mark.nightly  # by day runs of adapters are stopped and resumed in this process
 def test_a_killed_training_of_an_adapter_is_resumed_by_its_command(tmp_path, monkeypatch):
     """A real kill of the real command; the adapter is one of rank 2 on the tiny model that ships."""
     monkeypatch.chdir(tmp_path)

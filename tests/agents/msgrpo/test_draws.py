@@ -143,8 +143,7 @@ def test_the_largest_are_drawn_and_equal_ones_by_chance():
 
 
 @pytest.mark.parametrize(
-    ("m", "above", "below"),
-    [(4, {2}, {2}), (3, {1, 2}, {1, 2}), (7, {4}, {3}), (9, {5}, {3}), (1, {0, 1}, {0, 1})],
+    ("m", "above", "below"), [(4, {2}, {2}), (3, {1, 2}, {1, 2}), (7, {4}, {3}), (9, {5}, {3}), (1, {0, 1}, {0, 1})]
 )
 def test_balanced_draws_take_half_of_either_sign(m, above, below):
     """Five above 0, of any size, three below, and one without an advantage, which is never drawn."""

@@ -22,12 +22,12 @@ PLAIN = MSGRPOConfig(  # it begins with random weights, which no run for use wou
 )  # fmt: skip
 WANTS: dict[tuple[str, str], dict[str, Any]] = {
     # its limits of 0.0003 are for learning rates of 1e-6; here they would clip all but the first step of an iteration
-    ("surrogate", "gspo"): {"method_settings": {"surrogate": {"gspo": {"clip_low": 0.2, "clip_high": 0.2}}}},
+    ("surrogate", "gspo"): {"method_settings": {"surrogate": {"gspo": {"clip_low": 0.2, "clip_high": 0.2}}}}
 }
 """Settings of the run that a method wants, ``{(point, name): {setting: value}}``."""
 POINT_WANTS: dict[str, dict[str, Any]] = {
     # losses see the tokens of a response together: here a word and the end of the response
-    "surrogate": {"max_response_tokens": 2, "iterations": 16},
+    "surrogate": {"max_response_tokens": 2, "iterations": 16}
 }
 """The same for all methods of a point."""
 RISE = 1.5

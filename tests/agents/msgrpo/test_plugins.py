@@ -159,10 +159,7 @@ def test_a_setting_without_a_default_is_asked_for():
     [
         ({"credit": "msgrp"}, ["credit = 'msgrp'", "did you mean 'msgrpo'?", "my_module:MyClass"]),
         ({"episode_sampling": "awa"}, ["episode_sampling = 'awa'", "did you mean 'aaw'?", "unbiased"]),
-        (
-            {"loss_normalizer": 3},
-            ["loss_normalizer must be one of token, step, episode", "my_module:MyClass, got 3"],
-        ),
+        ({"loss_normalizer": 3}, ["loss_normalizer must be one of token, step, episode", "my_module:MyClass, got 3"]),
         ({"method_settings": {"credits": {}}}, ["[credits] holds no methods", "credit, draw"]),
         ({"method_settings": {"credit": {"msgrp": {}}}}, ["credit = 'msgrp'"]),
     ],

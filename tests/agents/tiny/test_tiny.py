@@ -211,12 +211,7 @@ PIECES = ["<think>", "</action>", "(1, 2)", "(12, 3)", " _", "\n", "_ _ _ _ _ _"
 
 @pytest.mark.slow
 @settings(max_examples=150, deadline=None)
-@given(
-    text=st.one_of(
-        st.text(),
-        st.lists(st.sampled_from(PIECES)).map("".join),
-    )
-)
+@given(text=st.one_of(st.text(), st.lists(st.sampled_from(PIECES)).map("".join)))
 def test_any_text_is_decoded_to_itself(tokenizer, text):
     text = text.encode("utf-8", "replace").decode()  # half a surrogate pair isn't text
     assert tokenizer.decode(tokenizer(text)["input_ids"]) == text

@@ -169,9 +169,7 @@ def served_run(textbench, monkeypatch, server, *options):
     [
         ((), ["--base-url", "{url}"]),
         pytest.param(
-            ("--set", "m.base_url={url}"),
-            ["--base-url", "{url}", "--set", "m.base_url={url}"],
-            marks=pytest.mark.slow,
+            ("--set", "m.base_url={url}"), ["--base-url", "{url}", "--set", "m.base_url={url}"], marks=pytest.mark.slow
         ),
         (("--set", "m.key_variable=MY_SECRET"), ["--base-url", "{url}", "--set", "m.key_variable=MY_SECRET"]),
         (

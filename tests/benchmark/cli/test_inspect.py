@@ -20,9 +20,7 @@ def test_table_and_json_say_the_same(capsys):
     assert f"\n│ {len(data['steps']) - 1:4} │" in table
 
 
-def test_of_a_hundred_actions_those_have_a_column_that_were_played_or_are_best(
-    capsys,
-):
+def test_of_a_hundred_actions_those_have_a_column_that_were_played_or_are_best(capsys):
     assert main(["inspect", "planner", "--scenario", "mastermind", "--samples", "1"]) == 0
     table = capsys.readouterr().out
     assert "3 of 64 actions have a column" in table

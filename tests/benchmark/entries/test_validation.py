@@ -149,10 +149,7 @@ FORGED_EPISODES = {
     "tokens beyond any model": (in_step(tokens=[10**10, 0]), "tokens.0 must be less than or equal"),
     "tokens as truth": (in_step(tokens=[True, 0]), "tokens.0 must be a valid integer, got True"),
     "three counts": (in_step(tokens=[1, 2, 3]), "tokens must have at most 2 items"),
-    "much reasoning": (
-        in_step(tokens=[5, 5], reasoning_tokens=6),
-        "has more reasoning tokens than completion tokens",
-    ),
+    "much reasoning": (in_step(tokens=[5, 5], reasoning_tokens=6), "has more reasoning tokens than completion tokens"),
     "tokens of a script": (in_step(tokens=[5, 5]), "has tokens, but the agent 'greedy' has no model"),
     "more cached than used": (
         in_measured(cached_tokens=[9, 0]),

@@ -69,10 +69,7 @@ def test_a_forged_answer_is_found_by_replay(textbench):
     ("more", "said"),
     [
         (("--legal-only", "--protocol", "retry"), "--legal-only leaves nothing that can't be read"),
-        (
-            ("--agent", "tiny-lake", "--set", "tiny.legal_only=true"),
-            "a run has one protocol, and legal_only",
-        ),
+        (("--agent", "tiny-lake", "--set", "tiny.legal_only=true"), "a run has one protocol, and legal_only"),
         (("--legal-only", "--scenario", "guess-number"), "GuessNumber doesn't list its legal actions"),
         (("--legal-only", "--agent", "openai:m"), "OpenAI's API takes no grammar"),
         (("--legal-only", "--agent", "openai:m", "--set", "openai:m.grammar=gbnf"), "in the mode direct alone"),

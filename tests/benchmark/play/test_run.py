@@ -160,11 +160,7 @@ def settings_of_the_first(manifest):
             (),
             "settings of agent random, model_weights = '0123456789abcdef', now it is not given; choose another",
         ),
-        (
-            lambda m: m["textbench"].update(version="0.0.1"),
-            (),
-            "was made with textbench version = '0.0.1'",
-        ),
+        (lambda m: m["textbench"].update(version="0.0.1"), (), "was made with textbench version = '0.0.1'"),
     ],
 )
 def test_a_resume_with_another_player_or_other_code_names_what_differs_alone(textbench, small_run, change, more, said):

@@ -11,11 +11,7 @@ from tests.agents.openai_server import OpenAIServer, random_move
 LAKE = ("--scenario", "frozen-lake", "--max-concurrency", 2, "--out", "r")
 REFUSAL = "I'm sorry, but I can't help with that."
 CAUSES = {
-    "length": (
-        {"respond": lambda request: "Let me look. " * 300},
-        "cut off at the token limit",
-        "--max-tokens",
-    ),
+    "length": ({"respond": lambda request: "Let me look. " * 300}, "cut off at the token limit", "--max-tokens"),
     "reasoning": (
         {"respond": lambda request: "<think>" + "Hm. " * 600},
         "cut off at the token limit while still reasoning",

@@ -10,14 +10,7 @@ from agents.common import intervals as stats
 from benchmark import evaluate
 from benchmark.score.comparison import board_family
 from benchmark.score.differences import any_disjoint, paired_p_value
-from benchmark.score.overall import (
-    Overall,
-    Part,
-    floored_difference,
-    game_weights,
-    is_below_blind,
-    suite_rows,
-)
+from benchmark.score.overall import Overall, Part, floored_difference, game_weights, is_below_blind, suite_rows
 from benchmark.score.references import References
 from benchmark.score.results import read_columns
 from benchmark.score.scores import ranked_by, score_rows
@@ -195,7 +188,7 @@ def test_the_planner_and_a_random_player_dont_share_a_rank(tmp_path):
 @pytest.mark.parametrize(
     "suite",
     [
-        pytest.param(name, marks=pytest.mark.nightly if name in ("strategy", "social") else pytest.mark.slow)
+        pytest.param(name, marks=pytest.mark.slow if name in ("paper", "planning") else pytest.mark.nightly)
         for name, played in SUITES.items()
         if played and name != "all"
     ],

@@ -14,13 +14,7 @@ from benchmark.errors import UsageError
 from benchmark.runs.manifest import MANIFEST_VERSION, MOST_SEEDS, RUN_KIND
 from benchmark.runs.plan import PAPER_SCENARIOS, Plan, expand_ranges, find_scenarios, to_ranges
 from benchmark.runs.record import to_line
-from benchmark.score.comparison import (
-    board_family,
-    compare_best,
-    compared,
-    further_differences,
-    paired_differences,
-)
+from benchmark.score.comparison import board_family, compare_best, compared, further_differences, paired_differences
 from benchmark.score.luck import Corrected
 from benchmark.score.overall import Overall, overall_scenarios
 from benchmark.score.references import References
@@ -420,7 +414,7 @@ def test_two_agents_whose_intervals_dont_meet_never_share_a_rank():
     values = {"a": 4.0, "b": 3.0, "c": 2.0, "d": 1.0}
     alone = rank(values, lambda a, b: False, lambda a, b: {a, b} == {"b", "c"})
     assert {name: tuple(place) for name, place in alone.items()} == {
-        **{"a": (1, True), "b": (1, True), "c": (3, True), "d": (3, True)},
+        **{"a": (1, True), "b": (1, True), "c": (3, True), "d": (3, True)}
     }
     # ten starts on which one always wins and the other never does: 2/2^10 is 0.13 after correction for 66 comparisons
     names = [name for name, one in SCENARIOS.items() if one.game().return_range == (0.0, 1.0)][:2]

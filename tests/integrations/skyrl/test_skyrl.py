@@ -7,8 +7,7 @@ import pytest
 from agents import EpisodeSession, PromptMap, load_agent
 
 pytestmark = pytest.mark.skipif(
-    find_spec("skyrl_gym") is None,
-    reason="SkyRL-Gym isn't installed: pip install -c constraints.txt -e '.[skyrl]'",
+    find_spec("skyrl_gym") is None, reason="SkyRL-Gym isn't installed: pip install -c constraints.txt -e '.[skyrl]'"
 )
 RANDOM = load_agent("random")
 

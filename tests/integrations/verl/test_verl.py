@@ -11,8 +11,7 @@ from agents.models.base import Decoding
 from textbench.integrations.verl import start_rows
 
 needs_verl = pytest.mark.skipif(
-    find_spec("verl") is None or find_spec("ray") is None,
-    reason="needs verl: .ci/adapters verl",
+    find_spec("verl") is None or find_spec("ray") is None, reason="needs verl: .ci/adapters verl"
 )
 quiet = pytest.mark.filterwarnings("ignore")  # verl's own imports
 

@@ -196,10 +196,7 @@ def test_times_are_counted_in_text_and_decisions(experiment, tmp_path):
         (["--config", "full", "--parts", "main"], "--parts is of the experiment with a pretrained model"),
         (["--agent", "tiny"], "--agent is of the experiment with a pretrained model"),
         (["--config", "stability", "--quick"], "stability has no short form; those with one are full, credit, smollm2"),
-        (
-            ["--config", "smollm2", "--quick", "--arms", "x"],
-            "model takes --agent, --iterations, --parts, ",
-        ),
+        (["--config", "smollm2", "--quick", "--arms", "x"], "model takes --agent, --iterations, --parts, "),
         (["--config", "smollm2", "--quick", "--parts", "lke"], "did you mean 'lake'"),
         (["--config", "smollm2", "--quick", "--agent", "tinny"], "did you mean 'tiny"),
     ],

@@ -196,12 +196,10 @@ def stop_at(error: type[BaseException], times: int) -> Callable[[float], None]:
 @pytest.mark.parametrize(
     ("error", "name"),
     [
-        (KeyboardInterrupt, "start/few"),
         (Killed, "train/plain/0"),
         (Killed, "play/trained/0/frozen-lake"),
         (Killed, "start/few"),
         (KeyboardInterrupt, "train/plain/0"),
-        (KeyboardInterrupt, "play/trained/0/frozen-lake"),
     ],
 )
 def test_a_stopped_job_ends_as_if_nothing_had_happened(name, error, done, again, monkeypatch):

@@ -131,8 +131,7 @@ class Saying:
 
 
 @pytest.mark.parametrize(
-    ("turn", "words"),
-    [(Turn("left"), "no token ids"), (Turn("", error="connection refused"), "connection refused")],
+    ("turn", "words"), [(Turn("left"), "no token ids"), (Turn("", error="connection refused"), "connection refused")]
 )
 def test_an_engine_that_fails_or_has_no_token_ids_is_refused_before_the_first_episode(make_trainer, turn, words):
     with pytest.raises(RolloutError, match=words):

@@ -47,7 +47,7 @@ def run(
     return json.loads((folder / "history.json").read_text()), torch.load(folder / "weights.pt")
 
 
-@pytest.mark.nightly  # by day two processes train in torchrun's test, and in that of surrogates in research/methods
+@pytest.mark.nightly  # by day two processes train in the next test
 @pytest.mark.parametrize("kind", ["ddp", "fsdp"])
 def test_two_processes_equal_one(kind, tmp_path, tokenizer, make_llama, prompt_file):
     model = str(tmp_path / "model")

@@ -65,10 +65,7 @@ def stranger(*lines: str) -> Path:
             '[rollout]\naround = "told(hf:./evil, learner)"\naround_options = {trust_remote_code = true}',
             "around_options.trust_remote_code=True",
         ),
-        (
-            '[rollout]\naround = "told(tiny, learner)"\naround_options = {adapter = "a/b"}',
-            "around_options.adapter=a/b",
-        ),
+        ('[rollout]\naround = "told(tiny, learner)"\naround_options = {adapter = "a/b"}', "around_options.adapter=a/b"),
     ],
 )
 def test_what_only_the_folder_names_is_refused(line, named, capsys):

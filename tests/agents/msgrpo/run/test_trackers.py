@@ -166,10 +166,7 @@ def test_a_tracker_that_fails_is_left_out_and_the_rest_goes_on(capsys):
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        (
-            {"trackers": ["wanb"], "out": "r"},
-            r"trackers must be a list of tensorboard, wandb,.*, got \['wanb'\]",
-        ),
+        ({"trackers": ["wanb"], "out": "r"}, r"trackers must be a list of tensorboard, wandb,.*, got \['wanb'\]"),
         ({"trackers": ["wandb"]}, r"trackers = \['wandb'\] without a folder of the run: set out as well"),
     ],
 )

@@ -165,13 +165,7 @@ def test_a_manifest_keeps_the_settings_of_its_levels(results):
 
 def test_the_levels_of_a_twin_are_a_ladder_of_their_own(tmp_path):
     found = benchmark.evaluate(
-        ["planner"],
-        scenarios=["frozen-lake"],
-        levels="3-4",
-        twins=1,
-        episodes=6,
-        out=tmp_path / "run",
-        quiet=True,
+        ["planner"], scenarios=["frozen-lake"], levels="3-4", twins=1, episodes=6, out=tmp_path / "run", quiet=True
     )
     document = found.document(max_episodes=0)
     assert [row["scenario"] for row in document["ladders"]] == ["frozen-lake", "frozen-lake-twin-1"]
@@ -211,10 +205,7 @@ def test_levels_that_contradict_each_other_are_refused(tmp_path):
         ({"until": 0.1, "levels": "1-10"}, "give it without --until"),
         ({"level": 12}, "frozen-lake has the levels 1 to 10, got 12"),
         ({"levels": "5-11"}, "frozen-lake has the levels 1 to 10, got 11"),
-        (
-            {"level": 2, "scenarios": ("blackjack", "snake")},
-            "no levels of snake, blackjack; scenarios",
-        ),
+        ({"level": 2, "scenarios": ("blackjack", "snake")}, "no levels of snake, blackjack; scenarios"),
     ):
         with pytest.raises(UsageError, match=message):
             choose(**{"scenarios": ("frozen-lake",), **options})  # type: ignore[arg-type]

@@ -254,10 +254,7 @@ def estimates(lakes, skill, runs, episodes, seed=1):
     for returns, start, luck, layout in zip(played.returns, played.start, played.luck, played.layout, strict=True):
         found = corrected(returns, start, luck, (0.0, 1.0))
         table = np.stack([returns, uniform[layout], optimal[layout], found.values], axis=1)
-        figures = [
-            stats.normalised(0, 1, 2, (0.0, 1.0)),
-            stats.normalised(3, 1, 2, ends=found.ends),
-        ]
+        figures = [stats.normalised(0, 1, 2, (0.0, 1.0)), stats.normalised(3, 1, 2, ends=found.ends)]
         one, other = stats.bootstrap(table, figures)
         plain.append(one)
         free.append(other)

@@ -184,11 +184,7 @@ def test_hostile_text_is_shown_and_does_nothing(visit, documents):
     page.go("#leaderboard", ".sortable")
     assert page.tab.evaluate(
         "[window.pwned, document.images.length, document.querySelectorAll('iframe, base').length]"
-    ) == [
-        None,
-        0,
-        0,
-    ]
+    ) == [None, 0, 0]
     assert len(seen) > 6  # all the attacks were on show
 
 
