@@ -264,7 +264,7 @@ class Learner:
             if counts:
                 for key, value in result.sums.items():
                     sums[key] = sums.get(key, 0.0) + value
-                stats.computed_tokens += batch.input_ids.numel()
+                stats.computed_tokens += batch.computed
                 if first_pass:
                     sampled = known.old_logprobs[known.places(numbers)]
                     differences.extend((logprobs.detach() - sampled.to(logprobs.device)).tolist())

@@ -198,7 +198,7 @@ class _Imitator:
         def part_of_loss(batch: MicroBatch, numbers: list[int], counts: bool) -> Tensor:
             logprobs, _ = self.scorer.score(batch)
             each = [weights[row] for row in numbers for _ in rows[row].response]  # (n,), as these
-            self.tokens += batch.input_ids.numel()
+            self.tokens += batch.computed
             return -(logprobs * logprobs.new_tensor(each)).sum() / count
 
         for group in self.optimizer.param_groups:

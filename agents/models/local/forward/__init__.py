@@ -1,6 +1,7 @@
 """A lean forward pass for models of the Llama type: the sampler and the learner compute with it.
 
-Begin at :mod:`agents.models.local.forward.llama_forward`; ``path_attention`` is attention in token trees.
+Begin at :mod:`agents.models.local.forward.llama_forward`; ``path_attention`` is attention in token trees, and
+``trunk`` holds what all of them begin with.
 """
 
 import lazy_loader

@@ -5,6 +5,7 @@ all ancestors of a block's queries are ancestors of its first one, or stand in t
 gathered. Attention is computed again in the backward pass, so the memory is that of queries, keys and values.
 """
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -53,27 +54,30 @@ class Part(NamedTuple):
     bias: Tensor  # (n, Q, S')
 
 
-def tree_blocks(subtree_end: NDArray[np.int64], size: int = QUERIES) -> Blocks:
-    """Return blocks of trees in depth-first order: tokens ``j .. subtree_end[j] - 1`` see token ``j``, ``(T,)``."""
+def tree_blocks(subtree_end: NDArray[np.int64], size: int = QUERIES, known: int = 0) -> Blocks:
+    """Return blocks of trees in depth-first order: tokens ``j .. subtree_end[j] - 1`` see token ``j``, ``(T,)``.
+
+    The first ``known`` tokens are keys alone: queries are counted from there on.
+    """
     count = len(subtree_end)
-    size = min(size, count)
+    size = min(size, count - known)
     found = []
-    for start in range(0, count, size):
+    for start in range(known, count, size):
         before = np.flatnonzero(subtree_end[:start] > start)
         found.append((start, np.concatenate([before, np.arange(start, min(start + size, count))])))
     found.sort(key=lambda block: len(block[1]))
     lengths = tuple(len(tokens) for _, tokens in found)
     keys = np.zeros((len(found), -(-lengths[-1] // size) * size), np.int64)
     seen_by = np.zeros(keys.shape, np.int64)  # subtree_end of each key; 0 hides what fills up
-    place = np.empty(count, np.int64)
+    place = np.empty(count - known, np.int64)
     query = np.array([start for start, _ in found])[:, None] + np.arange(size)
     for row, (start, tokens) in enumerate(found):
         keys[row, : len(tokens)], seen_by[row, : len(tokens)] = tokens, subtree_end[tokens]
         own = np.arange(min(size, count - start))
-        place[start + own] = row * size + own
+        place[start - known + own] = row * size + own
     visible = (keys[:, None] <= query[..., None]) & (query[..., None] < seen_by[:, None])
     return Blocks(
-        torch.from_numpy(np.minimum(query, count)),
+        torch.from_numpy(np.minimum(query, count) - known),
         torch.from_numpy(place),
         torch.from_numpy(keys),
         hidden_where(torch.from_numpy(~visible)),
@@ -106,12 +110,21 @@ def attend_to(q: Tensor, keys: Tensor, values: Tensor, blocks: Blocks) -> Tensor
 
 
 class TreeAttention:
-    """Attention of tokens in trees on their ancestors: an :data:`~agents.models.local.forward.llama_forward.Attend`."""
+    """Attention of tokens in trees on their ancestors: an :data:`~agents.models.local.forward.llama_forward.Attend`.
 
-    def __init__(self, subtree_end: NDArray[np.int64]) -> None:
-        self.blocks = tree_blocks(subtree_end)
+    ``trunk`` holds each layer's keys and values ``(n, K, D)`` of n tokens that all trees grow from, in turn; none: no
+    such tokens.
+    """
+
+    def __init__(self, subtree_end: NDArray[np.int64], trunk: Sequence[Tensor] = ()) -> None:
+        known = len(trunk[0]) if trunk else 0
+        whole = np.concatenate([np.full(known, known + len(subtree_end)), subtree_end + known])
+        self.blocks, self.trunk = tree_blocks(whole, known=known), trunk
 
     def __call__(self, layer: int, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        if self.trunk:
+            keys, values = self.trunk[2 * layer : 2 * layer + 2]
+            k, v = torch.cat([keys.to(k.dtype), k]), torch.cat([values.to(v.dtype), v])
         return attend(q, k, v, self.blocks)
 
 

@@ -4,11 +4,14 @@ The steps of an iteration share a great deal: the instructions of all prompts, t
 group meet in a state, and, for a model that has become sure of itself, the response as well. Sorted, such sequences
 form a tree; its nodes, in depth-first order, are one sequence in which a token attends to its ancestors. Every token
 has the position and the context that it has in its own row, so log-probabilities and gradients are the same.
+
+A beginning that all prompts share is computed once for all micro-batches of the lean forward pass (:class:`Trunk`).
 """
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from os.path import commonprefix
 from typing import NamedTuple
 
 import numpy as np
@@ -16,6 +19,8 @@ import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
+from agents.models.local.forward.path_attention import QUERIES
+from agents.models.local.forward.trunk import Trunk
 from agents.msgrpo.configuration.config import MSGRPOConfig
 from agents.msgrpo.credit.batch import TokenRow
 from agents.msgrpo.errors import DivergenceError
@@ -42,6 +47,8 @@ class MicroBatch:
     rows: Ints  # which of the given rows are in here
     places: Tensor  # for each of these rows, its response tokens' places among the ``n`` scores, concatenated
     allowed: Allowed | None = None  # (n,) what might stand at each scored place; ``None``: all tokens everywhere
+    trunk: Trunk | None = None  # tokens before all of these, which the micro-batches of a pass share
+    computed: int = 0  # tokens, padding included; those of the trunk count in the first micro-batch
 
     def attention_mask(self, *, additive: torch.dtype | None = None) -> Tensor:
         """Return (B, 1, L, L) for trees, true (or 0, else lowest, if additive) for allowed pairs; else (B, L)."""
@@ -72,19 +79,22 @@ class _Unpadded(NamedTuple):
     places: list[Ints]  # per row, into scored
 
 
-def pack(rows: Sequence[TokenRow], *, packing: str, micro_batch_tokens: int, tree_tokens: int) -> list[MicroBatch]:
+def pack(
+    rows: Sequence[TokenRow], *, packing: str, micro_batch_tokens: int, tree_tokens: int, trunk: Trunk | None = None
+) -> list[MicroBatch]:
     """Arrange rows in micro-batches, which together hold every row once; equal rows are computed once by trees.
 
     ``micro_batch_tokens`` are the most tokens of a micro-batch, padding included, and ``tree_tokens`` the most nodes of
-    a tree; a longer sequence gets one of its own.
+    a tree; a longer sequence gets one of its own. A ``trunk`` that all prompts begin with is left out of the trees.
     """
+    known = len(trunk.ids) if trunk else 0
     if packing == "tree":
         trees: list[_TreeBuilder] = []
         for number in sorted(range(len(rows)), key=lambda i: rows[i].prompt + rows[i].response):
-            ids = np.array(rows[number].prompt + rows[number].response, dtype=np.int64)
+            ids = np.array(rows[number].prompt[known:] + rows[number].response, dtype=np.int64)
             if not trees or not trees[-1].fits(ids, tree_tokens):
                 trees.append(_TreeBuilder())
-            trees[-1].add(number, ids, len(rows[number].prompt), rows[number].allowed)
+            trees[-1].add(number, ids, len(rows[number].prompt) - known, rows[number].allowed)
         sequences = [tree.sequence() for tree in trees]
     else:
         sequences = [_plain(number, row) for number, row in enumerate(rows)]
@@ -94,7 +104,8 @@ def pack(rows: Sequence[TokenRow], *, packing: str, micro_batch_tokens: int, tre
         if not batches or (len(batches[-1]) + 1) * len(sequence.ids) > micro_batch_tokens:
             batches.append([])
         batches[-1].append(sequence)
-    return [_batch(batch, tree=packing == "tree") for batch in batches]
+    packed = [_batch(batch, tree=packing == "tree", trunk=trunk) for batch in batches]
+    return [replace(each, computed=each.input_ids.numel() + known * (each is packed[0])) for each in packed]
 
 
 def deal(rows: Sequence[TokenRow], count: int) -> list[list[int]]:
@@ -128,9 +139,20 @@ class SharedWork:
         self._tree_tokens = longest_tree(config, width, lean=lean)
         most = max(_LEAN_TOKENS, self._tree_tokens) if lean else config.micro_batch_tokens
         self._tokens = min(most, config.micro_batch_tokens)
+        # several processes exchange gradients in the last micro-batch's backward pass, before the trunk's
+        self._shares_trunk = lean and packing == "tree" and processes.count == 1
 
     def pack(self, rows: Sequence[TokenRow]) -> list[MicroBatch]:
-        return pack(rows, packing=self.packing, micro_batch_tokens=self._tokens, tree_tokens=self._tree_tokens)
+        tokens, nodes = self._tokens, self._tree_tokens
+        batches = pack(rows, packing=self.packing, micro_batch_tokens=tokens, tree_tokens=nodes)
+        if not self._shares_trunk or len(batches) == 1:
+            return batches
+        beginning = commonprefix([row.prompt[:-1] for row in rows])  # noqa: RUF071 - prompts are no paths
+        if len(beginning) < QUERIES:
+            return batches
+        # the trunk is held beside every micro-batch
+        tokens, nodes = (max(QUERIES, most - len(beginning)) for most in (tokens, nodes))
+        return pack(rows, packing=self.packing, micro_batch_tokens=tokens, tree_tokens=nodes, trunk=Trunk(beginning))
 
     def mine(self, rows: Sequence[TokenRow]) -> list[tuple[MicroBatch, list[int], bool]]:
         """Return this process's micro-batches, the numbers of their rows, and whether they count.
@@ -165,6 +187,8 @@ class SharedWork:
                 loss = loss_of(batch, numbers, counts)
                 self.processes.backward(loss * float(counts))
             mine += loss.item() if counts else 0.0
+        if trunk := work[0][0].trunk:
+            trunk.backward()
         total = sum(self.processes.gather(mine))
         norm = self.processes.clip_grad_norm(parameters, limit or math.inf)
         if not math.isfinite(total) or not math.isfinite(norm):
@@ -247,7 +271,7 @@ class _TreeBuilder:
         return _Unpadded(ids, positions, end, index, targets, allowed, self.rows, self.places)
 
 
-def _batch(sequences: Sequence[_Unpadded], *, tree: bool) -> MicroBatch:
+def _batch(sequences: Sequence[_Unpadded], *, tree: bool, trunk: Trunk | None) -> MicroBatch:
     lengths = np.array([len(sequence.ids) for sequence in sequences])
     shape = (len(sequences), int(lengths.max()))
     ids, positions = np.zeros(shape, dtype=np.int64), np.zeros(shape, dtype=np.int64)
@@ -265,7 +289,7 @@ def _batch(sequences: Sequence[_Unpadded], *, tree: bool) -> MicroBatch:
         allowed += sequence.allowed
     return MicroBatch(
         input_ids=torch.from_numpy(ids),
-        position_ids=torch.from_numpy(positions),
+        position_ids=torch.from_numpy(positions + (len(trunk.ids) if trunk else 0)),
         subtree_end=torch.from_numpy(end) if tree else None,
         lengths=torch.from_numpy(lengths),
         index=torch.tensor(index),
@@ -273,4 +297,5 @@ def _batch(sequences: Sequence[_Unpadded], *, tree: bool) -> MicroBatch:
         rows=np.array([row for sequence in sequences for row in sequence.rows], dtype=np.int64),
         places=torch.from_numpy(np.concatenate(places)),
         allowed=tuple(allowed) if any(each is not None for each in allowed) else None,
+        trunk=trunk,
     )

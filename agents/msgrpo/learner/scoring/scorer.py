@@ -135,7 +135,7 @@ def score_with(scorer: TokenScorer, forward: Callable[..., Any], batch: MicroBat
     ``forward`` is the scorer, or a wrapper of it (DDP, FSDP).
     """
     device = scorer.device
-    inputs = lean_inputs(batch) if scorer.lean else inputs_of(batch, scorer.causal_lm, scorer.autocast)
+    inputs = lean_inputs(batch, scorer) if scorer.lean else inputs_of(batch, scorer.causal_lm, scorer.autocast)
     logprobs, entropies = forward(*inputs, batch.targets.to(device), scorer.masks_of(batch))
     places = batch.places.to(device)
     return logprobs[places], entropies[places]
@@ -158,7 +158,7 @@ def inputs_of(batch: MicroBatch, model: Any, autocast: torch.dtype | None) -> tu
     return batch.input_ids.to(weight.device), mask, positions, batch.index.to(weight.device)
 
 
-def lean_inputs(batch: MicroBatch) -> tuple[Tensor, TreeAttention, Tensor, Tensor]:
+def lean_inputs(batch: MicroBatch, scorer: TokenScorer) -> tuple[Tensor, TreeAttention, Tensor, Tensor]:
     """Return the same as the lean forward pass takes it: trees and rows one after another as one sequence.
 
     It is filled up to whole blocks. Otherwise hardly two micro-batches had the same length, and oneDNN keeps what it
@@ -174,7 +174,9 @@ def lean_inputs(batch: MicroBatch) -> tuple[Tensor, TreeAttention, Tensor, Tenso
     tokens, positions = (F.pad(each[used], (0, filling)) for each in (batch.input_ids, batch.position_ids))
     ends = (end + moved)[used].numpy()
     alone = np.arange(len(ends) + 1, len(tokens) + 1)  # what fills up is a tree of its own, each
-    return tokens, TreeAttention(np.concatenate([ends, alone])), positions, index
+    with scorer._autocast():
+        trunk = batch.trunk.layers(scorer.model) if batch.trunk else ()
+    return tokens, TreeAttention(np.concatenate([ends, alone]), trunk), positions, index
 
 
 @torch.no_grad()

@@ -14,7 +14,7 @@ from agents.msgrpo import ConfigError, MSGRPOConfig
 from agents.msgrpo.credit.batch import TokenRow
 from agents.msgrpo.errors import DivergenceError
 from agents.msgrpo.learner.prepare import checkpoint_layers
-from agents.msgrpo.learner.scoring import scorer
+from agents.msgrpo.learner.scoring import packing, scorer
 from agents.msgrpo.learner.update import learning_rate, make_optimizer, minibatches
 from tests.agents.msgrpo.learner.learners import V, error, gradients, in_float64, make_learner, plain, ragged_rows
 from tests.agents.msgrpo.surrogates import formulas
@@ -26,16 +26,22 @@ BASE = MSGRPOConfig(
 
 
 def test_gradient_equals_the_plain_reference(make_llama, monkeypatch):
-    """With clipping, KL and entropy active."""
-    rows, config, want = ragged_rows(3), replace(BASE, loss_normalizer="episode"), None
-    for packing, lean in product(("tree", "rows"), (False, True)):
+    """With clipping, KL and entropy active; a beginning of all prompts is computed once if micro-batches share it."""
+    monkeypatch.setattr(packing, "QUERIES", 8)  # the shortest beginning that counts
+    beginning = tuple(range(20))
+    rows = [row._replace(prompt=beginning + row.prompt) for seed in (3, 4) for row in ragged_rows(seed)]
+    config, want = replace(BASE, loss_normalizer="episode", tree_tokens=40, micro_batch_tokens=40), None
+    for way, lean in product(("tree", "rows"), (False, True)):
         monkeypatch.setattr(scorer, "LEAN_FROM", 0 if lean else 10**9)
-        learner = make_learner(make_llama, replace(config, packing=packing))
+        learner = make_learner(make_llama, replace(config, packing=way))
         assert learner.scorer.lean == lean
+        batches = learner.pack(rows)
+        assert len(batches) > 1
+        assert {batch.trunk and batch.trunk.ids for batch in batches} == {beginning if lean and way == "tree" else None}
         want = want or plain(learner, rows, in_float64(make_llama(V)), config, formulas.ppo())
         loss, found = gradients(learner, rows)
-        assert loss == pytest.approx(want[0], rel=1e-9), (packing, lean)
-        assert error(found, want[1]) < 1e-8, (packing, lean)  # the formula's slopes are differences of its loss
+        assert loss == pytest.approx(want[0], rel=1e-9), (way, lean)
+        assert error(found, want[1]) < 1e-8, (way, lean)  # the formula's slopes are differences of its loss
 
 
 def test_an_episode_drawn_twice_counts_twice(make_llama):
