@@ -161,8 +161,8 @@ def _train(config: MSGRPOConfig, options: Train) -> int:
         )  # this command has named them, so a resume needn't again
     # what can be wrong without a model is said before one is loaded or made, which may take minutes
     check_trackers(config)
-    games = games_of("", config)
-    Methods.of(config).check([game_task(game, 0) for game in games])
+    methods, games = Methods.of(config), games_of("", config)
+    methods.check([game_task(game, 0) for game in games])
     load_fixed(config, games)
     check_around(config)
     prompts_of(config)
