@@ -25,9 +25,9 @@ def worst() -> str:
         game = "8x8, 90% firm" if told["set"] else "`frozen-lake-slippery`"
         for row in told["rows"]:
             figures = [_figure(row[name]) for name in ("nominal", "gain", "dr_rpo_gain", "price", "dr_rpo_price")]
-            rows.append([game, row["ball"], f"{row['radius']:g}", *figures])
-    head = ["lake", "ball", "radius", "best by the rules", "robust gains", "DR-RPO gains", "robust pays", "DR-RPO pays"]
-    return table(head, rows)
+            rows.append([game, str(told["starts"]), row["ball"], f"{row['radius']:g}", *figures])
+    head = ("lake", "starts", "ball", "radius", "best by the rules", "robust gains", "DR-RPO gains", "robust pays")
+    return table([*head, "DR-RPO pays"], rows)
 
 
 def _figure(one: Mapping[str, float]) -> str:

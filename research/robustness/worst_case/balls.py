@@ -43,7 +43,7 @@ def relative_entropy(chances: Floats, worths: Floats, radius: float) -> Floats:
         found = chances * np.exp(-np.exp(logarithm) * above)
         return np.asarray(found / found.sum(axis=1, keepdims=True))
 
-    for _ in range(60):
+    for _ in range(40):
         middle = (low + high) / 2
         inside = divergence(tilted(middle), chances)[:, None] <= radius
         low, high = np.where(inside, middle, low), np.where(inside, high, middle)
