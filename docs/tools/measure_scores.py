@@ -1,11 +1,13 @@
 """Writes docs/games/scores.json, what the players that ship get in every scenario.
 
     textbench leaderboard leaderboards --json > entries.json
+    textbench leaderboard leaderboards/planning --json > planning.json
+    textbench leaderboard leaderboards/exploration --json > exploration.json
     textbench run --suite all --scenario blackjack --scenario prisoners-dilemma-tft --agent random --agent blind \\
         --agent greedy --agent planner --out runs/all --json > all.json
     textbench run --scenario frozen-lake-big --scenario snake-long --agent tiny --agent tiny-msgrpo-frozen-lake \\
         --agent tiny-msgrpo-snake --out runs/tiny --json > tiny.json
-    python docs/tools/measure_scores.py entries.json all.json tiny.json
+    python docs/tools/measure_scores.py entries.json planning.json exploration.json all.json tiny.json
 
 Where two have a score, the first one counts.
 """

@@ -78,18 +78,20 @@ def test_the_table_of_speeds_is_what_was_measured():
 
 def test_scores_of_the_entries_are_those_of_the_leaderboard():
     """The mean returns of the file are what the records of leaderboards/ say."""
-    compared = 0
-    for entry in sorted((ROOT / "leaderboards").glob("*/episodes.jsonl")):
+    compared: set[tuple[str, str]] = set()
+    for entry in sorted((ROOT / "leaderboards").rglob("episodes.jsonl"), key=lambda entry: len(entry.parts)):
         returns: dict[str, list[float]] = {}
         for line in entry.read_text().splitlines():
             record = json.loads(line)
             returns.setdefault(record["scenario"], []).append(record["returns"]["player_0"])
         for scenario, values in returns.items():
+            if (scenario, entry.parent.name) in compared:
+                continue  # of two entries with a scenario the first one counts
             told = measured()[scenario]["agents"][entry.parent.name]
             assert told["episodes"] == len(values)
             assert told["mean_return"]["value"] == pytest.approx(sum(values) / len(values), abs=1e-6)
-            compared += 1
-    assert compared >= 24
+            compared.add((scenario, entry.parent.name))
+    assert len(compared) >= 100
 
 
 def test_the_pictures_are_svg_that_moves_and_is_small():

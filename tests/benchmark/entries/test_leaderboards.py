@@ -23,11 +23,12 @@ ENTRIES = sorted(str(path.parent.relative_to(LEADERBOARDS)) for path in LEADERBO
 
 
 def test_the_players_of_the_project_have_entries():
-    assert {"random", "greedy", "planner", *GENERALISTS} <= set(ENTRIES)
+    players = [f"{suite}/{name}" for suite in BOARDS[1:] for name in ("random", "blind", "greedy", "planner")]
+    assert {"random", "greedy", "planner", *GENERALISTS, *players} <= set(ENTRIES)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("suite", [suite for suite in BOARDS if suite == "paper" or (LEADERBOARDS / suite).is_dir()])
+@pytest.mark.parametrize("suite", BOARDS)
 def test_the_page_is_what_the_entries_give(workplace, suite):
     """After a change of entries: textbench leaderboard leaderboards --markdown > leaderboards/README.md."""
     folder = LEADERBOARDS if suite == "paper" else LEADERBOARDS / suite
