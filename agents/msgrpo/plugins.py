@@ -1,7 +1,8 @@
 """The plug-in points of the fine-tuner: a method is a class in one file, and a name in one registry.
 
-One iteration is ``task sampling -> rollouts -> group filter -> credit -> draw -> surrogate loss -> normaliser``; each
-of these is a registry of methods, so that they combine freely. A method's settings are the fields of its class::
+One iteration is ``task sampling -> rollouts -> reward -> group filter -> credit -> draw -> surrogate loss ->
+normaliser``; each of these is a registry of methods, so that they combine freely. A method's settings
+are the fields of its class::
 
     from agents.msgrpo.credit import Credit, register
 
@@ -58,6 +59,8 @@ class Method(Protocol):
             rules out.
         heads: which values a method that needs ``values`` reads.
         parts: names of the parts of a response without which a method that needs ``segments`` can't work.
+        reward_mode: whether the payments of a reward rule are added to the game's rewards, or replace them.
+        evaluates: whether a reward rule can pay single episodes, as evaluations have; if so, it is reported there.
         learnt_by: the name of the class that learns the method's state, if that isn't its own.
         metrics: numbers for the log, after each iteration, by names that nothing else has.
     """
@@ -67,6 +70,8 @@ class Method(Protocol):
     asks_alone: ClassVar[bool] = False
     heads: Mapping[str, Literal["step", "token"]] = {"state": "step"}
     parts: Sequence[str] = ()
+    reward_mode: ClassVar[Literal["add", "replace"]] = "add"
+    evaluates: ClassVar[bool] = True
     learnt_by: str = ""
     metrics: Mapping[str, float] = {}
 

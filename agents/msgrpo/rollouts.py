@@ -341,6 +341,11 @@ class Rollouts:
 
     def returns_from(self, starts: Sequence[Start], count: int) -> Floats:
         refuse_history(self.policy)
+        if self.config.reward != "game":
+            raise ConfigError(
+                f"reward = {self.config.reward!r} with credit by fresh episodes, which the game alone pays: accepted "
+                "is reward = 'game', or another method of credit"
+            )
         tasks = []
         for start in starts:
             begin = EpisodeStart(start.state, start.elapsed_steps)

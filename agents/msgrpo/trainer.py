@@ -1,4 +1,4 @@
-"""MS-GRPO: rollout -> group filter -> credit -> AAW episode sampling -> loss -> update.
+"""MS-GRPO: rollout -> reward -> group filter -> credit -> AAW episode sampling -> loss -> update.
 
 Dilkes, Yazdanpanah, Stein: "Reinforced Language Models for Sequential Decision Making", arXiv 2508.10839. Read
 :meth:`MSGRPOTrainer.iterate` first: every line of it calls a function that can be read by itself. Each step is a method
@@ -63,6 +63,7 @@ from agents.msgrpo.learner.update import (
 )
 from agents.msgrpo.opponents import Opponents, check_opponents
 from agents.msgrpo.plugins import OWN
+from agents.msgrpo.rewards import rewarded
 from agents.msgrpo.rollouts import EpisodeSource, Rollouts, completed, layout_of, make_engine, policy_of
 from agents.msgrpo.run.evaluating import Evaluate, EvaluationResult, Evaluator, score_of, without_success
 from agents.msgrpo.run.health import Canary, Watch, check_out, check_prompts, fly
@@ -199,7 +200,7 @@ class MSGRPOTrainer:
         self.eval_policy = policy_of(config, config.eval_scenarios, self.engine, prompt_map, evaluated)
         self.evaluator = Evaluator(
             config, self._named, self.source.play, self.eval_policy, self.model, self.tokenizer,
-            sharded=processes.sharded, outside=evaluate,
+            sharded=processes.sharded, outside=evaluate, rule=methods.reward,
         )  # fmt: skip
         self._prompt_values = first_prompt_values(self.critic, methods, self.policy, self.model, self.tokenizer)
         self.watch = Watch(config)
@@ -220,12 +221,13 @@ class MSGRPOTrainer:
 
         self._samples = [] if config.samples_every and self.iteration % config.samples_every == 0 else None
         played = self.rollout()
-        kept = methods.filter.keep(played)
-        batch = played.only(kept.indices)
+        paid, told = rewarded(played, methods.reward, config)
+        kept = methods.filter.keep(paid)
+        batch = paid.only(kept.indices)
         credit = Credit(np.zeros(0), [])
         if len(batch):
             credit = checked_credit(config.credit, methods.credit.assign(batch, self._stream(3)), batch)
-        drawn = methods.draw.draw(batch, credit, config.draws_of(len(played)), rng)
+        drawn = methods.draw.draw(batch, credit, config.draws_of(len(paid)), rng)
         if self._samples:
             self.log.samples(self.iteration + 1, self._samples, learnt_from(batch, credit, drawn))
         rows = training_rows(batch.trajectories, drawn.scaled(kept.scale), credit.advantages, config.max_prompt_tokens)
@@ -244,7 +246,7 @@ class MSGRPOTrainer:
             learnt = self.critic.learn(lessons(methods, played, batch, credit), self._stream(4)) if self.critic else {}
             metrics |= stats.metrics()
             metrics |= {"effective_episodes": effective_sample_size(credit.draw_weight), **credit.metrics, **learnt}
-            metrics |= {**methods.sampler.metrics, **self.opponents.tokens()}
+            metrics |= {**methods.sampler.metrics, **self.opponents.tokens(), **told}
             skipped = not rows and not critic_alone
             self.skipped += skipped
             metrics |= {

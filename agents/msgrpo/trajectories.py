@@ -234,6 +234,8 @@ def trajectory_of(episode: Episode, task: EpisodeTask, player: str) -> Trajector
         group=group_of(task, player),
         rewards=np.array([step.reward for step in steps], dtype=np.float64),
         states=tuple([step.state for step in steps]),
+        observations=tuple([step.observation for step in steps]),
+        responses=tuple([turn.response for turn in turns]),
         actions=tuple([step.action for step in steps]),
         valid=np.array([step.valid for step in steps], dtype=np.bool_),
         steps_left=tuple([step.steps_left for step in steps]),

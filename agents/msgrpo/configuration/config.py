@@ -74,6 +74,7 @@ PRESETS: Presets = {
 
 COMMON: Mapping[str, Any] = {
     "task_sampling": "plain",
+    "reward": "game",
     "group_filter": "off",
     "credit": "msgrpo",
     "advantage_baseline": "mean",

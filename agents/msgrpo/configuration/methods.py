@@ -14,6 +14,7 @@ from agents.msgrpo.errors import ConfigError
 from agents.msgrpo.filters import GroupFilter
 from agents.msgrpo.normalizers import Normalizer
 from agents.msgrpo.plugins import Registry, learner_of
+from agents.msgrpo.rewards import Reward
 from agents.msgrpo.surrogates.tokens import Surrogate
 from agents.msgrpo.tasks import TaskSampler
 
@@ -23,6 +24,7 @@ class Methods:
     """What an iteration is made of, in the order in which it is used."""
 
     sampler: TaskSampler
+    reward: Reward
     filter: GroupFilter
     credit: CreditMethod
     draw: DrawRule
@@ -43,7 +45,7 @@ class Methods:
         for point, tables in config.method_settings.items():  # those of methods that aren't in use are checked as well
             for name in tables:
                 make(POINTS[point], name)
-        in_order = ("tasks", "filter", "credit", "draw", "surrogate", "normalizer")
+        in_order = ("tasks", "reward", "filter", "credit", "draw", "surrogate", "normalizer")
         methods = cls(*[make(POINTS[point]) for point in in_order])
         for part in ("needs", "assign"):
             if not hasattr(methods.credit, part):

@@ -15,11 +15,12 @@ from agents.msgrpo.engines import ENGINES
 from agents.msgrpo.filters import FILTERS
 from agents.msgrpo.normalizers import NORMALIZERS
 from agents.msgrpo.plugins import OWN, Registry
+from agents.msgrpo.rewards import REWARDS
 from agents.msgrpo.surrogates import SURROGATES
 from agents.msgrpo.tasks import SAMPLERS
 
 POINTS: dict[str, Registry[Any]] = {
-    registry.point: registry for registry in (METHODS, DRAWS, FILTERS, SURROGATES, NORMALIZERS, SAMPLERS)
+    registry.point: registry for registry in (METHODS, DRAWS, FILTERS, SURROGATES, NORMALIZERS, SAMPLERS, REWARDS)
 }
 """The plug-in points by name; the settings of their methods stand in ``[point.method]``."""
 
@@ -183,6 +184,14 @@ class TrainingSettings:
     """How an iteration's episodes are chosen: plain draws training layouts evenly; others play again if all of a
     group fail, or choose layouts by what is learnt from them (docs/research/credit/methods.md)."""
 
+    reward: str = method("advantages", "game", REWARDS)
+    """What steps are paid in training: game, the game's own rewards alone, or a rule whose payments count beside or in
+    place of them; docs/research/credit/methods.md has the rules. Scores and evaluations are the game's in any case."""
+    reward_mode: Literal["auto", "add", "replace"] = setting("advantages", OWN)
+    """Whether a rule's payments are added to the game's rewards or replace them; auto: as the rule has it. Format
+    penalties stay."""
+    reward_weight: float = setting("advantages", 1.0)
+    """Multiplies a rule's payments."""
     credit: str = method("advantages", "msgrpo", METHODS)
     """What every step is credited with: msgrpo, the paper's, gives it the whole episode's normalised return;
     docs/research/credit/methods.md has the others. A method's own settings stand in [credit.NAME]."""
@@ -365,7 +374,7 @@ class TrainingSettings:
 
     method_settings: dict[str, dict[str, dict[str, Any]]] = table("methods")
     """The methods' own settings, {point: {method: {setting: value}}}; in a file they stand in [credit.NAME],
-    [draw.NAME], [filter.NAME], [surrogate.NAME], [normalizer.NAME] and [tasks.NAME]."""
+    [draw.NAME], [filter.NAME], [surrogate.NAME], [normalizer.NAME], [tasks.NAME] and [reward.NAME]."""
 
     @model_validator(mode="after")
     def _check_together(self) -> Self:
@@ -392,6 +401,11 @@ class TrainingSettings:
                 f"staleness = {self.staleness} with task_sampling = {self.task_sampling!r}: what it plays depends on "
                 "what was just learnt, and can't be played ahead; accepted: staleness = 0, or task_sampling = 'plain'"
             )
+        if self.reward == "game" and (self.reward_mode != OWN or self.reward_weight != 1):
+            raise ValueError(
+                f"reward_mode = {self.reward_mode!r} and reward_weight = {self.reward_weight:g} with reward = 'game', "
+                "which is no rule: name one (reward = 'length') or leave both out"
+            )
         if (self.cost or self.around_options) and not self.around:
             name, value = ("cost", self.cost) if self.cost else ("around_options", self.around_options)
             raise ValueError(f"{name} = {value!r} without a player around the model: set around as well")
@@ -399,7 +413,7 @@ class TrainingSettings:
             "eval_regret_episodes": self.eval_regret_episodes,
             "eval_exploitability": self.eval_exploitability,
         }
-        for named in (METHODS, SAMPLERS) if self.around else ():
+        for named in (METHODS, SAMPLERS, REWARDS) if self.around else ():
             asks_alone[named.setting] = named.find(getattr(self, named.setting)).asks_alone
         for name in (name for name, asks in asks_alone.items() if asks and self.around):
             raise ValueError(

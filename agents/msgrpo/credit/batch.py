@@ -81,6 +81,8 @@ class Trajectory:
         group: trajectories with the same label started from the same state, as the same player.
         rewards: (T,) the format penalty included; they sum to the return.
         states: T states of the game, each as it was before the step.
+        observations: T texts that the player read.
+        responses: T texts that it answered.
         actions: T names of the actions that were executed.
         valid: (T,) whether the response named a legal action.
         steps_left: T numbers of rounds until the episode would be cut off, this one included; ``None`` without a limit.
@@ -109,6 +111,8 @@ class Trajectory:
     group: Hashable
     rewards: Floats
     states: tuple[Any, ...] = ()
+    observations: tuple[str, ...] = ()
+    responses: tuple[str, ...] = ()
     actions: tuple[str, ...] = ()
     valid: Bools = field(default_factory=lambda: np.empty(0, dtype=np.bool_))
     steps_left: tuple[int | None, ...] = ()

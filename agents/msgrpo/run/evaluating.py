@@ -6,6 +6,7 @@ success of 27% on the lake looks like a beginning, and half right, half down get
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from itertools import cycle
 from math import isfinite
 from typing import Any, NamedTuple
 
@@ -23,7 +24,9 @@ from agents.loop.live import LiveEpisode, Policies
 from agents.loop.rollout import rollout
 from agents.models.local.transformers import TransformersModel
 from agents.msgrpo.configuration.config import MSGRPOConfig
+from agents.msgrpo.credit.batch import Batch
 from agents.msgrpo.errors import ConfigError
+from agents.msgrpo.rewards import ByGame, Reward, per_episode
 from agents.msgrpo.rollouts import layout_of
 from agents.msgrpo.trajectories import (
     LEARNER,
@@ -32,6 +35,7 @@ from agents.msgrpo.trajectories import (
     game_task,
     learners,
     opponents_in,
+    trajectory_of,
     tsmg_of,
     with_settings,
 )
@@ -92,6 +96,7 @@ class EvaluationResult(NamedTuple):
         exploitability: what a best response gains against the model, on average over the seats; exact.
         blind: the mean return of the best player that doesn't read, in games for one; ``blind_policy`` is that player.
         reference: the mean return of the best play that is known, of a kind of :data:`NAMES`.
+        reward: what the reward rule of training pays an episode on average; no part of any score.
     """
 
     scenario: str
@@ -115,6 +120,7 @@ class EvaluationResult(NamedTuple):
     blind_policy: str = ""
     reference: float | None = None
     reference_kind: str = ""
+    reward: float | None = None
 
     @property
     def score(self) -> float:
@@ -200,7 +206,8 @@ class Evaluator:
     """Plays the fixed evaluation episodes of every evaluation scenario.
 
     ``play`` takes policies and tasks and returns episodes in the tasks' order; ``outside`` plays in its place.
-    ``model`` is the one that is trained, for what is computed from its exact probabilities.
+    ``model`` is the one that is trained, for what is computed from its exact probabilities; ``rule`` is that of
+    its rewards.
     """
 
     def __init__(
@@ -212,12 +219,13 @@ class Evaluator:
         model: nn.Module,
         tokenizer: Any,
         *,
+        rule: Reward,
         sharded: bool = False,
         outside: Evaluate | None = None,
     ) -> None:
         self.games = [with_settings(one, config.eval_game) for one in config.eval_scenarios or games]
         self.config, self.policy = config, policy
-        self.play, self._outside = play, outside
+        self.play, self._outside, self._rule = play, outside, rule
         self._model, self._tokenizer = model, tokenizer
         check_yardsticks(config, self.games, sharded)
         count = config.eval_regret_episodes
@@ -247,7 +255,17 @@ class Evaluator:
         else:
             episodes += self.play(self.policy, tasks)
         result = evaluate(name, episodes, seen_layouts)
-        return result._replace(**self._scales[name])
+        return result._replace(**self._scales[name], reward=self._reward(episodes, tasks))
+
+    def _reward(self, episodes: Sequence[Episode], tasks: Sequence[EpisodeTask]) -> float | None:
+        """Return what the rule of training pays an episode, if there is one that can be asked."""
+        if isinstance(self._rule, ByGame) or not self._rule.evaluates or self._outside is not None:
+            return None
+        played = zip(episodes, cycle(tasks), strict=False)
+        parts = [
+            trajectory_of(each, task, one) for each, task in played for one in learners(each) if each.steps_of(one)
+        ]
+        return per_episode(self._rule.pay(Batch([replace(each, group=number) for number, each in enumerate(parts)])))
 
     def _measured(self, result: EvaluationResult, game: Game) -> EvaluationResult:
         """Add the exact yardsticks: the engine may be anywhere, and probabilities take the weights that are here."""

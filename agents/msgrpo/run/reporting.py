@@ -175,6 +175,7 @@ def _shown(value: Any) -> Any:
 
 SHOWN = (
     ("return", "return", "{:.3f}"),
+    ("paid by the reward rule", "reward", "{:.3f}"),
     ("success", "success", "{:.1%}"),
     ("invalid responses", "invalid_rate", "{:.1%}"),
     ("cut-off responses", "truncated_response_rate", "{:.1%}"),
@@ -409,6 +410,8 @@ def _described(result: EvaluationResult, success: str) -> str:
     )
     if result.blind is not None and (result.low is None or result.low <= result.blind):
         told += "; not surely better than blind play, which reads nothing"
+    if result.reward is not None:
+        told += f"; the reward rule pays {result.reward:.3f}"
     if result.regret is not None:
         told += (
             f"; exact regret per decision {result.regret:.3f} [{result.regret_low:.3f}, {result.regret_high:.3f}] at "

@@ -23,6 +23,7 @@ ROOT = Path(__file__).parents[3]
 KINDS = {
     "credit": "a method of credit: the advantage of each step",
     "surrogate": "a surrogate: the loss of a token",
+    "reward": "a reward rule: what steps are paid in training",
     "filter": "a group filter: what is learnt from",
     "draw": "a draw: which episodes the update sees",
     "normalizer": "a normaliser: what the loss is divided by",
@@ -33,6 +34,7 @@ KINDS = {
 PLAIN = {
     "credit": "msgrpo",
     "surrogate": "ppo",
+    "reward": "game",
     "filter": "off",
     "draw": "aaw",
     "normalizer": "token",
@@ -188,7 +190,7 @@ def _cost(point: str, name: str) -> str:
         return f"\n\nThe costs of other methods are ratios to an iteration with it {where}."
     if known:
         return f"\n\n{at} {known[0]} times the processor time of a plain one: {known[1]} {where}."
-    if point == "tasks" or name in overview.without_cost():
+    if point in ("tasks", "reward") or name in overview.without_cost():
         return "\n\nWhat it costs wasn't measured."
     return (
         f"\n\n{at} {rest[0]} times the processor time of a plain one, the range of all methods without a cost of their "

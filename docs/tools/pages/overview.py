@@ -15,6 +15,7 @@ POINTS = {
     "Group filters and draws": "",  # its rows say
     "Normalisers": "normalizer",
     "Task samplers": "tasks",
+    "Rewards": "reward",
 }
 """``{heading: the point of the methods in its table}``."""
 

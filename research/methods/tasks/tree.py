@@ -151,6 +151,8 @@ def _joined(place: Fork, rest: Trajectory) -> Trajectory:
         nodes=before.nodes[:t] + tuple((own, k) for k in range(len(rest))),
         rewards=np.concatenate([before.rewards[:t], rest.rewards]),
         states=before.states[:t] + rest.states,
+        observations=before.observations[:t] + rest.observations,
+        responses=before.responses[:t] + rest.responses,
         actions=before.actions[:t] + rest.actions,
         valid=np.concatenate([before.valid[:t], rest.valid]),
         steps_left=before.steps_left[:t] + rest.steps_left,

@@ -5,7 +5,6 @@ import pytest
 
 from agents.msgrpo.credit import METHODS, Credit
 from agents.msgrpo.credit.batch import Batch
-from agents.msgrpo.credit.dapo import DAPO
 from tests.agents.msgrpo.hand_made import batch, trajectory
 
 CUT = np.array([False, True])
@@ -19,12 +18,6 @@ PLAYED = batch(
 
 def assigned(played: Batch, **settings: object) -> Credit:
     return METHODS.make("dapo", {"max_response_tokens": 10, **settings}).assign(played, np.random.default_rng(0))
-
-
-def test_the_length_reward_by_hand():
-    method = DAPO(max_response_tokens=100, cache_share=0.25)
-    lengths = np.array([1.0, 75.0, 76.0, 87.5, 99.0, 100.0, 140.0])
-    assert method.length_reward(lengths).tolist() == pytest.approx([0, 0, -0.04, -0.5, -0.96, -1, -1])
 
 
 def test_advantages_by_hand():

@@ -1,0 +1,106 @@
+"""Reward rules: what each step is paid in training beside, or in place of, the game's own reward.
+
+A rule runs between the rollouts and the group filter. It sees whole episodes: states, observations, responses, tokens,
+and the other episodes of a group. The filter and what follows it learn from what the rule pays; task samplers, the
+metrics ``return`` and ``success``, and the scores of evaluations keep to the game. Penalties of invalid responses are
+charged on top of either.
+
+A rule is one class with ``pay(batch)`` and a name; ``register_reward("name")`` adds one from outside and ``reward =
+"name"`` uses it. Its settings stand in ``[reward.name]``.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, ClassVar, Protocol
+
+import numpy as np
+from pydantic import Field
+
+from agents.msgrpo.credit.batch import Batch, Floats
+from agents.msgrpo.errors import ConfigError
+from agents.msgrpo.filters import spreads
+from agents.msgrpo.plugins import OWN, Method, Registry, Shared, configured
+
+
+class Reward(Method, Protocol):
+    """A rule of what steps are paid."""
+
+    def pay(self, batch: Batch) -> Sequence[Floats]:
+        """Return N arrays (T_i,), the rule's payment for each step.
+
+        ``rewards`` of the batch's trajectories are the game's, without format penalties. Evaluations, which
+        a rule with ``evaluates`` pays as well, have no ``batch.rollouts``, and each episode is a group of its own.
+        """
+
+
+class ByGame:
+    """Pays nothing of its own: the rewards are the game's."""
+
+    def pay(self, batch: Batch) -> list[Floats]:
+        return [np.zeros(len(each)) for each in batch.trajectories]
+
+
+@configured
+class Length:
+    """Pays for short responses: 0 up to ``L_max - cache`` tokens, then falling to -1 at ``L_max``.
+
+    DAPO's soft overlong punishment (arXiv 2503.14476): ``(L_max - cache - n) / cache`` for n tokens in between.
+    """
+
+    cache_share: float = Field(0.2, gt=0, le=1)
+    """The share of the longest response within which the reward falls from 0 to -1."""
+    max_response_tokens: int = Field(256, ge=1)
+    """L_max, the most tokens of a response."""
+
+    shared: ClassVar[Shared] = {"max_response_tokens": "max_response_tokens"}
+
+    def pay(self, batch: Batch) -> list[Floats]:
+        cache = self.cache_share * self.max_response_tokens
+        lengths = [np.array([len(ids) for ids in each.response_ids], dtype=np.float64) for each in batch.trajectories]
+        return [((self.max_response_tokens - cache - each) / cache).clip(-1.0, 0.0) for each in lengths]
+
+
+def rewarded(batch: Batch, rule: Reward, config: Any) -> tuple[Batch, Mapping[str, float]]:
+    """Return the batch with the rewards of training, and what the rule paid, for the log.
+
+    Args:
+        batch: what was played, with the game's rewards.
+        rule: the rule of the run.
+        config: the run's settings, with its ``reward``, ``reward_mode``, ``reward_weight`` and ``format_penalty``.
+
+    Raises:
+        ConfigError: the rule paid something else than a finite number for each step.
+    """
+    if isinstance(rule, ByGame):
+        return batch, {}
+    fines = [config.format_penalty * ~each.valid for each in batch.trajectories]
+    pairs = zip(batch.trajectories, fines, strict=True)
+    earned = [replace(each, rewards=each.rewards + fine) for each, fine in pairs]
+    paid = [np.asarray(each, dtype=np.float64) for each in rule.pay(replace(batch, trajectories=earned))]
+    if [each.shape for each in paid] != [(len(each),) for each in earned] or not np.isfinite(
+        np.concatenate(paid)
+    ).all():
+        raise ConfigError(
+            f"reward = {config.reward!r}: pay returned {paid!r:.200}; accepted is an array for each of the "
+            f"{len(earned)} trajectories, with a finite number for each of its steps"
+        )
+    mode = rule.reward_mode if config.reward_mode == OWN else config.reward_mode
+    new = [
+        replace(each, rewards=(each.rewards if mode == "add" else 0.0) + config.reward_weight * own - fine)
+        for each, own, fine in zip(earned, paid, fines, strict=True)
+    ]
+    result = replace(batch, trajectories=new)
+    told = {"reward": per_episode(paid), "zero_advantage_groups": float(np.mean(spreads(result) == 0))}
+    return result, told | dict(rule.metrics)
+
+
+def per_episode(paid: Sequence[Floats]) -> float:
+    """Return the mean over episodes of what their steps were paid together."""
+    return float(np.mean([each.sum() for each in paid]))
+
+
+REWARDS: Registry[Reward] = Registry(
+    "reward", {"game": "agents.msgrpo.rewards:ByGame", "length": "agents.msgrpo.rewards:Length"}
+)
+
+register_reward = REWARDS.register
