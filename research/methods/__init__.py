@@ -1,4 +1,4 @@
-"""Methods of neighbouring papers for the trainer: credit, draws, filters, surrogates, task samplers and their presets.
+"""Rewards, credit, draws, filters, surrogates, task samplers and presets of neighbouring papers, for the trainer.
 
 Entry points of ``textbench-research`` name them. docs/research/credit/methods.md has their sources.
 """
@@ -31,6 +31,10 @@ PRESETS: Mapping[str, Mapping[str, Any]] = {
     "marshal": {"credit": "marshal"},
     "empg": {"credit": "empg"},
     "igpo": {"credit": "igpo"},
+    "empo": {"reward": "empo"},
+    "otc": {"reward": "otc"},
+    # it also wants answers with payoffs, unless its matrix_weight is 0
+    "gtalign": {"reward": "gtalign"},
     "hcapo": {"credit": "hcapo"},
     # its loss is that of a response
     "direct_apo": {

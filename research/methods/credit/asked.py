@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from pydantic import Field
@@ -121,16 +121,25 @@ class IGPO:
 
     needs: ClassVar[frozenset[str]] = frozenset({"rollouts"})
     asks_alone: ClassVar[bool] = True
+    reward_mode: ClassVar[Literal["add", "replace"]] = "replace"
+    evaluates: ClassVar[bool] = False
 
     def check(self, task: EpisodeTask) -> None:
         game_and_yardstick(task)
 
     def assign(self, batch: Batch, rng: np.random.Generator) -> Credit:
+        ahead = [returns_to_go(paid) for paid in self.pay(batch)]
+        how = partial(compared, baseline="others")
+        return Credit.of(within_steps(batch, "time", ahead, how), metrics=self.metrics)
+
+    def pay(self, batch: Batch) -> list[Floats]:
+        """Return the gains, and the return as the last step's, so that other methods of credit can have them."""
         sureness, asked = self.sureness(batch)
+        self.metrics = {
+            "planner_probability": float(np.concatenate(sureness).mean()), "probabilities_asked": float(asked)
+        }  # fmt: skip
         pairs = zip(batch.trajectories, sureness, strict=True)
-        ahead = [returns_to_go(np.append(np.diff(sure), each.returned())) for each, sure in pairs]
-        metrics = {"planner_probability": float(np.concatenate(sureness).mean()), "probabilities_asked": float(asked)}
-        return Credit.of(within_steps(batch, "time", ahead, partial(compared, baseline="others")), metrics=metrics)
+        return [np.append(np.diff(sure), each.returned()) for each, sure in pairs]
 
     def sureness(self, batch: Batch) -> tuple[list[Floats], int]:
         """Return (T_i,) probabilities of the planner's actions in the visited states, and how many states there are."""
