@@ -76,15 +76,12 @@ class ByAdvantage:
 
 
 def sample_episodes(advantages: npt.ArrayLike, m: int, rng: np.random.Generator, mode: str = "aaw") -> Ints:
-    """Draw ``m`` episodes for the update, by (N,) advantages.
+    """Draw ``m`` episodes for the update, by (N,) advantages, in a mode of :class:`ByAdvantage`.
 
     Return indices in ascending order, repeated if drawn more than once; none if all advantages are zero, and fewer than
-    ``m`` if too few have an advantage. Modes: ``"aaw"``: weighted by ``|A|``, without replacement: the ``m`` largest of
-    ``log|A_i| + Gumbel noise``, which is the same as drawing one after the other from those that are left;
-    ``"aaw_replacement"`` and ``"unbiased"``: ``m`` independent weighted draws; ``"largest"``: the ``m`` largest
-    ``|A|``, equal ones by chance; ``"balanced"``: half of them above 0 and half below, evenly, more of one kind if
-    there are too few of the other; ``"uniform"``: ``m`` of all, equally likely, without replacement;
-    ``"uniform_nonzero"``: of those whose advantage isn't 0; ``"off"``: all.
+    ``m`` if too few have an advantage. ``"aaw"`` takes the ``m`` largest of ``log|A_i| + Gumbel noise``, which is the
+    same as drawing one after the other from those that are left; ``"balanced"`` takes more above or below 0 if there
+    are too few of the other.
     """
     signed = np.asarray(advantages, dtype=np.float64)
     values = np.abs(signed)

@@ -65,6 +65,12 @@ def spreads(batch: Batch, values: Floats | None = None) -> Floats:
     return np.array(found, dtype=np.float64)
 
 
+def share_of_equals(batch: Batch, values: Floats | None = None) -> float:
+    """Return the share of groups in which all returns, or (N,) values, are equal; groups of one count if all are."""
+    found, several = spreads(batch, values), [len(members) > 1 for members in batch.groups.values()]
+    return float(np.mean((found[several] if any(several) else found) == 0))
+
+
 FILTERS: Registry[GroupFilter] = Registry(
     "filter",
     {"off": "agents.msgrpo.filters:KeepAll", "nonzero": "agents.msgrpo.filters:Nonzero"},

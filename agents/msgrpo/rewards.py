@@ -18,7 +18,7 @@ from pydantic import Field
 
 from agents.msgrpo.credit.batch import Batch, Floats
 from agents.msgrpo.errors import ConfigError
-from agents.msgrpo.filters import spreads
+from agents.msgrpo.filters import share_of_equals
 from agents.msgrpo.plugins import OWN, Method, Registry, Shared, configured
 
 
@@ -35,6 +35,8 @@ class Reward(Method, Protocol):
 
 class ByGame:
     """Pays nothing of its own: the rewards are the game's."""
+
+    evaluates: ClassVar[bool] = False
 
     def pay(self, batch: Batch) -> list[Floats]:
         return [np.zeros(len(each)) for each in batch.trajectories]
@@ -61,15 +63,9 @@ class Length:
 
 
 def rewarded(batch: Batch, rule: Reward, config: Any) -> tuple[Batch, Mapping[str, float]]:
-    """Return the batch with the rewards of training, and what the rule paid, for the log.
+    """Return the batch with the rewards of training by a run's rule and settings, and what it paid, for the log.
 
-    Args:
-        batch: what was played, with the game's rewards.
-        rule: the rule of the run.
-        config: the run's settings, with its ``reward``, ``reward_mode``, ``reward_weight`` and ``format_penalty``.
-
-    Raises:
-        ConfigError: the rule paid something else than a finite number for each step.
+    Raise a ConfigError if that isn't a finite number for each step.
     """
     if isinstance(rule, ByGame):
         return batch, {}
@@ -90,7 +86,7 @@ def rewarded(batch: Batch, rule: Reward, config: Any) -> tuple[Batch, Mapping[st
         for each, own, fine in zip(earned, paid, fines, strict=True)
     ]
     result = replace(batch, trajectories=new)
-    told = {"reward": per_episode(paid), "zero_advantage_groups": float(np.mean(spreads(result) == 0))}
+    told = {"reward": per_episode(paid), "zero_advantage_groups": share_of_equals(result)}
     return result, told | dict(rule.metrics)
 
 

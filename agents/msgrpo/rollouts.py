@@ -55,10 +55,10 @@ def make_engine(
     if given is not None and config.engine != "live":
         raise ConfigError(f"engine = {config.engine!r} and an engine object: accepted is one of them")
     late = f"staleness = {config.staleness} with"
-    if config.staleness and "rollouts" in methods.needs:
+    if config.staleness and ("rollouts" in methods.needs or methods.reward.asks_alone):
         raise ConfigError(
-            f"{late} credit = {config.credit!r}, which plays fresh rollouts by the newest weights while older ones are "
-            "playing ahead; accepted: staleness = 0, or a method without fresh rollouts"
+            f"{late} credit = {config.credit!r} and reward = {config.reward!r}, of which one asks the newest weights "
+            "while older ones are playing ahead; accepted: staleness = 0, or methods without fresh rollouts"
         )
     if config.staleness > 1 and processes.count > 1:
         raise ConfigError(

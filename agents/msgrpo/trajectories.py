@@ -14,10 +14,10 @@ from agents.loop.live import environment_of
 from agents.loop.session import check_seat
 from agents.models.local.loading.card import Card
 from agents.msgrpo.configuration.config import MSGRPOConfig
-from agents.msgrpo.credit.arithmetic import same
-from agents.msgrpo.credit.batch import Floats, StepCredit, TokenRow, Trajectory
+from agents.msgrpo.credit.batch import Batch, Floats, StepCredit, TokenRow, Trajectory
 from agents.msgrpo.draws import Drawn
 from agents.msgrpo.errors import ConfigError, RolloutError
+from agents.msgrpo.filters import share_of_equals
 from agents.prompt import PromptMap
 from agents.prompt_texts import CARD_NAME, PromptTexts
 from agents.turn import Prompt, request_in
@@ -322,18 +322,13 @@ def rollout_metrics(
     chosen = Counter(
         action for each in trajectories for action, valid in zip(each.actions, each.valid, strict=True) if valid
     )
-    groups: dict[object, list[float]] = {}
     seats: dict[str, list[float]] = {}
     against: dict[str, list[float]] = {}
-    for trajectory, value in zip(trajectories, returns.tolist(), strict=True):
-        groups.setdefault(trajectory.group, []).append(value)
     for index in whole:
         seats.setdefault(trajectories[index].player, []).append(float(returns[index]))
         task = trajectories[index].task
         for name in opponents_in(task.team) if task else ():
             against.setdefault(name, []).append(float(returns[index]))
-    # groups of one, such as a sampler begins in states of its own, say nothing
-    compared = [own for own in groups.values() if len(own) > 1] or [*groups.values()]
     return {
         "episodes": float(len(trajectories)),
         "return": float(returns[whole].mean()),
@@ -348,7 +343,7 @@ def rollout_metrics(
         "response_tokens": float(sum(lengths)),
         "prompt_tokens": float(sum(len(prompt) for trajectory in trajectories for prompt in trajectory.prompt_ids)),
         "response_length": float(np.mean(lengths)),
-        "zero_advantage_groups": float(np.mean([same(own, own[0]).all() for own in map(np.array, compared)])),
+        "zero_advantage_groups": share_of_equals(Batch(trajectories), returns),
         # of a game of several players, by seat: together they say little where what one wins another one loses
         **({f"return_{player}": float(np.mean(seats[player])) for player in sorted(seats)} if len(seats) > 1 else {}),
         **{f"return_against_{name}": float(np.mean(own)) for name, own in sorted(against.items())},

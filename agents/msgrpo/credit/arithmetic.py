@@ -127,9 +127,7 @@ def group_advantages(
     Args:
         returns: (N,) one return per episode.
         group_ids: (N,) the group of each episode, in the same order; any hashable labels, in any order.
-        baseline: subtracted from a return: ``"mean"`` of its group; ``"leave_one_out"`` or ``"others"``, the mean of
-            the group's other episodes, which differ for an episode that is alone in its group: it has 0 with the
-            first and keeps its return with the second; or ``"none"``.
+        baseline: subtracted from a return: one of :data:`Baseline`, by groups.
         scale: divides the difference: ``"group_std"`` (sample standard deviation, n - 1), ``"batch_std"`` (that of all
             differences together), ``"returns_std"`` (that of all returns together) or ``"none"``.
         eps: added to the standard deviation.

@@ -11,18 +11,19 @@ same number of rounds left, as what can still be won depends on that.
 """
 
 from functools import partial
-from typing import ClassVar, Literal
+from typing import Literal
 
 import numpy as np
 from pydantic import Field
 
 from agents.msgrpo.credit.arithmetic import Scale, compared, within_groups, within_steps
 from agents.msgrpo.credit.batch import Batch, Credit
-from agents.msgrpo.plugins import Shared, configured
+from agents.msgrpo.credit.compared import ByReturn
+from agents.msgrpo.plugins import configured
 
 
 @configured
-class GiGPO:
+class GiGPO(ByReturn):
     """The episode's return among its group, plus the step's return-to-go among the visits of its state."""
 
     step_weight: float = Field(1.0, ge=0)
@@ -35,9 +36,6 @@ class GiGPO:
     """Which visits are compared: those of the same state, or of the same state with as many rounds left."""
     discount: float = Field(0.95, gt=0, le=1)
     """Discount per step of returns-to-go."""
-
-    needs: ClassVar[frozenset[str]] = frozenset()
-    shared: ClassVar[Shared] = {"discount": "discount"}
 
     def assign(self, batch: Batch, rng: np.random.Generator) -> Credit:
         how = partial(compared, scale=self.scale)

@@ -14,16 +14,15 @@ import numpy as np
 from pydantic import Field
 
 from agents.msgrpo.credit.arithmetic import whitened
-from agents.msgrpo.credit.batch import Batch, Credit, Floats, Heads
+from agents.msgrpo.credit.batch import Batch, Credit, Floats, Heads, returns_to_go
+from agents.msgrpo.credit.compared import ByReturn
 from agents.msgrpo.plugins import Shared, configured
 
 
 @configured
-class PPOTurn:
+class PPOTurn(ByReturn):
     """GAE over turns with a critic, whitened over the batch."""
 
-    discount: float = Field(1.0, gt=0, le=1)
-    """Discount per step."""
     lam: float = Field(1.0, ge=0, le=1)
     """GAE's lambda: 0 trusts the critic's next value, 1 the return."""
     whiten: bool = True
@@ -32,7 +31,6 @@ class PPOTurn:
     """An episode that the step limit cut off is worth after the cut what it was worth at its last step, and not 0."""
 
     needs: ClassVar[frozenset[str]] = frozenset({"values"})
-    shared: ClassVar[Shared] = {"discount": "discount"}
     renamed: ClassVar[Shared] = {"gamma": "discount"}
     heads: ClassVar[Heads] = {"state": "step"}
 
@@ -58,11 +56,4 @@ def gae(rewards: Floats, values: Floats, after: float, gamma: float, lam: float)
     GAE (arXiv 1506.02438, section 3). ``values`` are (T,), before each of (T,) rewards, and
     ``after`` is ``V_T``, 0 if nothing follows. ``lam`` 0 trusts the values, 1 the rewards: ``A_t = G_t - V_t``.
     """
-    following = np.append(values[1:], after)
-    deltas = rewards + gamma * following - values
-    advantages = np.empty_like(deltas)
-    total = 0.0
-    for t in range(len(deltas) - 1, -1, -1):
-        total = float(deltas[t]) + gamma * lam * total
-        advantages[t] = total
-    return advantages
+    return returns_to_go(rewards + gamma * np.append(values[1:], after) - values, gamma * lam)

@@ -26,7 +26,7 @@ from agents.models.local.transformers import TransformersModel
 from agents.msgrpo.configuration.config import MSGRPOConfig
 from agents.msgrpo.credit.batch import Batch
 from agents.msgrpo.errors import ConfigError
-from agents.msgrpo.rewards import ByGame, Reward, per_episode
+from agents.msgrpo.rewards import Reward, per_episode
 from agents.msgrpo.rollouts import layout_of
 from agents.msgrpo.trajectories import (
     LEARNER,
@@ -259,7 +259,7 @@ class Evaluator:
 
     def _reward(self, episodes: Sequence[Episode], tasks: Sequence[EpisodeTask]) -> float | None:
         """Return what the rule of training pays an episode, if there is one that can be asked."""
-        if isinstance(self._rule, ByGame) or not self._rule.evaluates or self._outside is not None:
+        if not self._rule.evaluates or self._outside is not None:
             return None
         played = zip(episodes, cycle(tasks), strict=False)
         parts = [
