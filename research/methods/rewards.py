@@ -125,7 +125,10 @@ class GTAlign:
             task, own = task_of(each), list[float]()
             game = textgames.parallel_env(task.env_id, **task.kwargs).game
             (other,) = [player for player in game.players if player != each.player]
-            partner = seats[task.seed, other]
+            if (partner := seats.get((task.seed, other))) is None:
+                raise ConfigError(
+                    "reward = 'gtalign' takes both players' rounds; accepted: self-play, without opponents"
+                )
             theirs = dict(zip(partner.rounds, partner.rewards, strict=True))
             for t, state in enumerate(each.states):
                 table: dict[tuple[str, str], tuple[float, ...]] = {}
