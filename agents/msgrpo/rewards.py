@@ -14,12 +14,11 @@ from dataclasses import replace
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
-from pydantic import Field
 
 from agents.msgrpo.credit.batch import Batch, Floats
 from agents.msgrpo.errors import ConfigError
 from agents.msgrpo.filters import share_of_equals
-from agents.msgrpo.plugins import OWN, Method, Registry, Shared, configured
+from agents.msgrpo.plugins import OWN, Method, Registry
 
 
 class Reward(Method, Protocol):
@@ -40,26 +39,6 @@ class ByGame:
 
     def pay(self, batch: Batch) -> list[Floats]:
         return [np.zeros(len(each)) for each in batch.trajectories]
-
-
-@configured
-class Length:
-    """Pays for short responses: 0 up to ``L_max - cache`` tokens, then falling to -1 at ``L_max``.
-
-    DAPO's soft overlong punishment (arXiv 2503.14476): ``(L_max - cache - n) / cache`` for n tokens in between.
-    """
-
-    cache_share: float = Field(0.2, gt=0, le=1)
-    """The share of the longest response within which the reward falls from 0 to -1."""
-    max_response_tokens: int = Field(256, ge=1)
-    """L_max, the most tokens of a response."""
-
-    shared: ClassVar[Shared] = {"max_response_tokens": "max_response_tokens"}
-
-    def pay(self, batch: Batch) -> list[Floats]:
-        cache = self.cache_share * self.max_response_tokens
-        lengths = [np.array([len(ids) for ids in each.response_ids], dtype=np.float64) for each in batch.trajectories]
-        return [((self.max_response_tokens - cache - each) / cache).clip(-1.0, 0.0) for each in lengths]
 
 
 def rewarded(batch: Batch, rule: Reward, config: Any) -> tuple[Batch, Mapping[str, float]]:
@@ -96,7 +75,7 @@ def per_episode(paid: Sequence[Floats]) -> float:
 
 
 REWARDS: Registry[Reward] = Registry(
-    "reward", {"game": "agents.msgrpo.rewards:ByGame", "length": "agents.msgrpo.rewards:Length"}
+    "reward", {"game": "agents.msgrpo.rewards:ByGame", "length": "agents.msgrpo.credit.dapo:Length"}
 )
 
 register_reward = REWARDS.register
