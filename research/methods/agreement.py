@@ -68,6 +68,9 @@ def main() -> None:
             change = student([row[f"{name}_last"] - row[f"{name}_first"] for row in own])
             print(f"{way:8} change of {name:22} {change:.3f}")
         print(f"{way:8} {'success':32} {student([row['success_after'] for row in own]):.3f}")
+    pairs = [[row for row in found if row["seed"] == seed] for seed in options.seeds]
+    for name in ("answer_entropy_last", "success_after"):
+        print(f"{'apart':8} {name:32} {student([one[name] - other[name] for one, other in pairs]):.3f}")
 
 
 if __name__ == "__main__":
