@@ -2,9 +2,9 @@
 
 The episodes are a scripted player's, recorded once: what is asked at every step, and what was answered. Both sides
 sample as many tokens to the same prompts as were answered, and learn from the same answers, with LoRA of rank 16 and
-products in bfloat16. So neither depends on what the model says, and each side's peak memory is that of a process of its
-own. TRL takes micro-batches of 8 responses. It plays through ``rollout_func``, by ``model.generate`` in lock step, and
-one group alone, as four took more than 20 GiB: nothing of it is shared, so its time grows with the episodes.
+products in the same type. So neither depends on what the model says, and each side's peak memory is that of a process
+of its own. TRL takes micro-batches of 8 responses. It plays through ``rollout_func``, by ``model.generate`` in lock
+step, and one group alone, as four took more than 20 GiB: nothing of it is shared, so its time grows with the episodes.
 
 The floor is the time that the matrix products alone take, measured at their shapes by ``torch.mm`` in the same type and
 with as many threads: the prompts' tree once, every sampled token, forward and backward of the update.
@@ -46,7 +46,6 @@ TRLS_GROUPS = 1
 WAYS = ("left", "down", "right", "up")
 RANK, MICRO_BATCH = 16, 8
 TOKENS = 16  # to each of 32 prompts, if generation alone is looked at
-BFLOAT = torch.bfloat16
 Ids = tuple[int, ...]
 
 
@@ -99,9 +98,9 @@ def play(model: TransformersModel, groups: int = GROUPS) -> Played:
     return Played(asked, answered)
 
 
-def our_part(source: str) -> dict[str, Any]:
+def our_part(source: str, dtype: str) -> dict[str, Any]:
     """Rollout and update by this package."""
-    sampled, tokenizer = load(source, "bfloat16")
+    sampled, tokenizer = load(source, dtype)
     player, decoder = TransformersModel(sampled, tokenizer), LeanDecoder(sampled)
     played = play(player)
     clock = Clock()
@@ -115,7 +114,7 @@ def our_part(source: str) -> dict[str, Any]:
         player.generate_ids(prompts, Decoding(1.25, max_tokens=16), seeds, rules=[rules] * len(prompts))
     legal = clock.read()
 
-    config = MSGRPOConfig(model=source, dtype="bfloat16", lora_rank=RANK, temperature=1.0, minibatches=1)
+    config = MSGRPOConfig(model=source, dtype=dtype, lora_rank=RANK, temperature=1.0, minibatches=1)
     weights, _ = load(source, "float32")
     model = prepare_model(weights, tokenizer, config)
     scorer = TokenScorer(model, temperature=1.0, chunk=config.logprob_chunk_tokens, autocast=autocast_dtype(config))
@@ -134,7 +133,7 @@ def our_part(source: str) -> dict[str, Any]:
     return {"rollout": rollout, "legal": legal, "update": clock.read(), **more}
 
 
-def trl_part(source: str) -> dict[str, Any]:
+def trl_part(source: str, dtype: str) -> dict[str, Any]:
     """Rollout and update by TRL, on the same work as :func:`our_part`."""
     import warnings
 
@@ -144,13 +143,13 @@ def trl_part(source: str) -> dict[str, Any]:
 
     warnings.simplefilter("ignore")
     model, tokenizer = load(source, "float32")
-    played = play(TransformersModel(model, tokenizer), TRLS_GROUPS)
+    played, half = play(TransformersModel(model, tokenizer), TRLS_GROUPS), dtype == "bfloat16"
     rows = played.rows()
     times: dict[str, list[float]] = {}
 
     def rollout(prompts: list[str], trainer: Any) -> dict[str, Any]:
         clock = Clock()
-        with torch.no_grad(), torch.autocast("cpu", BFLOAT):
+        with torch.no_grad(), torch.autocast("cpu", torch.bfloat16, enabled=half):
             for step, answers in zip(*played, strict=True):
                 generate(trainer.model, tokenizer, step, max(map(len, answers)))
         times["rollout"] = clock.read()
@@ -167,7 +166,7 @@ def trl_part(source: str) -> dict[str, Any]:
     settings = GRPOConfig(
         output_dir=tempfile.mkdtemp(), per_device_train_batch_size=MICRO_BATCH, num_generations=SIZE, use_cpu=True,
         gradient_accumulation_steps=len(rows) // MICRO_BATCH, max_steps=1, max_completion_length=16, temperature=1.0,
-        beta=0.0, bf16=True, learning_rate=1e-6, report_to="none", save_strategy="no", disable_tqdm=True,
+        beta=0.0, bf16=half, learning_rate=1e-6, report_to="none", save_strategy="no", disable_tqdm=True,
         gradient_checkpointing=False, shuffle_dataset=False,
     )  # fmt: skip
     trainer = GRPOTrainer(
@@ -221,9 +220,9 @@ def peak() -> float:
 # ---------------------------------------------------------------- floor
 
 
-def floor(source: str) -> dict[str, list[float]]:
+def floor(source: str, dtype: str) -> dict[str, list[float]]:
     """CPU and wall-clock seconds of the matrix products alone."""
-    model, tokenizer = load(source, "bfloat16")
+    model, tokenizer = load(source, dtype)
     played, shape = play(TransformersModel(model, tokenizer)), model.config
     prompts = {prompt for step in played.prompts for prompt in step}
     pairs = played.rows()
@@ -233,8 +232,9 @@ def floor(source: str) -> dict[str, list[float]]:
               for end in range(len(prompt) + 1, len(prompt) + len(answer) + 1)}  # fmt: skip
     width, inner, kv = shape.hidden_size, shape.intermediate_size, shape.num_key_value_heads * shape.head_dim
     maps = [(width, width + 2 * kv), (width, width), (width, 2 * inner), (inner, width)]
-    layers = [[torch.randn(columns, rows).to(BFLOAT) for columns, rows in maps] for _ in range(shape.num_hidden_layers)]
-    head = torch.randn(width, shape.vocab_size).to(BFLOAT)
+    kind = getattr(torch, dtype)
+    layers = [[torch.randn(columns, rows).to(kind) for columns, rows in maps] for _ in range(shape.num_hidden_layers)]
+    head = torch.randn(width, shape.vocab_size).to(kind)
     reading = pass_seconds(layers, None, len(tree))
     decoding = [0.0, 0.0]
     for answers in played.answers:
@@ -266,9 +266,11 @@ def add(*parts: list[float]) -> list[float]:
 # ---------------------------------------------------------------- generation
 
 
-def generation(source: str, file: Path | None, count: int = 32, tokens: int = TOKENS) -> dict[str, list[float]]:
+def generation(
+    source: str, dtype: str, file: Path | None, count: int = 32, tokens: int = TOKENS
+) -> dict[str, list[float]]:
     """Return seconds of as many tokens to the first prompts by this package, transformers and llama.cpp."""
-    model, tokenizer = load(source, "bfloat16")
+    model, tokenizer = load(source, dtype)
     played, decoder = play(TransformersModel(model, tokenizer)), LeanDecoder(model)
     distinct = list(dict.fromkeys(prompt for step in played.prompts for prompt in step))[:count]
     times = {}
@@ -311,11 +313,11 @@ def llama_cpp(file: Path, prompts: list[Ids], tokens: int) -> list[float]:
 # ---------------------------------------------------------------- tables
 
 
-def tables(source: str, threads: int) -> None:
+def tables(source: str, threads: int, dtype: str) -> None:
     """Print everything; each part in a process of its own."""
-    found = {part: run_part(part, source, threads) for part in ("ours", "trl", "floor", "generation")}
+    found = {part: run_part(part, source, str(threads), dtype) for part in ("ours", "trl", "floor", "generation")}
     ours, trl, least = found["ours"], found["trl"], found["floor"]
-    print(f"\nIteration of {source}: LoRA {RANK}, bfloat16, {threads} threads; seconds per episode of Frozen Lake")
+    print(f"\nIteration of {source}: LoRA {RANK}, {dtype}, {threads} threads; seconds per episode of Frozen Lake")
     heads = (
         f"{'episodes':>9}{'CPU':>8}{'wall':>8}{'rollout':>9}{'update':>8}{'prompt tokens':>15}{'learnt':>9}{'MiB':>7}"
     )
@@ -339,17 +341,17 @@ def tables(source: str, threads: int) -> None:
         print(f"{name:32}{32 * TOKENS / cpu:9.0f} tokens per CPU second{32 * TOKENS / wall:9.0f} per second")
 
 
-def run_part(part: str, source: str, threads: int) -> Any:
-    command = [sys.executable, str(Path(__file__).resolve()), part, source, str(threads)]
+def run_part(part: str, source: str, threads: str, dtype: str) -> Any:
+    command = [sys.executable, str(Path(__file__).resolve()), part, source, threads, dtype]
     # what PyTorch does in the backward pass has its number of threads from the environment
-    environment = {**os.environ, "OMP_NUM_THREADS": str(threads), "TRL_EXPERIMENTAL_SILENCE": "1"}
+    environment = {**os.environ, "OMP_NUM_THREADS": threads, "TRL_EXPERIMENTAL_SILENCE": "1"}
     done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True, env=environment)
     return json.loads(done.stdout.splitlines()[-1])
 
 
 def main() -> None:
     """Measure one part in this process, for :func:`run_part`."""
-    part, source, threads = sys.argv[1:]
+    part, source, threads, dtype = sys.argv[1:]
     torch.set_num_threads(int(threads))
     file = None
     if part == "generation" and source.startswith("gguf:"):
@@ -358,13 +360,13 @@ def main() -> None:
         from agents.models import smollm2_file
 
         file = Path(smollm2_file())
-    parts: dict[str, Callable[[str], Any]] = {
+    parts: dict[str, Callable[[str, str], Any]] = {
         "ours": our_part,
         "trl": trl_part,
         "floor": floor,
         "generation": partial(generation, file=file),
     }
-    print(json.dumps(parts[part](source)))
+    print(json.dumps(parts[part](source, dtype)))
 
 
 if __name__ == "__main__":

@@ -37,7 +37,7 @@ import torch
 from agents import PromptMap, TurnRequest, as_text
 from agents.models import Decoding
 from agents.msgrpo import MSGRPOConfig, MSGRPOTrainer, TokenRow
-from agents.msgrpo.learner import Learner, Processes, TokenScorer, choose_ways, make_optimizer
+from agents.msgrpo.learner import Learner, Processes, TokenScorer, choose_ways, make_optimizer, product_dtype
 from textgames import SCENARIOS
 
 GROUPS, GROUP_SIZE, MAX_TOKENS = 8, 8, 40
@@ -433,12 +433,18 @@ def main() -> None:
     )
     parser.add_argument("--iterations", type=int, default=3)
     parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument(
+        "--dtype",
+        choices=("float32", "bfloat16"),
+        default=product_dtype(MSGRPOConfig()),
+        help="products of a pretrained model (what is fast here)",
+    )
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
     if options.model == "smollm2" or (options.model or "").startswith("gguf:"):
         import pretrained  # beside this file
 
-        pretrained.tables(options.model, options.threads)
+        pretrained.tables(options.model, options.threads, options.dtype)
         return
     if options.only in (None, "iteration"):
         iteration_table(options.model, options.iterations)
