@@ -69,6 +69,15 @@ def test_riskpo_needs_bundles_where_few_succeed(size, least, most):
     assert least <= np.mean(taught) <= most
 
 
+@pytest.mark.parametrize(("size", "least", "most"), [(1, 0.95, 1.0), (5, 0.3, 0.6)])
+def test_riskpo_blurs_an_episode_with_its_bundle(size, least, most):
+    """Half of the episodes succeed: advantages follow returns, in a bundle of five those of four others too."""
+    rng, method = np.random.default_rng(0), METHODS.make("riskpo", {"groups_per_bundle": size})
+    returns, groups = (rng.random((20, 80)) < 0.5).astype(float), "".join(name * 8 for name in "abcdefghij")
+    found = [[each[0] for each in method.assign(of_returns(one.tolist(), groups), rng).advantages] for one in returns]
+    assert least < np.corrcoef(returns.ravel(), np.ravel(found))[0, 1] < most
+
+
 def test_riskpo_never_praises():
     method, rng = METHODS.make("riskpo"), np.random.default_rng(3)
     for _ in range(20):
