@@ -98,16 +98,18 @@ def test_a_model_comes_close_to_an_equilibrium_and_a_still_magnet_keeps_it_away(
     recipe = Recipe.legal_play(["kuhn-poker"], steps=150, hidden_size=32, intermediate_size=64)
     save(pretrain(recipe), workplace / "base")
     base = {"spec": f"hf:{workplace / 'base'}", "mode": "direct"}
-    exploitable = {}
-    for name, options in (("follows", {}), ("stands still", {"follow": 0.0, "pull": 1.0})):
+
+    def told(name, **options):
+        """The player, and how exploitable it was, the table is, and it is."""
         lines = []
-        task = task_of(workplace / name, base, "kuhn-poker", say=lines.append)
-        made = improve(task, rank=0, learning_rate=3e-3, **options)
-        assert made["spec"] == f"hf:{workplace / name / 'model'}"
-        told = [float(line.split()[1]) for line in lines if line.startswith("exploitability")]
-        assert told[0] > 0.4
-        assert main(["exploitability", made["spec"], "--mode", "direct", "--temperature", "1", "--json"]) == 0
-        exploitable[name] = told[-1]
-        assert json.loads(capsys.readouterr().out)["value"] == pytest.approx(told[-1], abs=1e-3)
-    assert exploitable["follows"] < 0.05
-    assert exploitable["stands still"] > 0.1
+        made = improve(task_of(workplace / name, base, "kuhn-poker", say=lines.append), rank=0, **options)
+        return made, [float(line.split()[1]) for line in lines if line.startswith("exploitability")]
+
+    made, (before, _, after) = told("follows", learning_rate=3e-3)
+    assert made["spec"] == f"hf:{workplace / 'follows' / 'model'}"
+    assert before > 0.4
+    assert after < 0.05
+    assert main(["exploitability", made["spec"], "--mode", "direct", "--temperature", "1", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["value"] == pytest.approx(after, abs=1e-3)
+    _, (_, table, _) = told("stands still", passes=1, follow=0.0, pull=1.0)
+    assert table > 0.1

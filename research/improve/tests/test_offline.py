@@ -102,7 +102,7 @@ def improved(textbench, *more):
 @pytest.mark.slow
 def test_a_model_plays_better_by_the_best_of_its_own_play(textbench):
     pytest.importorskip("torch")
-    before, after = improved(textbench, "offline", "--set", "episodes=250")
+    before, after = improved(textbench, "offline", "--set", "episodes=120")
     assert after > before + 0.15
 
 
