@@ -111,7 +111,6 @@ def test_from_python():
 @pytest.mark.slow
 def test_talk_is_free_and_nothing_else_is_claimed(textbench):
     """In Werewolf some decisions list no moves: an answer there can be unreadable, and the note below allows it."""
-    few = ("--scenario", "werewolf-5", "--episodes", 1, "--max-tokens", 16, "--quiet")
-    done = textbench("run", "--legal-only", "--agent", "tiny", *few)
+    done = textbench("run", "--legal-only", "--agent", "tiny", "--scenario", "werewolf-5", "--episodes", 1, "--quiet")
     assert done.code == 0, done.err
     assert "can't be written by language models, which are held to the legal moves where" in " ".join(done.out.split())
