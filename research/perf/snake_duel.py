@@ -111,11 +111,12 @@ def tables(rows: list[dict[str, Any]]) -> str:
     def told(value: Estimate) -> str:
         return f"{value.value:.2f}" if value.low is None else f"{value.value:.2f} [{value.low:.2f}, {value.high:.2f}]"
 
-    names = [*OPPONENTS, "all three"]
-    lines = [[way, *(told(student(by_seed(way, name))) for name in names)] for way in ("base", *WAYS)]
+    names, there = [*OPPONENTS, "all three"], list(dict.fromkeys(row["way"] for row in rows))
+    lines = [[way, *(told(student(by_seed(way, name))) for name in names)] for way in there]
     lines += [
         [f"{way} less self-play", *(told(student(by_seed(way, name) - by_seed("self-play", name))) for name in names)]
-        for way in ("league", "fixed")
+        for way in there
+        if way not in ("base", "self-play")
     ]
     return table(["return against", *names], lines)
 
