@@ -22,8 +22,7 @@ class EMPO:
 
     A prompt is a state with its rounds left, and answers that name one action are one semantic cluster (arXiv
     2504.05812). ``r_it = |cluster| / |group| / T_i``: an episode is paid the mean over its steps, so that a longer one
-    isn't paid more. An invalid answer is paid 0. The rule knows nothing of the game, and pays for agreement on a wrong
-    action as it does for a right one.
+    isn't paid more. An invalid answer is paid 0. Agreement on a wrong action is paid as well.
     """
 
     least_entropy: float = Field(0.0, ge=0, le=1)
@@ -36,17 +35,14 @@ class EMPO:
 
     def pay(self, batch: Batch) -> list[Floats]:
         played = batch.trajectories
-        paid = [np.zeros(len(each)) for each in played]
-        entropies, several = 0.0, 0
-        prompts = batch.visits(lambda each, t: (each.states[t], each.steps_left[t]))
-        for (group, _), steps in prompts.items():
+        paid, entropies, several = [np.zeros(len(each)) for each in played], 0.0, 0
+        for (group, _), steps in batch.visits(lambda each, t: (each.states[t], each.steps_left[t])).items():
             # an invalid answer is a cluster of its own
             named = [played[i].actions[t] if played[i].valid[t] else (i, t) for i, t in steps]
             counts, all_of = Counter(named), len(batch.groups[group])
             shares = np.array([*counts.values()]) / len(steps)
             entropy = float(-(shares * np.log(shares)).sum())
-            if len(steps) > 1:
-                entropies, several = entropies + entropy * len(steps), several + len(steps)
+            entropies, several = entropies + entropy * len(steps), several + len(steps) * (len(steps) > 1)
             if self.least_entropy <= entropy / np.log(max(2, len(steps))) <= self.most_entropy:
                 for (i, t), answer in zip(steps, named, strict=True):
                     paid[i][t] = counts[answer] / all_of / len(paid[i]) * played[i].valid[t]
@@ -134,8 +130,7 @@ class GTAlign:
                 table: dict[tuple[str, str], tuple[float, ...]] = {}
                 for mine, his in product(game.legal_actions(state, each.player), game.legal_actions(state, other)):
                     outcomes = game.outcomes(state, {each.player: mine, other: his})
-                    pays = [sum(p * r[one] for p, _, r, _ in outcomes) for one in (each.player, other)]
-                    table[mine, his] = tuple(pays)
+                    table[mine, his] = tuple(sum(p * r[one] for p, _, r, _ in outcomes) for one in (each.player, other))
                 least = min(min(pair) for pair in table.values())
                 right.append(float(np.mean([stated(each, t).get(key) == pair for key, pair in table.items()])))
                 gains = (each.rewards[t] - least, theirs.get(each.rounds[t], least) - least)
