@@ -17,8 +17,8 @@ CENTRED = [name for name in SIMPLE if name not in ("rae", "riskpo", "marshal")]
 """They compare within groups; the others compare with what was played before, or with a seat's other groups."""
 
 
-UNORDERED = [name for name in SIMPLE if name != "rae"]
-"""The running mean of a seat depends on the order in which episodes are looked at."""
+UNORDERED = [name for name in SIMPLE if name not in ("rae", "riskpo")]
+"""The running mean of a seat depends on the order of the episodes, and so does which of them a bundle adds up."""
 
 
 def ragged(order: Sequence[int] = range(9)) -> Batch:
