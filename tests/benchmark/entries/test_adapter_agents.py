@@ -17,6 +17,7 @@ from benchmark.entries.authors import is_larger, is_shipped
 from benchmark.entries.validation import check_entry
 from tests.agents.adapters.made import make_adapter, settings_in
 from tests.benchmark.helpers import lines_of, play_and_submit, write_lines
+from textgames.scenarios import SUITES
 
 NAME = "smollm2-test"
 WEIGHTS = Path(adapters.__file__).parents[1] / "adapters" / "weights"
@@ -36,7 +37,7 @@ def registered(shelf):
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(provider._PROVIDERS, "adapters", adapters.provider_of(shelf / "weights"))
         patch.setattr("benchmark.entries.entry.MIN_EPISODES", 2)
-        patch.setattr("benchmark.entries.entry.PAPER_SCENARIOS", ("frozen-lake", "frozen-lake-slippery"))
+        patch.setattr("benchmark.entries.entry.SUITES", {**SUITES, "paper": ("frozen-lake", "frozen-lake-slippery")})
         yield
 
 

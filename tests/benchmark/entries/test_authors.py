@@ -12,6 +12,7 @@ from benchmark.entries.validation import check_entry
 from benchmark.runs.folder import RunFolder
 from benchmark.runs.plan import Plan
 from tests.benchmark.helpers import change_manifest, lines_of, play_and_submit, write_lines
+from textgames.scenarios import SUITES
 
 EPISODES = 2
 
@@ -21,7 +22,7 @@ def short_entries():
     """Of two episodes on one scenario: the tiny model is asked for every response again, on a processor."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("benchmark.entries.entry.MIN_EPISODES", EPISODES)
-        patch.setattr("benchmark.entries.entry.PAPER_SCENARIOS", ("frozen-lake",))
+        patch.setattr("benchmark.entries.entry.SUITES", {**SUITES, "paper": ("frozen-lake",)})
         yield
 
 
