@@ -84,7 +84,8 @@ def submit(
         raise UsageError(problem)
     plan, index = Plan.from_manifest(folder.manifest), folder.index()
     _check_complete(folder, plan, index, name, terms)
-    seeds = {one: found for one, found in plan.seeds.items() if name in one.agents and one.scenario in terms.scenarios}
+    wanted = plan.scenarios if terms.exact else terms.scenarios  # exact terms refuse a run that has others
+    seeds = {one: found for one, found in plan.seeds.items() if name in one.agents and one.scenario in wanted}
     manifest = {
         **{key: value for key, value in folder.manifest.items() if key not in ("operation", "season")},
         **({} if terms.mark is None else {"season": dict(terms.mark)}),
