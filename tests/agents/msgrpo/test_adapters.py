@@ -123,10 +123,10 @@ def test_an_adapter_of_a_folder_here_is_loaded_from_anywhere(config, tmp_path, m
     load_model("../made", dtype="float32", device="cpu")
     (tmp_path / "base").rename(tmp_path / "gone")
     for refused in (check, partial(load_model, dtype="float32", device="cpu")):
-        with pytest.raises(
-            ValueError, match=r"the adapter '\.\./made' stands on a model that can't be had here: no fol"
-        ):
-            refused("../made")
+        for base, why in ((told[BASE], "no folder"), ("gguf:gone.gguf", "no file")):
+            (tmp_path / settings).write_text(json.dumps(told | {BASE: base}))
+            with pytest.raises(ValueError, match=rf"'\.\./made' stands on .*: {why} .* put its place into {BASE} in"):
+                refused("../made")
 
 
 @pytest.mark.slow

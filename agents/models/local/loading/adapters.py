@@ -49,7 +49,10 @@ def base_of(path: str | Path) -> str | None:
 
 def of_a_base(adapter: str, error: Exception) -> ValueError:
     """Return the error for an adapter whose base can't be had."""
-    return ValueError(f"the adapter {adapter!r} stands on a model that can't be had here: {error}")
+    return ValueError(
+        f"the adapter {adapter!r} stands on a model that can't be had here: {error}; if that model is elsewhere, "
+        f"put its place into {_BASE} in {Path(adapter) / SETTINGS}"
+    )
 
 
 def settings_digest(path: str | Path) -> str | None:

@@ -41,8 +41,8 @@ def load_model(
     base = source
     if (below := base_of(folder)) is not None:
         adapter = adapter or source
-        base = model_folder(named := below)
         try:
+            base = model_folder(named := below)
             find_place(base)
         except (OSError, ValueError) as error:
             raise of_a_base(source, error) from None
