@@ -32,7 +32,7 @@ from agents.msgrpo.trajectories import (
     with_settings,
 )
 from agents.policy import LanguageAgentPolicy
-from agents.turn import Policy, check_game, total_usage
+from agents.turn import Policy, Usage, check_game, total_usage
 
 
 class Opponents:
@@ -50,7 +50,7 @@ class Opponents:
         self._fixed = load_fixed(config, games)
         self._frozen: dict[int, nn.Module] = {}  # copies, by the iteration before which they were made
         self._trained = [name for name, each in model.named_parameters() if each.requires_grad]
-        self._played: list[Episode] = []
+        self._paid: list[Usage] = []
 
     def seated(self, policies: Policies, tasks: Sequence[EpisodeTask]) -> Policies:
         """Return the players of tasks: the teams that the tasks name, if they do, with ``policies`` as the learner."""
@@ -81,15 +81,16 @@ class Opponents:
 
     def count(self, episodes: Iterable[Episode]) -> None:
         """Note what was played for :meth:`tokens`."""
-        self._played += [episode for episode in episodes if episode.team]
+        for episode in episodes:
+            own = learners(episode)
+            self._paid += [turn.paid for step in episode.steps if step.player not in own for turn in step.turns]
 
     def tokens(self) -> dict[str, float]:
         """Return the tokens that opponents took since the last call, none of which is learnt from; empty if alone."""
-        played, self._played = self._played, []
-        others = [step for each in played for step in each.steps if step.player not in learners(each)]
-        used = total_usage(turn.paid for step in others for turn in step.turns)
+        paid, self._paid = self._paid, []
+        used = total_usage(paid)
         tokens = {"prompt": float(used.prompt_tokens), "response": float(used.completion_tokens)}
-        return {f"opponent_{kind}_tokens": count for kind, count in tokens.items()} if others else {}
+        return {f"opponent_{kind}_tokens": count for kind, count in tokens.items()} if paid else {}
 
     def state_dict(self) -> dict[int, dict[str, Tensor]]:
         """Return the trained weights of all copies, for checkpoints."""
@@ -144,7 +145,7 @@ def check_opponents(config: MSGRPOConfig, engine: Engine, processes: Processes) 
         return
     for wrong, why in (
         (processes.sharded, "weights that are sharded over processes, of which none can copy them"),
-        (engine.plays_elsewhere, f"the engine {engine.name!r}, which plays in other places, where the copies aren't"),
+        (engine.plays_elsewhere, f"the engine {engine.name!r}, which plays in other places, which have no copies"),
         (config.around, f"around = {config.around!r}, which only plays with the weights of now inside"),
     ):
         if wrong:

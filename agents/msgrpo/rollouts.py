@@ -358,8 +358,9 @@ class Rollouts:
         episodes = self._play(self.policy, tasks)
         if failed := next((episode.error for episode in episodes if episode.error is not None), None):
             raise RolloutError(f"a fresh rollout failed: {failed}")
-        own = (step for episode in episodes for step in episode.steps if step.player in learners(episode))
-        self.tokens += sum(len(step.turn.response_ids or ()) for step in own)
+        for episode in episodes:
+            own = learners(episode)
+            self.tokens += sum(len(step.turn.response_ids or ()) for step in episode.steps if step.player in own)
         players = [start.player for start in starts for _ in range(count)]
         returns = [episode.returns[player] for episode, player in zip(episodes, players, strict=True)]
         return np.array(returns, dtype=np.float64).reshape(len(starts), count)

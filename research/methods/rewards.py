@@ -64,7 +64,7 @@ class OTC:
     """
 
     calls: Literal["steps", "tokens"] = "steps"
-    """What is spared: decisions of an episode, or response tokens."""
+    """The calls that are spared: decisions of an episode, or response tokens."""
     constant: float = Field(0.0, ge=0)
     """c of OTC-PPO, by which a call costs less; 0: OTC-GRPO's factor."""
 

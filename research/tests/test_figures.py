@@ -22,7 +22,7 @@ from research.jobs.intervals import share_of
 ROOT = Path(__file__).parents[2]
 TRACED: dict[str, dict[str, Any]] = tomllib.loads((ROOT / "docs/figures.toml").read_text())
 ROWS = [(page, row) for page, traced in TRACED.items() for row in traced.get("rows", [])]
-MADE = "docs/research/credit/methods/"  # by the site, where it was built
+MADE = "docs/research/credit/methods/"  # by the site, if it was built
 NUMBER = r"([-+]?\d[\d,]*(?:\.\d+)?)"
 ESTIMATE = re.compile(rf"{NUMBER}(%?) \[{NUMBER}%?, {NUMBER}%?\]")
 OF_A_LIST = {"len": len, "mean": np.mean, "max": max, "min": min}

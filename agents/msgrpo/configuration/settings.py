@@ -185,11 +185,11 @@ class TrainingSettings:
     group fail, or choose layouts by what is learnt from them (docs/research/credit/methods.md)."""
 
     reward: str = method("advantages", "game", REWARDS)
-    """What steps are paid in training: game, the game's own rewards alone, or a rule whose payments count beside or in
-    place of them; docs/research/credit/methods.md has the rules. Scores and evaluations are the game's in any case."""
+    """The rule that pays steps in training: game, the game's own rewards alone, or one whose payments count beside or
+    in place of them; docs/research/credit/methods.md has the rules. Scores and evaluations are the game's anyway."""
     reward_mode: Literal["auto", "add", "replace"] = setting("advantages", OWN)
-    """Whether a rule's payments are added to the game's rewards or replace them; auto: as the rule has it. Format
-    penalties stay."""
+    """The use of a rule's payments: added to the game's rewards, or in place of them (replace); auto: as the rule has
+    it. Format penalties stay."""
     reward_weight: float = setting("advantages", 1.0)
     """Multiplies a rule's payments."""
     credit: str = method("advantages", "msgrpo", METHODS)

@@ -1,6 +1,6 @@
 """DAPO's part in credit: the reward for the length of every response, and none for those that were cut off.
 
-``A_i = z_g(R_i)``, where the return includes what :class:`Length` pays (arXiv 2503.14476). The other
+``A_i = z_g(R_i)``, with what :class:`Length` pays in the return (arXiv 2503.14476). The other
 parts of DAPO are choices elsewhere: ``clip_high = 0.28`` and the filter ``nonzero``, or a task sampler that
 refills the groups.
 """

@@ -1,4 +1,4 @@
-"""How far the optimal policy jumps if the reward moves a little, exactly, and what entropy does about it.
+"""The exact jump of the optimal policy if the reward moves a little, and its remedy by entropy.
 
 Our reading of "The Policy Cliff" (arXiv 2507.20150): the map from rewards to optimal policies is discontinuous where
 actions tie, and regularisation by entropy makes it continuous. Here every step gets a price ``c`` more. With ``h``
@@ -22,7 +22,7 @@ from textgames.solving import END, Floats
 
 
 class Jump(NamedTuple):
-    """What a price on every step does. Means are over the starts."""
+    """The effects of a price on every step. Means are over the starts."""
 
     temperature: float  # of the soft optimum, 0 for the optimum
     price: float

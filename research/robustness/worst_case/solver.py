@@ -68,7 +68,7 @@ class Solution:
 
 @dataclass(frozen=True, eq=False)
 class Model:
-    """What may happen from some states within a horizon, as tables."""
+    """All outcomes from some states within a horizon, as tables."""
 
     space: StateSpace
     horizon: int
