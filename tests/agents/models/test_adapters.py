@@ -30,7 +30,7 @@ def test_what_an_adapter_needs_is_one_extra(monkeypatch):
 @pytest.mark.parametrize(
     ("name", "lakes", "least"),
     [
-        pytest.param("smollm2-lake", 20, 14, marks=pytest.mark.slow),
+        pytest.param("smollm2-lake", 12, 9, marks=pytest.mark.slow),
         pytest.param("smollm2-lake-words", 3, 2, marks=pytest.mark.nightly),
     ],
 )

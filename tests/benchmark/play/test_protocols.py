@@ -104,7 +104,7 @@ def test_random_is_what_a_plain_run_and_evaluate_play(textbench):
 )
 def test_a_mute_player_is_the_random_player(name):
     """Its returns are those of random play in distribution: the means differ by chance alone."""
-    results = evaluate({"mute": Mute(), "random": "random"}, scenarios=name, episodes=300, quiet=True)
+    results = evaluate({"mute": Mute(), "random": "random"}, scenarios=name, episodes=150, quiet=True)
     rows = {row["agent"]: row["mean_return"] for row in results.leaderboard().scores}
     if name == "nim":  # they meet each other
         assert rows["mute"]["low"] < 0 < rows["mute"]["high"]

@@ -194,9 +194,9 @@ def test_the_planner_and_a_random_player_dont_share_a_rank(tmp_path):
     ],
 )
 def test_ranks_agree_with_intervals_on_every_suite(suite, tmp_path):
-    evaluate(["planner", "greedy", "blind", "random"], suite=suite, episodes=20, out=tmp_path / "run", quiet=True)
+    evaluate(["planner", "greedy", "blind", "random"], suite=suite, episodes=12, out=tmp_path / "run", quiet=True)
     results = read_columns([tmp_path / "run"])
-    for starts in (10, 20):
+    for starts in (8, 12):
         found, told = contradictions(first_starts(results, starts))
         assert found == []
         assert told > 0

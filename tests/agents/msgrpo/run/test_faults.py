@@ -21,8 +21,10 @@ SHORT = replace(runs.SHORT, iterations=2, checkpoint_every=1, keep_checkpoints=1
         (full, False, 45),
         pytest.param(broken, True, 10, marks=pytest.mark.slow),
         pytest.param(full, False, 1, marks=pytest.mark.nightly),
-        pytest.param(full, True, 3, marks=pytest.mark.slow),
-        pytest.param(broken, False, 3, marks=pytest.mark.slow),
+        pytest.param(full, True, 10, marks=pytest.mark.slow),
+        pytest.param(broken, False, 10, marks=pytest.mark.slow),
+        pytest.param(full, True, 3, marks=pytest.mark.nightly),
+        pytest.param(broken, False, 3, marks=pytest.mark.nightly),
     ],
 )
 def test_a_training_keeps_a_whole_checkpoint_and_ends_as_if_nothing_had_happened(
