@@ -20,6 +20,12 @@ from benchmark.show.markdown import leaderboard_markdown
 LEADERBOARDS = Path(__file__).parents[3] / "leaderboards"
 GENERALISTS = sorted(name for name, scenarios in READS.items() if set(PAPER_SCENARIOS) <= set(scenarios))
 ENTRIES = sorted(str(path.parent.relative_to(LEADERBOARDS)) for path in LEADERBOARDS.rglob("manifest.json"))
+BY_DAY = ("tiny", "planning/greedy", "exploration/random")
+"""One entry a board is played again in every run of CI, the others at night."""
+
+
+def marked(names, by_day):
+    return [pytest.param(name, marks=getattr(pytest.mark, "slow" if name in by_day else "nightly")) for name in names]
 
 
 def test_the_players_of_the_project_have_entries():
@@ -27,8 +33,7 @@ def test_the_players_of_the_project_have_entries():
     assert {"random", "greedy", "planner", *GENERALISTS, *players} <= set(ENTRIES)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("suite", BOARDS)
+@pytest.mark.parametrize("suite", marked(BOARDS, ("paper",)))
 def test_the_page_is_what_the_entries_give(workplace, suite):
     """After a change of entries: textbench leaderboard leaderboards --markdown > leaderboards/README.md."""
     folder = LEADERBOARDS if suite == "paper" else LEADERBOARDS / suite
@@ -73,12 +78,6 @@ def test_entries_are_of_the_models_that_ship(name):
     assert settings["model_weights"] == weights_fingerprint(str(files("agents.tiny") / "weights" / name))
 
 
-@pytest.mark.parametrize(  # the largest take up to half a minute, and are checked in the night
-    "name",
-    [
-        pytest.param(name, marks=getattr(pytest.mark, "nightly" if name.startswith("smollm2") else "slow"))
-        for name in ENTRIES
-    ],
-)
+@pytest.mark.parametrize("name", marked(ENTRIES, BY_DAY))
 def test_every_entry_is_valid(name):
     assert check_entry(LEADERBOARDS / name).problems == []

@@ -56,6 +56,11 @@ def test_the_stored_entries_have_both(textbench):
             assert row["luck_free_return"] == pytest.approx(row["mean_return"], abs=1e-12)
             assert row["luck"] is None
             assert row["normalized"] == pytest.approx(row["normalized_plain"], abs=1e-12)
+    # the dry lake has chance only in the random moves that stand in for unreadable answers
+    chancy = [row for row in scores.values() if row["scenario"] != "frozen-lake" or row["invalid_rate"]["value"] > 0]
+    assert [row for row in scores.values() if row["luck"]] == chancy
+    assert len(chancy) >= 27  # nine agents in three scenarios
+    assert all(abs(row["luck"]["z"]) < 2 for row in chancy)
 
 
 def check_controlled(row):
