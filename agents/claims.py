@@ -29,17 +29,17 @@ HARMLESS = (
 )
 """Options of players that neither run code nor read a file, fetch anything or decide where anything is sent.
 
-Every other one has to be allowed; ``prompts`` only if they lie elsewhere, and ``adapter`` only if it isn't here. The
-``key`` of a program has to be, too: an author that has chosen the key can find out the seeds.
+Every other one has to be allowed; ``prompts`` only if they lie elsewhere, ``adapter`` only if it isn't here. The
+``key`` of a program has to be, too: an author that has chosen it can find out the seeds.
 """
 
 
 class Claim(NamedTuple):
     """One thing that a folder names and that only its user can allow."""
 
-    flag: str  # what says it on a command line, ``--allow``
-    value: str  # and what follows, ``evil.py:Agent``
-    meaning: str  # for people: ``"the code evil.py:Agent"``
+    flag: str  # ``--allow``
+    value: str  # ``evil.py:Agent``
+    meaning: str  # ``"the code evil.py:Agent"``
 
     @property
     def said(self) -> str:
@@ -91,7 +91,7 @@ def _approved(folder: Path) -> tuple[Path, set[str]]:
 
 
 def claims_of_player(spec: str, spent: str = "", folder: Path | None = None) -> Iterator[Claim]:
-    """Yield what a player's spec names: code, servers, files, models whose tokens cost money, and what is fetched.
+    """Yield what a player's spec names: code, servers, files, paid models and downloads.
 
     ``spent`` says how much a paid model would be asked; ``folder`` names the player and may have programs of its own.
     """
@@ -142,8 +142,7 @@ def is_harmless(option: str, value: Any, folder: Path | None = None) -> bool:
 
 
 def is_own_prompts(name: str, folder: Path | None) -> bool:
-    """Report whether prompts ship, or lie in the folder that names them: others could be a private file, sent to a
-    server."""
+    """Report whether prompts ship or lie in the folder that names them: others could send a private file."""
     if folder is None or not any(place.exists() for place in _places(name, folder)):
         return name in packaged_prompts()
     return is_own_file(name, folder)
@@ -156,5 +155,4 @@ def is_own_file(name: str, folder: Path | None) -> bool:
 
 
 def _places(name: str, folder: Path | None) -> list[Path]:
-    """Return the paths that a name in a folder may mean."""
     return [Path(name).expanduser(), *([folder / name] if folder is not None else [])]

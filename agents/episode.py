@@ -51,8 +51,8 @@ class EpisodeTask:
     ) -> "EpisodeTask":
         """Make the task of a scenario (by name or itself) or of a bare environment id; ``settings`` override its own.
 
-        ``protocol`` and ``moves`` are as :mod:`agents.protocol` has them; by default the scenario's. A ValueError says
-        that there is no such scenario, id or protocol, or that a seed isn't a whole number.
+        ``protocol`` and ``moves`` are as :mod:`agents.protocol` has them; by default the scenario's. A ValueError names
+        an unknown scenario, id or protocol, or a wrong seed.
         """
         import textgames
         from textgames.environments.rules import INVALID_ACTION
@@ -112,8 +112,7 @@ class Step:
 
 
 class RewardLedger:
-    """Which decision every reward belongs to (the latest one, or the first), and ``returns``: ``{player: sum of its
-    rewards}``."""
+    """Gives every reward to the latest decision of its player, or the first; ``returns`` are the sums by player."""
 
     def __init__(self, players: Iterable[str]) -> None:
         self.returns = dict.fromkeys(players, 0.0)
@@ -137,8 +136,7 @@ class RewardLedger:
 
 @dataclass(frozen=True, slots=True)
 class Episode:
-    """One episode of one scenario, of all its players: as it was played, as a line of a run's file, and played
-    again."""
+    """One episode of all players: as it was played, as a line of a run's file, and played again."""
 
     scenario: str  #: the name of the scenario (or the environment id)
     seed: int  #: the episode's seed; with the players' responses it determines everything else

@@ -1,8 +1,7 @@
 """From a spec (``"planner"``, ``"openai:gpt-4o-mini"``, ``"my_agents:Mine"``) to a player.
 
-``spec, options -> Policy``. A command hands the same options to all of its agents and each takes those that concern it:
-the options of a player are the parameters of the class or function that makes it. A name that is an option of no agent
-at all is a mistake and is refused.
+A command hands the same options to all of its agents and each takes those that concern it: the parameters of the class
+or function that makes it. A name that is an option of no agent at all is refused.
 """
 
 import importlib.util
@@ -108,14 +107,12 @@ def load_agent(spec: str, **options: Any) -> Policy:
 def check_agent(spec: str, **options: Any) -> Policy:
     """Refuse what :func:`load_agent` would, as far as that is known without loading weights or asking a server.
 
-    It returns the agent with its prompts and settings; one of a language model can't act. A missing key isn't refused,
-    since what a run would cost can be asked without one.
+    It returns the agent; one of a language model can't act. A missing key isn't refused: costs need none.
     """
     return _agent(spec, options, loads=False)
 
 
 def _agent(spec: str, options: Mapping[str, Any], *, loads: bool) -> Policy:
-    """Make an agent; of a language model only load the weights, or reach for the server, if ``loads``."""
     if not isinstance(spec, str):
         raise TypeError(f"an agent is named by a text such as 'planner' or 'hf:FOLDER', got {spec!r}")
     given = {name: value for name, value in options.items() if value is not None}
@@ -184,7 +181,7 @@ def language_agent(
 
 
 def options_taken(spec: str) -> tuple[dict[str, Any], bool]:
-    """Return the options of one agent with their types, and whether it takes others besides."""
+    """Return one agent's options with their types, and whether it takes others besides."""
     if (wrapped := wrapped_in(spec)) is not None:
         inside, made = [options_taken(one) for one in wrapped.inside], wrapper(wrapped.name)
         options = {name: kind for taken, _ in inside for name, kind in taken.items()}
@@ -258,7 +255,6 @@ def registered_agents() -> dict[str, EntryPoint]:
 
 
 def _player(spec: str) -> tuple[Any, tuple[str, ...]]:
-    """Return the object that a spec names, and the arguments that it is made with."""
     module, separator, attribute = spec.partition(":")
     baseline = baselines().get(module)
     if baseline is not None and bool(baseline.takes) == bool(separator):
@@ -285,7 +281,6 @@ def check_spec(spec: str) -> None:
 
 
 def _unknown(spec: str) -> str:
-    """Say that there is no such agent, with what may have been meant or with all that there are."""
     known = providers()
     names = [one.spec(name) for name, one in baselines().items()]
     names += [*(name for provider in known.values() for name in provider.models), *registered_agents()]

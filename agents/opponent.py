@@ -11,10 +11,9 @@ from textgames.tsmg import TSMG
 
 
 def opponent(player: str | Policy, **options: Any) -> Together:
-    """Make a player for the ``opponents`` of an environment; a batch of games asks it once for all of them.
+    """Make a player for the ``opponents`` of an environment of a policy, or of a spec and its options.
 
-    ``player`` is a policy, or a spec with ``options`` as :func:`agents.load_agent` takes them. It has no history of the
-    episode, and draws from the environment's generator.
+    A batch of games asks it once for all of them. It has no history, and draws from the environment's generator.
     """
     return Together(_Answers(player, options))
 

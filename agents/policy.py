@@ -50,8 +50,7 @@ def as_requests(requests: Sequence[TurnRequest | str]) -> list[TurnRequest]:
 
 
 class LanguageAgentPolicy:
-    """A player that asks a language model, in this process (a whole batch at once) or behind a server (many prompts at
-    once).
+    """A player that asks a language model, in this process or behind a server.
 
     Args:
         model: the model ``p_theta``; a TypeError if it is of neither kind.
@@ -59,9 +58,8 @@ class LanguageAgentPolicy:
         decoding: temperature and the like; temperature 0.5 and 256 tokens when not given.
         name: what results call the player; the model's name when not given.
         max_concurrency: the most requests to a server that are in flight during one :meth:`act`; the loop has its own.
-        legal_only: draw only tokens that continue some legal answer, so that none is invalid
-            (:mod:`agents.models.answers`). In modes other than ``direct`` the text before the action is free, and so
-            are decisions that don't list their actions. A ValueError if the model can't be constrained.
+        legal_only: draw only tokens that continue some legal answer (:mod:`agents.models.answers`). The text before the
+            action is free, and so are decisions that list no actions. A ValueError if the model can't be constrained.
     """
 
     def __init__(
@@ -196,8 +194,7 @@ class LanguageAgentPolicy:
 
 
 def turn_of(prompt: Prompt, answer: Turn, seconds: float = 0.0) -> Turn:
-    """Complete a model's answer: its prompt, the prefix of its response, and ``seconds`` if the model took no time
-    itself."""
+    """Complete a model's answer: its prompt, the prefix of its response, and ``seconds`` if it has none."""
     whole = answer.response if answer.error is not None else prefix_of(prompt) + answer.response
     return replace(answer, prompt=prompt, response=whole, seconds=answer.seconds or seconds)
 

@@ -1,5 +1,4 @@
-"""The prompt map ``rho``: ``observation (and the last k turns) -> prompt``. The wording is in
-:mod:`agents.prompt_texts`."""
+"""The prompt map ``rho``: ``observation (and the last k turns) -> prompt``."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -57,8 +56,7 @@ class PromptMap:
         """Return the prompt of one decision. Nothing in it is random.
 
         The last message is the user's; or the assistant's, if the texts have a prefix for the mode, which the response
-        then begins with (:func:`agents.turn.prefix_of`). Texts of several wordings take the one of the episode's seed,
-        which is the first number of the request's.
+        then begins with. Texts of several wordings take the one of the episode's seed, the request's first number.
         """
         texts = self.texts
         if texts.wordings and request.seed:
@@ -91,7 +89,6 @@ class PromptMap:
         return tuple(messages)
 
     def _values(self, request: TurnRequest) -> dict[str, str]:
-        """Return ``{placeholder: text}`` of the decision."""
         instructions = request.instructions
         for today, then in self.texts.reworded.items():
             instructions = instructions.replace(today, then)

@@ -134,8 +134,8 @@ class PromptTexts:
     def from_file(cls, path: str | Path) -> "PromptTexts":
         """Read a TOML file of the form of ``prompts/default.toml``, or one of those that ship, by its name.
 
-        What it leaves out stays as in that file, but for the clock of a file that shows ``$steps_left`` in its own way.
-        A trained model's folder or ``textbench.json`` has the whole texts of its training. A ValueError names the file.
+        What it leaves out stays as in that file. A trained model's folder or ``textbench.json`` has the whole texts of
+        its training. A ValueError names the file.
         """
         data = _read(prompt_path(path))
         try:
@@ -164,8 +164,7 @@ class PromptTexts:
 def wording_of(seed: int, names: Sequence[str]) -> str:
     """Return which of several wordings an episode with this seed has, in whatever order they are named.
 
-    Seeds are taken in blocks of as many as there are names, each in an order of its own, so any run of consecutive
-    seeds has each wording equally often, up to two.
+    Blocks of seeds have each wording once, so a run of consecutive seeds has each equally often, up to two.
     """
     block, place = divmod(int(seed), len(names))
     order = np.random.default_rng([_STREAM_OF_WORDINGS, block]).permutation(len(names))
@@ -178,8 +177,7 @@ def packaged_prompts() -> tuple[str, ...]:
 
 
 def prompt_path(name: str | Path) -> Path:
-    """Return the path of a file of prompts: as given, that of a folder of a model, or that of one that ships by the
-    name."""
+    """Return the path of a file of prompts, of a model's folder, or of prompts that ship, by their name."""
     if Path(name).is_dir():
         return Path(name) / CARD_NAME
     if not Path(name).exists() and str(name) in packaged_prompts():

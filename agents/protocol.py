@@ -18,17 +18,15 @@ PROTOCOLS = ("random", "default", "forfeit", "retry", LEGAL_ONLY)
 ``random``: a uniformly random legal action of the episode's own stream is executed (evaluation). ``default``: the first
 legal action (the paper's, and training). ``forfeit``: the player's episode ends as a loss. ``retry``: the player is
 told what was wrong and answers again, and forfeits when its last answer can't be read either. ``legal-only``: language
-models can write nothing but legal answers (:mod:`agents.models.answers`); decisions that don't list their actions are
-as in ``random``.
+models can write nothing but legal answers; decisions that don't list their actions are as in ``random``.
 """
 
-MOVES = ("listed", "unlisted")
+UNLISTED = "unlisted"
+MOVES = ("listed", UNLISTED)
 """Whether prompts list the legal moves of the state."""
 
 STANDARD = {"protocol": "random", "moves": "listed"}
 """The protocol and moves of an evaluation by default."""
-
-UNLISTED = "unlisted"
 
 SIDE_BY_SIDE = ("random", "retry", "forfeit", UNLISTED)
 """What ``--protocols all`` plays; :data:`UNLISTED` is the standard protocol with prompts that don't list the moves."""
@@ -62,8 +60,7 @@ def read_protocol(name: str) -> Protocol:
 
 
 def read_protocols(names: str) -> str:
-    """Return the one spelling of several protocols with commas between them; ``all`` stands for
-    :data:`SIDE_BY_SIDE`."""
+    """Return the one spelling of several protocols with commas; ``all`` stands for :data:`SIDE_BY_SIDE`."""
     asked = SIDE_BY_SIDE if names == "all" else [name.strip() for name in names.split(",")]
     known = (*PROTOCOLS, UNLISTED)
     for name in asked:
@@ -79,7 +76,7 @@ def read_protocols(names: str) -> str:
 
 
 def same_protocol(name: str) -> str:
-    """Return the one spelling of a protocol, by which runs are compared: ``retry`` for ``retry:2``; raises as above."""
+    """Return the one spelling of a protocol, by which runs are compared: ``retry`` for ``retry:2``."""
     retries = read_protocol(name).retries
     return name if not retries else "retry" if retries == RETRIES else f"retry:{retries}"
 

@@ -125,8 +125,7 @@ def total_usage(usages: Iterable[Usage]) -> Usage:
 
 
 class WeightsSpan(NamedTuple):
-    """Which weights (their number of updates, from 0) made the tokens ``start`` to ``stop`` (exclusive) of a
-    response."""
+    """Which weights (their number of updates) made the tokens ``start`` to ``stop`` (exclusive) of a response."""
 
     version: int
     start: int
@@ -148,8 +147,7 @@ FinishReason = Literal["stop", "length", "refusal", "content_filter", "error"]
 
 
 def eaten_up(finish_reason: str | None, response: str, reasoning: object) -> bool:
-    """Return whether a response is empty because reasoning (its text, or its number of tokens) took all of its
-    tokens."""
+    """Return whether a response is empty because reasoning (its text, or its number of tokens) took all tokens."""
     return finish_reason == "length" and not response.strip() and bool(reasoning)
 
 

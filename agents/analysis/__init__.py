@@ -1,9 +1,5 @@
-"""What a policy does and what it gives away, in games that are small enough to say so.
-
-Begin at :mod:`agents.analysis.action_probabilities`, the distribution over actions in one position. On it stand
-``inspection`` (what a policy wants at every step of an episode, and what each action is worth), ``regret`` (the value
-lost per decision) and ``exploitability`` (what it loses to the opponent that knows it best).
-"""
+"""A policy's action probabilities, and on them its wishes at every step of an episode (``inspection``), the value that
+it loses per decision (``regret``) and to the opponent that knows it best (``exploitability``)."""
 
 import lazy_loader
 

@@ -1,5 +1,4 @@
-"""A policy's distribution over actions: ``request -> {action: probability}``; the rest to 1 is that of an invalid
-response."""
+"""A policy's distribution over actions: ``request -> {action: probability}``; the rest to 1 is an invalid response."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -77,8 +76,7 @@ def has_local_model(policy: Policy) -> bool:
 
 
 def plays_legal_only(policy: Policy) -> bool:
-    """Return whether a policy's answers are held to legal ones, so that its actions are sums over many
-    tokenisations."""
+    """Return whether a policy's answers are held to legal ones."""
     return bool(getattr(policy, "legal_only", False))
 
 
@@ -93,10 +91,9 @@ def answered(turns: list[Turn]) -> list[Turn]:
 def score_actions(policy: Policy, prompt: Prompt, given: str, actions: Sequence[str]) -> dict[str, float] | None:
     """Compute the exact probability of the continuations ``<action>NAME</action>``, at the policy's temperature.
 
-    One forward pass scores all of them. ``given`` is the response so far: nothing, or its text up to and with the
-    opening tag. With a tokenizer that joins its end and the name into one token the score begins where the
-    continuations first differ. At temperature 0 it is the model's own distribution (temperature 1). ``None`` without a
-    local model, and for a policy that plays legal-only.
+    ``given`` is the response so far: nothing, or its text up to and with the opening tag. With a tokenizer that joins
+    its end and the name into one token the score begins where the continuations first differ. At temperature 0 it is
+    the model's own distribution. ``None`` without a local model, and for a policy that plays legal-only.
     """
     if not has_local_model(policy) or plays_legal_only(policy) or not prompt:
         return None
@@ -115,8 +112,7 @@ def score_actions(policy: Policy, prompt: Prompt, given: str, actions: Sequence[
 
 
 def response_logprobs(policy: Policy, prompts: Sequence[Prompt], responses: Sequence[Sequence[int]]) -> list[float]:
-    """Return the log-probabilities of responses, by their tokens, after these prompts, under the policy's local
-    model."""
+    """Return the log-probabilities of responses, by their tokens, after these prompts, by the policy's local model."""
     model: Any = policy.model  # type: ignore[attr-defined]
     temperature = getattr(getattr(policy, "decoding", None), "temperature", 1.0) or 1.0
     pairs = [(tuple(ids), tuple(own)) for ids, own in zip(model.encode(prompts), responses, strict=True)]
@@ -165,8 +161,7 @@ def _continuation_logprobs(
 
 
 def sample_actions(policy: Policy, requests: Sequence[TurnRequest], samples: int) -> list[dict[str, float]]:
-    """Return the shares of the legal actions among ``samples`` responses; of those written, if actions can't be
-    listed."""
+    """Return the shares of the legal actions among ``samples`` responses; of those written, if none are listed."""
     sampled = sample_responses(policy, requests, samples)
     shares = []
     for request, turns in zip(requests, sampled, strict=True):

@@ -46,8 +46,7 @@ class ExactRegret(NamedTuple):
 
 
 def random_positions(tasks: Sequence[EpisodeTask]) -> list[Position]:
-    """Return every decision in episodes of one scenario with an exact yardstick that are played by random legal
-    actions."""
+    """Return every decision in random play of episodes of one scenario, which has an exact yardstick."""
     env = textgames.parallel_env(tasks[0].env_id, **tasks[0].kwargs)
     game, limit, yardstick = env.game, env.rules.max_steps, find_yardstick(env.game)
     if yardstick is None or not yardstick.exact:
@@ -67,8 +66,8 @@ def random_positions(tasks: Sequence[EpisodeTask]) -> list[Position]:
 class DirectAnswers:
     """A policy with a local model that answers with the action alone, and so knows its own probabilities.
 
-    The probability of an action is that of ``<action>NAME</action>``; every other response counts as invalid. Results
-    are kept by prompt, so make a new one when the weights have changed.
+    Responses other than ``<action>NAME</action>`` count as invalid. Make a new one when the weights have changed:
+    results are kept by prompt.
     """
 
     def __init__(self, policy: LanguageAgentPolicy) -> None:

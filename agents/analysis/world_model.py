@@ -15,7 +15,6 @@ from textgames.scenarios import Scenario
 WORLD_QUESTION = "The player answers: {action}\nWhat is shown next?"
 """What stands below an observation if a world model is asked."""
 
-
 _POSITIONS = 3  # of each episode at most, drawn among those that were played
 
 
@@ -25,8 +24,7 @@ def asked_after(request: TurnRequest, action: str) -> TurnRequest:
 
 
 class WorldFidelity(NamedTuple):
-    """What a world model's predictions are worth: means over pairs of a position and an action, with intervals over
-    starts."""
+    """How good predictions are: means over pairs of a position and an action, with intervals over starts."""
 
     possible: Estimate  #: the share of predictions that can occur
     probability: Estimate  #: the true probability of what was predicted
@@ -39,11 +37,7 @@ class WorldFidelity(NamedTuple):
 def world_fidelity(world: Policy, scenario: Scenario, *, starts: int = 20, samples: int = 1) -> WorldFidelity:
     """Ask a world model about every legal action in positions of random play of a one-player game with known chances.
 
-    Args:
-        world: the model of the world; not a player that plays by rules.
-        scenario: the game.
-        starts: how many episodes; their seeds are the scenario's own.
-        samples: predictions of each pair of a position and an action.
+    The ``starts`` are the scenario's first episodes; there are ``samples`` predictions of each pair.
     """
     if isinstance(world, ScriptedPlayer):
         raise ValueError(f"{world.name} answers with a move whatever it is asked: name a language model")

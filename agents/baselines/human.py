@@ -25,9 +25,8 @@ class PersonLeft(KeyboardInterrupt):
 class HumanPlayer:
     """A :class:`~agents.turn.Policy` that asks the person at the terminal.
 
-    An action may be shortened as long as it stays clear (``r`` for right). At a terminal, arrow keys act at once if the
-    game has actions of their names, and so do ``q``, which leaves, and ``?``, which shows the rules. ``stdin`` is read
-    line by line; without it, standard input, key by key at a terminal.
+    An action may be shortened as long as it stays clear (``r`` for right). At a terminal, arrow keys, ``q`` (leave) and
+    ``?`` (the rules) act at once. ``stdin`` is read line by line; without it, standard input, key by key at a terminal.
     """
 
     name = "human"
@@ -76,9 +75,10 @@ class HumanPlayer:
             else:
                 raise PersonLeft("no more input")
             action = complete(typed, legal)
-            if typed.casefold() in QUIT and (action is None or not legal):
+            word = typed.casefold() if action is None or not legal else ""  # an action may have the same letter
+            if word in QUIT:
                 raise PersonLeft("the player left")
-            if typed.casefold() in HELP and (action is None or not legal):
+            if word in HELP:
                 self._show_rules(request)
             elif action is not None:
                 return action

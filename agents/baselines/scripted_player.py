@@ -1,4 +1,4 @@
-"""Shared parts of the baselines: an action and its reason, written as a language model would write it."""
+"""The base of the baselines: an action and its reason, written as a language model would write it."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence

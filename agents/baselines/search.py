@@ -1,14 +1,9 @@
 """Players that read the state back from the observation and compute their move: ``greedy`` and ``planner``.
 
-A game takes part with one line::
-
-    register_search_player(MyGame, MySearch)
-
-where ``MySearch(game)`` is a :class:`SearchPlayer`. Both may also be given as ``"module:Name"``, so that nothing is
-imported before it plays. A game that has a yardstick (:mod:`textgames.yardsticks`) and reads its own observations back
-needs no such line: :class:`YardstickPlayer` plays it. Unlike a yardstick, which is given the state, a search player has
-values of what a text reveals. :mod:`agents.analysis.inspection` measures players against them, and exact ones are the
-scale of the game's normalised scores.
+A game takes part by ``register_search_player(MyGame, MySearch)``, where ``MySearch(game)`` is a :class:`SearchPlayer`.
+A game that has a yardstick (:mod:`textgames.yardsticks`) and reads its own observations back needs no such line:
+:class:`YardstickPlayer` plays it. Unlike a yardstick, which is given the state, a search player has values of what a
+text reveals.
 """
 
 from abc import ABC, abstractmethod
@@ -31,6 +26,9 @@ class SearchPlayer(ABC):
     kind: Kind = "reference"  #: ``"optimal"`` if :meth:`values` are true, else ``"reference"``
     method: str = "search"  #: how they are computed, in a few words, for tables of results
 
+    def __init__(self, game: Any) -> None:
+        self._game = game
+
     @property
     def exact(self) -> bool:
         """Whether the values are those of optimal play, and not estimates."""
@@ -52,8 +50,7 @@ class SearchPlayer(ABC):
         return self.choice(self.values(request))
 
     def plans(self, request: TurnRequest) -> Sequence[Choice]:
-        """Return all moves that are as good to :meth:`plan`; dawdling ones of equal value aren't. By default its own
-        alone."""
+        """Return all moves that are as good to :meth:`plan`; dawdling ones of equal value aren't."""
         return (self.plan(request),)
 
     def value(self, request: TurnRequest) -> float:
@@ -91,7 +88,8 @@ class YardstickPlayer(SearchPlayer):
     """Plays by a game's yardstick, on the state that the game itself reads from the observation."""
 
     def __init__(self, game: TSMG[Any], yardstick: Yardstick) -> None:
-        self._game, self._yardstick = game, yardstick
+        super().__init__(game)
+        self._yardstick = yardstick
         self.kind, self.method = yardstick.kind, yardstick.method
 
     def values(self, request: TurnRequest) -> dict[str, float]:
@@ -134,12 +132,9 @@ _SHIPPED: dict[str, Factory | str] = {
 }
 _FACTORIES = ByGame(_SHIPPED)
 
-_OF_HIDDEN_GAMES = "agents.baselines.games.equilibrium:hidden_game_player"
-"""The factory for a game of two players that hides something and has no player of its own."""
-
 
 def register_search_player(game: type[TSMG[Any]] | str, factory: Factory | str) -> None:
-    """Let ``greedy`` and ``planner`` play a game, given by its class or as ``"module:Class"``."""
+    """Let ``greedy`` and ``planner`` play a game; both may be ``"module:Name"``, imported when it plays."""
     _FACTORIES.register(game, factory)
 
 
@@ -152,8 +147,7 @@ def find_search_player(game: TSMG[Any]) -> SearchPlayer | None:
 
 
 def search_player_of(game: TSMG[Any]) -> SearchPlayer:
-    """Return the search player of a game: that of its class or of the nearest registered base class, or of its
-    yardstick.
+    """Return the search player of a game: of its class or the nearest registered base class, or of its yardstick.
 
     A small zero-sum game of two players with hidden information that has neither is played in equilibrium. A ValueError
     says how to add one, or why it refuses the game's settings.
@@ -167,7 +161,7 @@ def search_player_of(game: TSMG[Any]) -> SearchPlayer:
     name, why = type(game).__name__, ""
     if game.hidden_information and len(game.players) == 2:
         try:
-            player: SearchPlayer = resolve_name(_OF_HIDDEN_GAMES)(game)
+            player: SearchPlayer = resolve_name("agents.baselines.games.equilibrium:hidden_game_player")(game)
             return player
         except ValueError as error:
             why = f". An equilibrium can't be computed either: {error}"
@@ -211,8 +205,6 @@ class SearchPlayers:
 
 
 class _SearchPolicy(ScriptedPlayer):
-    """Plays as the search player of each game does."""
-
     def __init__(self) -> None:
         self._search = SearchPlayers().of
 

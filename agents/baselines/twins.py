@@ -11,13 +11,11 @@ from textgames.twins import Twin
 
 
 class TwinPlayer(SearchPlayer):
-    """Plays a twin as the search player of the game itself would; a ValueError if that has none.
-
-    It reads the twin's text, so it proves that the text holds everything that the original's does.
-    """
+    """Plays a twin as the search player of the game itself would, from the twin's text alone."""
 
     def __init__(self, game: Twin) -> None:
-        self._twin, self._own = game, search_player_of(game.original)
+        super().__init__(game)
+        self._own = search_player_of(game.original)
         self.kind, self.method = self._own.kind, self._own.method
 
     def values(self, request: TurnRequest) -> dict[str, float]:
@@ -51,7 +49,7 @@ class TwinPlayer(SearchPlayer):
 
     def _request(self, request: TurnRequest) -> TurnRequest:
         """Return the request as the original would have made it."""
-        twin, own = self._twin, self._twin.original
+        twin, own = self._game, self._game.original
         return replace(
             request,
             observation=twin.own_observation(request.observation),
@@ -65,7 +63,7 @@ class TwinPlayer(SearchPlayer):
 
     def _choice(self, choice: Choice) -> Choice:
         # the reason is told in the words of the original, which have no place here
-        return Choice(self._twin.twin_action(choice.action), "Of what I may say now, nothing comes to more.")
+        return Choice(self._game.twin_action(choice.action), "Of what I may say now, nothing comes to more.")
 
     def _named(self, values: Mapping[str, float]) -> dict[str, float]:
-        return {self._twin.twin_action(action): value for action, value in values.items()}
+        return {self._game.twin_action(action): value for action, value in values.items()}

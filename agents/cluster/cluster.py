@@ -70,7 +70,7 @@ class Cluster:
 
     @property
     def workers(self) -> int:
-        """How many there are, those that are just starting included."""
+        """How many there are, those just starting included."""
         return self._workers.count
 
     def rollout(
@@ -86,7 +86,8 @@ class Cluster:
         """Play every task, and yield what ``setup`` makes of its episode when it arrives, in no particular order.
 
         What is yielded depends on the tasks and the players alone, not on how many workers there are or which of them
-        die. Closing the iterator lets the workers go that are still at it.
+        die. Closing the iterator lets the workers go that are still at it. Raise a PlayError if players fail on a
+        worker, a ClusterError if workers can't be started or die again and again.
 
         Args:
             setup: who plays, and what is sent back.
@@ -96,10 +97,6 @@ class Cluster:
                 ``ray.put`` in it travels to every machine once.
             pace: how much is under way at once.
             timeout: seconds for the whole rollout; then it is broken off with a ``TimeoutError``.
-
-        Raises:
-            PlayError: players failed on a worker.
-            ClusterError: workers can't be started, or die again and again.
         """
         deadline = None if timeout is None else monotonic() + timeout
         pace = pace or Pace(DEFAULT_CONCURRENCY)

@@ -24,8 +24,7 @@ Place = tuple[str, int]
 class Setup(Protocol[T_co]):
     """What a worker is sent with its tasks: how to make what plays, and what of an episode is sent back.
 
-    It is plain data that can be pickled and compared: a worker keeps what it has made as long as equal setups come, and
-    has that of one setup at a time, since a model may fill its machine.
+    It can be pickled and compared: a worker keeps what it has made as long as equal setups come.
     """
 
     def make(self) -> Any:
@@ -35,8 +34,7 @@ class Setup(Protocol[T_co]):
         """Return who plays the tasks that came with ``news``, such as new weights, which are taken over first."""
 
     def result(self, episode: Episode) -> T_co:
-        """Return the part of an episode that is sent back. It is made on the worker, so that the driver has little to
-        do."""
+        """Return the part of an episode that is sent back. It is made on the worker, to spare the driver."""
 
 
 class AskedSetup(Setup[T_co], Protocol[T_co]):
@@ -47,8 +45,7 @@ class AskedSetup(Setup[T_co], Protocol[T_co]):
 
 
 class PlayError(Exception):
-    """The players of a worker failed, in their ``making`` or in play; without the secrets of the worker's
-    environment."""
+    """The players of a worker failed, in their ``making`` or in play; the worker's secrets are redacted."""
 
     def __init__(self, kind: str, reason: str, host: str, making: bool, trace: str) -> None:
         super().__init__(kind, reason, host, making, trace)  # what pickle makes it of again
@@ -59,8 +56,7 @@ class PlayError(Exception):
 
 
 class EpisodeWorker:
-    """Plays tasks in a process of its own. Everything that it needs comes with each call, for workers that replace
-    others."""
+    """Plays tasks in a process of its own. All that it needs comes with each call, for workers that replace others."""
 
     def __init__(self) -> None:
         self._setup: Setup[Any] | None = None

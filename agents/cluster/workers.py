@@ -48,8 +48,7 @@ class Workers:
             self.count += 1
 
     def await_some(self, busy: Collection[Any], timeout: float) -> list[Any]:
-        """Return the first reference, of the busy ones' and those of starting workers, that is ready within the
-        time."""
+        """Return the first reference, of busy and of starting workers, that is ready within the time."""
         waited_for = [*busy, *self.starting]
         if not waited_for:  # every machine with room for a worker is gone; another one may come
             sleep(timeout)

@@ -8,7 +8,7 @@ _LENGTH = len(',"checksum":"00000000"')
 
 
 def sealed(line: bytes, closing: bytes) -> bytes:
-    """Add the checksum as the last key of the object that the line's last bytes, ``closing``, close first."""
+    """Add the checksum as the last key of the object that ``closing``, the line's last bytes, closes first."""
     assert line.endswith(closing), "the checksum's place is before the closing brackets"
     body = line[: -len(closing)]
     comma = b"" if body.endswith(b"{") else b","

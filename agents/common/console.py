@@ -13,7 +13,7 @@ from agents.common.terminal import PlainStream, plain, printable
 
 
 class PlainConsole(Console):
-    """A console of rich's that draws control characters as escapes and takes no text for markup."""
+    """Draws control characters as escapes and takes no text for markup."""
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**{"markup": False, "highlight": False, "emoji": False, **settings})

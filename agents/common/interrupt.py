@@ -13,8 +13,7 @@ POLITE = tuple(getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasatt
 
 @contextmanager
 def kills_interrupt() -> Iterator[None]:
-    """End a terminated process (a batch system's time limit, a closed terminal) as Ctrl-C does, unless a handler is
-    set."""
+    """End a terminated process (a time limit, a closed terminal) as Ctrl-C does, unless a handler is set."""
 
     def interrupt(number: int, frame: FrameType | None) -> None:
         raise KeyboardInterrupt
@@ -25,10 +24,9 @@ def kills_interrupt() -> Iterator[None]:
 
 @contextmanager
 def uninterrupted() -> Iterator[None]:
-    """Hold back Ctrl-C, and the kills that :func:`kills_interrupt` hears, until the block is done.
+    """Hold back Ctrl-C, and the kills that :func:`kills_interrupt` hears, until the block is done; then raise it.
 
-    Then ``KeyboardInterrupt`` is raised. A second Ctrl-C isn't held back; a second kill is, since batch systems send
-    several.
+    A second Ctrl-C isn't held back; a second kill is, since batch systems send several.
     """
     pending = False
 

@@ -4,8 +4,7 @@ What varies decides which way it is:
 
 * one mean over few independent runs, seeds or games: :func:`student`;
 * a mean over many values, those of one episode together: :func:`half_interval`, which is normal;
-* any function of means over few independent parts, such as batches: :func:`over_rows` or :func:`over_parts`; Student's
-  interval of the jackknife, corrected for skewness;
+* any function of means over few independent parts, such as batches: :func:`over_rows`, :func:`over_parts`;
 * scores of a leaderboard, whose next episode may be like none before: :func:`bootstrap`, :func:`mean_estimate`.
 
 **Scores** are smooth functions of column means, so one matrix product of resampling weights and columns gives all
@@ -42,16 +41,14 @@ _Z = 1.96  # the normal distribution's quantile of LEVELS[1], as rounded as reco
 
 
 class Estimate(NamedTuple):
-    """A figure with its 95% interval; ends are ``None`` if there isn't enough to have one, ``value`` NaN if
-    undefined."""
+    """A figure with its 95% interval; ends are ``None`` if there is none, ``value`` is NaN if undefined."""
 
     value: float
     low: float | None = None
     high: float | None = None
 
     def __format__(self, form: str) -> str:
-        """Format as ``f"{estimate:.3f}"``: ``0.512 [0.470, 0.555]``, ``0.512`` without interval, ``-`` without
-        value."""
+        """Format ``f"{estimate:.3f}"`` as ``0.512 [0.470, 0.555]``, ``0.512`` without interval, ``-`` without value."""
         if not form:
             return str(self)
         if not isfinite(self.value):
@@ -93,11 +90,8 @@ def over_parts(of: Callable[[Array], Array], parts: int, within: Range = ANYWHER
     of n are its ends, and are transformed back. With 5, 8, 16 and 32 parts that covers 95, 95, 94 and 95% of normal
     values, and 92, 93, 94 and 95% of exponential ones.
 
-    Args:
-        of: takes weights of the parts, shape (..., parts), whose last axis sums to 1, and gives shape (...).
-        parts: n; fewer than two leave the figure without interval, and so does one that isn't defined without some
-            part.
-        within: the least and the largest possible value of the figure, beyond which no end reaches.
+    ``of`` takes weights of the parts, shape (..., parts), whose last axis sums to 1, and gives shape (...). No end
+    reaches beyond ``within``. A figure of fewer than two parts, or undefined without some part, has no interval.
     """
     if not parts:
         return Estimate(nan)
@@ -123,7 +117,7 @@ def over_parts(of: Callable[[Array], Array], parts: int, within: Range = ANYWHER
 
 
 def without_each(parts: int) -> Array:
-    """Return equal weights of all parts but one, (parts, parts): a row for each left out, of two parts or more."""
+    """Return equal weights of all parts but one, (parts, parts): a row for each left out."""
     return (1 - np.eye(parts)) / (parts - 1)
 
 
@@ -164,8 +158,7 @@ def student_quantile(freedom: Any, confidence: float = CONFIDENCE) -> Any:
 
 
 def half_interval(values: Sequence[float] | Array, episodes: Sequence[int] | None = None) -> float:
-    """Return half the normal interval of the mean of ``values``, in which those of one of ``episodes`` count
-    together."""
+    """Return half the normal interval of the mean of ``values``; those of one of ``episodes`` count together."""
     _, episode = np.unique(range(len(values)) if episodes is None else episodes, return_inverse=True)
     sums = np.bincount(episode, weights=np.asarray(values) - np.mean(values))
     n = len(sums)
@@ -177,11 +170,8 @@ class Statistic(NamedTuple):
 
     columns: tuple[int, ...]  # the columns of the table that it is made of
     of: Callable[[Array], Array]  # from these columns' means, shape (..., len(columns)), to the figure, shape (...)
-    # from a table, shape (episodes, k), to the two further episodes, shape (k,), that bring the figure as low and as
-    # high as one episode can
-    further: Callable[[Array], tuple[Array, Array]]
-    # standard errors of the columns' means, if these were estimated on other episodes than the table's; else empty
-    errors: tuple[float, ...] = ()
+    further: Callable[[Array], tuple[Array, Array]]  # from a table to the episodes, (k,), that lower and raise it most
+    errors: tuple[float, ...] = ()  # standard errors of the columns' means, if they come from other episodes
 
 
 def column(index: int, possible: Sequence[float] = ()) -> Statistic:
@@ -218,8 +208,7 @@ def normalised(
 
     ``score``, ``blind`` and ``reference`` are columns; ``possible`` are returns besides the ones seen, and ``ends``
     those of a further episode on an average board, if known. An agent that ``played`` the reference has a score of 1 by
-    definition. ``blind_error`` is the standard error of ``blind``, if that was estimated on other episodes: it varies
-    by that.
+    definition. ``blind_error`` is the standard error of ``blind``, if that was estimated on other episodes.
     """
 
     def position(means: Array) -> Array:
@@ -250,8 +239,7 @@ def _further(table: Array, index: int, lowest: float, highest: float) -> tuple[A
 
 
 def bootstrap(table: Array, statistics: Sequence[Statistic], confidence: float = CONFIDENCE) -> list[Estimate]:
-    """Estimate statistics of an episode table, shape (episodes, k), with their intervals over episodes, if these
-    differ."""
+    """Estimate statistics of an episode table, shape (episodes, k), with intervals over episodes that differ."""
     sums, rest = resampled(table)
     means = table.mean(axis=0)
     estimates = []
@@ -260,10 +248,10 @@ def bootstrap(table: Array, statistics: Sequence[Statistic], confidence: float =
         first = table[0, used]
         # if all episodes and the further ones are equal in what the statistic needs, so are all resamples
         constant = not one.errors and (table[:, used] == first).all() and all((e[used] == first).all() for e in further)
-        if not isfinite(value) or constant:
-            estimates.append(Estimate(value))
-        else:
-            estimates.append(_interval(value, *replicates(one, further, sums, rest), confidence))
+        known = not isfinite(value) or constant
+        estimates.append(
+            Estimate(value) if known else _interval(value, *replicates(one, further, sums, rest), confidence)
+        )
     return estimates
 
 
@@ -301,11 +289,7 @@ def means_of_estimates(
     weights: Sequence[float],
     below: Sequence[Sequence[bool]] | None = None,
 ) -> list[Estimate]:
-    """Estimate the weighted mean of one statistic each of several independent episode tables, for many agents at once.
-
-    Rows of tables and of statistics are agents; with ``below`` they are **floored at 0**, see
-    :func:`sums_of_replicates`.
-    """
+    """Estimate weighted means of one statistic each of independent episode tables; see :func:`sums_of_replicates`."""
     sums = sums_of_replicates(tables, statistics, weights, below)
     return [interval_of(*pair) for pair in zip(sums, confidences, strict=True)]
 
@@ -316,8 +300,8 @@ class Replicates(NamedTuple):
     value: float
     low: Array  # (resamples,) with the further episodes that lower it; empty if there is nothing to resample
     high: Array  # (resamples,) with those that raise it
-    floor: float = -np.inf  # what the figure can't be below
-    is_at_floor: bool = False  # whether that is known of it: all parts of a floored sum are below 0 beyond chance
+    floor: float = -np.inf  # the least that the figure can be
+    is_at_floor: bool = False  # all parts of a floored sum are below 0 beyond chance
 
 
 def sums_of_replicates(
@@ -326,12 +310,12 @@ def sums_of_replicates(
     weights: Sequence[float],
     below: Sequence[Sequence[bool]] | None = None,
 ) -> list[Replicates]:
-    """Resample the weighted means of :func:`means_of_estimates`. Agents with equal seeds stay paired in each resample.
+    """Resample weighted means of statistics; rows are agents. Those with equal seeds stay paired in each resample.
 
-    With ``below`` an estimate below 0 counts as 0, as do replicates of the upper end. Floored replicates of the lower
-    end would lie above 0 by their noise alone, so there a replicate counts as it is, unless ``below`` says that the
-    scenario's score is below 0 beyond chance: then it counts as 0. So the interval covers a mean of 0 as it covers any
-    other, and its lower end is above 0 only for a player that is better than 0 somewhere.
+    With ``below`` they are floored at 0: an estimate below 0 counts as 0, as do replicates of the upper end. Floored
+    replicates of the lower end would lie above 0 by their noise alone, so there a replicate counts as it is, unless
+    ``below`` says that the scenario's score is below 0 beyond chance: then it counts as 0. So the lower end is above 0
+    only for a player that is better than 0 somewhere.
     """
     floor = 0.0 if below is not None else -np.inf
     values = [
@@ -339,8 +323,7 @@ def sums_of_replicates(
         for row in zip(tables, statistics, strict=True)
     ]
     ends: list[Array | None] = [None] * len(values)
-    # Scenario by scenario, since resamples of equal size have equal weights. Each has a stream of its own: with a
-    # common one, equal rows would be drawn in all scenarios at once.
+    # each scenario has a stream of its own: with a common one, equal rows would be drawn in all of them at once
     for stream, (column, ones) in enumerate(zip(zip(*tables, strict=True), zip(*statistics, strict=True), strict=True)):
         for agent, (table, one) in enumerate(zip(column, ones, strict=True)):
             if isfinite(values[agent]):
@@ -373,7 +356,7 @@ class Difference(NamedTuple):
     """By how much the first of two figures is above the second, and how likely chance alone makes it so much."""
 
     estimate: Estimate
-    p: float  # two-sided, not corrected; below 0.05 exactly if the interval of 95% leaves out 0
+    p: float  # two-sided, not corrected
     error: float  # the standard deviation of the replicates; 0 if there are none
 
 
@@ -423,10 +406,7 @@ def _quantile(replicates: Array, level: float) -> float | None:
 
 
 def resampled(table: Array, stream: int = 0, most: int = RESAMPLES) -> tuple[Array, Array]:
-    """Sum the weighted episodes in every resample, (k, resamples); with the further one's weight, (resamples,).
-
-    Their number depends on the number of episodes (none for fewer than two) and on ``most``, except for very many.
-    """
+    """Sum the weighted episodes in every resample, (k, resamples); with the further one's weight, (resamples,)."""
     count = len(table)
     if count < 2:
         return np.empty((table.shape[1], 0)), np.empty(0)

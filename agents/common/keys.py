@@ -8,8 +8,7 @@ from collections import deque
 from select import select
 from typing import Any
 
-END_OF_INPUT = "end of input"
-"""The key that stands for Ctrl-D and for a terminal that is gone."""
+END_OF_INPUT = "end of input"  # the key that stands for Ctrl-D and for a terminal that is gone
 
 _SEQUENCES = {
     **{"A": "up", "B": "down", "C": "right", "D": "left", "H": "home", "F": "end"},

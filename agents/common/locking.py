@@ -18,13 +18,10 @@ def strangers(folder: Path, file: str) -> list[str]:
 
 
 class FolderLock:
-    """Holds ``folder/.lock`` exclusively until :meth:`release` or the end of the process, however it ends.
+    """Holds ``folder/.lock`` until :meth:`release` or the process's end, and clears drafts of killed processes away.
 
-    What killed processes left in the folder is cleared away, as only the holder of the lock writes there.
-
-    Raises:
-        OSError: or what ``refusal`` makes of one sentence: another process holds it, the folder can't be written, or a
-            link leads out of it (:func:`~agents.common.files.check_folder`).
+    An OSError, or what ``refusal`` makes of one sentence, is raised if another process holds it, the folder can't be
+    written, or a link leads out of it.
     """
 
     def __init__(self, folder: Path, refusal: Refusal = OSError) -> None:
@@ -52,5 +49,4 @@ class FolderLock:
         self.release()
 
     def release(self) -> None:
-        """Let others in."""
         self._lock.release()

@@ -36,7 +36,7 @@ def public_url(url: str) -> str:
 
 
 def url_secrets(url: str) -> list[str]:
-    """List everything in a URL that may be a credential, percent-encoded and decoded.
+    """List all that may be a credential in a URL, percent-encoded and decoded.
 
     These are ``user:password`` and both of its parts, the fragment, and parts of the query that are named like a secret
     or as long as one.
@@ -68,8 +68,7 @@ def with_variables(text: str) -> str:
 class Redactor:
     """Replaces known secrets in text by ``[redacted]``: as they are, percent-encoded, inside JSON and inside base64.
 
-    A key is recognised by a part of it, too (:class:`Key`). Secrets shorter than :data:`MIN_LENGTH` are taken out of
-    messages alone, and those shorter than :data:`MIN_LENGTH_IN_MESSAGES` are ignored.
+    A key is recognised by a part of it, too (:class:`Key`).
     """
 
     def __init__(self, secrets: Iterable[str] = ()) -> None:
@@ -84,8 +83,7 @@ class Redactor:
     def from_environment(
         cls, urls: Iterable[str] = (), environ: Mapping[str, str] | None = None, secrets: Iterable[str] = ()
     ) -> "Redactor":
-        """Collect the secrets in environment variables named like one, in URLs among their values, in ``urls`` and
-        ``secrets``."""
+        """Collect secrets of variables named like one, of URLs among the variables, of ``urls`` and ``secrets``."""
         variables = os.environ if environ is None else environ
         secrets = [*secrets, *(value for name, value in variables.items() if SECRET_VARIABLE.search(name))]
         for name, value in variables.items():  # addresses of servers, proxies and databases
@@ -149,8 +147,7 @@ def forms_of(secret: str) -> Iterator[str]:
     yield from (json.dumps(secret)[1:-1], json.dumps(secret, ensure_ascii=False)[1:-1])
     content = secret.encode("utf-8", "surrogatepass")
     for before in range(3):
-        # Base64 writes 3 bytes as 4 characters, so a text looks different after 0, 1 and 2 other bytes. Characters
-        # that also depend on the neighbours are left out, except at the ends of the whole text.
+        # a text looks different after 0, 1 and 2 other bytes; characters that depend on neighbours are left out
         encoded = base64.b64encode(b"\0" * before + content).decode()
         inner = encoded[(0, 2, 3)[before] : len(encoded) - (0, 3, 2)[(before + len(content)) % 3]]
         for form in (encoded, encoded.rstrip("="), inner) if before == 0 else (inner,):

@@ -42,8 +42,7 @@ def refused(called: str, about: Mapping[str, Any], given: object) -> str:
 def typed(
     called: str, given: Any, hint: Any, refusal: Callable[[str], Exception], bounds: Mapping[str, Any] | None = None
 ) -> Any:
-    """Return a value as a type within bounds, of a text the number that it is; raise what ``refusal`` makes of a
-    sentence if it isn't accepted."""
+    """Return a value as a type within bounds, of a text the number that it is; else raise what ``refusal`` makes."""
     from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
     from pydantic.json_schema import GenerateJsonSchema
 
@@ -69,11 +68,7 @@ def refusals(
     known: Mapping[str, Mapping[str, Any]],
     unknown: Callable[[str], str],
 ) -> list[str]:
-    """Describe the errors that pydantic found in settings: a sentence each, with the value and the accepted ones.
-
-    ``given`` is ``{setting: value}``, ``known`` ``{setting: its JSON Schema}``; ``unknown`` makes the sentence on a
-    setting that isn't known.
-    """
+    """Describe the errors that pydantic found in settings, a sentence each; ``known`` is ``{setting: JSON Schema}``."""
     wrong: dict[str, str] = {}
     for one in error.errors():
         setting = str(one["loc"][0]) if one["loc"] else ""
@@ -89,8 +84,7 @@ def refusals(
 
 
 def problem_of(error: "ValidationError", place: str = "") -> str:
-    """Describe the first error in a document, called ``place``, as half a sentence: place, accepted value, value
-    found."""
+    """Describe the first error in a document, called ``place``: the place, the accepted value, the value found."""
     first = error.errors(include_url=False)[0]
     parts = [*([place] if place else []), *map(str, first["loc"])]
     where = ".".join(part if part.isprintable() and 0 < len(part) < 100 else shown(part) for part in parts) or "it"

@@ -25,8 +25,7 @@ REQUIRED: Any = MISSING
 """The default of a field that has to be given."""
 
 NAMES_OF_ONE = frozenset({"--agent", "--scenario", "--config"})
-"""Some commands take several of these. If one takes a single one, a second name is refused, and of other options the
-last one counts."""
+"""Options of which a command that takes one refuses a second name; of other options the last one counts."""
 
 T = TypeVar("T")
 
@@ -109,7 +108,7 @@ class Setting:
         parser.add_argument(self.flag, dest=dest, required=needed, default=SUPPRESS, **words)
 
     def value_of(self, given: Any, called: str, refusal: Callable[[str], Exception]) -> Any:
-        """Return the value that is kept of a given one, such as the number of a text. ``called`` names it in errors."""
+        """Return the value that is kept of a given one, such as the number of a text."""
         try:
             if self.many and isinstance(given, list | tuple) and {str, *map(type, given)} <= {*get_args(self.type)}:
                 return tuple(given)
@@ -148,20 +147,14 @@ def place(metavar: str, text: str = "", default: Any = REQUIRED, **about: Any) -
 
 
 def part(cls: type, names: Sequence[str] | None = None, **texts: str) -> Any:
-    """Declare a field that holds other settings.
-
-    Args:
-        cls: their class.
-        names: those that are taken; all if it isn't given.
-        texts: more of them, which stand on the command line alone, with their lines of help.
-    """
+    """Declare a field that holds settings of ``cls``: ``names`` of them, or all, and ``texts`` (see `Setting`)."""
     taken = tuple(fields_of(cls)) if names is None else tuple(names)
     return field(default_factory=cls, metadata={"setting": Setting(names=taken, texts=texts)})
 
 
 @cache
 def fields_of(cls: type[Any]) -> dict[str, Setting]:
-    """Return ``{name: setting}`` of a class."""
+    """Return ``{name: setting}``."""
     found = {
         one.name: replace(one.metadata["setting"], name=one.name, type=one.type, default=one.default)
         for one in fields(cls)
@@ -186,14 +179,7 @@ def _docstrings(cls: type) -> dict[str, str]:
 def checked(
     cls: type[T], values: Mapping[str, Any], called: Mapping[str, str], refusal: Callable[[str], Exception]
 ) -> T:
-    """Make settings of values, among which texts of numbers become numbers.
-
-    Args:
-        cls: the class of settings.
-        values: by name.
-        called: what to call each of them in an error; by its name if it has none.
-        refusal: makes the error of a value that isn't accepted.
-    """
+    """Make settings of values by name; texts of numbers become numbers. Errors name a value as ``called`` does."""
     kind: Any = cls
     made = dict(values)
     for name, one in fields_of(kind).items():
@@ -203,7 +189,7 @@ def checked(
 
 
 class Parser(ArgumentParser):
-    """Reads a class of settings. Errors are one sentence with the name that may have been meant, and exit code 2.
+    """Reads a class of settings. An error is one sentence and exit code 2.
 
     If the class has ``daily``, ``{heading: flags and places}``, ``--help`` shows these, and ``--help all`` the rest.
     Its ``more_help(words)`` ends the help, and its ``unknown(word)`` is advice on a word that it doesn't take.

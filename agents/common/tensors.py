@@ -11,8 +11,7 @@ OLDEST = (2, 10)
 
 
 def check_torch(file: str | Path) -> None:
-    """Refuse to read a pickled file with a PyTorch older than :data:`OLDEST`, by a ModuleNotFoundError with the
-    command."""
+    """Raise a ModuleNotFoundError, with the command, if PyTorch is older than :data:`OLDEST`."""
     import torch
 
     numbers = tuple(int(number) for number in re.findall(r"\d+", torch.__version__)[:2])

@@ -14,8 +14,7 @@ Refusal = Callable[[str], Exception]
 
 
 def read_toml(file: Path | Traversable, name: str, refusal: Refusal = ValueError, advice: str = "") -> dict[str, Any]:
-    """Read a TOML file, which errors call ``name`` and end with ``advice``; raise what ``refusal`` makes of a
-    sentence."""
+    """Read a TOML file, which errors call ``name``; raise what ``refusal`` makes of a sentence."""
     try:
         return tomllib.loads(read_text(file) if isinstance(file, Path) else file.read_text(encoding="utf-8"))
     except OSError as error:
@@ -35,8 +34,7 @@ def read_setting(text: str, form: str, refusal: Refusal = ValueError) -> tuple[s
 
 
 def read_value(text: str) -> Any:
-    """Read a value as TOML, or as JSON if TOML has no such value (``null``, ``{"a": 1}``), else as the text that it
-    is."""
+    """Read a value as TOML, as JSON if TOML has no such value (``null``, ``{"a": 1}``), else as a text."""
     for read in (_toml_value, json.loads):
         try:
             return read(text)

@@ -87,9 +87,8 @@ class _LoopThread:
 
     def __enter__(self) -> "_LoopThread":
         self._thresholds = gc.get_threshold()
-        # A full collection walks everything that is loaded: a quarter of a second in which all requests in flight stand
-        # still (with 256 of them it cost a quarter of the throughput). What exists before the first episode is left out
-        # of collections, and there are fewer of them; a request leaves next to nothing behind that needs one.
+        # a full collection walks everything that is loaded, a quarter of a second in which all requests in flight stand
+        # still: with 256 of them it cost a quarter of the throughput
         gc.freeze()
         gc.set_threshold(max(self._thresholds[0], _COLLECTOR_THRESHOLD), *self._thresholds[1:])
         self._thread.start()

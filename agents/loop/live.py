@@ -62,18 +62,12 @@ def environment_of(task: EpisodeTask) -> "TextParallelEnv":
         return known[1]
 
 
-def table_of(task: EpisodeTask) -> Table:
-    """Return a new table of the task's game."""
-    env = environment_of(task)
-    return Table(env.game, env.rules)
-
-
 class LiveEpisode:
-    """One episode between its reset and its end, of the task's game; a ValueError for a player without a policy."""
+    """One episode between its reset and its end; a ValueError for a player without a policy."""
 
     def __init__(self, task: EpisodeTask, policies: Policies) -> None:
-        self.task, self._table = task, table_of(task)
-        game = self._table.game
+        env = environment_of(task)
+        self.task, self._table, game = task, Table(env.game, env.rules), env.game
         players = game.players
         if isinstance(policies, Teams):
             policies = dict(zip(players, policies.policies[task.team], strict=True))
@@ -246,7 +240,6 @@ class LiveEpisode:
         return tuple(steps)
 
     def finish(self) -> Episode:
-        """Return the record of the episode."""
         return Episode(
             scenario=self.task.scenario,
             seed=self.task.seed,

@@ -32,14 +32,12 @@ def rollout(
 
     Args:
         policies: one policy for all players, ``{player: policy}``, or several teams, one of which each task names. If
-            all are synchronous, live episodes advance in lock step (one ``act`` per policy and round, over all live
-            episodes) and are refilled as they end; one whose model is a server (:func:`~agents.turn.is_served`) is
-            asked request by request, each episode at its own pace.
+            all are synchronous, live episodes advance in lock step (one ``act`` per policy and round); one whose model
+            is a server (:func:`~agents.turn.is_served`) is asked request by request, each episode at its own pace.
         tasks: consumed lazily, one at a time. ``None`` is none for now: the next one is asked for when an episode ends,
             or beside servers when a step is played.
-        max_concurrency: the most episodes in flight (one with a policy that is ``sequential``, as a person is). An
-            episode's place is given to the next task only when the consumer has come back for more, so what was yielded
-            is safe on disk before another one starts.
+        max_concurrency: the most episodes in flight (one with a policy that is ``sequential``, as a person is). The
+            next task begins when the consumer comes back for more, so what was yielded is safe on disk by then.
         timeout: seconds for the whole loop; then everything in flight is cancelled and ``TimeoutError`` raised.
         on_step: called after every step, in the thread that plays; for live displays and for counting costs.
         answers: keeps the answers of players behind servers.

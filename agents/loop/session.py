@@ -26,21 +26,14 @@ Opponents = str | Policy | Mapping[str, str | Policy]
 class Outcome(NamedTuple):
     """What became of one response.
 
-    Attributes:
-        reward: what the player was paid since its last outcome: until it is asked again, or to the end of the episode.
-            The rewards of the one player outside sum to its return. If several play from outside, what comes later in a
-            round, or after a player's last response, is in :attr:`EpisodeSession.returns` alone.
-        valid: whether the response named a legal action; ``None`` if others have to answer before the round is played,
-            and of a response that came as an error.
-        action: the name of the action that was executed; empty in these cases, and if the protocol ``retry`` asks the
-            same player again: its next prompt then says what was wrong.
-        unreadable: why the response wasn't valid (a value of ``textgames.UnreadableReason``), or ``None``.
+    The rewards of one player outside sum to its return. If several play from outside, what comes later in a round, or
+    after a player's last response, is in :attr:`EpisodeSession.returns` alone.
     """
 
-    reward: float
-    valid: bool | None
-    action: str
-    unreadable: str | None
+    reward: float  #: paid since the player's last outcome, until it is asked again or the episode is over
+    valid: bool | None  #: ``None`` if others have to answer before the round is played, and of an error
+    action: str  #: the name of the action that was executed; empty in these cases, and if ``retry`` asks again
+    unreadable: str | None  #: why it wasn't valid (a value of ``textgames.UnreadableReason``), or ``None``
 
 
 class EpisodeSession:
@@ -60,13 +53,11 @@ class EpisodeSession:
         scenario: a scenario, by name or itself, an environment id, or a whole task, which has the seeds and settings.
         seed: drives the layout, unless ``layout_seed`` is given, and the transitions.
         layout_seed: fixes the initial state alone. Sessions that share it and differ in ``seed`` are an MS-GRPO group.
-        seat: in a game of several players, the one who is played from outside; the first one when not given.
-        opponents: who plays the other seats. ``None``: they are played from outside as well (self-play), one after the
-            other, as :attr:`player` says.
+        seat: in a game of several players, the one played from outside; the first one when not given.
+        opponents: who plays the other seats. ``None``: they are played from outside as well (self-play), in turn.
         prompt_map: makes the prompts; the one that ``textbench run`` uses when not given.
         name: what the episode's record calls the player outside.
-        **settings: of the environment, in place of the scenario's: ``format_penalty=1.0``, ``size=6``; and ``protocol``
-            and ``moves``, as :mod:`agents.protocol` has them.
+        **settings: of the environment, in place of the scenario's, and ``protocol`` and ``moves``.
 
     Raises:
         ValueError: no such scenario, player, agent or setting, or a seed that is no whole number of at least 0.
@@ -118,8 +109,7 @@ class EpisodeSession:
 
     @property
     def reader(self) -> str:
-        """The player that is asked now, or was asked last; else :attr:`seat`, as if it dies in Werewolf's first
-        night."""
+        """The player that is asked now, or was asked last; else :attr:`seat`."""
         return self.player or self._asked_last
 
     @property
@@ -165,16 +155,15 @@ class EpisodeSession:
         return self._episode
 
     def last_observation(self, player: str) -> str:
-        """Return a player's observation of the state in which the episode has ended; a RuntimeError until it is
-        over."""
+        """Return a player's observation of the end state; a RuntimeError until the episode is over."""
         return self._game.observe(self.episode.end_state, player)
 
     def respond(self, response: str | Turn) -> Outcome:
         """Give the response of the player who is asked, and play until a player outside is asked again.
 
-        ``response`` is what the model wrote after :attr:`prompt`, without the prefix that the prompt may end with; it
-        ends at its action. Or it is a :class:`~agents.turn.Turn`, whose response is whole and is recorded with its
-        tokens. A turn with an error ends the episode, unscored. A RuntimeError says that the episode is over.
+        ``response`` is what the model wrote after :attr:`prompt`, without the prefix that the prompt may end with; or a
+        :class:`~agents.turn.Turn`, whose response is whole. A turn with an error ends the episode, unscored. A
+        RuntimeError says that the episode is over.
         """
         player = self.request.player
         self._asked_last = player
@@ -218,7 +207,7 @@ class EpisodeSession:
 
 
 class PlayedOutside:
-    """Stands for a player in the record of an episode; it is never asked itself."""
+    """Stands for a player outside in the record of an episode."""
 
     def __init__(self, name: str, history_turns: int | None) -> None:
         self.name, self.history_turns = name, history_turns

@@ -39,8 +39,7 @@ class Example(NamedTuple):
 def scenarios_of(games: Sequence[str]) -> dict[str, float]:
     """Return the scenarios to demonstrate and their shares of the examples; a ValueError for another name.
 
-    ``"frozen-lake"`` or ``"snake"`` is half its training scenario, half its variants; with ``-training`` the first
-    alone.
+    A game is half its training scenario, half its variants; with ``-training`` the first alone.
     """
     shares: dict[str, float] = {}
     for game in games:
@@ -111,14 +110,10 @@ def legal_play(
 ) -> list[Example]:
     """Play training seeds by random legal moves until there are ``count`` decisions, answered directly.
 
-    It teaches a model to read and to answer, and no skill: a start for self-play (:mod:`agents.msgrpo`). The share
-    ``favourites`` of moves is a favourite that every observation has, picked by a checksum of its text: it is as good
-    as any legal move, but can't be imitated without reading the whole observation. A model that has seen uniform play
-    alone learns to overlook everything but the list of what is legal. ``favourite_of(game, state, player)`` picks
-    another favourite, such as a good move. ``texts`` is the prompts' wording, the package's when not given.
-
-    Raises:
-        ValueError: the game doesn't list its actions.
+    It teaches a model to read and to answer, and no skill: a start for self-play. The share ``favourites`` of moves is
+    a favourite that every observation has, picked by a checksum of its text, or by ``favourite_of(game, state,
+    player)``: it can't be imitated without reading the whole observation, while a model that has seen uniform play
+    alone learns to overlook everything but the list of what is legal. A ValueError if the game lists no actions.
     """
     game = scenario.game()
     if not game.actions:
@@ -176,8 +171,7 @@ def _frame(prompt_map: PromptMap, game: TSMG[Any], player: Player, *, listed: bo
 
 
 def whole_texts(examples: Sequence[Example]) -> list[str]:
-    """Return the texts that are to be one token each: fixed ones of the examples, and lines that observations always
-    have."""
+    """Return the texts that are to be one token each: fixed ones, and lines that observations always have."""
     texts: dict[str, None] = {}
     lines: dict[tuple[str, ...], Counter[str]] = {}
     count: Counter[tuple[str, ...]] = Counter()

@@ -8,10 +8,9 @@ The tiny base model imitates its responses. Each decision is taken in one of thr
 * *random*: any move.
 
 The reasoning is true in every style: where the target lies, and what is in the cells that come into question. In Snake
-it names its own cell and the food's first, since finding both and comparing them are steps that a small model hardly
-learns at once. With a foresight of 2 or more it also says what lies as many moves ahead on the ways towards the target.
-With ``cells`` it names every cell before it says what is there: a model that reads coordinates then works out the cell
-in one step and finds it in the observation in another.
+it names its own cell and the food's first, since a small model hardly learns to find and to compare both at once. With
+a foresight of 2 or more it also says what lies as many moves ahead on the ways towards the target. With ``cells`` it
+names every cell before it says what is there, two steps for a model that reads coordinates.
 """
 
 from collections import deque
@@ -57,13 +56,12 @@ class Demonstration(NamedTuple):
 
 
 def has_demonstrator(game: TSMG[Any]) -> bool:
-    """Return whether a game has a demonstrator; the others are demonstrated by random legal play."""
+    """Return whether a game has a demonstrator; others are demonstrated by random legal play."""
     return isinstance(game, FrozenLake | Snake)
 
 
 class Demonstrator:
-    """Demonstrates one game, Frozen Lake or Snake with any settings; a ValueError for another game, shares or
-    foresight."""
+    """Demonstrates Frozen Lake or Snake with any settings; a ValueError for another game, shares or foresight."""
 
     def __init__(self, game: TSMG[Any], style: StyleShares, *, foresight: int = 1, cells: bool = False) -> None:
         check_whole("foresight", foresight, FORESIGHTS[0], FORESIGHTS[-1])
@@ -79,7 +77,8 @@ class Demonstrator:
         target, towards = self._target(sight, rng)
         chance = rng.random()
         if chance < self.style.sensible:
-            options = self._sensible(state, sight, rng)
+            lake = isinstance(self.game, FrozenLake)
+            options = self._best(state) if lake else _towards_food(sight, self._paying, rng)
         elif chance < self.style.sensible + self.style.hasty and towards:
             options = list(towards)
         else:
@@ -105,8 +104,7 @@ class Demonstrator:
             parts.append(f"{target} is {' and '.join(towards)}")
         considered = towards if action in towards else (*towards, action)
         beside: list[tuple[str, ...]] = [(direction,) for direction in considered]
-        told = (beside, *_ahead(sight, towards, self.foresight))
-        for ways in told:
+        for ways in (beside, *_ahead(sight, towards, self.foresight)):
             seen = [
                 f"{' '.join(way)}{f' {_cell(sight.cell(*way))}' if self.cells else ''} is {sight.beside(*way)}"
                 for way in ways
@@ -135,11 +133,6 @@ class Demonstrator:
         worth = {"apple": snake.apple_reward, "banana": snake.banana_reward, "fire": snake.fire_reward}
         return tuple(kind for kind, reward in worth.items() if reward > 0)
 
-    def _sensible(self, state: Any, sight: Sight, rng: np.random.Generator) -> list[str]:
-        if not isinstance(self.game, FrozenLake):
-            return _towards_food(sight, self._paying, rng)
-        return self._best(state)
-
     def _best_on_lake(self, state: Any) -> list[str]:
         tables = [self._solver.values(state, steps, self.game.players[0]) for steps in range(_HORIZON, 0, -1)]
         total = {action: sum(table[action] for table in tables) for action in self.game.actions}
@@ -151,8 +144,7 @@ def _cell(cell: tuple[int, int]) -> str:
 
 
 def _ahead(sight: Sight, towards: tuple[str, ...], foresight: int) -> Iterator[list[tuple[str, ...]]]:
-    """Yield the ways towards the target of 2 moves, then of 3, ..., that lead over free cells; one way to every
-    cell."""
+    """Yield the ways of 2, 3, ... moves towards the target that lead over free cells; one way to every cell."""
     ways: list[tuple[str, ...]] = [(direction,) for direction in towards]
     for _ in range(1, foresight):
         open_ways = [way for way in ways if sight.beside(*way) in ("ice", "free")]
@@ -163,8 +155,7 @@ def _ahead(sight: Sight, towards: tuple[str, ...], foresight: int) -> Iterator[l
 
 
 def _towards_food(sight: Sight, paying: tuple[str, ...], rng: np.random.Generator) -> list[str]:
-    """Return first steps of shortest ways to food that pays; without a way, the neighbours with the most room around
-    them."""
+    """Return first steps of shortest ways to food that pays; without a way, the neighbours with the most room."""
     avoided = {"wall", "body", "enemy"} | ({"apple", "banana", "fire"} - set(paying))
 
     def open_cells(cell: tuple[int, int]) -> list[tuple[str, tuple[int, int]]]:

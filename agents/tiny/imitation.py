@@ -1,8 +1,7 @@
 """Train a tiny language model from scratch by imitation: next-token cross entropy on the demonstrator's responses.
 
-``recipe -> demonstrations -> tokenizer -> model``. The forward pass is the packed one of
-:mod:`agents.models.local.forward.llama_forward`, so lengths cost no padding outside attention, and only the positions
-that predict response tokens meet the output layer.
+``recipe -> demonstrations -> tokenizer -> model``. The forward pass is packed, so lengths cost no padding outside
+attention, and only the positions that predict response tokens meet the output layer.
 """
 
 import json
@@ -44,8 +43,7 @@ class Tokens(NamedTuple):
 
 
 class Pretrained(NamedTuple):
-    """A trained model, its tokenizer, the losses (nats per response token, of every 1% of the steps) and the
-    seconds."""
+    """A trained model, its tokenizer, the losses in nats per response token of every 1% of the steps, the seconds."""
 
     model: Any
     tokenizer: Any
@@ -61,15 +59,10 @@ def pretrain(
     on_progress: Callable[[Progress], None] | None = None,
     checkpoint: Path | None = None,
 ) -> Pretrained:
-    """Make a tiny model (a ``LlamaForCausalLM`` in evaluation mode). Deterministic given the recipe, interrupted or
-    not.
+    """Make a tiny model (a ``LlamaForCausalLM`` in evaluation mode). Deterministic, interrupted or not.
 
-    Args:
-        recipe: everything that decides the outcome.
-        examples: what to imitate, in place of the recipe's own demonstrations.
-        on_progress: called after every 1% of the steps.
-        checkpoint: a file that keeps the state, by which the same call resumes a stopped training; removed at the end.
-            A ValueError if it is of another recipe.
+    ``examples`` stand in for the recipe's own demonstrations; ``on_progress`` is called after every 1% of the steps. By
+    the file ``checkpoint`` the same call resumes a stopped training; a ValueError if it is of another recipe.
     """
     threads = torch.get_num_threads()
     torch.set_num_threads(recipe.threads)

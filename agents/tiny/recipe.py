@@ -12,8 +12,7 @@ from textgames.settings import check_number, check_whole
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """How a tiny model is made; by default one of 0.4 million parameters that reads both games. A ValueError names the
-    field."""
+    """How a tiny model is made; by default one of 0.4 million parameters that reads both games."""
 
     #: what it learns to read: games with all variants, or single scenarios
     games: tuple[str, ...] = ("frozen-lake", "snake")
@@ -76,8 +75,7 @@ class Recipe:
 
     @classmethod
     def legal_play(cls, games: Sequence[str], **changes: Any) -> "Recipe":
-        """Return 0.07 million parameters that answer with random legal moves of any games: a start for self-play
-        without skill."""
+        """Return 0.07 million parameters that answer with random legal moves of any games: a start for self-play."""
         settings: dict[str, Any] = {
             "games": tuple(games),
             "modes": ("direct",),
@@ -92,7 +90,7 @@ class Recipe:
 
     @property
     def texts(self) -> PromptTexts:
-        """The texts of the prompts; a ValueError if :attr:`prompts` can't be read."""
+        """The texts of :attr:`prompts`."""
         return PromptTexts.from_file(self.prompts)
 
     @property

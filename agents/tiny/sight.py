@@ -1,5 +1,4 @@
-"""A player's view of the board of Frozen Lake or Snake, read from the grid that observations show, without game
-state."""
+"""A player's view of the board of Frozen Lake or Snake, read from the grid that observations show."""
 
 import re
 from typing import NamedTuple
@@ -57,7 +56,7 @@ class Sight(NamedTuple):
         return self.head[0] + sum(dx for dx, _ in steps), self.head[1] + sum(dy for _, dy in steps)
 
     def nearest(self, target: str) -> list[tuple[str, ...]]:
-        """Return the directions to each of the nearest things of a kind, horizontal first: ``[("right", "down")]``."""
+        """Return the directions to each of the nearest things of a kind: ``[("right", "down")]``."""
         x, y = self.head
         offsets = [(cx - x, cy - y) for (cx, cy), kind in self.kinds.items() if kind == target]
         least = min((abs(dx) + abs(dy) for dx, dy in offsets), default=0)

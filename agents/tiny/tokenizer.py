@@ -1,16 +1,10 @@
 """A tokenizer for our own prompts: few tokens for what they always say, and lossless for everything else.
 
-Byte-level BPE over a small vocabulary, plus whole-text tokens that are matched first:
-
-* every constant block of the prompts (a game's instructions, a response template, a board's header line, a label such
-  as ``"Player: "``) is one token;
-* every coordinate ``(x, y)`` with digits 0 to 9 is one token; other numbers are one token per digit;
-* five or more empty cells in a row are one token; else every cell is one, so that a cell of a 4 x 4 board stands in the
-  same place in every prompt;
-* every tag is one token.
-
-A Frozen Lake prompt of 900 characters becomes about 40 tokens. The price: to such a model the rules are a name, not a
-text that it could read differently if they were worded differently.
+Byte-level BPE over a small vocabulary, plus whole-text tokens that are matched first: every constant block of the
+prompts (a game's instructions, a label such as ``"Player: "``), every tag, every coordinate ``(x, y)`` with digits 0 to
+9, five or more empty cells in a row. Else every cell is a token, so that a cell of a 4 x 4 board stands in the same
+place in every prompt, and every digit. A Frozen Lake prompt of 900 characters becomes about 40 tokens. The price: to
+such a model the rules are a name, and no text that it could read.
 """
 
 import re

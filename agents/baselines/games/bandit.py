@@ -1,4 +1,4 @@
-"""The players of bandits: Bayes-optimal if beliefs can be enumerated, else the index and sampling rules."""
+"""The player of bandits: Bayes-optimal if beliefs can be enumerated, else an index or a sampling rule."""
 
 import math
 from typing import Literal
@@ -24,17 +24,15 @@ _NAMES: dict[Method, str] = {
 
 
 class BanditPlayer(SearchPlayer):
-    """Plays a bandit.
+    """``planner`` maximises the expected return over the prior exactly (:mod:`textgames.solving.bayes_bandit`).
 
-    ``planner`` maximises the expected return over the prior exactly (:mod:`textgames.solving.bayes_bandit`): the most
-    that any player can get without knowing the means. If that is too large to enumerate, it takes the arm of the
-    largest expected reward if one arm is good and all others equal (optimal wherever that could be computed), samples
-    like Thompson if means are uniform, and follows UCB if rewards are normal. ``greedy`` knows no prior: every arm
-    once, then the largest average.
+    If that is too large to enumerate, it takes the arm of the largest expected reward if one arm is good and all others
+    equal (optimal wherever that could be computed), samples like Thompson if means are uniform, and follows UCB if
+    rewards are normal. ``greedy`` knows no prior: every arm once, then the largest average.
     """
 
     def __init__(self, game: Bandit) -> None:
-        self._game = game
+        super().__init__(game)
         self._gap = game.gap if game.prior == "gap" else None
         self._prior = UniformMeans() if self._gap is None else OneGoodArm(self._gap)
         solved = game.prior != "gaussian" and is_solved(self._prior, game.num_arms, game.rounds)
@@ -59,14 +57,10 @@ class BanditPlayer(SearchPlayer):
             return super().plan(request)
         evidence, _ = self._read(request)
         if self._method == "ucb":
-            scale = self._game.scale if self._game.prior == "gaussian" else 1.0
-            arm = ucb(evidence, scale)
+            arm = ucb(evidence, self._game.scale)
             return Choice(self._game.actions[arm], "It has the largest upper confidence bound.")
         pulls, sums, rng = np.array(evidence.pulls), np.array(evidence.sums), np.random.default_rng(request.seed)
-        if self._game.prior == "gaussian":
-            sampled = rng.normal(sums / (pulls + 1), self._game.scale / np.sqrt(pulls + 1))
-        else:
-            sampled = rng.beta(1 + sums, 1 + pulls - sums)
+        sampled = rng.beta(1 + sums, 1 + pulls - sums)
         return Choice(self._game.actions[int(np.argmax(sampled))], "It is the best in a world drawn from what I know.")
 
     def greedy(self, request: TurnRequest) -> Choice:

@@ -1,11 +1,8 @@
 """Reference players of Gathering and Cleanup: fixed rules, named as such, and no optimum.
 
-They read the state of the world from the observation, and know the rules and the map.
-
-* Both: ``greedy`` walks to the apple that it can have first. ``planner`` prefers apples that no other player can have
-  as soon. Neither uses its beam: fired whenever it would hit, it gained nothing against them.
-* Cleanup: ``greedy`` harvests in every seat, so the river stays dirty. In ``planner`` the first player keeps the river
-  clean and the others harvest: roles by seat.
+``greedy`` walks to the apple that it can have first; ``planner`` prefers apples that no other player can have as soon.
+Neither uses its beam: fired whenever it would hit, it gained nothing. In Cleanup the first player keeps the river clean
+as ``planner``; as ``greedy`` all harvest, so the river stays dirty.
 """
 
 import re
@@ -36,7 +33,7 @@ _NO_LIMIT = 40
 
 
 class _View(NamedTuple):
-    """A player's cell and heading as read from an observation, and cells by their content."""
+    """A player's cell and heading, and cells by their content, as read from an observation."""
 
     cell: int
     heading: int
@@ -49,7 +46,7 @@ class CommonsPlayer(SearchPlayer):
     """Walks to the apple that can be had first."""
 
     def __init__(self, game: CommonsGame) -> None:
-        self._game = game
+        super().__init__(game)
         self._map = game.config.board
         self._cells = name_rows(self._map.nrow, self._map.ncol)
         self._costs = {BEAM: game.config.beam_reward}
@@ -76,8 +73,7 @@ class CommonsPlayer(SearchPlayer):
         return view.cell, (view.heading + TURNS.get(action, 0)) % 4
 
     def greedy(self, request: TurnRequest) -> Choice:
-        view = self._read(request.observation)
-        return self._harvest(view._replace(others=()))
+        return self._harvest(self._read(request.observation)._replace(others=()))
 
     def plan(self, request: TurnRequest) -> Choice:
         return self._harvest(self._read(request.observation))

@@ -1,4 +1,4 @@
-"""The players of the contextual bandit: Bayesian linear regression and LinUCB."""
+"""The player of the contextual bandit: Bayesian linear regression and LinUCB."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,15 +42,13 @@ class LinearBelief:
 
 
 class ContextualBanditPlayer(SearchPlayer):
-    """Plays a contextual bandit from the posterior of its weights. Bayes-optimal play can't be computed here.
+    """``planner`` takes the largest mean plus one standard deviation (LinUCB, Li et al. 2010), ``greedy`` the mean.
 
-    ``planner`` takes the largest mean plus one standard deviation (LinUCB, Li et al. 2010), ``greedy`` the mean.
+    Bayes-optimal play can't be computed here.
     """
 
     method = "LinUCB"
-
-    def __init__(self, game: ContextualBandit) -> None:
-        self._game = game
+    _game: ContextualBandit
 
     def values(self, request: TurnRequest) -> dict[str, float]:
         """Estimate values: the posterior mean now, and later rounds as if the posterior means were the weights."""

@@ -1,8 +1,7 @@
-"""The players of small games of hidden information: an equilibrium, and the best answer to random play.
+"""The player of small games of hidden information: an equilibrium, and the best answer to random play.
 
-The game is solved once for its settings, when the first move is asked for: Kuhn poker takes a tenth of a second, Leduc
-poker one second, Liar's Dice with one die of six sides ten; larger games are refused. A game of one's own needs nothing
-but its exact chances (:func:`hidden_game_player`).
+The game is solved once for its settings, at the first move: Kuhn poker takes a tenth of a second, Leduc poker one,
+Liar's Dice with one die of six sides ten; larger games are refused.
 """
 
 from collections.abc import Mapping
@@ -21,13 +20,10 @@ from textgames.tsmg import TSMG
 
 ITERATIONS, TARGET = 1000, 0.0015
 """CFR+: the most iterations, and the exploitability at which it stops; in the units of the game's returns."""
-
 TREMBLE = 1e-3
 """How often an opponent is taken to play at random if values are asked for, so that it may come everywhere."""
-
 MOST_BIDS = 12
 """The most different bids of Liar's Dice with which it is solved: two to this power is the number of biddings."""
-
 MOST_HISTORIES = 20_000
 """The most histories of a game that comes without a player: a second to expand, a few to solve."""
 
@@ -77,13 +73,9 @@ def solved(game: TSMG[Any]) -> Solved:
 
 
 class EquilibriumPlayer(SearchPlayer):
-    """Draws its moves from the average strategy of CFR+, with values against it; ``greedy`` best responds to random
-    play."""
+    """Draws moves from the average strategy of CFR+; ``greedy`` best responds to random play."""
 
     method = "CFR+"
-
-    def __init__(self, game: TSMG[Any]) -> None:
-        self._game = game
 
     def plan(self, request: TurnRequest) -> Choice:
         policy = self.plan_probabilities(request)
@@ -106,13 +98,12 @@ class EquilibriumPlayer(SearchPlayer):
         return action_values(found.tree, found.trembling, (request.player, request.observation))
 
     def _look_up(self, table: Mapping[tuple[str, str], Any], request: TurnRequest) -> Any:
-        found = table.get((request.player, request.observation))
-        if found is None:
-            shown = request.observation[:80]
-            raise ValueError(
-                f"{request.player} of {type(self._game).__name__} never has to move at the observation {shown!r}"
-            )
-        return found
+        if (found := table.get((request.player, request.observation))) is not None:
+            return found
+        shown = request.observation[:80]
+        raise ValueError(
+            f"{request.player} of {type(self._game).__name__} never has to move at the observation {shown!r}"
+        )
 
 
 def hidden_game_player(game: TSMG[Any]) -> EquilibriumPlayer:

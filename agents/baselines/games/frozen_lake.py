@@ -42,12 +42,10 @@ class FrozenLakePlayer(YardstickPlayer):
         return Choice(ACTIONS[best], f"The shortest way to the goal around the holes begins with {ACTIONS[best]}.")
 
     def plan(self, request: TurnRequest) -> Choice:
-        """Return an action of the largest value; among those, the first that dawdles least."""
         return self.plans(request)[0]
 
     def plans(self, request: TurnRequest) -> list[Choice]:
-        """Return all actions of the largest value that dawdle least: all legal ones if nothing can be reached any
-        more."""
+        """Return the actions of the largest value that dawdle least: all legal ones if the goal is out of reach."""
         state = self.state(request)
         unlimited = UNLIMITED_STEPS_PER_CELL * len(state.lake.tiles)
         steps = unlimited if request.steps_left is None else request.steps_left
@@ -58,15 +56,12 @@ class FrozenLakePlayer(YardstickPlayer):
         ]
 
     def state(self, request: TurnRequest) -> FrozenLakeState:
-        """Return the state, on the one :class:`Lake` of a map, which keeps what it computed; the start tile can't be
-        seen."""
+        """Return the state, on the one :class:`Lake` of a map, which keeps what it computed."""
         lake, position = read_observation(request.observation)
         return FrozenLakeState(_lake(lake.nrow, lake.ncol, lake.tiles.replace(START, FROZEN)), position)
 
 
-@lru_cache(maxsize=512)
-def _lake(nrow: int, ncol: int, tiles: str) -> Lake:
-    return Lake(nrow, ncol, tiles)
+_lake = lru_cache(maxsize=512)(Lake)
 
 
 def _distances(lake: Lake) -> dict[int, int]:

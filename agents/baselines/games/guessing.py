@@ -9,7 +9,7 @@ from agents.baselines.scripted_player import Choice
 from agents.baselines.search import SearchPlayer
 from agents.turn import TurnRequest
 from textgames.exploration.deduction import Indices
-from textgames.exploration.guess_number import GuessNumber, guess_value
+from textgames.exploration.guess_number import guess_value
 from textgames.exploration.guessing import LOST_GUESSES, GuessingGame
 from textgames.exploration.word_guess import WordGuess
 
@@ -27,9 +27,7 @@ class GuessingPlayer(SearchPlayer):
     """The guess whose answer tells most: entropy, with a bonus for guesses that may be right themselves."""
 
     method = "entropy-greedy"
-
-    def __init__(self, game: GuessingGame) -> None:
-        self._game = game
+    _game: GuessingGame
 
     def values(self, request: TurnRequest) -> dict[str, float]:
         candidates, guesses_left, lost = self._read(request)
@@ -114,8 +112,7 @@ class SolvedGuessingPlayer(GuessingPlayer):
 
 
 def word_guess_player(game: WordGuess) -> SolvedGuessingPlayer:
-    """Build the player of Word Guess. It knows the list of words, so it is optimal only if models are shown that,
-    too."""
+    """Build the player of Word Guess. It knows the words, so it is optimal only if models are shown them, too."""
     return SolvedGuessingPlayer(game, knows_secrets=game.show_words)
 
 
@@ -124,9 +121,6 @@ class GuessNumberPlayer(GuessingPlayer):
 
     kind = "optimal"
     method = "dynamic programming over intervals"
-
-    def __init__(self, game: GuessNumber) -> None:
-        super().__init__(game)
 
     def values(self, request: TurnRequest) -> dict[str, float]:
         candidates, guesses_left, lost = self._read(request)

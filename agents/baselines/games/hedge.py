@@ -11,17 +11,14 @@ from textgames.solving.regret import hedge, hedge_rate
 
 
 class MatrixGamePlayer(SearchPlayer):
-    """Plays a matrix game of two: ``planner`` is Hedge; ``greedy`` takes the action that would have cost least so far.
+    """``planner`` is Hedge, ``greedy`` takes the action that would have cost least so far.
 
     Against losses that an opponent may choose freely there is no best play. Hedge is the named reference: its expected
-    regret is at most ``range * sqrt(T ln d / 2)``. It takes the other's play so far as given, so it doesn't cooperate
-    for what may come of it.
+    regret is at most ``range * sqrt(T ln d / 2)``. It takes the other's play as given, so it doesn't cooperate.
     """
 
     method = "Hedge"
-
-    def __init__(self, game: MatrixGame) -> None:
-        self._game = game
+    _game: MatrixGame
 
     def losses(self, request: TurnRequest) -> list[float]:
         """Return the loss of every action so far, in the order of the actions."""

@@ -19,14 +19,11 @@ Floats = NDArray[np.float64]
 
 MEAN = LARGEST_LOSS / 2
 """What every loss is on average before the first round, under each of the patterns but the adversarial one."""
-
 PERIODS = (6.0, 8.0, 10.0, 12.0, 14.0)
 """Periods of the waves that are believed in; they are drawn from [5, 15]."""
-
 STEADY, OTHERS = 0.98, 0.005
-"""How likely a pattern is before the first round: that of steady means, and each of the four others. Those show
-themselves within a few rounds, and what they cost if they aren't the truth is what a high share of them costs."""
-
+"""How likely a pattern is before the first round: that of steady means, and each of the four others, which show
+themselves within a few rounds."""
 LEADER_IS_HIT = 0.9
 """How sure it is, under the adversarial pattern, that the action that has cost least is hit: sums are read rounded."""
 
@@ -42,9 +39,7 @@ class OnlineLearningPlayer(SearchPlayer):
     """``planner`` takes the least expected loss over the patterns; ``greedy`` what would have cost least so far."""
 
     method = "Bayesian mixture of the patterns"
-
-    def __init__(self, game: OnlineLearning) -> None:
-        self._game = game
+    _game: OnlineLearning
 
     def values(self, request: TurnRequest) -> dict[str, float]:
         """Return minus the expected loss of each action in the next round; rounds after it depend on none of them."""

@@ -22,14 +22,13 @@ class SnakePlayer(SearchPlayer):
     """Snake's search: estimates by playing plans ahead. An observation read back has its reader as the first snake."""
 
     def __init__(self, game: Snake) -> None:
-        self._game = game
+        super().__init__(game)
         self._me = game.players[0]
         self._search = SnakeSearch(game)
 
     @staticmethod
     def recognise(text: str) -> Any:
-        """Make Snake with the board, the food and the number of enemies that this observation shows; else default
-        rules."""
+        """Make Snake with the board, the food and the number of enemies that this observation shows."""
         size = board_size(text)
         if size is None or ("\nYou: " not in text and "1 your head" not in text):
             return None

@@ -17,7 +17,7 @@ import numpy as np
 from agents.baselines.scripted_player import Choice
 from agents.baselines.search import SearchPlayer
 from agents.turn import TurnRequest
-from textgames.social.werewolf.game import ABSTAIN, Werewolf
+from textgames.social.werewolf.game import ABSTAIN
 
 _OWN = re.compile(r"^You are (\w+), a (\w+), ", re.MULTILINE)
 _SEEN = re.compile(r"night \d+ (\w+) is a (\w+)")
@@ -41,9 +41,6 @@ class WerewolfPlayer(SearchPlayer):
     """Werewolf by fixed rules: follow the seer."""
 
     method = "fixed rules: the village follows the seer"
-
-    def __init__(self, game: Werewolf) -> None:
-        self._game = game
 
     def values(self, request: TurnRequest) -> dict[str, float]:
         raise ValueError("the reference player of Werewolf follows fixed rules and can't tell what actions are worth")
@@ -89,8 +86,7 @@ class WerewolfPlayer(SearchPlayer):
         return self._random(_read(request), request)
 
     def _random(self, view: _View, request: TurnRequest) -> Choice:
-        """Return a wolf that it knows of, for the village; else any player that it doesn't know to be on its own
-        side."""
+        """Return a wolf that it knows of, for the village; else any player not known to be on its own side."""
         names = [name for name in request.legal_actions if name != ABSTAIN]
         voting = "Vote now" in request.observation
         if voting and view.role == "seer" and view.wolves:

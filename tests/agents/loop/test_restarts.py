@@ -9,10 +9,11 @@ import pytest
 import textgames
 from agents.baselines.random import RandomPlayer
 from agents.episode import Episode, EpisodeStart, EpisodeTask
-from agents.loop.live import table_of
+from agents.loop.live import environment_of
 from agents.loop.rollout import rollout
 from agents.msgrpo.trajectories import group_of, trajectories_of
 from agents.turn import Turn, TurnRequest
+from textgames.environments.table import Table
 from textgames.solving.blind import blind_value
 
 GAMES = [
@@ -27,6 +28,11 @@ GAMES = [
     "blackjack",
     "taxi",
 ]
+
+
+def table_of(task: EpisodeTask) -> Table:
+    env = environment_of(task)
+    return Table(env.game, env.rules)
 
 
 def played(tasks: Sequence[EpisodeTask], policy: Any = None) -> list[Episode]:
