@@ -45,6 +45,8 @@ class _View(NamedTuple):
 class CommonsPlayer(SearchPlayer):
     """Walks to the apple that can be had first."""
 
+    _game: CommonsGame
+
     def __init__(self, game: CommonsGame) -> None:
         super().__init__(game)
         self._map = game.config.board
