@@ -96,19 +96,6 @@ def test_intervals_over_parts_cover_as_the_documentation_says(name, parts, sampl
     assert (0.89 if samples == 600 else least) <= held <= (1 if samples == 600 else 0.97)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("parts", [8, 32])
-def test_intervals_of_ratios_over_parts_cover(parts):
-    rng = np.random.default_rng(parts)
-    held = 0
-    for _ in range(2000):
-        length = 1 + rng.poisson(3, parts)
-        table = np.stack([rng.binomial(length, 0.3), length], axis=1).astype(float)
-        _, low, high = intervals.over_rows(table, intervals.ratio(0, 1), (0, 1))
-        held += low <= 0.3 <= high  # type: ignore[operator]
-    assert held / 2000 >= 0.925
-
-
 def test_replicates_that_are_no_numbers_do_not_count_and_the_figure_lies_in_its_interval():
     assert intervals.percentiles(np.array([nan, 1.0, inf])) == (1.0, 1.0)
     assert np.isnan(intervals.percentiles(np.array([nan]))).all()

@@ -57,12 +57,6 @@ def test_opponents_play_inside_or_outside(name):
     assert session.returns == episode.returns
 
 
-def test_group_shares_its_start():
-    starts = {EpisodeSession("snake", seed, layout_seed=5).request.observation for seed in range(4)}
-    assert len(starts) == 1
-    assert EpisodeSession("snake", 0, layout_seed=6).request.observation not in starts
-
-
 @pytest.mark.parametrize("name", ["seed", "layout_seed"])
 def test_a_seed_that_is_none_is_no_fault_of_the_game(name):
     for value in (-3, 1.5, "x", True):
@@ -108,13 +102,6 @@ def test_no_action_is_read_in_reasoning(response, valid, unreadable):
     assert envs.step((response, "right"))[-1]["valid"].tolist() == [valid, True]
     if valid:
         assert outcome.action == info["action"] == "right"
-
-
-def test_who_never_closes_its_reasoning_is_told_so():
-    session = EpisodeSession("frozen-lake", 10_000, protocol="retry:1")
-    assert session.respond("<think>I could answer <action>left</action>").unreadable == "unclosed_think"
-    complaint = session.messages[-1]["content"]
-    assert complaint.startswith("Your answer can't be used: its <think> is never closed")
 
 
 def test_turn_with_an_error_leaves_the_episode_unscored():
@@ -201,14 +188,3 @@ def test_what_is_written_after_a_prefix_is_the_rest_of_the_response():
     assert session.steps[0].turn.response == "<action>right</action>" == session.messages[1]["content"]
     outcome = session.respond(Turn("<action>left</action>"))  # whose response is whole
     assert (outcome.valid, outcome.action) == (True, "left")
-
-
-def test_who_may_answer_again_goes_on_from_the_prefix_again():
-    prompts = PromptMap("direct", texts=PromptTexts.from_file("prefixed"))
-    session = EpisodeSession("frozen-lake", 1_000_000, prompt_map=prompts, protocol="retry")
-    assert session.respond("upset</action>").unreadable == "unknown_name"
-    said = [message["content"] for message in session.messages]
-    assert said[1] == "<action>upset</action>"
-    assert "isn't an action" in said[2]
-    assert said[3] == "<action>"
-    assert session.respond("right</action>").valid

@@ -9,7 +9,6 @@ import textgames
 from agents.baselines.random import RandomPlayer
 from agents.episode import Episode, EpisodeTask
 from agents.loop.rollout import rollout
-from agents.msgrpo.trajectories import trajectories_of
 from agents.policy import as_requests
 from agents.turn import Turn, TurnRequest
 from benchmark.runs.replay import replay
@@ -161,14 +160,6 @@ def test_a_replay_gives_the_same_rewards(game):
     assert [step.reward for step in replayed.steps] == [step.reward for step in episode.steps]
     assert replayed.episode.returns == episode.returns
     assert replayed.episode.metrics == episode.metrics
-
-
-def test_every_seat_is_a_trajectory_of_its_own():
-    task = EpisodeTask.of("TurnsTeam-v0", 3, layout_seed=7)
-    (episode,) = rollout(RandomPlayer(), [task])
-    parts = trajectories_of([episode], [task])
-    assert [part.group for part in parts] == [("TurnsTeam-v0", 7, player) for player in Team.players]
-    assert [sum(part.rewards) for part in parts] == list(episode.returns.values())
 
 
 def test_who_is_sent_away_is_paid_no_more_and_its_turns_are_played_for_it():

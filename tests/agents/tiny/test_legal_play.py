@@ -9,7 +9,7 @@ from agents.prompt import PromptMap, as_text
 from agents.tiny.data import favourite, legal_play, whole_texts
 from agents.tiny.recipe import Recipe
 from agents.turn import TurnRequest
-from textgames import SCENARIOS, Scenario
+from textgames import SCENARIOS
 
 pytest.importorskip("torch")
 
@@ -97,22 +97,3 @@ def test_what_cannot_be_demonstrated_is_refused():
         demonstrate(Recipe.quick(games=("nim",), examples=4))
     with pytest.raises(ValueError, match="doesn't list its actions"):
         legal_play(next(s for s in SCENARIOS.values() if not s.game().actions), 4, np.random.default_rng(0))
-
-
-@pytest.mark.slow
-def test_a_model_made_of_it_answers_legally():
-    """A hundred steps are enough for the form; the regret stays that of random play."""
-    from agents import Decoding, LanguageAgentPolicy
-    from agents.analysis.regret import DirectAnswers, exact_regret, random_positions
-    from agents.models.local.transformers import TransformersModel
-    from agents.msgrpo.run.evaluating import evaluation_tasks
-    from agents.tiny import pretrain
-
-    small = Scenario("nim-of-two", "TextNim-v0", {"heaps": (3, 3), "random_heaps": True}, 6, 495_000)
-    examples = legal_play(small, 2000, np.random.default_rng(0))
-    made = pretrain(Recipe.legal_play(["nim"], steps=100, hidden_size=32, intermediate_size=64), examples=examples)
-    model = TransformersModel(made.model, made.tokenizer, name="legal")
-    policy = LanguageAgentPolicy(model, PromptMap("direct"), Decoding(temperature=1.0, max_tokens=8))
-    found = exact_regret(DirectAnswers(policy), random_positions(evaluation_tasks(small, 20)))
-    assert found.invalid < 0.2
-    assert abs(found.mean - found.uniform) < 0.15

@@ -88,15 +88,6 @@ def test_every_scenarios_prompts_fit_into_the_embedded_models(tiny, scenario):
     assert len(tiny.encode([longest])[0]) + Decoding().max_tokens <= CONTEXT_LENGTH
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("scenario", SCENARIOS)
-def test_tiny_gets_through_every_scenario(scenario):
-    tasks = [EpisodeTask.of(scenario, SCENARIOS[scenario].seed(0), max_steps=3)]
-    (episode,) = rollout(load_agent("tiny", max_tokens=32), tasks)
-    assert episode.error is None
-    assert len(episode.steps) > 0
-
-
 def test_a_prompt_of_a_game_that_they_dont_know_is_answered_all_the_same():
     story = "There are five buttons: red, blue, green, white and black. You pressed red and won. " * 40
     request = TurnRequest(story, "Press a button each round.", ("red", "blue"), seed=(1,))
