@@ -1,10 +1,12 @@
-"""The command ``textbench reproduce --config credit`` behind its options: claim a folder, estimate, work, report."""
+"""The commands ``textbench reproduce --config credit`` and ``credit-questions``: estimate, work, report."""
 
 from collections.abc import Mapping
 
 from agents.models import embedded_agents
 from agents.msgrpo.credit import METHODS
 from research.credit.jobs import Later, StudyFolder, StudyJob, jobs_of
+from research.credit.questions.settings import AskJob, Questions
+from research.credit.questions.settings import jobs_of as questions_jobs_of
 from research.credit.settings import Study
 from research.jobs.command import Options, Undertaking, carry_out
 from research.jobs.report import publish
@@ -20,15 +22,18 @@ SECONDS_OF_BATCH = {"measure": 1.7, "draws": 0.6, "think": 14.0}
 """What the other kinds of jobs took there: a base, and a batch of what is measured, by a tiny model that reasons."""
 
 
-BASE = Later("research.credit.training:make_base")
+PLAIN_TOKENS_PER_SECOND, SHORT_TOKENS_PER_SECOND = 10_000, 80_000
+"""That questions take: along plain runs, whose questions cost most, and in short runs from a weak base."""
+
 WORK = {
-    "base": BASE,
+    "base": Later("research.credit.training:make_base"),
     "stages": Later("research.credit.training:make_stages"),
     "measure": Later("research.credit.measuring:methods_at"),
     "draws": Later("research.credit.measuring:draws_at"),
     "think": Later("research.credit.measuring:draws_of_thinking"),
     "tune": Later("research.credit.training:tune"),
     "train": Later("research.credit.training:train_arm"),
+    "ask": Later("research.credit.questions.work:ask"),
 }
 """By the kind of a job, what does it."""
 
@@ -64,3 +69,24 @@ def typical_seconds(study: Study, jobs: list[StudyJob]) -> Mapping[str, float]:
         else:
             seconds[job.name] = SECONDS_OF_BATCH[job.kind] * batches[job.kind] if job.kind in batches else BASE_SECONDS
     return seconds
+
+
+def ask_questions(questions: Questions, options: Options) -> int:
+    """Do the same for the questions."""
+    folder, jobs = StudyFolder(options.out), questions_jobs_of(questions)
+    penalty = questions.penalty
+    short = 0.0 if penalty is None else len(penalty.penalties) * penalty.tokens / SHORT_TOKENS_PER_SECOND
+    seconds = {job.name: BASE_SECONDS for job in jobs}
+    for job in jobs:
+        if isinstance(job, AskJob):
+            plain = questions.games[job.game].tokens / PLAIN_TOKENS_PER_SECOND
+            seconds[job.name] = short if job.steps else plain
+
+    def report() -> int:
+        from research.credit.questions.answers import read_findings
+        from research.credit.questions.report import draw_plots, report_data, report_markdown
+
+        found = read_findings(questions, folder)
+        return publish(found, folder.path, options, draw_plots, report_markdown, report_data)
+
+    return carry_out(Undertaking(questions, folder, jobs, WORK, seconds, report, PACKAGES, threads=1), options)

@@ -56,10 +56,9 @@ def effects(findings: Findings, factor: str = "", beside: str = "") -> list[Effe
 
 
 def at_best(findings: Findings, factor: str, chosen: str) -> list[Effect]:
-    """Return what every level of a factor learns at its own best level of another, a rate.
+    """Return what every level of a factor learns at its own best level of another, a rate; Holm's p is over these rows.
 
-    The best is chosen by the mean over the same seeds, so a close choice flatters, of which no interval knows. Holm's
-    correction is over these rows alone.
+    The best is chosen by the mean over the same seeds, so a close choice flatters, of which no interval knows.
     """
     factors = findings.study.factors
     found: dict[tuple[str, str, str, str, str], tuple[Array, Array]] = {}

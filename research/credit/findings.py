@@ -65,12 +65,12 @@ class Findings(Made):
 
     study: Study
     # ``{(game, run): (returns at the three stages, or nothing in games of several players)}``
-    stages: Mapping[tuple[str, int], Sequence[float]]
-    measured: Mapping[Cell, Mapping[str, Any]]  # ``{(game, run, stage): the document of textbench credit --json}``
-    drawn: Mapping[Cell, Mapping[str, Any]]  # ``{(game, run, stage): what was measured of draw rules}``
-    thinking: Mapping[str, Mapping[str, Any]]  # ``{scenario: the same for the model that reasons}``
-    tuned: Mapping[tuple[str, str], Mapping[float, float]]  # ``{(game, arm): {rate: mean over the evaluations}}``
-    runs: Mapping[tuple[str, str], Sequence[Run]]  # ``{(game, arm): the runs by seed}``
+    stages: dict[tuple[str, int], Sequence[float]]
+    measured: dict[Cell, Mapping[str, Any]]  # ``{(game, run, stage): the document of textbench credit --json}``
+    drawn: dict[Cell, Mapping[str, Any]]  # ``{(game, run, stage): what was measured of draw rules}``
+    thinking: dict[str, Mapping[str, Any]]  # ``{scenario: the same for the model that reasons}``
+    tuned: dict[tuple[str, str], dict[float, float]]  # ``{(game, arm): {rate: mean over the evaluations}}``
+    runs: dict[tuple[str, str], list[Run]]  # ``{(game, arm): the runs by seed}``
 
     def is_weak(self, cell: Cell) -> bool:
         """Return whether even the oracle's gradient was mostly noise there, so that the cell is in no mean."""
@@ -81,29 +81,28 @@ def read_findings(study: Study, folder: StudyFolder) -> Findings:
     """Read the results of all jobs that are there."""
     jobs = jobs_of(study)
     results = folder.results(jobs)
-    of = {
-        kind: [(job, results.there[job.name]) for job in jobs if job.kind == kind and job.name in results.there]
-        for kind in ("stages", "measure", "draws", "think", "tune", "train")
-    }
-    tuned: dict[tuple[str, str], dict[float, float]] = {}
-    for job, result in of["tune"]:
-        mean = float(np.mean([value for _, _, value in result["points"][1:]]))
-        tuned.setdefault((job.game, job.arm), {})[job.rate] = mean
-    runs: dict[tuple[str, str], list[Run]] = {}
-    for job, result in of["train"]:
-        runs.setdefault((job.game, job.arm), []).append(run_of(job.seed, result))
-    return Findings(
-        **made_of(study, jobs, results),
-        stages={
-            (job.game, job.run): [value for _, _, value in result["points"] if np.isfinite(value)]
-            for job, result in of["stages"]
-        },
-        measured={(job.game, job.run, job.stage): result for job, result in of["measure"]},
-        drawn={(job.game, job.run, job.stage): result for job, result in of["draws"]},
-        thinking={job.game: result for job, result in of["think"]},
-        tuned=tuned,
-        runs=runs,
-    )
+    found = Findings(**made_of(study, jobs, results), stages={}, measured={}, drawn={}, thinking={}, tuned={}, runs={})
+    for job, result in [(job, results.there[job.name]) for job in jobs if job.name in results.there]:
+        cell, arm = (job.game, job.run, job.stage), (job.game, job.arm)
+        match job.kind:
+            case "stages":
+                values = [value for _, _, value in result["points"] if np.isfinite(value)]
+                found.stages[job.game, job.run] = values
+            case "measure":
+                found.measured[cell] = result
+            case "draws":
+                found.drawn[cell] = result
+            case "think":
+                found.thinking[job.game] = result
+            case "tune":
+                mean = float(np.mean([value for _, _, value in result["points"][1:]]))
+                found.tuned.setdefault(arm, {})[job.rate] = mean
+            case "train":
+                points = np.array(result["points"], dtype=np.float64)
+                spent = (result["rollout_tokens"], result["update_tokens"], result["training_seconds"])
+                told = (points[:, 0], points[:, 2], len(result["history"]), *spent, result.get("ends", {}))
+                found.runs.setdefault(arm, []).append(Run(job.seed, result["rate"], *told))
+    return found
 
 
 def made_of(study: OnGames, jobs: Sequence[Any], results: Results) -> dict[str, Any]:
@@ -116,13 +115,6 @@ def made_of(study: OnGames, jobs: Sequence[Any], results: Results) -> dict[str, 
         "seconds": {name: result["processor_seconds"] for name, result in results.there.items()},
         "code": results.code,
     }
-
-
-def run_of(seed: int, result: Mapping[str, Any]) -> Run:
-    """Return a run from the result of its job."""
-    points = np.array(result["points"], dtype=np.float64)
-    spent = (result["rollout_tokens"], result["update_tokens"], result["training_seconds"])
-    return Run(seed, result["rate"], points[:, 0], points[:, 2], len(result["history"]), *spent, result.get("ends", {}))
 
 
 def value_of(document: Mapping[str, Any], method: str, figure: str) -> float | None:

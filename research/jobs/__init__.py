@@ -8,9 +8,6 @@
 * :mod:`command` is what the commands have in common: claim the folder, say the plan, work, report;
 * :mod:`tokens` counts what a training took, :mod:`report` and :mod:`pictures` are what reports are made with.
 
-No workflow engine is used for it. Snakemake or doit would bring their own scheduling, rules of what is out of date and,
-in Snakemake's case, clusters, and would replace :mod:`schedule`, which is 190 lines. But a job here is a function that
-tells how far it is and that writes a checkpoint when it is asked to stop, and resumes from it: Snakemake removes what a
-job has written that didn't finish, and doit ends the processes of its jobs and doesn't know how far they are.
-So the stopping, the time that is left and the settings that only add seeds would still be ours, beside a dependency.
+Snakemake would remove what a job has written that didn't finish, and doit would end its process; a job here writes a
+checkpoint when it is asked to stop and resumes from it. So there is no workflow engine underneath.
 """

@@ -42,17 +42,10 @@ def changed(recipe: "Recipe", settings: Mapping[str, Any]) -> "Recipe":
 
 
 def make(recipe: Any, place: Path, report: Report, command: str, examples: Sequence[Any] | None = None) -> Any:
-    """Train a small model and save it; a second call resumes the first if it was stopped.
+    """Train a small model by :func:`agents.tiny.pretrain`, save it and return it; resume it if it was stopped.
 
-    Args:
-        recipe: of :mod:`agents.tiny`.
-        place: the model's folder, which is made anew.
-        report: is told which share is done.
-        command: what makes the model, for its card.
-        examples: what is imitated in place of the recipe's own demonstrations.
-
-    Returns:
-        What :func:`agents.tiny.pretrain` does.
+    ``place``, the model's folder, is made anew. ``command`` is for the model's card. ``examples`` are imitated in place
+    of the recipe's own demonstrations.
     """
     from agents.tiny import pretrain
     from research.jobs.cards import save_with_card

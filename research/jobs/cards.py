@@ -1,12 +1,9 @@
 """The card of a tiny model that a study or ``python -m research.reproduction.tiny`` makes: what it is and isn't."""
 
-import platform
-import subprocess
-from importlib.metadata import version
-from importlib.resources import files
 from pathlib import Path
 
 from agents.tiny import Pretrained, Recipe, has_demonstrator, save, scenario_of, scenarios_of
+from research.jobs.work import facts_of
 
 _LIMITS = """\
 - It knows only the wording of the prompts that it was trained with (in the response modes above, no system message, no
@@ -27,18 +24,13 @@ _NO_CLOCK = """\
 
 
 def save_with_card(made: Pretrained, folder: Path, *, command: str) -> None:
-    """Save a model with a card, which has the ``command`` that made it."""
+    """Save a model with a card: data, training and the ``command`` that made it; the results are filled in later."""
     save(made, folder)
-    (folder / "README.md").write_text(card(made, command))
-
-
-def card(made: Pretrained, command: str) -> str:
-    """Write the model card in Markdown: data, training and limits; the results are filled in by the evaluation."""
-    recipe = made.recipe
+    recipe, facts = made.recipe, facts_of()
     parameters = sum(p.numel() for p in made.model.parameters())
     shares = ", ".join(f"{name} {share:.1%}" for name, share in scenarios_of(recipe.games).items())
     settings = "\n".join(f"- {name}: {value}" for name, value in recipe.as_data.items())
-    return f"""---
+    card = f"""---
 license: mit
 library_name: transformers
 pipeline_tag: text-generation
@@ -63,8 +55,7 @@ Loss (nats per response token) of the last 1% of the steps: {made.losses[-1]:.4f
 
 {settings}
 
-Made from commit {_commit()} with torch {version("torch")}, transformers {version("transformers")},
-tokenizers {version("tokenizers")}, Python {platform.python_version()}, by `{command}`.
+Made with textbench {facts["textbench"]}; {facts["versions"]}, Python {facts["Python"]}, by `{command}`.
 
 ## Results
 
@@ -73,6 +64,7 @@ Not evaluated.
 ## Limits
 
 {_LIMITS}{"" if recipe.texts.clock else _NO_CLOCK}"""
+    (folder / "README.md").write_text(card)
 
 
 def _demonstrated(recipe: Recipe) -> str:
@@ -93,16 +85,3 @@ def _demonstrated(recipe: Recipe) -> str:
             "every observation has by\nits checksum. They have no skill. "
         )
     return told
-
-
-def _commit() -> str:
-    """Return the commit of the source tree, with a note if it is changed; ``unknown`` outside of one."""
-    here = str(files("agents.tiny"))
-    try:
-        told = [
-            subprocess.run(["git", *command], cwd=here, capture_output=True, text=True, check=True).stdout.strip()
-            for command in (["rev-parse", "--short=12", "HEAD"], ["status", "--porcelain", "--", "."])
-        ]
-    except (OSError, subprocess.CalledProcessError):
-        return "unknown"
-    return told[0] + (" (with changes)" if told[1] else "")

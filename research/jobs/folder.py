@@ -1,4 +1,4 @@
-"""What an experiment consists of to those who don't know what it is about: jobs, settings, and a folder of results.
+"""What an experiment consists of to those who don't know what it is about: jobs, and a folder of results.
 
 A job is done when its result file is there; result files appear in one step (:meth:`Folder.write_result`), so what is
 there is whole and a rerun does what is missing.
@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, Protocol
 from agents.common import read_json, strangers
 from benchmark import StorageError, UsageError
 from benchmark.runs import write_atomically
+from research.jobs.recipes import ExperimentSettings
 
 SETTINGS_NAME = "experiment.json"
 
@@ -32,19 +33,6 @@ class AnyJob(Protocol):
         """The names of the jobs that must be done before."""
 
 
-class Settings(Protocol):
-    """What a folder knows of the settings of the experiment that it belongs to."""
-
-    def as_data(self) -> dict[str, Any]:
-        """Return all settings as plain data."""
-
-    def differences(self, other: Any) -> dict[str, tuple[Any, Any]]:
-        """Return ``{setting: (own value, other's value)}`` against the data of other settings."""
-
-    def additions(self, other: Any) -> list[str]:
-        """Return the differences that only add work, so that all results of the other settings stay good."""
-
-
 class Results(NamedTuple):
     """What is there of an experiment's jobs."""
 
@@ -63,7 +51,7 @@ class Folder:
     def __init__(self, path: Path) -> None:
         self.path = path
 
-    def claim(self, experiment: Settings) -> None:
+    def claim(self, experiment: ExperimentSettings) -> None:
         """Make the folder this experiment's, or check that it is; one that only adds (seeds) takes it over.
 
         Raises:
@@ -96,7 +84,7 @@ class Folder:
         if more:
             self._write_settings(experiment)
 
-    def _write_settings(self, experiment: Settings) -> None:
+    def _write_settings(self, experiment: ExperimentSettings) -> None:
         write_atomically(self.path / SETTINGS_NAME, json.dumps(experiment.as_data(), indent=1) + "\n")
 
     def result_file(self, name: str) -> Path:

@@ -30,13 +30,8 @@ FEW_RUNS = 5
 
 
 def mean_over_runs(trained: Array, possible: Sequence[float] = ()) -> Estimate:
-    """Return the mean over runs and episodes with its interval over both, or that of one agent with that over its
-    episodes.
-
-    Args:
-        trained: shape (runs, episodes).
-        possible: the least and the largest value that an episode can have, if they are known; of one agent alone.
-    """
+    """Return the mean of (runs, episodes) with its interval over both, or that of one agent with that over its
+    episodes, by the least and the largest value that is ``possible`` if they are known."""
     if len(trained) == 1:
         return mean_estimate(trained[0], possible)
     if len(trained) < FEW_RUNS:
@@ -46,12 +41,7 @@ def mean_over_runs(trained: Array, possible: Sequence[float] = ()) -> Estimate:
 
 
 def difference_of_means(trained: Array, base: Array) -> Estimate:
-    """Return mean of several runs minus that of one agent, on the same episodes.
-
-    Args:
-        trained: shape (runs, episodes).
-        base: shape (episodes,).
-    """
+    """Return the mean of several runs, (runs, episodes), minus that of one agent on the same episodes, (episodes,)."""
     if len(trained) < FEW_RUNS:
         return _over_few_runs(float(trained.mean() - base.mean()), trained - base)
     means, base_means = _over_runs(trained, base)

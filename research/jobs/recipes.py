@@ -30,11 +30,7 @@ class ExperimentSettings(BaseModel):
 
     @classmethod
     def read(cls, source: str | Path, changes: Mapping[str, Any] | None = None) -> Self:
-        """Read a recipe and apply the command line's changes, as :func:`with_changes` does.
-
-        Args:
-            source: the name of a recipe that ships, or a TOML file.
-            changes: ``{setting: value}``; ``None`` changes nothing.
+        """Read a recipe that ships, by its name, or a TOML file, and apply changes as :func:`with_changes` does.
 
         Raises:
             UsageError: no such recipe, not TOML, an unknown setting or a value that can't be, or a name that is to be
@@ -49,11 +45,7 @@ class ExperimentSettings(BaseModel):
 
     @classmethod
     def checked(cls, data: Mapping[str, Any], source: str | Path) -> Self:
-        """Return a recipe's content as the record of its experiment.
-
-        Raises:
-            UsageError: an unknown setting, or a value that can't be.
-        """
+        """Return a recipe's content as the record of its experiment; a UsageError says what can't be."""
         try:
             return cls.model_validate(data)
         except ValidationError as error:
@@ -67,8 +59,7 @@ class ExperimentSettings(BaseModel):
         return self.model_dump(mode="json")
 
     def differences(self, other: Mapping[str, Any]) -> dict[str, tuple[Any, Any]]:
-        """Return ``{setting: (own value, other's value)}`` against another experiment's data; nested settings with
-        dots."""
+        """Return :func:`differences_of` the data of another experiment."""
         return differences_of(self.as_data(), other)
 
     def additions(self, other: Mapping[str, Any]) -> list[str]:
@@ -94,11 +85,7 @@ def shipped_recipes() -> dict[str, Path]:
 
 
 def read_recipe(source: str | Path) -> dict[str, Any]:
-    """Return the content of a recipe: one that ships, by its name, or a TOML file.
-
-    Raises:
-        UsageError: no such recipe, or it isn't TOML.
-    """
+    """Return the content of a recipe that ships, by its name, or of a TOML file; a UsageError if it is neither."""
     shipped = shipped_recipes()
     file = shipped.get(str(source), Path(source))
     if not file.exists():
@@ -109,11 +96,8 @@ def read_recipe(source: str | Path) -> dict[str, Any]:
 def with_changes(data: Mapping[str, Any], changes: Mapping[str, Any] | None, chosen: Sequence[str]) -> dict[str, Any]:
     """Return a recipe's content with the command line's changes, if ``None`` changes nothing.
 
-    ``chosen`` are the settings, tables or lists, of which a change names what is kept. Tables keep the recipe's order,
-    as the first arm is the one that others are beside.
-
-    Raises:
-        UsageError: the recipe has none of that name.
+    ``chosen`` are the settings, tables or lists, of which a change names what is kept; a UsageError if the recipe
+    doesn't have it. Tables keep the recipe's order, as the first arm is the one that others are beside.
     """
     values = {name: value for name, value in (changes or {}).items() if value is not None}
     for name in chosen:
@@ -127,11 +111,7 @@ def with_changes(data: Mapping[str, Any], changes: Mapping[str, Any] | None, cho
 
 
 def checked_training(settings: Mapping[str, Any], called: str) -> dict[str, Any]:
-    """Return the fields of the MSGRPOConfig of one run, which an error calls ``called``.
-
-    Raises:
-        UsageError: the config refuses them.
-    """
+    """Return the fields of the MSGRPOConfig of one run; a UsageError that calls them ``called`` if it refuses them."""
     from agents.msgrpo import ConfigError, MSGRPOConfig
 
     try:

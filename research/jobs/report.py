@@ -59,13 +59,7 @@ def whole_report(
 ) -> dict[str, Any]:
     """Return a report as plain JSON data: the figures, and then what is missing and what they were made with.
 
-    Args:
-        figures: by their names.
-        findings: has ``missing``, the names of the jobs without a result, and ``code``, the versions that did the jobs.
-        seconds: of all jobs.
-        facts: where and with what the report was made.
-        notes: what a reader must know.
-        settings: of the experiment, as plain data.
+    ``findings`` has ``missing``, the names of the jobs without a result, and ``code``, the versions that did the jobs.
     """
     made = {"missing": list(findings.missing), "seconds": seconds, "notes": list(notes), "facts": dict(facts)}
     return dict(clean({**figures, **made, "code": list(findings.code), "settings": settings}))
@@ -88,19 +82,10 @@ def publish(
     data: Callable[..., dict[str, Any]],
     jobs: int = 0,
 ) -> int:
-    """Write Markdown, JSON and, with matplotlib, the pictures; print the JSON or if the report is.
+    """Write Markdown, JSON and, with matplotlib, the pictures; print the JSON or where the report is.
 
-    Args:
-        findings: what was found; ``missing`` are the names of the jobs that have no result.
-        folder: where the report goes.
-        options: whether it is JSON that is printed, and the notes.
-        draw: ``findings, folder -> pictures``.
-        markdown: ``findings, facts, plots=, notes= -> the report for people``.
-        data: ``findings, facts, notes -> the whole report as plain data``.
-        jobs: how many there are, if that is to be said beside the missing ones.
-
-    Returns:
-        The exit code: 1 if a job has no result.
+    The report for people is ``markdown(findings, facts, plots=, notes=)``. ``jobs`` is how many there are, if that is
+    to be said beside the missing ones. Returns the exit code: 1 if a job has no result.
     """
     facts, plots = facts_of(), drawn(lambda: draw(findings, folder), options)
     text = markdown(findings, facts, plots=plots, notes=options.notes)

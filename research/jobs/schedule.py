@@ -13,16 +13,17 @@ import pickle
 import signal
 import threading
 import traceback
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from graphlib import TopologicalSorter
 from multiprocessing import resource_tracker
-from typing import Any, Protocol
+from typing import Any
 
 from agents.common import open_for_appending
 from benchmark import BenchmarkError
+from research.jobs.display import ProgressDisplay
 from research.jobs.folder import AnyJob, Folder
 from research.jobs.work import Work, do
 
@@ -32,24 +33,9 @@ one."""
 
 _LOOK_SECONDS = 0.5  # between two looks at the jobs' progress
 
-_ERRORS = "errors.txt"
-
 
 class JobFailedError(BenchmarkError):
     """A job raised an error or its process was killed; what the others did is kept."""
-
-
-class Display(Protocol):
-    """What shows how far the jobs are."""
-
-    def progress(self, shares: Mapping[str, float]) -> None:
-        """Take ``{job: share of its work that is done, in [0, 1]}`` of the jobs that are being done."""
-
-    def done(self, job: str) -> None:
-        """Note that a job has its result."""
-
-    def failed(self, job: str, error: BaseException) -> None:
-        """Note that a job raised an error, and that those that don't need it continue."""
 
 
 def run_jobs(
@@ -58,7 +44,7 @@ def run_jobs(
     jobs: Sequence[AnyJob],
     work: Mapping[str, Work],
     processes: int,
-    display: Display,
+    display: ProgressDisplay,
     *,
     threads: int | None = None,
 ) -> None:
@@ -66,11 +52,9 @@ def run_jobs(
 
     Args:
         experiment: the settings, handed to every job.
-        folder: where results go.
         jobs: all of them, done or not, in the order of importance.
         work: ``{kind: function}``, by which the jobs of a kind are done.
         processes: jobs at a time.
-        display: told how far they are.
         threads: of PyTorch in each process; without it the processes share the cores.
 
     Raises:
@@ -87,7 +71,7 @@ def run_jobs(
     context = multiprocessing.get_context("spawn")  # forking a process that has loaded torch is unsafe
     shares, stop = context.RawArray("d", len(left)), context.RawValue("b", False)
     executor = ProcessPoolExecutor(min(processes, len(left)), context, begin, (shares, stop, processes, threads))
-    waiting: list[str] = []
+    waiting, errors = list[str](), folder.path / "errors.txt"
     running: dict[Future[None], str] = {}
     failed: dict[str, BaseException] = {}
     with stopping(executor, stop):
@@ -105,38 +89,27 @@ def run_jobs(
             for future in finished:
                 error = future.exception()
                 if isinstance(error, BrokenProcessPool):
-                    raise _killed(running.values(), folder)
+                    raise JobFailedError(
+                        "a process was killed (out of memory?) while these jobs were running: "
+                        f"{', '.join(running.values())}; what is done is kept, go on with the same command (--out "
+                        f"{folder.path}), with fewer --jobs where memory was short"
+                    )
                 name = running.pop(future)
                 if error is None:
                     display.done(name)
                     order.done(name)
                 else:
                     failed[name] = error
-                    _keep(name, error, folder)
+                    with os.fdopen(open_for_appending(errors), "a", encoding="utf-8") as stream:
+                        stream.write(f"{name}\n{''.join(traceback.format_exception(error))}\n")
                     display.failed(name, error)
     if failed:
-        raise _failed(failed, left, folder)
-
-
-def _killed(running: Iterable[str], folder: Folder) -> JobFailedError:
-    return JobFailedError(
-        f"a process was killed (out of memory?) while these jobs were running: {', '.join(running)}; what is done is "
-        f"kept, go on with the same command (--out {folder.path}), with fewer --jobs where memory was short"
-    )
-
-
-def _failed(failed: Mapping[str, BaseException], left: Iterable[str], folder: Folder) -> JobFailedError:
-    name, error = next(iter(failed.items()))
-    undone = sum(not folder.is_done(each) for each in left)
-    return JobFailedError(
-        f"{name} failed: {type(error).__name__}: {error}; {len(failed)} failed, and with what needs them {undone} "
-        f"aren't done; what is done is kept, all errors are in {folder.path / _ERRORS}"
-    )
-
-
-def _keep(name: str, error: BaseException, folder: Folder) -> None:
-    with os.fdopen(open_for_appending(folder.path / _ERRORS), "a", encoding="utf-8") as stream:
-        stream.write(f"{name}\n{''.join(traceback.format_exception(error))}\n")
+        name, first = next(iter(failed.items()))
+        undone = sum(not folder.is_done(each) for each in left)
+        raise JobFailedError(
+            f"{name} failed: {type(first).__name__}: {first}; {len(failed)} failed, and with what needs them {undone} "
+            f"aren't done; what is done is kept, all errors are in {errors}"
+        )
 
 
 @contextmanager

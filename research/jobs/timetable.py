@@ -14,13 +14,9 @@ _PRIOR_SECONDS = 60.0  # of work for which the typical seconds count as much as 
 
 
 class Timetable:
-    """Says how long what is left will take.
+    """Says how long what is left of all ``jobs`` will take, so many ``processes`` at a time.
 
-    Args:
-        typical: ``{job: seconds that it takes where these were measured}``.
-        folder: where the results are; those that are there have the seconds that they took.
-        jobs: all jobs, done or not.
-        processes: jobs at a time.
+    ``typical`` is ``{job: seconds that it takes where these were measured}``; results have the seconds that they took.
     """
 
     def __init__(self, typical: Mapping[str, float], folder: Folder, jobs: Sequence[AnyJob], processes: int) -> None:

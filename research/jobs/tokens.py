@@ -14,18 +14,13 @@ class TokensTaken(NamedTuple):
 
     @property
     def all(self) -> int:
-        """The tokens of rollouts and updates together."""
         return self.rollout + self.update
 
 
 def tokens_taken(history: Iterable[Mapping[str, Any]], config: MSGRPOConfig) -> TokensTaken:
-    """Return the tokens of the iterations of a run.
+    """Return the tokens of the iterations of a run, by its metrics as in ``metrics.jsonl``.
 
     Evaluations aren't counted, nor are fresh rollouts that a method of credit plays on its own account (``vine``).
-
-    Args:
-        history: the metrics of every iteration, as in ``metrics.jsonl``; records of evaluations are passed over.
-        config: the settings of the run.
     """
     played = [metrics for metrics in history if "prompt_tokens" in metrics]
     rollout = sum(metrics["prompt_tokens"] + metrics["response_tokens"] for metrics in played)

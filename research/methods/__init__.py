@@ -16,48 +16,25 @@ is offline if a run has one iteration with many ``update_passes``. Its loss is `
 """
 ENTROPY_TREE = Variant("tree", {"choose": "entropy", "rounds": 2})
 
+_BY_CREDIT = ("riskpo", "adora", "rae", "hgpo", "g2po", "beacon", "salt", "mt_grpo", "marshal", "empg", "igpo", "hcapo",
+              "ppo_bilevel", "istar")  # fmt: skip
 PRESETS: Mapping[str, Mapping[str, Any]] = {
-    "riskpo": {"credit": "riskpo"},
-    "adora": {"credit": "adora"},
-    "rae": {"credit": "rae"},
-    "hgpo": {"credit": "hgpo"},
-    "g2po": {"credit": "g2po"},
+    **{name: {"credit": name} for name in _BY_CREDIT},
+    **{name: {"reward": name} for name in ("empo", "otc", "gtalign")},  # gtalign wants payoffs stated, as matrix_weight
+    **{name: {"surrogate": name} for name in ("nft", "minpro", "llds", "apo")},
+    **{name: {"task_sampling": name} for name in ("pcl", "ghpo")},
     "gagpo": {"credit": "gagpo", "surrogate": "gspo", "loss_normalizer": "response"},
-    "beacon": {"credit": "beacon"},
-    "salt": {"credit": "salt"},
     "tree_grpo": {"task_sampling": "tree", "credit": "tree_grpo"},
     "at2po": {"task_sampling": "entropy_tree", "credit": "at2po", "surrogate": "atpo", "loss_normalizer": "response"},
-    "mt_grpo": {"credit": "mt_grpo"},
-    "marshal": {"credit": "marshal"},
-    "empg": {"credit": "empg"},
-    "igpo": {"credit": "igpo"},
-    "empo": {"reward": "empo"},
-    "otc": {"reward": "otc"},
-    # it also wants answers with payoffs, unless its matrix_weight is 0
-    "gtalign": {"reward": "gtalign"},
-    "hcapo": {"credit": "hcapo"},
-    # its loss is that of a response
-    "direct_apo": {
-        "task_sampling": "branch",
-        "credit": "direct_apo",
-        "surrogate": "direct_apo",
-        "loss_normalizer": "step",
+    "direct_apo": {  # its loss is that of a response
+        **{"task_sampling": "branch", "credit": "direct_apo", "surrogate": "direct_apo", "loss_normalizer": "step"}
     },
     "sapo": {"surrogate": "sapo", "loss_normalizer": "response"},
-    "nft": {"surrogate": "nft"},
     # what all pairs on policy come to; it only decides what is drawn
     "p3o": {"credit": "rloo", "surrogate": "p3o", "loss_normalizer": "episode"},
-    "minpro": {"surrogate": "minpro"},
-    "llds": {"surrogate": "llds"},
-    "apo": {"surrogate": "apo"},
     "starpo_s": {"group_filter": "starpo_s", "clip_high": 0.28},
     "ragen2": {"group_filter": "ragen2"},
     "pf_ppo": {"episode_sampling": "pf_ppo"},
-    "ppo_bilevel": {"credit": "ppo_bilevel"},
-    "istar": {"credit": "istar"},
-    # it also wants prompts with subgoals: prompt_file = "subgoals"
-    "hiper": {"response_mode": "think", "credit": "hiper"},
-    "pcl": {"task_sampling": "pcl"},
-    "ghpo": {"task_sampling": "ghpo"},
+    "hiper": {"response_mode": "think", "credit": "hiper"},  # it also wants prompts with subgoals: prompt_file
 }
 """Settings of the papers' methods; docs/research/credit/methods.md has the sources."""

@@ -40,7 +40,7 @@ EXPERIMENTS = {
     "questions": Experiment(
         "the questions of credit",
         "research.credit.questions.settings:Questions",
-        "research.credit.questions.command:ask_questions",
+        "research.credit.command:ask_questions",
         ("seeds", "games"),
     ),
     "improvers": Experiment(

@@ -29,25 +29,15 @@ CONCURRENCY = 256  # episodes that a model sees together
 
 @dataclass(frozen=True)
 class Setting:
-    """What is played.
+    """What is played."""
 
-    Attributes:
-        scenario: the game.
-        groups: starts; the layouts of training seeds.
-        group_size: episodes from each start in a batch.
-        max_steps: rounds after which an episode is cut off; ``None`` for the scenario's own.
-        format_penalty: what an invalid response costs.
-        invalid_action: what it does.
-        seed: of everything random.
-    """
-
-    scenario: Scenario
-    groups: int = 8
-    group_size: int = 16
-    max_steps: int | None = None
-    format_penalty: float = 1.0
-    invalid_action: InvalidAction = "default"
-    seed: int = 0
+    scenario: Scenario  # the game
+    groups: int = 8  # starts; the layouts of training seeds
+    group_size: int = 16  # episodes from each start in a batch
+    max_steps: int | None = None  # rounds after which an episode is cut off; ``None``: the scenario's own
+    format_penalty: float = 1.0  # what an invalid response costs
+    invalid_action: InvalidAction = "default"  # what it does
+    seed: int = 0  # of everything random
 
     def __post_init__(self) -> None:
         if self.groups < 1 or self.group_size < 2:
@@ -78,18 +68,17 @@ class Setting:
         game, unused = self.game(), np.random.default_rng(0)
         return [game.initial_state(layout_generator(layout, unused)) for layout in self.layouts()]
 
+    def truth(self, policy: Policy, **how: Any) -> Truth:
+        """Return the true values of a policy from the starts; ``how`` and errors are those of :meth:`Truth.of`."""
+        rules: dict[str, Any] = {"format_penalty": self.format_penalty, "invalid_action": self.invalid_action}
+        return Truth.of(policy, self.game(), self.starts(), self.rounds, **rules, seed=self.seed, **how)
+
     def tasks(self, batch: int, layouts: Sequence[int]) -> list[EpisodeTask]:
         kwargs: dict[str, Any] = {"format_penalty": self.format_penalty, "invalid_action": self.invalid_action}
         seeds = np.random.default_rng((self.seed, batch, 1)).choice(2**31, self.groups * self.group_size, replace=False)
+        kwargs |= {"noise": (self.seed, batch), "max_steps": self.rounds}
         return [
-            EpisodeTask.of(
-                self.scenario,
-                int(seed),
-                layout_seed=layouts[index // self.group_size],
-                noise=(self.seed, batch),
-                max_steps=self.rounds,
-                **kwargs,
-            )
+            EpisodeTask.of(self.scenario, int(seed), layout_seed=layouts[index // self.group_size], **kwargs)
             for index, seed in enumerate(seeds)
         ]
 
@@ -125,18 +114,18 @@ def why_not_met(method: CreditMethod, policy: Policy, truth: Truth | None) -> st
         return "it learns a reward model beside the policy, and here nothing is trained"
     if "values" in method.needs and "token" in method.heads.values() and not has_local_model(policy):
         return "it needs values token by token, and the policy has no model in this process"
-    if "segments" in method.needs:
-        if not has_local_model(policy):
-            return "it needs the parts of responses by their tokens, and the policy has no model in this process"
-        try:
-            _segmenter(method, policy)
-        except ConfigError as error:
-            return str(error)
+    if "segments" in method.needs and not has_local_model(policy):
+        return "it needs the parts of responses by their tokens, and the policy has no model in this process"
+    try:
+        _segmenter(method, policy)
+    except ConfigError as error:
+        return str(error)
     return None
 
 
 def _segmenter(method: CreditMethod, policy: Any) -> Segmenter | None:
-    return needed_segmenter(method, policy.prompt_map, policy.model.tokenizer)
+    needed = "segments" in method.needs
+    return needed_segmenter(method, policy.prompt_map, policy.model.tokenizer) if needed else None
 
 
 def with_needs(
@@ -154,8 +143,8 @@ def with_needs(
         found = dict(zip(different, model.logprobs_and_entropies(different), strict=True))
         return [found[row] for row in rows]
 
-    segmenter = _segmenter(method, policy) if "segments" in method.needs else None
-    trajectories = completed(batch.trajectories, method.needs if model is not None else (), scores, segmenter=segmenter)
+    needs, segmenter = method.needs if model is not None else (), _segmenter(method, policy)
+    trajectories = completed(batch.trajectories, needs, scores, segmenter=segmenter)
     if truth is not None and "values" in method.needs:
         for number, each in enumerate(trajectories):
             values = truth.prompt_values(each)

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from annotated_types import Ge
@@ -11,9 +12,7 @@ from benchmark.cli import Output
 from benchmark.play import OF_ONE_AGENT, RunOptions
 
 if TYPE_CHECKING:
-    from agents import Policy
     from research.credit.instrument.instrument import Instrument
-    from textgames import Scenario
 
 SMALL_MODEL = 5_000_000  # parameters
 
@@ -70,12 +69,13 @@ def run(settings: Settings) -> int:
 
     from agents.msgrpo import DRAWS, ConfigError, RolloutError
     from agents.msgrpo.credit import METHODS
-    from benchmark import BenchmarkError, UsageError
+    from benchmark import BenchmarkError, UsageError, storing
     from textgames import install_command
 
     try:
         from benchmark.show import stdout_console
-        from research.credit.instrument.instrument import default_methods, methods_of
+        from research.credit.instrument.instrument import ORACLE, default_methods, methods_of
+        from research.credit.instrument.show.pictures import board_picture
         from research.credit.instrument.show.tables import as_text, checklist, print_report
     except ModuleNotFoundError as error:
         if error.name not in ("torch", "transformers"):
@@ -104,7 +104,9 @@ def run(settings: Settings) -> int:
     except (RolloutError, RuntimeError) as error:
         raise BenchmarkError(str(error)) from None
     if settings.picture is not None:
-        _draw(instrument, settings.picture)
+        picture = board_picture(instrument, [name for name in instrument.credited if name != ORACLE])
+        with storing(settings.picture):
+            Path(settings.picture).write_text(picture, encoding="utf-8")
     items = checklist(report) if settings.checklist else []
     if settings.output.json:
         added = {"checklist": [item._asdict() for item in items]} if items else {}
@@ -118,7 +120,9 @@ def run(settings: Settings) -> int:
 
 def _instrument(settings: Settings, names: tuple[str, ...]) -> "Instrument":
     """Return all that the measurement needs; what is wrong is reported before anything is played."""
+    from agents.analysis import has_local_model
     from benchmark import UsageError
+    from benchmark.play import load_one
     from benchmark.runs import check_file_place, find_scenario
     from research.credit.instrument.batches import Setting
     from research.credit.instrument.gradients.scores import why_no_gradient
@@ -132,7 +136,12 @@ def _instrument(settings: Settings, names: tuple[str, ...]) -> "Instrument":
     if settings.picture is not None:
         check_drawable(setting.game())
         check_file_place(settings.picture)
-    policy = _policy(settings, scenario)
+    policy, _ = load_one(settings.agent, replace(settings.options, temperature=settings.temperature), scenario)
+    local: Any = policy
+    if has_local_model(policy) and sum(p.numel() for p in local.model.model.parameters()) < SMALL_MODEL:
+        import torch
+
+        torch.set_num_threads(1)  # waiting for others costs a small model more than they save
     if settings.draws and (why := why_no_gradient(policy)) is not None:
         raise UsageError(f"--draws looks at the gradients of what a rule draws, and there are none: {why}")
     return Instrument(
@@ -144,41 +153,6 @@ def _instrument(settings: Settings, names: tuple[str, ...]) -> "Instrument":
         gradient=not settings.no_gradient,
         progress=_progress(settings.output.quiet),
     )
-
-
-def _draw(instrument: "Instrument", file: str) -> None:
-    """Write the picture of all methods that were measured, but for the oracle's, which is the truth."""
-    from pathlib import Path
-
-    from benchmark import storing
-    from research.credit.instrument.instrument import ORACLE
-    from research.credit.instrument.show.pictures import board_picture
-
-    names = [name for name in instrument.credited if name != ORACLE]
-    picture = board_picture(instrument, names)
-    with storing(file):
-        Path(file).write_text(picture, encoding="utf-8")
-
-
-def _policy(settings: Settings, scenario: "Scenario") -> "Policy":
-    from benchmark.play import load_one
-
-    policy, _ = load_one(settings.agent, replace(settings.options, temperature=settings.temperature), scenario)
-    _take_one_thread(policy)
-    return policy
-
-
-def _take_one_thread(policy: "Policy") -> None:
-    """Give a small model one thread: waiting for others costs more than they save."""
-    from agents.analysis import has_local_model
-
-    if not has_local_model(policy):
-        return
-    import torch
-
-    local: Any = policy
-    if sum(p.numel() for p in local.model.model.parameters()) < SMALL_MODEL:
-        torch.set_num_threads(1)
 
 
 def _progress(quiet: bool) -> Callable[[str, int, int], None] | None:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields, replace
 from functools import cached_property
 from time import perf_counter
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 from zlib import crc32
 
 import numpy as np
@@ -22,7 +22,7 @@ from research.credit.instrument.exact.answers import DEFAULT_SAMPLES, Progress
 from research.credit.instrument.exact.drawn_returns import Chances, DrawnReturns
 from research.credit.instrument.exact.gradient import ExactGradient, exact_gradient
 from research.credit.instrument.exact.solution import MAX_STATES
-from research.credit.instrument.exact.truth import Noise, Oracle, Truth
+from research.credit.instrument.exact.truth import Noise, Oracle
 from research.credit.instrument.fidelity import NOTHING, compare, fidelity, granularity
 from research.credit.instrument.gradients.episodes import BatchRows, EpisodeGradients, RowProducts, numbered
 from research.credit.instrument.gradients.quality import COSINES, BatchGradient, quality
@@ -53,8 +53,7 @@ class Instrument:
         policy: plays every seat; its temperature is that of training, 1.25 for MS-GRPO.
         setting: what is played.
         batches: how many batches are played from the same starts.
-        samples: responses to each question, if probabilities have to be estimated.
-        max_states: the most different states of a game that is small enough.
+        samples, max_states: as of :meth:`Truth.of`.
         gradient: whether to look at gradients, if the policy has a model in this process.
         progress: told how far it is.
 
@@ -65,8 +64,7 @@ class Instrument:
     Attributes:
         truth: the true values.
         batches: what was played.
-        model: of the policy, for gradients; ``None`` without.
-        no_gradient: why there is none.
+        model: of the policy, for gradients; ``None`` without, and then ``no_gradient`` says why.
         credited: what each of the methods measured last assigned.
     """
 
@@ -85,21 +83,11 @@ class Instrument:
             raise ValueError(f"batches must be at least 1, got {batches}")
         self.policy, self.setting = policy, setting
         self._progress = progress or (lambda what, done, total: None)
-        self.truth = Truth.of(
-            policy,
-            setting.game(),
-            setting.starts(),
-            setting.rounds,
-            format_penalty=setting.format_penalty,
-            invalid_action=setting.invalid_action,
-            samples=samples,
-            seed=setting.seed,
-            max_states=max_states,
-            progress=progress,
-        )
+        self.truth = setting.truth(policy, samples=samples, max_states=max_states, progress=progress)
         self.no_gradient = why_no_gradient(policy) if gradient else "it wasn't asked for"
         self.model = None if self.no_gradient else ScoreModel(policy)
         self.credited: dict[str, Credited] = {}
+        self._chances: Chances | None = None
         self.batches: list[Batch] = []
         for number in range(batches):
             self._progress("batches played", number, batches)
@@ -113,10 +101,6 @@ class Instrument:
             return None
         self._progress("exact gradient", 0, 1)
         return exact_gradient(self.model, self.truth.answers, self.truth.solution, self.truth.halves)
-
-    @cached_property
-    def _chances(self) -> Chances:
-        return Chances(self.truth)
 
     def measure(
         self, methods: Mapping[str, CreditMethod], *, draws: Sequence[str] = (), sizes: Sequence[int] = ()
@@ -133,28 +117,20 @@ class Instrument:
         self.credited = credited = dict[str, Credited]()
         for number, (name, method) in enumerate(everyone.items()):
             self._progress("credit assigned", number, len(everyone))
-            reason = why_not_met(method, self.policy, self.truth)
-            try:
-                if reason is None:
-                    credited[name] = self.assign(name, method)
-            except ValueError as error:  # it wants a batch of another kind
-                reason = str(error)
-            if reason is not None:
+            if (reason := why_not_met(method, self.policy, self.truth)) is not None:
                 skipped[name] = reason
+                continue
+            try:
+                credited[name] = self.assign(name, method)
+            except ValueError as error:  # it wants a batch of another kind
+                skipped[name] = str(error)
         if draws and not sizes:
             sizes = (max(1, len(self.batches[0]) // 2),)
-        gradients, nothing = self._gradients(credited, draws, sizes), dict[str, Any](gradient=None)
-        results = [
-            MethodResult(
-                name=name,
-                fidelity=fidelity(compare(self.batches, each.credits, self.truth)),
-                **gradients.get(name, nothing),
-                extra_tokens=each.extra_tokens,
-                seconds=each.seconds,
-                granularity=granularity(each.credits),
-            )
-            for name, each in credited.items()
-        ]
+        gradients, results = self._gradients(credited, draws, sizes), []
+        for name, (credits, extra, seconds) in credited.items():
+            own = gradients.get(name, {"gradient": None})
+            own |= {"extra_tokens": extra, "seconds": seconds, "granularity": granularity(credits)}
+            results.append(MethodResult(name, fidelity(compare(self.batches, credits, self.truth)), **own))
         return self._report(results, skipped)
 
     def assign(self, name: str, method: CreditMethod) -> Credited:
@@ -167,6 +143,7 @@ class Instrument:
             ready = with_needs(batch, method, self.policy, self.model, self.truth)
             seed = (self.setting.seed, number, crc32(name.encode()))
             if self.truth.is_exact and "rollouts" in method.needs:
+                self._chances = self._chances or Chances(self.truth)
                 drawn = DrawnReturns(self.policy, self._chances, np.random.default_rng((*seed, 1)))
                 ready = replace(ready, rollouts=drawn)
             before = 0 if ready.rollouts is None else ready.rollouts.tokens
@@ -206,26 +183,19 @@ class Instrument:
                         drawn[name].append(DrawnBatch(rows.batch, credit, own, rows.tokens))
                 number += 1
         self._progress("batches' gradients", len(self.batches), len(self.batches))
-        norms = [norm] * len(self.batches)
-        return {
-            name: {
-                "gradient": quality(means[name], norm, self.exact.reliability),
-                "normalisations": {
-                    variant: over_rows(np.array(own)[:, None], mean(0), COSINES)
-                    for variant, own in variants[name].items()
-                },
-                "draws": tuple(
-                    compare_draws(drawn[name], draws, sizes, norms, seed=self.setting.seed) if draws else ()
-                ),
-            }
-            for name in credited
-        }
+        told: dict[str, dict[str, Any]] = {}
+        for name in credited:
+            scaled = {each: over_rows(np.array(own)[:, None], mean(0), COSINES) for each, own in variants[name].items()}
+            told[name] = {"gradient": quality(means[name], norm, self.exact.reliability), "normalisations": scaled}
+            if draws:
+                found = compare_draws(drawn[name], draws, sizes, [norm] * number, seed=self.setting.seed)
+                told[name]["draws"] = tuple(found)
+        return told
 
     def _report(self, results: Sequence[MethodResult], skipped: Mapping[str, str]) -> CreditReport:
-        truth, exact, setting = self.truth, self.exact, self.setting
+        truth, exact, setting, policy = self.truth, self.exact, self.setting, cast("Any", self.policy)
         episodes = [each for batch in self.batches for each in batch.trajectories]
         lengths = [len(each) for each in episodes]
-        policy: Any = self.policy
         decoding = getattr(policy, "decoding", None)
         summary = TruthSummary(
             source=truth.answers.source,
@@ -239,24 +209,12 @@ class Instrument:
             other_forms=truth.other_forms(self.batches),
             forks=float(np.mean(np.abs(np.concatenate([*map(truth.advantages, episodes)])) > NOTHING)),
         )
-        played = {
-            "groups": setting.groups,
-            "group_size": setting.group_size,
-            "batches": len(self.batches),
-            "horizon": setting.rounds,
-            "temperature": None if decoding is None else decoding.temperature,
-            "format_penalty": setting.format_penalty,
-            "invalid_action": setting.invalid_action,
-            "seed": setting.seed,
-        }
+        names = ("groups", "group_size", "format_penalty", "invalid_action", "seed")
+        played = {name: getattr(setting, name) for name in names}
+        played |= {"batches": len(self.batches), "horizon": setting.rounds}
+        played |= {"temperature": None if decoding is None else decoding.temperature}
         return CreditReport(
-            agent=policy.name,
-            game=setting.scenario.name,
-            setting=played,
-            truth=summary,
-            methods=tuple(results),
-            skipped=dict(skipped),
-            no_gradient=self.no_gradient,
+            *(policy.name, setting.scenario.name, played, summary, tuple(results), dict(skipped), self.no_gradient),
             episode_tokens=float(np.mean([each.tokens for each in episodes])),
             episode_length=float(np.mean(lengths)),
             episode_lengths=(min(lengths), float(np.median(lengths)), max(lengths)),
@@ -307,10 +265,8 @@ def measure(
     Args:
         policy: plays every seat, without history; its temperature is that of training, 1.25 for MS-GRPO.
         scenario: a small game with ``outcomes``, or a setting of one.
-        methods: names of registered methods, or ``{name: method}``; :data:`DEFAULT_METHODS` when not given. "oracle"
-            (the true advantage) and "noise" are always measured too.
-        draws: names of draw rules to look at.
-        sizes: numbers of episodes that they draw; half of a batch when not given.
+        methods: names of registered methods, or ``{name: method}``; :data:`DEFAULT_METHODS` when not given.
+        draws, sizes: as of :meth:`Instrument.measure`.
         how: fields of :class:`Setting`, and what :class:`Instrument` takes.
 
     Raises:

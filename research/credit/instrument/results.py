@@ -22,13 +22,10 @@ class MethodResult:
     """One method of credit.
 
     Attributes:
-        name: of the method.
-        fidelity: how like the true advantages those are that it assigns.
         gradient: how good the gradient of a whole batch is, all episodes; ``None`` without a model to take it of.
         normalisations: the cosine of a batch's gradient with the exact one where the advantages are treated otherwise:
             "divided by group std" and "times group std" (of returns), "mean per response" (each response's tokens
             weigh 1 together). Other normalisers only change the gradient's length.
-        draws: what draw rules do to it, if that was asked for.
         extra_tokens: response tokens of fresh rollouts that it asked for, per batch.
         seconds: what it took to assign the credit of one batch.
         granularity: what it told apart in these batches: "token", "step" or "episode".
@@ -44,18 +41,13 @@ class MethodResult:
     granularity: str = "step"
 
     def to_json(self) -> dict[str, Any]:
-        found: dict[str, Any] = {"name": self.name, "gradient_cosine": None, "bias": None}
-        found |= {name: figure.to_json() for name, figure in vars(self.fidelity).items()}
-        if self.gradient is not None:
-            for name, figure in vars(self.gradient).items():
-                found[name if name == "bias" else f"gradient_{name}"] = figure.to_json()
-        return found | {
-            "normalisations": {name: figure.to_json() for name, figure in self.normalisations.items()},
-            "draws": [draw.to_json() for draw in self.draws],
-            "extra_tokens": self.extra_tokens,
-            "seconds": self.seconds,
-            "granularity": self.granularity,
-        }
+        found: dict[str, Any] = vars(self) | {"gradient_cosine": None, "bias": None} | vars(self.fidelity)
+        del found["fidelity"], found["gradient"]
+        for name, figure in vars(self.gradient).items() if self.gradient is not None else ():
+            found[name if name == "bias" else f"gradient_{name}"] = figure
+        found = {name: each.to_json() if isinstance(each, Estimate) else each for name, each in found.items()}
+        normalisations = {name: figure.to_json() for name, figure in self.normalisations.items()}
+        return found | {"normalisations": normalisations, "draws": [draw.to_json() for draw in self.draws]}
 
 
 @dataclass(frozen=True)
@@ -84,14 +76,10 @@ class CreditReport:
     """A measurement of several methods on one policy and one game.
 
     Attributes:
-        agent, game: whose credit, and where.
-        setting: what was played.
-        truth: how the true advantages were found.
         methods: the results, in the order asked for; "oracle" and "noise" are always among them.
         skipped: ``{method: why it could not be measured}``.
         no_gradient: why there are no gradients; ``None`` if there are.
-        episode_tokens: response tokens of an episode.
-        episode_length: steps of an episode.
+        episode_tokens, episode_length: response tokens and steps of an episode.
         episode_lengths: the least, the median and the largest number of steps.
         parameters: of the policy's model; ``None`` without one in this process.
     """
@@ -122,17 +110,11 @@ class CreditReport:
 
     def to_json(self) -> dict[str, Any]:
         """Return the document that ``textbench credit --json`` prints."""
-        return {
-            "agent": self.agent,
-            "game": self.game,
+        return vars(self) | {
             "setting": dict(self.setting),
             "truth": asdict(self.truth),
-            "episode_length": self.episode_length,
-            "episode_lengths": list(self.episode_lengths),
-            "episode_tokens": self.episode_tokens,
-            "parameters": self.parameters,
             "methods": [method.to_json() for method in self.methods],
             "skipped": dict(self.skipped),
-            "no_gradient": self.no_gradient,
+            "episode_lengths": list(self.episode_lengths),
             "weak": self.weak,
         }

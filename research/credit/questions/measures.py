@@ -28,10 +28,7 @@ WEIGHTS = ("none", "token", "truncated", "episode")
 with which the mean gradient is the exact one's, whatever the lag."""
 
 
-def truth_of(policy: Any, setting: Setting) -> Truth:
-    """Return the true values of a policy in the starts of a setting."""
-    how = {"format_penalty": setting.format_penalty, "invalid_action": setting.invalid_action}
-    return Truth.of(policy, setting.game(), setting.starts(), setting.rounds, max_states=200_000, **how)  # type: ignore[arg-type]
+MAX_STATES = 200_000
 
 
 class Compared(NamedTuple):
@@ -85,7 +82,7 @@ def staleness(
         batches: of each, with equal noise, so differences are paired by batch.
         cap: of truncated weights.
     """
-    model, truth = ScoreModel(policy), truth_of(policy, setting)
+    model, truth = ScoreModel(policy), setting.truth(policy, max_states=MAX_STATES)
     exact = exact_gradient(model, truth.answers, truth.solution, ()).vector
     (method,) = methods_of([STALE_METHOD], setting).values()
     rows: list[dict[str, Any]] = []
@@ -145,7 +142,7 @@ def group_sizes(
     policy: Any, setting: FewStarts, episodes: int, sizes: Sequence[int], methods: Sequence[str], batches: int
 ) -> list[dict[str, Any]]:
     """Return how like the exact gradient of all starts a batch's is, by the size of its groups and the method."""
-    model, truth = ScoreModel(policy), truth_of(policy, setting)
+    model, truth = ScoreModel(policy), setting.truth(policy, max_states=MAX_STATES)
     exact = exact_gradient(model, truth.answers, truth.solution, ()).vector
     rows = []
     for size in sizes:

@@ -9,7 +9,7 @@ from research.credit.instrument.batches import Setting
 from research.credit.instrument.exact.truth import Truth
 from research.credit.instrument.gradients.scores import ScoreModel
 from research.credit.jobs import StudyFolder
-from research.credit.questions.measures import FewStarts, group_sizes, parts_of, staleness, standing, truth_of
+from research.credit.questions.measures import MAX_STATES, FewStarts, group_sizes, parts_of, staleness, standing
 from research.credit.questions.settings import AskJob, Questions
 from research.credit.settings import STAGES
 from research.credit.training import examples_of, policy_of, train
@@ -105,4 +105,5 @@ def _player(model: Any, tokenizer: Any, questions: Questions) -> Any:
 def _evaluated(policy: Any, job: AskJob, questions: Questions) -> Truth:
     """Return the truth of a policy without format penalty, from the starts of its run."""
     starts = questions.evaluation_starts
-    return truth_of(policy, Setting(questions.scenario(job.game), starts, format_penalty=0.0, seed=job.run))
+    setting = Setting(questions.scenario(job.game), starts, format_penalty=0.0, seed=job.run)
+    return setting.truth(policy, max_states=MAX_STATES)

@@ -8,6 +8,7 @@ import pytest
 
 from benchmark.cli import main
 from benchmark.errors import UsageError
+from research.credit.command import WORK
 from research.credit.jobs import StudyFolder
 from research.credit.questions.answers import (
     Asked,
@@ -19,7 +20,6 @@ from research.credit.questions.answers import (
     splits,
     staleness,
 )
-from research.credit.questions.command import WORK
 from research.credit.questions.settings import Questions, jobs_of
 from research.credit.settings import Study
 from research.jobs.folder import SETTINGS_NAME
@@ -128,7 +128,7 @@ def test_lag_0_is_on_policy_and_drift_makes_the_cosine_fall():
 
 def test_the_parts_of_the_gradient_add_up_to_the_whole():
     policy, setting = direct_policy(), Setting(SMALL, 1, 2, format_penalty=0.7)
-    model, truth = ScoreModel(policy), measures.truth_of(policy, setting)
+    model, truth = ScoreModel(policy), setting.truth(policy)
     whole = exact_gradient(model, truth.answers, truth.solution, ()).vector
     parts = measures.parts_of(model, truth)
     reward, penalty = measures.solutions_of_parts(truth)
@@ -143,7 +143,7 @@ def test_the_parts_of_the_gradient_add_up_to_the_whole():
 
 def test_where_a_policy_stands_is_what_its_probabilities_say():
     setting = Setting(SMALL, 1, 2, format_penalty=0.0, max_steps=1)
-    truth: Truth = measures.truth_of(direct_policy(), setting)
+    truth: Truth = setting.truth(direct_policy())
     shares = np.array([each.weight for each in truth.answers.responses[0]])
     given = shares / shares.sum()
     found = measures.standing(truth)

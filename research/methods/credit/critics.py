@@ -103,21 +103,28 @@ class HiPER(ByReturn):
     parts: ClassVar[tuple[str, ...]] = ("switch", "subgoal", "action")
 
     def assign(self, batch: Batch, rng: np.random.Generator) -> Credit:
-        starts = [begins_option(each) for each in batch.trajectories]
-        made = [self._levels(*each) for each in zip(batch.trajectories, starts, strict=True)]
-        scaled = _standardised_levels(batch.trajectories, [own for own, _ in made])
+        played = batch.trajectories
+        starts = [begins_option(each) for each in played]
+        made = [self._levels(*each) for each in zip(played, starts, strict=True)]
         targets = [aims for _, aims in made]
-        credit = Credit.of(
-            [_per_token(each, level) for each, level in zip(batch.trajectories, scaled, strict=True)],
+        levels = [_levels_of_tokens(each, t) for each in played for t in range(len(each))]  # of all steps of the batch
+        scaled: dict[str, Floats] = {}
+        for name in Levels._fields:
+            flat = np.concatenate([getattr(own, name) for own, _ in made])
+            used = np.array([name in own for own in levels]) & ~np.isnan(flat)
+            flat[used] = standardised(flat[used], eps=1e-8, ddof=0)
+            scaled[name] = np.where(used, flat, 0.0)  # 0 for the subgoals within an option
+        tokens = iter([np.array([scaled[name][step] for name in own]) for step, own in enumerate(levels)])
+        steps = len(levels) - len(played)  # those that may keep their subgoal
+        return Credit.of(
+            [[next(tokens) for _ in range(len(each))] for each in played],
             value_targets={
-                "low": [_at_actions(each, aims.low) for each, aims in zip(batch.trajectories, targets, strict=True)],
+                "low": [_at_actions(each, aims.low) for each, aims in zip(played, targets, strict=True)],
                 "high": [aims.high for aims in targets],
                 "term": [aims.term for aims in targets],
             },
+            metrics={"switch_rate": float(sum(each[1:].sum() for each in starts)) / max(1, steps)},
         )
-        steps = sum(map(len, starts))
-        switched = float(sum(each[1:].sum() for each in starts)) / max(1, steps - len(starts))
-        return credit._replace(metrics={"switch_rate": switched})
 
     def _levels(self, trajectory: Trajectory, starts: Bools) -> tuple[Levels, Levels]:
         """Return the advantages and the targets of a trajectory's three levels."""
@@ -187,29 +194,3 @@ def _levels_of_tokens(trajectory: Trajectory, t: int) -> list[str]:
         if part.name in ("switch", "subgoal"):
             levels[part.start : part.stop] = ["term" if part.name == "switch" else "high"] * (part.stop - part.start)
     return levels
-
-
-def _standardised_levels(trajectories: Sequence[Trajectory], advantages: Sequence[Levels]) -> list[Levels]:
-    """Return each level's advantages standardised over the steps whose tokens get them; the others as NaN."""
-    result = [Levels(*(np.full(len(each), np.nan) for _ in Levels._fields)) for each in trajectories]
-    for level in Levels._fields:
-        places = [
-            (i, t)
-            for i, each in enumerate(trajectories)
-            for t in range(len(each))
-            if level in _levels_of_tokens(each, t) and not np.isnan(getattr(advantages[i], level)[t])
-        ]
-        chosen = np.array([getattr(advantages[i], level)[t] for i, t in places])
-        if len(chosen):
-            for (i, t), value in zip(places, standardised(chosen, eps=1e-8, ddof=0), strict=True):
-                getattr(result[i], level)[t] = value
-    return result
-
-
-def _per_token(trajectory: Trajectory, levels: Levels) -> list[Floats]:
-    """Return T arrays (K_t,); 0 for subgoals within an option."""
-    result = []
-    for t in range(len(trajectory)):
-        own = {level: float(getattr(levels, level)[t]) for level in Levels._fields}
-        result.append(np.nan_to_num(np.array([own[level] for level in _levels_of_tokens(trajectory, t)])))
-    return result

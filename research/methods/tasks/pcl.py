@@ -57,7 +57,10 @@ class PCL:
         """Return the critic's targets: at every first step the mean scaled return of its group, else NaN."""
         means: dict[int, float] = {}
         for members in batch.groups.values():
-            scaled = [self.scaled_return(batch.trajectories[index]) for index in members]
+            scaled = []
+            for each in [batch.trajectories[index] for index in members]:
+                low, high = self.bounds(task_of(each))
+                scaled.append(np.clip((each.returned() - low) / (high - low), 0.0, 1.0))
             means |= dict.fromkeys(members, float(np.mean(scaled)))
         targets = []
         for index, each in enumerate(batch.trajectories):
@@ -65,11 +68,6 @@ class PCL:
             target[0] = means[index]
             targets.append(target)
         return {HEAD: targets}
-
-    def scaled_return(self, trajectory: Trajectory) -> float:
-        """Return a trajectory's return on a scale from the game's lowest (0) to its highest (1)."""
-        low, high = self.bounds(task_of(trajectory))
-        return float(np.clip((trajectory.returned() - low) / (high - low), 0.0, 1.0))
 
     def check(self, task: EpisodeTask) -> None:
         self.bounds(task)

@@ -16,7 +16,7 @@ from collections import Counter
 from collections.abc import Hashable
 from dataclasses import replace
 from math import ceil
-from typing import ClassVar, Literal, NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 from pydantic import Field
@@ -133,33 +133,22 @@ def _steps(trajectories: list[Trajectory], after: bool = False) -> dict[Hashable
     return found or {each.nodes[0]: Fork(each, 0) for each in trajectories}
 
 
+_OF_STEPS = ("states", "observations", "responses", "actions", "steps_left", "prompt_ids", "response_ids")
+"""The tuples of a trajectory that have an entry for each of its steps."""
+
+
 def _joined(place: Fork, rest: Trajectory) -> Trajectory:
     """Return the whole episode of a branch: the steps before the place, and what was played from there."""
     before, t = place
     own = task_of(rest).seed
-    old = None
-    if before.old_logprobs is not None and rest.old_logprobs is not None:
-        old = before.old_logprobs[:t] + rest.old_logprobs
-    allowed = None
+    joined: dict[str, Any] = {name: getattr(before, name)[:t] + getattr(rest, name) for name in _OF_STEPS}
+    for name in ("rewards", "valid", "cut_off"):
+        joined[name] = np.concatenate([getattr(before, name)[:t], getattr(rest, name)])
+    known = before.old_logprobs is not None and rest.old_logprobs is not None
+    joined["old_logprobs"] = before.old_logprobs[:t] + rest.old_logprobs if known else None  # type: ignore[index,operator]
     if before.allowed is not None or rest.allowed is not None:
-        allowed = (before.allowed or (None,) * len(before))[:t] + (rest.allowed or (None,) * len(rest))
-    return replace(
-        rest,
-        group=before.group,
-        task=before.task,
-        tree=before.tree,
-        nodes=before.nodes[:t] + tuple((own, k) for k in range(len(rest))),
-        rewards=np.concatenate([before.rewards[:t], rest.rewards]),
-        states=before.states[:t] + rest.states,
-        observations=before.observations[:t] + rest.observations,
-        responses=before.responses[:t] + rest.responses,
-        actions=before.actions[:t] + rest.actions,
-        valid=np.concatenate([before.valid[:t], rest.valid]),
-        steps_left=before.steps_left[:t] + rest.steps_left,
-        cut_off=np.concatenate([before.cut_off[:t], rest.cut_off]),
-        prompt_ids=before.prompt_ids[:t] + rest.prompt_ids,
-        response_ids=before.response_ids[:t] + rest.response_ids,
-        old_logprobs=old,
-        allowed=allowed,
-        rounds=before.rounds[:t] + tuple(before.rounds[t] + each for each in rest.rounds),
-    )
+        joined["allowed"] = (before.allowed or (None,) * len(before))[:t] + (rest.allowed or (None,) * len(rest))
+    shared = {"group": before.group, "task": before.task, "tree": before.tree}
+    nodes = before.nodes[:t] + tuple((own, k) for k in range(len(rest)))
+    rounds = before.rounds[:t] + tuple(before.rounds[t] + each for each in rest.rounds)
+    return replace(rest, nodes=nodes, rounds=rounds, **shared, **joined)

@@ -53,11 +53,3 @@ def test_advantages_and_targets_are_those_of_the_formula(gamma_turn, gamma, lam)
         targets = [turn for episode in credit.value_targets["token"] for turn in episode]
         values = [turn for t in given.trajectories for turn in t.head_values["token"]]
         np.testing.assert_allclose(np.concatenate(targets), flat + np.concatenate(values), rtol=1e-10, atol=1e-12)
-
-
-def test_nothing_is_carried_from_one_response_to_the_one_before_it():
-    """At lam = 0 and a constant value, only the last token of a response sees its reward."""
-    values = {"token": [np.zeros(3), np.zeros(2)]}
-    given = batch(trajectory([1.0, 0.0], tokens=(3, 2), head_values=values))
-    credit = METHODS.make("ppo_bilevel", {"lam": 0.0, "whiten": False}).assign(given, RNG)
-    assert [turn.tolist() for turn in credit.advantages[0]] == [[0, 0, 1], [0, 0]]

@@ -56,13 +56,6 @@ def test_equals_the_formula_over_any_method(base, zeta):
     np.testing.assert_allclose(credit.draw_weight, [np.abs(row).mean() for row in wanted])
 
 
-def test_equal_entropies_and_no_bonus_leave_centred_advantages_as_they_are():
-    made = [trajectory([value, 0.0], entropies=np.full(2, 0.3)) for value in (0.0, 1.0, 5.0)]
-    base = METHODS.make("msgrpo").assign(batch(*made), RNG)
-    credit = METHODS.make("empg", {"zeta": 0.0}).assign(batch(*made), RNG)
-    np.testing.assert_allclose(np.concatenate(list(credit.advantages)), np.concatenate(list(base.advantages)))
-
-
 class Tokens:
     needs = frozenset({"values"})
     heads = {"own": "token"}  # noqa: RUF012

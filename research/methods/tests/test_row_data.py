@@ -15,7 +15,6 @@ from agents.msgrpo.credit.batch import TokenRow
 from agents.msgrpo.draws import Drawn
 from agents.msgrpo.surrogates import SURROGATES
 from agents.msgrpo.trajectories import training_rows
-from research.methods.tests import formulas
 from tests.agents.msgrpo.hand_made import batch, trajectory
 from tests.agents.msgrpo.surrogates.ragged import Row, flat, ragged, through_loss
 
@@ -83,20 +82,6 @@ def test_nft_rates_are_kept_from_the_edges():
     assert data["rate"].tolist() == [0.02] * 3
     assert data["label"].tolist() == [1, 0, 0]
     assert data["weight"].tolist() == [2.0, 0.5, 0.5]
-
-
-@pytest.mark.parametrize("labels", ["success", "return"])
-@pytest.mark.parametrize("seed", range(3))
-def test_nft_equals_the_plain_loops(labels, seed):
-    surrogate, rows = SURROGATES.make("nft", {"labels": labels}), rows_of(PLAYED)
-    data = {name: each.tolist() for name, each in surrogate.row_data(rows, PLAYED, None).items()}
-    tokens = tokens_for(rows, seed)
-    got = through_loss(surrogate, tokens, data=data, denominator=2.0)
-    loss, gradient = formulas.nft(tokens, data)
-    assert got.loss == pytest.approx(loss / 2, rel=1e-12)
-    assert torch.allclose(flat(got.gradient), flat(gradient) / 2, atol=1e-12)
-    rising = [(g, label) for row, label in zip(got.gradient, data["label"], strict=True) for g in row if g]
-    assert all((g < 0) == (label == 1) for g, label in rising if label in (0, 1))  # failures lose, successes gain
 
 
 # ---------------------------------------------------------------- P3O
@@ -174,49 +159,11 @@ def test_apo_weights_by_hand():
     assert f == pytest.approx(1 + 5e-5, rel=1e-8)
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_apo_equals_the_plain_loops(seed):
-    settings = {"kl_coefficient": 0.3, "length_base": 1.1, "clip_high": 0.28}
-    rng = np.random.default_rng(seed)
-    rows = rows_of(PLAYED, [rng.normal(size=len(each)) for each in PLAYED.trajectories])
-    surrogate = SURROGATES.make("apo", settings)
-    assert surrogate.needs == {"reference"}
-    data = {name: each.tolist() for name, each in surrogate.row_data(rows, PLAYED, None).items()}
-    tokens = tokens_for(rows, seed)
-    got = through_loss(surrogate, tokens, data=data, denominator=2.0)
-    loss, gradient = formulas.apo(0.2, 0.28, 0.3)(tokens, data)
-    assert got.loss == pytest.approx(loss / 2, rel=1e-12)
-    assert torch.allclose(flat(got.gradient), flat(gradient) / 2, atol=1e-8)
-
-
 # ---------------------------------------------------------------- LLDS
 
 STEPS = [np.array([1.0, 1.0]), np.array([-1.0, -0.5, 2.0]), np.array([0.0]), np.array([-1.0]), np.array([2.0]),
          np.array([-1.0]), np.array([1.0, -3.0])]  # fmt: skip
 """Advantages of PLAYED: the means of episodes 0, 1, 2 and 4 are at least 0."""
-
-
-@pytest.mark.parametrize("base", ["ppo", "gspo"])
-@pytest.mark.parametrize("seed", range(3))
-def test_llds_adds_what_good_episodes_lost(base, seed):
-    rows = rows_of(PLAYED, STEPS)
-    tokens, episodes = tokens_for(rows, seed), [row.draw for row in rows]
-    surrogate = SURROGATES.make("llds", {"base": base, "weight": 0.7, "tolerance": 0.0})
-    data = {name: each.tolist() for name, each in surrogate.row_data(rows, PLAYED, None).items()}
-    got = through_loss(surrogate, tokens, data=data, denominator=5.0)
-    alone = through_loss(SURROGATES.make(base), tokens, denominator=5.0)
-    assert got.loss - alone.loss == pytest.approx(0.7 * formulas.llds_term(tokens, episodes), rel=1e-10)
-    want = formulas.by_differences(lambda moved: 0.7 * formulas.llds_term(moved, episodes), tokens)
-    assert torch.allclose(flat(got.gradient) - flat(alone.gradient), flat(want), atol=1e-8)
-    assert flat(want).abs().max() > 0
-    assert (got.sums["clipped_low"], got.sums["clipped_high"]) == (
-        alone.sums["clipped_low"],
-        alone.sums["clipped_high"],
-    )
-    # a normaliser doesn't divide the term, and a step on a part of the rows estimates the whole of it
-    other = through_loss(surrogate, tokens, data=data, denominator=1.0, share=0.25)
-    alone = through_loss(SURROGATES.make(base), tokens, denominator=1.0)
-    assert other.loss - alone.loss == pytest.approx(4 * 0.7 * formulas.llds_term(tokens, episodes), rel=1e-10)
 
 
 def test_llds_is_nothing_at_the_first_optimiser_step():

@@ -132,18 +132,6 @@ def test_hgpo_takes_rounding_for_nothing(unit):
     assert found[0][1] == pytest.approx(1.0, abs=1e-4)
 
 
-def test_salt_tells_an_invalid_response_from_the_action_taken_for_it():
-    right = trajectory([0, 1], "AB")
-    penalised = trajectory([0, 0], "AB", valid=np.array([False, True]))
-    (first, _), (second, _) = advantages("salt", batch(right, penalised))
-    assert first > 0 > second
-
-
-def test_salt_without_shared_steps_is_msgrpo():
-    given = batch(trajectory([1, 2]), trajectory([1]), trajectory([1, 0, 4]))
-    assert advantages("salt", given) == advantages("msgrpo", given)
-
-
 def marshal_batch() -> Batch:
     task = EpisodeTask.of("tic-tac-toe", 0)
     return batch(
@@ -191,46 +179,9 @@ def test_gagpo_by_hand():
     np.testing.assert_allclose(flat(found), np.array(estimated) / spread)
 
 
-def test_gagpo_without_lambda_is_the_gain_of_one_step_and_with_all_of_it_the_return_less_the_mean():
-    given = random_batch(5)
-    plain = Plain(given, 0.9)
-    places = [(i, t) for i in range(plain.n) for t in range(len(plain.rewards[i]))]
-
-    def value(i: int, t: int) -> float:
-        if t == len(plain.rewards[i]):
-            return 0.0
-        same = [
-            plain.to_go[j][u]
-            for j, u in places
-            if j in plain.group(i) and plain.played[j].states[u] == plain.played[i].states[t]
-        ]
-        return statistics.fmean(same)
-
-    for lam in (0.0, 1.0):
-        raw = {
-            (i, t): plain.to_go[i][t] - value(i, t)
-            if lam
-            else plain.rewards[i][t] + 0.9 * value(i, t + 1) - value(i, t)
-            for i, t in places
-        }
-        expected = [
-            [z(raw[i, t], [raw[j, u] for j, u in places if j in plain.group(i)]) for t in range(len(plain.rewards[i]))]
-            for i in range(plain.n)
-        ]
-        check(advantages("gagpo", given, lam=lam, discount=0.9), expected, atol=1e-8)
-
-
 def test_beacon_by_hand():
     """Milestones at the second and the fourth step: what comes after the first is another segment."""
     given = batch(trajectory([0.0, 1.0, 0.0, 0.5]), trajectory([0.0, 0.0]))
     found = advantages("beacon", given, discount=0.5)
     check(found, [[0.75 + step for step in (0.125, 0.625, -0.125, 0.125)], [-0.75 - 0.375] * 2])
     check(advantages("beacon", given, step_weight=0.0), advantages("dr_grpo", given))
-
-
-def test_beacons_later_failure_takes_nothing_from_an_earlier_milestone():
-    """Both reach the first milestone alike, then one fails: their first steps differ by the episodes' parts alone."""
-    given = batch(trajectory([0.0, 1.0, 0.0, 1.0]), trajectory([0.0, 1.0, 0.0, -1.0]))
-    steps = np.subtract(advantages("beacon", given), advantages("dr_grpo", given))
-    np.testing.assert_allclose(steps[0, :2], steps[1, :2])
-    assert steps[0, 2] > 0 > steps[1, 2]

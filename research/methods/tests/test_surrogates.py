@@ -1,5 +1,6 @@
 """The surrogates of this folder through the learner: see tests/agents/msgrpo/learner/test_surrogates.py."""
 
+import math
 from dataclasses import replace
 from typing import Any
 
@@ -8,19 +9,21 @@ import pytest
 import torch
 
 from agents.msgrpo.learner.update import UpdateStats, known_tokens
+from agents.msgrpo.surrogates import SURROGATES
 from research.methods.tests import formulas
 from tests.agents.msgrpo.learner import test_surrogates
 from tests.agents.msgrpo.learner.learners import gradients, make_learner, ragged_rows
 from tests.agents.msgrpo.learner.test_distributed import run
 from tests.agents.msgrpo.learner.test_surrogates import MORE, WAYS, configured, played
 from tests.agents.msgrpo.surrogates.formulas import gspo, ppo
+from tests.agents.msgrpo.surrogates.ragged import Row, through_loss
 
 OWN: dict[str, Any] = {
     "atpo": ({}, gspo(3e-3, 4e-3)),
-    "sapo": ({}, formulas.sapo()),
+    "sapo": ({"tau_positive": 2.0}, formulas.sapo(2.0)),
     "nft": ({}, formulas.nft),
     "p3o": ({"off_policy": True}, formulas.p3o),
-    "minpro": ({}, formulas.minpro()),
+    "minpro": ({"clip_low": 0.3, "clip_high": 0.28}, formulas.minpro(0.7, 1.28)),
     "apo": ({"kl_coefficient": 0.5}, formulas.apo(0.2, 0.2, 0.5)),
     "llds": ({"weight": 0.5}, ppo()),
 }
@@ -36,6 +39,15 @@ def _ways(monkeypatch):
 @pytest.mark.parametrize("name", OWN)
 def test_the_gradient_equals_plain_loops_whatever_the_micro_batches(make_llama, name):
     test_surrogates.test_the_gradient_equals_plain_loops_whatever_the_micro_batches(make_llama, name)
+
+
+def test_minpro_by_hand():
+    """Ratios 0.5, 2, 1.5 are multiplied by 1, 0.5, min(0.5, 2): 0.5, 1, 0.75, of which two are below 0.8."""
+    row = Row([math.log(0.5), math.log(2.0), math.log(1.5)], [0.0, 0.0, 0.0], [0.0] * 3, [1.0, 1.0, -2.0])
+    got = through_loss(SURROGATES.make("minpro"), [row])
+    assert got.gradient[0] == pytest.approx([-0.8, -1.0, 1.6])
+    assert got.loss == pytest.approx(-(0.8 * math.log(0.5) + math.log(2.0) - 1.6 * math.log(1.5)))
+    assert (got.sums["clipped_low"], got.sums["clipped_high"]) == (2, 0)
 
 
 def test_the_term_of_llds_on_parts_of_the_rows_estimates_the_whole(make_llama):

@@ -1,11 +1,20 @@
-"""The shape of the JSON document of ``textbench credit --json``, for its published schema."""
+"""The shape of the JSON document of ``textbench credit --json``, for its published schema.
 
-from typing import Any, NotRequired
+It follows from the data classes of the results: an estimate becomes a :class:`FigureShape`.
+"""
+
+from typing import Any, NotRequired, get_type_hints
 
 from pydantic import with_config
 from typing_extensions import TypedDict
 
+from agents.common import Estimate
 from benchmark.runs import STRICT
+from research.credit.instrument.draws import DrawResult
+from research.credit.instrument.fidelity import Fidelity
+from research.credit.instrument.gradients.quality import GradientQuality
+from research.credit.instrument.results import CreditReport, MethodResult, TruthSummary
+from research.credit.instrument.show.tables import Item
 
 
 @with_config(STRICT)
@@ -17,90 +26,37 @@ class FigureShape(TypedDict):
     high: float | None
 
 
-@with_config(STRICT)
-class DrawShape(TypedDict):
-    """What a draw rule does to a method's gradient."""
-
-    rule: str
-    m: int
-    drawn: float
-    tokens: float
-    cosine: FigureShape
-    minus_uniform: FigureShape
-    minus_nonzero: FigureShape
-    cosine_per_episode: FigureShape
-    cosine_per_kilotoken: FigureShape
-    mean_cosine: FigureShape
-    variance: FigureShape
-    empty: float
-    effective_episodes: float
-    reference: str
+def _fields(kind: type) -> dict[str, Any]:
+    return {name: FigureShape if hint is Estimate else hint for name, hint in get_type_hints(kind).items()}
 
 
-@with_config(STRICT)
-class MethodShape(TypedDict):
-    """The figures of one method of credit.
-
-    Without a model in the process ``gradient_cosine`` and ``bias`` are null, and the other figures of gradients are
-    missing.
-    """
-
-    name: str
-    correlation: FigureShape
-    sign_agreement: FigureShape
-    mean_correlation: FigureShape
-    mean_sign_agreement: FigureShape
-    gradient_cosine: FigureShape | None
-    bias: FigureShape | None
-    gradient_variance: NotRequired[FigureShape]
-    gradient_signal_to_noise_per_episode: NotRequired[FigureShape]
-    gradient_signal_to_noise_per_token: NotRequired[FigureShape]
-    normalisations: dict[str, FigureShape]
-    draws: list[DrawShape]
-    extra_tokens: float
-    seconds: float
-    granularity: str
+def _shape(name: str, about: str, fields: dict[str, Any]) -> Any:
+    make: Any = TypedDict  # by a name, as the fields aren't written out
+    shape = make(name, fields)
+    shape.__doc__ = about
+    return with_config(STRICT)(shape)
 
 
-@with_config(STRICT)
-class TruthShape(TypedDict):
-    """How the true advantages were found."""
+_OF_GRADIENT = {f"gradient_{name}": NotRequired[FigureShape] for name in _fields(GradientQuality) if name != "bias"}
+_OF_METHOD = {name: kind for name, kind in _fields(MethodResult).items() if name not in ("fidelity", "gradient")}
+_DRAW = _shape("DrawShape", "What a draw rule does to a method's gradient.", _fields(DrawResult))
+_METHOD = _shape(
+    "MethodShape",
+    "The figures of one method of credit. Without a model in the process ``gradient_cosine`` and ``bias`` are null, "
+    "and the other figures of gradients are missing.",
+    _OF_METHOD
+    | _fields(Fidelity)
+    | _OF_GRADIENT
+    | dict.fromkeys(["gradient_cosine", "bias"], FigureShape | None)
+    | {"normalisations": dict[str, FigureShape], "draws": list[_DRAW]},
+)
+_TRUTH = _shape("TruthShape", "How the true advantages were found.", _fields(TruthSummary))
+_ITEM = _shape("ItemShape", "An item of ``--checklist``; ``said`` is null if it is yours to tell.", _fields(Item))
 
-    source: str
-    samples: int | None
-    states: int
-    questions: int
-    expected_return: float
-    invalid: float
-    reliability: float
-    gradient_reliability: float | None
-    other_forms: float
-    forks: float
-
-
-@with_config(STRICT)
-class ItemShape(TypedDict):
-    """An item of the checklist of ``--checklist``; ``said`` is null if it is yours to tell."""
-
-    item: str
-    required: bool
-    said: str | None
-
-
-@with_config(STRICT)
-class CreditDocument(TypedDict):
-    """The result of ``textbench credit``; "oracle" and "noise" are always among the methods."""
-
-    agent: str
-    game: str
-    setting: dict[str, Any]
-    truth: TruthShape
-    episode_length: float
-    episode_lengths: list[float]
-    parameters: int | None
-    episode_tokens: float
-    methods: list[MethodShape]
-    skipped: dict[str, str]
-    no_gradient: str | None
-    weak: bool
-    checklist: NotRequired[list[ItemShape]]
+CreditDocument = _shape(
+    "CreditDocument",
+    'The result of ``textbench credit``; "oracle" and "noise" are always among the methods.',
+    _fields(CreditReport)
+    | {"setting": dict[str, Any], "truth": _TRUTH, "methods": list[_METHOD], "skipped": dict[str, str]}
+    | {"episode_lengths": list[float], "weak": bool, "checklist": NotRequired[list[_ITEM]]},
+)
