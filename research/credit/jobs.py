@@ -8,8 +8,8 @@ from typing import Any, Literal, NamedTuple
 
 from benchmark import UsageError
 from research.credit.settings import STAGES, Study
-from research.jobs.folder import Folder, Settings
-from research.jobs.recipes import TUNING_SEED
+from research.jobs.folder import Folder
+from research.jobs.recipes import TUNING_SEED, ExperimentSettings
 
 Kind = Literal["base", "stages", "measure", "draws", "think", "tune", "train"]
 
@@ -64,30 +64,20 @@ def base_job(game: str, run: int) -> StudyJob:
 def _trained(study: Study, games: Sequence[str]) -> list[StudyJob]:
     """Return the training of every arm on some games, and its tuning if there are several rates."""
     tuned = {
-        (game, arm): tuple(
-            StudyJob(
-                f"tune/{game}/{arm}/{rate:g}", "tune", (f"stages/{game}/0",), game, arm=arm, seed=TUNING_SEED, rate=rate
-            )
-            for rate in rates
-            if len(rates) > 1
-        )
+        (game, arm): [
+            StudyJob(f"tune/{game}/{arm}/{rate:g}", "tune", (f"stages/{game}/0",), game, 0, "", arm, TUNING_SEED, rate)
+            for rate in study.rates_of(arm)
+            if len(study.rates_of(arm)) > 1
+        ]
         for game in games
         for arm in study.arms
-        for rates in (study.rates_of(arm),)
     }
-    trained = [
-        StudyJob(
-            f"train/{game}/{arm}/{seed}",
-            "train",
-            tuple(job.name for job in group) or (f"stages/{game}/0",),
-            game,
-            arm=arm,
-            seed=seed,
-        )
-        for seed in range(study.seeds)
-        for (game, arm), group in tuned.items()
-    ]
-    return [*(job for group in tuned.values() for job in group), *trained]
+    jobs = [job for group in tuned.values() for job in group]
+    for seed in range(study.seeds):
+        for (game, arm), group in tuned.items():
+            needs = tuple(job.name for job in group) or (f"stages/{game}/0",)
+            jobs.append(StudyJob(f"train/{game}/{arm}/{seed}", "train", needs, game, arm=arm, seed=seed))
+    return jobs
 
 
 def _source(game: str, run: int, stage: str) -> str:
@@ -115,7 +105,7 @@ class StudyFolder(Folder):
         super().__init__(path)
         self.methods = methods
 
-    def claim(self, experiment: Settings) -> None:
+    def claim(self, experiment: ExperimentSettings) -> None:
         """Claim the folder; one whose arms were tuned with the seed of a training run is refused."""
         super().claim(experiment)
         for file in self.path.glob("tune/*/*/*/result.json"):

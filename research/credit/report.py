@@ -39,7 +39,7 @@ def report_data(findings: Findings, facts: Facts, notes: Sequence[str] = ()) -> 
     data = {
         "measured": _by_cell(findings.measured),
         "draws": _by_cell(findings.drawn),
-        "thinking": [{"scenario": name, **_without_facts(own)} for name, own in findings.thinking.items()],
+        "thinking": [{"scenario": name, **without_facts(own)} for name, own in findings.thinking.items()],
         "over_cells": {figure: _plain(over_cells(findings, figure)) for figure in PREDICTORS},
         "tuning": [
             {"game": game, "arm": arm, "means": {f"{rate:g}": mean for rate, mean in means.items()}}
@@ -47,11 +47,7 @@ def report_data(findings: Findings, facts: Facts, notes: Sequence[str] = ()) -> 
         ],
         "arms": [row for game in findings.study.trained for row in _plain(arms_on(findings, game))],
         "runs": [
-            {
-                **{"game": game, "arm": arm, "seed": run.seed, "rate": run.rate, "iterations": run.iterations},
-                **{"tokens": run.tokens.tolist(), "returns": run.returns.tolist(), "seconds": run.seconds},
-                **{"rollout_tokens": run.rollout_tokens, "update_tokens": run.update_tokens, "ends": dict(run.ends)},
-            }
+            {"game": game, "arm": arm, **vars(run), "tokens": run.tokens.tolist(), "returns": run.returns.tolist()}
             for (game, arm), runs in findings.runs.items()
             for run in runs
         ],
@@ -82,12 +78,13 @@ def report_data(findings: Findings, facts: Facts, notes: Sequence[str] = ()) -> 
 
 def _by_cell(documents: Mapping[Cell, Mapping[str, Any]]) -> list[dict[str, Any]]:
     return [
-        {"game": game, "run": run, "stage": stage, **_without_facts(document)}
+        {"game": game, "run": run, "stage": stage, **without_facts(document)}
         for (game, run, stage), document in documents.items()
     ]
 
 
-def _without_facts(document: Mapping[str, Any]) -> dict[str, Any]:
+def without_facts(document: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a job's result without what it was made with."""
     return {name: value for name, value in document.items() if name != "facts"}
 
 

@@ -1,6 +1,6 @@
 """The tables and sentences of a study's report, each from the findings alone."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from math import nan
 from typing import Any, NamedTuple
 
@@ -125,47 +125,32 @@ def _number(value: float | None) -> str:
 
 def draws_table(findings: Findings) -> str:
     """Return AAW beside the other rules, at every game, stage and number of draws."""
-    rows = []
-    for (game, run, stage), document in findings.drawn.items():
-        (first, *_) = [each for each in document["methods"] if each["name"] == "msgrpo"]
-        where, silent = f"{game} {run}, {stage}", first["without_signal"]
-        rows += [_draw_row(where, silent, document, m, "exact") for m in findings.study.draw_sizes]
-    return table(_DRAW_HEAD, rows)
+    found = {f"{game} {run}, {stage}": document for (game, run, stage), document in findings.drawn.items()}
+    return _draws_table(found, findings.study.draw_sizes, "exact")
 
 
 def thinking_table(findings: Findings) -> str:
     """Return the table of draw rules for the model that reasons."""
+    thinking = findings.study.thinking
+    return _draws_table(findings.thinking, thinking.sizes if thinking else (), "others")
+
+
+def _draws_table(found: Mapping[str, Any], sizes: Sequence[int], reference: str) -> str:
+    head = ("where", "no signal", "M", "tokens", "AAW", "uniform", "all", "minus uniform", "minus nonzero", "unbiased")
     rows = []
-    for name, document in findings.thinking.items():
-        (first,) = document["methods"]
-        sizes = findings.study.thinking.sizes if findings.study.thinking else ()
-        rows += [_draw_row(name, first["without_signal"], document, m, "others") for m in sizes]
-    return table(_DRAW_HEAD, rows)
-
-
-_DRAW_HEAD = (
-    *("where", "no signal", "M", "tokens", "AAW", "uniform", "all"),
-    *("minus uniform", "minus nonzero", "unbiased", "shift"),
-)
-
-
-def _draw_row(where: str, silent: float, document: Any, m: int, reference: str) -> list[str]:
-    drawn = {rule: draw_of(document, rule, m, reference) for rule in ("aaw", "uniform", "unbiased", "off")}
-
-    def cosine(rule: str) -> str:
-        return "-" if drawn[rule] is None else _number(drawn[rule]["cosine"]["value"])
-
-    aaw, everything = drawn["aaw"], drawn["off"]
-    bias, share = None, "-"
-    if aaw is not None and everything is not None:
-        bias = aaw["mean_cosine"]["value"] - everything["mean_cosine"]["value"]
-        share = "-" if not everything["tokens"] else f"{aaw['tokens'] / everything['tokens']:.0%}"
-    return [
-        *(where, f"{silent:.0%}", str(m), share, cosine("aaw"), cosine("uniform"), cosine("off")),
-        "-" if aaw is None else f"{estimate_of(aaw['minus_uniform']):z.3f}",
-        "-" if aaw is None else f"{estimate_of(aaw['minus_nonzero']):z.3f}",
-        *(cosine("unbiased"), _number(bias)),
-    ]
+    for where, document in found.items():
+        (silent,) = [each["without_signal"] for each in document["methods"] if each["name"] == "msgrpo"]
+        for m in sizes:
+            drawn = {rule: draw_of(document, rule, m, reference) for rule in ("aaw", "uniform", "unbiased", "off")}
+            cosines = {rule: _number(own and own["cosine"]["value"]) for rule, own in drawn.items()}
+            aaw, everything, shift, share = drawn["aaw"], drawn["off"], None, "-"
+            if aaw is not None and everything is not None:
+                shift = aaw["mean_cosine"]["value"] - everything["mean_cosine"]["value"]
+                share = f"{aaw['tokens'] / everything['tokens']:.0%}" if everything["tokens"] else "-"
+            minus = [f"{estimate_of(aaw[name]):z.3f}" if aaw else "-" for name in ("minus_uniform", "minus_nonzero")]
+            own = (f"{silent:.0%}", str(m), share, cosines["aaw"], cosines["uniform"], cosines["off"])
+            rows.append([where, *own, *minus, cosines["unbiased"], _number(shift)])
+    return table([*head, "shift"], rows)
 
 
 def estimate_of(found: Mapping[str, Any]) -> Estimate:

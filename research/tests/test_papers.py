@@ -1,7 +1,6 @@
 """The page of papers: every row's verdict names what can be run here, and every paper that research cites has a row."""
 
 import re
-from pathlib import Path
 from pkgutil import resolve_name
 
 import pytest
@@ -10,12 +9,12 @@ from pages import papers
 from agents.msgrpo import MSGRPOConfig
 from agents.msgrpo.configuration.settings import POINTS
 from research.improve.improvers import improvers
+from research.tests.test_figures import MADE, ROOT
 
-ROOT = Path(__file__).parents[2]
 ROWS = [*papers.rows()]
 ARXIV = r"\b\d{4}\.\d{5}\b"
 CITING = [*ROOT.glob("docs/research/**/*.md"), *ROOT.glob("research/*/**/*.py"), *ROOT.glob("docs/research/**/*.toml")]
-CITING = [file for file in CITING if not file.is_relative_to(ROOT / "docs/research/credit/methods")]  # made by the site
+CITING = [file for file in CITING if not file.is_relative_to(ROOT / MADE)]
 
 
 def test_the_page_is_made_of_the_file():

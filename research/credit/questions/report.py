@@ -19,7 +19,7 @@ from research.credit.questions.answers import (
     splits,
     staleness,
 )
-from research.credit.report import how_done, pictured
+from research.credit.report import how_done, pictured, without_facts
 from research.jobs.pictures import COLOURS, figure_of, with_intervals
 from research.jobs.report import Facts, said_first, table, whole_report
 
@@ -31,10 +31,7 @@ def report_data(findings: Asked, facts: Facts, notes: Sequence[str] = ()) -> dic
         **{name: [each.to_json() for each in of(findings)] for name, of in told.items()},
         "splits": [each._asdict() for each in splits(findings)],
         "collapses": [{"penalty": size, **own.to_json()} for size, own in collapses(findings).items()],
-        "asked": [
-            {"job": name, **{key: own for key, own in result.items() if key != "facts"}}
-            for name, result in findings.asked.items()
-        ],
+        "asked": [{"job": name, **without_facts(result)} for name, result in findings.asked.items()],
     }
     return whole_report(data, findings, sum(findings.seconds.values()), facts, notes, findings.study.as_data())
 

@@ -25,14 +25,7 @@ def test_credit_prints_one_document(textbench):
 def test_credit_prints_a_table(textbench):
     done = textbench("credit", "random", "--method", "msgrpo", *SMALL, "--quiet")
     assert done.code == 0
-    for word in (
-        "credit of random on frozen-lake",
-        "msgrpo",
-        "oracle",
-        "noise",
-        "No gradients",
-        "True advantages: exact",
-    ):
+    for word in ("credit of random on frozen-lake", "msgrpo", "oracle", "No gradients", "True advantages: exact"):
         assert word in done.out
     assert done.err == ""
 
@@ -110,9 +103,6 @@ def test_credit_draws_a_picture(textbench, tmp_path):
     done = textbench("credit", "random", "--method", "msgrpo", *SMALL, "--quiet", "--picture", str(file))
     assert done.code == 0
     assert file.read_text().startswith("<svg")
-    done = textbench("credit", "random", *SMALL, "--quiet", "--picture", str(tmp_path / "no" / "file.svg"))
-    assert done.code == 2
-    assert "can't write" in done.err
     done = textbench("credit", "random", "--game", "kuhn-poker", *SMALL, "--picture", str(file))
     assert done.code == 2
     assert "can't be drawn" in done.err

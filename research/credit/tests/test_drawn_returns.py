@@ -1,7 +1,6 @@
 """Returns drawn from exact chances, against all that may happen and against play."""
 
 from collections import Counter
-from itertools import product
 
 import numpy as np
 import pytest
@@ -12,8 +11,7 @@ from research.credit.instrument.batches import Setting, play
 from research.credit.instrument.exact.drawn_returns import Chances, DrawnReturns
 from research.credit.instrument.exact.truth import Truth
 from research.credit.instrument.instrument import Instrument, methods_of
-from research.credit.tests.helpers import direct_policy
-from research.credit.tests.test_exact import PENALTY, Habit
+from research.credit.tests.helpers import PENALTY, Habit, direct_policy, distribution
 from textgames import SCENARIOS
 from textgames.registry import game_of
 
@@ -34,38 +32,6 @@ def truth_of(name, settings, invalid_action, horizon=3):
     return Truth.of(Habit(), game, [start], horizon, format_penalty=PENALTY, invalid_action=invalid_action)
 
 
-def distribution(truth, state, steps_left):
-    """``{returns of all players: probability}`` from the definitions, one history after the other."""
-    game, players = truth.graph.game, truth.graph.players
-    if steps_left == 0:
-        return {(0.0,) * len(players): 1.0}
-    moving, told = game.to_move(state), {}
-    for player in moving:
-        request = type("R", (), {})()
-        request.observation, request.legal_actions = game.observe(state, player), game.legal_actions(state, player)
-        told[player] = {(a, 0.0): p for a, p in Habit().action_probabilities(request).items()}
-        legal = request.legal_actions
-        instead = {"default": [game.default_action(state, player)], "random": legal, "terminate": [None]}
-        for action in instead[truth.invalid_action]:
-            told[player][action, PENALTY] = 0.1 / len(instead[truth.invalid_action])
-    found = Counter()
-    for chosen in product(*[told[player] for player in moving]):
-        chance = float(np.prod([told[player][each] for player, each in zip(moving, chosen, strict=True)]))
-        lost = np.zeros(len(players))
-        for player, (_, penalty) in zip(moving, chosen, strict=True):
-            lost[players.index(player)] -= penalty
-        if any(action is None for action, _ in chosen):
-            found[tuple(lost.tolist())] += chance
-            continue
-        joint = {player: action for player, (action, _) in zip(moving, chosen, strict=True)}
-        for probability, after, rewards, over in game.outcomes(state, joint):
-            ahead = {(0.0,) * len(players): 1.0} if over else distribution(truth, after, steps_left - 1)
-            paid = lost + np.array([rewards[each] for each in players])
-            for returns, share in ahead.items():
-                found[tuple(np.round(paid + returns, 9).tolist())] += chance * probability * share
-    return found
-
-
 @pytest.mark.parametrize(("name", "settings", "invalid_action"), CASES)
 def test_returns_have_the_distribution_of_all_that_may_happen(name, settings, invalid_action):
     truth = truth_of(name, settings, invalid_action)
@@ -75,10 +41,11 @@ def test_returns_have_the_distribution_of_all_that_may_happen(name, settings, in
     for elapsed in range(horizon):
         if truth.graph.starts[0] not in truth.graph.layers[elapsed]:
             continue  # it can't be there then
+        told = distribution(truth.graph.game, Habit(), state, horizon - elapsed, invalid_action)
         for number, player in enumerate(truth.graph.players):
             found = np.round(drawn.returns_from([Start(task, state, elapsed, player)], EPISODES)[0], 9)
             expected = Counter()
-            for returns, chance in distribution(truth, state, horizon - elapsed).items():
+            for returns, chance in told.items():
                 expected[returns[number]] += chance
             assert set(found.tolist()) <= set(expected)
             for value, chance in expected.items():

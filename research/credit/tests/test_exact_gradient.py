@@ -12,20 +12,15 @@ from research.credit.instrument.exact.answers import ask, behaviour_of
 from research.credit.instrument.exact.gradient import exact_gradient
 from research.credit.instrument.exact.solution import expand, solve
 from research.credit.instrument.gradients.scores import ScoreModel, why_no_gradient
-from research.credit.tests.helpers import direct_policy, lake
+from research.credit.tests.helpers import direct_policy, lake, solved
 from textgames import SCENARIOS
-
-
-def solved(policy, graph, penalty=1.0):
-    answers = ask(policy, graph)
-    return answers, solve(graph, behaviour_of(graph, answers, answers.responses), format_penalty=penalty)
 
 
 def test_it_is_the_derivative_of_the_exact_return():
     """Along random directions; the model's norms are computed in float32, so a difference has about five digits."""
     policy, graph, step = direct_policy(), lake(), 3e-3
     model = ScoreModel(policy)
-    answers, solution = solved(policy, graph)
+    answers, solution = solved(policy, graph, 1.0)
     gradient = exact_gradient(model, answers, solution, ()).vector
     assert answers.source == "scored"
     for seed in range(3):
@@ -40,7 +35,7 @@ def test_it_is_the_derivative_of_the_exact_return():
                 kept = [p.clone() for p in model.parameters.values()]
                 for p, moved in zip(model.parameters.values(), before, strict=True):
                     p.copy_(moved)
-                returns.append(solved(policy, graph)[1].returns[0])
+                returns.append(solved(policy, graph, 1.0)[1].returns[0])
                 for p, old in zip(model.parameters.values(), kept, strict=True):
                     p.copy_(old)
         assert (returns[0] - returns[1]) / (2 * step) == pytest.approx(float(gradient @ direction), rel=2e-3)

@@ -57,19 +57,14 @@ class TokenByToken:
 def test_the_oracle_has_fidelity_one_and_noise_none(game):
     report = measure(load_agent("random"), SCENARIOS[game], ["msgrpo"], batches=4)
     oracle, noise = report["oracle"].fidelity, report["noise"].fidelity
-    assert oracle is not None
-    assert noise is not None
     assert oracle.mean_sign_agreement == (pytest.approx(1), None, None)  # it depends on the number of batches
     for figure in (oracle.correlation, oracle.sign_agreement, oracle.mean_correlation):
         assert figure == (pytest.approx(1), pytest.approx(1), pytest.approx(1))
     assert noise.correlation.value == pytest.approx(0, abs=0.06)
     assert noise.sign_agreement.value == pytest.approx(0.5, abs=0.06)
     assert noise.correlation.low < 0.02 < noise.correlation.high + 0.04
-    credited = report["msgrpo"].fidelity
-    assert credited is not None
-    assert 0.1 < credited.correlation.value < 0.9
+    assert 0.1 < report["msgrpo"].fidelity.correlation.value < 0.9
     assert report.truth.reliability == 1
-    assert report.no_gradient is not None
     assert "no model" in report.no_gradient
 
 
@@ -77,7 +72,6 @@ def test_the_correlation_is_pearsons_over_all_steps():
     instrument = Instrument(load_agent("random"), Setting(SCENARIOS["frozen-lake"], 3, 4), batches=3)
     method = HalfTrue(instrument.truth)
     found = instrument.measure({"half": method})["half"].fidelity
-    assert found is not None
     assigned, true = [], []
     for number, batch in enumerate(instrument.batches):
         credit = method.assign(batch, np.random.default_rng(number))
@@ -96,7 +90,6 @@ def test_the_oracles_gradient_is_the_exact_one_on_average():
     instrument = Instrument(policy, Setting(SMALL, groups=1, group_size=24), batches=24)
     report = instrument.measure({"half": HalfTrue(instrument.truth)}, draws=("aaw", "uniform", "off"), sizes=(8, 24))
     oracle = report["oracle"].gradient
-    assert oracle is not None
     assert report.weak == (oracle.cosine.value < 0.5)
     assert oracle.cosine.value > 0.3
     assert abs(report["half"].gradient.cosine.value) < oracle.cosine.value
@@ -138,8 +131,6 @@ def test_the_same_credit_told_token_by_token_is_the_same_gradient():
     instrument = Instrument(direct_policy(), Setting(SMALL, groups=1, group_size=24), batches=3)
     report = instrument.measure({"by token": TokenByToken(instrument.truth)}, draws=["uniform"], sizes=[4])
     oracle, by_token = report["oracle"], report["by token"]
-    assert oracle.gradient is not None
-    assert by_token.gradient is not None
     assert by_token.gradient.cosine.value == pytest.approx(oracle.gradient.cosine.value, abs=1e-4)
     # equal seeds draw the same episodes, so this looks at each one's own gradient
     assert by_token.draws[0].cosine.value == pytest.approx(oracle.draws[0].cosine.value, abs=1e-4)
@@ -153,20 +144,6 @@ def test_the_document_has_the_published_shape():
     TypeAdapter(CreditDocument).validate_python(document, strict=True)
     assert {method["name"] for method in document["methods"]} == {"msgrpo", "oracle", "noise"}
     assert set(document["methods"][0]["correlation"]) == {"value", "low", "high"}
-    without = measure(load_agent("random"), SMALL, ["msgrpo"], groups=1, group_size=8, batches=2).to_json()
-    TypeAdapter(CreditDocument).validate_python(without, strict=True)
-    assert without["methods"][0]["gradient_cosine"] is None
-    assert without["methods"][0]["bias"] is None
-
-
-def test_methods_whose_needs_cannot_be_met_are_left_out_and_said():
-    class Needy(HalfTrue):
-        needs: ClassVar[frozenset[str]] = frozenset({"entropies"})
-
-    instrument = Instrument(load_agent("random"), Setting(SCENARIOS["frozen-lake"], 1, 4), batches=1)
-    report = instrument.measure({"needy": Needy(instrument.truth)})
-    assert "no model in this process" in report.skipped["needy"]
-    assert [each.name for each in report.methods] == ["oracle", "noise"]
 
 
 def test_methods_that_look_at_parts_of_responses_get_them():

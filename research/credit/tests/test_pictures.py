@@ -47,9 +47,3 @@ def test_wrong_signs_have_a_black_edge():
             assert true * assigned <= 0
     assert not any(polygon.get("stroke") == "black" for polygon in polygons[3 * each : 6 * each])  # the oracle's
     assert any(polygon.get("stroke") == "black" for polygon in polygons[6 * each :])  # those of noise
-
-
-@pytest.mark.slow
-def test_games_without_a_board_to_move_on_are_refused():
-    with pytest.raises(ValueError, match="such as frozen-lake"):
-        drawn("tic-tac-toe", ["msgrpo"])

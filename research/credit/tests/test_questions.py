@@ -204,13 +204,6 @@ def test_nothing_asked_is_refused(tmp_path):
 COMMAND = ["reproduce", "--config", "credit-questions"]
 
 
-def test_the_report_of_an_empty_folder_is_honest(tmp_path, capsys):
-    (out := tmp_path / "out").mkdir()
-    assert main([*COMMAND, "--out", str(out), "--report"]) == 1
-    assert "not complete: 30 jobs have no result" in capsys.readouterr().out
-    assert "**This study is not complete.**" in (out / "report.md").read_text(encoding="utf-8")
-
-
 def test_a_folder_takes_more_seeds_and_none_of_another_experiment(tmp_path, capsys):
     folder = StudyFolder(tmp_path / "out")
     folder.claim(Questions.read("credit-questions", {"seeds": 1}))
@@ -221,16 +214,6 @@ def test_a_folder_takes_more_seeds_and_none_of_another_experiment(tmp_path, caps
     (folder.path / SETTINGS_NAME).write_text(json.dumps(before), encoding="utf-8")
     assert main([*COMMAND, "--out", str(folder.path), "--report"]) == 2
     assert "was made with kind = 'credit', now it is 'questions'; give the recipe" in capsys.readouterr().err
-
-
-def test_the_command_refuses_what_is_of_other_experiments(capsys):
-    for option in (["--arms", "plain"], ["--iterations", "3"], ["--ship", "here"]):
-        assert main([*COMMAND, *option]) == 2
-        error = capsys.readouterr().err
-        assert f"{option[0]} is of a reproduction" in error
-        assert "a recipe of the questions of credit takes --games, --seeds" in error
-    assert main([*COMMAND, "--games", "blackjak"]) == 2
-    assert "no game in this recipe named 'blackjak'; did you mean 'blackjack'" in capsys.readouterr().err
 
 
 def test_a_collapse_counts_before_the_first_success_alone(miniature):

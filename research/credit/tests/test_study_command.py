@@ -17,17 +17,25 @@ CREDIT = ["reproduce", "--config", "credit-miniature"]
 COMMAND = [sys.executable, "-m", "benchmark.cli", *CREDIT, "--jobs", "2"]
 
 
+TAKES = {"credit-miniature": "the study of credit takes --arms, --games, --seeds"}
+TAKES["credit-questions"] = "the questions of credit takes --games, --seeds"
+
+
 @pytest.mark.parametrize(
-    ("arguments", "message"),
+    ("recipe", "arguments", "message"),
     [
-        (["--games", "blackjak"], "no game in this recipe named 'blackjak'; did you mean 'blackjack'"),
-        (["--arms", "rtgg"], "no arm in this recipe named 'rtgg'; did you mean 'rtg'"),
-        (["--iterations", "3"], "a recipe of the study of credit takes --arms, --games, --seeds"),
-        (["--ship", "here"], "--ship is of a reproduction"),
+        *[
+            (name, ["--games", "blackjak"], "no game in this recipe named 'blackjak'; did you mean 'bla")
+            for name in TAKES
+        ],
+        *[(name, ["--iterations", "3"], f"a recipe of {TAKES[name]}") for name in TAKES],
+        *[(name, ["--ship", "here"], f"a recipe of {TAKES[name]}") for name in TAKES],
+        ("credit-miniature", ["--arms", "rtgg"], "no arm in this recipe named 'rtgg'; did you mean 'rtg'"),
+        ("credit-questions", ["--arms", "plain"], "--arms is of a reproduction"),
     ],
 )
-def test_wrong_usage_is_one_sentence(arguments, message, capsys):
-    assert main([*CREDIT, *arguments]) == 2
+def test_wrong_usage_is_one_sentence(recipe, arguments, message, capsys):
+    assert main(["reproduce", "--config", recipe, *arguments]) == 2
     error = capsys.readouterr().err
     assert message in error
     assert "Traceback" not in error
@@ -51,11 +59,18 @@ def test_a_pretrained_model_takes_minutes_a_batch(tmp_path, capsys):
     assert report["seconds"] / 2 < json.loads(capsys.readouterr().out)["seconds"] < report["seconds"] * 2
 
 
-def test_the_report_of_an_empty_folder_is_honest(tmp_path, capsys):
+@pytest.mark.parametrize(
+    ("recipe", "jobs", "said"),
+    [
+        ("credit-miniature", 41, "Nothing was measured yet."),
+        ("credit-questions", 30, "**This study is not complete.**"),
+    ],
+)
+def test_the_report_of_an_empty_folder_is_honest(recipe, jobs, said, tmp_path, capsys):
     (out := tmp_path / "out").mkdir()
-    assert main([*CREDIT, "--out", str(out), "--report"]) == 1
-    assert "not complete: 41 jobs have no result" in capsys.readouterr().out
-    assert "Nothing was measured yet." in (out / "report.md").read_text(encoding="utf-8")
+    assert main(["reproduce", "--config", recipe, "--out", str(out), "--report"]) == 1
+    assert f"not complete: {jobs} jobs have no result" in capsys.readouterr().out
+    assert said in (out / "report.md").read_text(encoding="utf-8")
 
 
 @pytest.fixture(scope="module")
