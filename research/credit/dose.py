@@ -12,7 +12,7 @@ import numpy as np
 
 from agents.common import Array, Estimate, student
 from benchmark.score import student_tests
-from research.credit.findings import Findings, figure_on
+from research.credit.findings import Findings, credit_of, figure_on
 from research.jobs.report import table
 
 DOSED = "research.credit.dosed:Dosed"
@@ -72,7 +72,7 @@ def standings(findings: Findings) -> list[Standing]:
     for game in findings.study.trained:
         curve = curves_of(findings, game).get(PREDICTOR, {})
         for arm, settings in findings.study.arms.items():
-            correlation = figure_on(findings, game, str(settings.get("credit", "msgrpo")), "correlation")
+            correlation = figure_on(findings, game, credit_of(settings), "correlation")
             learnt = {run.seed: run.learning for run in findings.runs.get((game, arm), ())}
             seeds = [seed for seed in learnt if all(seed in own for own in curve.values())]
             if dose_of(settings) is not None or correlation is None or len(curve) < 2 or len(seeds) < 2:

@@ -119,11 +119,9 @@ def made_of(study: OnGames, jobs: Sequence[Any], results: Results) -> dict[str, 
 
 def value_of(document: Mapping[str, Any], method: str, figure: str) -> float | None:
     """Return a figure of a method in a measurement; ``None`` if there is none."""
-    for each in document["methods"]:
-        if each["name"] == method:
-            found = (each.get(figure) or {}).get("value")
-            return None if found is None else float(found)
-    return None
+    own = next((each for each in document["methods"] if each["name"] == method), {})
+    found = (own.get(figure) or {}).get("value")
+    return None if found is None else float(found)
 
 
 def by_game(values: Mapping[Cell, float]) -> dict[str, float]:
@@ -195,8 +193,13 @@ def refused_of(findings: Findings) -> dict[str, str]:
     }
 
 
+def credit_of(arm: Mapping[str, Any]) -> str:
+    """Return the method of credit of an arm, by its settings."""
+    return str(arm.get("credit", "msgrpo"))
+
+
 def _plain_method(findings: Findings) -> str:
-    return str(findings.study.arms.get(findings.study.plain, {}).get("credit", "msgrpo"))
+    return credit_of(findings.study.arms.get(findings.study.plain, {}))
 
 
 class ArmResult(NamedTuple):
@@ -281,7 +284,7 @@ def predictions(findings: Findings) -> list[Prediction]:
         for game in findings.study.trained:
             pairs = []
             for arm, settings in findings.study.arms.items():
-                value = figure_on(findings, game, str(settings.get("credit", "msgrpo")), figure)
+                value = figure_on(findings, game, credit_of(settings), figure)
                 learning = [run.learning for run in findings.runs.get((game, arm), ())]
                 if value is not None and learning:
                     pairs.append((value, np.array(learning)))
@@ -308,9 +311,6 @@ def rank_correlation(x: Array, y: Array) -> Array:
 
 def draw_of(document: Mapping[str, Any], rule: str, m: int, reference: str) -> Any:
     """Return one rule at one number of draws of MS-GRPO's episodes; ``None`` if it wasn't measured."""
-    for each in document["methods"]:
-        if each["name"] == "msgrpo":
-            for draw in each["draws"]:
-                if (draw["rule"], draw["m"], draw["reference"]) == (rule, m, reference):
-                    return draw
-    return None
+    draws = [draw for each in document["methods"] if each["name"] == "msgrpo" for draw in each["draws"]]
+    wanted = (rule, m, reference)
+    return next((draw for draw in draws if (draw["rule"], draw["m"], draw["reference"]) == wanted), None)

@@ -4,7 +4,7 @@ Draw rules are compared on two references: the exact gradient, and the mean grad
 without an exact one.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -76,11 +76,8 @@ def draws_at(job: StudyJob, study: Study, folder: StudyFolder, report: Report) -
     assert instrument.exact is not None
     assert instrument.model is not None
     credits = instrument.assign(DRAWN_METHOD, METHODS.make(DRAWN_METHOD, {}, vars(instrument.setting.config))).credits
-    exact, model = instrument.exact.vector.float(), instrument.model
-    others = gradients_of_others(model, instrument.batches, credits)
-    norms = {"exact": [float(exact.norm())] * len(others), "others": [float(each.norm()) for each in others]}
-    drawn = ready_to_draw(model, instrument.batches, credits, exact=exact, others=others, report=report)
-    found = {"name": DRAWN_METHOD, **_compared(drawn, study.draws, norms)}
+    exact = instrument.exact.vector.float()
+    found = _compared(instrument.model, instrument.batches, credits, study.draws, report, exact)
     return {"methods": [found], "expected_return": float(instrument.truth.solution.returns.mean())}
 
 
@@ -101,22 +98,28 @@ def draws_of_thinking(job: StudyJob, study: Study, folder: StudyFolder, report: 
         batches.append(play(policy, setting, number, fresh_starts=True))
     method = METHODS.make(DRAWN_METHOD, {}, vars(setting.config))
     credits = [method.assign(batch, np.random.default_rng(0)) for batch in batches]
-    others = gradients_of_others(model, batches, credits)
-    drawn = ready_to_draw(model, batches, credits, others=others, report=report)
-    found = _compared(drawn, thinking, {"others": [float(each.norm()) for each in others]})
-    return {"methods": [{"name": DRAWN_METHOD, **found}]}
+    return {"methods": [_compared(model, batches, credits, thinking, report)]}
 
 
 def _compared(
-    drawn: Sequence[DrawnBatch], size: DrawMeasurement, norms: Mapping[str, Sequence[float]]
+    model: ScoreModel,
+    batches: Sequence[Batch],
+    credits: Sequence[Credit],
+    size: DrawMeasurement,
+    report: Report,
+    exact: Tensor | None = None,
 ) -> dict[str, Any]:
-    """Return the figures of every rule and number of draws; ``norms`` are the lengths of every batch's references."""
+    """Return the figures of every rule and number of draws, by every reference that there is."""
+    others = gradients_of_others(model, batches, credits)
+    norms: dict[str, list[float]] = {} if exact is None else {"exact": [float(exact.norm())] * len(others)}
+    norms["others"] = [float(each.norm()) for each in others]
+    drawn = ready_to_draw(model, batches, credits, exact=exact, others=others, report=report)
     results = []
     for column, (name, lengths) in enumerate(norms.items()):
         compared = compare_draws(drawn, size.rules, size.sizes, lengths, reference=column, reference_name=name)
         results += [each.to_json() for each in compared]
-    silent = [float(np.mean(each.credit.draw_weight == 0)) for each in drawn]
-    return {"draws": results, "without_signal": float(np.mean(silent)), "batches": len(drawn)}
+    silent = float(np.mean([float(np.mean(each.draw_weight == 0)) for each in credits]))
+    return {"name": DRAWN_METHOD, "draws": results, "without_signal": silent, "batches": len(drawn)}
 
 
 def gradients_of_others(model: ScoreModel, batches: Sequence[Batch], credits: Sequence[Credit]) -> list[Tensor]:

@@ -1,6 +1,7 @@
 """The tables and sentences of a study's report, each from the findings alone."""
 
 from collections.abc import Mapping, Sequence
+from itertools import product
 from math import nan
 from typing import Any, NamedTuple
 
@@ -12,11 +13,13 @@ from benchmark.score import holm, student_tests
 from research.credit.findings import (
     CONTROLS,
     RANKED,
+    Cell,
     Comparison,
     Findings,
     arms_on,
     arms_told_apart,
     by_game,
+    credit_of,
     draw_of,
     over_cells,
     predictions,
@@ -98,23 +101,15 @@ def stages_table(findings: Findings) -> str:
     """Return what the policy of each cell expects and how good credit is there; a star marks weak ceilings."""
     rows = []
     for cell, document in findings.measured.items():
-        game, run, stage = cell
-        found = {
-            each["name"]: value_of(document, each["name"], "correlation")
-            for each in document["methods"]
-            if each["name"] not in CONTROLS
-        }
+        names = [each["name"] for each in document["methods"] if each["name"] not in CONTROLS]
+        found = {name: value_of(document, name, "correlation") for name in names}
         known = {name: value for name, value in found.items() if value is not None}
         best = max(known, key=lambda name: known[name]) if known else "-"
         truth = document["truth"] or {}
-        rows.append(
-            [
-                *(game, str(run), stage, str(truth.get("states", "-")), _number(truth.get("expected_return"))),
-                *(_number(known.get("msgrpo")), f"{best} {_number(known.get(best))}"),
-                _number(value_of(document, "msgrpo", "gradient_cosine")),
-                _number(value_of(document, "oracle", "gradient_cosine")) + "*" * findings.is_weak(cell),
-            ]
-        )
+        cosines = [_number(value_of(document, name, "gradient_cosine")) for name in ("msgrpo", "oracle")]
+        rows.append([*map(str, cell), str(truth.get("states", "-")), _number(truth.get("expected_return"))])
+        rows[-1] += [_number(known.get("msgrpo")), f"{best} {_number(known.get(best))}"]
+        rows[-1] += [cosines[0], cosines[1] + "*" * findings.is_weak(cell)]
     head = ["game", "run", "stage", "states", "expected return", "msgrpo", "best correlation"]
     return table([*head, "msgrpo cosine", "oracle cosine"], rows)
 
@@ -176,24 +171,17 @@ def draw_gains(findings: Findings) -> list[DrawGain]:
 
     Games are the clusters. One game can lead so few, so the mean without the game that moves it most stands beside it.
     """
-    found = {
-        (stage, m): by_game(
-            {
-                cell: draw["minus_uniform"]["value"]
-                for cell, document in findings.drawn.items()
-                if cell[2] == stage
-                and (draw := draw_of(document, "aaw", m, "exact")) is not None
-                and draw["minus_uniform"]["value"] is not None
-                and not findings.is_weak(cell)
-            }
-        )
-        for stage in STAGES
-        for m in findings.study.draw_sizes
-    }
-    known = {key: np.array([*gains.values()]) for key, gains in found.items() if len(gains) >= 3}
+    found: dict[tuple[str, int], dict[Cell, float]] = {}
+    for stage, m in product(STAGES, findings.study.draw_sizes):
+        for cell, document in findings.drawn.items():
+            draw = draw_of(document, "aaw", m, "exact") if cell[2] == stage and not findings.is_weak(cell) else None
+            if draw is not None and draw["minus_uniform"]["value"] is not None:
+                found.setdefault((stage, m), {})[cell] = draw["minus_uniform"]["value"]
+    games = {key: own for key, gains in found.items() if len(own := by_game(gains)) >= 3}
     rows = []
-    for key, test in student_tests(known).items():
-        gains, middle = found[key], float(np.median(known[key]))
+    for key, test in student_tests({key: np.array([*own.values()]) for key, own in games.items()}).items():
+        gains = games[key]
+        middle = float(np.median([*gains.values()]))
         odd = max(gains, key=lambda game: abs(gains[game] - middle))
         rest = float(np.mean([gain for game, gain in gains.items() if game != odd]))
         rows.append(DrawGain(*key, len(gains), test.mean, rest, odd, test.p_holm))
@@ -234,18 +222,13 @@ def thinking_told_apart(findings: Findings) -> dict[tuple[str, int], tuple[float
 def arms_table(findings: Findings) -> str:
     """Return every arm on every game, the one that learnt most first."""
     rows, apart = [], arms_told_apart(findings)
-    for game in findings.study.trained:
-        for row in arms_on(findings, game):
-            own = row.arm == findings.study.plain
-            rows.append(
-                [
-                    *(game, row.arm, str(row.runs), f"{row.rate:g}", f"{row.learning:z.3f}"),
-                    "-" if own else f"{row.minus_plain:z.3f}",
-                    "-" if own else f"{apart[game, row.arm]:.2f}",
-                    *(f"{row.last:z.3f}", f"{row.iterations:.0f}", f"{row.tokens / 1e6:.2f}M"),
-                    *(f"{row.rollout_share:.0%}", duration(row.seconds)),
-                ]
-            )
+    for row in [row for game in findings.study.trained for row in arms_on(findings, game)]:
+        beside = ["-", "-"]
+        if row.arm != findings.study.plain:
+            beside = [f"{row.minus_plain:z.3f}", f"{apart[row.game, row.arm]:.2f}"]
+        own = (f"{row.last:z.3f}", f"{row.iterations:.0f}", f"{row.tokens / 1e6:.2f}M", f"{row.rollout_share:.0%}")
+        told = (row.game, row.arm, str(row.runs), f"{row.rate:g}", f"{row.learning:z.3f}")
+        rows.append([*told, *beside, *own, duration(row.seconds)])
     head = ["game", "arm", "runs", "rate", "learning", "minus plain", "p", "end", "iterations", "tokens"]
     return table([*head, "rollouts", "time"], rows)
 
@@ -299,7 +282,7 @@ def _credit_advice(findings: Findings) -> list[str]:
         rows = {row.method: row for row in over_cells(findings, figure)}
         if not rows:
             continue
-        plain = rows[str(findings.study.arms[findings.study.plain].get("credit", "msgrpo"))]
+        plain = rows[credit_of(findings.study.arms[findings.study.plain])]
         found = [row for row in rows.values() if apart.get((figure, row.method), 1.0) < _LEVEL]
         better = [_said(findings, row) for row in found if row.minus_plain.value > 0]
         worse = [_said(findings, row) for row in found if row.minus_plain.value < 0]
@@ -324,16 +307,14 @@ def _said(findings: Findings, row: Comparison) -> str:
 def _training_advice(findings: Findings) -> list[str]:
     lines, apart = [], arms_told_apart(findings)
     for game in findings.study.trained:
-        rows = arms_on(findings, game)
-        if not rows:
+        if not (rows := arms_on(findings, game)):
             continue
         named = [row for row in rows if apart.get((game, row.arm), 1.0) < _LEVEL]
         better = [row.arm for row in named if row.minus_plain.value > 0]
         worse = [row.arm for row in named if row.minus_plain.value < 0]
-        starts = [run.returns[0] for row in rows for run in findings.runs[game, row.arm]]
-        ends = [row.last.value for row in rows]
-        learnt = abs(float(np.mean(ends)) - float(np.mean(starts)))
-        alike = len(ends) > 1 and max(ends) - min(ends) < 0.01 * learnt
+        start = np.mean([run.returns[0] for row in rows for run in findings.runs[game, row.arm]])
+        ends = np.array([row.last.value for row in rows])
+        alike = len(ends) > 1 and np.ptp(ends) < 0.01 * abs(ends.mean() - start)
         lines.append(
             f"Trained on {game} at equal tokens, told apart from the plain method after Holm's correction over "
             f"{len(apart)} differences: better {', '.join(better) or 'none'}; worse {', '.join(worse) or 'none'}."

@@ -41,14 +41,10 @@ def expected_return(model: Any, tokenizer: Any, game: str, study: Study, tempera
     scenario = study.scenario(game)
     rules, unused = scenario.game(), np.random.default_rng(0)
     seeds = [scenario.seed(k) for k in range(study.evaluation_starts)]
-    truth = Truth.of(
-        policy_of(model, tokenizer, temperature or study.evaluation_temperature, "evaluated"),
-        rules,
-        [rules.initial_state(layout_generator(seed, unused)) for seed in seeds],
-        scenario.horizon,
-        format_penalty=0.0,
-        max_states=10 * study.games[game].max_states,
-    )
+    starts = [rules.initial_state(layout_generator(seed, unused)) for seed in seeds]
+    policy = policy_of(model, tokenizer, temperature or study.evaluation_temperature, "evaluated")
+    most = 10 * study.games[game].max_states
+    truth = Truth.of(policy, rules, starts, scenario.horizon, format_penalty=0.0, max_states=most)
     return float(truth.solution.returns.mean())
 
 
@@ -125,18 +121,11 @@ def train(
     evaluate: Callable[[Any, Any, int], float],
     report: Callable[[float], None],
 ) -> tuple[Any, RunRecord]:
-    """Train a model in place until it has spent the budget; the iteration that crosses it is the last one.
+    """Train a model in place until it has spent the budget of tokens; the iteration that crosses it is the last one.
 
-    Args:
-        settings: fields of :class:`MSGRPOConfig`; the learning rate is constant, as a budget doesn't tell the
-            iterations.
-        budget: tokens.
-        milestones: evaluations after the one at the start, at equal distances in tokens.
-        evaluate: ``model, tokenizer, number of the milestone -> value``; costs no tokens.
-        report: told the share of the budget that is spent.
-
-    Returns:
-        What was trained, with its adapter if it has one, and what is kept of the run.
+    ``evaluate(model, tokenizer, number of the milestone)`` is called at the start and at as many ``milestones``, at
+    equal distances in tokens. The learning rate of the ``settings`` is constant, as a budget doesn't tell the
+    iterations. Returns what was trained, with its adapter if it has one, and what is kept of the run.
     """
     config = MSGRPOConfig.from_mapping(
         {**settings, "iterations": _ENDLESS, "schedule": "constant", "eval_every": 0, "threads": 1, "out": ""}
@@ -195,15 +184,10 @@ def tune(job: StudyJob, study: Study, folder: StudyFolder, report: Report) -> di
 def train_arm(job: StudyJob, study: Study, folder: StudyFolder, report: Report) -> dict[str, Any]:
     """Train an arm with the learning rate that was best for it, and play what it never learnt."""
     rates = study.rates_of(job.arm)
-    results = {r: folder.result(f"tune/{job.game}/{job.arm}/{r:g}") for r in rates if len(rates) > 1}
-    rate = best_rate({r: result["points"] for r, result in results.items()}) if results else rates[0]
+    tuned = {r: folder.result(f"tune/{job.game}/{job.arm}/{r:g}")["points"] for r in rates if len(rates) > 1}
+    rate = max(tuned, key=lambda r: float(np.mean([value for _, _, value in tuned[r][1:]]))) if tuned else rates[0]
     budget = study.games[job.game].tokens
     return {"rate": rate, **_run(job, study, folder, report, rate=rate, seed=job.seed, budget=budget)}
-
-
-def best_rate(points: dict[float, Any]) -> float:
-    """Return the rate whose run had the highest mean over its evaluations after the start."""
-    return max(points, key=lambda rate: float(np.mean([value for _, _, value in points[rate][1:]])))
 
 
 def _run(
@@ -213,16 +197,12 @@ def _run(
     start = float(folder.result(f"stages/{job.game}/0")["points"][0][2])
     model, tokenizer = load(folder.stage(job.game, "base"))
     settings = study.training_settings(job.game, job.arm, seed, rate)
-    _, record = train(
-        model,
-        tokenizer,
-        study.scenario(job.game),
-        settings,
-        budget,
-        study.evaluations,
-        lambda model, tokenizer, milestone: expected_return(model, tokenizer, job.game, study) if milestone else start,
-        report,
-    )
+
+    def evaluate(model: Any, tokenizer: Any, milestone: int) -> float:
+        return expected_return(model, tokenizer, job.game, study) if milestone else start
+
+    scenario = study.scenario(job.game)
+    _, record = train(model, tokenizer, scenario, settings, budget, study.evaluations, evaluate, report)
     ends = {}
     if job.kind == "train":
         warmths = study.other_temperatures

@@ -51,11 +51,9 @@ class Instrument:
 
     Args:
         policy: plays every seat; its temperature is that of training, 1.25 for MS-GRPO.
-        setting: what is played.
         batches: how many batches are played from the same starts.
         samples, max_states: as of :meth:`Truth.of`.
         gradient: whether to look at gradients, if the policy has a model in this process.
-        progress: told how far it is.
 
     Raises:
         ValueError: the game or the policy can't be measured; the message says why, and what can.

@@ -95,33 +95,27 @@ def ask(
         raise ValueError(f"samples must be at least 2, so that their error can be told, got {samples}")
     questions, question_of = _questions(policy, graph, seed)
     requests = [question.request for question in questions]
-    if answers_directly(policy):
-        prompts, responses = _scored(policy, requests)
-        return Answers(questions, question_of, prompts, responses, (), "scored", None)
-    exact = exact_probabilities(policy, requests[:1])  # asked about one first, as most policies are of one kind
-    if exact is not None and (exact := exact_probabilities(policy, requests)) is not None:
-        if exact.source == "scored":
-            prompts, responses = _scored(policy, requests)
-        else:
-            prompts = [()] * len(requests)
-            responses = [
-                [Response((), place, told.get(name, 0.0)) for place, name in enumerate(request.legal_actions)]
-                for request, told in zip(requests, exact.probabilities, strict=True)
-            ]
-        return Answers(questions, question_of, prompts, responses, (), exact.source, None)
-    part, turns = max(1, _AT_ONCE // samples), list[list[Turn]]()
-    for start in range(0, len(requests), part):
-        turns += sample_responses(policy, requests[start : start + part], samples)
+    direct, exact = answers_directly(policy), None
+    if not direct and exact_probabilities(policy, requests[:1]) is not None:  # most policies are of one kind
+        exact = exact_probabilities(policy, requests)
+    if direct or (exact is not None and exact.source == "scored"):
+        return Answers(questions, question_of, *_scored(policy, requests), (), "scored", None)
+    if exact is not None:
+        responses = [
+            [Response((), place, told.get(name, 0.0)) for place, name in enumerate(request.legal_actions)]
+            for request, told in zip(requests, exact.probabilities, strict=True)
+        ]
+        return Answers(questions, question_of, [()] * len(requests), responses, (), exact.source, None)
+    at_once, turns = max(1, _AT_ONCE // samples), list[list[Turn]]()
+    for start in range(0, len(requests), at_once):
+        turns += sample_responses(policy, requests[start : start + at_once], samples)
         if progress is not None:
             progress("responses sampled", len(turns) * samples, len(requests) * samples)
     reads = [_reads(graph, question) for question in questions]
-    halves = tuple(
-        [weighed(part, read) for part, read in zip(parts, reads, strict=True)]
-        for parts in ([own[: samples // 2] for own in turns], [own[samples // 2 :] for own in turns])
-    )
-    responses = [weighed(own, read) for own, read in zip(turns, reads, strict=True)]
+    parts = (turns, [own[: samples // 2] for own in turns], [own[samples // 2 :] for own in turns])
+    responses, *halves = [[weighed(*pair) for pair in zip(part, reads, strict=True)] for part in parts]
     prompts = [own[0].prompt_ids or () for own in turns]
-    return Answers(questions, question_of, prompts, responses, halves, "sampled", samples)
+    return Answers(questions, question_of, prompts, responses, tuple(halves), "sampled", samples)
 
 
 def answers_directly(policy: Policy) -> bool:
@@ -239,12 +233,8 @@ def _scored(policy: Any, requests: Sequence[TurnRequest]) -> tuple[list[tuple[in
                 text = answer_after(policy.prompt_map.prefix, name)
                 texts[name] = tuple(model.tokenizer(text, add_special_tokens=False)["input_ids"])
             rows.append(TokenRow(prompt, texts[name]))
-    scores = iter(ScoreModel(policy).logprobs_and_entropies(rows))
-    responses = [
-        [
-            Response(texts[name], place, exp(float(next(scores)[0].sum())))
-            for place, name in enumerate(request.legal_actions)
-        ]
+    chances = iter([exp(float(logprobs.sum())) for logprobs, _ in ScoreModel(policy).logprobs_and_entropies(rows)])
+    return prompts, [
+        [Response(texts[name], place, next(chances)) for place, name in enumerate(request.legal_actions)]
         for request in requests
     ]
-    return prompts, responses

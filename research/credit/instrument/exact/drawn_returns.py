@@ -6,7 +6,6 @@ choices, what comes of it from the game's chances, step by step for all episodes
 
 from collections.abc import Sequence
 from functools import cached_property
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -50,15 +49,12 @@ class Chances:
             means.append(sum(each.weight * len(each.tokens) for each in responses) / weights if weights else 0.0)
         return np.array(means)
 
-    def step(self, number: int) -> "_Step":
+    def step(self, number: int) -> tuple[Floats, Floats]:
+        """Return (rounds,) running sums of their probabilities at their states, and (choices,) how probably an invalid
+        response was behind an executed choice."""
         executed = self._executed[number]
         shares = np.divide(self._stood_in[number], executed, out=np.zeros_like(executed), where=executed > 0)
-        return _Step(np.cumsum(joint(self.graph, executed)), shares)
-
-
-class _Step(NamedTuple):
-    rounds: Floats  # (rounds,) running sums of their probabilities at their states
-    invalid_share: Floats  # (choices,) how probably an invalid response was behind an executed choice
+        return np.cumsum(joint(self.graph, executed)), shares
 
 
 class DrawnReturns:
@@ -87,11 +83,11 @@ class DrawnReturns:
             here = np.flatnonzero((states != END) & (elapsed <= number))
             if not len(here):
                 continue
-            now, step = states[here], chances.step(number)
+            now, (sums, invalid_share) = states[here], chances.step(number)
             questions = chances.truth.answers.question_of[number]
             lengths = np.where(questions >= 0, chances.answer_tokens[questions], 0.0)
             tokens += float(np.bincount(graph.state_of, lengths, len(graph.states))[now].sum())  # of all responses
-            rounds, left_over = _drawn(step.rounds, space.first_round, now, self._rng)
+            rounds, left_over = _drawn(sums, space.first_round, now, self._rng)
             penalty = chances.truth.format_penalty
             if left_over.any() and chances.truth.invalid_action != "terminate":
                 raise ValueError(f"a state was to be played from that can't be reached after {number} steps")
@@ -99,7 +95,7 @@ class DrawnReturns:
             states[here[left_over]] = END
             here, rounds = here[~left_over], rounds[~left_over]
             for choices in graph.round_choices[rounds].T:
-                invalid = (choices >= 0) & (self._rng.random(len(choices)) < step.invalid_share[choices])
+                invalid = (choices >= 0) & (self._rng.random(len(choices)) < invalid_share[choices])
                 returns[here[invalid], graph.player_of[graph.choice_decision[choices[invalid]]]] -= penalty
             outcomes, _ = _drawn(chances.outcome_sums, space.first_outcome, rounds, self._rng)
             returns[here] += chances.outcome_rewards[outcomes]

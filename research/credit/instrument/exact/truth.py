@@ -3,7 +3,7 @@
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -17,23 +17,14 @@ from textgames import TSMG, InvalidAction
 
 @dataclass(frozen=True, eq=False)
 class Truth:
-    """What a policy's steps are really worth.
+    """What a policy's steps are really worth."""
 
-    Attributes:
-        graph: everything that may happen.
-        answers: what the policy may say wherever it is asked.
-        solution: its values; exact, or those of the estimated probabilities.
-        halves: the values under each half of the sampled answers; empty if nothing was sampled.
-        format_penalty: what an invalid response costs.
-        invalid_action: what it does.
-    """
-
-    graph: GameGraph
-    answers: Answers
-    solution: Solution
-    halves: tuple[Solution, ...]
-    format_penalty: float
-    invalid_action: InvalidAction
+    graph: GameGraph  # everything that may happen
+    answers: Answers  # what the policy may say wherever it is asked
+    solution: Solution  # its values; exact, or those of the estimated probabilities
+    halves: tuple[Solution, ...]  # the values under each half of the sampled answers; empty if nothing was sampled
+    format_penalty: float  # what an invalid response costs
+    invalid_action: InvalidAction  # what it does
 
     @classmethod
     def of(
@@ -50,11 +41,9 @@ class Truth:
         max_states: int = MAX_STATES,
         progress: Progress | None = None,
     ) -> "Truth":
-        """Compute the true values of a policy in every seat of a game.
+        """Compute the true values of a policy without history in every seat of a game with at most ``max_states``.
 
         Args:
-            policy: without history; its temperature is part of it.
-            game: small, with ``outcomes`` and listed actions.
             starts: the states that episodes begin in, each as often as the others.
             horizon: rounds after which an episode is cut off.
             samples: responses to each question, if probabilities have to be estimated.
@@ -65,15 +54,9 @@ class Truth:
         """
         graph = expand(game, starts, horizon, max_states=max_states)
         answers = ask(policy, graph, samples=samples, seed=seed, progress=progress)
-        solution, *halves = [
-            solve(
-                graph,
-                behaviour_of(graph, answers, responses),
-                format_penalty=format_penalty,
-                invalid_action=invalid_action,
-            )
-            for responses in (answers.responses, *answers.halves)
-        ]
+        behaviours = [behaviour_of(graph, answers, each) for each in (answers.responses, *answers.halves)]
+        how: dict[str, Any] = {"format_penalty": format_penalty, "invalid_action": invalid_action}
+        solution, *halves = [solve(graph, each, **how) for each in behaviours]
         return cls(graph, answers, solution, tuple(halves), format_penalty, invalid_action)
 
     @property
@@ -97,9 +80,6 @@ class Truth:
         solution = solution or self.solution
         return np.array([solution.advantage(*cell) for cell in self.cells(trajectory)])
 
-    def values(self, trajectory: Trajectory) -> Floats:
-        return np.array([self.solution.own_values[step, number] for step, number, _ in self.cells(trajectory)])
-
     def prompt_values(self, trajectory: Trajectory) -> Floats:
         """Return (T,) the best that a critic can say who reads the prompt alone.
 
@@ -117,11 +97,8 @@ class Truth:
         if self.is_exact:
             return 1.0
         trajectories = [each for batch in batches for each in batch.trajectories]
-        one, other = [
-            np.concatenate([self.advantages(each, solution) for each in trajectories]) for solution in self.halves
-        ]
-        spread = one.std() * other.std()
-        r = float(((one - one.mean()) * (other - other.mean())).mean() / spread) if spread > 0 else 0.0
+        one, other = [np.concatenate([self.advantages(each, own) for each in trajectories]) for own in self.halves]
+        r = float(np.corrcoef(one, other)[0, 1]) if one.std() * other.std() > 0 else 0.0
         return max(0.0, 2 * r / (1 + r))
 
     def other_forms(self, batches: Sequence[Batch]) -> float:

@@ -6,8 +6,7 @@ the truth. A black edge is a move that was assigned the wrong sign.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 from xml.sax.saxutils import escape
 
 import numpy as np
@@ -17,10 +16,8 @@ from research.credit.instrument.fidelity import NOTHING, per_step
 from research.credit.instrument.instrument import Instrument
 from textgames import TSMG
 
-DIRECTIONS = {
-    "left": "left", "west": "left", "right": "right", "east": "right",
-    "up": "up", "north": "up", "down": "down", "south": "down",
-}  # fmt: skip
+DIRECTIONS = {name: name for name in ("left", "right", "up", "down")}
+DIRECTIONS |= {"west": "left", "east": "right", "north": "up", "south": "down"}
 
 _CELL, _GAP, _TOP, _LEFT = 44, 28, 40, 16
 _HEAD = 40  # two lines of text
@@ -30,8 +27,7 @@ _CORNERS = {
 }  # fmt: skip
 
 
-@dataclass(frozen=True)
-class Move:
+class Move(NamedTuple):
     """What a move from a cell was worth and was said to be worth, the means over its visits."""
 
     visits: float
@@ -84,9 +80,9 @@ def _moves(instrument: Instrument, game: TSMG[Any], credits: Sequence[Credit]) -
             for t, (assigned, true) in enumerate(steps):
                 state, direction = trajectory.states[t], DIRECTIONS.get(trajectory.actions[t])
                 if state not in places:
-                    cells = ((row, column) for row, line in enumerate(game.board(state)) for column in range(len(line)))
-                    board = game.board(state)
-                    places[state] = next((at for at in cells if board[at[0]][at[1]] in marks), None)
+                    rows = enumerate(game.board(state))
+                    cells = [(row, column) for row, line in rows for column, mark in enumerate(line) if mark in marks]
+                    places[state] = cells[0] if cells else None
                 place = places[state]
                 if place is not None and direction is not None and trajectory.valid[t]:
                     total = sums[start].setdefault((*place, direction), np.zeros(3))
@@ -102,7 +98,7 @@ def _document(game: TSMG[Any], board: tuple[str, ...], found: Mapping[str, Moves
         squares = sum(move.visits * move.assigned**2 for move in raw.values())
         products = sum(move.visits * move.assigned * move.true for move in raw.values())
         factor = products / squares if squares > 0 else 0.0  # brings what was assigned nearest to the truth
-        moves = {key: Move(move.visits, factor * move.assigned, move.true) for key, move in raw.items()}
+        moves = {key: move._replace(assigned=factor * move.assigned) for key, move in raw.items()}
         top = _HEAD + _TOP + number * (height + _TOP)
         panels = {
             "true advantage": {key: move.true for key, move in moves.items()},
@@ -136,7 +132,7 @@ def _panel(
     *,
     wrong: bool,
 ) -> list[str]:
-    parts = []
+    parts: list[str] = []
     look, bold = 'fill="#f2f2f2" stroke="#999999" stroke-width="0.5"', 'text-anchor="middle" font-weight="bold"'
     for row, line in enumerate(board):
         for column, character in enumerate(line):

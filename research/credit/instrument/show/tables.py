@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from math import isnan
 from typing import NamedTuple
 
+import numpy as np
 from rich.console import Console
 from rich.table import Table
 
@@ -18,14 +19,24 @@ from research.credit.instrument.results import LEAST_CEILING, CreditReport, Meth
 
 def print_report(report: CreditReport, console: Console) -> None:
     """Print the methods, draw rules if they were measured, and what the figures mean."""
-    console.print(_methods(report))
+    setting, gradients = report.setting, report.no_gradient is None
+    size = f"{setting['groups']} groups of {setting['group_size']}, {setting['batches']} batches"
+    heads = ["correlation", "same sign", "without luck"]
+    heads += ["gradient cosine", "bias", "variance", "signal/noise per 1000 tokens"] if gradients else []
+    table = _table(f"credit of {report.agent} on {report.game} ({size})", "method", *heads)
+    # the highest correlation first, one that isn't known last
+    for method in sorted(report.methods, key=lambda each: -np.nan_to_num(each.fidelity.correlation.value, nan=-1.0)):
+        told = method.fidelity
+        cells = [_cell(each) for each in (told.correlation, told.sign_agreement, told.mean_correlation)]
+        if (gradient := method.gradient) is not None:
+            cells += [_cell(gradient.cosine), _cell(gradient.bias), _cell(gradient.variance, 2)]
+            cells.append(_cell(gradient.signal_to_noise_per_token, 2, 1000))
+        table.add_row(method.name, *cells)
+    console.print(table)
+    cosines = ("cosine", "minus uniform", "per 1000 tokens", "of the mean update")
     for method in report.methods:
         if method.draws:
-            table = Table(title=f"draws of {method.name}", title_justify="left")
-            table.add_column("rule")
-            cosines = ("cosine", "minus uniform", "per 1000 tokens", "of the mean update")
-            for heading in ("m", "tokens", *cosines, "variance of drawing"):
-                table.add_column(heading, justify="right")
+            table = _table(f"draws of {method.name}", "rule", "m", "tokens", *cosines, "variance of drawing")
             for draw in method.draws:
                 own = map(_cell, (draw.cosine, draw.minus_uniform, draw.cosine_per_kilotoken, draw.mean_cosine))
                 table.add_row(draw.rule, str(draw.m), f"{draw.tokens:,.0f}", *own, _cell(draw.variance, 2))
@@ -34,28 +45,10 @@ def print_report(report: CreditReport, console: Console) -> None:
         console.print(line)
 
 
-def _methods(report: CreditReport) -> Table:
-    setting = report.setting
-    size = f"{setting['groups']} groups of {setting['group_size']}, {setting['batches']} batches"
-    table = Table(title=f"credit of {report.agent} on {report.game} ({size})", title_justify="left")
-    table.add_column("method")
-    for heading in ("correlation", "same sign", "without luck"):
-        table.add_column(heading, justify="right")
-    if report.no_gradient is None:
-        for heading in ("gradient cosine", "bias", "variance", "signal/noise per 1000 tokens"):
-            table.add_column(heading, justify="right")
-
-    def order(method: MethodResult) -> float:
-        value = method.fidelity.correlation.value
-        return 1.0 if isnan(value) else -value
-
-    for method in sorted(report.methods, key=order):
-        own = [method.fidelity.correlation, method.fidelity.sign_agreement, method.fidelity.mean_correlation]
-        cells = [_cell(each) for each in own]
-        if (gradient := method.gradient) is not None:
-            cells += [_cell(gradient.cosine), _cell(gradient.bias), _cell(gradient.variance, 2)]
-            cells.append(_cell(gradient.signal_to_noise_per_token, 2, 1000))
-        table.add_row(method.name, *cells)
+def _table(title: str, first: str, *heads: str) -> Table:
+    table = Table(first, title=title, title_justify="left")
+    for head in heads:
+        table.add_column(head, justify="right")
     return table
 
 
@@ -132,11 +125,7 @@ def checklist(report: CreditReport) -> list[Item]:
     size = f", {report.parameters:,} parameters" if report.parameters is not None else ""
     played = f"{setting['batches']} batches of {setting['groups']} groups of {setting['group_size']} episodes"
     episodes = [each.name for each in methods if each.name in BY_EPISODE]
-    costs = [
-        f"{each.name} {1000 * each.seconds:.0f} ms"
-        + (f" and {each.extra_tokens:,.0f} tokens" * (each.extra_tokens > 0))
-        for each in methods
-    ]
+    costs = [_cost(each) for each in methods]
     least, median, most = report.episode_lengths
     length = f"{report.episode_length:.1f} turns, {report.episode_tokens:.0f} tokens"
     several = setting["batches"] > 1
@@ -158,6 +147,11 @@ def checklist(report: CreditReport) -> list[Item]:
         Item("Lengths: least, median, largest", False, f"{least}, {median:g}, {most} turns"),
         Item("Controlled forks", False, forks),
     ]
+
+
+def _cost(method: MethodResult) -> str:
+    played = f" and {method.extra_tokens:,.0f} tokens" if method.extra_tokens else ""
+    return f"{method.name} {1000 * method.seconds:.0f} ms{played}"
 
 
 def family(name: str) -> str | None:
