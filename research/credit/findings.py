@@ -66,9 +66,9 @@ class Findings(Made):
     study: Study
     # ``{(game, run): (returns at the three stages, or nothing in games of several players)}``
     stages: dict[tuple[str, int], Sequence[float]]
-    measured: dict[Cell, Mapping[str, Any]]  # ``{(game, run, stage): the document of textbench credit --json}``
-    drawn: dict[Cell, Mapping[str, Any]]  # ``{(game, run, stage): what was measured of draw rules}``
-    thinking: dict[str, Mapping[str, Any]]  # ``{scenario: the same for the model that reasons}``
+    measured: dict[Cell, Any]  # ``{(game, run, stage): the document of textbench credit --json}``
+    drawn: dict[Cell, Any]  # ``{(game, run, stage): what was measured of draw rules}``
+    thinking: dict[str, Any]  # ``{scenario: the same for the model that reasons}``
     tuned: dict[tuple[str, str], dict[float, float]]  # ``{(game, arm): {rate: mean over the evaluations}}``
     runs: dict[tuple[str, str], list[Run]]  # ``{(game, arm): the runs by seed}``
 
@@ -119,7 +119,7 @@ def made_of(study: OnGames, jobs: Sequence[Any], results: Results) -> dict[str, 
 
 def value_of(document: Mapping[str, Any], method: str, figure: str) -> float | None:
     """Return a figure of a method in a measurement; ``None`` if there is none."""
-    own = next((each for each in document["methods"] if each["name"] == method), {})
+    own: Mapping[str, Any] = next((each for each in document["methods"] if each["name"] == method), {})
     found = (own.get(figure) or {}).get("value")
     return None if found is None else float(found)
 

@@ -106,7 +106,11 @@ def walk_episode() -> Passed:
 
 def walk_reward() -> Passed:
     """Walk a reward through one iteration of the trainer, the second one."""
-    trainer = _trainer(TRAINING)
+    from agents import load_agent
+    from agents.msgrpo import MSGRPOConfig, MSGRPOTrainer
+
+    tiny: Any = getattr(load_agent("tiny"), "model")  # noqa: B009 - a policy need not have one
+    trainer = MSGRPOTrainer(tiny.model, tiny.tokenizer, "frozen-lake", MSGRPOConfig(**TRAINING))
     trainer.iterate()
     with watching() as found:
         trainer.iterate()
@@ -119,24 +123,16 @@ def walk_setting() -> Passed:
 
     looks: Counter[CodeType] = Counter()
 
-    def holds(frame: FrameType) -> bool:
+    def counts(frame: FrameType) -> bool:
         looks[frame.f_code] += 1
-        if looks[frame.f_code] > MOST_LOOKS:
-            return False
-        values = [value for value in frame.f_locals.values() if _is_plain(value)]
-        return any(_is_it(value) or _inside(value) for value in values)
+        return looks[frame.f_code] <= MOST_LOOKS and any(_holds(value) for value in frame.f_locals.values())
 
     with tempfile.TemporaryDirectory() as folder:
+        own = {"model": "tiny", "scenarios": ["frozen-lake"], "out": f"{folder}/out", "clip_low": CLIP_LOW}
+        lines = [f"{name} = {json.dumps(value)}\n" for name, value in {**TRAINING, **own}.items()]
         file = Path(folder) / "training.toml"
-        lines = {
-            **TRAINING,
-            "model": "tiny",
-            "scenarios": ["frozen-lake"],
-            "out": f"{folder}/out",
-            "clip_low": CLIP_LOW,
-        }
-        file.write_text("".join(f"{name} = {json.dumps(value)}\n" for name, value in lines.items()))
-        with _silence(), watching(holds) as found:
+        file.write_text("".join(lines))
+        with _silence(), watching(counts) as found:
             main(["--config", str(file), "--quiet"])
     return Passed.of(found)
 
@@ -145,23 +141,17 @@ MOST_LOOKS = 200
 """So often a function's variables are looked at; one that holds the setting does so from its first call on."""
 
 
-def _is_it(value: Any) -> bool:
-    return isinstance(value, float) and value == CLIP_LOW
-
-
-def _is_plain(value: Any) -> bool:
-    return isinstance(value, float | dict | list | tuple) or hasattr(type(value), "__dataclass_fields__")
-
-
-def _inside(value: Any) -> bool:
-    """Say whether a value is held one step inside of another: a mapping's, a list's or a data class's."""
+def _holds(value: Any, inside: bool = True) -> bool:
+    """Return whether a value is the setting, or holds it one step inside: as a mapping, a list or a data class does."""
+    if isinstance(value, float) or not inside:
+        return isinstance(value, float) and value == CLIP_LOW
     if isinstance(value, dict):
         parts = list(value.values())
     elif isinstance(value, list | tuple):
         parts = list(value)
     else:
         parts = [getattr(value, name, None) for name in getattr(type(value), "__dataclass_fields__", ())]
-    return any(map(_is_it, parts))
+    return any(_holds(part, inside=False) for part in parts)
 
 
 def walk_interval() -> Passed:
@@ -183,17 +173,8 @@ def _silence() -> Iterator[None]:
         yield
 
 
-TRAINING = {"groups": 2, "group_size": 4, "iterations": 2, "max_response_tokens": 24, "seed": 1}
+TRAINING: dict[str, Any] = {"groups": 2, "group_size": 4, "iterations": 2, "max_response_tokens": 24, "seed": 1}
 """A training of seconds."""
-
-
-def _trainer(settings: dict[str, Any]) -> Any:
-    from agents import load_agent
-    from agents.msgrpo import MSGRPOConfig, MSGRPOTrainer
-
-    tiny: Any = getattr(load_agent("tiny"), "model")  # noqa: B009 - a policy need not have one
-    return MSGRPOTrainer(tiny.model, tiny.tokenizer, "frozen-lake", MSGRPOConfig(**settings))
-
 
 WALKS: dict[str, Callable[[], Passed]] = {
     "step": walk_step,

@@ -89,12 +89,21 @@ def _agreement(x: Array, y: Array) -> Array:
 def fidelity(compared: Compared) -> Fidelity:
     """Return the figures of what was compared; intervals are over batches, so they hold for other episodes from
     here."""
-    means = _Means(compared)
+    names = sorted({cell for met in compared.cells for cell in met})
+    visits, sums = np.zeros((2, len(compared.cells), len(names)))  # of every cell in every batch
+    true, number = np.zeros(len(names)), {cell: index for index, cell in enumerate(names)}
+    for row, met in enumerate(compared.cells):
+        for cell, (count, total, advantage) in met.items():
+            place = number[cell]
+            visits[row, place], sums[row, place], true[place] = count, total, advantage
+    met_at_all = visits.sum(axis=0)
+    means = np.divide(sums.sum(axis=0), met_at_all, out=np.zeros_like(true), where=met_at_all > 0)
+    agreeing, counted = (_agreement(means, true) * met_at_all).sum(axis=-1).tolist()
     return Fidelity(
         correlation=over_rows(compared.parts, _correlation, _CORRELATIONS),
         sign_agreement=over_rows(compared.parts, ratio(6, 7), _SHARES),
-        mean_correlation=means.correlation(),
-        mean_sign_agreement=means.sign_agreement(),
+        mean_correlation=_mean_correlation(visits, sums, true),
+        mean_sign_agreement=Estimate(agreeing / counted if counted else nan),
     )
 
 
@@ -105,55 +114,35 @@ def _correlation(means: Array) -> Array:
     return np.where((spread_x > NOTHING**2) & (spread_y > NOTHING**2), found, np.nan)
 
 
-class _Means:
-    """The visits of every cell in every batch, (batches, cells), the sums assigned there, and the true advantages."""
+def _mean_correlation(batches: Array, sums: Array, true: Array) -> Estimate:
+    """Estimate the correlation of the expected assigned and the true advantage of a cell, weighted by visits.
 
-    def __init__(self, compared: Compared) -> None:
-        names = sorted({cell for met in compared.cells for cell in met})
-        number = {cell: index for index, cell in enumerate(names)}
-        self.visits, self.sums = np.zeros((2, len(compared.cells), len(names)))
-        self.true = np.zeros(len(names))
-        for row, met in enumerate(compared.cells):
-            for cell, (count, total, advantage) in met.items():
-                place = number[cell]
-                self.visits[row, place], self.sums[row, place], self.true[place] = count, total, advantage
-
-    def sign_agreement(self) -> Estimate:
-        """Return the share of visits whose cell's mean has the true sign; without an interval, as it depends on the
-        batches."""
-        visits, sums = self.visits.sum(axis=0), self.sums.sum(axis=0)
-        means = np.divide(sums, visits, out=np.zeros_like(sums), where=visits > 0)
-        agreeing, counted = (_agreement(means, self.true) * visits).sum(axis=-1).tolist()
-        return Estimate(agreeing / counted if counted else nan)
-
-    def correlation(self) -> Estimate:
-        """Estimate the correlation of the expected assigned and the true advantage of a cell, weighted by visits.
-
-        All sums are over pairs of different batches, so that a batch's noise isn't squared, which would make the
-        correlation smaller the fewer batches there are. With ``S`` the sum assigned in a cell of a batch, ``N`` its
-        visits and ``y`` its true advantage, the products are ``S S'``, ``S N'``, ``N N'``, ``S N' y`` and so on, scaled
-        so that a cell that several batches met weighs its visits.
-        """
-        n = len(self.visits)
-        if n < 2:
-            return Estimate(nan)
-        visits = self.visits.sum(axis=0)
-        pairs = visits**2 - (self.visits**2).sum(axis=0)  # of a cell's visits in different batches
-        weight = np.sqrt(np.divide(visits, pairs, out=np.zeros_like(visits), where=pairs > 0))
-        x, one, y = (weight * each for each in (self.sums, self.visits, self.visits * self.true))
-        of = partial(_of_pairs, (one @ one.T, x @ one.T, y @ one.T, x @ x.T, y @ y.T, x @ y.T))
-        everything, each = of(np.full(n, 1 / n)), of(without_each(n))
-        mean_x, mean_y, spread_x, spread_y, slope = (float(figure) for figure in everything)
-        if not (spread_y > NOTHING**2 and abs(spread_x) > NOTHING**2):
-            return Estimate(nan)
-        noise = float(np.nan_to_num(np.var(each[4]))) * (n - 1)  # of the slope: the jackknife's
-        rest = x - mean_x * one - slope * (y - mean_y * one)  # what doesn't lie along the truth
-        different = ~np.eye(n, dtype=bool)
-        across = (rest @ rest.T)[different] / (one @ one.T)[different].mean()
-        # in units of the true variance, in which the noise of visits cancels
-        along, square = slope**2 - noise, spread_x / spread_y
-        without = np.stack([each[4] ** 2 - noise, each[2] / each[3]])
-        return cosine_of_means(slope, (along, square), without, float(np.mean(across**2)) / spread_y**2)
+    Given are the visits of every cell in every batch, (batches, cells), the sums assigned there, and (cells,) the true
+    advantages. All sums are over pairs of different batches, so that a batch's noise isn't squared, which would make
+    the correlation smaller the fewer batches there are. With ``S`` the sum assigned in a cell of a batch, ``N`` its
+    visits and ``y`` its true advantage, the products are ``S S'``, ``S N'``, ``N N'``, ``S N' y`` and so on, scaled so
+    that a cell that several batches met weighs its visits.
+    """
+    n = len(batches)
+    if n < 2:
+        return Estimate(nan)
+    visits = batches.sum(axis=0)
+    pairs = visits**2 - (batches**2).sum(axis=0)  # of a cell's visits in different batches
+    weight = np.sqrt(np.divide(visits, pairs, out=np.zeros_like(visits), where=pairs > 0))
+    x, one, y = (weight * each for each in (sums, batches, batches * true))
+    of = partial(_of_pairs, (one @ one.T, x @ one.T, y @ one.T, x @ x.T, y @ y.T, x @ y.T))
+    everything, each = of(np.full(n, 1 / n)), of(without_each(n))
+    mean_x, mean_y, spread_x, spread_y, slope = (float(figure) for figure in everything)
+    if not (spread_y > NOTHING**2 and abs(spread_x) > NOTHING**2):
+        return Estimate(nan)
+    noise = float(np.nan_to_num(np.var(each[4]))) * (n - 1)  # of the slope: the jackknife's
+    rest = x - mean_x * one - slope * (y - mean_y * one)  # what doesn't lie along the truth
+    different = ~np.eye(n, dtype=bool)
+    across = (rest @ rest.T)[different] / (one @ one.T)[different].mean()
+    # in units of the true variance, in which the noise of visits cancels
+    along, square = slope**2 - noise, spread_x / spread_y
+    without = np.stack([each[4] ** 2 - noise, each[2] / each[3]])
+    return cosine_of_means(slope, (along, square), without, float(np.mean(across**2)) / spread_y**2)
 
 
 def _of_pairs(products: Sequence[Array], weights: Array) -> Array:

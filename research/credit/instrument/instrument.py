@@ -186,8 +186,8 @@ class Instrument:
             scaled = {each: over_rows(np.array(own)[:, None], mean(0), COSINES) for each, own in variants[name].items()}
             told[name] = {"gradient": quality(means[name], norm, self.exact.reliability), "normalisations": scaled}
             if draws:
-                found = compare_draws(drawn[name], draws, sizes, [norm] * number, seed=self.setting.seed)
-                told[name]["draws"] = tuple(found)
+                compared = compare_draws(drawn[name], draws, sizes, [norm] * number, seed=self.setting.seed)
+                told[name]["draws"] = tuple(compared)
         return told
 
     def _report(self, results: Sequence[MethodResult], skipped: Mapping[str, str]) -> CreditReport:

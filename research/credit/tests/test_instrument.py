@@ -83,26 +83,6 @@ def test_the_correlation_is_pearsons_over_all_steps():
     assert found.sign_agreement.value == pytest.approx(np.mean(agreeing))
 
 
-@pytest.mark.slow
-def test_the_oracles_gradient_is_the_exact_one_on_average():
-    """In a game of chance with a model that answers directly; 576 episodes."""
-    policy = direct_policy()
-    instrument = Instrument(policy, Setting(SMALL, groups=1, group_size=24), batches=24)
-    report = instrument.measure({"half": HalfTrue(instrument.truth)}, draws=("aaw", "uniform", "off"), sizes=(8, 24))
-    oracle = report["oracle"].gradient
-    assert report.weak == (oracle.cosine.value < 0.5)
-    assert oracle.cosine.value > 0.3
-    assert abs(report["half"].gradient.cosine.value) < oracle.cosine.value
-    assert report.truth.gradient_reliability == 1
-    draws = {(draw.rule, draw.m): draw for draw in report["oracle"].draws}
-    assert draws["off", 8].cosine.value == pytest.approx(oracle.cosine.value)
-    assert draws["off", 8].variance.value == pytest.approx(0, abs=1e-9)
-    assert draws["uniform", 24].cosine.value == pytest.approx(oracle.cosine.value, abs=1e-6)
-    assert draws["uniform", 8].minus_uniform.value == 0
-    assert draws["uniform", 8].cosine.value < draws["uniform", 24].cosine.value
-    assert draws["uniform", 8].tokens < draws["uniform", 24].tokens
-
-
 GAMES = {
     "dry-lake": {"desc": ["SFF", "FHG"], "is_slippery": False},
     "slippery-lake": {"desc": ["SFF", "FHG"], "is_slippery": True},

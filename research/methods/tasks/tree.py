@@ -148,7 +148,7 @@ def _joined(place: Fork, rest: Trajectory) -> Trajectory:
     joined["old_logprobs"] = before.old_logprobs[:t] + rest.old_logprobs if known else None  # type: ignore[index,operator]
     if before.allowed is not None or rest.allowed is not None:
         joined["allowed"] = (before.allowed or (None,) * len(before))[:t] + (rest.allowed or (None,) * len(rest))
-    shared = {"group": before.group, "task": before.task, "tree": before.tree}
+    shared: dict[str, Any] = {"group": before.group, "task": before.task, "tree": before.tree}
     nodes = before.nodes[:t] + tuple((own, k) for k in range(len(rest)))
     rounds = before.rounds[:t] + tuple(before.rounds[t] + each for each in rest.rounds)
     return replace(rest, nodes=nodes, rounds=rounds, **shared, **joined)

@@ -9,9 +9,8 @@ from scipy import stats
 import textgames
 from agents.episode import EpisodeTask
 from agents.msgrpo import MSGRPOConfig, MSGRPOTrainer
-from agents.msgrpo.trajectories import trajectories_of
 from research.methods.tasks.states import ExploringStarts
-from tests.agents.msgrpo.played import iteration_of, play
+from tests.agents.msgrpo.played import iteration_of
 from textgames.environments.table import Table
 
 LAKE = ["SFF", "FFF", "FHG"]
@@ -102,8 +101,3 @@ def test_the_log_speaks_of_whole_episodes(tokenizer, make_llama, prompt_file):
     history = trainer.train()
     assert history[0]["return"] == pytest.approx(np.mean([each.returned() for each in whole]))
     assert history[0]["episodes"] == 16
-
-
-def test_trajectories_of_restarted_tasks_are_in_the_order_of_the_tasks():
-    tasks = sampled(share=1.0)
-    assert [t.task for t in trajectories_of(play(iteration_of("frozen-lake").policy, tasks), tasks)] == tasks

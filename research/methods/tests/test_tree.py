@@ -77,21 +77,6 @@ def test_random_branches_keep_the_step_that_was_drawn_and_are_dealt_to_the_trees
                 assert each.nodes[0] == (each.tree, 0)  # at least the first step is the chain's
 
 
-@pytest.mark.slow
-def test_random_branches_begin_after_all_steps_alike():
-    """A chain of twelve steps has eleven that are not its last; 7 of them are drawn without repetition."""
-    counts = np.zeros(13)
-    for seed in range(40):
-        for group in _groups(grown(chains=1, seed=seed)[1]):
-            if len(group[0]) == 12:
-                places = [sum(node in group[0].nodes for node in each.nodes) for each in group[1:]]
-                assert len(set(places)) == 7
-                np.add.at(counts, places, 1)
-    drawn = counts[1:12]
-    assert counts[0] == counts[12] == 0
-    assert np.abs(drawn / drawn.sum() * 11 - 1).max() < 0.3
-
-
 def test_the_least_sure_steps_are_taken_again_and_crowding_spreads_them():
     for group in _groups(grown("taxi", Unsure(share=0.3), choose="entropy", chains=2, crowding=0.0)[1]):
         chains, branches = group[:2], group[2:]

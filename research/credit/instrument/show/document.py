@@ -26,6 +26,10 @@ class FigureShape(TypedDict):
     high: float | None
 
 
+_LIST: Any = list
+_OPTIONAL: Any = NotRequired
+
+
 def _fields(kind: type) -> dict[str, Any]:
     return {name: FigureShape if hint is Estimate else hint for name, hint in get_type_hints(kind).items()}
 
@@ -48,7 +52,7 @@ _METHOD = _shape(
     | _fields(Fidelity)
     | _OF_GRADIENT
     | dict.fromkeys(["gradient_cosine", "bias"], FigureShape | None)
-    | {"normalisations": dict[str, FigureShape], "draws": list[_DRAW]},
+    | {"normalisations": dict[str, FigureShape], "draws": _LIST[_DRAW]},
 )
 _TRUTH = _shape("TruthShape", "How the true advantages were found.", _fields(TruthSummary))
 _ITEM = _shape("ItemShape", "An item of ``--checklist``; ``said`` is null if it is yours to tell.", _fields(Item))
@@ -57,6 +61,6 @@ CreditDocument = _shape(
     "CreditDocument",
     'The result of ``textbench credit``; "oracle" and "noise" are always among the methods.',
     _fields(CreditReport)
-    | {"setting": dict[str, Any], "truth": _TRUTH, "methods": list[_METHOD], "skipped": dict[str, str]}
-    | {"episode_lengths": list[float], "weak": bool, "checklist": NotRequired[list[_ITEM]]},
+    | {"setting": dict[str, Any], "truth": _TRUTH, "methods": _LIST[_METHOD], "skipped": dict[str, str]}
+    | {"episode_lengths": list[float], "weak": bool, "checklist": _OPTIONAL[_LIST[_ITEM]]},
 )
