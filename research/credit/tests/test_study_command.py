@@ -1,8 +1,8 @@
 """``textbench reproduce --config credit``: end to end on the miniature, and its messages."""
 
+import io
 import json
-import subprocess
-import sys
+from contextlib import redirect_stdout
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +12,10 @@ import pytest
 from benchmark.cli import main
 from research.credit.stored import recomputed
 from research.jobs.report import clean, stored_report
+from research.jobs.tests.here import jobs_here
 
+pytestmark = pytest.mark.filterwarnings("ignore:Data has no positive values")  # a figure of what learnt nothing
 CREDIT = ["reproduce", "--config", "credit-miniature"]
-COMMAND = [sys.executable, "-m", "benchmark.cli", *CREDIT, "--jobs", "2"]
 
 
 TAKES = {"credit-miniature": "the study of credit takes --arms, --games, --seeds"}
@@ -77,9 +78,9 @@ def test_the_report_of_an_empty_folder_is_honest(recipe, jobs, said, tmp_path, c
 def whole(tmp_path_factory):
     pytest.importorskip("torch")
     out = tmp_path_factory.mktemp("study") / "whole"
-    done = subprocess.run([*COMMAND, "--out", str(out), "--json"], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout)["missing"] == []
+    with jobs_here(), redirect_stdout(io.StringIO()) as told:
+        assert main([*CREDIT, "--jobs", "1", "--out", str(out), "--json"]) == 0
+    assert json.loads(told.getvalue())["missing"] == []
     return out
 
 

@@ -60,10 +60,14 @@ def wait_for_iterations(run: Path, count: int, process: subprocess.Popen[str]) -
     ],
 )
 def test_a_polite_kill_saves_the_run_and_the_printed_command_goes_on(name, tiny_config, tmp_path):
+    """A run that is to be killed by another signal is under nohup, and outlives its terminal."""
     file, run = tiny_config(iterations="400"), tmp_path / "run"
-    # these tests may be under nohup themselves
-    process = started(["--config", file], preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_DFL))
+    hang_up = signal.SIG_DFL if name == "SIGHUP" else signal.SIG_IGN
+    process = started(["--config", file], preexec_fn=lambda: signal.signal(signal.SIGHUP, hang_up))
     wait_for_iterations(run, 3, process)
+    if name != "SIGHUP":
+        process.send_signal(signal.SIGHUP)
+        wait_for_iterations(run, len(metrics_in(run)) + 2, process)
     process.send_signal(getattr(signal, name))
     _, told = process.communicate(timeout=60)
     assert process.returncode == 130
@@ -79,17 +83,6 @@ def test_a_polite_kill_saves_the_run_and_the_printed_command_goes_on(name, tiny_
     assert main([*shlex.split(command[1]), "--quiet", "--set", f"iterations={more}"]) == 0
     assert main(["--config", file, "--quiet", "--set", f"iterations={more}", "--set", f"out={tmp_path / 'whole'}"]) == 0
     assert untimed(metrics_in(run)) == untimed(metrics_in(tmp_path / "whole"))
-
-
-@pytest.mark.slow
-def test_a_run_under_nohup_outlives_its_terminal(tiny_config, tmp_path):
-    arguments = ["--config", tiny_config(iterations="6"), "--quiet"]
-    process = started(arguments, preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN))
-    wait_for_iterations(tmp_path / "run", 2, process)
-    process.send_signal(signal.SIGHUP)
-    process.communicate(timeout=60)
-    assert process.returncode == 0
-    assert len(metrics_in(tmp_path / "run")) == 6
 
 
 @pytest.mark.slow

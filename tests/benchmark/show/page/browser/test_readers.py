@@ -34,7 +34,8 @@ def test_empty_states_are_said(visit, name):
 @pytest.mark.parametrize(
     ("name", "width"),
     [
-        *itertools.product(("long names", "hostile"), (320, 700, 1000, 1200)),  # one for each breakpoint
+        *itertools.product(["long names"], (320, 700, 1000, 1200)),  # one for each breakpoint
+        ("hostile", 320),
         ("usual", 320),
         ("empty", 320),
     ],
