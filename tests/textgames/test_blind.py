@@ -23,11 +23,8 @@ ALONE = {
     if len(scenario.game().players) == 1
 }
 CHEAP = ("frozen-lake", "bandit", "online-iid", "cliff-walking", "rock-paper-scissors-tft")
-SECONDS = ("frozen-lake-level-2",)
-"""Levels whose search takes a second."""
-
-LONG = ("sliding-puzzle", "sokoban", "snake-")
-"""Games whose search takes a minute or two, and Snake's that are not the plain one."""
+BY_DAY = ("snake", "taxi", "blackjack", "guess-number")
+"""Other rows are searched anew at night: a change of their games' rules is seen by their transcripts."""
 
 
 class Corridor(TSMG[int]):
@@ -169,12 +166,14 @@ def test_rows_are_what_the_search_finds(name):
     assert found.value == pytest.approx(told.value)
 
 
-def _marked(name: str) -> object:
-    long = name.startswith(LONG) or (ALONE[name].level_number and name not in SECONDS)
-    return pytest.param(name, marks=pytest.mark.nightly if long else pytest.mark.slow)
-
-
-@pytest.mark.parametrize("name", [_marked(name) for name in ALONE if name not in CHEAP])
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=pytest.mark.slow if name in BY_DAY else pytest.mark.nightly)
+        for name in ALONE
+        if name not in CHEAP
+    ],
+)
 def test_the_other_rows_too(name):
     test_rows_are_what_the_search_finds(name)
 

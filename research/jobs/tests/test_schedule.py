@@ -175,7 +175,7 @@ def test_ctrl_c_ends_jobs_at_their_next_progress(tmp_path, capfd):
         time.sleep(10)
 
     with pytest.raises(KeyboardInterrupt):
-        run_jobs(long_experiment(), ReproductionFolder(tmp_path), PLAY, WORK, 2, Recorder(interrupt), threads=1)
+        run_jobs(long_experiment(), ReproductionFolder(tmp_path), PLAY, WORK, 1, Recorder(interrupt), threads=1)
     assert len(interrupted) == 1
     assert time.monotonic() - interrupted[0] < STOP_SECONDS + 60  # the jobs would have taken minutes
     assert multiprocessing.active_children() == []

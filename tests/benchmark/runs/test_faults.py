@@ -28,7 +28,8 @@ def kept_in(path: Path) -> int:
     [
         (full, False, 7),
         (broken, True, 7),
-        *(pytest.param(how, lasting, 1, marks=pytest.mark.slow) for how in (full, broken) for lasting in (False, True)),
+        *(pytest.param(how, how is full, 3, marks=pytest.mark.slow) for how in (full, broken)),
+        *(pytest.param(how, last, 1, marks=pytest.mark.nightly) for how in (full, broken) for last in (False, True)),
     ],
 )
 def test_a_run_loses_nothing_that_it_said_was_kept(textbench, monkeypatch, happen, lasting, stride):
@@ -58,7 +59,8 @@ def test_a_run_loses_nothing_that_it_said_was_kept(textbench, monkeypatch, happe
 
 
 @pytest.mark.parametrize(
-    ("happen", "stride"), [(full, 5), *(pytest.param(how, 1, marks=pytest.mark.slow) for how in (full, broken))]
+    ("happen", "stride"),
+    [(full, 5), (broken, 5), *(pytest.param(how, 1, marks=pytest.mark.nightly) for how in (full, broken))],
 )
 def test_a_repair_loses_no_line(textbench, happen, stride):
     assert textbench(*RUN).code == 0

@@ -99,4 +99,4 @@ def test_planned_looks_cover_the_truth():
 @pytest.mark.slow
 @pytest.mark.parametrize("skill", [1.0, 0.95, 0.5, 0.0])
 def test_planned_looks_cover_the_truth_in_many_runs(skill):
-    check_planned(skill, runs=600)
+    check_planned(skill, runs=200)

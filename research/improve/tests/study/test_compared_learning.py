@@ -8,6 +8,7 @@ import pytest
 
 from benchmark.cli import main
 from research.improve.study.settings import Comparison, Learner
+from research.jobs.tests.here import jobs_here
 
 GAME = "frozen-lake"
 
@@ -100,7 +101,8 @@ def test_own_play_gets_its_share_and_updates_what_is_left(base, tmp_path):
 def whole(tmp_path_factory):
     pytest.importorskip("torch")
     out = tmp_path_factory.mktemp("compared") / "out"
-    assert main(["reproduce", "--config", "improvers-miniature", "--jobs", "1", "--out", str(out)]) == 0
+    with jobs_here():
+        assert main(["reproduce", "--config", "improvers-miniature", "--jobs", "1", "--out", str(out)]) == 0
     return out
 
 
@@ -110,7 +112,8 @@ def test_a_miniature_ends_in_a_report_and_goes_on_where_it_was_stopped(whole, ca
     assert first["missing"] == []
     (whole / "learn/frozen-lake/msgrpo/3000/1/result.json").unlink()
     capsys.readouterr()
-    assert main(["reproduce", "--config", "improvers-miniature", "--jobs", "1", "--out", str(whole), "--json"]) == 0
+    with jobs_here():
+        assert main(["reproduce", "--config", "improvers-miniature", "--jobs", "1", "--out", str(whole), "--json"]) == 0
     again = json.loads(capsys.readouterr().out)
     assert _without_times(again) == _without_times(first)
     for name in ("report.md", "report.json", "regret.svg"):
@@ -152,7 +155,8 @@ spec = "imagine({{base}}, research.improve.around.reading:TrueWorld)"
         encoding="utf-8",
     )
     out = tmp_path / "out"
-    assert main(["reproduce", "--config", str(recipe), "--jobs", "1", "--out", str(out)]) == 0
+    with jobs_here():
+        assert main(["reproduce", "--config", str(recipe), "--jobs", "1", "--out", str(out)]) == 0
     report = json.loads((out / "report.json").read_text(encoding="utf-8"))
     assert report["missing"] == []
     spent = {run["who"]: run.get("played", 0) for run in report["runs"]}

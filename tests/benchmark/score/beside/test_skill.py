@@ -101,7 +101,9 @@ def test_every_share_is_that_of_a_count_by_hand(folder):
         assert shares["decisions"] == pytest.approx(counted[kind] / counted["all"])
 
 
-@pytest.mark.parametrize("hidden", [("bandit", "guess-number"), pytest.param(("mastermind",), marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "hidden", [("bandit", "guess-number"), pytest.param(("mastermind",), marks=pytest.mark.nightly)]
+)
 def test_where_something_is_hidden_values_are_of_what_is_known(workplace, hidden):
     """The planner plays these games as well as anybody can who doesn't know the secret, and so loses nothing."""
     results = benchmark.evaluate({"random": "random", "planner": "planner"}, scenarios=hidden, episodes=4, quiet=True)
