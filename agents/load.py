@@ -58,7 +58,7 @@ class Baseline(NamedTuple):
 
 _BASELINES = {
     "random": Baseline("agents.baselines.random:RandomPlayer", "any legal action, uniformly", ("seed",)),
-    "blind": Baseline("agents.baselines.blind:BlindPlayer", "the best that doesn't read: a score of 0", ("seed",)),
+    "blind": Baseline("agents.baselines.random:BlindPlayer", "the best that doesn't read: a score of 0", ("seed",)),
     "greedy": Baseline("agents.baselines.search:GreedyPlayer", "one step ahead"),
     "planner": Baseline("agents.baselines.search:PlannerPlayer", "search: exact in solved games, else look-ahead"),
     "human": Baseline("agents.baselines.human:HumanPlayer", "a person at this terminal: textbench play SCENARIO"),

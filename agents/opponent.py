@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from agents.load import load_agent
-from agents.loop.asking import ask
+from agents.loop.live import ask
 from agents.turn import Policy, check_game, request_in
 from textgames.environments.opponents import OpponentTurn, Together
 from textgames.tsmg import TSMG

@@ -119,9 +119,7 @@ _SHIPPED: dict[str, Factory | str] = {
         "agents.baselines.games.online_learning:OnlineLearningPlayer"
     ),
     "textgames.social.matrix_game.game:MatrixGame": "agents.baselines.games.hedge:matrix_game_player",
-    "textgames.exploration.contextual_bandit:ContextualBandit": (
-        "agents.baselines.games.contextual_bandit:ContextualBanditPlayer"
-    ),
+    "textgames.exploration.contextual_bandit:ContextualBandit": "agents.baselines.games.bandit:ContextualBanditPlayer",
     "textgames.strategy.kuhn_poker:KuhnPoker": "agents.baselines.games.equilibrium:EquilibriumPlayer",
     "textgames.strategy.leduc_poker:LeducPoker": "agents.baselines.games.equilibrium:EquilibriumPlayer",
     "textgames.strategy.liars_dice:LiarsDice": "agents.baselines.games.equilibrium:liars_dice_player",

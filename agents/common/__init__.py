@@ -1,7 +1,7 @@
 """Shared parts of players, training and benchmark that know nothing of players, and import no other room of agents.
 
 Files: ``files`` (replaced as a whole), ``reading``, ``locking``, ``toml``, ``checksum``. Secrets: ``redaction``.
-Settings and the terminal: ``settings``, ``keys``, ``interrupt``, ``clock``. Figures with their ends: ``intervals``.
+Settings and the terminal: ``settings``, ``keys``, ``interrupt``, ``progress``. Figures with their ends: ``intervals``.
 """
 
 import lazy_loader

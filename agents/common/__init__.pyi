@@ -1,4 +1,3 @@
-from .clock import duration as duration
 from .console import PlainConsole as PlainConsole
 from .files import check_folder as check_folder
 from .files import check_writable as check_writable
@@ -32,6 +31,7 @@ from .locking import LOCK_NAME as LOCK_NAME
 from .locking import FolderLock as FolderLock
 from .locking import strangers as strangers
 from .progress import ProgressLines as ProgressLines
+from .progress import duration as duration
 from .reading import read_bytes as read_bytes
 from .reading import read_json as read_json
 from .reading import read_text as read_text

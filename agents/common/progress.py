@@ -1,12 +1,21 @@
-"""Progress of a training, line by line."""
+"""Progress of a training, line by line, and times in words."""
 
 from collections.abc import Callable
 from time import monotonic
 from typing import NamedTuple
 
-from agents.common.clock import duration
-
 SECONDS_BETWEEN_LINES = 10.0
+
+
+def duration(seconds: float) -> str:
+    """Write a time as ``"4.2 s"``, ``"48 s"``, ``"3 min 05 s"`` or ``"2 h 10 min"``."""
+    if seconds < 9.95:
+        return f"{seconds:.1f} s"
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    minutes, rest = divmod(whole, 60)
+    return f"{minutes} min {rest:02d} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60:02d} min"
 
 
 class Progress(NamedTuple):

@@ -17,8 +17,7 @@ from types import TracebackType
 from typing import Any
 
 from agents.episode import Episode, EpisodeTask, Step
-from agents.loop.asking import AnswerStore, ask, check_turn
-from agents.loop.live import LiveEpisode, Policies, all_policies
+from agents.loop.live import AnswerStore, LiveEpisode, Policies, all_policies, ask, check_turn
 from agents.turn import Policy, Turn, TurnRequest, is_served
 
 _COLLECTOR_THRESHOLD = 10_000

@@ -8,9 +8,8 @@ from collections.abc import Callable, Iterable, Iterator
 from time import monotonic, process_time
 
 from agents.episode import Episode, EpisodeTask, Step
-from agents.loop.asking import AnswerStore, ask
 from agents.loop.concurrent import concurrent_rollout
-from agents.loop.live import LiveEpisode, Policies, all_policies
+from agents.loop.live import AnswerStore, LiveEpisode, Policies, all_policies, ask
 from agents.turn import Policy, Turn, TurnRequest, is_served
 
 DEFAULT_CONCURRENCY = 64

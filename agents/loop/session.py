@@ -8,8 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from agents.episode import Episode, EpisodeTask, Step
-from agents.loop.asking import ask
-from agents.loop.live import LiveEpisode, environment_of
+from agents.loop.live import LiveEpisode, ask, environment_of
 from agents.models.base import CLOSE_TAG
 from agents.models.reasoning import end_of_response
 from agents.prompt import PromptMap

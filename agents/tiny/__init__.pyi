@@ -4,7 +4,9 @@ from .data import legal_play as legal_play
 from .data import scenario_of as scenario_of
 from .data import scenarios_of as scenarios_of
 from .demonstrator import Demonstrator as Demonstrator
+from .demonstrator import Sight as Sight
 from .demonstrator import StyleShares as StyleShares
+from .demonstrator import directions_of as directions_of
 from .demonstrator import has_demonstrator as has_demonstrator
 from .imitation import Pretrained as Pretrained
 from .imitation import demonstrate as demonstrate
@@ -13,5 +15,3 @@ from .imitation import make_tokenizer as make_tokenizer
 from .imitation import pretrain as pretrain
 from .imitation import save as save
 from .recipe import Recipe as Recipe
-from .sight import Sight as Sight
-from .sight import directions_of as directions_of

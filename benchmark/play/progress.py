@@ -17,8 +17,8 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from agents.common.clock import duration
 from agents.common.console import PlainConsole
+from agents.common.progress import duration
 from agents.episode import Episode
 from agents.models.served.model import NOTICES
 from benchmark.runs.manifest import Price

@@ -69,7 +69,7 @@ Decision = tuple[int, ...]  # the round, the player's place and the attempt
 
 
 class AnswersFile:
-    """The file of a run folder; an :class:`~agents.loop.asking.AnswerStore` for the loop that plays.
+    """The file of a run folder; an :class:`~agents.loop.live.AnswerStore` for the loop that plays.
 
     Args:
         path: the run folder, whose lock the caller holds.

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from agents.baselines.games.contextual_bandit import ContextualBanditPlayer, LinearBelief
+from agents.baselines.games.bandit import ContextualBanditPlayer, LinearBelief
 from agents.baselines.search import find_search_player
 from agents.turn import TurnRequest
 from textgames import SCENARIOS

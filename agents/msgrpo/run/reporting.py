@@ -23,11 +23,11 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from agents.common.clock import duration
 from agents.common.console import PlainConsole
 from agents.common.files import open_for_appending, replacing
 from agents.common.intervals import Estimate
 from agents.common.locking import FolderLock
+from agents.common.progress import duration
 from agents.common.reading import LineTooLongError, read_json, read_lines
 from agents.common.redaction import public_url
 from agents.episode import Episode

@@ -13,7 +13,7 @@ The grammar that the demonstrator speaks, and that any model's reasoning can be 
 several are equally near), ``target cell is directions`` that such a thing is in that cell, and its direction,
 ``direction is kind`` what is in the neighbouring cell, ``direction direction is kind`` what is in the cell that these
 moves lead to, and which cell that is, ``head cell`` the cell of the player's own head. Boards are read
-from the grid that observations show (:class:`agents.tiny.sight.Sight`).
+from the grid that observations show (:class:`agents.tiny.Sight`).
 """
 
 import re

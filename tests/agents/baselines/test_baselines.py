@@ -7,8 +7,7 @@ import pytest
 
 import textgames
 from agents import EpisodeTask, TurnRequest, load_agent
-from agents.baselines.blind import BlindPlayer
-from agents.baselines.random import RandomPlayer
+from agents.baselines.random import BlindPlayer, RandomPlayer
 from agents.baselines.search import Choice, register_search_player
 from agents.loop.rollout import rollout
 from tests.once_a_game import once_a_game

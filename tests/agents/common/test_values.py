@@ -2,7 +2,7 @@
 
 import pytest
 
-from agents.common.clock import duration
+from agents.common.progress import duration
 from agents.common.toml import read_setting, read_value
 
 

@@ -16,9 +16,8 @@ from agents.models.local.loading.card import PLAIN_TEMPLATE, Card, read_card
 from agents.prompt import as_text
 from agents.prompt_texts import PromptTexts
 from agents.tiny.data import demonstrations, scenarios_of
-from agents.tiny.demonstrator import Demonstrator, StyleShares
+from agents.tiny.demonstrator import Demonstrator, Sight, StyleShares
 from agents.tiny.recipe import Recipe
-from agents.tiny.sight import Sight
 from textgames.frozen_lake import FrozenLake, FrozenLakeState, Lake
 from textgames.scenarios import SCENARIOS, TRAINING_SEEDS
 from textgames.snake import Snake
