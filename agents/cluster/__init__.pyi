@@ -1,2 +1,2 @@
 from .cluster import Cluster as Cluster
-from .rollout import Pace as Pace
+from .cluster import Pace as Pace

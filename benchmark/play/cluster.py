@@ -13,9 +13,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
-from agents.cluster.cluster import Cluster
+from agents.cluster.cluster import Cluster, Pace
 from agents.cluster.connection import ClusterError
-from agents.cluster.rollout import Pace
 from agents.cluster.worker import PlayError
 from agents.common.reading import read_bytes
 from agents.common.redaction import Redactor

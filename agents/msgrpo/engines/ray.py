@@ -18,9 +18,8 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-from agents.cluster.cluster import Cluster
+from agents.cluster.cluster import Cluster, Pace
 from agents.cluster.connection import ANY, ClusterError, lacking_packages
-from agents.cluster.rollout import Pace
 from agents.cluster.worker import PlayError
 from agents.episode import Episode, EpisodeTask, Step
 from agents.loop.live import Policies
