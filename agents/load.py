@@ -126,7 +126,17 @@ def _agent(spec: str, options: Mapping[str, Any], *, loads: bool) -> Policy:
     if found is None:
         player, arguments = _player(spec)
         _refuse_unknown(options, tuple(taken_by(player, arguments=len(arguments)).named) if callable(player) else ())
-        return _as_policy(player, arguments, spec, given)
+        if inspect.isclass(player) or (callable(player) and not isinstance(player, Policy)):
+            try:
+                player = call_with(player, given, *arguments)
+            except TypeError as error:
+                raise TypeError(f"{spec!r} {error}") from error
+        if isinstance(player, Policy):
+            return player
+        raise TypeError(
+            f"{spec!r} is a {type(player).__name__} and no policy: a policy has a name and "
+            "act(requests) -> list of agents.Turn (see agents.turn.Policy)"
+        )
     _refuse_unknown(options)
     provider, name = found
     provider.check_packages(spec)
@@ -162,10 +172,9 @@ def language_agent(
 
     ``temperature``, ``top_p``, ``max_tokens`` and ``stop`` are those of :class:`~agents.models.base.Decoding`, and
     ``decoding`` stands for all of them. ``mode``, ``history`` (how many of the last turns the prompt repeats),
-    ``prompts`` (another wording: a file, or the name of one that ships, such as ``without-clock``; else ``texts``) and
-    ``system`` (another system message) make the prompt map, and ``prompt_map`` stands for all of them. ``cache`` is a
-    file of responses that may be used again, or the cache itself. ``legal_only`` lets the model write nothing but an
-    answer that the game accepts.
+    ``prompts`` (another wording: a file, or the name of one that ships; else ``texts``) and ``system`` (another system
+    message) make the prompt map, and ``prompt_map`` stands for all of them. ``cache`` is a file of responses that may
+    be used again, or the cache itself. ``legal_only`` holds answers to those that the game accepts.
     """
     if cache is not None:
         model = cached(model, cache if isinstance(cache, ResponseCache) else ResponseCache(cache))
@@ -341,18 +350,4 @@ def _import_attribute(module: str, attribute: str, spec: str) -> Any:
                 near = f"; the player {module} that ships stands alone: write {module}"
             raise ValueError(f"{spec!r}: {module} has no {part!r}{near}")
         found = getattr(found, part)
-    return found
-
-
-def _as_policy(found: Any, arguments: Sequence[str], spec: str, options: Mapping[str, Any]) -> Policy:
-    if inspect.isclass(found) or (callable(found) and not isinstance(found, Policy)):
-        try:
-            found = call_with(found, options, *arguments)
-        except TypeError as error:
-            raise TypeError(f"{spec!r} {error}") from error
-    if not isinstance(found, Policy):
-        raise TypeError(
-            f"{spec!r} is a {type(found).__name__} and no policy: a policy has a name and "
-            "act(requests) -> list of agents.Turn (see agents.turn.Policy)"
-        )
     return found

@@ -61,7 +61,14 @@ class PromptMap:
         texts = self.texts
         if texts.wordings and request.seed:
             return PromptMap(self.mode, self.history_turns, texts.of_seed(request.seed[0]))(request)
-        values = self._values(request)
+        instructions = request.instructions
+        for today, then in texts.reworded.items():
+            instructions = instructions.replace(today, then)
+        actions = request.action_help or ", ".join(request.legal_actions) or texts.no_actions
+        if request.legal_actions and not request.moves_listed:
+            actions = texts.unlisted or PromptTexts.default().unlisted
+        values = {"instructions": instructions, "actions": actions, "player": request.player}
+        values |= self._then(request.observation, request.steps_left, request.history)
         messages = []
         if system := fill(texts.system, values):
             messages.append(Message("system", system))
@@ -87,17 +94,6 @@ class PromptMap:
         if self.prefix:
             messages.append(Message("assistant", self.prefix))
         return tuple(messages)
-
-    def _values(self, request: TurnRequest) -> dict[str, str]:
-        instructions = request.instructions
-        for today, then in self.texts.reworded.items():
-            instructions = instructions.replace(today, then)
-        if request.legal_actions and not request.moves_listed:
-            actions = self.texts.unlisted or PromptTexts.default().unlisted
-        else:
-            actions = request.action_help or ", ".join(request.legal_actions) or self.texts.no_actions
-        now = self._then(request.observation, request.steps_left, request.history)
-        return {"instructions": instructions, "actions": actions, "player": request.player, **now}
 
     def _then(self, observation: str, left: int | None, before: Sequence[tuple[str, str]]) -> dict[str, str]:
         """Return the placeholders that differ from turn to turn, of one with these turns ``before`` it."""

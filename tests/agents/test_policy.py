@@ -89,17 +89,12 @@ def test_a_scripted_model_says_when_it_runs_out():
         ScriptedModel("up")
 
 
-def test_one_class_for_both_kinds_of_models():
-    served = LanguageAgentPolicy(Server())
-    local = LanguageAgentPolicy(ScriptedModel(["x", "y"]))
-    assert type(served) is type(local) is LanguageAgentPolicy
+def test_who_is_asked_request_by_request():
+    served, local = LanguageAgentPolicy(Server()), LanguageAgentPolicy(ScriptedModel(["x", "y"]))
     assert isinstance(pickle.loads(pickle.dumps(served)), AsyncPolicy)
     assert isinstance(local, Policy)
-    assert (is_served(served), is_served(local)) == (True, False)
     assert asyncio.run(local.act_async("obs")).response == "x"
 
-
-def test_who_is_asked_request_by_request():
     class Plain:
         name = "plain"
 
@@ -113,7 +108,8 @@ def test_who_is_asked_request_by_request():
     class Batched(Own):
         served = False
 
-    assert [is_served(policy) for policy in (Plain(), Own(), Batched())] == [False, True, False]
+    players = (Plain(), Own(), Batched(), served, local)
+    assert [is_served(player) for player in players] == [False, True, False, True, False]
 
 
 def test_act_with_a_server_keeps_the_order_and_its_limit():

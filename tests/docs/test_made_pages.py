@@ -8,12 +8,10 @@ from xml.etree import ElementTree
 import pytest
 from make_pages import stale
 from pages import gallery, games, prompt, speeds
-from pages.games import told_together
 from pages.marks import marked, names_in, put, remade
 from pages.pictures.animation import WIDTH
-from pages.pictures.playing import good_and_bad, play
+from pages.pictures.playing import good_and_bad
 from pages.pictures.training import training_picture
-from pages.prose import arguments, markdown
 from pages.scores import measured
 
 from textgames import SCENARIOS
@@ -109,16 +107,6 @@ def test_the_pictures_are_svg_that_moves_and_is_small():
         assert "<script" not in text
 
 
-def test_a_picture_shows_what_was_played():
-    one = play("frozen-lake", "planner", 10_000)
-    assert len(one.frames) == len(one.episode.steps) + 1
-    assert one.paid == one.episode.returns["player_0"] == 1.0
-    assert one.frames[0].rows[0].startswith("P")
-    assert [frame.doing[0] for frame in one.frames[1:]] == [
-        f"Round {number}: {step.action}" for number, step in enumerate(one.episode.steps, 1)
-    ]
-
-
 def test_bad_players_that_never_do_worse_are_refused(monkeypatch):
     monkeypatch.setattr("pages.pictures.playing.PATIENCE", 2)
     with pytest.raises(RuntimeError, match="got no more"):
@@ -132,33 +120,6 @@ def test_the_picture_of_the_readme_is_what_the_entries_say():
 
 
 # ---------------------------------------------------------------- text
-
-
-def test_docstrings_as_markdown():
-    assert markdown("A ``x`` of :class:`~a.b.C`::\n\n    y = 1\n\n    z = 2\n\nMore.") == (
-        "A `x` of `C`:\n\n```text\ny = 1\n\nz = 2\n```\n\nMore."
-    )
-    assert markdown("It is ::\n\n    1") == "It is\n\n```text\n1\n```", "two colons of their own are none in the text"
-
-
-def test_arguments_over_several_lines_and_several_in_one():
-    class Game:
-        """A game.
-
-        Args:
-            apples: how many;
-                ``pears`` likewise.
-            size: at least 2.
-
-        Raises:
-            ValueError: no.
-        """
-
-    about = arguments(Game)
-    assert about == {"apples": "how many; `pears` likewise.", "size": "at least 2."}
-    assert told_together(about, ["apples", "pears", "size"])[0] == (["apples", "pears"], "how many; `pears` likewise.")
-    with pytest.raises(ValueError, match="nothing of the setting 'plums'"):
-        told_together(about, ["plums"])
 
 
 def test_a_made_part_is_put_between_its_marks():
