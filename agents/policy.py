@@ -24,6 +24,7 @@ from agents.models.base import (
 )
 from agents.prompt import PromptMap
 from agents.turn import Prompt, Turn, TurnRequest, prefix_of
+from textgames.settings import check_whole
 
 if TYPE_CHECKING:
     from textgames.tsmg import TSMG
@@ -72,8 +73,7 @@ class LanguageAgentPolicy:
         *,
         legal_only: bool = False,
     ) -> None:
-        if max_concurrency < 1:
-            raise ValueError(f"max_concurrency is a whole number of at least 1, got {max_concurrency!r}")
+        check_whole("max_concurrency", max_concurrency, 1, None)
         self._server = model if isinstance(model, AsyncLanguageModel) else None
         self._local = model if isinstance(model, LanguageModel) else None
         if self._server is None and self._local is None:

@@ -9,6 +9,7 @@ from typing import Any
 from agents.prompt_texts import PromptTexts, fill, shows_steps_left
 from agents.turn import Message, Prompt, TurnRequest, prefix_of, without_prefix
 from textgames.names import did_you_mean
+from textgames.settings import check_whole
 
 
 @dataclass(frozen=True)
@@ -25,9 +26,8 @@ class PromptMap:
             raise ValueError(
                 f"unknown mode {self.mode!r}{did_you_mean(str(self.mode), modes)}; there are {', '.join(modes)}"
             )
-        turns = self.history_turns
-        if turns is not None and (isinstance(turns, bool) or not isinstance(turns, int) or turns < 0):
-            raise ValueError(f"history_turns is a whole number of at least 0, or None for all turns, got {turns!r}")
+        if self.history_turns is not None:
+            check_whole("history_turns", self.history_turns, 0, None)
 
     @classmethod
     def from_file(cls, path: str | Path, mode: str = "think", history_turns: int | None = 0) -> "PromptMap":

@@ -22,6 +22,7 @@ from agents.loop.live import environment_of
 from agents.loop.rollout import rollout
 from agents.turn import Policy, TurnRequest, request_in
 from textgames.scenarios import Scenario
+from textgames.settings import check_whole
 from textgames.texts.actions import OPEN_TAG
 
 TIE = 1e-9
@@ -97,8 +98,7 @@ def inspect_episode(policy: Policy, scenario: Any, seed: int, *, samples: int = 
         ValueError: a game without a search player, an unknown scenario, or no samples.
         RuntimeError: the episode couldn't be played to its end.
     """
-    if samples < 1:
-        raise ValueError(f"samples is a whole number of at least 1, got {samples!r}")
+    check_whole("samples", samples, 1, None)
     task = EpisodeTask.of(scenario, seed)
     game = environment_of(task).game
     solver = search_player_of(game)

@@ -11,6 +11,7 @@ from agents.episode import Episode, EpisodeTask, Step
 from agents.loop.concurrent import concurrent_rollout
 from agents.loop.live import AnswerStore, LiveEpisode, Policies, all_policies, ask
 from agents.turn import Policy, Turn, TurnRequest, is_served
+from textgames.settings import check_whole
 
 DEFAULT_CONCURRENCY = 64
 
@@ -50,8 +51,7 @@ def rollout(
     Errors of a policy that aren't a provider's are raised, and what is in flight is cancelled. Closing the iterator
     (also by Ctrl-C in the consumer) cancels it likewise; when it returns, nothing is running.
     """
-    if isinstance(max_concurrency, bool) or not isinstance(max_concurrency, int) or max_concurrency < 1:
-        raise ValueError(f"max_concurrency is a whole number of at least 1, got {max_concurrency!r}")
+    check_whole("max_concurrency", max_concurrency, 1, None)
     if timeout is not None and not timeout > 0:
         raise ValueError(f"timeout is a number of seconds above 0, or None, got {timeout!r}")
     players = all_policies(policies)

@@ -119,7 +119,7 @@ def test_act_with_a_server_keeps_the_order_and_its_limit():
     assert [turn.response for turn in turns] == ["(0,) obs", "(1,) obs", "(2,) obs", "", "(4,) obs"]
     assert [turn.error for turn in turns] == [None, None, None, "status 500", None]
     assert (server.peak, server.closed) == (2, 1)
-    with pytest.raises(ValueError, match="max_concurrency is a whole number of at least 1, got 0"):
+    with pytest.raises(ValueError, match="max_concurrency must be a whole number of at least 1, got 0"):
         LanguageAgentPolicy(server, max_concurrency=0)
 
 

@@ -62,7 +62,7 @@ def test_snake_values_come_from_search_and_know_death():
 def test_what_cannot_be_inspected_is_said():
     with pytest.raises(ValueError, match="unknown scenario 'frozen-lak'"):
         inspect_episode(load_agent("random"), "frozen-lak", 0)
-    with pytest.raises(ValueError, match="samples is a whole number of at least 1"):
+    with pytest.raises(ValueError, match="samples must be a whole number of at least 1"):
         inspect_episode(load_agent("random"), "frozen-lake", 10_000, samples=0)
     assert score_actions(LanguageAgentPolicy(ScriptedModel(["right"])), (), "", ("left",)) is None
 

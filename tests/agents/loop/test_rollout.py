@@ -400,7 +400,7 @@ def test_it_works_inside_a_running_event_loop():
         ({"player_0": local_policy()}, {}, ValueError, "no policy for player_1 of 'snake-duel': policies has player_0"),
         ({}, {}, ValueError, "policies has none"),
         (3, {}, TypeError, "a policy has a name and act"),
-        (local_policy(), {"max_concurrency": 0}, ValueError, "max_concurrency is a whole number of at least 1, got 0"),
+        (local_policy(), {"max_concurrency": 0}, ValueError, "max_concurrency must be a whole number of at least 1"),
         (local_policy(), {"timeout": 0}, ValueError, "timeout is a number of seconds above 0"),
     ],
 )
