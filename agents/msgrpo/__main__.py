@@ -15,7 +15,7 @@ from contextlib import closing
 from dataclasses import fields
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from agents.common.files import refusal, replacing_folder
 from agents.common.progress import ProgressLines
@@ -27,9 +27,6 @@ from agents.msgrpo.configuration.config import MSGRPOConfig
 from agents.msgrpo.errors import ConfigError, DeadRunError, RolloutError, TrainingDivergedError, UnusableModelError
 from textgames.extras import Packages, missing_packages
 from textgames.tsmg import GameError
-
-if TYPE_CHECKING:
-    from agents.tiny import Recipe
 
 
 @settings
@@ -60,10 +57,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         options = read_words(Train, arguments, "python -m agents.msgrpo")
         config = _config(options)
-        if options.print_config:
-            print(config.to_toml(documented=True), end="")
-            return 0
-        return _train(config, options)
+        if not options.print_config:
+            return _train(config, options)
+        print(config.to_toml(documented=True), end="")
+        return 0
     except SystemExit as stop:  # --help, or words that don't fit, which has been told
         return int(stop.code or 0)
     except KeyboardInterrupt:
@@ -119,14 +116,9 @@ def _config(options: Train) -> MSGRPOConfig:
 
 
 def check_packages(model: str = "", *, adapter: bool = False) -> None:
-    """Say at once which packages training lacks, with the one command that installs all that a model needs for it.
+    """Raise a ModuleNotFoundError for the packages that training lacks, with the command that installs them.
 
-    Args:
-        model: as a config names it.
-        adapter: whether an adapter is trained.
-
-    Raises:
-        ModuleNotFoundError: they aren't installed.
+    ``model`` is as a config names it; ``adapter``: one is trained.
     """
     try:
         found = find_model(model)
@@ -156,9 +148,8 @@ def _train(config: MSGRPOConfig, options: Train) -> int:
     from agents.wrappers import with_innermost
 
     if config.out and not options.resume:
-        approve(
-            Path(config.out), claims_of(config), asked_for(config)
-        )  # this command has named them, so a resume needn't again
+        # this command has named them, so a resume needn't again
+        approve(Path(config.out), claims_of(config), asked_for(config))
     # what can be wrong without a model is said before one is loaded or made, which may take minutes
     check_trackers(config)
     methods, games = Methods.of(config), games_of("", config)
@@ -200,11 +191,7 @@ def _train(config: MSGRPOConfig, options: Train) -> int:
 
 
 def load(config: MSGRPOConfig) -> tuple[Any, Any]:
-    """Return the model and tokenizer that a config names.
-
-    Raises:
-        ConfigError: none named, or it can't be loaded.
-    """
+    """Return the model and tokenizer that a config names."""
     from agents.models.local.loading.load import load_model
 
     if not config.model:
@@ -232,8 +219,7 @@ def load(config: MSGRPOConfig) -> tuple[Any, Any]:
 
 
 def _device(config: MSGRPOConfig) -> str:
-    """Return the device of this process; of several processes on GPUs each has its own."""
-    import torch
+    import torch  # of several processes on GPUs each has a device of its own
 
     if config.device == "auto" and "LOCAL_RANK" in os.environ and torch.cuda.is_available():
         return f"cuda:{os.environ['LOCAL_RANK']}"
@@ -244,7 +230,7 @@ def _source(config: MSGRPOConfig) -> str:
     """Return ``config.model``, or the folder of a model that is made from scratch, which is made there first."""
     if config.model not in ("tiny-quick", "tiny-legal"):
         return config.model
-    from agents.tiny import pretrain, save
+    from agents.tiny import Recipe, pretrain, save
 
     folder = Path(config.out or tempfile.mkdtemp()) / "base"
     if not (folder / "config.json").is_file():
@@ -252,8 +238,17 @@ def _source(config: MSGRPOConfig) -> str:
             raise ConfigError(
                 f"model = {config.model!r} is made by one process; run once with iterations=1, or make {folder}"
             )
-        # the same for every seed of a run, like any model one starts from
-        recipe = _recipe(config)
+        # made for the run's response mode and prompts; the same for every seed, like any model one starts from
+        prompts = config.prompt_file or "default"
+        if config.model == "tiny-quick":
+            recipe = Recipe.quick(modes=(config.response_mode,), prompts=prompts)
+        elif config.response_mode == "direct" and config.scenarios:
+            recipe = Recipe.legal_play(config.scenarios, prompts=prompts)
+        else:
+            raise ConfigError(
+                "model = 'tiny-legal' imitates random legal moves of the scenarios, without reasoning: it needs "
+                f"scenarios and response_mode = 'direct', got {list(config.scenarios)} and {config.response_mode!r}"
+            )
         say = partial(print, file=sys.stderr)
         say(f"making the base model in {folder}")
         try:
@@ -266,21 +261,6 @@ def _source(config: MSGRPOConfig) -> str:
             say("interrupted before the base model was done, so nothing is kept: the same command begins it anew")
             raise
     return str(folder)
-
-
-def _recipe(config: MSGRPOConfig) -> "Recipe":
-    """Return how the base is made, for the run's response mode and prompts: one made for others hardly answers."""
-    from agents.tiny import Recipe
-
-    prompts = config.prompt_file or "default"
-    if config.model == "tiny-quick":
-        return Recipe.quick(modes=(config.response_mode,), prompts=prompts)
-    if config.response_mode != "direct" or not config.scenarios:
-        raise ConfigError(
-            "model = 'tiny-legal' imitates random legal moves of the scenarios, without reasoning: it needs scenarios "
-            f"and response_mode = 'direct', got {list(config.scenarios)} and {config.response_mode!r}"
-        )
-    return Recipe.legal_play(config.scenarios, prompts=prompts)
 
 
 if __name__ == "__main__":

@@ -46,9 +46,8 @@ Lesson = tuple[Sequence[Trajectory], Any]
 class Beside:
     """A model that is made of the policy as it begins, adds its values to trajectories, and learns after the policy.
 
-    A subclass makes ``model`` after :meth:`check_not_sharded`. Its values have names, ``heads``, by which a checkpoint
-    knows it. ``packing`` is that of the policy, as the backbone is the same; ``width`` is of its hidden states,
-    ``rate`` its constant learning rate; ``lean`` as in :class:`SharedWork`.
+    A subclass makes ``model`` after :meth:`check_not_sharded`. A checkpoint knows its values by the names ``heads``.
+    ``packing``, ``width`` and ``lean`` are as in :class:`SharedWork`; ``rate`` is its constant learning rate.
     """
 
     called: ClassVar[str] = "critic"
@@ -145,11 +144,9 @@ def own_weights(model: nn.Module) -> dict[str, Tensor]:
 class ValueModel(nn.Module):
     """Values at places of a text: ``V_h = w_h . hidden + b_h`` for each head h, on the last hidden states.
 
-    The backbone is the policy's as it is when this is made, without its output head. Weights that the policy trains are
-    copied; frozen ones are shared. So with an adapter of peft the critic has an adapter of its own on the one base
-    model that is in memory, and without one it is a second model of the policy's size.
-
-    Heads start at 0, in float32: before anything is learnt every value is 0, and no randomness is used.
+    The backbone is the policy's as it is when this is made. Weights that the policy trains are copied; frozen ones are
+    shared: with an adapter of peft the critic has an adapter of its own on the one base model. Heads start at 0, in
+    float32.
     """
 
     def __init__(self, policy: nn.Module, heads: Sequence[str], autocast: torch.dtype | None = None) -> None:
@@ -195,9 +192,8 @@ _ANY = (0,)  # values of prompts alone are read where the first response token w
 class Critic(Beside):
     """A model of values, its optimiser, and the processes that share its work.
 
-    "step" heads are read at the last token of a prompt, so they know what the policy knew when it began to answer.
-    "token" heads are read there for the first response token, and at each response token for the one after it: the
-    value of token k knows the tokens before k, so it may be subtracted from the credit of token k.
+    "step" heads are read at the last token of a prompt. "token" heads are read there for the first response token, and
+    at each response token for the one after it: the value of token k knows the tokens before k alone.
     """
 
     model: ValueModel
@@ -339,9 +335,6 @@ def value_losses(values: Tensor, targets: Tensor, before: Tensor, clip: float) -
 
 # ---------------------------------------------------------------- what a run's methods need
 
-PromptValues = Callable[[Sequence[EpisodeTask]], Floats]
-"""``tasks -> (n,)`` values of their first prompts."""
-
 
 def heads_of(method: Any) -> Heads:
     """Return the heads that a method of credit or a task sampler wants; none if it needs no values."""
@@ -389,8 +382,8 @@ def make_beside(
 def lessons(methods: Methods, played: Batch, batch: Batch, credit: Credit) -> list[Lesson]:
     """Return the lessons of an iteration for the critic or the reward model.
 
-    The method of credit teaches on the trajectories that it was given, whether they are drawn for the policy's update
-    or not; a sampler that needs values teaches on all that were played, with ``value_targets(batch)``.
+    The method of credit teaches on the trajectories that it was given, drawn or not; a sampler that needs values
+    teaches on all that were played, with ``value_targets(batch)``.
     """
     if "reward_model" in methods.credit.needs:
         return [(batch.trajectories, credit.preferences)]
@@ -402,11 +395,8 @@ def lessons(methods: Methods, played: Batch, batch: Batch, credit: Credit) -> li
 
 def first_prompt_values(
     critic: Beside | None, methods: Methods, policy: LanguageAgentPolicy, model: nn.Module, tokenizer: Any
-) -> PromptValues | None:
-    """Return a function that values the first prompts of tasks by the sampler's first head, if it needs values.
-
-    If several players begin together, the first one's prompt is read.
-    """
+) -> Callable[[Sequence[EpisodeTask]], Floats] | None:
+    """Return a function that values the first prompts of tasks by the sampler's first head, if it needs values."""
     heads = heads_of(methods.sampler)
     if not isinstance(critic, Critic) or not heads:
         return None

@@ -3,9 +3,6 @@
 The default is absolute-advantage-weighted (AAW): an episode is drawn with probability ``d_i / sum_j d_j`` (arXiv
 2508.10839, section 4), and the weight ``d_i`` is ``|A_i|`` if all steps of an episode have one advantage, else the mean
 of ``|A_it|`` over the steps, which is our reading. The paper leaves open whether draws are with replacement.
-
-A rule is one class with ``draw(batch, credit, m, rng) -> Drawn`` and a name; ``register_draw("name")`` adds one from
-outside and ``episode_sampling = "name"`` uses it. Its settings stand in ``[draw.name]``.
 """
 
 from typing import Literal, NamedTuple, Protocol, get_args
@@ -13,7 +10,7 @@ from typing import Literal, NamedTuple, Protocol, get_args
 import numpy as np
 import numpy.typing as npt
 
-from agents.msgrpo.credit.batch import Batch, Credit, Floats, total_of
+from agents.msgrpo.credit.batch import Batch, Credit, Floats, flattened
 from agents.msgrpo.errors import ConfigError
 from agents.msgrpo.plugins import Method, Registry, Variant, configured
 
@@ -21,11 +18,7 @@ Ints = npt.NDArray[np.int64]
 
 
 class Drawn(NamedTuple):
-    """The episodes of an update.
-
-    ``indices`` (M,) ascend, repeated if an episode was drawn more than once, and are empty if there is nothing to learn
-    from: the update is then skipped. ``scale`` (M,) multiplies the advantages of each draw.
-    """
+    """The episodes of an update: ascending ``indices`` (M,), and the factors ``scale`` (M,) of their advantages."""
 
     indices: Ints
     scale: Floats
@@ -34,10 +27,6 @@ class Drawn(NamedTuple):
     def plain(cls, indices: Ints) -> "Drawn":
         """Draws whose advantages are kept as they are."""
         return cls(indices, np.ones(len(indices)))
-
-    def scaled(self, factors: Floats) -> "Drawn":
-        """Return the same draws with each episode's advantages also multiplied by its factor, from (N,) factors."""
-        return Drawn(self.indices, self.scale * factors[self.indices])
 
 
 class DrawRule(Method, Protocol):
@@ -55,9 +44,8 @@ MODES: tuple[str, ...] = get_args(Mode)
 class ByAdvantage:
     """Episodes drawn by the size of their advantages, or evenly.
 
-    In the mode ``unbiased`` advantages are multiplied by ``mean_j d_j / d_i``, and are kept as they are in the others.
-    The mean over the draws is then an unbiased estimate of the mean over all N episodes:
-    ``E = sum_i d_i / sum_j d_j * (sum_j d_j / N) / d_i * A_i f_i = 1/N sum_i A_i f_i``.
+    In the mode ``unbiased`` advantages are multiplied by ``mean_j d_j / d_i``, so that the mean over the draws is an
+    unbiased estimate of the mean over all N episodes.
     """
 
     mode: Mode = "aaw"
@@ -68,7 +56,8 @@ class ByAdvantage:
     largest has the weights without the luck, balanced the leaving out without the weights."""
 
     def draw(self, batch: Batch, credit: Credit, m: int, rng: np.random.Generator) -> Drawn:
-        signs = [-1.0 if total_of(each) < 0 else 1.0 for each in credit.advantages]
+        # below 0 if the update makes more of an episode less likely
+        signs = [-1.0 if float(flattened(each).sum()) < 0 else 1.0 for each in credit.advantages]
         drawn = sample_episodes(credit.draw_weight * signs, m, rng, self.mode)
         if self.mode == "unbiased" and len(drawn):
             return Drawn(drawn, credit.draw_weight.mean() / credit.draw_weight[drawn])
@@ -78,10 +67,9 @@ class ByAdvantage:
 def sample_episodes(advantages: npt.ArrayLike, m: int, rng: np.random.Generator, mode: str = "aaw") -> Ints:
     """Draw ``m`` episodes for the update, by (N,) advantages, in a mode of :class:`ByAdvantage`.
 
-    Return indices in ascending order, repeated if drawn more than once; none if all advantages are zero, and fewer than
-    ``m`` if too few have an advantage. ``"aaw"`` takes the ``m`` largest of ``log|A_i| + Gumbel noise``, which is the
-    same as drawing one after the other from those that are left; ``"balanced"`` takes more above or below 0 if there
-    are too few of the other.
+    Return ascending indices; none if all advantages are zero, and fewer than ``m`` if too few have one. ``"aaw"`` takes
+    the ``m`` largest of ``log|A_i| + Gumbel noise``, which is the same as drawing one after the other from those that
+    are left; ``"balanced"`` takes more above or below 0 if there are too few of the other.
     """
     signed = np.asarray(advantages, dtype=np.float64)
     values = np.abs(signed)

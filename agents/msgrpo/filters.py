@@ -1,8 +1,4 @@
-"""Group filters: which groups are learnt from at all. They run before credit is assigned and before the draw.
-
-A filter is one class with ``keep(batch) -> Kept`` and a name; ``register_filter("name")`` adds one from outside and
-``group_filter = "name"`` uses it. Its settings stand in ``[filter.name]``.
-"""
+"""Group filters: which groups are learnt from at all. They run before credit is assigned and before the draw."""
 
 from collections.abc import Hashable, Sequence
 from typing import NamedTuple, Protocol
@@ -15,11 +11,7 @@ from agents.msgrpo.plugins import Method, Registry
 
 
 class Kept(NamedTuple):
-    """The part of a batch that a filter leaves: whole groups.
-
-    ``indices`` are those of the trajectories that stay, ascending; ``scale`` (len(indices),) multiplies their
-    advantages.
-    """
+    """The whole groups that a filter leaves: ascending ``indices`` of trajectories, and factors of their advantages."""
 
     indices: Sequence[int]
     scale: Floats
@@ -53,10 +45,7 @@ class Nonzero:
 
 
 def spreads(batch: Batch, values: Floats | None = None) -> Floats:
-    """Return (G,) the sample standard deviations of the groups' returns, or of (N,) values; exactly 0 if all are equal.
-
-    They are in the order of ``batch.groups``.
-    """
+    """Return (G,) sample standard deviations of the groups' returns, or of (N,) values; exactly 0 if all are equal."""
     returns = batch.returns() if values is None else values
     found = []
     for indices in batch.groups.values():

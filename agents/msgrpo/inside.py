@@ -1,10 +1,8 @@
 """Training a model inside a player around it: ``around = "advised(tiny, learner)"``, for an advisor or a router.
 
-The update sees the learner's own turn in each decision: its prompt, its tokens and their log-probabilities, and whether
-it answered in the form that *it* was asked for. So a router's answer is invalid that names neither player, and an
-advisor may write any words. The others' answers are never charged to the learner, except by ``cost``, which counts
-answers and not tokens, as two players' tokens have two prices. A decision asks the learner exactly once: what a return
-praises would otherwise be several answers, or none.
+The update sees the learner's own turn in each decision, and whether it answered in the form that *it* was asked for. So
+a router's answer is invalid that names neither player, and an advisor may write any words. ``cost`` charges the others'
+answers to the learner. A decision asks the learner exactly once: a return would otherwise praise several answers.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -31,8 +29,7 @@ SECOND = 1
 class TurnAround(Turn):
     """The answer of the player around, and what is learnt from it: the learner's ``own`` turn.
 
-    ``unreadable`` is why that isn't an answer to what the learner was asked, or ``None``; ``bought`` how often the
-    second player inside was asked.
+    ``unreadable`` is why that isn't an answer; ``bought`` is how often the second player inside was asked.
     """
 
     own: Turn | None = None
@@ -107,12 +104,18 @@ class Inside:
     ) -> Iterator[Episode]:
         """Play as :func:`agents.loop.rollout.rollout` does, with the player around in the place of the model.
 
-        Steps have the learner's turns, and its rewards: the format penalty is for its own answers, so the game charges
-        none, and the second player's answers have their cost.
+        Steps have the learner's turns and rewards: the format penalty is for its own answers, so the game charges none.
         """
         penalties = {task.seed: task.kwargs.get("format_penalty", 0.0) for task in tasks}
         free = [replace(task, kwargs={**task.kwargs, "format_penalty": 0.0}) for task in tasks]
-        played = each_policy(policies, self._played)
+        played = each_policy(
+            policies,
+            lambda one: (  # the others are opponents
+                PlayedAround(self._config, self._around(one), one)
+                if isinstance(one, LanguageAgentPolicy) and one.model is self._engine
+                else one
+            ),
+        )
         for episode in rollout(played, free, max_concurrency=max_concurrency, on_step=on_step):
             steps, returns = list[Step](), dict(episode.returns)
             for step in episode.steps:
@@ -126,11 +129,6 @@ class Inside:
                     )
                 steps.append(step)
             yield replace(episode, steps=tuple(steps), returns=returns)
-
-    def _played(self, policy: Policy) -> Policy:
-        if not isinstance(policy, LanguageAgentPolicy) or policy.model is not self._engine:
-            return policy  # an opponent
-        return PlayedAround(self._config, self._around(policy), policy)
 
     def _around(self, learner: Policy) -> Around:
         players = [learner if other is None else other for other in self._others]

@@ -1,8 +1,5 @@
 """Normalisers: divisors of the summed loss of an optimiser step.
 
-A normaliser is one class with ``weigh(rows, part) -> Weighing`` and a name; ``register_normalizer("name")`` adds one
-from outside and ``loss_normalizer = "name"`` uses it.
-
 A minibatch holds some steps of every episode rather than all steps of some; its share of the episodes is its share of
 the steps. So each minibatch's loss is an estimate of the whole batch's, for every normaliser.
 """

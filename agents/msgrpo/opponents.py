@@ -1,14 +1,11 @@
 """The players of the seats that the model doesn't have: fixed ones, and the model as it was at earlier iterations.
 
 A task's ``team`` names the player of each seat; ``learner`` is the model, and its decisions alone are learnt from.
-:func:`~agents.msgrpo.trajectories.training_tasks` draws the teams from the run's seed and the iteration alone, so that
-a resumed run meets the same opponents.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-import torch
 from torch import Tensor, nn
 
 from agents.episode import Episode, EpisodeTask
@@ -72,21 +69,17 @@ class Opponents:
         if CHECKPOINT not in self._config.opponents:
             return
         if iteration % self._config.opponent_every == 0 and iteration not in self._frozen:
-            self._frozen[iteration] = self._copy()
+            self._frozen[iteration] = copy_of_trained(self._model).eval().requires_grad_(False)
         oldest = frozen_before(self._config, iteration)[0]
         self._frozen = {done: each for done, each in self._frozen.items() if done >= oldest}
 
-    def _copy(self) -> nn.Module:
-        return copy_of_trained(self._model).eval().requires_grad_(False)
-
     def count(self, episodes: Iterable[Episode]) -> None:
-        """Note what was played for :meth:`tokens`."""
         for episode in episodes:
             own = learners(episode)
             self._paid += [turn.paid for step in episode.steps if step.player not in own for turn in step.turns]
 
     def tokens(self) -> dict[str, float]:
-        """Return the tokens that opponents took since the last call, none of which is learnt from; empty if alone."""
+        """Return the tokens that opponents took since the last call; empty without opponents."""
         paid, self._paid = self._paid, []
         used = total_usage(paid)
         tokens = {"prompt": float(used.prompt_tokens), "response": float(used.completion_tokens)}
@@ -108,11 +101,8 @@ class Opponents:
                 "resume it with the opponents that it was begun with, or begin a new run from its model"
             )
         for done, weights in state.items():
-            self._frozen[done] = self._copy()
-            own = dict(self._frozen[done].named_parameters())
-            with torch.no_grad():
-                for name, each in weights.items():
-                    own[name].copy_(each)
+            self._frozen[done] = copy_of_trained(self._model).eval().requires_grad_(False)
+            self._frozen[done].load_state_dict(weights, strict=False)
 
 
 def load_fixed(config: MSGRPOConfig, games: Sequence[Game]) -> dict[str, Policy]:

@@ -1,8 +1,7 @@
 """The plug-in points of the fine-tuner: a method is a class in one file, and a name in one registry.
 
 One iteration is ``task sampling -> rollouts -> reward -> group filter -> credit -> draw -> surrogate loss ->
-normaliser``; each of these is a registry of methods, so that they combine freely. A method's settings
-are the fields of its class::
+normaliser``, each a registry of methods. A method's settings are the fields of its class::
 
     from agents.msgrpo.credit import Credit, register
 
@@ -13,10 +12,9 @@ are the fields of its class::
         def assign(self, batch, rng):
             return Credit.of([trajectory.rewards for trajectory in batch.trajectories])
 
-and ``MSGRPOConfig(credit="mine")``, or ``credit = "mine"`` in a file, uses it. ``"my_module:Mine"`` names a class
-without registering it. Settings stand in ``[credit.mine]``, those of a draw rule in ``[draw.NAME]``, and so on.
-
-A method that is only a choice of another one's settings is a :class:`Variant`, a line of its registry.
+and ``MSGRPOConfig(credit="mine")``, or ``credit = "mine"`` in a file, uses it, with the settings in ``[credit.mine]``.
+``"my_module:Mine"`` names a class without registering it. The other points have ``register_draw``, ``register_filter``,
+``register_surrogate``, ``register_normalizer``, ``register_tasks``, ``register_reward`` and ``register_engine``.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -48,15 +46,12 @@ def configured(cls: type[T]) -> type[T]:
 
 
 class Method(Protocol):
-    """The parts of a method that its class may leave out, with their defaults.
-
-    A method needn't derive from this: a registry gives its class the parts that it lacks (:func:`completed_class`).
+    """The parts of a method that its class may leave out: a registry gives it those that it lacks.
 
     Attributes:
         shared: ``{own setting: the run's setting}`` that it takes; see :meth:`Registry.make`.
         renamed: ``{the name that a setting had: its name}``.
-        asks_alone: whether the method asks the model for answers outside episodes, which a player around the model
-            rules out.
+        asks_alone: whether the method asks the model for answers outside episodes.
         heads: which values a method that needs ``values`` reads.
         parts: names of the parts of a response without which a method that needs ``segments`` can't work.
         reward_mode: whether the payments of a reward rule are added to the game's rewards, or replace them.
@@ -114,15 +109,11 @@ def completed_class(cls: type[T], optional: type) -> type[T]:
 
 def learner_of(method: Any) -> str:
     """Return the name of the class that learns a method's state."""
-    name: str = method.learnt_by or type(method).__name__
-    return name
+    return str(method.learnt_by or type(method).__name__)
 
 
 class Variant(NamedTuple):
-    """A name for another method with some of its settings.
-
-    They count more than the class's defaults and the run's settings, and less than the method's own table.
-    """
+    """A name for another method with some of its settings, which count more than the run's and less than its table."""
 
     method: str
     settings: Mapping[str, Any]
@@ -131,14 +122,9 @@ class Variant(NamedTuple):
 class Registry(Generic[T]):
     """The methods of one plug-in point.
 
-    Args:
-        point: what the tables of its methods' settings are called: ``"credit"`` for ``[credit.NAME]``.
-        built_in: ``{name: "module:Class"}`` of the methods that ship with the package, or a :class:`Variant` of one of
-            them; a module is imported when its method is first used.
-        setting: the setting that names the method in use, if it isn't called like the point.
-
-    Installed packages add methods under the group ``textbench.POINT`` of entry points, each a class or a
-    :class:`Variant`: ``[project.entry-points."textbench.credit"]``, ``mine = "my_package:Mine"``.
+    ``built_in`` has ``{name: "module:Class"}`` of the methods that ship, imported when first used, or a
+    :class:`Variant`. ``setting`` names the method in use, if it isn't called like the point. Installed packages add
+    methods under the group ``textbench.POINT`` of entry points: ``mine = "my_package:Mine"``.
     """
 
     def __init__(self, point: str, built_in: Mapping[str, str | Variant], setting: str = "") -> None:
@@ -213,8 +199,8 @@ class Registry(Generic[T]):
     def make(self, name: str, settings: Mapping[str, Any] | None = None, shared: Mapping[str, Any] | None = None) -> T:
         """Return a method with its ``settings``, as they stand in ``[point.name]``.
 
-        ``shared`` are values of the run's settings; the method takes those that it names in its class variable
-        ``shared``, if a variant or its own settings don't say otherwise; :data:`OWN` leaves the method's default.
+        ``shared`` are values of the run's settings, of which it takes those that its class variable ``shared`` names,
+        unless a variant or its own settings say otherwise; :data:`OWN` leaves the method's default.
         """
         cls: Any = self.find(name)
         told = {} if shared is None else {own: shared[theirs] for own, theirs in self.shared(name).items()}
@@ -265,4 +251,3 @@ OWN: Literal["auto"] = "auto"
 """The value of a run's setting that leaves every method its own."""
 
 Shared = Mapping[str, str]
-"""The type of a method's class variable ``shared``; see :meth:`Registry.make`."""

@@ -1,12 +1,8 @@
 """Reward rules: what each step is paid in training beside, or in place of, the game's own reward.
 
-A rule runs between the rollouts and the group filter. It sees whole episodes: states, observations, responses, tokens,
-and the other episodes of a group. The filter and what follows it learn from what the rule pays; task samplers, the
-metrics ``return`` and ``success``, and the scores of evaluations keep to the game. Penalties of invalid responses are
-charged on top of either.
-
-A rule is one class with ``pay(batch)`` and a name; ``register_reward("name")`` adds one from outside and ``reward =
-"name"`` uses it. Its settings stand in ``[reward.name]``.
+A rule runs between the rollouts and the group filter. The filter and what follows it learn from what the rule pays;
+task samplers, the metrics ``return`` and ``success``, and the scores of evaluations keep to the game. Penalties of
+invalid responses are charged on top of either.
 """
 
 from collections.abc import Mapping, Sequence
@@ -42,10 +38,7 @@ class ByGame:
 
 
 def rewarded(batch: Batch, rule: Reward, config: Any) -> tuple[Batch, Mapping[str, float]]:
-    """Return the batch with the rewards of training by a run's rule and settings, and what it paid, for the log.
-
-    Raise a ConfigError if that isn't a finite number for each step.
-    """
+    """Return the batch with the rewards of training by a run's rule and settings, and what it paid, for the log."""
     if isinstance(rule, ByGame):
         return batch, {}
     fines = [config.format_penalty * ~each.valid for each in batch.trajectories]

@@ -1,8 +1,7 @@
 """Playing for the update: the engine that the settings name, the episodes that it plays, and one iteration's share.
 
 With ``staleness = 0`` an iteration plays when the engine has the newest weights. With k, the batch of iteration i is
-played by the weights of iteration i - k (by the first ones before that), in a thread, while the learner learns. Which
-weights play a batch depends on its number alone and never on how fast anything was, so equal seeds give equal runs.
+played by the weights of iteration i - k (by the first ones before that), in a thread, while the learner learns.
 """
 
 import threading
@@ -103,9 +102,8 @@ class EpisodeSource:
     """Plays episodes with an engine, and sends it the learner's weights, which have had ``version`` updates.
 
     ``tasks_of(iteration)`` is for playing ahead; ``check`` is called after every change of the engine's weights, in all
-    processes, and raises if they aren't the learner's; ``play`` takes the place of the engine's own ``rollout``.
-    ``seated(policies, tasks)`` returns the players of tasks in whose teams there are others.
-    ``lag`` is how many updates behind the weights were, on average over the tokens of the latest batch.
+    processes; ``play`` takes the place of the engine's own ``rollout``; ``seated(policies, tasks)`` returns the players
+    of tasks. ``lag`` is how many updates behind the weights were, on average over the tokens of the latest batch.
     """
 
     def __init__(
@@ -131,8 +129,7 @@ class EpisodeSource:
     def renew(self, version: int) -> None:
         """Note that the learner's weights have changed. The engine gets them now, or when it has played what it plays.
 
-        If it can't take them, it is tried again before anything is played. Only then it is an error: by that time the
-        iteration is whole, and can be kept.
+        If it can't take them, it is tried again before anything is played, when the iteration is whole and can be kept.
         """
         self.version, self._sent = version, -1
         if not self.config.staleness:
@@ -165,7 +162,7 @@ class EpisodeSource:
         return episodes
 
     def drop(self) -> None:
-        """Stop what is being played ahead and forget it. It is played again, by the weights of then, when needed."""
+        """Stop what is being played ahead and forget it."""
         if self._thread is not None:
             self._stop.set()
             self._thread.shutdown(wait=True, cancel_futures=True)
@@ -261,9 +258,8 @@ def updates_behind(episodes: Sequence[Episode], version: int, allowed: int, engi
 
 
 def layout_of(episode: Episode) -> str:
-    """Return a short digest of what the players of an episode saw first: equal layouts have equal ones."""
-    first = "\n".join(step.observation for step in episode.steps if step.index == episode.steps[0].index)
-    return layout_digest(first)
+    """Return the digest of what the players of an episode saw first."""
+    return layout_digest("\n".join(step.observation for step in episode.steps if step.index == episode.steps[0].index))
 
 
 def layout_digest(observation: str) -> str:
@@ -281,7 +277,7 @@ _FRESH = 0x5EED  # keeps the noise of fresh rollouts apart from that of the epis
 
 @dataclass(frozen=True)
 class HintedPromptMap(PromptMap):
-    """A prompt map that puts ``hint(request)`` before the observation of each decision; empty for nothing to tell."""
+    """A prompt map that puts ``hint(request)``, if there is one, before the observation of each decision."""
 
     hint: Callable[[TurnRequest], str] = lambda request: ""
 
@@ -293,8 +289,7 @@ class HintedPromptMap(PromptMap):
 class Rollouts:
     """Everything that one iteration plays; see :class:`agents.msgrpo.tasks.Iteration`.
 
-    ``tokens`` counts the response tokens of fresh rollouts; ``played`` has all other trajectories that were played so
-    far, whatever a sampler makes of them.
+    ``tokens`` counts the response tokens of fresh rollouts; ``played`` has all other trajectories that were played.
     """
 
     def __init__(
@@ -348,13 +343,12 @@ class Rollouts:
             )
         tasks = []
         for start in starts:
-            begin = EpisodeStart(start.state, start.elapsed_steps)
-            for _ in range(count):
-                task, seed = start.task, self._next_seed
-                self._next_seed += 1
-                tasks.append(
-                    EpisodeTask(task.scenario, task.env_id, seed, None, task.kwargs, (_FRESH,), begin, team=task.team)
-                )
+            task, begin = start.task, EpisodeStart(start.state, start.elapsed_steps)
+            tasks += [
+                EpisodeTask(task.scenario, task.env_id, seed, None, task.kwargs, (_FRESH,), begin, team=task.team)
+                for seed in range(self._next_seed, self._next_seed + count)
+            ]
+            self._next_seed += count
         episodes = self._play(self.policy, tasks)
         if failed := next((episode.error for episode in episodes if episode.error is not None), None):
             raise RolloutError(f"a fresh rollout failed: {failed}")
@@ -373,10 +367,9 @@ def completed(
     critic: Beside | None = None,
     segmenter: Segmenter | None = None,
 ) -> list[Trajectory]:
-    """Return the trajectories with what ``needs`` names: old log-probabilities and entropies, values, and segments.
+    """Return the trajectories with what ``needs`` names, and with values and segments.
 
-    ``scores_of`` computes the first two of every response token, in one pass without a gradient. Log-probabilities of
-    the sampler are kept.
+    ``scores_of`` computes log-probabilities and entropies of every response token; the sampler's are kept.
     """
     if segmenter is not None:
         trajectories = [replace(each, segments=tuple(map(segmenter, each.response_ids))) for each in trajectories]

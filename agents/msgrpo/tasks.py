@@ -1,8 +1,4 @@
-"""Task samplers: which episodes an iteration plays, and whether it plays more.
-
-A sampler is one class with ``sample(iteration, rng) -> trajectories`` and a name; ``register_tasks("name")`` adds one
-from outside and ``task_sampling = "name"`` uses it. Its settings stand in ``[tasks.name]``.
-"""
+"""Task samplers: which episodes an iteration plays, and whether it plays more."""
 
 from collections.abc import Callable, Hashable, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
@@ -67,10 +63,7 @@ class Plain:
 
 @configured
 class DynamicSampling:
-    """Drops groups of equal returns and plays others in their place, as DAPO does (arXiv 2503.14476).
-
-    What was dropped is in the log all the same: its episodes, returns and tokens.
-    """
+    """Drops groups of equal returns and plays others in their place, as DAPO does (arXiv 2503.14476)."""
 
     refills: int = Field(3, ge=0)
     """Times that an iteration may play others; after that it learns from what it has."""

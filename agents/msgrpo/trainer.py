@@ -1,27 +1,20 @@
 """MS-GRPO: rollout -> reward -> group filter -> credit -> AAW episode sampling -> loss -> update.
 
 Dilkes, Yazdanpanah, Stein: "Reinforced Language Models for Sequential Decision Making", arXiv 2508.10839. Read
-:meth:`MSGRPOTrainer.iterate` first: every line of it calls a function that can be read by itself. Each step is a method
-of a plug-in point (:mod:`agents.msgrpo.plugins`); the defaults are the paper's.
+:meth:`MSGRPOTrainer.iterate` first. Each step is a method of a plug-in point (:mod:`agents.msgrpo.plugins`).
 
-Where the defaults depart from the paper, or decide what it leaves open. At its start a run prints its departures from
-``preset = "paper"``, the settings of the first author's public code.
+A run prints its departures from ``preset = "paper"``, the settings of the first author's public code. What the paper
+leaves open is decided like this:
 
-* Episodes are drawn without replacement and keep their advantage; ``episode_sampling`` has the other readings.
-* A group of equal returns has advantage exactly 0 and is never drawn; with no advantage anywhere the update is skipped
-  and counted.
-* The loss of an optimiser step is divided by the response tokens of its whole batch (``loss_normalizer``); the author
-  averages over micro-batches of eight rows.
-* Minibatches are random steps of all drawn episodes; the author's are in the order of time.
-* The ratio of a negative advantage has no dual clip, episodes of a group have chances of their own, a step of Snake
-  costs nothing, and the prompt has no limit of words.
+* Episodes are drawn without replacement and keep their advantage; ``episode_sampling`` has the other readings. A group
+  of equal returns has advantage exactly 0 and is never drawn; with no advantage anywhere the update is skipped.
+* The loss of an optimiser step is divided by the response tokens of its whole batch, and minibatches are random steps
+  of all drawn episodes.
 * With one full-batch step per iteration, ``pi_old`` is what the sampler said; otherwise the learner computes it.
-* The sampling temperature is part of the policy: learner, reference and entropy all apply it.
-* Entropy is exact, over the whole vocabulary.
-* Dropout is off everywhere.
-* With several controlled players, all of them are the model (self-play), unless ``opponents`` have the other seats;
-  each of the model's parts of a game is an episode of its own, and its group are the same player's parts, so that every
-  seat has a baseline of its own.
+* The sampling temperature is part of the policy: learner, reference and entropy all apply it. Entropy is exact, over
+  the whole vocabulary. Dropout is off everywhere.
+* With several controlled players, all of them are the model (self-play), unless ``opponents`` have the other seats.
+  Each of the model's parts of a game is an episode of its own, in a group with the same player's parts.
 """
 
 from collections.abc import Sequence
@@ -72,7 +65,6 @@ from agents.msgrpo.run.saving import (
     Keeper,
     LastValid,
     RunState,
-    check_same_prompts,
     find_checkpoint,
     load_state,
     report_divergence,
@@ -95,17 +87,12 @@ from agents.prompt import PromptMap
 
 
 class MSGRPOTrainer:
-    """Trains a model on a game.
+    """Trains a model of transformers, or its peft adapter, on a game, in place.
 
-    Args:
-        model: a causal language model of transformers, or one with a peft adapter. It is trained in place.
-        tokenizer: its tokenizer; neither a pad token nor a chat template is needed.
-        game: a scenario, its name, or an environment id; ``config.scenarios`` overrides it.
-        config: the settings; the defaults are the author's for a model of 3 billion parameters.
-        prompt_map: what episodes are prompted with, whatever the settings say and the model was trained with before.
-        engine: samples the rollouts in place of the live model, and is sent new weights after every update.
-        evaluate: plays evaluation episodes in place of :func:`agents.loop.rollout.rollout`.
-        processes: the other processes; found out from the launcher's environment by default.
+    ``game`` is a scenario, its name, or an environment id; ``config.scenarios`` overrides it. ``prompt_map`` takes the
+    place of the settings' prompts, ``engine`` (which is sent new weights after every update) that of the live model,
+    and ``evaluate`` that of :func:`agents.loop.rollout.rollout` in evaluations. ``processes`` are found out from the
+    launcher's environment by default.
 
     Raises:
         ConfigError: settings that can't be used together, with this game, or with what the model was made for.
@@ -163,11 +150,11 @@ class MSGRPOTrainer:
         self._build(prompt_map, engine, evaluate)
 
     def _build(self, prompt_map: PromptMap, external: Engine | None, evaluate: Evaluate | None) -> None:
-        """Make the parts, which are named as the rooms they come from.
+        """Make the parts.
 
-        ``engine`` samples, ``source`` plays episodes with it and ``policy`` writes their prompts; ``methods`` (filter,
-        credit, draw) and the ``critic`` make rows of them; the ``learner`` scores rows (``scoring``), takes the
-        ``loss`` and steps. Around these, in ``run``: ``evaluator`` and ``watch`` look on, ``keeper`` saves.
+        ``engine`` samples, ``source`` plays episodes with it and ``policy`` writes their prompts; ``methods`` and the
+        ``critic`` make rows of them; the ``learner`` scores rows, takes the loss and steps. ``evaluator`` and ``watch``
+        look on, ``keeper`` saves.
         """
         config, methods, processes, autocast = self.config, self.methods, self.processes, autocast_dtype(self.config)
         scorer = TokenScorer(
@@ -194,7 +181,8 @@ class MSGRPOTrainer:
             self.opponents.seated, canary, around,
         )  # fmt: skip
         self.source.settle()
-        check_prompts(config, methods.games(self.games), prompt_map, TransformersModel(self.model, self.tokenizer))
+        reader = TransformersModel(self.model, self.tokenizer)
+        check_prompts(config, methods.sampler.games(self.games), prompt_map, reader)
         self._segmenter = needed_segmenter(methods.credit, prompt_map, self.tokenizer)
         evaluated = replace(decoding, temperature=config.eval_temperature)
         self.eval_policy = policy_of(config, config.eval_scenarios, self.engine, prompt_map, evaluated)
@@ -230,7 +218,8 @@ class MSGRPOTrainer:
         drawn = methods.draw.draw(batch, credit, config.draws_of(len(paid)), rng)
         if self._samples:
             self.log.samples(self.iteration + 1, self._samples, learnt_from(batch, credit, drawn))
-        rows = training_rows(batch.trajectories, drawn.scaled(kept.scale), credit.advantages, config.max_prompt_tokens)
+        scaled = drawn._replace(scale=drawn.scale * kept.scale[drawn.indices])
+        rows = training_rows(batch.trajectories, scaled, credit.advantages, config.max_prompt_tokens)
         critic_alone = self.critic is not None and self.critic.alone(self.iteration)
         rows = [] if critic_alone else rows
         everything = Batch(played.played or played.trajectories)
@@ -271,21 +260,21 @@ class MSGRPOTrainer:
     def rollout(self) -> Batch:
         """Play this iteration's episodes, shared by all processes; every process gets all trajectories."""
         self.opponents.freeze(self.iteration)
-        play, values = self._play_to_learn, self._prompt_values
-        rollouts = Rollouts(self.config, self.games, self.iteration, self.policy, play, values)
+
+        def play(policy: LanguageAgentPolicy, tasks: Sequence[EpisodeTask]) -> list[Episode]:
+            episodes = self.source.play_to_learn(policy, tasks, self.iteration)
+            self.opponents.count(episodes)
+            pairs = zip(tasks, episodes, strict=True)
+            self._seen_layouts.update(layout_of(episode) for task, episode in pairs if task.start is None)
+            if self._samples == []:
+                self._samples = episodes[: self.config.samples_shown]
+            return episodes
+
+        rollouts = Rollouts(self.config, self.games, self.iteration, self.policy, play, self._prompt_values)
         trajectories = self.methods.sampler.sample(rollouts, self._stream(2))
         scores_of, needs = self.learner.logprobs_and_entropies, self.methods.credit.needs
         complete = completed(trajectories, needs, scores_of, self.critic, self._segmenter)
         return Batch(complete, rollouts, self.iteration, rollouts.played)
-
-    def _play_to_learn(self, policy: LanguageAgentPolicy, tasks: Sequence[EpisodeTask]) -> list[Episode]:
-        episodes = self.source.play_to_learn(policy, tasks, self.iteration)
-        self.opponents.count(episodes)
-        pairs = zip(tasks, episodes, strict=True)
-        self._seen_layouts.update(layout_of(episode) for task, episode in pairs if task.start is None)
-        if self._samples == []:
-            self._samples = episodes[: self.config.samples_shown]
-        return episodes
 
     def update(self, rows: Sequence[TokenRow], rng: np.random.Generator, batch: Batch) -> UpdateStats:
         """Take the optimiser steps of this iteration, send the engine the new weights, and return what was done."""
@@ -302,11 +291,8 @@ class MSGRPOTrainer:
     def train(self) -> list[dict[str, Any]]:
         """Run to ``config.iterations`` and return :attr:`history`.
 
-        Raises:
-            UnusableModelError, DeadRunError, TrainingDivergedError: the model can't begin, or learns nothing any more.
-            RolloutError, CheckpointError, KeyboardInterrupt: the engine failed, a full disk, Ctrl-C or a polite kill.
-
-        Whatever ends a run early, its last valid state is saved first, and a note of the error says how to continue.
+        Whatever ends a run early (a DeadRunError, TrainingDivergedError, RolloutError, CheckpointError or
+        KeyboardInterrupt), its last valid state is saved first, and a note of the error says how to continue.
         """
         config, first = self.config, self.processes.rank == 0
         if self.out is not None and first:
@@ -323,11 +309,20 @@ class MSGRPOTrainer:
                 self.log.say(f'settings of the author (preset = "paper") that this run departs from: {others}')
             if config.preflight_episodes and self.iteration == 0:  # before anything is written
                 self.opponents.freeze(0)
-                games = self.methods.games(self.games)  # as the sampler plays them
+                games = self.methods.sampler.games(self.games)
                 fly(config, training_tasks(config, games, 0), self.policy, self.source.play, self.log.say)
             with self.log:
                 try:
-                    self._train()
+                    if not any(done == self.iteration for done, _ in self.evaluations):
+                        self._evaluate_if_due()
+                    while self.iteration < config.iterations:
+                        self.log.iteration(self.iterate())
+                        self.watch.check()
+                        self._evaluate_if_due()
+                        if config.checkpoint_every and self.iteration % config.checkpoint_every == 0:
+                            self.save()
+                    self.watch.check_end()
+                    self.save()
                 except BaseException as error:
                     with uninterrupted():
                         self.source.drop()
@@ -336,18 +331,6 @@ class MSGRPOTrainer:
                 finally:
                     self.source.drop()
         return self.history
-
-    def _train(self) -> None:
-        if not any(done == self.iteration for done, _ in self.evaluations):
-            self._evaluate_if_due()
-        while self.iteration < self.config.iterations:
-            self.log.iteration(self.iterate())
-            self.watch.check()
-            self._evaluate_if_due()
-            if self.config.checkpoint_every and self.iteration % self.config.checkpoint_every == 0:
-                self.save()
-        self.watch.check_end()
-        self.save()
 
     def close(self) -> None:
         """End what the engine has started, such as workers on other machines."""
@@ -373,7 +356,11 @@ class MSGRPOTrainer:
         """
         folder = find_checkpoint(path)
         state = load_state(folder)
-        check_same_prompts(folder, state, self._own_prompts)
+        if state.get("own_prompts") != self._own_prompts:
+            raise ConfigError(
+                f"{folder} was trained with other prompts: resume it from Python with the same "
+                "MSGRPOTrainer(prompt_map=...) that began it"
+            )
         with self.processes.whole_weights(write=True):
             load_weights(self.model, folder)
         self.processes.load_optimizer_state(self.learner.optimizer, state["optimizer"])

@@ -26,14 +26,10 @@ from textgames.registry import settings_of
 from textgames.rounds import rounds_of_play
 from textgames.scenarios import scenario_of_game
 
-TABLES = ("game", "eval_game")
-"""The tables of games' settings in training and in evaluation."""
-
 SEATED = ("seat", "opponents")
 """The settings of a scenario of which one seat alone is the model's."""
 
 Game = Scenario | str  # what to train or evaluate on: a scenario, a scenario's name or an environment id
-
 
 LEARNER, CHECKPOINT = "learner", "checkpoint"
 """The names of the model that is trained, as a player, and of what it was after an earlier iteration."""
@@ -75,11 +71,7 @@ def scenarios_in(table: Mapping[str, Any]) -> list[str]:
 
 
 def with_settings(game: Game, table: Mapping[str, Any]) -> Game:
-    """Return a game with the settings of ``[game]``, those in the table of its name included; itself without any.
-
-    Raises:
-        ValueError: a setting that the run has for all games.
-    """
+    """Return a game with the settings of ``[game]``, those in the table of its name included; itself without any."""
     tables = {name: table[name] for name in scenarios_in(table)}
     own = {name: value for name, value in table.items() if name not in tables}
     own |= tables.get(game_name(game), {})
@@ -94,9 +86,8 @@ def with_settings(game: Game, table: Mapping[str, Any]) -> Game:
 def training_tasks(config: MSGRPOConfig, games: Sequence[Game], iteration: int, part: int = 0) -> list[EpisodeTask]:
     """Return the episodes of an iteration, group by group; they depend on the run's seed and the iteration alone.
 
-    The episodes of a group have one ``layout_seed``; every episode has a ``seed`` of its own, also for its transitions
-    unless ``shared_chance`` takes the first one's. All come from the training seeds. Another ``part``, for samplers
-    that play more, is as large and has other layouts.
+    The episodes of a group have one ``layout_seed`` and each a ``seed`` of its own, also for its transitions unless
+    ``shared_chance`` takes the first one's. Another ``part``, for samplers that play more, has other layouts.
     """
     entropy = (config.seed, iteration, 0, part) if part else (config.seed, iteration, 0)
     rng = np.random.default_rng(entropy)
@@ -155,7 +146,7 @@ def games_of(game: Game, config: MSGRPOConfig) -> list[Game]:
     games: list[Game] = list(config.scenarios) or ([game] if game else [])
     if not games:
         raise ConfigError("scenarios is empty and no game was given; accepted: scenario names or environment ids")
-    tables = {name: scenarios_in(getattr(config, name)) for name in TABLES}
+    tables = {name: scenarios_in(getattr(config, name)) for name in ("game", "eval_game")}
     for setting, named in {"scenarios": games, "eval_scenarios": config.eval_scenarios, **tables}.items():
         for one in named:
             try:
@@ -254,7 +245,7 @@ def trajectory_of(episode: Episode, task: EpisodeTask, player: str) -> Trajector
 
 
 def group_of(task: EpisodeTask, player: str) -> Hashable:
-    """Return the label of the trajectories that started from one state as one player against the same others."""
+    """Return the label of what started from one state as one player against the same others."""
     return task.scenario, task.layout_seed if task.start is None else task.start, player, *task.team
 
 
@@ -269,8 +260,8 @@ def training_rows(
     for draw, (index, scale) in enumerate(zip(drawn.indices.tolist(), drawn.scale.tolist(), strict=True)):
         trajectory, credited = trajectories[index], advantages[index]
         old = trajectory.old_logprobs
-        for t in range(len(trajectory)):
-            row, each = trajectory.row(t), credited[t]
+        for t, row in enumerate(trajectory.rows):
+            each = credited[t]
             if not row.prompt or not row.response:
                 raise ValueError(
                     "the rollout engine returned no token ids: prompt_ids and response_ids are what the learner trains "
@@ -313,8 +304,7 @@ def rollout_metrics(
 ) -> dict[str, float]:
     """Return means over trajectories and responses, for the log.
 
-    Returns and successes are those of the episodes from initial states without hints, if there are any: the others say
-    little of how well a game is played.
+    Returns and successes are those of the episodes from initial states without hints, if there are any.
     """
     whole = [index for index, each in enumerate(trajectories) if each.begins_a_game and not each.hinted]
     whole = whole or list(range(len(trajectories)))

@@ -62,7 +62,8 @@ def _evaluated(settings: Warmup, config: "MSGRPOConfig") -> int:
     """Play the scenarios' own episodes, which nothing is trained on, with the model as it was and as it is."""
     from agents.msgrpo.warmup.start import add_scores
 
-    base = config.model
+    made_first = config.model in ("tiny-quick", "tiny-legal")
+    base = str(Path(config.out) / "base") if made_first else config.model
     try:
         check_spec(base)
     except ValueError:

@@ -10,7 +10,7 @@ from urllib.parse import unquote
 import pytest
 import yaml
 
-from agents.msgrpo.configuration.config import preset_names
+from agents.msgrpo.configuration.config import presets
 from agents.msgrpo.credit import METHODS
 from agents.msgrpo.draws import DRAWS
 from agents.msgrpo.filters import FILTERS
@@ -84,7 +84,7 @@ def test_every_method_has_a_line_with_its_source():
     """By its preset, where it has one; the page of methods is the index of papers."""
     text = (ROOT / "docs/research/credit/methods.md").read_text()
     told = set(re.findall(r"`([a-z]\w*)`", text))
-    assert {*preset_names()} - {"common"} <= told
+    assert presets().keys() - {"common"} <= told
     assert {*METHODS.names, *DRAWS.names, *FILTERS.names, *SAMPLERS.names, *SURROGATES.names} - {
         "oracle",
         "noise",

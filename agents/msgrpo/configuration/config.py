@@ -4,10 +4,9 @@ A file may group its keys in ``[section]`` tables, as :meth:`MSGRPOConfig.to_tom
 ``preset = "dr_grpo"`` above them it begins with a published method's settings, and its own keys change them;
 ``--set preset=dr_grpo`` changes a file's settings to those of the method, and other overrides count more.
 
-A preset holds what makes the method; learning rates, group sizes and the like are left to the run, but for ``paper``,
-which has all that the paper's first author trained with. Sources, and what is our reading, are in
-docs/research/credit/methods.md. Installed packages add presets by the group ``textbench.presets``
-of entry points, each a mapping like :data:`PRESETS`.
+A preset holds what makes the method, and ``paper`` all that the paper's first author trained with; sources are in
+docs/research/credit/methods.md. Installed packages add mappings of presets by the group ``textbench.presets`` of entry
+points.
 """
 
 import json
@@ -27,10 +26,7 @@ from agents.msgrpo.plugins import load_entry
 from textgames.names import did_you_mean, nearest_or_all
 from textgames.plugins import installed, research_advice
 
-Presets = Mapping[str, Mapping[str, Any]]
-"""``{preset: its settings as a file has them}``."""
-
-PRESETS: Presets = {
+PRESETS: Mapping[str, Mapping[str, Any]] = {
     "msgrpo": {"episode_sampling": "aaw"},
     # arXiv 2508.10839's first author's code, github.com/jim-dilkes/Verlog: its settings, and none of its text
     "paper": {
@@ -90,17 +86,12 @@ COMMON: Mapping[str, Any] = {
 """The settings of every method whose preset says nothing else."""
 
 
-def presets() -> Presets:
-    """Return the presets that ship, and then those that installed packages add under other names."""
+def presets() -> dict[str, Mapping[str, Any]]:
+    """Return ``{preset: its settings}`` of those that ship, and then of installed packages."""
     found = dict(PRESETS)
     for entry in installed("textbench.presets").values():
         found |= {name: own for name, own in load_entry(entry, "preset").items() if name not in PRESETS}
     return found
-
-
-def preset_names() -> tuple[str, ...]:
-    """Return the names of all presets."""
-    return tuple(presets())
 
 
 def preset(name: str) -> dict[str, Any]:
@@ -130,11 +121,7 @@ def packaged_recipes() -> dict[str, Path]:
 
 
 def recipe_path(given: str | Path) -> Path:
-    """Return the file at a path; if there is none, the recipe that ships under that name.
-
-    A name is ``tiny-frozen-lake``, with or without ``.toml``, or ``configs/tiny-frozen-lake.toml`` as documents have
-    it, so that what is written for a clone also works if there is only the installed package.
-    """
+    """Return the file at a path; if there is none, the recipe of that name, as ``configs/NAME.toml`` in a clone."""
     path = Path(given)
     if path.is_file() or path.parent not in (Path(), Path("configs")):
         return path
@@ -142,12 +129,7 @@ def recipe_path(given: str | Path) -> Path:
 
 
 class MSGRPOConfig(TrainingSettings):
-    """The settings of one run; immutable and checked when made. :class:`TrainingSettings` documents each of them.
-
-    Raises:
-        ConfigError: a value of the wrong type or outside what its field accepts, a name that is no setting, or values
-            that contradict each other.
-    """
+    """The settings of one run, which :class:`TrainingSettings` documents; a ConfigError refuses what can't be."""
 
     if not TYPE_CHECKING:  # type checkers are to see the fields, which this signature would hide
 
@@ -191,11 +173,7 @@ class MSGRPOConfig(TrainingSettings):
 
     @classmethod
     def from_toml(cls, path: str | Path, overrides: Iterable[str] = ()) -> "MSGRPOConfig":
-        """Read a file, or a recipe that ships by its name, then apply ``key=value`` overrides.
-
-        Raises:
-            ConfigError: a file that can't be read or isn't TOML, and everything that the constructor refuses.
-        """
+        """Read a file, or a recipe that ships by its name, then apply ``key=value`` overrides."""
         file = recipe_path(path)
         known = () if file.exists() else tuple(packaged_recipes())
         near = did_you_mean(Path(path).name.removesuffix(".toml"), known)
@@ -209,8 +187,7 @@ class MSGRPOConfig(TrainingSettings):
         return cls.from_mapping(settings).with_overrides(overrides)
 
     def with_overrides(self, overrides: Iterable[str]) -> "MSGRPOConfig":
-        """Return the same settings with ``key=value`` strings applied, read by
-        :func:`agents.common.toml.read_value`."""
+        """Return the same settings with ``key=value`` strings applied."""
         changes: dict[str, Any] = {}
         tables: dict[str, Any] = {}
         published: dict[str, Any] = {}

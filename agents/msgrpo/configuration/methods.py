@@ -63,10 +63,6 @@ class Methods:
         """What the methods that look at trajectories need together."""
         return frozenset(self.credit.needs) | frozenset(self.sampler.needs)
 
-    def games(self, games: Sequence[Any]) -> Sequence[Any]:
-        """Return the games that a run on these plays: a sampler may choose others."""
-        return self.sampler.games(games)
-
     def check(self, tasks: Sequence[EpisodeTask]) -> None:
         """Raise a :class:`ConfigError` if a method can't be used with the game of a task."""
         for method in vars(self).values():
@@ -84,21 +80,17 @@ class Methods:
     def load_state_dict(self, state: Mapping[str, Any], learners: Mapping[str, str] | None = None) -> None:
         """Take up the result of :meth:`state_dict`; what a method of another class had learnt is left, with a warning.
 
-        Args:
-            state: that result.
-            learners: that of :meth:`learners` then; ``None`` in older checkpoints.
-
-        Raises:
-            ConfigError: the method can't use it: it is another one's or damaged.
+        ``learners`` is the result of :meth:`learners` then; older checkpoints have none.
         """
         for point, own in state.items():
             setting, method = POINTS["tasks" if point == "sampler" else point].setting, getattr(self, point)
             now = learner_of(method)
             was = (learners or {}).get(point, now)
-            if own and was != now:
+            if not own:
+                continue
+            if was != now:
                 note = f"{setting}: {now} begins anew and leaves what {was} has learnt in the checkpoint"
                 warnings.warn(note, stacklevel=3)
-            if not own or was != now:
                 continue
             try:
                 method.load_state_dict(own)

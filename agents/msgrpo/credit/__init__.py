@@ -1,14 +1,7 @@
 """Credit: the part of what an episode was paid that each of its steps gets.
 
-A method is one file and one name. It has
-
-* ``needs``, a frozenset of words of :data:`NEEDS`: what it uses besides states, rewards and validity, which are always
-  there. What no method needs isn't computed;
-* ``assign(batch, rng) -> Credit``;
-* settings, which are its fields (:func:`agents.msgrpo.plugins.configured` checks and documents them);
-* what else :class:`agents.msgrpo.plugins.Method` names.
-
-``register("name")`` adds one from outside; ``MSGRPOConfig(credit="name")`` uses it.
+A method has ``needs``, a frozenset of words of :data:`NEEDS` (what it uses besides states, rewards and validity),
+``assign(batch, rng) -> Credit``, its settings as fields, and what else :class:`agents.msgrpo.plugins.Method` names.
 """
 
 from typing import ClassVar, Protocol

@@ -2,9 +2,7 @@
 
 A value is an episode's return, or a step's. Values that are compared with each other form a set: those of a group's
 episodes, of its steps at the same time, or of its visits of the same state. A function of one set, ``(n,) -> (n,)``, is
-called ``how`` here; :func:`compared` is the one that nearly all methods use. It makes of the returns of groups
-``A_i = (R_i - mean_g R) / (std_g R + eps)``, one number per episode, however many steps it has
-(:func:`group_advantages`; arXiv 2508.10839, section 4).
+called ``how`` here.
 """
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence, Sized
@@ -54,7 +52,6 @@ def compared(
 
     A value that equals its baseline, by :func:`same`, is worth exactly 0: rounding must not leave an advantage that a
     draw rule would then draw. A value that has no others stays as it is with the baseline ``"others"``, scaled or not.
-    ``ddof``: 1 takes the sample standard deviation, 0 that of the population.
     """
     if baseline == "others" and len(values) == 1:
         return values.copy()
@@ -122,7 +119,7 @@ def group_advantages(
     scale: str = "group_std",
     eps: float = 1e-6,
 ) -> Floats:
-    """Return (N,) the advantage of every episode over the other episodes of its group.
+    """Return (N,) ``A_i = (R_i - mean_g R) / (std_g R + eps)``, one for each episode (arXiv 2508.10839, section 4).
 
     Args:
         returns: (N,) one return per episode.
@@ -132,11 +129,8 @@ def group_advantages(
             differences together), ``"returns_std"`` (that of all returns together) or ``"none"``.
         eps: added to the standard deviation.
 
-    A group whose returns are all equal, by :func:`same`, gets exactly 0 with every baseline but ``"none"``: rounding
-    must not turn "nothing to learn" into a tiny advantage that episode sampling would then draw.
-
-    Raises:
-        ValueError: shapes that don't fit, no episodes, NaN or infinite returns, unknown options.
+    A group whose returns are all equal, by :func:`same`, gets exactly 0 with every baseline but ``"none"``. A
+    ValueError refuses shapes that don't fit, no episodes, NaN or infinite returns, and unknown options.
     """
     values = np.asarray(returns, dtype=np.float64)
     labels = list(group_ids)

@@ -1,7 +1,4 @@
-"""The input and output of a method of credit: :class:`Batch` of :class:`Trajectory` -> :class:`Credit`.
-
-They are plain data, so that a method can be tried on a few numbers written down by hand.
-"""
+"""The plain data of a method of credit: :class:`Batch` of :class:`Trajectory` -> :class:`Credit`."""
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -27,7 +24,6 @@ Step = tuple[int, int]
 StepCredit = Floats | Sequence[Floats]
 """Advantages of one trajectory: (T,) one per step, or T arrays (K_t,) with one per response token."""
 
-
 Heads = Mapping[str, Literal["step", "token"]]
 """The values of a critic, ``{name: where it is read}``: one for each step, or one before each token."""
 
@@ -36,12 +32,11 @@ class TokenRow(NamedTuple):
     """One step as tokens, and its part in an update. The response's tokens are scored; neither part is empty.
 
     Attributes:
-        allowed: which tokens might stand at each of the response's, if not all might: their probabilities, entropies
-            and those of a reference are renormalised over them. Rows that differ in it alone are different.
+        allowed: which tokens might stand at each of the response's, if not all might: probabilities and entropies are
+            renormalised over them.
         logprobs: of the response's tokens, as sampled; ``None`` if the engine doesn't report them.
         advantage: of all its tokens, or one for each response token.
         draw: which draw of an episode the step belongs to; an episode drawn twice is in the update twice.
-        step: the number of the step in its trajectory.
         trajectory: the number of the trajectory in the batch that the credit was assigned to.
         scale: the factor of the draw and the filter, which is in the advantages already; for surrogates without them.
     """
@@ -62,10 +57,7 @@ class TokenRow(NamedTuple):
 
 
 class Segment(NamedTuple):
-    """A named part of a response, such as ``think``, by its tokens ``start`` to ``stop`` (exclusive), tags included.
-
-    ``text`` is what stands between its tags.
-    """
+    """A named part of a response by its tokens, tags included, and the ``text`` between its tags."""
 
     name: str
     start: int
@@ -81,13 +73,10 @@ class Trajectory:
         group: trajectories with the same label started from the same state, as the same player.
         rewards: (T,) the format penalty included; they sum to the return.
         states: T states of the game, each as it was before the step.
-        observations: T texts that the player read.
-        responses: T texts that it answered.
         actions: T names of the actions that were executed.
         valid: (T,) whether the response named a legal action.
         steps_left: T numbers of rounds until the episode would be cut off, this one included; ``None`` without a limit.
         terminated: whether the episode ended by the rules of the game, and not by the step limit.
-        success: whether the game counts the end as a success.
         cut_off: (T,) whether the response ended at the token limit.
         prompt_ids: T tuples of token ids.
         response_ids: T tuples of K_t token ids, the end-of-sequence token included if it was sampled.
@@ -99,7 +88,7 @@ class Trajectory:
         log_ratios: (T,) how much likelier than the policy a reward model takes each response to be, in nats; for
             methods that need ``reward_model``.
         segments: T tuples of :class:`Segment`; for methods that need ``segments``.
-        task: the episode that was played: environment, settings and seeds, from which the game can be made again.
+        task: the episode that was played, from which the game can be made again.
         rounds: (T,) the round of the episode in which each step was taken, from 0.
         end_state: the game's state after the episode's last round.
         hinted: whether the prompts had hints that a player wouldn't see otherwise.
@@ -158,14 +147,11 @@ class Trajectory:
         """The number of response tokens of all steps together."""
         return sum(map(len, self.response_ids))
 
-    def row(self, t: int) -> TokenRow:
-        """Return the prompt and the response of step t as tokens."""
-        return TokenRow(self.prompt_ids[t], self.response_ids[t], None if self.allowed is None else self.allowed[t])
-
     @property
     def rows(self) -> list[TokenRow]:
         """The prompts and the responses of all T steps as tokens."""
-        return [self.row(t) for t in range(len(self.prompt_ids))]
+        allowed = self.allowed or (None,) * len(self.prompt_ids)
+        return [TokenRow(*each) for each in zip(self.prompt_ids, self.response_ids, allowed, strict=True)]
 
     @property
     def begins_a_game(self) -> bool:
@@ -210,8 +196,7 @@ class FreshRollouts(Protocol):
 class Batch:
     """The trajectories of one iteration, which is the ``iteration``-th from 0.
 
-    ``rollouts`` plays on from visited states, for methods that need ``rollouts``. ``played`` is all that was played,
-    for the log, if a task sampler has left some of it out.
+    ``rollouts`` plays on from visited states; ``played`` is all that was played, if a sampler has left some of it out.
     """
 
     trajectories: Sequence[Trajectory]
@@ -253,7 +238,7 @@ class Batch:
 class Preferences(NamedTuple):
     """The pairs ``(better, worse)`` of trajectories of a batch, by their places, for a reward model to learn.
 
-    ``beta`` multiplies a log-ratio of probabilities to make it a reward.
+    A log-ratio of probabilities times ``beta`` is a reward.
     """
 
     pairs: Sequence[tuple[int, int]]
@@ -328,16 +313,12 @@ def returns_to_go(rewards: Floats, discount: float = 1.0) -> Floats:
 
 def mean_size(advantages: StepCredit) -> float:
     """Return the mean of ``|A|`` over a trajectory's steps, or over its response tokens."""
-    flat = _flat(advantages)
+    flat = flattened(advantages)
     return float(np.abs(flat).mean()) if len(flat) else 0.0
 
 
-def total_of(advantages: StepCredit) -> float:
-    """Return the sum of a trajectory's advantages: below 0 if the update makes more of it less likely."""
-    return float(_flat(advantages).sum())
-
-
-def _flat(advantages: StepCredit) -> Floats:
+def flattened(advantages: StepCredit) -> Floats:
+    """Return all advantages of a trajectory in one array."""
     return advantages if isinstance(advantages, np.ndarray) else np.concatenate([np.asarray(a) for a in advantages])
 
 

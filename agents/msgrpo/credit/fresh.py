@@ -1,7 +1,6 @@
 """Fresh rollouts for methods of credit: values of states, and the consequences of a step.
 
-Rules are pure, so an episode is begun again exactly: in the same state, with as many rounds left. A value is the mean
-return of some fresh episodes of the policy that played, with noise of their own.
+Rules are pure, so an episode is begun again exactly: in the same state, with as many rounds left.
 """
 
 from collections.abc import Iterable
@@ -18,8 +17,7 @@ from textgames.environments.parallel import TextParallelEnv
 
 
 class Place(NamedTuple):
-    """The arguments of a value: the game, whose returns are meant, the state, the rounds played (0 without a limit of
-    steps, as they don't matter then), and the task's team."""
+    """The arguments of a value; ``elapsed`` rounds are 0 without a limit of steps, as they don't matter then."""
 
     scenario: str
     player: str
@@ -47,14 +45,12 @@ class Rounds:
                 )
 
     def environment(self, trajectory: Trajectory) -> TextParallelEnv:
-        """Return an environment of the trajectory's game, to ask of its rules."""
         task = task_of(trajectory)
         if task.scenario not in self._environments:
             self._environments[task.scenario] = textgames.parallel_env(task.env_id, **task.kwargs)
         return self._environments[task.scenario]
 
     def place(self, i: int, t: int) -> Place:
-        """Return the state in which step t of trajectory i was taken."""
         trajectory = self._batch.trajectories[i]
         task = task_of(trajectory)
         return Place(task.scenario, trajectory.player, trajectory.states[t], rounds_before(trajectory, t), task.team)
@@ -160,7 +156,7 @@ def refuse_history(policy: Policy) -> None:
 def local_policy(batch: Batch) -> LanguageAgentPolicy | None:
     """Return the policy that played a batch, with the model that an engine in this process has inside.
 
-    ``None`` if it has no such model, or its prompts show earlier turns, so that states don't tell what it reads.
+    ``None`` if it has no such model, or its prompts show earlier turns.
     """
     policy = None if batch.rollouts is None else batch.rollouts.policy
     if not isinstance(policy, LanguageAgentPolicy) or policy.history_turns:

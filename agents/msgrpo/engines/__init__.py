@@ -1,8 +1,7 @@
 """Engines that rollouts are sampled from: the live model, a copy of it, or one that is sent new weights.
 
-An engine is a class of options with ``build(parts) -> Engine`` (:mod:`agents.msgrpo.engines.engine`) and a name;
-``register_engine("name")`` adds one from outside, and ``engine = "name"`` or ``engine = "my_module:MyEngine"`` uses it.
-Its options stand in ``engine_options``.
+An engine is a class of options with ``build(parts) -> Engine`` (:mod:`agents.msgrpo.engines.engine`) and a name; its
+options stand in ``engine_options``.
 """
 
 from typing import TYPE_CHECKING, Any, Protocol
@@ -14,11 +13,7 @@ if TYPE_CHECKING:
 
 
 class EngineOptions(Method, Protocol):
-    """The options of one kind of engine, and how one is made of them.
-
-    Its ``check(urls)``, which may be left out, refuses servers, or a machine without the engine's package, before a
-    model is made.
-    """
+    """The options of one kind of engine; ``check(urls)`` may refuse servers, or a machine without its package."""
 
     def build(self, parts: "EngineParts") -> "Engine":
         """Return the engine of a run, which is sent weights before it is asked for anything."""

@@ -1,8 +1,7 @@
 """Engines: language models that sample rollouts and can be given new weights.
 
 ``weights of version v -> engine -> completions whose tokens say that version v made them``. A version counts the
-updates that the weights have had, from 0, so that the trainer can tell how far behind the learner a token's weights
-were. :class:`agents.msgrpo.rollouts.EpisodeSource` decides when an engine gets which weights.
+updates that the weights have had, from 0. :class:`agents.msgrpo.rollouts.EpisodeSource` sends them.
 """
 
 import asyncio
@@ -30,9 +29,8 @@ tensors, to be consumed one at a time."""
 class EngineExtras(Protocol):
     """The parts that an engine may leave out, with their defaults; :func:`completed_engine` adds them.
 
-    ``shared``: the engines of all learning processes stand for the same places: all are told of an update, and the
-    engine of the first process brings the weights. ``plays_elsewhere``: :meth:`rollout` plays in other processes, where
-    nothing can be put around the model.
+    ``shared``: the engines of all learning processes stand for the same places, to which that of the first process
+    brings the weights. ``plays_elsewhere``: :meth:`rollout` plays in other processes.
     """
 
     shared: bool = False
@@ -70,9 +68,9 @@ class TakesWeights(Protocol):
     """The part of an engine that a language model lacks."""
 
     def update_weights(self, weights: Weights, version: int) -> None:
-        """Take over new weights; every token that is sampled after this call returns is made by them, and says so.
+        """Take over new weights for every later token, while nothing is being generated.
 
-        Nothing is being generated during the call. It raises a RolloutError if the weights didn't arrive everywhere.
+        Raise a RolloutError if they didn't arrive everywhere.
         """
 
 
@@ -81,8 +79,7 @@ class RolloutEngine(LanguageModel, TakesWeights, EngineExtras, Protocol):
 
     It has to sample from the plain temperature-scaled distribution (no top-k, no top-p, no penalties) and to return
     ``prompt_ids`` and ``response_ids`` as they were, ``weights`` (which version made which token) and ``logprobs``
-    under the distribution that it sampled from. Importance weights need the last, as another engine's arithmetic is not
-    exactly the learner's; an engine without them can be used with ``importance_cap = 0`` alone.
+    under the distribution that it sampled from; one without these takes ``importance_cap = 0``.
     """
 
 
@@ -107,13 +104,11 @@ def completed_engine(engine: Any) -> Engine:
 
 @dataclass(frozen=True)
 class EngineParts:
-    """The parts that an engine is made from.
+    """The parts that an engine is made from: the learner's model and tokenizer, and the run's config.
 
-    ``model`` is the learner's, with its adapter if it has one; for its configuration, its device and its folder.
-    ``config`` is the run's, whose module imports this package; ``dtype`` that of the learner's matrix products, and so
-    of sampling. ``moving``: the live weights can't be sampled from, as they are sharded, in another type, or change
-    while rollouts are played. ``rank`` is the number of this learning process, each of which plays its share of the
-    episodes.
+    ``dtype`` is that of the learner's matrix products, and so of sampling. ``moving``: the live weights can't be
+    sampled from, as they are sharded, in another type, or change while rollouts are played. ``rank`` is the number of
+    this learning process.
     """
 
     model: nn.Module
@@ -126,8 +121,7 @@ class EngineParts:
 
 
 class InThisProcess(EngineExtras):
-    """The common part of engines whose model is in this process: a batch of prompts at once, all by the weights of
-    now, which have the ``version``."""
+    """The common part of engines whose model is in this process, with weights of one ``version``."""
 
     version: int
     _model: Any

@@ -21,7 +21,6 @@ class Live:
     """The model that is trained, or a copy of it if its weights can't be sampled from; without options."""
 
     def build(self, parts: EngineParts) -> Engine:
-        """Return the live model, unless its weights are moving."""
         if parts.moving:
             return CopyEngine(parts.model, parts.tokenizer, parts.dtype)
         return LiveEngine(parts.model, parts.tokenizer)
@@ -47,26 +46,18 @@ class LiveEngine(InThisProcess):
         return self._model
 
     def why_unconstrained(self, reasons: bool) -> None:
-        """Return nothing, since this engine can hold answers to legal ones."""
+        return None
 
     def update_weights(self, weights: Weights, version: int) -> None:
-        """Only note the version: the weights that are sampled from are those that are trained."""
         self.version = version
 
     def forget(self) -> None:
-        """Drop the prefixes kept from earlier calls.
-
-        Reusing them changes the rounding of log-probabilities, so a resumed run would not be equal to the last bit.
-        """
+        """Drop the prefixes kept from earlier calls: with them a resumed run would not be equal to the last bit."""
         self._model.forget()
 
 
 class CopyEngine(LiveEngine):
-    """Samples from a copy in this process: if the live weights are sharded, or in another type than is sampled in.
-
-    ``model`` gives the configuration and the device; its weights arrive by :meth:`update_weights`. ``dtype`` is the
-    number type that the copy is kept and sampled in.
-    """
+    """Samples from a copy of a model in this process, kept in ``dtype``; weights arrive by :meth:`update_weights`."""
 
     def __init__(self, model: nn.Module, tokenizer: Any, dtype: torch.dtype) -> None:
         base: Any = unwrap(model)
@@ -103,10 +94,7 @@ def random_model(config: Any, attention: str, dtype: torch.dtype, device: torch.
 
 @torch.no_grad()
 def merged_weights(model: nn.Module) -> Iterator[tuple[str, Tensor]]:
-    """Yield ``(name, tensor)`` of every parameter of the Hugging Face model, LoRA adapters added in, one at a time.
-
-    The model itself is not changed (merging and unmerging in place would leave rounding behind).
-    """
+    """Yield ``(name, tensor)`` of every parameter of the Hugging Face model, adapters added in; it isn't changed."""
     base = unwrap(model)
     if base is model:
         yield from ((name, parameter.detach()) for name, parameter in model.named_parameters())
@@ -115,20 +103,19 @@ def merged_weights(model: nn.Module) -> Iterator[tuple[str, Tensor]]:
     for name, parameter in base.named_parameters():
         owner, _, kind = name.rpartition(".")
         if owner.endswith(".base_layer"):
-            layer = layers[owner.removesuffix(".base_layer")]
-            tensor = parameter.detach()
+            place, tensor = owner.removesuffix(".base_layer"), parameter.detach()
+            layer = layers[place]
             if not adds_a_matrix(layer):
-                tensor = getattr(_merged_by_peft(layer, owner.removesuffix(".base_layer")), kind).detach()
+                tensor = getattr(_merged_by_peft(layer, place), kind).detach()
             elif kind == "weight":
                 for adapter in layer.active_adapters:
                     tensor = tensor + layer.get_delta_weight(adapter).to(tensor.dtype)
-            yield f"{owner.removesuffix('.base_layer')}.{kind}", tensor
+            yield f"{place}.{kind}", tensor
         elif "lora_" not in name:
             yield name, parameter.detach()
 
 
 def _merged_by_peft(layer: Any, name: str) -> nn.Module:
-    """Return the base layer with the active adapters merged in, in a copy of this one layer."""
     copied = copy.deepcopy(layer)
     try:
         copied.merge(safe_merge=True, adapter_names=copied.active_adapters)

@@ -1,9 +1,7 @@
 """``engine = "ray"``: whole episodes are played by workers on many machines, each with a sampler of its own.
 
 A worker is an actor of Ray with a model in its own memory, live or in vLLM. It is told with every portion of tasks
-which weights play it, and takes them over if it hasn't them yet: one that has just come, or that has replaced one that
-died, needs nothing else. The learner is the process that asks (or those that accelerate has launched, each with its
-share of the workers), and the episodes come back as in one process.
+which weights play it, and takes them over if it hasn't them yet. Every learning process has its share of the workers.
 """
 
 import uuid
@@ -69,11 +67,11 @@ class Ray:
 
 
 class LatestWeights(NamedTuple):
-    """The weights to sample with, which come with every call to a worker."""
+    """The weights to sample with, which come with every call to a worker, and the policies that play."""
 
     version: int
     weights: Any  # a reference to packed weights of this version
-    policies: Any = None  # those that play, if something is to be played, with plans for those of the engine
+    policies: Any = None  # with plans for those of the engine
 
 
 class ModelPlan(NamedTuple):
@@ -98,11 +96,7 @@ class Sampler:
 
 @dataclass(frozen=True)
 class SamplerSetup:
-    """How a worker makes its sampler; see :class:`agents.cluster.worker.AskedSetup`.
-
-    Setups are compared by the ``key`` of their engine. The model's configuration comes without weights, which arrive
-    with the first call.
-    """
+    """How a worker makes its sampler; see :class:`agents.cluster.worker.AskedSetup`. Compared by ``key`` alone."""
 
     key: str
     config: Any = field(compare=False)
@@ -128,11 +122,10 @@ class SamplerSetup:
         return played
 
     def result(self, episode: Episode) -> Episode:
-        """Return the whole episode: the learner needs the tokens, and methods of credit the states."""
         return episode
 
     def answer(self, made: Sampler, news: LatestWeights, question: tuple[Any, ...]) -> list[Turn]:
-        """Return completions by the weights that are wanted; the question are the arguments of ``generate``."""
+        """Return completions; the question are the arguments of ``generate``."""
         self._renew(made, news)
         completions: list[Turn] = made.engine.generate(*question)
         return completions
@@ -166,7 +159,7 @@ class RayEngine(EngineExtras):
         self._news = LatestWeights(-1, None)
 
     def update_weights(self, weights: Weights, version: int) -> None:
-        """Put the new weights where workers fetch them; each has them before its next token."""
+        """Put the new weights where workers fetch them."""
         import ray
 
         self._news = LatestWeights(version, ray.put(packed(weights, self._setup.dtype)))

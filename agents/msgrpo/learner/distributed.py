@@ -1,7 +1,6 @@
 """The processes that train together: one, or many through accelerate (data-parallel or FSDP).
 
-Every process knows all rows of a step, takes its share of them, and gradients are summed over processes; the
-denominator of the loss is the whole batch's. So the result doesn't depend on the number of processes.
+Every process knows all rows of a step and takes its share of them; the denominator of the loss is the whole batch's.
 """
 
 import os
@@ -19,10 +18,7 @@ T = TypeVar("T")
 
 
 class Processes:
-    """The processes that train together, as the trainer deals with them; this class is one by itself.
-
-    ``rank`` is this one's number, of ``count``; ``sharded``: each holds a part of the weights only.
-    """
+    """One process by itself; ``rank`` is its number, of ``count``. ``sharded``: each has a part of the weights only."""
 
     rank = 0
     count = 1
@@ -52,7 +48,6 @@ class Processes:
         return nullcontext()
 
     def backward(self, loss: Tensor) -> None:
-        """Run the backward pass; gradients add up over micro-batches and processes."""
         torch.autograd.backward(loss)
 
     def clip_grad_norm(self, parameters: Sequence[nn.Parameter], limit: float) -> float:
@@ -69,9 +64,8 @@ class Processes:
 
     def load_optimizer_state(self, optimizer: torch.optim.Optimizer, state: dict[str, Any]) -> None:
         """Take up what was learnt; settings, such as the learning rate, stay those that the optimiser was made with."""
-        made_with = [
-            {name: value for name, value in group.items() if name != "params"} for group in optimizer.param_groups
-        ]
+        groups = optimizer.param_groups
+        made_with = [{name: value for name, value in group.items() if name != "params"} for group in groups]
         try:
             optimizer.load_state_dict(state)
         except (KeyError, RuntimeError, ValueError) as error:

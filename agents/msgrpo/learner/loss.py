@@ -4,11 +4,10 @@
 ``rho = pi_theta / pi_old`` per token, ``A`` the advantage of the token's episode, ``KL`` the estimate of
 ``KL(pi_theta || pi_ref)`` and ``H`` the exact entropy of the token's distribution (arXiv 2508.10839, section 4).
 
-The tokens of a batch come from the sampler's distribution, which is not exactly the learner's: another engine rounds
-differently, and with staleness its weights are older. ``w = min(pi_old / pi_sampler, cap)`` makes up for it, where
-``pi_old`` is the learner as it was before the update; the clipped ratio is that of the learner with ``pi_old``.
-(Decoupled PPO: Hilton et al., arXiv 2110.00641; truncated, for the mismatch of engines: Yao et al., "Your efficient RL
-framework secretly brings you off-policy RL training", 2025; Ionides, "Truncated importance sampling".)
+The sampler's distribution is not exactly the learner's: another engine rounds differently, and with staleness its
+weights are older. ``w = min(pi_old / pi_sampler, cap)`` makes up for it, where ``pi_old`` is the learner as it was
+before the update. (Decoupled PPO: Hilton et al., arXiv 2110.00641; truncated, for the mismatch of engines: Yao et al.,
+"Your efficient RL framework secretly brings you off-policy RL training", 2025.)
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -48,10 +47,8 @@ def loss_of(
 ) -> PolicyLoss:
     """Return the loss of n response tokens, which may be a part of those that ``denominator`` counts.
 
-    ``denominator`` is ``Z`` of the whole optimiser step: the size of micro-batches must not change the gradient. The
-    surrogate makes the loss of a token of its advantage; the tokens' reference is also that of the KL term, of
-    coefficient beta. ``entropy`` (n,) is in nats, with a gradient, of coefficient c_H. ``weights`` (n,) are factors of
-    the whole loss of a token, for normalisers that weigh them.
+    ``denominator`` is ``Z`` of the whole optimiser step: the size of micro-batches must not change the gradient.
+    ``entropy`` (n,) is in nats, with a gradient. ``weights`` (n,) are factors of the whole loss of a token.
     """
     logp = tokens.logprobs
     total = policy = surrogate.terms(tokens)

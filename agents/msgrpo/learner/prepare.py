@@ -26,9 +26,8 @@ ModuleT = TypeVar("ModuleT", bound=torch.nn.Module)
 def with_adapter(model: Any, config: MSGRPOConfig) -> Any:
     """Return the model with an adapter to train, if the settings ask for one or it came with one; else as it is.
 
-    An adapter that was loaded is frozen, as for play. It is trained on as it is, of its own rank and scale, so that a
-    warm start and what is learnt after it are one adapter on the one base. An adapter that a program has made
-    trainable itself is left as that program wants it.
+    An adapter that was loaded is frozen, as for play, and trained on with its own rank and scale. An adapter that a
+    program has made trainable itself is left as that program wants it.
     """
     if hasattr(model, "peft_config"):
         _check_agreement(model, config)
@@ -93,18 +92,13 @@ def copy_of_trained(module: ModuleT) -> ModuleT:
     return deepcopy(module, {id(each): each for each in module.parameters() if not each.requires_grad})
 
 
-def begins_as_base(model: Any) -> bool:
-    """Return whether a model's adapter adds nothing yet, as a fresh one does."""
-    return not any(weight.any() for name, weight in model.named_parameters() if "lora_B" in name)
-
-
 def _let_gradients_in(model: Any, config: MSGRPOConfig) -> None:
     if config.gradient_checkpointing:
         unwrap(model).enable_input_require_grads()  # else the checkpointed layers see no input that needs a gradient
 
 
 def _check_agreement(model: Any, config: MSGRPOConfig) -> None:
-    """Refuse settings of an adapter that aren't those of the one that is there. A default says nothing."""
+    """Refuse settings of an adapter, other than defaults, that aren't those of the one that is there."""
     own, default = model.peft_config[model.active_adapter], MSGRPOConfig()
     rank, alpha = getattr(own, "r", 0), getattr(own, "lora_alpha", 0)
     named = _last_names(own.target_modules or ())
@@ -126,10 +120,7 @@ def _check_agreement(model: Any, config: MSGRPOConfig) -> None:
 
 
 def prepare_model(model: Any, tokenizer: Any, config: MSGRPOConfig) -> nn.Module:
-    """Check a model, put the adapter on it and switch off everything random in it; return it or its peft wrapper.
-
-    Sampler and learner must be the same distribution, so dropout is set to zero throughout.
-    """
+    """Check a model, put the adapter on it and switch off dropout; return it or its peft wrapper."""
     _check(model, tokenizer, config)
     model = with_adapter(model, config)
     trainable = [parameter for parameter in model.parameters() if parameter.requires_grad]
@@ -188,7 +179,7 @@ def checkpoint_layers(model: Any) -> None:
 
 
 def templated(tokenizer: Any, config: MSGRPOConfig) -> Any:
-    """Return the tokenizer with the arguments that the config has for its chat template."""
+    """Return the tokenizer with the config's arguments of its chat template."""
     try:
         return with_arguments(tokenizer, config.chat_template_kwargs, config.model or "the model")
     except ValueError as error:
@@ -250,8 +241,7 @@ def load_weights(model: nn.Module, folder: Path) -> None:
 
 def autocast_dtype(config: MSGRPOConfig) -> torch.dtype | None:
     """Return the type of autocast, if the matrix products are in another type than the weights."""
-    dtype = product_dtype(config)
-    return None if dtype == config.param_dtype else torch.bfloat16
+    return None if product_dtype(config) == config.param_dtype else torch.bfloat16
 
 
 def product_dtype(config: MSGRPOConfig) -> str:

@@ -3,9 +3,7 @@
 Gradients are normalised over the whole batch of an optimiser step, so the size of micro-batches does not change them.
 
 The KL term and some surrogates hold the policy to a reference: the model as it was at the start, or one that follows
-the policy as a moving average (TRL's ``ref_model_mixup_alpha``). In self-play such a reference is a magnet: with it
-regularised play comes to an equilibrium in the last iterate and not only on average (magnetic mirror descent, Sokota et
-al. 2023, arXiv 2206.05825).
+the policy as a moving average, which in self-play is a magnet (magnetic mirror descent, arXiv 2206.05825).
 """
 
 import copy
@@ -23,7 +21,7 @@ from agents.msgrpo.credit.batch import Batch, TokenRow
 from agents.msgrpo.errors import ConfigError
 from agents.msgrpo.learner.distributed import Processes
 from agents.msgrpo.learner.loss import importance_weights, loss_of, mismatch
-from agents.msgrpo.learner.prepare import begins_as_base, copy_of_trained
+from agents.msgrpo.learner.prepare import copy_of_trained
 from agents.msgrpo.learner.scoring.packing import MicroBatch, SharedWork
 from agents.msgrpo.learner.scoring.scorer import TokenScorer, score_with
 from agents.msgrpo.normalizers import NORMALIZERS, Normalizer
@@ -96,9 +94,9 @@ def make_reference(
 class Reference:
     """The model that the policy is held to. Make it before the first update and before a checkpoint is loaded.
 
-    With a fresh adapter it is the same model with the adapter switched off, as long as it stays what it is. Otherwise
-    it is a frozen copy of what is trained, which shares the rest; if weights are sharded, the copy is whole.
-    ``mixup`` is the share that it moves towards the policy after every update; 0 leaves it as it is.
+    With a fresh adapter it is the same model with the adapter switched off, if it stays what it is. Otherwise it is a
+    frozen copy of what is trained, which shares the rest; if weights are sharded, the copy is whole. ``mixup`` is the
+    share that it moves towards the policy after every update.
     """
 
     def __init__(self, scorer: TokenScorer, processes: Processes, mixup: float = 0.0) -> None:
@@ -107,8 +105,8 @@ class Reference:
                 f"reference_mixup = {mixup:g} with sharded weights: accepted where every process has all of them (DDP)"
             )
         self._scorer, self._processes, self._mixup = scorer, processes, mixup
-        switch_off = getattr(scorer.model, "disable_adapter", None)
-        self._switch_off = None if mixup or switch_off is None or not begins_as_base(scorer.model) else switch_off
+        adds_nothing = not any(weight.any() for name, weight in scorer.model.named_parameters() if "lora_B" in name)
+        self._switch_off = getattr(scorer.model, "disable_adapter", None) if adds_nothing and not mixup else None
         if self._switch_off is None:
             own = copy.deepcopy(scorer) if processes.sharded else copy_of_trained(scorer)
             self._frozen = own.requires_grad_(False).eval()
@@ -179,13 +177,16 @@ class Learner:
     def pack(self, rows: Sequence[TokenRow]) -> list[MicroBatch]:
         return self.work.pack(rows)
 
+    def _score(self, batch: MicroBatch) -> tuple[Tensor, Tensor]:
+        return score_with(self.scorer, self.processes.forward, batch)
+
     def logprobs(self, rows: Sequence[TokenRow], score: Callable[[MicroBatch], Tensor] | None = None) -> list[Tensor]:
         """Return log-probabilities of all rows' responses; by ``score``, or under the model as it is."""
-        tell = score or (lambda batch: score_with(self.scorer, self.processes.forward, batch)[0])
+        tell = score or (lambda batch: self._score(batch)[0])
         return [logprobs for (logprobs,) in self.work.scores(rows, lambda batch: (tell(batch),))]
 
     def logprobs_and_entropies(self, rows: Sequence[TokenRow]) -> list[tuple[Tensor, ...]]:
-        return self.work.scores(rows, lambda batch: score_with(self.scorer, self.processes.forward, batch))
+        return self.work.scores(rows, self._score)
 
     def update(
         self, rows: Sequence[TokenRow], rng: np.random.Generator, learning_rate: float, batch: Batch | None = None
@@ -248,19 +249,15 @@ class Learner:
 
         def part_of_loss(batch: MicroBatch, places: list[int], counts: bool) -> Tensor:
             numbers = [part[place] for place in places]
-            logprobs, entropies = score_with(self.scorer, self.processes.forward, batch)
+            logprobs, entropies = self._score(batch)
             tokens = known.of_rows(numbers, logprobs, len(part) / len(rows))
             weights = None if weight_of is None else logprobs.new_tensor([weight_of[i] for i in numbers])
+            config, spread = self.config, None if weights is None else tokens.spread(weights)
             result = loss_of(
-                tokens,
-                self.surrogate,
-                z,
-                kl_coefficient=self.config.kl_coefficient,
-                kl_estimator=self.config.kl_estimator,
-                entropy=entropies,
-                entropy_coefficient=self.config.entropy_coefficient,
-                weights=None if weights is None else tokens.spread(weights),
-            )
+                tokens, self.surrogate, z, weights=spread,
+                kl_coefficient=config.kl_coefficient, kl_estimator=config.kl_estimator,
+                entropy=entropies, entropy_coefficient=config.entropy_coefficient,
+            )  # fmt: skip
             if counts:
                 for key, value in result.sums.items():
                     sums[key] = sums.get(key, 0.0) + value

@@ -48,7 +48,7 @@ from textgames.solving.blind import blind_play_of
 # ---------------------------------------------------------------- the scale
 
 PLAYED = 20
-"""Episodes of the planner, if no optimum is known: seconds, once a run."""
+"""Episodes of the planner, if no optimum is known."""
 
 NAMES = {"optimal": "optimum", "clairvoyant": "clairvoyant bound", "reference": "reference (planner)"}
 """The names of the upper end, by its kind."""
@@ -87,14 +87,13 @@ class EvaluationResult(NamedTuple):
     """One scenario's scores.
 
     Attributes:
-        low: of the normal 95% interval of the mean return over episodes, up to ``high``; ``None`` if all returns are
-            equal, which says nothing of the next one.
+        low: of the normal 95% interval of the mean return, up to ``high``; ``None`` if all returns are equal.
         seats: ``{player: mean return of the model in that seat}``; ``None`` in games for one.
         opponent: the player in the other seats; empty if the model had all.
-        regret: the model's exact mean regret per decision, if it is measured, with its 95% interval.
-        random_regret: the regret of random legal play at the same positions, which are ``positions`` many.
+        regret: the model's exact mean regret per decision with its 95% interval; that of random legal play at the same
+            positions is ``random_regret``.
         exploitability: what a best response gains against the model, on average over the seats; exact.
-        blind: the mean return of the best player that doesn't read, in games for one; ``blind_policy`` is that player.
+        blind: the mean return of the best player that doesn't read, ``blind_policy``, in games for one.
         reference: the mean return of the best play that is known, of a kind of :data:`NAMES`.
         reward: what the reward rule of training pays an episode on average; no part of any score.
     """
@@ -136,8 +135,7 @@ def score_of(results: Sequence[EvaluationResult]) -> float:
 
 
 def evaluation_tasks(game: Game, episodes: int, protocol: str = STANDARD["protocol"]) -> list[EpisodeTask]:
-    """Return tasks with the seeds ``first_seed + k`` and no format penalty; a bare environment's begin where training's
-    end."""
+    """Return tasks with the seeds ``first_seed + k`` and no format penalty."""
     scenario = known_scenario(game) if isinstance(game, str) else game
     first = TRAINING_SEEDS.stop if scenario is None else scenario.first_seed
     return [game_task(scenario or game, first + k, format_penalty=0.0, protocol=protocol) for k in range(episodes)]
@@ -176,9 +174,11 @@ def without_success(games: Sequence[Game]) -> frozenset[str]:
 def check_yardsticks(config: MSGRPOConfig, games: Sequence[Game], sharded: bool) -> None:
     """Refuse to measure what can't be measured, before anything is trained."""
     for wanted in ("eval_regret_episodes", "eval_exploitability"):
-        if getattr(config, wanted) and config.legal_only:
+        if not getattr(config, wanted):
+            continue
+        if config.legal_only:
             raise ConfigError(f"{wanted} is measured from exact action probabilities; with legal_only {NOT_SUMMED}")
-        if getattr(config, wanted) and (config.response_mode != "direct" or sharded):
+        if config.response_mode != "direct" or sharded:
             raise ConfigError(
                 f"{wanted} is measured from exact action probabilities, which takes response_mode = 'direct' and a "
                 f"model that isn't sharded; got {config.response_mode!r}{' and a sharded model' if sharded else ''}"
@@ -203,11 +203,9 @@ Evaluate = Callable[[LanguageAgentPolicy, Game, int], Sequence[Episode]]
 
 
 class Evaluator:
-    """Plays the fixed evaluation episodes of every evaluation scenario.
+    """Plays the fixed evaluation episodes of every evaluation scenario; ``outside`` plays in the place of ``play``.
 
-    ``play`` takes policies and tasks and returns episodes in the tasks' order; ``outside`` plays in its place.
-    ``model`` is the one that is trained, for what is computed from its exact probabilities; ``rule`` is that of
-    its rewards.
+    ``model`` is the one that is trained, for what is computed from its exact probabilities; ``rule`` pays its rewards.
     """
 
     def __init__(
@@ -238,9 +236,9 @@ class Evaluator:
 
     def evaluate(self, seen_layouts: set[str]) -> list[EvaluationResult]:
         """Return one result for each scenario; ``seen_layouts`` are those that were trained on."""
-        return [self._measured(self._played(game, seen_layouts), game) for game in self.games]
+        return [self._evaluate(game, seen_layouts) for game in self.games]
 
-    def _played(self, game: Game, seen_layouts: set[str]) -> EvaluationResult:
+    def _evaluate(self, game: Game, seen_layouts: set[str]) -> EvaluationResult:
         name, count = game_name(game), self.config.eval_episodes
         tasks = evaluation_tasks(game, count, self.config.eval_protocol)
         if name not in self._scales:
@@ -255,7 +253,22 @@ class Evaluator:
         else:
             episodes += self.play(self.policy, tasks)
         result = evaluate(name, episodes, seen_layouts)
-        return result._replace(**self._scales[name], reward=self._reward(episodes, tasks))
+        result = result._replace(**self._scales[name], reward=self._reward(episodes, tasks))
+        positions = self._positions.get(name, ())
+        if not positions and not self.config.eval_exploitability:
+            return result
+        # the engine may be anywhere, and exact probabilities take the weights that are here
+        reader, own = TransformersModel(self._model, self._tokenizer), self.policy
+        answers = DirectAnswers(LanguageAgentPolicy(reader, own.prompt_map, own.decoding, legal_only=own.legal_only))
+        if positions:
+            regret = exact_regret(answers, positions)
+            result = result._replace(
+                regret=regret.mean, regret_low=regret.low, regret_high=regret.high,
+                random_regret=regret.uniform, positions=regret.positions,
+            )  # fmt: skip
+        if self.config.eval_exploitability:
+            result = result._replace(exploitability=_exploitability(answers, game))
+        return result
 
     def _reward(self, episodes: Sequence[Episode], tasks: Sequence[EpisodeTask]) -> float | None:
         """Return what the rule of training pays an episode, if there is one that can be asked."""
@@ -266,20 +279,3 @@ class Evaluator:
             trajectory_of(each, task, one) for each, task in played for one in learners(each) if each.steps_of(one)
         ]
         return per_episode(self._rule.pay(Batch([replace(each, group=number) for number, each in enumerate(parts)])))
-
-    def _measured(self, result: EvaluationResult, game: Game) -> EvaluationResult:
-        """Add the exact yardsticks: the engine may be anywhere, and probabilities take the weights that are here."""
-        positions = self._positions.get(result.scenario, ())
-        if not positions and not self.config.eval_exploitability:
-            return result
-        reader, own = TransformersModel(self._model, self._tokenizer), self.policy
-        policy = LanguageAgentPolicy(reader, own.prompt_map, own.decoding, legal_only=own.legal_only)
-        if positions:
-            regret = exact_regret(DirectAnswers(policy), positions)
-            result = result._replace(
-                regret=regret.mean, regret_low=regret.low, regret_high=regret.high,
-                random_regret=regret.uniform, positions=regret.positions,
-            )  # fmt: skip
-        if self.config.eval_exploitability:
-            result = result._replace(exploitability=_exploitability(DirectAnswers(policy), game))
-        return result

@@ -1,14 +1,11 @@
 """Is a run worth beginning, and worth continuing?
 
-* The preflight looks at a few episodes before the first update. If the base doesn't know the form of answers, or the
-  returns of every group are equal, updates do nothing; a prompt that grows during an episode can be longer than any
-  first prompt. All of it shows in the first iteration's episodes.
-* The canary compares the engine with the learner after every update: both score the answer to one fixed prompt. A
-  version is a label; this is the proof. It finds weights that arrived in part or not at all, log-probabilities of
-  another distribution than the one sampled from, and models that differ (another tokenizer, type or rotary scaling).
+* The preflight looks at a few episodes before the first update: updates do nothing if the base doesn't know the form of
+  answers, or if the returns of every group are equal.
+* The canary has the engine and the learner score the answer to one fixed prompt after every update. It finds weights
+  that arrived in part or not at all, log-probabilities of another distribution, and models that differ.
 * The watch reads the metrics of every iteration and stops a run that learns nothing any more. A sign has to stand for
-  several iterations in a row, because batches are small and a good run has iterations without an advantage or with a
-  large gradient. Signs are relative to the run itself, since a good run may begin anywhere.
+  several iterations in a row, relative to the run itself, since a good run may begin anywhere.
 """
 
 import shlex
@@ -57,8 +54,7 @@ def another_start(config: MSGRPOConfig) -> str:
     ways = [f"a warm start ({warm_start(config)})"]
     if config.model != "tiny-legal" and config.scenarios and all(tsmg_of(name).actions for name in config.scenarios):
         ways.append("model = 'tiny-legal' with response_mode = 'direct' (a tiny base that is made for the scenarios)")
-    ways.append(f"response_mode = {other!r} if the model was made for that")
-    return f"{', '.join(ways[:-1])}, or {ways[-1]}"
+    return f"{', '.join(ways)}, or response_mode = {other!r} if the model was made for that"
 
 
 def warm_start(config: MSGRPOConfig) -> str:
@@ -147,14 +143,13 @@ def check_out(out: Path, *, resumed: bool = False) -> None:
 FEW_VALID = 0.5
 """A share of valid answers below which a run may begin, but with a warning."""
 NEAR_THE_LIMIT = 0.9
-"""A longer episode may well have a longer prompt, so nearly reaching the limit is a warning as well."""
+"""The share of ``max_prompt_tokens`` from which a run is warned: a longer episode may well have a longer prompt."""
 
 
 class Preflight(NamedTuple):
-    """The findings of the first episodes of a run; a group has the episodes from one initial state, per player.
+    """The findings of the first episodes of a run.
 
     Groups with spread have returns that aren't all equal, and those paid apart even without the penalty.
-    ``longest_prompt`` is in tokens.
     """
 
     episodes: int
@@ -168,7 +163,6 @@ class Preflight(NamedTuple):
 
     @classmethod
     def of(cls, trajectories: Sequence[Trajectory], episodes: int, format_penalty: float) -> "Preflight":
-        """Return what trajectories show whose invalid steps were charged this penalty."""
         batch = Batch(trajectories)
         paid = np.array([paid_by_the_game(each, format_penalty) for each in trajectories], dtype=np.float64)
         return cls(
@@ -235,8 +229,7 @@ def fly(
     say: Callable[[str], None],
 ) -> None:
     """Play whole groups of an iteration's tasks, as training does, and say what they show."""
-    groups = max(1, config.preflight_episodes // config.group_size)
-    some = tasks[: groups * config.group_size]
+    some = tasks[: max(1, config.preflight_episodes // config.group_size) * config.group_size]
     preflight = Preflight.of(trajectories_of(play(policy, some), some), len(some), config.format_penalty)
     say(preflight.summary(config))
     for warning in preflight.check(config):
@@ -249,8 +242,7 @@ PROMPT = (
     Message("user", "The weights are compared by what they make of this sentence, which no game contains: 1 2 3"),
 )
 """No game's prompt: a trained model is sure of its answers there, whatever its last update was."""
-TOKENS = 16
-SEED = (0xCA7A,)
+TOKENS, SEED = 16, (0xCA7A,)
 FLOAT32_TOLERANCE, HALF_TOLERANCE = 1e-3, 0.1
 """Nats per token, on average over an answer, if both compute in float32, and if one doesn't."""
 
@@ -266,7 +258,6 @@ class Canary:
         exact = product_dtype(config) == "float32" and config.param_dtype == "float32"
         self.tolerance = config.engine_tolerance or (FLOAT32_TOLERANCE if exact else HALF_TOLERANCE)
         self._decoding = Decoding(temperature=config.temperature, max_tokens=TOKENS, stop=())
-        self._tied = bool(getattr(learner.scorer.causal_lm.config, "tie_word_embeddings", False))
         self.difference = 0.0
 
     def __call__(self) -> None:
@@ -299,9 +290,8 @@ class Canary:
 
     def _likely(self, row: TokenRow, theirs: torch.Tensor) -> str:
         scorer = self.learner.scorer
-        temperature = scorer.temperature
+        temperature, scorer.temperature = scorer.temperature, 1.0
         try:
-            scorer.temperature = 1.0
             (unscaled,) = self.learner.logprobs([row])
         finally:
             scorer.temperature = temperature
@@ -310,7 +300,7 @@ class Canary:
                 "They agree at temperature 1: the engine tells log-probabilities before the temperature is applied; "
                 "start vLLM's server with --logprobs-mode processed_logprobs"
             )
-        if self._tied:
+        if getattr(scorer.causal_lm.config, "tie_word_embeddings", False):
             return (
                 "The model's output layer is tied to its embedding: vLLM on a CPU keeps a packed copy of it, which a "
                 "reload of weights doesn't renew (docs/engines.md has what works)"
@@ -326,11 +316,9 @@ class Canary:
 NORMS_KEPT = 100
 """Iterations whose gradient norms are what is usual."""
 
-FIRST = 3
-"""Iterations that a run begins with, for format collapse, which may take no more than a dozen."""
-FORM_GAINED, ENTROPY_LEFT, ONE_ANSWER = 0.2, 0.5, 0.9
-"""Format collapse: the valid share is so much higher than at first, the entropy at most this share of what it was, and
-one action this share of all valid answers, while the game pays no more than at first."""
+FIRST, FORM_GAINED, ENTROPY_LEFT, ONE_ANSWER = 3, 0.2, 0.5, 0.9
+"""Format collapse: beside the first iterations the valid share is so much higher and the entropy at most this share of
+what it was, and one action has this share of all valid answers, while the game pays no more."""
 
 
 class Watch:
@@ -405,7 +393,7 @@ class Watch:
             raise self._dead("skipped")
 
     def _spoils(self, sign: str) -> bool:
-        """Return whether weights with this sign are worse than those before; not so if there were no better ones."""
+        """Report whether weights with this sign are worse than those before."""
         return bool(self._best_valid) if sign == "invalid" else sign not in ("skipped", "collapse")
 
     def _count(self, sign: str, shown: bool) -> None:

@@ -47,16 +47,12 @@ EXTRAS = {"tensorboard": "train", "wandb": "wandb"}
 
 
 class Trackers:
-    """The trackers of one run, by name, which are open; ``say`` is told if one has failed."""
+    """The open trackers of one run by name. One that fails is left out from then on, which ``say`` is told."""
 
     def __init__(self, opened: Mapping[str, Any], say: Callable[[str], None] = print) -> None:
         self._opened, self._say = dict(opened), say
 
     def log(self, values: Mapping[str, float], step: int) -> None:
-        """Send figures of an iteration to all of them.
-
-        A tracker that fails is left out from then on: ``metrics.jsonl`` has everything, and the training is worth more.
-        """
         for name, tracker in list(self._opened.items()):
             try:
                 tracker.log(dict(values), step=step)
@@ -73,7 +69,7 @@ class Trackers:
 def open_trackers(
     config: MSGRPOConfig, out: Path, first: int, say: Callable[[str], None], *, quiet: bool = False
 ) -> Trackers:
-    """Open the trackers of a config, in the process that writes; ``first`` iterations were done before."""
+    """Open the trackers of a config; ``first`` iterations were done before."""
     opened: dict[str, Any] = {}
     for name in dict.fromkeys(config.trackers):
         try:
@@ -126,17 +122,24 @@ def _start(name: str, arguments: dict[str, Any]) -> Any:
 
 
 def _arguments(name: str, config: MSGRPOConfig, out: Path, first: int, quiet: bool) -> dict[str, Any]:
-    """Return the arguments that a tracker is opened with: its project, the run's name, and what continues a run."""
+    """Return what a tracker is opened with: its project, the run's name, and what continues a run."""
     title = config.tracker_run or out.resolve().name
     if name == "tensorboard":
         return {"run_name": "tensorboard", "logging_dir": str(out), "purge_step": first + 1}
     if name == "wandb":
         if quiet:  # its setting of this name is heard by a part of it only
             os.environ.setdefault("WANDB_SILENT", "true")
+        known: dict[str, Any] = {}
+        with suppress(FileNotFoundError, ValueError):
+            known = read_json(out / KNOWN)
+        if name not in known:
+            known[name] = {"id": secrets.token_hex(4)}
+            with replacing(out / KNOWN) as stream:
+                stream.write(json.dumps(known, indent=1) + "\n")
         return {
             "run_name": config.tracker_project,  # accelerate's name for the project
             "name": title,
-            "id": _known_id(out, name),
+            "id": str(known[name]["id"]),
             "resume": "allow",
             "dir": str(out),
             # what the terminal shows is redrawn, which is nothing to keep
@@ -147,19 +150,6 @@ def _arguments(name: str, config: MSGRPOConfig, out: Path, first: int, quiet: bo
     if name == "aim":  # the other one that writes into a folder
         return {"run_name": title, "logging_dir": str(out)}
     return {"run_name": config.tracker_project}
-
-
-def _known_id(out: Path, name: str) -> str:
-    """Return the run's id in a tracker: that of before, else a new one, which is kept."""
-    file = out / KNOWN
-    known: dict[str, Any] = {}
-    with suppress(FileNotFoundError, ValueError):
-        known = read_json(file)
-    if name not in known:
-        known[name] = {"id": secrets.token_hex(4)}
-        with replacing(file) as stream:
-            stream.write(json.dumps(known, indent=1) + "\n")
-    return str(known[name]["id"])
 
 
 def _shown(value: Any) -> Any:
@@ -218,8 +208,8 @@ class RunLog:
     """Receives the metrics of every iteration; a context manager.
 
     ``out`` is the run's folder, ``None`` to write nothing. ``first`` iterations were done before a resume, which drops
-    the later lines of ``metrics.jsonl``. ``games`` are the names of those that are trained on, and ``without_success``
-    of those that know no success, whose share of 0 isn't shown.
+    the later lines of ``metrics.jsonl``. Of the ``games``, those ``without_success`` know none, and its share of 0
+    isn't shown.
     """
 
     def __init__(
@@ -337,12 +327,9 @@ class RunLog:
             if self._shows(name, metrics):
                 parts.append(f"{name} {pattern.format(metrics[name])}")
         if len(self.history) > 1:
-            recent = self._mean("return", 0)
-            parts[1] += f" (last {min(TREND, len(self.history))}: {recent:.3f})"
-        if metrics.get("skipped"):
-            parts.append("no advantage anywhere, update skipped")
-        else:
-            parts.append(f"entropy {metrics['entropy']:.3f} grad {metrics['grad_norm']:.2f}")
+            parts[1] += f" (last {min(TREND, len(self.history))}: {self._mean('return', 0):.3f})"
+        did = f"entropy {metrics['entropy']:.3f} grad {metrics['grad_norm']:.2f}"
+        parts.append("no advantage anywhere, update skipped" if metrics.get("skipped") else did)
         return ", ".join([*parts, f"{metrics['seconds']:.1f} s"])
 
     def _mean(self, name: str, back: int) -> float | None:

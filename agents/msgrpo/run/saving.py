@@ -3,11 +3,7 @@
 A checkpoint is a folder in Hugging Face format that an agent plays at once, plus what training needs to be resumed. It
 is written beside its place, flushed to disk and renamed, so that one with its name is whole; ``last`` and ``best``,
 symbolic links into ``checkpoints/``, are replaced the same way. ``SHA256SUMS`` is of the form that ``sha256sum -c``
-reads; a resume compares every file with it, which takes one to three seconds for a gigabyte.
-
-:class:`LastValid` is the state that a run is saved in if it ends early: that of whole iterations, before anything went
-wrong. Between iterations that is the state as it is. Within an update, and once a run has diverged or collapsed, it is
-a copy from before the update.
+reads; a resume compares every file with it.
 
 A resumed training has its settings from a file in its folder, which a stranger may have written. :func:`check_claims`
 refuses what only the user can allow: code, servers, money, downloads, files, trackers.
@@ -58,37 +54,34 @@ _NAME = re.compile(r"iteration-(\d{6,})")
 def save_checkpoint(
     folder: Path, config: MSGRPOConfig, state: Mapping[str, Any], save_model: Callable[[Path], None]
 ) -> None:
-    """Write a checkpoint; one that is there is replaced.
-
-    ``state`` holds tensors and plain values only, so that it can be loaded without running code.
-    """
+    """Write a checkpoint, in place of one that is there; ``state`` holds tensors and plain values only."""
     with replacing_folder(folder) as draft:
         save_model(draft)
         (draft / CONFIG).write_text(config.to_toml(), encoding="utf-8")
         # through a file of Python's: torch's own says of a full disk "unexpected pos", and nothing of the reason
         with (draft / STATE).open("wb") as file:
             torch.save(dict(state), file)
-        lines = [f"{_sum(file)}  {file.relative_to(draft).as_posix()}\n" for file in _files_in(draft)]
+        lines = [f"{digest}  {name}\n" for name, digest in sums_of(draft).items()]
         (draft / SUMS).write_text("".join(lines), encoding="utf-8")
 
 
-def _files_in(folder: Path) -> list[Path]:
-    return sorted(path for path in folder.rglob("*") if path.is_file() and path.name != SUMS)
-
-
-def _sum(file: Path) -> str:
-    with file.open("rb") as stream:
-        return file_digest(stream, "sha256").hexdigest()
+def sums_of(folder: Path) -> dict[str, str]:
+    """Return the checksum of every file of a checkpoint."""
+    found = {}
+    for path in sorted(path for path in folder.rglob("*") if path.is_file() and path.name != SUMS):
+        with path.open("rb") as stream:
+            found[path.relative_to(folder).as_posix()] = file_digest(stream, "sha256").hexdigest()
+    return found
 
 
 def check_sums(folder: Path) -> None:
     """Compare every file of a checkpoint with its checksum; checkpoints of older versions have none."""
     if not (folder / SUMS).exists():
         return
-    there = {file.relative_to(folder).as_posix(): file for file in _files_in(folder)}
+    there = sums_of(folder)
     for line in (folder / SUMS).read_text(encoding="utf-8", errors="replace").splitlines():
         digest, _, name = line.partition("  ")
-        if name not in there or _sum(there[name]) != digest:
+        if there.get(name) != digest:
             what = "changed or damaged" if name in there else "removed"
             raise ConfigError(
                 f"{folder}: {name!r} was {what} after the checkpoint was written; resume from another checkpoint, or "
@@ -159,15 +152,6 @@ def load_state(folder: Path) -> dict[str, Any]:
     return state
 
 
-def check_same_prompts(folder: Path, state: Mapping[str, Any], prompts: Any) -> None:
-    """Refuse to resume with other prompts; ``prompts`` are those that aren't the config's."""
-    if state.get("own_prompts") != prompts:
-        raise ConfigError(
-            f"{folder} was trained with other prompts: resume it from Python with the same "
-            "MSGRPOTrainer(prompt_map=...) that began it"
-        )
-
-
 def report_divergence(
     out: Path | None,
     iteration: int,
@@ -176,28 +160,22 @@ def report_divergence(
     rows: Sequence[TokenRow],
     decode: Callable[[Sequence[int]], str],
 ) -> str:
-    """Keep the batch of an update that diverged in ``out``, and return what happened and what to do."""
+    """Keep the rows of an update that diverged in ``out``, a line each, and return what happened and what to do."""
     kept = "the batch was not kept, as out is empty"
     if out is not None:
-        kept = f"the batch is in {keep_batch(out, iteration, rows, decode)}"
+        out.mkdir(parents=True, exist_ok=True)
+        path = out / f"diverged-iteration-{iteration}.jsonl"
+        kept = f"the batch is in {path}"
+        with replacing(path) as file:
+            for row in rows:
+                own = row._asdict()
+                tokens = {name: own.pop(name) for name in ("prompt", "response", "allowed")}
+                file.write(json.dumps({"tokens": tokens, **own, "response": decode(list(row.response))}) + "\n")
     return (
         f"iteration {iteration}: {reason}; the step was not applied and {kept}. Lower learning_rate (now "
         f"{config.learning_rate:g}), set minibatches and update_passes to 1, lower max_grad_norm, or set param_dtype "
         "to float32"
     )
-
-
-def keep_batch(out: Path, iteration: int, rows: Sequence[TokenRow], decode: Callable[[Sequence[int]], str]) -> Path:
-    """Write the rows of an update that diverged to ``out``, a line each, to be looked into; return the file."""
-    out.mkdir(parents=True, exist_ok=True)
-    path = out / f"diverged-iteration-{iteration}.jsonl"
-    with replacing(path) as file:
-        for row in rows:
-            own = row._asdict()
-            tokens = {name: own.pop(name) for name in ("prompt", "response", "allowed")}
-            record = {"tokens": tokens, **own, "response": decode(list(row.response))}
-            file.write(json.dumps(record) + "\n")
-    return path
 
 
 def run_folder(checkpoint: Path) -> Path | None:
@@ -211,12 +189,11 @@ def run_folder(checkpoint: Path) -> Path | None:
 CHANGED_IN_PLACE = ("optimizer", "methods", "critic", "reference", "torch_rng")
 """The parts of the training state that are changed in place; the others are made anew whenever they are asked for."""
 STAGE, _STAGE_BYTES = "stage", 2**26
-"""The name of the buffer that a GPU's tensors are copied through."""
+"""The buffer that a GPU's tensors are copied through."""
 
 
 class RunState(NamedTuple):
-    """The contents of a checkpoint: ``training`` is what continues a run, tensors and plain values; ``weights`` by
-    name."""
+    """The contents of a checkpoint: what continues a run, and the model's weights by name."""
 
     iteration: int
     training: dict[str, Any]
@@ -224,10 +201,11 @@ class RunState(NamedTuple):
 
 
 class LastValid:
-    """Follows a run through its iterations, and copies its state before updates if ``copies``.
+    """Holds the state that a run is saved in if it ends early: that of whole iterations, before anything went wrong.
 
-    ``capture`` returns the run's state as it is, which may change with the run; ``methods`` what the methods have
-    learnt, which an iteration changes from its beginning on. Frozen weights of the model aren't copied.
+    Between iterations that is the state as it is. Within an update, and once a run has diverged or collapsed, it is a
+    copy from before the update, made if ``copies``. ``capture`` returns the run's state as it is, ``methods`` what the
+    methods have learnt, which an iteration changes from its beginning on. Frozen weights aren't copied.
     """
 
     def __init__(
@@ -241,7 +219,6 @@ class LastValid:
         self._updating = False
 
     def begin_iteration(self) -> None:
-        """Note that nothing of the coming iteration has been played."""
         self._learnt_before = _copied(self._methods(), {}, {})
 
     def begin_update(self, *, sound: bool) -> None:
@@ -256,7 +233,6 @@ class LastValid:
         self._updating = True
 
     def end_iteration(self) -> None:
-        """Note that weights and counters agree again."""
         self._learnt_before, self._updating = None, False
 
     def state(self, *, spoiled: bool) -> RunState | None:
@@ -274,8 +250,7 @@ class LastValid:
 def _copied(value: Any, known: dict[Any, Tensor], buffers: dict[Any, Tensor], path: tuple[Any, ...] = ()) -> Any:
     """Return the same value with its tensors in the computer's memory, but for those that are known by their place.
 
-    A tensor is written into the buffer of its path: two copies at a time would be twice the state. Tied weights, of one
-    place, stay tied.
+    A tensor is written into the buffer of its path: two copies at a time would be twice the state.
     """
     if isinstance(value, Mapping):
         return {name: _copied(item, known, buffers, (*path, name)) for name, item in value.items()}
@@ -298,11 +273,7 @@ def _copied(value: Any, known: dict[Any, Tensor], buffers: dict[Any, Tensor], pa
 
 
 def copy_staged(target: Tensor, source: Tensor, stage: Tensor) -> None:
-    """Copy a GPU's tensor through ``stage``, pinned bytes that are filled at the full speed of the bus.
-
-    The targets themselves aren't pinned, as PyTorch rounds pinned tensors up to powers of two: three billion weights
-    and their optimiser's state would take 51 GiB in place of 34.
-    """
+    """Copy a GPU's tensor through ``stage``, pinned bytes: PyTorch rounds pinned targets up to powers of two."""
     room = stage.view(target.dtype)
     pairs = zip(*(torch.split(each.reshape(-1), len(room)) for each in (target, source)), strict=True)
     for into, part in pairs:
@@ -320,8 +291,7 @@ class Keeper:
     """Writes the checkpoints of one run; nothing without a folder ``out``.
 
     ``save_model(folder, weights)`` writes what an agent plays. ``by_command``: the command line can make the run again.
-    It can't if it was begun from Python with prompts, an engine or evaluations of its own. The next checkpoint is that
-    of the best evaluation if ``best_so_far``.
+    The next checkpoint is that of the best evaluation if ``best_so_far``.
     """
 
     def __init__(
@@ -342,8 +312,7 @@ class Keeper:
     def resumed(self, folder: Path, best_first: Sequence[int] = ()) -> None:
         """Begin from this checkpoint. Later ones are of another course that the run took, and may be replaced.
 
-        ``best`` is no later one either, but the first that is left of ``best_first``: of the iterations that were
-        evaluated up to there, by their scores.
+        ``best`` becomes the first that is left of ``best_first``, the iterations evaluated up to there, if it is later.
         """
         if self.out is None or run_folder(folder) != self.out.resolve():
             return
@@ -355,10 +324,7 @@ class Keeper:
             point(self.out, "best", next(place for place in places if place.is_dir()))
 
     def write(self, state: RunState, *, spoiled: bool = False) -> Path | None:
-        """Write a checkpoint in the first process, unless it is there; ``None`` without a folder, and in the others.
-
-        ``spoiled``: what came after this state isn't worth anything, and isn't to be called the best.
-        """
+        """Write a checkpoint in the first process, unless it is there; ``spoiled``: what came after it is worthless."""
         if self.out is None or self.processes.rank > 0:
             return None
         out, folder = self.out, checkpoint_folder(self.out, state.iteration)
@@ -429,11 +395,7 @@ LOCAL_TRACKERS = ("tensorboard",)
 
 
 def claims_of(config: MSGRPOConfig, folder: Path | None = None) -> list[Claim]:
-    """Return all claims of a config, in ``folder`` if it is from there.
-
-    These are code, servers, paid models and downloads among its texts, an engine's options, prompts, trackers, and
-    options of the players around the model.
-    """
+    """Return all claims of a config, in ``folder`` if it is from there."""
     holds = {name: about.get("holds", "") for name, about in training_config_schema()["properties"].items()}
     named = [
         (holds[name], one)
@@ -503,9 +465,7 @@ def check_claims(
     """
     own = [] if named is None else claims_of(named)
     claims = claims_of(config, folder)
-    missing = open_claims(folder, claims, [*own, *map(_claim, allowed)], asked_for(saved))
-    if missing:
-        raise ConfigError(
-            claims_refusal(folder, missing, f"python -m agents.msgrpo --resume {shlex.quote(checkpoint)}")
-        )
+    if missing := open_claims(folder, claims, [*own, *map(_claim, allowed)], asked_for(saved)):
+        command = f"python -m agents.msgrpo --resume {shlex.quote(checkpoint)}"
+        raise ConfigError(claims_refusal(folder, missing, command))
     approve(folder, claims, asked_for(config))

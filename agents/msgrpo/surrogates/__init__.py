@@ -1,8 +1,6 @@
 """Surrogate losses: what an advantage becomes in the loss of each response token.
 
-A surrogate is one class with ``terms(tokens) -> (n,)`` and a name; ``register_surrogate("name")`` adds one from outside
-and ``surrogate = "name"`` uses it. Its settings stand in ``[surrogate.name]``. See
-:class:`agents.msgrpo.surrogates.tokens.Surrogate`.
+See :class:`agents.msgrpo.surrogates.tokens.Surrogate`.
 """
 
 from typing import TYPE_CHECKING

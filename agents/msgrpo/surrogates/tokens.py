@@ -91,18 +91,15 @@ class Surrogate(Method, Protocol):
         """Return numbers per row, ``{name: (len(rows),)}``, that the other methods find in ``tokens.data``.
 
         Called once for each iteration with all rows of the update; with ``"current"`` in ``needs`` before every
-        optimiser step, with the rows of that step and, for each, ``log pi_theta - log pi_old`` of its tokens.
-        ``batch`` holds all trajectories that credit was assigned to; ``row.trajectory`` is a place in it.
+        optimiser step, with its rows and, for each, ``log pi_theta - log pi_old`` of its tokens. ``row.trajectory`` is
+        a place in ``batch``.
         """
 
     def terms(self, tokens: Tokens) -> Tensor:
         """Return (n,) the loss of every token, before it is summed and divided by the normaliser's Z."""
 
     def added(self, tokens: Tokens) -> Tensor | None:
-        """Return a term of the loss that no normaliser divides, a sum over the rows; ``None`` for none.
-
-        An optimiser step on a part of the update's rows divides by ``tokens.share``, to estimate the whole term.
-        """
+        """Return a term of the loss that no normaliser divides, a sum over the rows divided by ``tokens.share``."""
 
     def clipped(self, tokens: Tokens) -> tuple[Tensor, Tensor]:
         """Return (n,) and (n,) for the log: the tokens whose gradient a clip below, or above, reduces."""
@@ -173,8 +170,8 @@ class GSPO(PlainSurrogate):
     """PPO's clip on ``s = exp(mean_k log rho_k)``, the geometric mean of a response's token ratios (arXiv 2507.18071).
 
     A token's ratio is ``sg(s) pi_k / sg(pi_k)``, so that tokens of one response may have different advantages (the
-    paper's GSPO-token, equal to GSPO if they have one). A sequence is one step's response here: that is our reading
-    for episodes of several steps. The paper averages over each response first: ``loss_normalizer = "response"``.
+    paper's GSPO-token). Our reading: a sequence is one step's response. The paper averages over each response first:
+    ``loss_normalizer = "response"``.
     """
 
     clip_low: float = Field(3e-4, ge=0, le=1)

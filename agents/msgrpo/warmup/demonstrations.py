@@ -1,13 +1,12 @@
 """The decisions that a warm start imitates: a teacher's, on training seeds, in the form that the prompt asks for.
 
-A teacher may label more than it visits: with ``explore`` the random player takes some of the moves, and the teacher
-answers in the positions that come of them. A planner alone never shows the way out of a bad place. Among moves that are
-equally good to it a scripted teacher plays any: the first of them always would teach a habit, and not to read. For the
-same reason an episode shows no position twice, and none if every move is as good as any other.
+With ``explore`` the random player takes some of the moves, and the teacher answers in the positions that come of them.
+Among equally good moves a scripted teacher plays any, as always the first would teach a habit; for the same reason an
+episode shows no position twice, and none if every move is as good as any other.
 
-In the mode ``direct`` a response is the action alone. In every other mode it reasons first, and its reasons are true:
-on a board of Frozen Lake or Snake in the words of :mod:`agents.tiny.demonstrator`, elsewhere in the teacher's own. The
-plan has the teacher's moves as far as the rules alone decide what comes of them.
+In the mode ``direct`` a response is the action alone. In every other mode it reasons first: on a board of Frozen Lake
+or Snake in the words of :mod:`agents.tiny.demonstrator`, elsewhere in the teacher's own. The plan has the teacher's
+moves as far as the rules alone decide what comes of them.
 """
 
 from collections.abc import Sequence
@@ -56,8 +55,7 @@ class Words:
         return f"<think>{reasons}</think><plan>{plan}</plan>{acted}"
 
     def _sight(self, request: TurnRequest, action: str) -> str:
-        """Return the words for a board; none if there are no words for it."""
-        game = request.game
+        game = request.game  # some boards have words
         if game is None or not has_demonstrator(game):
             return ""
         if id(game) not in self._demonstrators:
@@ -145,9 +143,8 @@ def demonstrate(
 ) -> list[TaughtDecision]:
     """Return ``count`` decisions, evenly of every teacher on every scenario, each from training seeds of its own.
 
-    Teachers are agents as commands name them. ``prompt_map`` is the model's; its mode is the form of the responses.
-    ``explore`` is the share of random moves in what is visited. Another ``part`` has other layouts: 0 is learnt, 1 is
-    held out.
+    Teachers are agents as commands name them. ``explore`` is the share of random moves in what is visited. Another
+    ``part`` has other layouts: 0 is learnt, 1 is held out.
     """
     pairs = [(scenario, teacher) for scenario in scenarios for teacher in teachers]
     decisions: list[TaughtDecision] = []

@@ -1,8 +1,5 @@
 """Imitation on the learner's own trees: next-token cross entropy on the responses of decisions that a teacher took.
 
-Prompts that begin alike are computed once, as in an update of MS-GRPO, and only response tokens have a loss. Decisions
-are shuffled one by one: those of an episode share hardly more than the rules of the game, which all of them share.
-
 Every setting is one that the trainer has too: ``update_passes`` is the number of passes through the decisions, each in
 ``minibatches`` optimiser steps, and ``learning_rate``, ``schedule`` and ``warmup`` count those.
 """
@@ -34,14 +31,13 @@ from agents.msgrpo.learner.update import learning_rate, make_optimizer, minibatc
 from agents.turn import Prompt, prefix_of
 
 _CHECKPOINT_SECONDS = 120.0
-"""The time that a kill loses at most. A checkpoint of all weights of a large model takes seconds to write."""
+"""The time that a kill loses at most."""
 
 
 class TaughtDecision(NamedTuple):
-    """One decision of a teacher, to imitate: the whole ``response`` to a prompt of the model's.
+    """One decision of a teacher: the whole ``response`` to a prompt of the model's, and the factor of its loss.
 
-    A last message of the assistant's in the prompt is the beginning of the response. ``weight`` is the factor of its
-    loss.
+    A last message of the assistant's in the prompt is the beginning of the response.
     """
 
     prompt: Prompt
@@ -50,12 +46,11 @@ class TaughtDecision(NamedTuple):
 
 
 class Imitation(NamedTuple):
-    """The result of an imitation: the ``model`` as it was given, but trained, or its wrapper with the adapter.
+    """The result of an imitation: the trained ``model``, or its wrapper with the adapter.
 
     Losses are in nats per response token: of every optimiser step, and on decisions that it never learnt from, before
-    the first step and after the last one; NaN without such. Tokens are a decision and pass: those computed with a
-    gradient, padding included, and those alone, without trees and padding. Seconds are of training, in all parts of one
-    that was interrupted, up to their last checkpoints.
+    and after; NaN without such. Tokens are a decision and pass: those computed with a gradient, padding included, and
+    those that a row has alone.
     """
 
     model: Any
@@ -81,14 +76,9 @@ def imitate(
 ) -> Imitation:
     """Train a model in place to answer as the decisions do. Deterministic on one machine, interrupted or not.
 
-    Args:
-        config: ``lora_rank``, ``dtype``, ``learning_rate``, ``update_passes``, ``minibatches``, ``seed`` and the like.
-            ``iterations`` are the optimiser steps, whatever it says.
-        held_out: decisions that the loss is measured on, before and after.
-        mixed: the teacher answers a prompt by chance: decisions with equal prompts are learnt in the same step.
-        on_progress: called after every optimiser step.
-        checkpoint: a file that keeps the state every two minutes, on Ctrl-C and at the end, so that the same call
-            continues after a stop. Remove it when the model is saved.
+    ``mixed``: the teacher answers a prompt by chance, so decisions with equal prompts are learnt in the same step.
+    ``checkpoint`` is a file that keeps the state every two minutes, on Ctrl-C and at the end, so that the same call
+    continues after a stop. Remove it when the model is saved.
     """
     if not decisions:
         raise ValueError("there are no decisions to imitate")
@@ -138,7 +128,6 @@ class _Imitator:
         self.tokens, self.seconds, self.cpu_seconds = 0, 0.0, 0.0
 
     def rows(self, decisions: Sequence[TaughtDecision]) -> list[TokenRow]:
-        """Return prompts and responses as the model meets them in play; a response ends with the end token."""
         end = [] if self.tokenizer.eos_token_id is None else [self.tokenizer.eos_token_id]
         prompts = self.reader.encode([decision.prompt for decision in decisions])
         rows = []
@@ -155,7 +144,6 @@ class _Imitator:
         return rows
 
     def loss(self, rows: Sequence[TokenRow]) -> float:
-        """Return nats per response token, without a gradient; NaN of nothing."""
         if not rows:
             return float("nan")
         return -float(torch.cat(score_rows(self.scorer, rows, self.shared.pack(rows))).double().mean())
@@ -167,7 +155,6 @@ class _Imitator:
         together: Sequence[list[int]],
         on_progress: Callable[[Progress], None],
     ) -> None:
-        """Take all optimiser steps that are left, none of which parts the rows that are ``together``."""
         steps, kept = self.config.iterations, time.perf_counter()
         parts = [
             [index for each in part for index in together[each]]

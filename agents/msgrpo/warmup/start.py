@@ -28,10 +28,7 @@ _HELD_OUT_LEAST = 50
 
 
 class Teaching(NamedTuple):
-    """The object of an imitation: so many ``decisions`` by ``teachers``, agents as commands name them, in equal shares.
-
-    A tenth as many are held out. ``explore`` is the share of random moves in what the teachers label.
-    """
+    """The object of an imitation: so many ``decisions`` by ``teachers`` in equal shares; a tenth more are held out."""
 
     teachers: tuple[str, ...] = ("planner",)
     decisions: int = 2000
@@ -39,7 +36,7 @@ class Teaching(NamedTuple):
 
 
 def warmup_config(model: str, scenarios: Sequence[str], decisions: int, **settings: Any) -> MSGRPOConfig:
-    """Return the trainer's settings as an imitation uses them; ``settings`` are given, the others fit them."""
+    """Return the trainer's settings as an imitation uses them."""
     rank = settings.setdefault("lora_rank", 16)
     defaults: dict[str, Any] = {
         "model": model,
@@ -58,7 +55,7 @@ def warmup_config(model: str, scenarios: Sequence[str], decisions: int, **settin
 
 
 Demonstrations = tuple[Sequence[TaughtDecision], Sequence[TaughtDecision]]
-"""The decisions that are learnt from, and those that are held out."""
+"""The decisions to learn from, and those held out."""
 
 
 def warm_start(config: MSGRPOConfig, teaching: Teaching, say: Callable[[str], None]) -> dict[str, Any]:
@@ -90,9 +87,8 @@ def taught(
     """Make the folder ``config.out``, which plays as ``hf:DIR`` and is trained as ``model = "DIR"``.
 
     The same call continues after a stop, and does nothing if everything is done. ``source`` says where the decisions
-    are from, as plain data: the same call has the same. ``demonstrations`` makes them, for the prompts of the model;
-    ``mixed`` is that of :func:`~agents.msgrpo.warmup.imitation.imitate`. Return the settings, losses and times, as
-    ``warmup.json`` in the folder has them; the command adds the scores before and after (:func:`add_scores`).
+    are from, as plain data; ``demonstrations`` makes them, for the prompts of the model. Return the settings, losses
+    and times, as ``warmup.json`` in the folder has them.
     """
     from transformers.utils.logging import disable_progress_bar
 

@@ -12,7 +12,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from agents.msgrpo.configuration.config import MSGRPOConfig, preset, preset_names
+from agents.msgrpo.configuration.config import MSGRPOConfig, preset, presets
 from agents.msgrpo.configuration.settings import POINTS
 from agents.msgrpo.plugins import OWN
 from pages import measurements, overview, prose
@@ -175,8 +175,7 @@ def needed(point: str, name: str, cls: type[Any]) -> str:
     words = [f"{NEEDS[one]} (`{one}`)" for one in sorted(asked)]
     said = [f"It needs {', '.join(words)}." if words else "It needs nothing that isn't there anyway."]
     setting = POINTS[point].setting
-    presets = [one for one in preset_names() if preset(one).get(setting) == name and one == name]
-    if presets:
+    if name in presets() and preset(name).get(setting) == name:
         said.append(f'`preset = "{name}"` sets it with [what goes with it](../methods.md#presets).')
     return " ".join(said) + _cost(point, name)
 

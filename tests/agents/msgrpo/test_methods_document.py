@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from agents.msgrpo.configuration.config import preset_names
+from agents.msgrpo.configuration.config import presets
 from agents.msgrpo.configuration.settings import POINTS
 
 ROOT = Path(__file__).parents[3]
@@ -37,4 +37,4 @@ def test_the_page_has_every_method(point):
 
 def test_the_page_has_every_preset():
     section = PAGE[PAGE.index("## Presets") : PAGE.index("## A method of your own")]
-    assert set(preset_names()) - set(re.findall(r"`([\w]+)`", section)) == set()
+    assert set(presets()) - set(re.findall(r"`([\w]+)`", section)) == set()

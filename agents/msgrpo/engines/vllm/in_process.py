@@ -36,16 +36,15 @@ class InProcessEngine(InThisProcess):
         config = parts.config
         with tempfile.TemporaryDirectory(prefix="textbench-vllm-") as folder:
             write_configuration(parts, Path(folder))
+            length = config.max_prompt_tokens + config.max_response_tokens
+            context = getattr(unwrap(parts.model).config.get_text_config(), "max_position_embeddings", None)
             settings = {
                 "dtype": str(parts.dtype).removeprefix("torch."),
                 "load_format": "dummy",
-                "max_model_len": config.max_prompt_tokens + config.max_response_tokens,
+                "max_model_len": min(length, context or length),
                 **({"enforce_eager": True} if next(parts.model.parameters()).device.type == "cpu" else {}),
                 **llm,
             }
-            context = getattr(unwrap(parts.model).config.get_text_config(), "max_position_embeddings", None)
-            if context is not None and "max_model_len" not in llm:
-                settings["max_model_len"] = min(settings["max_model_len"], context)
             self._model = VLLMModel(folder, engine=settings)
         self.name = f"vllm:{getattr(unwrap(parts.model).config, '_name_or_path', '') or 'model'}"
         self.version = -1

@@ -1,14 +1,12 @@
 """vLLM servers as one engine: requests are shared among them, and all of them get every update.
 
-A server that stops answering is left out, and its requests are sent to the others, which have the same weights; at
-every update it is tried again. Without any server the iteration fails, and the run can be resumed.
+A server that stops answering is left out, and its requests are sent to the others, until the next update tries it
+again. Without any server the iteration fails, and the run can be resumed.
 
 Two routes sample. ``/inference/v1/generate`` (a server started with ``--enable-scale-out``) says which weights made
 which tokens; ``/v1/completions`` (every server) doesn't, and its tokens are taken for those of the latest update.
-Control needs ``VLLM_SERVER_DEV_MODE=1``. (vLLM 0.32)
-
-New weights come through a file, as an adapter, or from GPU to GPU: ``pause -> new weights -> forget cached prefixes ->
-label -> resume``; an updater does the second of these.
+Control needs ``VLLM_SERVER_DEV_MODE=1``. (vLLM 0.32) An update is ``pause -> new weights -> forget cached prefixes ->
+label -> resume``.
 """
 
 import asyncio
@@ -20,9 +18,10 @@ import urllib.error
 import urllib.request
 import warnings
 import weakref
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlsplit
 
 import aiohttp
@@ -68,9 +67,8 @@ class Answer(NamedTuple):
 class Server:
     """A server at ``http://HOST:PORT`` (``/v1`` behind it is taken off).
 
-    ``model`` is the name that requests are sent with: the first that the server lists if none is given, or an
-    adapter's. ``version`` is of the weights that it was sent last; ``reports_versions``: its answers say which weights
-    made them; ``in_flight`` requests wait for an answer.
+    ``model`` is the name that requests are sent with, ``version`` of the weights that it was sent last;
+    ``reports_versions``: its answers say which weights made them; ``in_flight`` requests wait for an answer.
     """
 
     def __init__(self, url: str, model: str, timeout: float) -> None:
@@ -96,7 +94,7 @@ class Server:
         except urllib.error.HTTPError as error:
             with error:
                 return Answer(error.code, error.read().decode("utf-8", "replace"))
-        except (OSError, urllib.error.URLError) as error:
+        except OSError as error:
             reason = getattr(error, "reason", error)
             raise UnreachableError(f"the server {self.url} doesn't answer: {reason}") from None
 
@@ -195,18 +193,22 @@ DEV_MODE = "VLLM_SERVER_DEV_MODE=1 in its environment (it opens the routes that 
 ADAPTER = "textbench"
 
 
-class Updater(Protocol):
+class Updater(ABC):
     """Brings weights to servers."""
 
+    @abstractmethod
     def prepare(self, weights: Weights, version: int) -> None:
         """Take the new weights, once for all servers."""
 
+    @abstractmethod
     def send(self, server: Server, version: int) -> None:
         """Bring them to one server, which is paused."""
 
     def assume(self, server: Server) -> None:
         """Note that another process brought them."""
+        return
 
+    @abstractmethod
     def close(self) -> None:
         """Remove what is left of the last update."""
 
@@ -219,7 +221,7 @@ def make_updater(options: "VLLM", name: str, parts: EngineParts) -> Updater:
     return AdapterUpdater(parts, folder) if name == "lora" else DiskUpdater(folder)
 
 
-class _FileUpdater:
+class _FileUpdater(Updater):
     """Brings weights by a folder for each version; that of an older version is removed when the next one is written."""
 
     def __init__(self, folder: Path | None) -> None:
@@ -237,9 +239,6 @@ class _FileUpdater:
         self._written.mkdir()
         return self._written
 
-    def assume(self, server: Server) -> None:
-        pass
-
     def close(self) -> None:
         if self._written is not None:
             shutil.rmtree(self._written, ignore_errors=True)
@@ -248,8 +247,7 @@ class _FileUpdater:
 class DiskUpdater(_FileUpdater):
     """Brings the weights as a safetensors file that every server reads.
 
-    On a CPU a tied output layer is packed again by :mod:`agents.models.vllm_worker`, if the server was started with it;
-    the canary finds out if it was needed and wasn't there.
+    On a CPU a tied output layer is packed again by :mod:`agents.models.vllm_worker`, if the server was started with it.
     """
 
     def __init__(self, folder: Path | None) -> None:
@@ -289,11 +287,10 @@ class AdapterUpdater(_FileUpdater):
         server.model = ADAPTER
 
 
-class NCCLUpdater:
+class NCCLUpdater(Updater):
     """Brings weights from the learner's GPU to the servers' by vLLM's transfer engine, with a group for each server.
 
-    Written against vLLM 0.32 (``WeightTransferTrainerFactory``); it needs vLLM installed here as well, and servers
-    started with ``--weight-transfer-config '{"backend": "nccl"}'``.
+    It needs vLLM installed here as well, and servers started with ``--weight-transfer-config '{"backend": "nccl"}'``.
     """
 
     def __init__(self, options: "VLLM", parts: EngineParts) -> None:
@@ -315,9 +312,6 @@ class NCCLUpdater:
             engine.send_weights()
         except RuntimeError as error:
             raise RolloutError(f"sending weights to {server.url} by NCCL failed: {error}") from error
-
-    def assume(self, server: Server) -> None:
-        pass
 
     def _connect(self, server: Server) -> Any:
         try:
@@ -365,10 +359,9 @@ ATTEMPTS = 3
 
 
 class ServersEngine(EngineExtras):
-    """A sampler over one or more vLLM servers."""
+    """A sampler over one or more vLLM servers, the same for all learning processes."""
 
     shared = True
-    """All learning processes have the same servers."""
 
     def __init__(
         self, parts: EngineParts, urls: Sequence[str], updater: Updater, model: str = "", timeout: float = 600.0
@@ -393,7 +386,6 @@ class ServersEngine(EngineExtras):
     async def generate_async(
         self, prompt: Prompt, decoding: Decoding, seed: tuple[int, ...], answers: LegalAnswers | None = None
     ) -> Turn:
-        """Return the completion of one prompt, by the server with the fewest requests in flight."""
         (ids,), begun = self._encoder.encode([prompt]), Begun(prefix_of(prompt), self._encoder.opening(prompt))
         fields = sampling_fields(decoding, seed, begun.opening)
         if answers is not None:

@@ -62,13 +62,9 @@ def linear_logprobs(
 ) -> tuple[Tensor, Tensor]:
     """Return log-probabilities and entropies (N,), nats, under ``softmax((hidden @ weight.T + bias) / temperature)``.
 
-    Args:
-        hidden: (N, D) last hidden states, any floating type; the products are done in it, the softmax in float32 (or
-            float64 if the input is).
-        weight: (V, D) the output embedding; ``bias`` is (V,) or ``None``.
-        targets: (N,) token ids.
-        chunk: rows at a time.
-        masks: which tokens might stand at each place; both results are then of the distribution over these.
+    ``hidden`` (N, D) are last hidden states, in whose type the products are done, the softmax in float32 at least;
+    ``weight`` is (V, D), ``bias`` (V,) and ``targets`` (N,). With ``masks`` both are of the distribution over the
+    tokens that might stand at each place.
     """
     if masks is not None and (columns := masks.columns) is not None:  # the other tokens' logits are never computed
         weight, bias = weight.index_select(0, columns), None if bias is None else bias.index_select(0, columns)

@@ -1,9 +1,8 @@
 """From steps to micro-batches, dealt to all processes: token trees, whose equal prefixes are computed once, or rows.
 
-The steps of an iteration share a great deal: the instructions of all prompts, the whole prompt wherever episodes of a
-group meet in a state, and, for a model that has become sure of itself, the response as well. Sorted, such sequences
-form a tree; its nodes, in depth-first order, are one sequence in which a token attends to its ancestors. Every token
-has the position and the context that it has in its own row, so log-probabilities and gradients are the same.
+The steps of an iteration share instructions, prompts of equal states, and responses of a sure model. Sorted, such
+sequences form a tree; its nodes, in depth-first order, are one sequence in which a token attends to its ancestors.
+Every token has the position and the context of its own row, so log-probabilities and gradients are the same.
 
 A beginning that all prompts share is computed once for all micro-batches of the lean forward pass (:class:`Trunk`).
 """
@@ -82,10 +81,10 @@ class _Unpadded(NamedTuple):
 def pack(
     rows: Sequence[TokenRow], *, packing: str, micro_batch_tokens: int, tree_tokens: int, trunk: Trunk | None = None
 ) -> list[MicroBatch]:
-    """Arrange rows in micro-batches, which together hold every row once; equal rows are computed once by trees.
+    """Arrange rows in micro-batches of at most so many tokens, padding included, which together hold every row once.
 
-    ``micro_batch_tokens`` are the most tokens of a micro-batch, padding included, and ``tree_tokens`` the most nodes of
-    a tree; a longer sequence gets one of its own. A ``trunk`` that all prompts begin with is left out of the trees.
+    ``tree_tokens`` are the most nodes of a tree; a longer sequence gets one of its own. A ``trunk`` that all prompts
+    begin with is left out of the trees.
     """
     known = len(trunk.ids) if trunk else 0
     if packing == "tree":
@@ -127,8 +126,7 @@ def longest_tree(config: MSGRPOConfig, width: int, *, lean: bool = False) -> int
 class SharedWork:
     """Deals the rows of a pass to processes and packs each one's share; policy and critic work through theirs alike.
 
-    ``width`` is that of the model's hidden states: attention within a tree costs about as much as the products around
-    it if a tree has some times as many tokens. ``lean``: micro-batches and trees are small, as a CPU is busy with a
+    ``width`` is that of the model's hidden states. ``lean``: micro-batches and trees are small, as a CPU is busy with a
     thousand tokens, and more only take memory.
     """
 
@@ -157,8 +155,7 @@ class SharedWork:
     def mine(self, rows: Sequence[TokenRow]) -> list[tuple[MicroBatch, list[int], bool]]:
         """Return this process's micro-batches, the numbers of their rows, and whether they count.
 
-        Every process has equally many, so that collective calls meet: filling, which doesn't count, takes the place of
-        missing ones.
+        Filling, which doesn't count, gives every process equally many, so that collective calls meet.
         """
         mine = deal(rows, self.processes.count)[self.processes.rank]
         batches = self.pack([rows[number] for number in mine]) if mine else []
@@ -177,8 +174,8 @@ class SharedWork:
     ) -> tuple[float, float]:
         """Take one optimiser step, and return its loss and its gradient norm before it was scaled down to ``limit``.
 
-        ``loss_of(micro-batch, numbers of its rows, whether it counts)`` is that micro-batch's part of the loss. Above
-        the norm ``abort`` the step isn't taken. Either is 0 for none.
+        ``loss_of(micro-batch, numbers of its rows, whether it counts)`` is its part of the loss. Above the norm
+        ``abort`` the step isn't taken. Either limit is 0 for none.
         """
         optimizer.zero_grad(set_to_none=True)
         mine, work = 0.0, self.mine(rows)

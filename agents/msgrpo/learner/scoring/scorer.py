@@ -36,12 +36,10 @@ mask than the gathering of keys."""
 class TokenScorer(nn.Module):
     """Scores response tokens under ``softmax(logits / temperature)``; the full logits never exist.
 
-    If ``lean``, hidden states come from :mod:`agents.models.local.forward.llama_forward` instead of the model's own
-    forward: there trees cost no padding and no dense mask.
-
-    The output head takes one of three ways, whichever gives the model's own logits: ``"linear"`` (chunks with a
-    hand-written gradient), ``"module"`` (checkpointed chunks through the head module and the model's known logit
-    scaling or capping) or ``"logits"`` (the model's own forward at the scored places, whole).
+    If ``lean``, hidden states come from :mod:`agents.models.local.forward.llama_forward`, where trees cost no padding
+    and no dense mask. The output head is ``"linear"`` (chunks with a hand-written gradient), ``"module"`` (checkpointed
+    chunks through the head module and the model's known logit scaling or capping) or ``"logits"`` (the model's own
+    forward at the scored places, whole), whichever gives the model's own logits.
     """
 
     def __init__(self, model: nn.Module, *, temperature: float, chunk: int, autocast: torch.dtype | None) -> None:
@@ -114,15 +112,7 @@ class TokenScorer(nn.Module):
 
             return head_logprobs(hidden, shaped, targets, **options)
 
-    def masks_of(self, batch: MicroBatch) -> Masks | None:
-        """Return what might stand at a micro-batch's scored places, as :meth:`forward` takes it."""
-        if batch.allowed is None:
-            return None
-        vocabulary = self.causal_lm.config.get_text_config().vocab_size
-        return Masks.of(batch.allowed, vocabulary, self.device, whole=self.head != "linear")
-
     def score(self, batch: MicroBatch) -> tuple[Tensor, Tensor]:
-        """Score a micro-batch's rows through this module's forward; see :func:`score_with`."""
         return score_with(self, self, batch)
 
     def _autocast(self) -> AbstractContextManager[Any]:
@@ -134,9 +124,13 @@ def score_with(scorer: TokenScorer, forward: Callable[..., Any], batch: MicroBat
 
     ``forward`` is the scorer, or a wrapper of it (DDP, FSDP).
     """
-    device = scorer.device
-    inputs = lean_inputs(batch, scorer) if scorer.lean else inputs_of(batch, scorer.causal_lm, scorer.autocast)
-    logprobs, entropies = forward(*inputs, batch.targets.to(device), scorer.masks_of(batch))
+    device, model = scorer.device, scorer.causal_lm
+    masks = None
+    if batch.allowed is not None:
+        vocabulary = model.config.get_text_config().vocab_size
+        masks = Masks.of(batch.allowed, vocabulary, device, whole=scorer.head != "linear")
+    inputs = lean_inputs(batch, scorer) if scorer.lean else inputs_of(batch, model, scorer.autocast)
+    logprobs, entropies = forward(*inputs, batch.targets.to(device), masks)
     places = batch.places.to(device)
     return logprobs[places], entropies[places]
 
@@ -161,8 +155,7 @@ def inputs_of(batch: MicroBatch, model: Any, autocast: torch.dtype | None) -> tu
 def lean_inputs(batch: MicroBatch, scorer: TokenScorer) -> tuple[Tensor, TreeAttention, Tensor, Tensor]:
     """Return the same as the lean forward pass takes it: trees and rows one after another as one sequence.
 
-    It is filled up to whole blocks. Otherwise hardly two micro-batches had the same length, and oneDNN keeps what it
-    prepares for every shape of a product that it meets: 20 MB more with every optimiser step.
+    It is filled up to whole blocks, as oneDNN keeps what it prepares for every shape of a product that it meets.
     """
     count, width = batch.input_ids.shape
     used = torch.arange(width) < batch.lengths[:, None]
@@ -194,9 +187,9 @@ def score_rows(scorer: TokenScorer, rows: Sequence[TokenRow], batches: Sequence[
 def choose_ways(scorer: TokenScorer, packing: str, *, longest: int = 0) -> str:
     """Try, on a few tokens, the fast ways of scoring against the model's own logits; keep those that agree.
 
-    Sets ``scorer.head`` and returns the packing to use: ``"tree"`` only if the model takes a 4-dimensional mask and
-    explicit positions, and if ``longest``, the most tokens of a row, is within its sliding window: such a mask
-    replaces the window. Warns about every way that had to be given up, because it costs memory or time.
+    Sets ``scorer.head`` and ``scorer.lean`` and returns the packing to use: ``"tree"`` only if the model takes a
+    4-dimensional mask and explicit positions, and if ``longest``, the most tokens of a row, is within its sliding
+    window, which such a mask replaces. Warns about every way that had to be given up.
     """
     model = scorer.causal_lm
     try:

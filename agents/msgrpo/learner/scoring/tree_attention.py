@@ -1,10 +1,8 @@
-"""Attention within token trees by FlexAttention, which needs no dense mask.
+"""Attention within token trees by FlexAttention (Dong et al., arXiv 2412.05496), which needs no dense mask.
 
-With a dense mask of a tree, scaled-dot-product attention can take no flash kernel, computes every pair of tokens and
-throws most of them away. In depth-first order token ``j`` is seen by the tokens ``j .. subtree_end[j] - 1`` and by no
-other, so the least and the greatest ``subtree_end`` of every block of columns tell which blocks of the matrix are
-empty, which are full, and which have to be looked at token by token. PyTorch's FlexAttention (Dong et al., arXiv
-2412.05496) compiles a kernel that skips the first kind and looks up the third.
+In depth-first order token ``j`` is seen by the tokens ``j .. subtree_end[j] - 1`` and by no other, so the least and the
+greatest ``subtree_end`` of every block of columns tell which blocks of the matrix are empty, which are full, and which
+have to be looked at token by token. A compiled kernel skips the first kind and looks up the third.
 
 It is registered with transformers as an attention implementation that is ``sdpa`` for everything but trees.
 """
@@ -29,10 +27,10 @@ _TRIED_SHAPES = ((1, 200), (2, 300))  # another length and batch compiles the ke
 
 
 def tree_blocks(subtree_end: Tensor, device: torch.device) -> Any:
-    """Return the ``BlockMask`` of trees (B, L), given on the host; token ``j`` is seen by ``j .. subtree_end[j] - 1``.
+    """Return the ``BlockMask`` of trees (B, L), given on the host.
 
     Lengths are rounded up to whole blocks, at least two: kernels are compiled anew for what doesn't divide, and for
-    sizes of 1. Added tokens see themselves alone. The work is (B, L / 128, L / 128) on the host.
+    sizes of 1. Added tokens see themselves alone.
     """
     batch, length = subtree_end.shape
     count = max(_LEAST_BLOCKS, -(-length // BLOCK))
@@ -117,8 +115,7 @@ def register() -> None:
 def why_no_tree_attention(heads: int, kv_heads: int, dim: int, dtype: torch.dtype, device: torch.device) -> str:
     """Return the reason why FlexAttention can't train here; empty if there is none.
 
-    It is tried, output and gradients, against attention with a dense mask on two small batches of trees. The first time
-    it is compiled, which takes some tens of seconds.
+    It is tried, output and gradients, against attention with a dense mask on two small batches of trees.
     """
     if device.type == "cpu":
         return "PyTorch's FlexAttention has no gradient on a CPU"

@@ -3,12 +3,12 @@
 import pytest
 
 from agents.msgrpo import ConfigError, MSGRPOConfig
-from agents.msgrpo.configuration.config import preset, preset_names
+from agents.msgrpo.configuration.config import preset, presets
 from agents.msgrpo.configuration.methods import Methods
 from agents.msgrpo.surrogates.tokens import PPO
 
 
-@pytest.mark.parametrize("name", preset_names())
+@pytest.mark.parametrize("name", presets())
 def test_every_preset_is_a_config_with_its_methods(name):
     config = MSGRPOConfig.preset(name)
     assert Methods.of(config)
@@ -18,11 +18,11 @@ def test_every_preset_is_a_config_with_its_methods(name):
 
 def test_presets_differ():
     """No two names mean the same settings."""
-    made = [MSGRPOConfig.preset(name).to_toml() for name in preset_names()]
+    made = [MSGRPOConfig.preset(name).to_toml() for name in presets()]
     assert len(set(made)) == len(made)
 
 
-@pytest.mark.parametrize("name", [name for name in preset_names() if preset(name).get("surrogate") == "gspo"])
+@pytest.mark.parametrize("name", [name for name in presets() if preset(name).get("surrogate") == "gspo"])
 def test_a_ratio_for_each_response_goes_with_a_mean_over_responses(name):
     assert preset(name)["loss_normalizer"] == "response"
 

@@ -16,7 +16,7 @@ from agents.msgrpo import MSGRPOTrainer
 from agents.msgrpo.__main__ import main
 from agents.msgrpo.errors import CheckpointError, ConfigError
 from agents.msgrpo.run.reporting import KNOWN
-from agents.msgrpo.run.saving import CONFIG, POINTERS, STATE, SUMS, keep_batch
+from agents.msgrpo.run.saving import CONFIG, POINTERS, STATE, SUMS, report_divergence
 from tests.agents.msgrpo import runs
 from tests.links import OUTSIDE, TARGETS, drafts_of, planted, whats_mine
 
@@ -106,10 +106,11 @@ def test_the_batch_of_a_diverged_update_replaces_a_link(workplace):
     for name in ("diverged-iteration-3.jsonl", *drafts_of("diverged-iteration-3.jsonl")):
         (workplace / "out").mkdir()
         (workplace / "out" / name).symlink_to((OUTSIDE / "diary").absolute())
-        file = keep_batch(Path("out"), 3, [], str)
-        assert (file.name, file.is_symlink(), file.read_text()) == ("diverged-iteration-3.jsonl", False, "")
+        report_divergence(Path("out"), 3, SHORT, ValueError("NaN"), [], str)
+        file = Path("out/diverged-iteration-3.jsonl")
+        assert (file.is_symlink(), file.read_text()) == (False, "")
         shutil.rmtree("out")
     (workplace / "out").mkdir()
     os.link(OUTSIDE / "diary", workplace / "out/diverged-iteration-3.jsonl")
-    keep_batch(Path("out"), 3, [], str)
+    report_divergence(Path("out"), 3, SHORT, ValueError("NaN"), [], str)
     assert whats_mine() == mine
