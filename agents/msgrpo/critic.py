@@ -73,7 +73,6 @@ class Beside:
 
     @classmethod
     def check_not_sharded(cls, config: MSGRPOConfig, processes: Processes) -> None:
-        """Refuse weights that no process has all of."""
         if processes.sharded:
             raise ConfigError(
                 f"credit = {config.credit!r} with task_sampling = {config.task_sampling!r} needs a {cls.called}, which "
@@ -105,7 +104,6 @@ class Beside:
             ) from error
 
     def state_dict(self) -> dict[str, Any]:
-        """Return heads, weights and optimiser, for checkpoints."""
         weights = {name: each.cpu().clone() for name, each in own_weights(self.model).items()}
         optimizer = self.processes.optimizer_state(self.optimizer)
         return {"heads": dict(self.heads), "weights": weights, "optimizer": optimizer}
@@ -274,7 +272,6 @@ class Critic(Beside):
         return values[batch.places.to(values.device)]
 
     def _items(self, trajectories: Sequence[Trajectory], targets: Mapping[str, Sequence[StepCredit]]) -> list["_Item"]:
-        """Return all steps with anything to learn."""
         if unknown := targets.keys() - self.heads.keys():
             raise ConfigError(
                 f"value_targets for {', '.join(map(repr, sorted(unknown)))}, which is no head; the heads are "
@@ -296,7 +293,6 @@ class Critic(Beside):
         return items
 
     def _step(self, items: Sequence["_Item"]) -> tuple[float, float]:
-        """Take one optimiser step; return its loss and gradient norm."""
         counts = sum((~np.isnan(item.wanted)).sum(axis=0) for item in items)
 
         def loss_of(batch: MicroBatch, numbers: list[int]) -> Tensor:

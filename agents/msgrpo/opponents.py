@@ -86,12 +86,10 @@ class Opponents:
         return {f"opponent_{kind}_tokens": count for kind, count in tokens.items()} if paid else {}
 
     def state_dict(self) -> dict[int, dict[str, Tensor]]:
-        """Return the trained weights of all copies, for checkpoints."""
         found = {done: dict(each.named_parameters()) for done, each in self._frozen.items()}
         return {done: {name: own[name].detach().cpu() for name in self._trained} for done, own in found.items()}
 
     def load_state_dict(self, state: Mapping[int, Mapping[str, Tensor]], iteration: int) -> None:
-        """Take up :meth:`state_dict` of a run after so many iterations."""
         self._frozen = {}
         needed = [done for done in frozen_before(self._config, iteration) if done < iteration]
         if CHECKPOINT in self._config.opponents and (missing := [done for done in needed if done not in state]):

@@ -133,7 +133,6 @@ class Registry(Generic[T]):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The names of all registered methods, and then of those that installed packages add."""
         return tuple(dict.fromkeys((*self._registered, *installed(self.group))))
 
     def _registration(self, name: str) -> type[T] | str | Variant | None:
@@ -161,7 +160,6 @@ class Registry(Generic[T]):
         return decorate
 
     def check(self, name: str) -> None:
-        """Refuse a name that is neither registered nor of the form ``"module:Class"``."""
         if name not in self.names and ":" not in name:
             known = ", ".join(self.names)
             raise ConfigError(

@@ -218,7 +218,6 @@ class EpisodeSource:
         return [by_seed[task.seed] for task in tasks]
 
     def _send(self) -> None:
-        """Give the engine the learner's weights, while nothing is being played."""
         with self.processes.whole_weights():
             self.engine.update_weights(merged_weights(self.model), self.version)
         if self.engine.shared:

@@ -87,7 +87,6 @@ def segments_of(
 
 
 def _parts(text: str, names: Sequence[str]) -> list[tuple[str, int, int, str]]:
-    """Return ``(name, begin, end, text between the tags)`` of all outermost parts, in characters."""
     if not names:
         return []
     opening = re.compile("|".join(f"<{re.escape(name)}>" for name in names))

@@ -333,11 +333,9 @@ class MSGRPOTrainer:
         return self.history
 
     def close(self) -> None:
-        """End what the engine has started, such as workers on other machines."""
         self.engine.close()
 
     def evaluate(self) -> list[EvaluationResult]:
-        """Play the fixed evaluation episodes of every evaluation scenario with the weights as they are."""
         return self.evaluator.evaluate(self._seen_layouts)
 
     def save(self) -> Path | None:
@@ -391,7 +389,6 @@ class MSGRPOTrainer:
 
     @property
     def _measured_by(self) -> dict[str, Any]:
-        """The settings by which scores are compared."""
         also = ("response_mode", "prompt_file", "max_response_tokens", "legal_only", "around", "cost")
         settings = {
             name: value for name, value in vars(self.config).items() if name.startswith("eval_") or name in also

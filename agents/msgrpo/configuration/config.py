@@ -173,7 +173,6 @@ class MSGRPOConfig(TrainingSettings):
 
     @classmethod
     def from_toml(cls, path: str | Path, overrides: Iterable[str] = ()) -> "MSGRPOConfig":
-        """Read a file, or a recipe that ships by its name, then apply ``key=value`` overrides."""
         file = recipe_path(path)
         known = () if file.exists() else tuple(packaged_recipes())
         near = did_you_mean(Path(path).name.removesuffix(".toml"), known)
@@ -253,14 +252,12 @@ class MSGRPOConfig(TrainingSettings):
 
 
 def _leaves(table: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, Any]]:
-    """Yield the settings of nested tables, as ``--set`` names them."""
     for name, value in table.items():
         inner = "" if name == "method_settings" else f"{above}{name}."
         yield from _leaves(value, inner) if isinstance(value, Mapping) else [(f"{above}{name}", value)]
 
 
 def _table(name: str, value: object) -> Mapping[str, Any]:
-    """Return a table that others are added to; anything else is refused."""
     if not isinstance(value, Mapping):
         raise ConfigError(f"{name} must be a table, got {value!r}")
     return value
@@ -286,7 +283,6 @@ def describe(name: str) -> str:
 
 
 def _is_table(name: str) -> bool:
-    """Report whether a setting of this name holds a table, such as ``game``."""
     return _properties().get(name, {}).get("type") == "object"
 
 
@@ -307,7 +303,6 @@ def _not_a_setting(name: str) -> str:
 
 
 def _accepting() -> dict[str, dict[str, Any]]:
-    """Return the schemas of all settings, with the names of the methods that there are now."""
     return {
         name: {"anyOf": [{"enum": POINTS[about["point"]].names}, {"const": "my_module:MyClass"}]}
         if "point" in about

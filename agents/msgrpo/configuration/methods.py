@@ -64,13 +64,11 @@ class Methods:
         return frozenset(self.credit.needs) | frozenset(self.sampler.needs)
 
     def check(self, tasks: Sequence[EpisodeTask]) -> None:
-        """Raise a :class:`ConfigError` if a method can't be used with the game of a task."""
         for method in vars(self).values():
             for task in tasks:
                 method.check(task)
 
     def state_dict(self) -> dict[str, Any]:
-        """Return what the methods have learnt, as plain data for checkpoints."""
         return {point: told for point, method in vars(self).items() if (told := method.state_dict())}
 
     def learners(self) -> dict[str, str]:

@@ -144,7 +144,6 @@ class Trajectory:
 
     @property
     def tokens(self) -> int:
-        """The number of response tokens of all steps together."""
         return sum(map(len, self.response_ids))
 
     @property
@@ -213,7 +212,6 @@ class Batch:
         return places_of(trajectory.group for trajectory in self.trajectories)
 
     def returns(self, discount: float = 1.0) -> Floats:
-        """Return (N,) the return of every trajectory."""
         return np.array([trajectory.returned(discount) for trajectory in self.trajectories], dtype=np.float64)
 
     def returns_to_go(self, discount: float = 1.0) -> list[Floats]:

@@ -115,7 +115,6 @@ class StateValues:
             self._tasks.setdefault((task.scenario, task.team), task)
 
     def ask(self, places: Iterable[Place]) -> None:
-        """Play from all places whose values aren't known yet, at once."""
         new = [place for place in dict.fromkeys(places) if place not in self._values]
         if not new:
             return

@@ -159,7 +159,6 @@ class RayEngine(EngineExtras):
         self._news = LatestWeights(-1, None)
 
     def update_weights(self, weights: Weights, version: int) -> None:
-        """Put the new weights where workers fetch them."""
         import ray
 
         self._news = LatestWeights(version, ray.put(packed(weights, self._setup.dtype)))

@@ -33,7 +33,6 @@ class Processes:
         return optimizer
 
     def another(self) -> "Processes":
-        """Return the same processes, to prepare a further module with its own optimiser."""
         return Processes()
 
     def forward(self, *inputs: Any) -> Any:

@@ -83,7 +83,6 @@ def check_same_adapter(model: Any, folder: Path) -> None:
 
 
 def _last_names(targets: str | Collection[str]) -> set[str]:
-    """Return the modules' own names, without those of what they are in."""
     return {name.rpartition(".")[2] for name in ([targets] if isinstance(targets, str) else targets)}
 
 

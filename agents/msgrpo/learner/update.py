@@ -112,7 +112,6 @@ class Reference:
             self._frozen = own.requires_grad_(False).eval()
 
     def score(self, batch: MicroBatch) -> Tensor:
-        """Return log-probabilities of a micro-batch's response tokens, shape (tokens,)."""
         if self._switch_off is None:
             return self._frozen.score(batch)[0]
         with self._switch_off():
@@ -120,7 +119,6 @@ class Reference:
 
     @torch.no_grad()
     def follow(self) -> None:
-        """Move towards the policy, weight by weight."""
         if self._mixup:
             policy = dict(self._scorer.named_parameters())
             for name, own in self._moving().items():

@@ -235,7 +235,6 @@ class Evaluator:
         self._scales: dict[str, dict[str, Any]] = {}
 
     def evaluate(self, seen_layouts: set[str]) -> list[EvaluationResult]:
-        """Return one result for each scenario; ``seen_layouts`` are those that were trained on."""
         return [self._evaluate(game, seen_layouts) for game in self.games]
 
     def _evaluate(self, game: Game, seen_layouts: set[str]) -> EvaluationResult:

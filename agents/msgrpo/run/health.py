@@ -184,7 +184,6 @@ class Preflight(NamedTuple):
         )
 
     def check(self, config: MSGRPOConfig) -> list[str]:
-        """Return what to warn of; raise if a run isn't worth beginning."""
         if self.longest_prompt > config.max_prompt_tokens:
             raise too_long(self.longest_prompt, config.max_prompt_tokens)
         # a model that has the least share would show so few valid answers less than once in twenty preflights
@@ -261,7 +260,6 @@ class Canary:
         self.difference = 0.0
 
     def __call__(self) -> None:
-        """Have the fixed prompt answered by every engine, score the answers with the learner, and compare."""
         processes = self.learner.processes
         asks = processes.rank == 0 or not self.engine.shared
         mine = self.engine.answers(PROMPT, self._decoding, SEED) if asks else []
@@ -377,7 +375,6 @@ class Watch:
             self._best_valid = max(self._best_valid, float(np.mean(self._valid)))
 
     def check(self) -> None:
-        """Stop a dead run: raise a DeadRunError if a sign has stood for long enough."""
         if not self.config.stop_after:
             return
         if self._skips and self.rows["skipped"] >= self._skips and not self.rows["invalid"]:
@@ -393,7 +390,6 @@ class Watch:
             raise self._dead("skipped")
 
     def _spoils(self, sign: str) -> bool:
-        """Report whether weights with this sign are worse than those before."""
         return bool(self._best_valid) if sign == "invalid" else sign not in ("skipped", "collapse")
 
     def _count(self, sign: str, shown: bool) -> None:

@@ -208,8 +208,7 @@ class RunLog:
     """Receives the metrics of every iteration; a context manager.
 
     ``out`` is the run's folder, ``None`` to write nothing. ``first`` iterations were done before a resume, which drops
-    the later lines of ``metrics.jsonl``. Of the ``games``, those ``without_success`` know none, and its share of 0
-    isn't shown.
+    the later lines of ``metrics.jsonl``. The share of successes isn't shown for the ``games`` ``without_success``.
     """
 
     def __init__(
@@ -267,7 +266,6 @@ class RunLog:
         self._live = self._file = self._trackers = self._lock = None
 
     def iteration(self, metrics: dict[str, Any]) -> None:
-        """Record one iteration; ``metrics["iteration"]`` counts from 1."""
         self.history.append(metrics)
         self._write(metrics)
         self._refresh()
@@ -284,7 +282,6 @@ class RunLog:
             self.say(f"evaluation after {iteration}: {result.scenario} return {_described(result, success)}")
 
     def samples(self, iteration: int, episodes: Sequence[Episode], learnt: Mapping[tuple[int, str], Learnt]) -> None:
-        """Append episodes to ``samples.txt``, with their parts in the update (:func:`learnt_from`)."""
         if self.out is None:
             return
         with os.fdopen(open_for_appending(self.out / "samples.txt"), "a", encoding="utf-8") as file:
@@ -316,12 +313,10 @@ class RunLog:
         return name in metrics and (name != "success" or bool(metrics[name]) or self._trains_for_success)
 
     def _success(self, result: EvaluationResult, pattern: str) -> str:
-        """Format the success of an evaluation; nothing in a game that knows none."""
         known = result.success or result.scenario not in self._without_success
         return pattern.format(result.success) if known else ""
 
     def _line(self, metrics: dict[str, Any]) -> str:
-        """Return the line for an iteration when there is no terminal to keep a table in."""
         parts = [f"iteration {metrics['iteration']}/{self.config.iterations}"]
         for name, pattern in (("return", "{:.3f}"), ("success", "{:.1%}"), ("invalid_rate", "{:.1%}")):
             if self._shows(name, metrics):
@@ -361,7 +356,6 @@ class RunLog:
         return Group(head, *([table] if latest else []), *map(Text, self._evaluated()))
 
     def _evaluated(self) -> list[str]:
-        """Return a line for each scenario of the latest evaluation, with the return of the one before."""
         lines = []
         for result in self.evaluations[-1][1] if self.evaluations else ():
             against = f" against {result.opponent}" if result.opponent else ""
@@ -382,7 +376,6 @@ class RunLog:
 
 
 def _described(result: EvaluationResult, success: str) -> str:
-    """Describe an evaluation in one line: the return by seat and on its scale, and the exact yardsticks."""
     told = f"{Estimate(result.mean_return, result.low, result.high):.3f}"
     if result.seats:
         by_seat = ", ".join(f"{player} {mean:.3f}" for player, mean in result.seats.items())

@@ -70,7 +70,6 @@ class Tokens(NamedTuple):
         return values.repeat_interleave(self.lengths)
 
     def rows(self) -> Tensor:
-        """Return (n,) which row each token belongs to."""
         return torch.arange(len(self.lengths), device=self.lengths.device).repeat_interleave(self.lengths)
 
 
@@ -191,7 +190,6 @@ class GSPO(PlainSurrogate):
 
     @torch.no_grad()
     def _log_ratio(self, tokens: Tokens) -> Tensor:
-        """Return (n,) ``log s`` of each token's response."""
         return tokens.spread(tokens.row_sum(tokens.log_ratio()) / tokens.lengths)
 
 

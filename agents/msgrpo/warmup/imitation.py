@@ -111,8 +111,6 @@ _KEPT = ("made_by", "losses", "held_out_before", "tokens", "seconds", "cpu_secon
 
 
 class _Imitator:
-    """The model, its optimiser, and the state of an imitation that a checkpoint holds."""
-
     def __init__(self, model: Any, tokenizer: Any, config: MSGRPOConfig, checkpoint: Path | None) -> None:
         self.model, self.tokenizer, self.config, self.checkpoint = model, tokenizer, config, checkpoint
         self.reader = TransformersModel(model, tokenizer)

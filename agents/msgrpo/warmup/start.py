@@ -143,7 +143,6 @@ def add_scores(out: Path, before: Sequence[Mapping[str, Any]], after: Sequence[M
 
 
 def _made(out: Path, asked: dict[str, Any]) -> dict[str, Any] | None:
-    """Return how the folder's model was made; ``None`` if it isn't made yet."""
     try:
         made: dict[str, Any] = read_json(out / ABOUT)
         same = made["warmup"] == asked

@@ -1,10 +1,6 @@
 """Training that goes on from an adapter: one adapter in the end, the warm start inside it."""
 
 import json
-import signal
-import subprocess
-import sys
-import time
 import warnings
 from dataclasses import replace
 from functools import partial
@@ -18,7 +14,7 @@ from agents.models.hf import check
 from agents.models.local.loading.adapters import save_pretrained
 from agents.models.local.loading.load import load_model
 from agents.msgrpo import ConfigError, MSGRPOConfig, MSGRPOTrainer
-from agents.msgrpo.__main__ import load, main
+from agents.msgrpo.__main__ import load
 from agents.msgrpo.engines.engine import EngineParts
 from agents.msgrpo.engines.vllm import VLLM
 from tests.agents.msgrpo import runs
@@ -186,33 +182,3 @@ def test_servers_are_sent_the_adapter_that_came_with_the_model(config):
     trainer = MSGRPOTrainer(model, tokenizer, config=config, quiet=True)
     parts = EngineParts(trainer.model, tokenizer, config, torch.float32, rank=0, processes=1)
     assert VLLM().updater_of(parts) == "lora"  # though no setting names a rank
-
-
-@pytest.mark.nightly  # by day runs of adapters are stopped and resumed in this process
-def test_a_killed_training_of_an_adapter_is_resumed_by_its_command(tmp_path, monkeypatch):
-    """A real kill of the real command; the adapter is one of rank 2 on the tiny model that ships."""
-    monkeypatch.chdir(tmp_path)
-
-    def config_file(out: str, **settings: Any) -> str:
-        of_a_lake: Any = {"scenarios": ("frozen-lake",), "response_mode": "think", "max_response_tokens": 60}
-        config = replace(SHORT, **of_a_lake, stop_after=0, checkpoint_every=1, out=out, **settings)
-        Path(f"{out}.toml").write_text(config.to_toml(), encoding="utf-8")
-        return f"{out}.toml"
-
-    assert main(["--config", config_file("warm", model="tiny", lora_rank=2, iterations=1), "--quiet"]) == 0
-    settings = json.loads(Path("warm/last/adapter_config.json").read_text())
-    assert settings["base_model_name_or_path"] == "tiny"  # what was written, not a place on this machine
-    assert main(["--config", config_file("whole", model="warm/last"), "--quiet"]) == 0
-    command = [sys.executable, "-m", "agents.msgrpo", "--config", config_file("killed", model="warm/last"), "--quiet"]
-    killed = subprocess.Popen(command)
-    deadline = time.monotonic() + 120
-    while not Path("killed/last").exists():
-        assert time.monotonic() < deadline
-        assert killed.poll() is None
-        time.sleep(0.01)
-    killed.send_signal(signal.SIGKILL)
-    assert killed.wait() == -signal.SIGKILL
-    assert not Path("killed/checkpoints/iteration-000004").exists()
-    assert main(["--resume", "killed", "--quiet"]) == 0
-    whole, parts = (adapter_in(Path(out, "checkpoints/iteration-000004")) for out in ("whole", "killed"))
-    assert all(torch.equal(whole[name], parts[name]) for name in whole)

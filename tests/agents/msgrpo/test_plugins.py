@@ -107,8 +107,6 @@ def test_the_runs_settings_are_those_of_the_plain_method_unless_it_has_its_own()
     methods = Methods.of(config)
     assert methods.credit == Compared(scale="none", discount=0.5)
     assert methods.surrogate == PPO(clip_low=0.1, clip_high=0.2)
-    own = MSGRPOConfig(discount=0.5, method_settings={"credit": {"msgrpo": {"discount": 0.25}}})
-    assert Methods.of(own).credit == Compared(discount=0.25)
 
 
 def test_a_variants_settings_count_more_than_the_runs_and_less_than_its_own_table():
@@ -260,25 +258,18 @@ def test_checkpoints_that_do_not_say_whose_state_it_is_are_taken_up_where_it_fit
         taken_up(MOVES, COUNTS, told=False)
 
 
-@pytest.mark.parametrize(("credit", "own"), [("msgrpo", 1.0), ("rtg", 1.0), ("gigpo", 0.95), ("ppo_turn", 1.0)])
-def test_the_run_s_discount_takes_the_place_of_the_paper_s(credit, own):
-    table = {"credit": {credit: {"discount": 0.25}}}
-    for told, discount in (
-        (MSGRPOConfig(credit=credit), own),
-        (MSGRPOConfig(credit=credit, discount=0.5), 0.5),
-        (MSGRPOConfig(credit=credit, discount=0.5, method_settings=table), 0.25),
-    ):
-        assert Methods.of(told).credit.discount == discount  # type: ignore[attr-defined]
-
-
-@pytest.mark.parametrize(("surrogate", "own"), [("ppo", (0.2, 0.2)), ("cispo", (0.2, 0.2)), ("gspo", (3e-4, 4e-4))])
-def test_the_run_s_clip_limits_take_the_place_of_a_surrogate_s_own(surrogate, own):
-    for told, limits in (
-        (MSGRPOConfig(surrogate=surrogate), own),
-        (MSGRPOConfig(surrogate=surrogate, clip_low=0.125, clip_high=0.5), (0.125, 0.5)),
-    ):
-        made: Any = Methods.of(told).surrogate
-        assert (made.clip_low, made.clip_high) == limits
+@pytest.mark.parametrize(
+    ("point", "name", "setting", "own"),
+    [
+        *(("credit", name, "discount", own) for name, own in {"rtg": 1.0, "gigpo": 0.95, "ppo_turn": 1.0}.items()),
+        *(("surrogate", name, "clip_low", own) for name, own in {"cispo": 0.2, "gspo": 3e-4}.items()),
+    ],
+)
+def test_the_run_s_settings_take_the_place_of_the_paper_s(point, name, setting, own):
+    table = {point: {name: {setting: 0.25}}}
+    for told, value in (({}, own), ({setting: 0.5}, 0.5), ({setting: 0.5, "method_settings": table}, 0.25)):
+        made = getattr(Methods.of(MSGRPOConfig(**{point: name}, **told)), point)
+        assert getattr(made, setting) == value
 
 
 @pytest.mark.parametrize(

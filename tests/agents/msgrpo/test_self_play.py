@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
-from scipy import stats
 
 import textgames
 from agents import Turn, load_agent
@@ -244,17 +243,6 @@ def first_prompts(task: EpisodeTask) -> list[Prompt]:
     return list(prompts.values())
 
 
-def test_every_players_first_prompt_is_looked_at_before_training(make_trainer):
-    prompts = [as_text(one) for one in first_prompts(EpisodeTask.of("TestBidding-v0", 2))]
-    assert prompts[0].startswith("You bid or fold.")
-    assert len(prompts) in (1, 2)  # a random first player may fold
-    found = [first_prompts(EpisodeTask.of("TestBidding-v0", seed)) for seed in range(8)]
-    longest = max(found, key=len)
-    assert as_text(longest[1]).startswith("The other has bid.")
-    both = [as_text(one) for one in first_prompts(EpisodeTask.of("tic-tac-toe", 0))]
-    assert ["You play X; your" in one or "You play X, your" in one for one in both] == [True, False]
-
-
 def test_actions_that_cannot_be_listed_are_trained_on(make_trainer):
     (first, second) = first_prompts(EpisodeTask.of("TestTalk-v0", 0))
     assert Talk.written.help in as_text(first)
@@ -419,35 +407,3 @@ def test_of_equally_good_checkpoints_the_latest_is_the_best(make_trainer, tmp_pa
     """Playing itself a model has a mean return of 0 in every evaluation, and the first must not stay the best."""
     make_trainer(replace(SHORT, eval_every=1, eval_episodes=2, out=str(tmp_path / "run")), "TestBidding-v0").train()
     assert (tmp_path / "run/best").resolve().name == "iteration-000002"
-
-
-@pytest.mark.nightly
-def test_self_play_learns_a_small_game_of_nim():
-    """Two heaps of up to three counters, three seeds: exact regret per decision beside where they all started.
-
-    The 95% interval of the fall over seeds, by Student's t, lies above zero, and each seed's regret is a quarter less.
-    """
-    from agents.tiny import Recipe, pretrain
-    from agents.tiny.data import legal_play
-
-    small = textgames.Scenario("nim-of-two", "TextNim-v0", {"heaps": (3, 3), "random_heaps": True}, 6, 495_000)
-    recipe = Recipe.legal_play(["nim"], steps=150, hidden_size=32, intermediate_size=64)
-    base = pretrain(recipe, examples=legal_play(small, 2000, np.random.default_rng(0)))
-    weights = {name: tensor.clone() for name, tensor in base.model.state_dict().items()}
-    config = replace(
-        SHORT, groups=6, group_size=12, iterations=40, max_response_tokens=8, minibatches=2, learning_rate=2e-3,
-        schedule="linear", entropy_coefficient=0.03, max_grad_norm=0.5, advantage_scale="none", episode_sampling="off",
-        format_penalty=2.0, eval_every=40, eval_episodes=4, eval_regret_episodes=60, eval_temperature=1.0,
-    )  # fmt: skip
-    falls: list[float] = []
-    for seed in range(3):
-        base.model.load_state_dict(weights)
-        trainer = MSGRPOTrainer(base.model, base.tokenizer, small, replace(config, seed=seed), quiet=True)
-        trainer.train()
-        (_, (before,)), (_, (after,)) = trainer.evaluations
-        assert before.regret is not None
-        assert after.regret is not None
-        assert after.regret < 0.75 * before.regret, (before, after)
-        falls.append(before.regret - after.regret)
-    low, _ = stats.t.interval(0.95, df=2, loc=np.mean(falls), scale=stats.sem(falls))
-    assert low > 0

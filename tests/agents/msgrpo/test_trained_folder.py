@@ -77,20 +77,6 @@ def test_a_model_is_trained_with_the_prompts_that_it_knows(tokenizer, make_llama
     assert read_card(str(tmp_path / "out" / "last")) == Card(("think",), before)
     fresh = MSGRPOTrainer(make_llama(len(tokenizer)), tokenizer, "TestCorridor-v0", config, quiet=True)
     assert fresh.policy.prompt_map == PromptMap("think")  # of a model without a card: the package's own
-
-
-@pytest.mark.parametrize(
-    ("settings", "says"),
-    [
-        ({"response_mode": "direct"}, r"trained with response_mode = 'think' .*set response_mode = 'think'"),
-        ({"prompt_file": "default"}, r"other prompts than prompt_file = 'default' .*leave prompt_file out"),
-    ],
-)
-def test_a_model_made_for_other_prompts_is_refused(settings, says, tokenizer, make_llama, tmp_path):
-    model = loaded(tokenizer, make_llama, tmp_path, texts=PromptTexts.from_file("without-clock"))
-    config = replace(CONFIG, **({"response_mode": "think"} | settings))
-    with pytest.raises(ConfigError, match=says):
-        MSGRPOTrainer(model, tokenizer, "TestCorridor-v0", config, quiet=True)
     own = PromptMap("direct")  # a program that gives a prompt map means it
     given = MSGRPOTrainer(model, tokenizer, "TestCorridor-v0", CONFIG, prompt_map=own, quiet=True)
     assert given.policy.prompt_map == own

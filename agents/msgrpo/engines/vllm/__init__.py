@@ -36,7 +36,6 @@ class VLLM:
     """In this process: arguments of vllm.LLM, such as gpu_memory_utilization and max_model_len."""
 
     def check(self, urls: Sequence[str]) -> None:
-        """Refuse an engine of this process where vLLM isn't installed."""
         if not urls and find_spec("vllm") is None:
             raise ModuleNotFoundError(
                 f"engine = 'vllm' in this process needs vLLM, which isn't installed: {install_command('vllm')}; "

@@ -57,7 +57,6 @@ class InProcessEngine(InThisProcess):
         return self._model.why_unconstrained(reasons)
 
     def update_weights(self, weights: Weights, version: int) -> None:
-        """Load the new weights into the engine, and forget prefixes that older ones computed."""
         self.llm.collective_rpc("reload_weights", kwargs={"weights_iterator": weights})
         self.llm.apply_model(renew_output_layer)
         self.llm.reset_prefix_cache()

@@ -107,7 +107,6 @@ class Server:
             raise RolloutError(f"{self.url}{path} answered with status {answer.status}: {shortened(answer.body)}")
 
     def connect(self) -> None:
-        """Find out the model's name if it isn't given, and that the server is there."""
         answer = self.ask("/v1/models", method="GET")
         if not answer.ok:
             raise ConfigError(f"{self.url} is no vLLM server: /v1/models answered with status {answer.status}")

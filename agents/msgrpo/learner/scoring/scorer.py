@@ -91,7 +91,6 @@ class TokenScorer(nn.Module):
             return self._reduced(hidden, targets, masks)
 
     def _reduced(self, hidden: Tensor, targets: Tensor, masks: Masks | None) -> tuple[Tensor, Tensor]:
-        """Return log-probabilities and entropies (n,) from last hidden states (n, hidden)."""
         model = self.causal_lm
         with self._autocast():
             options: dict[str, Any] = {"temperature": self.temperature, "chunk": self.chunk, "masks": masks}
@@ -254,7 +253,6 @@ def choose_ways(scorer: TokenScorer, packing: str, *, longest: int = 0) -> str:
 
 
 def _why_no_trees(scorer: TokenScorer, rows: Sequence[TokenRow], wanted: Tensor, longest: int) -> str:
-    """Return the reason why a model can't score trees; empty if there is none."""
     config = scorer.causal_lm.config.get_text_config()
     window = getattr(config, "sliding_window", None)
     if window and getattr(config, "use_sliding_window", True) and longest > window:

@@ -8,21 +8,9 @@ import sys
 import pytest
 
 from agents.msgrpo import ConfigError, MSGRPOConfig
-from agents.msgrpo.configuration.config import describe, training_config_schema
+from agents.msgrpo.configuration.config import describe, preset, presets, training_config_schema
 from agents.msgrpo.configuration.methods import Methods
 from agents.msgrpo.surrogates.tokens import PPO
-
-
-def test_defaults_are_the_authors_settings():
-    config = MSGRPOConfig()
-    assert (config.groups, config.group_size, config.episodes) == (2, 16, 32)
-    assert (config.temperature, config.eval_temperature) == (1.25, 0.5)
-    assert (config.max_prompt_tokens, config.max_response_tokens) == (1500, 256)
-    assert (config.learning_rate, config.weight_decay, config.max_grad_norm) == (1e-6, 0.01, 1.0)
-    assert Methods.of(config).surrogate == PPO(clip_low=0.2, clip_high=0.2)
-    assert (config.kl_coefficient, config.entropy_coefficient) == (0, 1e-3)
-    assert config.minibatches * config.update_passes == 2
-    assert (config.episode_sampling, config.loss_normalizer, config.format_penalty) == ("aaw", "token", 1.0)
 
 
 def test_every_field_is_documented():
@@ -153,25 +141,88 @@ def test_a_folder_hides_no_recipe(tmp_path, monkeypatch):
     assert MSGRPOConfig.from_toml("tiny-frozen-lake").out == "runs/tiny-frozen-lake"
 
 
-def test_unreadable_files(tmp_path):
-    with pytest.raises(ConfigError, match="can't read the config"):
-        MSGRPOConfig.from_toml(tmp_path / "none.toml")
-    (tmp_path / "bad.toml").write_text("= 3")
-    with pytest.raises(ConfigError, match=r"bad\.toml' isn't TOML"):
-        MSGRPOConfig.from_toml(tmp_path / "bad.toml")
-
-
 @pytest.mark.slow
 def test_the_config_and_the_pure_functions_need_no_torch():
     """So that settings can be checked and read on a machine without it."""
     code = (
         "import sys; import agents.msgrpo; from agents.msgrpo import group_advantages, sample_episodes, MSGRPOConfig; "
+        "from agents.msgrpo.surrogates import SURROGATES; "
         "assert not {'torch', 'transformers', 'openai', 'rich'} & set(sys.modules), sorted(sys.modules)"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
-def test_one_option_of_a_table_leaves_the_others_as_they_are():
-    config = MSGRPOConfig(chat_template_kwargs={"thinking": True, "depth": 1})
-    changed = config.with_overrides(["chat_template_kwargs.depth=2", "chat_template_kwargs.tone=dry"])
-    assert changed.chat_template_kwargs == {"thinking": True, "depth": 2, "tone": "dry"}
+# ---------------------------------------------------------------- presets
+
+
+@pytest.mark.parametrize("name", presets())
+def test_every_preset_is_a_config_with_its_methods(name):
+    config = MSGRPOConfig.preset(name)
+    assert Methods.of(config)
+    assert (config.surrogate == "gspo") <= (config.loss_normalizer == "response")  # a ratio for each response
+    for setting, value in preset(name).items():
+        assert getattr(config, setting) == value
+
+
+def test_a_preset_leaves_the_rest_of_the_run_alone():
+    fresh = MSGRPOConfig()
+    changed = fresh.differences(MSGRPOConfig.preset("dr_grpo"))
+    assert changed == {
+        "credit": ("msgrpo", "dr_grpo"), "episode_sampling": ("aaw", "off"), "loss_normalizer": ("token", "constant"),
+    }  # fmt: skip
+
+
+def test_the_plain_method_is_the_default():
+    assert MSGRPOConfig.preset("msgrpo") == MSGRPOConfig()
+
+
+def test_the_authors_settings_and_where_a_run_departs_from_them():
+    paper = MSGRPOConfig.preset("paper")
+    assert paper.departures() == {}
+    assert (paper.draws, paper.minibatches, paper.game) == (32, 2, {"snake": {"step_reward": -0.01}})
+    assert Methods.of(paper).surrogate == PPO(dual_clip=3.0)
+    assert MSGRPOConfig().departures() == {
+        "episode_sampling": "off", "loss_normalizer": "micro_batch", "shared_chance": True, "prompt_file": "paper",
+        "minibatch_order": "time", "game.snake.step_reward": -0.01, "surrogate.ppo.dual_clip": 3.0,
+    }  # fmt: skip
+    assert "game.snake.step_reward" not in MSGRPOConfig(scenarios=("frozen-lake",)).departures()
+    assert paper.with_overrides(["learning_rate=1e-3", "game.snake.width=5"]).departures() == {"learning_rate": 1e-6}
+    recipe = MSGRPOConfig.from_toml("paper")
+    assert (recipe.departures(), recipe.model) == ({}, "Qwen/Qwen2.5-3B-Instruct")
+    own = MSGRPOConfig(game={"size": 6}, method_settings={"credit": {"msgrpo": {"discount": 0.9}}})
+    assert own.with_overrides(["preset=paper"]).departures() == {}  # tables are laid over each other
+    assert own.with_overrides(["preset=paper"]).game == {"size": 6, "snake": {"step_reward": -0.01}}
+
+
+def test_in_a_file_the_other_keys_count_more(tmp_path):
+    path = tmp_path / "run.toml"
+    path.write_text('preset = "dr_grpo"\n[loss]\nclip_high = 0.3\n[sampling]\nepisode_sampling = "uniform"\n')
+    config = MSGRPOConfig.from_toml(path)
+    assert (config.credit, config.episode_sampling, config.clip_high) == ("dr_grpo", "uniform", 0.3)
+    again = tmp_path / "again.toml"
+    again.write_text(config.to_toml())
+    assert "preset" not in again.read_text()
+    assert MSGRPOConfig.from_toml(again) == config
+
+
+def test_on_the_command_line_it_counts_more_than_the_file_and_less_than_other_overrides(tmp_path):
+    path = tmp_path / "run.toml"
+    path.write_text('[advantages]\ncredit = "gigpo"\n[loss]\nclip_high = 0.3\n[credit.gigpo]\ndiscount = 0.9\n')
+    config = MSGRPOConfig.from_toml(path, ["clip_low=0.1", "preset=dr_grpo", "credit.rtg.scale=group_std"])
+    assert (config.credit, config.clip_low, config.clip_high) == ("dr_grpo", 0.1, "auto")
+    assert config.method_settings == {"credit": {"gigpo": {"discount": 0.9}, "rtg": {"scale": "group_std"}}}
+
+
+def test_overrides_leave_the_config_that_they_are_made_from_alone():
+    config = MSGRPOConfig.from_mapping({"credit": {"gigpo": {"discount": 0.9}}})
+    assert config.with_overrides(["credit.gigpo.discount=0.5"]).method_settings["credit"]["gigpo"] == {"discount": 0.5}
+    assert config.method_settings["credit"]["gigpo"] == {"discount": 0.9}
+
+
+def test_an_unknown_preset():
+    with pytest.raises(ConfigError, match=r"preset = 'dr-grpo' is not one; did you mean 'dr_grpo'\?"):
+        MSGRPOConfig.preset("dr-grpo")
+    with pytest.raises(ConfigError, match="preset = 'common' is not one"):
+        MSGRPOConfig.from_mapping({"preset": "common"})
+    with pytest.raises(ConfigError, match="preset = 3 is not one"):
+        MSGRPOConfig().with_overrides(["preset=3"])

@@ -42,19 +42,6 @@ def test_no_recipe_fixes_a_type_that_many_processors_are_slow_in():
     assert [file.name for file in files if fixed.search(file.read_text())] == []
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("command", [pytest.param("agents.msgrpo", marks=pytest.mark.slow), "textbench train"])
-def test_an_unknown_name_is_corrected(command, tmp_path):
-    words = ["-m", "agents.msgrpo"] if command == "agents.msgrpo" else ["-m", "benchmark.cli", "train"]
-    done = subprocess.run(
-        [sys.executable, *words, "--config", "tiny-frozen-lak"], capture_output=True, text=True, cwd=tmp_path
-    )
-    assert done.returncode == 2
-    assert "'tiny-frozen-lak': No such file or directory (did you mean 'tiny-frozen-lake'?)" in done.stderr
-    assert "by name there are" in done.stderr
-    assert "Traceback" not in done.stderr
-
-
 def test_recipes_of_the_wheel_are_those_of_the_clone(tmp_path, monkeypatch):
     """Hatch puts the folder into the package, where an installed version looks first."""
     settings = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["hatch"]["build"]["targets"]["wheel"]

@@ -7,7 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agents.msgrpo import ConfigError, episode_return, group_advantages
+from agents.msgrpo import group_advantages
+from agents.msgrpo.credit.batch import Credit, mean_size
+from tests.agents.msgrpo.hand_made import batch, trajectory
 
 finite = st.floats(-100, 100).map(lambda x: round(x, 3))
 
@@ -48,24 +50,65 @@ def test_options():
     np.testing.assert_allclose(batch, np.array([-0.5, 0.5, -10, 10]) / np.std([-0.5, 0.5, -10, 10], ddof=1), rtol=1e-5)
 
 
-def test_discount():
-    assert episode_return([1.0, 1.0, 1.0], 0.5) == 1.75
-    assert episode_return([]) == 0.0
+@pytest.mark.parametrize(
+    ("returns", "groups", "options", "words"),
+    [
+        ([0.0, float("nan"), 1.0], [0, 0, 0], {}, r"episodes \[1\]"),
+        ([0.0, float("-inf"), 1.0], [0, 0, 0], {}, r"episodes \[1\]"),
+        ([1.0], [0, 0], {}, "one group id per return"),
+        ([], [], {}, "one group id per return"),
+        ([[1.0]], [0], {}, "one group id per return"),
+        ([1.0, 2.0], [0, 0], {"baseline": "median"}, "baseline must be one of .*, got 'median'"),
+        ([1.0, 2.0], [0, 0], {"scale": "median"}, "scale must be one of .*, got 'median'"),
+        ([1.0, 2.0], [0, 0], {"eps": -1.0}, "eps must be at least 0"),
+    ],
+)
+def test_refusals(returns, groups, options, words):
+    with pytest.raises(ValueError, match=words):
+        group_advantages(returns, groups, **options)
 
 
-@pytest.mark.parametrize("bad", [float("nan"), float("inf"), float("-inf")])
-def test_not_finite_returns_are_refused_with_their_place(bad):
-    with pytest.raises(ValueError, match=r"episodes \[1\]"):
-        group_advantages([0.0, bad, 1.0], [0, 0, 0])
+# ---------------------------------------------------------------- batches and credit as plain data
 
 
-@pytest.mark.parametrize(("returns", "groups"), [([1.0], [0, 0]), ([], []), ([[1.0]], [0])])
-def test_shapes_that_do_not_fit(returns, groups):
-    with pytest.raises(ValueError, match="one group id per return"):
-        group_advantages(returns, groups)
+def test_returns_and_returns_to_go_by_hand():
+    one = trajectory([1.0, 0.0, -2.0])
+    assert one.returned() == -1.0
+    assert one.returned(0.5) == 0.5  # 1 + 0 - 2/4
+    assert one.returns_to_go().tolist() == [-1.0, -2.0, -2.0]
+    assert one.returns_to_go(0.5).tolist() == [0.5, -1.0, -2.0]  # -2; 0 - 1; 1 - 1/2
+    together = batch(one, trajectory([3.0]))
+    assert together.returns().tolist() == [-1.0, 3.0]
+    assert [each.tolist() for each in together.returns_to_go()] == [[-1.0, -2.0, -2.0], [3.0]]
 
 
-@pytest.mark.parametrize("option", ["baseline", "scale"])
-def test_unknown_options(option):
-    with pytest.raises(ConfigError, match=rf"{option} must be one of .*, got 'median'"):
-        group_advantages([1.0, 2.0], [0, 0], **{option: "median"})  # type: ignore[arg-type]
+def test_groups_and_visits_keep_their_order_and_places():
+    together = batch(
+        trajectory([0, 0], ["s", "a"], group="x"),
+        trajectory([0], ["s"], group="y"),
+        trajectory([0, 0, 0], ["s", "s", "b"], group="x"),
+    )
+    assert together.groups == {"x": [0, 2], "y": [1]}
+    assert together.visits() == {
+        ("x", "s"): [(0, 0), (2, 0), (2, 1)],
+        ("x", "a"): [(0, 1)],
+        ("y", "s"): [(1, 0)],
+        ("x", "b"): [(2, 2)],
+    }
+    assert together.only([2]).groups == {"x": [0]}
+
+
+def test_draw_weights_are_the_mean_size_of_an_episodes_advantages():
+    per_step = np.array([1.0, -3.0])
+    per_token = [np.array([1.0, -1.0, 4.0]), np.array([-2.0])]
+    credit = Credit.of([per_step, per_token, np.empty(0)])
+    assert credit.draw_weight.tolist() == [2.0, 2.0, 0.0]
+    assert mean_size(per_token) == 2.0
+
+
+def test_one_advantage_for_a_whole_episode_is_its_own_draw_weight_to_the_bit():
+    """A mean of three equal numbers may be off by rounding, and draws would then differ from the plain method's."""
+    together = batch(trajectory([0, 0, 1]), trajectory([0, 0, 0]))
+    credit = Credit.per_episode(together, np.array([0.1, -0.7]))
+    assert credit.draw_weight.tolist() == [0.1, 0.7]
+    assert [each.tolist() for each in credit.advantages] == [[0.1] * 3, [-0.7] * 3]

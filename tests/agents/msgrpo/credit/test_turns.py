@@ -1,5 +1,8 @@
 """Turn-level PPO and T-PPO against GAE written out as sums, on ragged batches, and the identities that hold exactly."""
 
+import math
+import statistics
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -7,6 +10,7 @@ import pytest
 
 from agents.msgrpo import ConfigError
 from agents.msgrpo.credit import METHODS, Batch, Trajectory
+from tests.agents.msgrpo.credit.plain import Plain, Table, advantages, check, random_batch, z
 from tests.agents.msgrpo.hand_made import batch, trajectory
 
 RNG = np.random.default_rng(0)
@@ -75,3 +79,62 @@ def test_no_values_and_wrong_settings_are_said_in_words():
         METHODS.make("ppo_turn").assign(batch(Trajectory(group=0, rewards=np.ones(2))), RNG)
     with pytest.raises(ConfigError, match=r"\[credit.tppo\] lam must be a number from 0 to 1, got 1.5"):
         METHODS.make("tppo", {"lam": 1.5})
+
+
+# ---------------------------------------------------------------- gigpo and returns-to-go
+
+
+def plain_rtg(given: Batch) -> Table:
+    plain = Plain(given, 1.0)
+
+    def formula(i: int, t: int) -> float:
+        others = [plain.to_go[j][t] for j in plain.group(i) if j != i and t < len(plain.rewards[j])]
+        return plain.to_go[i][t] - (statistics.fmean(others) if others else 0.0)
+
+    return plain.table(formula)
+
+
+def plain_gigpo(given: Batch, std: bool, steps_left: bool) -> Table:
+    plain = Plain(given, 0.95)
+    played = plain.played
+
+    def formula(i: int, t: int) -> float:
+        whole = [plain.returns[j] for j in plain.group(i)]
+        here = [
+            plain.to_go[j][u]
+            for j, u in plain.steps(i)
+            if played[j].states[u] == played[i].states[t]
+            and (not steps_left or played[j].steps_left[u] == played[i].steps_left[t])
+        ]
+        if std:
+            return z(plain.returns[i], whole) + 0.5 * z(plain.to_go[i][t], here)
+        return plain.returns[i] - statistics.fmean(whole) + 0.5 * (plain.to_go[i][t] - statistics.fmean(here))
+
+    return plain.table(formula)
+
+
+PLAIN: dict[str, tuple[str, dict[str, Any], Callable[[Batch], Table]]] = {
+    "rtg": ("rtg", {}, plain_rtg),
+    "gigpo": ("gigpo", {"step_weight": 0.5}, lambda b: plain_gigpo(b, std=False, steps_left=False)),
+    "gigpo divided": ("gigpo", {"step_weight": 0.5, "scale": "group_std"}, lambda b: plain_gigpo(b, True, False)),
+    "gigpo by steps left": (
+        "gigpo",
+        {"step_weight": 0.5, "same": "state_and_steps_left"},
+        lambda b: plain_gigpo(b, std=False, steps_left=True),
+    ),
+}
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("case", PLAIN)
+def test_equals_the_plain_formula(case, seed):
+    name, settings, reference = PLAIN[case]
+    given = random_batch(seed)
+    check(advantages(name, given, **settings), reference(given), rtol=1e-7, atol=1e-9)
+
+
+def test_rtg_divided_by_the_spread():
+    """At t = 0: 3, 1, 5 with a std of 2; at t = 1: 2 and 4 with sqrt 2; alone at t = 2 it stays as it is."""
+    given = batch(trajectory([1, 2]), trajectory([1]), trajectory([1, 0, 4]))
+    root = math.sqrt(2)
+    check(advantages("rtg", given, scale="group_std"), [[0, -2 / root], [-3 / 2], [3 / 2, 2 / root, 4]], rtol=1e-5)

@@ -10,32 +10,13 @@ import torch
 
 from agents.models.base import Decoding
 from agents.models.local.forward.llama_forward import why_not
-from agents.msgrpo.engines.engine import TakesWeights
 from agents.msgrpo.engines.live import CopyEngine, merged_weights
 from agents.msgrpo.errors import RolloutError, UnusableModelError
 from agents.msgrpo.learner.prepare import prepare_model
 from agents.turn import Message, Turn
-from tests.agents.msgrpo.engines.elsewhere import Elsewhere
 from tests.agents.msgrpo.runs import SHORT
 
 CONFIG = replace(SHORT, iterations=3, learning_rate=1e-2)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("lora", [0, 2])
-def test_an_engine_elsewhere_samples_with_the_learners_weights(make_trainer, tokenizer, make_llama, lora):
-    engine = Elsewhere(make_llama(len(tokenizer)), tokenizer, silent=lora > 0)
-    assert isinstance(engine, TakesWeights)
-    cap = 0.0 if lora else 2.0  # weights need the sampler's log-probabilities
-    config = replace(CONFIG, lora_rank=lora, importance_cap=cap)
-    history, live = make_trainer(config, engine=engine).train(), make_trainer(config).train()
-    assert len(engine.updates) == 1 + sum(not h["skipped"] for h in history)
-    for mine, theirs in zip(history, live, strict=True):
-        assert mine["return"] == theirs["return"]
-        assert mine["response_tokens"] == theirs["response_tokens"]
-        if not lora and not mine["skipped"]:
-            assert mine["mismatch_max"] < 1e-4  # compared with what the learner recomputes
-    assert any(not h["skipped"] for h in history)
 
 
 def test_merged_weights_are_those_of_the_adapted_model(tokenizer, make_llama):

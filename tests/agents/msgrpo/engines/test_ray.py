@@ -10,12 +10,11 @@ from typing import Any
 import pytest
 import torch
 
-from agents.loop.rollout import rollout
 from agents.msgrpo import ConfigError, MSGRPOConfig, MSGRPOTrainer
 from agents.msgrpo.__main__ import load
-from agents.msgrpo.engines.live import CopyEngine
 from agents.msgrpo.engines.ray import packed, unpacked
 from agents.msgrpo.errors import RolloutError
+from tests.agents.msgrpo.engines.elsewhere import Elsewhere
 from tests.ray_cluster import start_cluster, stop_cluster, wait_until, worker_processes
 
 pytestmark = pytest.mark.engines
@@ -32,21 +31,6 @@ def two_nodes():
     cluster = start_cluster(1, 1)
     yield cluster.address
     stop_cluster(cluster)
-
-
-class Elsewhere:
-    """A copy of the model behind the interface of an engine, so that the trainer takes it for one of another place."""
-
-    name = "elsewhere"
-
-    def __init__(self, model: Any, tokenizer: Any) -> None:
-        self._copy = CopyEngine(model, tokenizer, torch.float32)
-        self.update_weights = self._copy.update_weights
-        self.generate = self._copy.generate
-
-    def rollout(self, *arguments: Any, **options: Any) -> Any:
-        self._copy.forget()
-        return rollout(*arguments, **options)
 
 
 def trained(made: Any = None, **settings: Any) -> MSGRPOTrainer:

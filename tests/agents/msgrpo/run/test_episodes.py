@@ -176,18 +176,6 @@ def test_settings_that_do_not_go_together(make_trainer):
         make_trainer(CONFIG, engine=object())
 
 
-def test_log_probabilities_are_needed_for_weights(make_trainer):
-    trainer = make_trainer(replace(CONFIG, staleness=0), elsewhere={})
-    generate = trainer.engine.generate
-
-    def silent(*arguments: Any) -> list[Turn]:
-        return [replace(each, logprobs=None) for each in generate(*arguments)]
-
-    trainer.engine.generate = silent
-    with pytest.raises(ConfigError, match="importance_cap = 0"):
-        trainer.iterate()
-
-
 def test_engine_options_stand_in_a_file(tmp_path):
     config = MSGRPOConfig(
         engine="vllm", engine_urls=("http://h:1",), engine_options={"updater": "disk", "deep": {"a": 1}}

@@ -6,7 +6,6 @@ import pytest
 import torch
 
 from agents.msgrpo import ConfigError
-from agents.msgrpo.learner.loss import policy_loss
 from agents.msgrpo.surrogates import SURROGATES
 from tests.agents.msgrpo.surrogates import formulas
 from tests.agents.msgrpo.surrogates.ragged import Row, flat, ragged, through_loss
@@ -81,30 +80,6 @@ def test_cispo_keeps_every_gradient_and_its_log_counts_weights(cap):
     assert all(g != 0 for row in got.gradient for g in row)
 
 
-@pytest.mark.parametrize("name", ["ppo", "gspo", "cispo"])
-def test_padded_rows_are_the_same_as_flat_ones(name):
-    """(B, T) with a mask, padded on the left with NaN, and no lengths given."""
-    rows, surrogate = ragged(6), SURROGATES.make(name)
-    longest = max(len(row.logp) for row in rows) + 1
-
-    def padded(field: str) -> torch.Tensor:
-        table = torch.full((len(rows), longest), math.nan, dtype=torch.float64)
-        for i, row in enumerate(rows):
-            table[i, longest - len(row.logp) :] = torch.tensor(getattr(row, field), dtype=torch.float64)
-        return table
-
-    logp = padded("logp")
-    mask = ~torch.isnan(logp)
-    logp.requires_grad_(True)
-    advantages = torch.tensor([row.advantages[0] for row in rows], dtype=torch.float64)
-    result = policy_loss(logp, padded("old"), advantages, mask, surrogate=surrogate, denominator=2.0)
-    result.loss.backward()
-    got = through_loss(surrogate, rows, denominator=2.0)
-    assert logp.grad is not None
-    assert result.loss.item() == pytest.approx(got.loss, rel=1e-12)
-    assert torch.allclose(logp.grad[mask], flat(got.gradient), atol=1e-12)
-
-
 def test_settings_are_checked():
     with pytest.raises(ConfigError, match=r"\[surrogate.cispo\] cap must be a number above 0, got -1"):
         SURROGATES.make("cispo", {"cap": -1.0})
@@ -112,3 +87,44 @@ def test_settings_are_checked():
         SURROGATES.make("ppo", {"dual_clip": 0.5})
     with pytest.raises(ConfigError, match="did you mean 'gspo'"):
         SURROGATES.make("gsp0")
+
+
+# ---------------------------------------------------------------- every registered surrogate
+
+
+PLAIN = [name for name in SURROGATES.names if not SURROGATES.make(name).needs and name not in ("nft", "p3o", "llds")]
+"""They need nothing but tokens; the others are told of rows as well."""
+
+
+@pytest.mark.parametrize("name", PLAIN)
+def test_rows_do_not_look_at_each_other(name):
+    """So micro-batches may hold any of them: each row alone has the gradient that it has among the others."""
+    rows, surrogate = ragged(8, per_token=True), SURROGATES.make(name)
+    together = through_loss(surrogate, rows)
+    for row, gradient in zip(rows, together.gradient, strict=True):
+        assert through_loss(surrogate, [row]).gradient[0] == pytest.approx(gradient, rel=1e-12, abs=1e-15)
+
+
+@pytest.mark.parametrize("name", PLAIN)
+def test_tokens_without_an_advantage_have_no_gradient(name):
+    rows = [row._replace(advantages=[0.0] * len(row.logp)) for row in ragged(9)]
+    got = through_loss(SURROGATES.make(name), rows)
+    assert not flat(got.gradient).any()
+    assert got.sums["clipped_low"] == got.sums["clipped_high"] == 0
+
+
+@pytest.mark.parametrize("name", PLAIN)
+def test_large_ratios_are_finite_in_float32(name):
+    """A token that was certain and isn't any more, and the reverse: 30 nats either way."""
+    from agents.msgrpo.learner.loss import loss_of
+    from agents.msgrpo.surrogates.tokens import Tokens
+
+    logp = torch.tensor([-30.0, -0.1, -0.1], requires_grad=True)
+    old = torch.tensor([-0.1, -30.0, -0.1])
+    for sign in (1.0, -1.0):
+        told = Tokens(logp, old, torch.full((3,), sign), torch.tensor([2, 1]))
+        result = loss_of(told, SURROGATES.make(name), 3.0)
+        result.loss.backward()
+        assert logp.grad is not None
+        assert torch.isfinite(logp.grad).all()
+        assert torch.isfinite(result.loss)

@@ -115,14 +115,6 @@ def test_a_folder_in_which_another_process_works_is_left_alone(made, tmp_path):
     assert [path.name for path in (tmp_path / "made").iterdir()] == [LOCK_NAME]
 
 
-@pytest.mark.slow
-def test_a_draft_that_a_kill_left_stands_in_nobodys_way(made, tmp_path, capfd):
-    (tmp_path / "made").mkdir()
-    (tmp_path / "made" / f".{CHECKPOINT}.0123456789abcdef.draft").write_bytes(b"half of")
-    assert made(lora_rank=0, say=lambda line: None)["held_out"] > 0
-    assert capfd.readouterr().err == ""  # and no bar of transformers runs through what the command tells
-
-
 def test_settings_that_nobody_gives_fit_what_is_given():
     adapter = warmup_config("m", ["frozen-lake"], 800, response_mode="direct")
     assert (adapter.lora_rank, adapter.lora_alpha, adapter.param_dtype, adapter.dtype) == (16, 32, "float32", "auto")
