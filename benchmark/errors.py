@@ -29,11 +29,9 @@ class StorageError(BenchmarkError):
 
 @contextmanager
 def storing(file: str | Path) -> Iterator[None]:
-    """Write a file in this block.
+    """Write a file in this block; a disk that refuses is a StorageError.
 
-    Raises:
-        StorageError: the disk refuses.
-        BrokenPipeError: the reader of a pipe has gone (``textbench export ... | head``).
+    A BrokenPipeError passes: the reader of a pipe has gone (``textbench export ... | head``).
     """
     try:
         yield

@@ -37,21 +37,19 @@ def evaluate(
 
     Args:
         agents: a spec as ``--agent`` takes it (``"planner"``, ``"openai:MODEL"``, ``"hf:FOLDER"``), a policy (any
-            object with a ``name`` and ``act(requests)``, see :class:`agents.turn.Policy`), a list of these, or
-            ``{name: spec or policy}``. In a mapping, ``{"spec": "openai:MODEL", "temperature": 0.2}`` is an agent with
-            options of its own, as ``[agents.NAME]`` in a file. With nothing, those that ``textbench run`` plays.
-            A policy of your own should have ``settings``, the plain data that decide its responses: they stand in the
-            results, and a run is resumed only with equal ones.
+            object with a ``name`` and ``act(requests)``, see :class:`agents.turn.Policy`), a list of these, or ``{name:
+            spec or policy}``; in a mapping, ``{"spec": "openai:MODEL", "temperature": 0.2}`` is an agent with options
+            of its own. With nothing, those that ``textbench run`` plays. A policy of your own should have ``settings``,
+            the plain data that decide its responses: they stand in the results, and a run is resumed only with equal
+            ones.
         suite: a suite, or several, to play.
         scenarios: a scenario, or several, to play besides; the paper's four if neither is given.
         episodes: per scenario and agent; 50 by default.
-        out: the run folder. It is that of ``textbench run``, and every command reads it; the same call with the same
-            folder resumes it, and plays nothing if nothing is missing. ``None``: a temporary
-            folder, which is removed with the results.
+        out: the run folder, which every command reads; the same call with the same folder resumes it, and plays nothing
+            if nothing is missing. ``None``: a temporary folder, which is removed with the results.
         quiet: nothing on standard error.
         **options: every other option of ``textbench run`` by its name with underscores, such as ``temperature``,
-            ``base_url``, ``max_concurrency``, ``max_cost``, ``seed_offset`` or ``until``. Unlike the command, this
-            function doesn't read them from ``TEXTBENCH_*`` variables.
+            ``base_url``, ``max_concurrency``, ``max_cost``, ``seed_offset`` or ``until``; ``TEXTBENCH_*`` aren't read.
 
     Returns:
         The results of the folder, those of earlier calls included. ``results.stopped`` names the limit that ended the
@@ -118,17 +116,13 @@ def _checked(given: Mapping[str, Any]) -> RunOptions:
             continue
         if many:  # a name alone, or several
             several = [value] if isinstance(value, str | Scenario) or not isinstance(value, Iterable) else value
-            values[name] = tuple(_name_of(one) if isinstance(one, Scenario) else one for one in several)
+            for one in several:
+                if isinstance(one, Scenario) and known_scenario(one.name) != one:
+                    raise UsageError(
+                        f"{one.name!r} has been changed, and scenarios are played by their names: register the game "
+                        "with these settings, and name it by its id, as in my_module:MyGame-v0"
+                    )
+            values[name] = tuple(one.name if isinstance(one, Scenario) else one for one in several)
         else:
             values[name] = str(value) if isinstance(value, Path) else value
     return RunOptions.of(values)
-
-
-def _name_of(scenario: Scenario) -> str:
-    """Return a scenario's name; raises a UsageError if it isn't the scenario of that name any more."""
-    if known_scenario(scenario.name) != scenario:
-        raise UsageError(
-            f"{scenario.name!r} has been changed, and scenarios are played by their names: register the game with "
-            "these settings, and name it by its id, as in my_module:MyGame-v0"
-        )
-    return scenario.name

@@ -42,17 +42,14 @@ Frame = Literal["episodes", "steps", "scores"]
 
 
 def read_results(*folders: str | Path, agents: Sequence[str] = (), quiet: bool = False) -> "Results":
-    """Return the results in run folders and leaderboard entries, together.
+    """Return the results in run folders and leaderboard entries, or folders of them, together.
 
-    Args:
-        folders: runs, entries, or folders of them. An agent's name that an earlier one has taken gets the folder's name
-            in front.
-        agents: the names to keep; all when empty.
-        quiet: nothing on standard error.
+    An agent's name that an earlier one has taken gets the folder's name in front. ``agents`` are the names to keep, by
+    default all; ``quiet``: nothing on standard error.
 
     Raises:
-        UsageError: something that isn't a run or an entry, two folders that mean different things by a scenario's
-            name, or no episode at all.
+        UsageError: something that isn't a run or an entry, two folders that mean different things by a scenario's name,
+            or no episode at all.
         StorageError: a folder can't be read.
     """
     for folder in folders:
@@ -68,8 +65,8 @@ class Results:
     show their leaderboard.
 
     Attributes:
-        stopped: why the evaluation ended before everything was played (``max_cost``, ``run_timeout``, a server that
-            never answered), as half a sentence; ``None`` otherwise. The same call with the same ``out`` resumes it.
+        stopped: why the evaluation ended before everything was played, as half a sentence; ``None`` otherwise. The same
+            call with the same ``out`` resumes it.
         columns: the numbers, for code that computes figures of its own.
     """
 
@@ -121,13 +118,8 @@ class Results:
     def compare(self, *agents: str, scenarios: Sequence[str] = ()) -> "Comparison":
         """Return every two of these agents on the seeds that both scored: paired differences with 95% intervals.
 
-        Args:
-            agents: two or more names; all agents when none is given. Positive differences mean that the first of two
-                got the higher returns.
-            scenarios: only these.
-
-        Raises:
-            UsageError: a name that isn't in the results, one agent alone or twice, or no two episodes with equal seeds.
+        Without names, all agents are compared. Positive differences mean that the first of two got the higher returns.
+        A UsageError is raised for a name that isn't in the results, one agent alone or twice, or no two equal seeds.
         """
         columns, wanted = self.columns, agents or self.agents
         for name in wanted:
@@ -154,14 +146,9 @@ class Results:
     def to_pandas(self, table: Frame = "episodes") -> "pandas.DataFrame":
         """Return the results as a data frame (extra ``pandas``).
 
-        Args:
-            table: ``"episodes"``, one row an episode (and player, if several play), with the columns of
-                ``textbench export --csv``; ``"steps"``, one row a step of an episode, responses included; or
-                ``"scores"``, one row an agent and scenario, as in the leaderboard, intervals in columns ``*_low`` and
-                ``*_high``.
-
-        Raises:
-            UsageError: no such table, or pandas isn't installed.
+        ``"episodes"`` has a row an episode (and player, if several play), with the columns of ``textbench export
+        --csv``; ``"steps"`` one a step, responses included; ``"scores"`` one an agent and scenario, with intervals in
+        columns ``*_low`` and ``*_high``. A UsageError is raised if there is no such table, or pandas isn't installed.
         """
         from benchmark.show import export
 
@@ -221,7 +208,7 @@ class Leaderboard(_Tables):
 
     def __init__(self, document: Any) -> None:
         self._whole = document
-        left_out = ("texts", "episodes", "comparisons", "overall_pairs")
+        left_out = ("episodes", "comparisons", "overall_pairs")
         self.document: dict[str, Any] = {name: value for name, value in document.items() if name not in left_out}
 
     @property

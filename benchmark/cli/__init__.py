@@ -64,16 +64,12 @@ LAB = {
 
 
 class Command(NamedTuple):
-    """A command that another package adds, under the group :data:`ENTRY_POINT_GROUP` of entry points.
+    """A command that another package adds, under the group :data:`ENTRY_POINT_GROUP` of entry points."""
 
-    Attributes:
-        module: has ``run(settings) -> exit code``, and the class ``Settings`` of what it takes, whose docstring is the
-            help; or ``STEPS``, ``{name: class}``, of a command in several steps such as ``textbench season new``.
-        description: what it does, in one line.
-    """
-
+    # has ``run(settings) -> exit code``, and the class ``Settings`` of what it takes, whose docstring is the help; or
+    # ``STEPS``, ``{name: class}``, of a command in several steps such as ``textbench season new``
     module: str
-    description: str
+    description: str  # what it does, in one line
 
 
 ENTRY_POINT_GROUP = "textbench.commands"
@@ -86,11 +82,7 @@ INTERRUPTED = 130
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command, and return its exit code.
-
-    Args:
-        argv: the arguments after ``textbench``; the process's own when not given.
-    """
+    """Run one command, by default that of the process's own arguments, and return its exit code."""
     if (wrong := foreign_agents()) is not None:  # else the command dies in an import
         print(f"textbench: {wrong}", file=sys.stderr)
         return 2

@@ -25,11 +25,8 @@ def play_both(
 ) -> int:
     """Play the scenarios' own episodes, which nothing is trained on, and print the leaderboard; return the exit code.
 
-    Args:
-        values: options of a run, by their names; the agents are called as ``names`` say.
-        names: of the player as it was, and as it is.
-        output: what the user wants to see.
-        keep: is given what they scored, a row a scenario.
+    ``values`` are options of a run. ``names`` are those of the player as it was and as it is; ``keep`` is given the two
+    lists of scores, a row a scenario.
     """
 
     def compared(scores: Sequence[ScoreView]) -> None:

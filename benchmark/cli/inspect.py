@@ -25,12 +25,8 @@ MOST_COLUMNS = 10  # of actions: more don't fit a terminal
 
 def run(settings: Inspect) -> int:
     """Print what the agent wanted at each step, or with --world-model how well it predicts what actions lead to."""
-    scenario, agent, samples, output = (
-        find_scenario(settings.scenario, "inspect"),
-        settings.agent,
-        settings.samples,
-        settings.output,
-    )
+    scenario, output = find_scenario(settings.scenario, "inspect"), settings.output
+    agent, samples = settings.agent, settings.samples
     policy, _ = load_one(agent, settings.options, scenario)
     try:
         if settings.world_model:

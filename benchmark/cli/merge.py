@@ -14,9 +14,8 @@ def run(settings: Merge) -> int:
     out = Path(settings.out)
     report = merge([Path(run) for run in settings.runs], out, Redactor.from_environment())
     print(out)
-    conflicts = (
-        f", {report.conflicts} of them played differently (the first run's were kept)" if report.conflicts else ""
-    )
+    differently = f", {report.conflicts} of them played differently (the first run's were kept)"
+    conflicts = differently if report.conflicts else ""
     print(f"{report.episodes} episodes; {report.duplicates} were in several runs{conflicts}", file=sys.stderr)
     if report.missing:
         print(f"{report.missing} planned episodes are missing; play them: {resume_command(out)}", file=sys.stderr)

@@ -55,11 +55,8 @@ def run(settings: Run) -> int:
 def _forecast(planned: PlannedRun, told: Output) -> None:
     """Print what ``--until`` is expected to take, and how that is estimated."""
     options, specs = planned.options, {name: spec.spec for name, spec in planned.players.specs.items()}
-    numbers, needs, prices = (
-        looks(options.episodes),
-        forecast(planned.plan, specs, options),
-        paid_prices(specs, options),
-    )
+    numbers, prices = looks(options.episodes), paid_prices(specs, options)
+    needs = forecast(planned.plan, specs, options)
     parts = {agent: [need for need in needs if need.agent == agent] for agent in prices}
     taken: dict[str, Any] = {
         agent: tuple(
@@ -113,12 +110,8 @@ def _dry_run(planned: PlannedRun, told: Output) -> None:
     estimates = estimate(plan, {name: spec.spec for name, spec in planned.players.specs.items()}, options)
     total = total_estimate(estimates, options) if estimates else None
     if told.json:
-        about: dict[str, Any] = {
-            "dry_run": True,
-            "episodes": plan.total,
-            "requests_at_most": requests,
-            "agents": agents,
-        }
+        about: dict[str, Any] = {"dry_run": True, "episodes": plan.total}
+        about |= {"requests_at_most": requests, "agents": agents}
         about |= {"estimates": [one._asdict() for one in estimates], "total": total._asdict()} if total else {}
         told.document(about | {"matchups": rows})
         return
@@ -134,10 +127,8 @@ def _dry_run(planned: PlannedRun, told: Output) -> None:
     ]
     tables = [text_table("would be played", ("<scenario", "<agents", "episodes", "seeds", AT_MOST), lines, notes)]
     if len(agents) > 1:
-        shares = [
-            (row["agent"], str(row["scenarios"]), f"{row['episodes']:,}", f"{row['requests_at_most']:,}")
-            for row in agents
-        ]
+        numbers = ("scenarios", "episodes", "requests_at_most")
+        shares = [(row["agent"], *(f"{row[name]:,}" for name in numbers)) for row in agents]
         tables.insert(0, text_table("each agent", ("<agent", "scenarios", "episodes", AT_MOST), shares))
     print_tables([*tables, *([_money_table(estimates, _total_note(total, options))] if total else [])])
 

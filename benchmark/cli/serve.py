@@ -89,11 +89,7 @@ def _served(settings: Serve) -> dict[str, Any]:
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """Return a socket that listens at an address; port 0 takes a free port.
-
-    Raises:
-        OSError: the port is taken or may not be used, or there is no such host here; the message says so.
-    """
+    """Return a socket that listens at an address; port 0 takes a free port. An OSError says why it can't."""
     try:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
         return socket.create_server((host, port), family=family, backlog=2048)

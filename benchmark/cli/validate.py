@@ -28,12 +28,9 @@ def run(settings: Validate) -> int:
 
 
 def check_entries(entries: Sequence[Path], season: Season | None, *, quiet: bool) -> dict[str, Verdict]:
-    """Check entries of a season or, with ``None``, of the open leaderboard, and return ``{folder: verdict}``.
+    """Check entries of a season or, with ``None``, of the open leaderboard; return and print ``{folder: verdict}``.
 
-    Verdicts are printed unless ``quiet``.
-
-    Raises:
-        UsageError: the only one of them isn't an entry at all.
+    A UsageError is raised if the only one of them isn't an entry at all.
     """
     found: dict[str, Verdict] = {}
     for entry in entries:

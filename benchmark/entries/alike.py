@@ -21,8 +21,7 @@ Actions = Mapping[str, Mapping[int, tuple[str, ...]]]
 def likeness_warnings(entry: RunFolder, plan: Plan, beside: Path) -> Iterator[str]:
     """Yield which scripted players and entries ``beside`` executed the same actions in a scenario, and how many.
 
-    A model that ships takes longer to ask than an entry to check: it is compared if its own entry lies beside. An
-    entry of a player that ships isn't compared, as its author is known.
+    A model that ships takes long to ask: it is compared if its own entry lies beside. Its own entry isn't compared.
     """
     if is_shipped(entry.manifest["agents"][0]["spec"]):
         return

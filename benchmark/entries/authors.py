@@ -55,10 +55,7 @@ def kind_problems(card: Mapping[str, Any]) -> Iterator[str]:
 
 
 def option_problem(spec: str, own: Mapping[str, Any], prompts: str | None) -> str | None:
-    """Return which option one of the project's own players may not have in an entry; ``None`` if there is none.
-
-    Not even a seed of its own: else the best of many samples could be chosen. ``prompts`` are those of the run.
-    """
+    """Return which option a player that ships may not have in an entry, not even a seed; ``None`` if there is none."""
     if not is_shipped(spec):
         return None
     accepted: tuple[str, ...] = OF_A_SHIPPED_MODEL if spec not in OWN_PLAYERS else ()
@@ -97,18 +94,18 @@ def author_problems(folder: RunFolder, plan: Plan) -> Iterator[str]:
     yield from (_sampled_problems if is_larger(spec) else response_problems)(folder, plan, policy)
 
 
-def differing_claims(
-    ours: Mapping[str, Any], theirs: Mapping[str, Any], place: str = ""
-) -> Iterator[tuple[str, Any, Any]]:
-    """Yield (place, our value, their value), ``None`` if there is none, of every setting that differs between cards."""
-    for name in {**theirs, **ours}:
-        mine, value, at = ours.get(name), theirs.get(name), f"{place}{name}"
-        if at in OF_THE_MACHINE:
-            continue
-        if isinstance(value, Mapping) and isinstance(mine, Mapping):
-            yield from differing_claims(mine, value, f"{at}.")
-        elif value != mine:
-            yield at, mine, value
+def differing_claims(ours: Any, theirs: Any) -> Iterator[tuple[str, Any, Any]]:
+    """Yield (place, our value, their value) where two cards' settings differ, but for those of the machine."""
+    return (one for one in differences(ours, theirs) if one[0].partition(".")[0] not in OF_THE_MACHINE)
+
+
+def differences(ours: Any, theirs: Any, place: str = "") -> Iterator[tuple[str, Any, Any]]:
+    """Yield (place, our value, their value), ``None`` if there is none, where two JSON values differ."""
+    if isinstance(ours, dict) and isinstance(theirs, dict):
+        for name in {**ours, **theirs}:
+            yield from differences(ours.get(name), theirs.get(name), f"{place}.{name}".removeprefix("."))
+    elif ours != theirs or type(ours) is not type(theirs):
+        yield place, ours, theirs
 
 
 def response_problems(folder: RunFolder, plan: Plan, policy: Any) -> Iterator[str]:

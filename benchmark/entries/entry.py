@@ -59,15 +59,9 @@ def submit(
     redactor: Redactor | None = None,
     terms: Terms | None = None,
 ) -> Path:
-    """Make a leaderboard entry of a run; returns the entry's folder.
+    """Make a leaderboard entry of a run as a folder in ``out``, and return that folder.
 
-    Args:
-        source: the run folder.
-        out: where entries are; the entry becomes a folder in it.
-        agent: whose; may be left out if the run has one agent.
-        author, note: who submits it, and a line for the reader.
-        redactor: what must not get in.
-        terms: those of the open leaderboard unless others are given.
+    ``agent`` may be left out if the run has one; ``author`` and ``note`` are told to readers.
 
     Raises:
         UsageError: no such agent, or the run isn't complete enough; with what is missing and the command for it.
@@ -109,11 +103,7 @@ def submit(
 
 
 def name_problem(name: str) -> str | None:
-    """Return why an agent's name can't be an entry's; ``None`` if it can.
-
-    Other alphabets have letters that look like those of ASCII, and some that look like nothing at all. A name becomes a
-    folder's, an argument of commands and a cell of tables, on everybody's computer.
-    """
+    """Return why an agent's name can't be an entry's, which becomes a folder on any computer; ``None`` if it can."""
     advice = "play it under another name: textbench run --agent NAME=SPEC"
     if not (name.isascii() and name.isprintable() and name.strip() == name and 0 < len(name) <= LONGEST_NAME):
         accepted = f"accepted are 1 to {LONGEST_NAME} letters, digits and signs of ASCII"

@@ -1,7 +1,6 @@
 """Whether an entry's token counts are possible: most tokenizers aren't known here, but a token is a piece of a text.
 
-Counts decide what a score cost, so a player that reports one token, or a thousand million, looks cheap or makes sums
-useless. They are held against the texts: over a whole entry a token of any tokenizer has some three or four letters.
+Counts decide what a score cost. Over a whole entry a token of any tokenizer has some three or four letters.
 """
 
 from collections.abc import Iterator, Mapping

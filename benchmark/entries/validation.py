@@ -20,7 +20,7 @@ from agents.models.served.dialect import OMITTABLE
 from agents.protocol import LEGAL_ONLY
 from agents.turn import FinishReason, total_usage
 from benchmark.entries.alike import likeness_warnings
-from benchmark.entries.authors import author_problems, kind_problems
+from benchmark.entries.authors import author_problems, differences, kind_problems
 from benchmark.entries.entry import Terms, name_problem, open_terms
 from benchmark.entries.names import problems_beside, shipped_problem
 from benchmark.entries.tokens import TokenTally
@@ -63,15 +63,9 @@ class Verdict:
 
 
 def check_entry(path: Path, terms: Terms | None = None, beside: Path | None = None) -> Verdict:
-    """Check the entry in a folder.
+    """Check an entry by ``terms``, by default those of the open leaderboard whose folder it lies in.
 
-    Args:
-        path: the folder.
-        terms: those of the open leaderboard whose folder it lies in, unless others are given.
-        beside: the folder of the other entries, if it isn't the one that this one lies in.
-
-    Raises:
-        UsageError: it isn't an entry at all.
+    ``beside`` is the folder of the other entries, by default its own. A UsageError is raised if it isn't an entry.
     """
     folder = RunFolder.open(path)
     manifest, own_name = folder.manifest, path.resolve().name
@@ -212,8 +206,8 @@ def _scenario_problems(claimed: dict[str, Any], terms: Terms) -> Iterator[str]:
         if known is None:
             yield f"there is no scenario {shown(name)}"
             continue
-        for path, ours, theirs in _differences(scenario_to_json(known), definition, name):
-            yield f"scenarios.{path} is {shown(theirs)}, the scenario's is {ours!r}"
+        for path, ours, theirs in differences(scenario_to_json(known), definition, f"scenarios.{name}"):
+            yield f"{path} is {shown(theirs)}, the scenario's is {ours!r}"
 
 
 def _seed_problems(plan: Plan, agent: str, manifest: Manifest, terms: Terms) -> Iterator[str]:
@@ -238,15 +232,6 @@ def _seed_problems(plan: Plan, agent: str, manifest: Manifest, terms: Terms) -> 
     for name in terms.scenarios:
         if (name, (agent,)) not in plan.seeds:
             yield f"no episodes of {name!r}"
-
-
-def _differences(ours: Any, theirs: Any, path: str) -> Iterator[tuple[str, Any, Any]]:
-    """Yield (place, our value, their value) of everything that differs between two JSON values."""
-    if isinstance(ours, dict) and isinstance(theirs, dict):
-        for name in {**ours, **theirs}:
-            yield from _differences(ours.get(name), theirs.get(name), f"{path}.{name}")
-    elif ours != theirs or type(ours) is not type(theirs):
-        yield path, ours, theirs
 
 
 def _episode_problems(folder: RunFolder, plan: Plan, tally: LuckTally, tokens: TokenTally) -> Iterator[str]:

@@ -5,7 +5,7 @@ makes the line of an episode that this process would have made, to the byte but 
 """
 
 import os
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Generator, Iterator
 from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
@@ -38,27 +38,16 @@ from benchmark.runs.record import parse_line, recorded, to_line, unscored
 
 @dataclass(frozen=True)
 class TableSetup:
-    """Makes the agents of a table on a worker, and what it sends back: :class:`agents.cluster.worker.Setup`.
+    """Makes the agents of a table on a worker, and what it sends back: :class:`agents.cluster.worker.Setup`."""
 
-    Attributes:
-        seats: ``{player: agent}`` in the order of the game's players.
-        specs: of these agents.
-        options: of the run.
-        cards: of these agents, as the manifest has them: the worker's have to be the same.
-        code: version and commit of the code here, which has to be the worker's.
-        folder: the working folder here; names of files mean the same on the worker, if it has this folder.
-        prompts: ``{file: content}`` of the files of prompts that the options name.
-        objects: ``{agent: policy}`` of those that a Python program has made; they travel. Equal cards stand for them
-            where setups are compared.
-    """
-
-    seats: dict[str, str]
-    specs: tuple[AgentSpec, ...]
+    seats: dict[str, str]  # ``{player: agent}`` in the order of the game's players
+    specs: tuple[AgentSpec, ...]  # of these agents
     options: RunOptions
-    cards: tuple[dict[str, Any], ...]
-    code: tuple[str, str | None]
-    folder: str
-    prompts: dict[str, bytes]
+    cards: tuple[dict[str, Any], ...]  # as the manifest has them: the worker's have to be the same
+    code: tuple[str, str | None]  # version and commit of the code here, which has to be the worker's
+    folder: str  # the working folder here; names of files mean the same on a worker that has it, too
+    prompts: dict[str, bytes]  # ``{file: content}`` of the files of prompts that the options name
+    # ``{agent: policy}`` of those that a Python program has made; equal cards stand for them if setups are compared
     objects: dict[str, Policy] = field(default_factory=dict, compare=False)
 
     def make(self) -> Policies:
@@ -70,7 +59,15 @@ class TableSetup:
         with suppress(OSError):  # a machine need not have the folder
             os.chdir(self.folder)
         with TemporaryDirectory() as folder:
-            options = with_prompt_files(self.options, self.prompts, Path(folder))
+            here = {file: Path(folder) / f"{number}.toml" for number, file in enumerate(self.prompts)}
+            for file, place in here.items():
+                place.write_bytes(self.prompts[file])
+            own = {
+                name: dict(one) | ({"prompts": str(here[one["prompts"]])} if one.get("prompts") else {})
+                for name, one in self.options.by_agent.items()
+            }
+            prompts = str(here[self.options.prompts]) if self.options.prompts else None
+            options = replace(self.options, prompts=prompts, agent_options=own or None)
             players = Players(self.specs, options, self.objects)
             policies = {spec.name: players.load(spec.name) for spec in self.specs}
         for card in self.cards:
@@ -102,10 +99,6 @@ class TableSetup:
         return Result(line, new)
 
 
-_FOR_LIFE = ExitStack()
-"""The notices that a worker listens to until it ends."""
-
-
 class Result(NamedTuple):
     """An episode that a worker has played."""
 
@@ -118,25 +111,15 @@ def _redactor(secrets: tuple[str, ...]) -> Redactor:
     return Redactor.from_environment(secrets=secrets)  # the driver doesn't know the secrets of this machine
 
 
+_FOR_LIFE = ExitStack()  # holds the notices that a worker listens to until it ends
+
+
 @cache
 def _notices() -> list[str]:
     """Return the notices of this process since they were last sent."""
     heard: list[str] = []
     _FOR_LIFE.enter_context(noticed(heard.append))
     return heard
-
-
-def with_prompt_files(options: RunOptions, prompts: Mapping[str, bytes], folder: Path) -> RunOptions:
-    """Return the options with the contents of their files of prompts written into ``folder``."""
-    here = {file: folder / f"{number}.toml" for number, file in enumerate(prompts)}
-    for file, place in here.items():
-        place.write_bytes(prompts[file])
-    own = {
-        name: dict(one) | ({"prompts": str(here[one["prompts"]])} if one.get("prompts") else {})
-        for name, one in options.by_agent.items()
-    }
-    prompts_here = str(here[options.prompts]) if options.prompts else None
-    return replace(options, prompts=prompts_here, agent_options=own or None)
 
 
 def code_here() -> tuple[str, str | None]:
@@ -160,49 +143,42 @@ def playing_elsewhere(options: RunOptions, players: Players, folder: RunFolder) 
         cards = {card["name"]: card for card in folder.manifest["agents"]}
         files = [*([options.prompts] if options.prompts else []), *own_prompts(options)]
         prompts = {file: read_bytes(file) for file in files}
-        yield partial(_play, cluster, options, players, cards, prompts)
 
+        def play(work: TableWork) -> Generator[Episode]:
+            """Play a table on the cluster."""
+            names = tuple(dict.fromkeys(work.seats.values()))
+            setup = TableSetup(
+                seats=dict(work.seats),
+                specs=tuple(players.specs[name] for name in names),
+                options=options,
+                cards=tuple(cards[name] for name in names),
+                code=code_here(),
+                folder=str(Path.cwd()),
+                prompts=prompts,
+                objects={name: policy for name, policy in players.policies.items() if name in names},
+            )
+            in_flight, served = options.max_concurrency or DEFAULT_CONCURRENCY, not players.served.isdisjoint(names)
+            pace = Pace(in_flight, together=served, cautious=options.max_cost is not None)
+            try:
+                tasks = iter(partial(next, work.tasks, None), None)  # until there is none for now
+                results = cluster.rollout(setup, tasks, work.total, pace=pace, timeout=work.seconds)
+            except TypeError as error:  # what pickle says of locks, clients and open files
+                why = " ".join(str(error).split())
+                raise UsageError(f"{' and '.join(names)} can't be sent to workers: {why}") from None
+            came = False
+            try:
+                with closing(results):
+                    for result in results:
+                        for notice in result.notices:
+                            NOTICES.warning("%s", notice)  # as if it had been here
+                        yield parse_line(result.line)
+                        came = True
+            except ClusterError as error:
+                raise Stopped(str(error)) from None
+            except PlayError as error:
+                if error.making and not came:
+                    raise UsageError(f"on the worker {error.host}: {error.reason}") from None
+                error.add_note(error.trace)
+                raise
 
-def _play(
-    cluster: Cluster,
-    options: RunOptions,
-    players: Players,
-    cards: Mapping[str, dict[str, Any]],
-    prompts: dict[str, bytes],
-    work: TableWork,
-) -> Generator[Episode]:
-    """Play a table on the cluster."""
-    names = tuple(dict.fromkeys(work.seats.values()))
-    setup = TableSetup(
-        seats=dict(work.seats),
-        specs=tuple(players.specs[name] for name in names),
-        options=options,
-        cards=tuple(cards[name] for name in names),
-        code=code_here(),
-        folder=str(Path.cwd()),
-        prompts=prompts,
-        objects={name: policy for name, policy in players.policies.items() if name in names},
-    )
-    served = not players.served.isdisjoint(names)
-    in_flight = options.max_concurrency or DEFAULT_CONCURRENCY
-    pace = Pace(in_flight, together=served, cautious=options.max_cost is not None)
-    try:
-        tasks = iter(partial(next, work.tasks, None), None)  # until there is none for now
-        results = cluster.rollout(setup, tasks, work.total, pace=pace, timeout=work.seconds)
-    except TypeError as error:  # what pickle says of locks, clients and open files
-        raise UsageError(f"{' and '.join(names)} can't be sent to workers: {' '.join(str(error).split())}") from None
-    came = False
-    try:
-        with closing(results):
-            for result in results:
-                for notice in result.notices:
-                    NOTICES.warning("%s", notice)  # as if it had been here
-                yield parse_line(result.line)
-                came = True
-    except ClusterError as error:
-        raise Stopped(str(error)) from None
-    except PlayError as error:
-        if error.making and not came:
-            raise UsageError(f"on the worker {error.host}: {error.reason}") from None
-        error.add_note(error.trace)
-        raise
+        yield play

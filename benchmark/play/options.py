@@ -141,14 +141,9 @@ class RunOptions:
 
     @classmethod
     def of(cls, values: Mapping[str, Any], called: Mapping[str, str] | None = None) -> "RunOptions":
-        """Make the options of what is given; texts of numbers become numbers.
+        """Make the options of what is given by their names; texts of numbers become numbers.
 
-        Args:
-            values: by the options' names.
-            called: what to call each of them in an error; by its name if it has none.
-
-        Raises:
-            UsageError: a value isn't accepted.
+        A value that isn't accepted is a UsageError, in which the option is ``called`` by that name, else by its own.
         """
         called, given = called or {}, dict(values)
         if given.get("legal_only"):
@@ -165,19 +160,22 @@ class RunOptions:
     def read(cls, words: Mapping[str, Any], names: Sequence[str]) -> "RunOptions":
         """Combine command line, configuration file, environment and defaults.
 
-        Args:
-            words: the command line; an option that it has counts, whatever it is, and ``config`` names the file.
-            names: the options that may also stand in the file or the environment.
-
-        Raises:
-            UsageError: an unknown name in the file or the environment, or a value that isn't accepted; names its
-                source.
+        ``words`` are of the command line, in which ``config`` names the file; ``names`` are the options that may also
+        stand in the file or the environment. A UsageError names the source of an unknown name or a value that isn't
+        accepted.
         """
         for variable in os.environ:
             if variable.startswith("TEXTBENCH_") and variable not in (*VARIABLES, *OTHER_VARIABLES):
                 raise unknown_name("environment variable of textbench", variable, (*VARIABLES, *OTHER_VARIABLES))
         file, given = str(words.get("config") or ""), {name: value for name, value in words.items() if name != "config"}
-        config = _read_config(file, names) if file else {}
+        config: dict[str, Any] = {}
+        if file:
+            from agents.common.toml import read_toml  # here, since --help can do without it
+
+            data = read_toml(Path(file), f"the configuration file {file}", UsageError)
+            config = {name.replace("-", "_"): value for name, value in data.items()}
+            if strange := [name for name in config if name not in names]:
+                raise unknown_name(f"option of a run (in {file})", strange[0], names)
         if isinstance(config.get("agents"), dict):
             _read_agent_tables(file, config, given)
         values, called = dict(config), {name: f"{name} in {file}" for name in config}
@@ -242,10 +240,8 @@ def arguments_of(options: RunOptions) -> list[str]:
 def _read_agent_tables(file: str, config: dict[str, Any], given: dict[str, Any]) -> None:
     """Read ``[agents.NAME]``, with ``spec`` and the agent's options; those of agents that aren't played don't matter.
 
-    Args:
-        file: the configuration's.
-        config: what it holds; its ``agents`` become a list as on the command line, besides ``agent_options``.
-        given: the command line, whose names of the file become whole agents.
+    The ``agents`` in ``config`` become a list as on the command line, besides ``agent_options``; names of the file that
+    are ``given`` on the command line become whole agents.
     """
     specs: dict[str, str] = {}
     own: dict[str, Any] = {}
@@ -259,14 +255,3 @@ def _read_agent_tables(file: str, config: dict[str, Any], given: dict[str, Any])
         own = {name: options for name, options in own.items() if name in named}
     config["agents"] = [f"{name}={spec}" if name != spec else name for name, spec in specs.items()]
     config["agent_options"] = {name: options for name, options in own.items() if options} or None
-
-
-def _read_config(file: str, names: Sequence[str]) -> dict[str, Any]:
-    from agents.common.toml import read_toml  # here, since --help can do without it
-
-    data = read_toml(Path(file), f"the configuration file {file}", UsageError)
-    spelt = {name.replace("-", "_"): value for name, value in data.items()}
-    for name in spelt:
-        if name not in names:
-            raise unknown_name(f"option of a run (in {file})", name, names)
-    return spelt

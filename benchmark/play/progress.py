@@ -53,14 +53,7 @@ class Tally:
 
 
 class Meter:
-    """Counts what a run does, for its display and for its limits.
-
-    Attributes:
-        tallies: per matchup.
-        tokens: ``{agent: [prompt tokens, completion tokens, cached prompt tokens]}`` that were paid for, by earlier
-            processes too; the last are those that the provider had in its cache, a part of the first.
-        prices: ``{agent: price}`` of those whose price is known.
-    """
+    """Counts what a run does, for its display and for its limits."""
 
     def __init__(
         self,
@@ -69,8 +62,10 @@ class Meter:
         tokens: Mapping[str, Sequence[int]] | None = None,
     ) -> None:
         self.tallies = {matchup: Tally(total, 0) for matchup, total in totals.items()}
+        # ``{agent: [prompt, completion, cached prompt tokens]}`` that were paid for, by earlier processes too; the last
+        # are those of the prompt that the provider had in its cache
         self.tokens = {agent: [*counted, 0][:3] for agent, counted in (tokens or {}).items()}
-        self.prices = prices
+        self.prices = prices  # of the agents whose price is known
         self._started = time.monotonic()
         self._lock = Lock()  # steps are counted if they are played, what a failure cost where its episode is kept
 

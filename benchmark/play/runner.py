@@ -43,18 +43,12 @@ class TurnLimit(Protocol):
 
 
 class Limits(NamedTuple):
-    """Limits of a run that aren't options of it.
-
-    Attributes:
-        turns: a limit of the caller's.
-        beside: US dollars that other runs have spent which had one limit with this one.
-        began: when the time of the run began, by :func:`time.monotonic`, if that was before this call.
-        ask: asked whether to continue with a model whose first answers can't be read; ``None``: continue.
-    """
+    """Limits of a run that aren't options of it."""
 
     turns: TurnLimit | None = None
-    beside: float = 0.0
-    began: float | None = None
+    beside: float = 0.0  # US dollars that other runs have spent which had one limit with this one
+    began: float | None = None  # when the time of the run began, by the monotonic clock; ``None``: with this call
+    # asked whether to continue with a model whose first answers can't be read; without it a run continues
     ask: Callable[[str], bool] | None = None
 
 
@@ -133,59 +127,33 @@ class _Team:
         own = [(place, one, seed) for place, one in enumerate(self.matchups) for seed in seeds.get(one, ())]
         self.waiting = deque(sorted(_Start(seed - plan.seeds[m][0], place, m.scenario, seed) for place, m, seed in own))
 
-    def put_back(self) -> None:
-        """Have the episodes wait again that were in flight and are cancelled."""
-        self.waiting = deque(sorted([*self.flying.values(), *self.waiting]))
-        self.flying.clear()
-        self.under_way.clear()
-
 
 @dataclass
 class PlanRun:
-    """Plays every episode of a plan that a folder has no scored record of.
-
-    Attributes:
-        plan, folder: the episodes, and the folder of their records, which is open for writing.
-        players: the agents, each of which is made when its turn comes.
-        options: of the run, for its limits.
-        meter, display: count what is played, and show it.
-        answers: keeps what servers answer.
-        grow: asked after all episodes of a table's matchups for further seeds of these; nothing ends its turn.
-        elsewhere: plays in place of this process, which then only writes; agents aren't made here.
-        limits: besides those among the options.
-    """
+    """Plays every episode of a plan that a folder has no scored record of."""
 
     plan: Plan
-    folder: RunFolder
-    players: Players
+    folder: RunFolder  # of the records, open for writing
+    players: Players  # each of which is made when its turn comes
     options: RunOptions
     meter: Meter
     display: Display
     answers: AnswersFile
-    grow: Grow | None = None
-    elsewhere: Elsewhere | None = None
-    limits: Limits = NO_LIMITS
+    grow: Grow | None = None  # asked after all episodes of a table for further ones; nothing ends its turn
+    elsewhere: Elsewhere | None = None  # plays in place of this process, which then makes no agents
+    limits: Limits = NO_LIMITS  # besides those among the options
     _policies: dict[str, Policy] = field(default_factory=dict, init=False)
-    # of the tables that play together now, in one rollout
-    _teams: dict[tuple[str, ...], _Team] = field(default_factory=dict, init=False)
+    _teams: dict[tuple[str, ...], _Team] = field(default_factory=dict, init=False)  # that play now, in one rollout
     _in_flight: int = field(default=0, init=False)
-    # the answers of models of which none could be read so far
-    _heard: dict[str, Unreadable] = field(default_factory=dict, init=False)
+    _heard: dict[str, Unreadable] = field(default_factory=dict, init=False)  # of models, none of it readable so far
     _given_up: list[str] = field(default_factory=list, init=False)
 
     def play(self) -> Incomplete | None:
-        """Play all that is missing.
+        """Play all that is missing; return ``None`` when everything was played, scored or not, else why it wasn't.
 
         Agents whose models are behind servers play together, start by start, so that whatever stops the run leaves each
         of them about as many episodes of the same starts. Scripted players come before them, and models of this process
-        one after the other behind them, as not all may fit into memory.
-
-        Returns:
-            ``None`` when everything was played, else why not. Unscored episodes count as played. An agent for which
-            nothing works stops alone.
-
-        Raises:
-            StorageError: the disk refused; what was finished before is kept.
+        one after the other behind them, as not all may fit into memory. An agent for which nothing works stops alone.
         """
         limit, began = self.options.run_timeout, monotonic() if self.limits.began is None else self.limits.began
         deadline = None if limit is None else began + limit
@@ -262,16 +230,22 @@ class PlanRun:
             seconds = None if deadline is None else max(0.001, deadline - monotonic())
             total = sum(len(team.waiting) for team in self._teams.values())
             work = TableWork(first.seats[first.waiting[0].scenario], self._tasks(), total, seconds)
-            records = self._play_here(work) if self.elsewhere is None else self._counted(self.elsewhere(work))
+            records = self._play_here(work) if self.elsewhere is None else self.elsewhere(work)
             try:
                 with closing(records):
                     for record in records:
+                        if self.elsewhere is not None:  # whose cost is known when a record arrives
+                            for player, tokens in paid_tokens(record).items():
+                                self.meter.count_tokens(record.agents[player], *tokens)
                         self._keep(record)
+                        self._stop_above_budget()
             except TimeoutError:
                 raise Stopped(f"the run's time is up (--run-timeout {self.options.run_timeout:g})") from None
             except _Mute as mute:
-                for team in self._teams.values():
-                    team.put_back()
+                for team in self._teams.values():  # those in flight are cancelled, and wait again
+                    team.waiting = deque(sorted([*team.flying.values(), *team.waiting]))
+                    team.flying.clear()
+                    team.under_way.clear()
                 del self._heard[mute.seen.agent]
                 if self.limits.ask is not None and not self.limits.ask(f"{mute}. Play on?"):
                     self._given_up.append(str(mute))
@@ -302,18 +276,8 @@ class PlanRun:
                     self._count(seats[player], turn)
                 # in results an agent has the name that the user gave it; two agents can share a model's name
                 yield recorded(episode, seats)
-                self._stop_above_budget()
         finally:
             getattr(episodes, "close", lambda: None)()
-
-    def _counted(self, records: Generator[Episode]) -> Generator[Episode]:
-        """Count records from elsewhere, whose cost is known when they arrive."""
-        with closing(records):
-            for record in records:
-                for player, tokens in paid_tokens(record).items():
-                    self.meter.count_tokens(record.agents[player], *tokens)
-                yield record
-                self._stop_above_budget()
 
     def _tasks(self) -> Iterator[EpisodeTask | None]:
         """Yield the tasks, each when there is money for another episode."""

@@ -46,26 +46,16 @@ from textgames import GameError
 
 @dataclass(frozen=True)
 class Ending:
-    """How one process's work on a run ended.
+    """How one process's work on a run ended."""
 
-    Attributes:
-        path: the run folder, which is closed.
-        done, total: scored episodes, and those that are planned.
-        stopped: why not everything was played, as half a sentence without secrets; ``None`` if it was.
-        error: what stopped it if that was neither a limit nor an agent for which nothing works: Ctrl-C, a disk that
-            refuses, an error in a player's own code.
-        for_money: whether the money was used up, so that the same limit would play nothing more.
-        too_wide: ``{agent and scenario: half-width}`` of the scores that ``--until`` couldn't get narrow enough.
-        options: of the run.
-    """
-
-    path: Path
-    done: int
-    total: int
-    stopped: str | None
+    path: Path  # the run folder, which is closed
+    done: int  # scored episodes
+    total: int  # those that are planned
+    stopped: str | None  # why not everything was played, as half a sentence without secrets
+    # what stopped it besides limits and agents for which nothing works: Ctrl-C, the disk, an error in a player's code
     error: BaseException | None
-    for_money: bool
-    too_wide: Mapping[str, float]
+    for_money: bool  # whether the money was used up, so that the same limit would play nothing more
+    too_wide: Mapping[str, float]  # ``{agent and scenario: half-width}`` of scores that ``--until`` didn't make narrow
     options: RunOptions
 
     @property
@@ -230,11 +220,7 @@ def by_protocol(options: RunOptions) -> list[RunOptions]:
 
 
 def play_all(runs: Sequence[PlannedRun], *, quiet: bool = False, ask: Callable[[str], bool] | None = None) -> Ending:
-    """Play runs one after the other until one is stopped; their limits are for all of them together.
-
-    Returns:
-        How the last one ended that was played, with the counts of all.
-    """
+    """Play runs one after the other until one is stopped; limits, and the counts that are returned, are of all."""
     endings: list[Ending] = []
     began = monotonic() if len(runs) > 1 else None
     while len(endings) < len(runs) and not (endings and endings[-1].stopped):
@@ -271,20 +257,14 @@ def reopen_session(
     repair: bool = False,
     ask: Callable[[str], bool] = lambda question: False,
 ) -> Session:
-    """Open a run folder to play what it lacks, with the settings of its manifest.
+    """Open a run folder to play what it lacks, with its manifest's settings and the ``given`` ones that may change.
 
-    Whatever runs code, asks a server, costs money, fetches or sends a secret is only done if this user has named it.
-
-    Args:
-        path: the run folder.
-        given: the options that may change, and what they allow; those that were not set stay as they were.
-        say: is told of damaged lines.
-        repair: set damaged lines aside first, and play their episodes again.
-        ask: asks the user whether what else the manifest names is to be trusted.
+    Whatever runs code, asks a server, costs money, fetches or sends a secret is only done if this user has named it, or
+    says so when ``ask`` asks. With ``repair``, damaged lines are set aside, and their episodes are played again.
 
     Raises:
         UsageError: it isn't a run folder, it names what its user hasn't, or what would be played isn't any more what
-            was asked for (named).
+            was asked for.
         StorageError: it is in use or can't be written.
     """
     manifest = read_manifest(path)

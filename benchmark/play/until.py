@@ -36,20 +36,17 @@ def first_plan(plan: Plan, options: RunOptions) -> Plan:
 
 
 class Growth:
-    """Decides after an agent's episodes which further ones it plays, and plans them in the run's manifest.
-
-    Attributes:
-        too_wide: ``{agent and scenario: half-width}`` of the scores that the most episodes haven't made narrow enough.
-    """
+    """Decides after an agent's episodes which further ones it plays, and plans them in the run's manifest."""
 
     def __init__(self, folder: RunFolder, options: RunOptions, meter: Meter) -> None:
         self._folder, self._options, self._meter = folder, options, meter
+        # ``{agent and scenario: half-width}`` of the scores that the most episodes haven't made narrow enough
         self.too_wide: dict[str, float] = {}
         self._told: ToldLuck = {}  # each look would play all episodes again
         self._references = References()  # levels are of solved games: what a start is worth is computed once
 
     def __call__(self, matchups: Sequence[Matchup]) -> dict[Matchup, list[int]]:
-        """Return the further seeds of these matchups, which are an agent's; nothing if it has played enough.
+        """Return the further seeds of an agent's matchups; nothing if it has played enough.
 
         A scenario with unscored episodes isn't extended: a resume plays those first.
         """

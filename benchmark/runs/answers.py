@@ -71,14 +71,8 @@ Decision = tuple[int, ...]  # the round, the player's place and the attempt
 class AnswersFile:
     """The file of a run folder; an :class:`~agents.loop.live.AnswerStore` for the loop that plays.
 
-    Args:
-        path: the run folder, whose lock the caller holds.
-        redactor: what must not be written.
-        scored: gives the episodes that have a scored record, whose answers aren't needed.
-        writing: whether the file may be changed.
-
-    Raises:
-        StorageError: the file can't be read, or it is a link. All methods that write raise one, too.
+    The caller holds the lock of the folder at ``path``. ``scored`` gives the episodes whose answers aren't needed, as
+    they have a scored record. A StorageError is raised if the file is a link, or can't be read or written.
 
     Attributes:
         damaged: lines that couldn't be read; what they had answered is asked again.

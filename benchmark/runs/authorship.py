@@ -42,7 +42,7 @@ def tier_of(entry: Path) -> str:
 
 
 def taken_on_trust(authorship: str, asked_once: bool) -> list[str]:
-    """Return the facts that no check of an entry of this tier can establish, so that no reader takes them for checked.
+    """Return what no check of an entry of this tier can establish, so that no reader takes it for checked.
 
     ``asked_once``: one episode of each scenario was asked again.
     """

@@ -73,11 +73,7 @@ class RunFolder:
         """Make a new run folder with further ``files`` (``{name: content}``), locked and open for appending.
 
         The manifest is written last, so a folder that has one is whole. What a process leaves that is killed before
-        (a lock, drafts, ``files``) doesn't stand in the way of the next.
-
-        Raises:
-            UsageError: ``path`` isn't a folder, or already holds something.
-            StorageError: it can't be made or written.
+        doesn't stand in the way of the next. A UsageError is raised if ``path`` isn't a folder or holds something.
         """
         folder = cls(path, manifest, redactor)
         files = {name: redactor.scrub_bytes(content) for name, content in (files or {}).items()}
@@ -107,10 +103,7 @@ class RunFolder:
 
     @classmethod
     def open_for_writing(cls, path: Path, redactor: Redactor) -> "RunFolder":
-        """Open an existing run folder, lock it and cut off its unfinished last line, to append further episodes.
-
-        Raises a UsageError if it isn't a run's, and a StorageError if it is in use, or can't be written.
-        """
+        """Open a run folder, lock it and cut off its unfinished last line; a UsageError if it isn't a run's."""
         manifest = read_manifest(path)
         if manifest["kind"] != RUN_KIND:
             raise UsageError(f"{path} is a leaderboard entry, not a run; only runs can be resumed")
@@ -217,8 +210,7 @@ class RunFolder:
 
         Raises:
             ValueError: no reader would take it for an episode; nothing is written.
-            StorageError: the disk is full or the file can't be written; what was written before is unharmed. Or
-                it isn't the run's file any more (:meth:`lost`).
+            StorageError: the disk refuses, which harms nothing written before; or it isn't the run's file any more.
         """
         line = self._redactor.scrub_bytes(to_line(record))
         self._known(parse_line(line))  # a player's or a server's figures may be such that no reader would accept them

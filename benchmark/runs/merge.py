@@ -31,8 +31,7 @@ class MergeReport(NamedTuple):
 def merge(sources: Sequence[Path], out: Path, redactor: Redactor) -> MergeReport:
     """Write a new run folder with the episodes of all sources.
 
-    Raises a UsageError if the sources don't belong together (other versions, scenarios, or another agent of the same
-    name), if a folder is named twice, or if one has a link in place of a file of prompts.
+    A UsageError is raised if they don't belong together, if one is named twice or has a link in place of a file.
     """
     places = [realpath(path) for path in (*sources, out)]
     for position, place in enumerate(places):

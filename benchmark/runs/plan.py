@@ -48,10 +48,7 @@ class Plan:
         seed_offset: int = 0,
         left_out: Collection[tuple[str, str]] = (),
     ) -> "Plan":
-        """Return every agent in every scenario, on the ``episodes`` seeds from ``first_seed + seed_offset`` on.
-
-        ``left_out`` has the pairs (agent, scenario) that aren't played.
-        """
+        """Return every agent in every scenario, but the pairs ``left_out``, from ``first_seed + seed_offset`` on."""
         seats = {name: num_players(scenario) for name, scenario in scenarios.items()}
         plays = {name: [agent for agent in agents if (agent, name) not in left_out] for name in scenarios}
         # all of an agent's own scenarios together: one model in memory, one batch
@@ -73,12 +70,9 @@ class Plan:
 
     @classmethod
     def from_manifest(cls, manifest: Mapping[str, Any]) -> "Plan":
-        """Return the plan that a manifest holds, as :func:`~benchmark.runs.manifest.read_manifest` gives it.
+        """Return the plan that a manifest holds; a UsageError if its parts contradict each other.
 
         Nothing that the manifest names is imported: a game that isn't registered yet is refused.
-
-        Raises:
-            UsageError: its parts contradict each other, or a game isn't known here.
         """
         own = manifest["kind"] == RUN_KIND
         scenarios = {
@@ -161,14 +155,9 @@ def num_players(scenario: Scenario) -> int:
 def find_scenarios(names: Sequence[str], groups: Sequence[str] = ("all", "paper")) -> dict[str, Scenario]:
     """Return scenarios by name, in the order of the table, then other games.
 
-    Args:
-        names: of scenarios, the groups ``"all"`` and ``"paper"``, or ``"my_module:MyGame-v0"``: a game of the user's
-            own, with the settings that it was registered with; ``-level-3`` behind a scenario's name is a level of it,
-            and ``-twin-3`` behind that a twin.
-        groups: those that an error may offer.
-
-    Raises:
-        UsageError: a name that doesn't exist, with the one that may have been meant.
+    ``names`` are those of scenarios, the groups ``"all"`` and ``"paper"``, or ``"my_module:MyGame-v0"``: a game of the
+    user's own, as it was registered; ``-level-3`` behind a name is a level of it, and ``-twin-3`` behind that a twin.
+    ``groups`` are those that an error about an unknown name may offer.
     """
     wanted: set[str] = set()
     others: dict[str, Scenario] = {}
@@ -262,10 +251,7 @@ def scenario_to_json(scenario: Scenario) -> dict[str, Any]:
 
 
 def scenario_from_json(name: str, data: Mapping[str, Any], *, own_games: bool = False) -> Scenario:
-    """Return the scenario of a manifest's definition, which may be a game of the user's own with ``own_games``.
-
-    Nothing that it names is imported.
-    """
+    """Return the scenario of a manifest's definition, with ``own_games`` one of the user's own; nothing is imported."""
     scenario = Scenario(name, data["env_id"], data["kwargs"], data["horizon"], data["first_seed"], data["training"])
     scenario = scenario._replace(level_number=data.get("level", 0), vocabulary=data.get("vocabulary", ""))
     env_id, named = scenario.env_id, f"the manifest's scenario {shown(name)}"

@@ -22,19 +22,12 @@ from textgames.tsmg import TSMG
 
 @dataclass(frozen=True)
 class Replay:
-    """A whole episode played again.
+    """A whole episode played again."""
 
-    Attributes:
-        episode: as the environment plays it, with its states; not terminated if the responses end before it does.
-        over: whether the episode has reached its end.
-        rules: the environment's: the horizon, and what an invalid response leads to.
-        asked: of every step the request that its response answered, with the whole history of the player's turns.
-    """
-
-    episode: Episode
-    over: bool
+    episode: Episode  # with its states; not terminated if the responses end before it does
+    over: bool  # whether it has reached its end
     rules: EpisodeRules
-    asked: tuple[TurnRequest, ...]
+    asked: tuple[TurnRequest, ...]  # of every step the request that was answered, with the whole history of the player
     game: TSMG[Any]
 
     @property
@@ -79,10 +72,8 @@ class ReplayError(ValueError):
 def replay(record: Episode, scenario: Scenario) -> Replay:
     """Play a record's responses again; nothing else is taken from it but its seed and its players' names.
 
-    Raises:
-        ReplayError: a round lacks a response or has one that no player was asked for; or a twin is told in other words
-            than when it was played.
-        UsageError: the scenario's definition can't be made into an environment.
+    A ReplayError is raised if they don't fit, or a twin is told in other words now; a UsageError if the scenario's
+    definition makes no environment.
     """
     if record.seed < 0:
         raise ReplayError(f"there is no episode with seed {record.seed}")
@@ -147,10 +138,7 @@ def shows_what_was_seen(replayed: Replay, record: Episode) -> bool:
 
 
 def ending(record: Episode, replayed: Replay | None) -> str:
-    """Return how an episode ended, as what follows "the episode": ``"reached the step limit"``.
-
-    Its replay, if there is one, knows the causes: ``"ended by the rules: fell into a hole"``.
-    """
+    """Return how an episode ended, as what follows "the episode"; by its replay with the cause, "fell into a hole"."""
     if record.error is not None:
         how = "broke off with an error"
     elif record.truncated:

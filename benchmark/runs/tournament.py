@@ -1,13 +1,9 @@
 """The tables at which agents meet in games for several players.
 
-Every ordered pair of agents (a, b) has one table, at which the two take the seats in turn: a, b, a, b, ... The two
-tables of a pair are each other's mirror image: on every seed, whatever it deals to the seats, each agent holds every
-seat once. That is fair in games for teams and with hidden roles, too. For two players it is the round robin in both
-orders of seats.
-
-At tables of more than two seats every agent has one more table for itself, as games of common interest ask what a group
-of its own kind achieves. So ``n`` agents have at most ``n * n`` tables. One agent alone among several copies of another
-isn't played.
+Every ordered pair of agents (a, b) has one table, at which the two take the seats in turn: a, b, a, b, ... So on every
+seed each agent of a pair holds every seat once, which is fair in games for teams and with hidden roles, too. At tables
+of more than two seats every agent has one more for itself, as games of common interest ask what a group of its own kind
+achieves. One agent alone among several copies of another isn't played.
 """
 
 from collections.abc import Sequence

@@ -51,18 +51,12 @@ def cause_of(turn: Turn, unreadable: str) -> str:
 
 @dataclass
 class Unreadable:
-    """The unreadable answers of one agent.
-
-    Attributes:
-        answers: how many were looked at, readable ones included.
-        causes: ``{cause: unreadable answers}``.
-        examples: ``{cause: the first such answer}``, verbatim up to :data:`LONGEST_EXAMPLE` letters.
-    """
+    """The unreadable answers of one agent."""
 
     agent: str
-    answers: int = 0
-    causes: Counter[str] = field(default_factory=Counter)
-    examples: dict[str, str] = field(default_factory=dict)
+    answers: int = 0  # that were looked at, readable ones included
+    causes: Counter[str] = field(default_factory=Counter)  # of the unreadable ones
+    examples: dict[str, str] = field(default_factory=dict)  # of each cause the beginning of the first answer, verbatim
 
     def add(self, turn: Turn, unreadable: str | None) -> None:
         """Count an answer, with the reason why it couldn't be read, or ``None``."""

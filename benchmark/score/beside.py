@@ -9,6 +9,7 @@
   (optimum less blind play). Its mean over starts is the normalised score, and it is 1 for best play.
 """
 
+import json
 from collections.abc import Mapping, Sequence
 from itertools import groupby, islice
 from typing import Any, NamedTuple
@@ -46,12 +47,12 @@ OF_RESPONSES = ("invalid", "cut_off", "refused")
 
 def reliability_rows(results: ResultColumns, agents: Sequence[str]) -> list[ReliabilityView]:
     """Make a row for each of ``agents``, over all scenarios that it played; they are of one protocol."""
-    rows = []
-    for agent in agents:
-        keys = [key for key in results.cells if key[0] == agent]
-        if keys:  # a manifest may have a card of an agent and no matchup
-            rows.append(_reliability(agent, results.scenarios[keys[0][1]], [results.cells[key] for key in keys]))
-    return rows
+    played = {agent: [key for key in results.cells if key[0] == agent] for agent in agents}
+    return [  # a manifest may have a card of an agent and no matchup
+        _reliability(agent, results.scenarios[keys[0][1]], [results.cells[key] for key in keys])
+        for agent, keys in played.items()
+        if keys
+    ]
 
 
 def _reliability(agent: str, scenario: Scenario, cells: Sequence[Cell]) -> ReliabilityView:
@@ -72,19 +73,9 @@ def _reliability(agent: str, scenario: Scenario, cells: Sequence[Cell]) -> Relia
     for name, count in (("timed_out", late), ("failed", failed)):
         happened = (np.arange(episodes) < count).astype(float)
         shares[name] = to_view(stats.mean_estimate(happened, (0.0, 1.0))) if episodes else None
-    return ReliabilityView(
-        agent=agent,
-        protocol=scenario.protocol,
-        moves=scenario.moves,
-        episodes=episodes,
-        responses=int(columns["responses"].sum()),
-        invalid=shares["invalid"],
-        cut_off=shares["cut_off"],
-        refused=shares["refused"],
-        forfeited=shares["forfeited"],
-        timed_out=shares["timed_out"],
-        failed=shares["failed"],
-    )
+    about: dict[str, Any] = {"agent": agent, "protocol": scenario.protocol, "moves": scenario.moves}
+    about |= {"episodes": episodes, "responses": int(columns["responses"].sum())}
+    return ReliabilityView(**about, **shares)  # type: ignore[typeddict-item]
 
 
 def skill_rows(results: ResultColumns, agents: Sequence[str]) -> list[SkillView]:
@@ -147,15 +138,11 @@ def protocol_rows(results: ResultColumns, scores: Sequence[ScoreView]) -> list[P
     """Make a row for every agent, scenario for one player and protocol, if it played by several."""
     by_name = {(row["agent"], row["scenario"]): row for row in scores}
     solo = {scenario.name for scenario in solo_scenarios(results)}
-    same: list[tuple[dict[str, Any], list[str]]] = []  # (card, names here) of every agent
+    same: dict[str, list[str]] = {}  # the names here of every agent, by its card
     for name, card in results.agents.items():
-        known = next((names for other, names in same if other == card), None)
-        if known is None:
-            same.append((card, [name]))
-        else:
-            known.append(name)
+        same.setdefault(json.dumps(card, sort_keys=True), []).append(name)
     rows: list[ProtocolView] = []
-    for names in (names for _, names in same if len(names) > 1):
+    for names in (names for names in same.values() if len(names) > 1):
         played: dict[str, list[tuple[str, str]]] = {}
         for key in (key for name in names for key in results.cells if key[0] == name and key[1] in solo):
             played.setdefault(plain_name(key[1]), []).append(key)
@@ -232,7 +219,6 @@ def ladder_rows(results: ResultColumns, references: References) -> list[LadderVi
                 continue
             level, low, high, spread = fit_of(rungs).found()
             first, last = min(rungs), max(rungs)
-            kept = {number: to_view(student(rung.values)) for number, rung in rungs.items()}
             own.append(
                 LadderView(
                     agent=agent,
@@ -246,7 +232,7 @@ def ladder_rows(results: ResultColumns, references: References) -> list[LadderVi
                     rungs=[
                         RungView(level=number, scenario=rung.scenario.name, episodes=len(rung.values), kept=view)
                         for number, rung in rungs.items()
-                        if (view := kept[number]) is not None
+                        if (view := to_view(student(rung.values))) is not None
                     ],
                 )
             )

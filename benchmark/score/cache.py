@@ -22,7 +22,7 @@ PLAYING = (("textgames", "**/*.py"), ("agents", "*.py"), ("agents", "baselines/*
 
 
 def cache_file(name: str, scenario: Scenario, about: str = "") -> Path | None:
-    """Return the file for what is computed of a scenario: changed settings or changed source code are another one.
+    """Return the file for what is computed of a scenario, by its settings and the source code.
 
     ``None`` if the game, its yardstick or its search player was typed into a notebook: its source may have changed.
     """

@@ -34,8 +34,8 @@ Pair = tuple[str, str]
 def compare_best(results: ResultColumns, agents: Sequence[str], scores: Scores) -> list[ComparisonView]:
     """Return the comparisons that a page shows of a board whose ``agents`` are given best first.
 
-    Their number grows with the agents, not with their pairs: the best :data:`BEST` with everyone, and every other one
-    with the next below it. Holm's correction is over the whole board (:func:`board_family`) all the same.
+    They are the best :data:`BEST` with everyone, and every other one with the next below it; Holm's correction is over
+    the whole board all the same.
     """
     ends = [len(agents) if place < BEST else place + 2 for place in range(len(agents))]
     pairs = ((a, b) for place, a in enumerate(agents) for b in agents[place + 1 : ends[place]])
@@ -84,12 +84,8 @@ def compared(
 ) -> tuple[list[ComparisonView], dict[Pair, float]]:
     """Compare pairs of agents in every scenario for one player, with Holm's correction over all of it.
 
-    Args:
-        results: those of the agents.
-        pairs: the agents; a positive difference means that the first got the higher returns.
-        scores: the figures that each was ranked by. Two whose intervals have no point in common are told apart by that.
-        overall: further p-values that are corrected with these; they are returned after that.
-        family: how many comparisons there could be; by default there are as many as are made.
+    Two agents the intervals of whose ``scores`` have no point in common are told apart by that. ``overall`` are further
+    p-values that are corrected with these and returned, ``family`` is how many comparisons there could be.
     """
     rows, samples = [], []
     names = [scenario.name for scenario in solo_scenarios(results)]
@@ -117,7 +113,7 @@ def compared(
             )
         )
     p_values: dict[int | Pair, float] = {index: row["p_value"] for index, row in enumerate(rows)}
-    p_values |= {pair: overall[pair] for pair in overall}
+    p_values |= overall
     adjusted = holm(p_values, family)
     family = max(family or 0, len(adjusted))
     for place, key in enumerate(sorted(adjusted, key=p_values.__getitem__)):

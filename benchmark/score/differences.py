@@ -36,9 +36,8 @@ MOST_WORK = 30_000_000  # additions: a grid isn't made finer beyond this
 def paired_p_value(differences: Array) -> float:
     """Return the two-sided p-value of "no difference" for differences (pairs,): the sign-flip test of their sum.
 
-    It is exact: by enumeration of the signs if there are few pairs, else by the distribution of the sum on the grid of
-    the differences. Those on none are rounded to one that changes them by little, of at least 400 steps. Above
-    :data:`EXACT_LIMIT` pairs it is the normal distribution that the sum then has.
+    It is exact, by enumeration of the signs or the distribution of the sum on the grid of the differences; those on
+    none are rounded by little. Above :data:`EXACT_LIMIT` pairs the sum is normal.
     """
     differences = _unrounded(differences)
     sizes = np.abs(differences[differences != 0])  # a zero stays zero whatever its sign: it changes no permutation
@@ -104,8 +103,7 @@ def _on_a_grid(sizes: Array) -> NDArray[np.int64]:
 def holm(p_values: Mapping[Key, float], family: int | None = None) -> dict[Key, float]:
     """Adjust p-values by Holm's step-down correction (Holm 1979), in the given order.
 
-    ``family`` is how many comparisons could have been made, by default these. Others could only have made adjusted
-    p-values smaller, so leaving them out errs on the safe side.
+    ``family`` is how many comparisons could have been made, by default these: leaving some out errs on the safe side.
     """
     family = max(family or 0, len(p_values))
     adjusted, running = dict(p_values), 0.0
@@ -152,11 +150,8 @@ def episodes_needed(differences: Array, level: float = LEVEL) -> Needed | None:
     """Count the pairs at which :func:`paired_p_value` is below a level in four of five runs, if all are as these.
 
     ``n = ((z_(1 - level / 2) * rms + z_0.8 * sd) / mean)^2``: flipped signs have the root mean square of the
-    differences as their deviation. And so many that in four of five runs enough pairs are unequal for so small a p.
-    ``None`` if the observed difference is 0, but for rounding.
-
-    The interval is that of a Bayesian bootstrap of the pairs, with a further pair that is equal. It is wide, since a
-    mean that is known roughly is squared in ``n``.
+    differences as their deviation. And so many that enough pairs are unequal for so small a p. ``None`` if the observed
+    difference is 0. The interval is that of a Bayesian bootstrap, with a further pair that is equal.
     """
     from scipy.special import bdtrc
 

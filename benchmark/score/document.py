@@ -335,23 +335,20 @@ class MeetingView(TypedDict):
 
 
 class StepColumns(TypedDict):
-    """The steps of one episode as columns of equal length, an entry for each player and round.
-
-    Columns of texts hold an index into the document's ``texts``; -1 means that there is none.
-    """
+    """The steps of one episode as columns of equal length, an entry for each player and round."""
 
     round: list[int]
     player: list[str]
-    board: list[int]  # before the action: rows joined by newlines, one character a cell
-    observation: list[int]
-    prompt: list[int]  # the whole prompt, if the agent's ``prompts`` don't reproduce it (history is on)
-    reasoning: list[int]  # if the server gives that apart from the response
-    response: list[int]
+    board: list[str | None]  # before the action: rows joined by newlines, one character a cell
+    observation: list[str | None]
+    prompt: list[str | None]  # the whole prompt, if the agent's ``prompts`` don't reproduce it (history is on)
+    reasoning: list[str | None]  # if the server gives that apart from the response
+    response: list[str]
     action: list[str]  # that was executed
     valid: list[bool]
     unreadable: list[str | None]  # why a response was invalid
     reward: list[float]
-    happened: list[int]  # what the round did to the player ("fell into a hole")
+    happened: list[str | None]  # what the round did to the player ("fell into a hole")
     finish_reason: list[str]
 
 
@@ -367,9 +364,9 @@ class EpisodeView(TypedDict):
     terminated: bool
     truncated: bool
     error: str | None
-    ending: int  # what follows "the episode": "reached the step limit" (index into ``texts``)
-    final_board: int
-    final_observation: int  # of the first player
+    ending: str  # what follows "the episode": "reached the step limit"
+    final_board: str | None
+    final_observation: str | None  # of the first player
     steps: StepColumns
 
 
@@ -398,7 +395,6 @@ class ViewDocument(TypedDict):
     skill: NotRequired[list[SkillView]]
     protocols: NotRequired[list[ProtocolView]]  # if agents played by several
     ladders: NotRequired[list[LadderView]]
-    texts: list[str]  # the string table of the episodes
     episodes: list[EpisodeView]  # the first seeds of every scenario, the same ones for all agents
     episodes_planned: int
     episodes_total: int  # episodes in the sources; more than ``episodes`` if the page would get too large

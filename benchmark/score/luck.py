@@ -60,8 +60,7 @@ class LuckValues:
     def of(cls, game: TSMG[Any]) -> "LuckValues | None":
         """Return the values of a game; ``None`` if its luck is unknown.
 
-        A game needs one player, as others' moves would have to be told from chance, ``outcomes``, and a yardstick that
-        is exact or a :class:`HeuristicYardstick`: a search that draws random numbers isn't one fixed value.
+        A game needs one player, ``outcomes``, and a yardstick that is exact or a :class:`HeuristicYardstick`.
         """
         if len(game.players) != 1 or not game.has_outcomes:
             return None
@@ -92,9 +91,8 @@ class LuckValues:
 def episode_luck(replay: Replay, values: LuckValues) -> EpisodeLuck | None:
     """Split the return of a finished episode into its start's value, its actions' worth and luck.
 
-    Returns:
-        ``None`` if a random action stood in for a response and the game doesn't list what it was drawn from, or a
-        round has too many outcomes to be listed.
+    ``None`` if a random action stood in for a response and the game doesn't list what it was drawn from, or a round has
+    too many outcomes to be listed.
     """
     limit, penalty = replay.rules.max_steps, replay.rules.format_penalty
     with suppress(NotImplementedError):
@@ -139,11 +137,9 @@ class Corrected(NamedTuple):
 
 
 def corrected(returns: Array, start: Array, luck: Array, possible: Sequence[float] = ()) -> Corrected | None:
-    """Correct returns for luck; ``None`` with fewer than :data:`LEAST` episodes.
+    """Correct returns R for luck L, given the values V(s_0) of their starts, all (episodes,) in the order of seeds.
 
-    Args:
-        returns, start, luck: of the episodes in the order of their seeds, shape (episodes,): R, V(s_0) and L.
-        possible: the lowest and the highest return that the game states; empty if it states none.
+    ``possible`` are the ends of returns that the game states. ``None`` with fewer than :data:`LEAST` episodes.
     """
     if len(returns) < LEAST:
         return None

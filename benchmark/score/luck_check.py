@@ -170,9 +170,9 @@ def luck_check(luck: Array, variance: Array) -> LuckCheck | None:
 def power_of(variance: Array, scenarios: int) -> LuckPower | None:
     """Return the power of the check of an entry of so many scenarios with chance; ``None`` without chance.
 
-    With luck of ``d`` an episode beyond what is due, z is ``d sqrt(n) / sigma`` higher in the mean, if ``sigma`` is
-    the root of the mean ``variance`` (episodes,) of an episode's luck. It is found where z is above the quantile of
-    :data:`SUSPICIOUS`, which Holm's correction divides by the number of scenarios.
+    With luck of ``d`` an episode beyond what is due, z is ``d sqrt(n) / sigma`` higher in the mean, if ``sigma`` is the
+    root of the mean ``variance`` (episodes,). It is found where z is above the corrected quantile of
+    :data:`SUSPICIOUS`.
     """
     total, episodes = float(np.sum(variance)), len(variance)
     if total <= 0.0:

@@ -105,8 +105,8 @@ def floored_difference(
 def overall_scenarios(results: ResultColumns) -> list[str]:
     """Return the scenarios of the overall score: the same for all agents, each played by most of them.
 
-    They are the paper's scenarios if more than half of the agents were to play all of those, else every scenario for
-    one player that more than half of the agents were to play. If there are several protocols, they are of one.
+    They are the paper's if more than half of the agents were to play all of those, else every scenario for one player
+    that more than half were to play, of one protocol.
     """
     standard, players = (STANDARD["protocol"], STANDARD["moves"]), _agents_by_protocol(results)
     # that of most agents; a plain run's if other ones have as many
@@ -168,8 +168,7 @@ def span_of(results: ResultColumns, references: References, agent: str, name: st
 def suite_rows(results: ResultColumns, references: References) -> list[SuiteView]:
     """Return the overall scores over every suite whose scenarios are all there and that has some that count.
 
-    Those are the ones for one player with a known scale that more than half of the agents were to play. There are no
-    ranks: they would make the board's family of comparisons larger, and with it every test weaker.
+    There are no ranks: they would make the board's family of comparisons larger, and with it every test weaker.
     """
     alone = {scenario.name for scenario in solo_scenarios(results)}
     rows = []
@@ -252,8 +251,7 @@ class Overall:
     def rows(self, *, ranked: bool = True) -> list[OverallView]:
         """Return a row for every agent, best first; those that lack a scenario are last and have no rank.
 
-        Ranks are by the test of :meth:`difference`, corrected by Bonferroni for everything that the board could
-        compare: which tests are made depends on what the ones before showed.
+        Ranks are by the test of :meth:`difference`, after Bonferroni's correction for all that the board could compare.
         """
         scores = {agent: self.score(agent) for agent in self._results.agents}
         places = {}
@@ -288,8 +286,8 @@ class Overall:
     def _above_somewhere(self, agent: str) -> bool:
         """Return whether an agent beats the best blind play of one of the scenarios, by Bonferroni's correction.
 
-        The interval of the overall score takes the noise of all scenarios together, and may reach 0 for an agent that
-        is clearly above it in a single one.
+        The interval of the overall score has the noise of all scenarios, and may reach 0 for an agent that beats one
+        clearly.
         """
         level = 1 - (1 - CONFIDENCE) / len(self.names)
         for name in self.names:

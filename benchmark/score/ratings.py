@@ -155,13 +155,9 @@ def _estimates(table: Array, members: NDArray[np.intp]) -> list[Estimate | None]
 def strengths_of_many(points: Array, met: Array | None = None, tolerance: float = 1e-4) -> Array:
     """Compute the strengths of many tables of points at once, in Elo points with mean 0, as choix does of one.
 
-    The strengths are the stationary distribution of a Markov chain whose rates depend on them (iterative Luce spectral
-    ranking, Maystre & Grossglauser 2015); the hundreds of small chains of a bootstrap are solved together.
-
-    Args:
-        points: points of i against j, shape (tables, agents, agents); the result has the shape (tables, agents).
-        met: 1 for the pairs that the prior ties, shape (agents, agents); all by default, as in choix.
-        tolerance: how far the mean strength may still change, in natural-log units.
+    They are the stationary distribution of a Markov chain whose rates depend on them (iterative Luce spectral ranking,
+    Maystre & Grossglauser 2015). ``points`` of i against j have the shape (tables, agents, agents), the result (tables,
+    agents); ``met`` is 1 for the pairs that the prior ties, by default all. ``tolerance`` is in natural-log units.
     """
     count = points.shape[-1]
     prior = ALPHA * (np.ones((count, count)) if met is None else met)

@@ -116,41 +116,33 @@ class References:
 
     def _returns(self, scenario: Scenario, seeds: Sequence[int]) -> Returns | None:
         """Return the returns of :data:`STRONGEST` in these episodes; ``None`` if it can't play them or so many."""
-        if scenario.name not in self._known:
-            self._known[scenario.name] = self._from_results(scenario)
-        known = self._known[scenario.name]
-        if any(seed not in known for seed in seeds):
-            file = cache_file(STRONGEST, scenario)
-            known.update(read_cache(file, _values_of_json) or {})
-            missing = [seed for seed in seeds if seed not in known]
+        known = self._known.setdefault(scenario.name, {})
+        if not known and self._results is not None:
+            for name, card in self._results.agents.items():
+                cell = self._results.cells.get((name, scenario.name))
+                if card["spec"] == STRONGEST and cell is not None:
+                    table = cell.table()
+                    known.update(zip(table["seed"].astype(int).tolist(), table["score"].tolist(), strict=True))
+                    break
+
+        def play(missing: Sequence[int]) -> dict[int, float] | None:
             if len(missing) > PLAY_LIMIT:
                 self._say(
                     f"{scenario.name}: no normalised scores, they need the {STRONGEST} agent's returns on "
                     f"{len(missing)} more episodes; add --agent {STRONGEST} to the run"
                 )
                 return None
-            if missing:
-                try:
-                    policy = load_agent(STRONGEST)
-                    check_game(policy, scenario.game())
-                    played = f"playing {len(missing)} episodes of the {STRONGEST} agent for normalised scores"
-                    self._say(f"{scenario.name}: {played}")
-                    for episode in rollout(policy, (EpisodeTask.of(scenario, seed) for seed in missing)):
-                        known[episode.seed] = sum(episode.returns.values())
-                except (NotImplementedError, ValueError, TypeError):  # it plays only games that it can read back
-                    return None
-                write_cache(file, known)
-        return np.array([known[seed] for seed in seeds])
+            try:
+                policy = load_agent(STRONGEST)
+                check_game(policy, scenario.game())
+                played = f"playing {len(missing)} episodes of the {STRONGEST} agent for normalised scores"
+                self._say(f"{scenario.name}: {played}")
+                episodes = rollout(policy, (EpisodeTask.of(scenario, seed) for seed in missing))
+                return {episode.seed: sum(episode.returns.values()) for episode in episodes}
+            except (NotImplementedError, ValueError, TypeError):  # it plays only games that it can read back
+                return None
 
-    def _from_results(self, scenario: Scenario) -> dict[int, float]:
-        if self._results is None:
-            return {}
-        for name, card in self._results.agents.items():
-            cell = self._results.cells.get((name, scenario.name))
-            if card["spec"] == STRONGEST and cell is not None:
-                table = cell.table()
-                return dict(zip(table["seed"].astype(int).tolist(), table["score"].tolist(), strict=True))
-        return {}
+        return _looked_up(known, seeds, play, STRONGEST, scenario)
 
 
 class StartValues:
@@ -199,16 +191,10 @@ class StartValues:
             return BlindEnd(np.full(len(seeds), play.value), play.standard_error, play.text, exact=False)
 
     def _computed(self, name: str, about: str, seeds: Sequence[int], value: Callable[[int], float]) -> Returns:
-        """Return a value for each seed: from the cache, else computed and then kept there."""
         known = self._known.setdefault(name, {})
-        if any(seed not in known for seed in seeds):
-            file = cache_file(name, self._scenario, about)
-            known.update(read_cache(file, _values_of_json) or {})
-            missing = {seed: value(seed) for seed in seeds if seed not in known}
-            if missing:
-                known.update(missing)
-                write_cache(file, known)
-        return np.array([known[seed] for seed in seeds])
+        found = _looked_up(known, seeds, lambda missing: {s: value(s) for s in missing}, name, self._scenario, about)
+        assert found is not None  # values are computed or raise
+        return found
 
     def _start(self, seed: int) -> tuple[Any, Any]:
         """Return the first state of an episode, and what its player is asked there."""
@@ -218,5 +204,23 @@ class StartValues:
         return state, request
 
 
-def _values_of_json(kept: Mapping[str, Any]) -> dict[int, float]:
-    return {int(seed): float(value) for seed, value in kept.items()}
+def _looked_up(
+    known: dict[int, float],
+    seeds: Sequence[int],
+    make: Callable[[Sequence[int]], Mapping[int, float] | None],
+    name: str,
+    scenario: Scenario,
+    about: str = "",
+) -> Returns | None:
+    """Return a value for each seed: a known one, else from the cache file ``name``, else made and then kept there."""
+    if any(seed not in known for seed in seeds):
+        file = cache_file(name, scenario, about)
+        kept = read_cache(file, lambda data: {int(seed): float(value) for seed, value in data.items()})
+        known.update(kept or {})
+        if missing := [seed for seed in seeds if seed not in known]:
+            made = make(missing)
+            if made is None:
+                return None
+            known.update(made)
+            write_cache(file, known)
+    return np.array([known[seed] for seed in seeds])

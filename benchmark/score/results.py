@@ -193,9 +193,8 @@ def per_seed(seeds: Values, values: Values) -> tuple[Array, Array]:
 def without_luck(cell: Cell, scenario: Scenario) -> tuple[Corrected | None, bool]:
     """Return the corrected returns in the order of seeds, if any, and whether the values behind them are exact.
 
-    In a game without chance they are the returns themselves. By the values of a heuristic they are a control variate,
-    whose mean is that of the plain returns; its promise of a start is removed from none, as its mean over starts is
-    unknown.
+    In a game without chance they are the returns themselves. By a heuristic they are a control variate, whose mean is
+    that of the plain returns; its promise of a start is removed from none.
     """
     game = scenario.game()
     values = LuckValues.of(game)
@@ -284,18 +283,12 @@ def expand_sources(paths: Iterable[str | Path]) -> list[Path]:
 def read_columns(
     paths: Sequence[str | Path], agents: Sequence[str] = (), told: ToldLuck | None = None
 ) -> ResultColumns:
-    """Read run folders and entries into columns.
+    """Read run folders and entries, as :func:`expand_sources` takes them, into columns.
 
     An agent's name that a source before has taken gets the folder's name in front. If the sources were played by
-    several protocols, the scenarios of each have names of their own (:mod:`benchmark.score.protocols`).
-
-    Args:
-        paths: as :func:`expand_sources` takes them.
-        agents: the names to keep; all if empty.
-        told: the luck found so far in a folder that is read again and again; it is added to.
-
-    Raises:
-        UsageError: no run or entry, no such agent, no episode, or two meanings of a scenario's name.
+    several protocols, the scenarios of each have names of their own (:mod:`benchmark.score.protocols`). ``agents`` are
+    the names to keep, ``told`` the luck found so far in a folder that is read again and again. A UsageError is raised
+    for no run or entry, no such agent, no episode, or two meanings of a scenario's name.
     """
     results = ResultColumns()
     folders = [RunFolder.open(path) for path in expand_sources(paths)]

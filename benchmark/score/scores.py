@@ -224,9 +224,8 @@ def rank(
 ) -> dict[str, Place]:
     """Place agents by value, largest first; those not told apart from the best of their group share its rank.
 
-    The best agent opens a group; going down, an agent joins it if it can't be told apart from that one, and else opens
-    the next group. Two agents that are ``apart``, whose intervals have no point in common, are never in one group,
-    whatever a test finds that is corrected for a large board.
+    Going down, an agent joins a group if it can't be told apart from its best one, and else opens the next. Two agents
+    that are ``apart``, whose intervals have no point in common, are never in one group.
     """
     groups: list[list[str]] = []
     for name in sorted(values, key=lambda name: (-values[name], name)):
@@ -243,8 +242,8 @@ def rank(
 def board_test(results: ResultColumns, scenario: str) -> Callable[[str, str], bool]:
     """Return the paired test whether the first of two agents is the better one on their common seeds of a scenario.
 
-    It is corrected by Bonferroni for everything that the board could compare: which tests are made depends on the ones
-    before. An agent that is above by other seeds than the common ones isn't told apart.
+    It is corrected by Bonferroni for everything that the board could compare. An agent that is above by other seeds
+    than the common ones isn't told apart.
     """
     family = board_family(results)
 
@@ -271,7 +270,7 @@ def rating_rows(results: ResultColumns) -> list[RatingView]:
 def cost(tokens: Sequence[int], price: Mapping[str, Any] | None) -> float | None:
     """Return the US dollars of tokens at a price per million; ``None`` without a price for tokens that were used.
 
-    ``tokens`` are those of prompts, of completions, and of the prompts those that the provider had in its cache.
+    ``tokens`` are of prompts, of completions, and of the prompts those that the provider had in its cache.
     """
     if not any(tokens):
         return 0.0

@@ -37,8 +37,7 @@ def confidence_of(settings: Mapping[str, Any], before: Iterable[int] = ()) -> fl
 def half_width(row: ScoreView) -> float:
     """Return half the interval that ``--until`` is about: of the normalised score, or of the mean without a scale.
 
-    For a normalised score it is the part above 0: the rest counts nowhere, and may take very many episodes to know. 0
-    without an interval, which more episodes wouldn't make narrower.
+    Of a normalised score the part above 0 counts. 0 without an interval, which more episodes wouldn't make narrower.
     """
     judged: EstimateView | None = row["normalized"] or row["luck_free_return"] or row["mean_return"]
     if judged is None or judged["low"] is None or judged["high"] is None:

@@ -13,7 +13,7 @@ from benchmark.score.references import References
 from benchmark.score.results import ResultColumns
 from benchmark.score.scores import rating_rows, score_rows, shown_figures
 from benchmark.show.board import board_tables
-from benchmark.show.episode_views import TextTable, episode_views, prompt_map_of, prompt_pieces
+from benchmark.show.episode_views import episode_views, prompt_map_of, prompt_pieces
 from benchmark.show.table import Scored
 from textgames.scenarios import Scenario
 
@@ -37,8 +37,6 @@ def results_document(
     overall = over_all.rows()
     agents = [row["agent"] for row in overall]
     ranked = [row["agent"] for row in overall if row["rank"] is not None]
-    texts = TextTable()
-    episodes = list(episode_views(results, max_episodes, texts)) if max_episodes else []
     scores = score_rows(results, references)
     shown = {(row["agent"], row["scenario"]): shown_figures(row) for row in scores}
     document = ViewDocument(
@@ -58,8 +56,7 @@ def results_document(
         ratings=rating_rows(results),
         meetings=meeting_rows(results),
         reliability=[],
-        texts=texts.texts,
-        episodes=episodes,
+        episodes=list(episode_views(results, max_episodes)) if max_episodes else [],
         episodes_planned=results.planned,
         episodes_total=results.played,
     )

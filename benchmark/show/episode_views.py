@@ -16,35 +16,27 @@ from benchmark.score.document import EpisodeView, PromptMessageView, PromptPiece
 from benchmark.score.results import ResultColumns
 from textgames.scenarios import Scenario
 
-NONE = -1
 _SLOT = "\x00observation\x00"
 _STEPS = 7_777_777_777  # a number of moves left that no prompt has, to find its place
 _SLOTS = re.compile(f"({_SLOT}|{_STEPS})")
 
 
-class TextTable:
-    """Equal texts stored once; boards and observations repeat a lot."""
-
-    def __init__(self) -> None:
-        self._places: dict[str, int] = {}
-
-    @property
-    def texts(self) -> list[str]:
-        return list(self._places)
-
-    def place(self, text: str | None) -> int:
-        """Return the index at which the text is stored; -1 if there is none."""
-        return NONE if text is None else self._places.setdefault(text, len(self._places))
-
-
-def episode_views(results: ResultColumns, max_episodes: int, texts: TextTable) -> Iterator[EpisodeView]:
+def episode_views(results: ResultColumns, max_episodes: int) -> Iterator[EpisodeView]:
     """Yield the first episodes of every scenario, of the first line-ups, with the same seeds for all agents."""
-    shown = _shown_seeds(results, max_episodes)
+    played = dict.fromkeys(results.scenarios, 0)
+    seeds: dict[str, set[int]] = {name: set() for name in results.scenarios}
+    for (_, name), cell in results.cells.items():
+        played[name] += 1
+        seeds[name].update(map(int, cell.columns["seed"]))
+    for _, manifest in results.sources:
+        for row in manifest["matchups"]:
+            played[row["scenario"]] += len(row["agents"]) > 1  # a round robin has more tables than agents
+    each = max(1, max_episodes // max(1, sum(played.values())))
+    shown = {name: set(sorted(found)[:each]) for name, found in seeds.items()}
     # each scenario has the same share of the episodes
     tables = max(1, max_episodes // max(1, len(results.scenarios)))
     lineups: dict[str, set[tuple[str, ...]]] = {name: set() for name in results.scenarios}
-    seen = set()
-    number = 0
+    seen: set[tuple[str, tuple[str, ...], int]] = set()
     for (path, manifest), names, places in zip(results.sources, results.names, results.places, strict=True):
         prompt_maps = {names[card["name"]]: prompt_map_of(card) for card in manifest["agents"] if card["name"] in names}
         wanted = (offset for scenario, seed, offset in places if seed in shown[scenario])
@@ -56,23 +48,8 @@ def episode_views(results: ResultColumns, max_episodes: int, texts: TextTable) -
                 if len(lineups[key[0]]) >= tables and key[1] not in lineups[key[0]]:
                     continue
                 lineups[key[0]].add(key[1])
+                yield _episode_view(len(seen), record, agents, results.scenarios[record.scenario], prompt_maps)
                 seen.add(key)
-                scenario = results.scenarios[record.scenario]
-                yield _episode_view(number, record, agents, scenario, prompt_maps, texts)
-                number += 1
-
-
-def _shown_seeds(results: ResultColumns, max_episodes: int) -> dict[str, set[int]]:
-    tables = dict.fromkeys(results.scenarios, 0)
-    seeds: dict[str, set[int]] = {name: set() for name in results.scenarios}
-    for (_, scenario), cell in results.cells.items():
-        tables[scenario] += 1
-        seeds[scenario].update(map(int, cell.columns["seed"]))
-    for _, manifest in results.sources:
-        for row in manifest["matchups"]:
-            tables[row["scenario"]] += len(row["agents"]) > 1  # a round robin has more tables than agents
-    each = max(1, max_episodes // max(1, sum(tables.values())))
-    return {name: set(sorted(found)[:each]) for name, found in seeds.items()}
 
 
 def _episode_view(
@@ -81,10 +58,9 @@ def _episode_view(
     agents: dict[str, str],
     scenario: Scenario,
     prompt_maps: Mapping[str, PromptMap | None],
-    texts: TextTable,
 ) -> EpisodeView:
     replayed = replay_if_unchanged(record, scenario)
-    steps, unknown = record.steps, [NONE] * len(record.steps)
+    steps, unknown = record.steps, [None] * len(record.steps)
 
     return EpisodeView(
         id=number,
@@ -96,22 +72,22 @@ def _episode_view(
         terminated=record.terminated,
         truncated=record.truncated,
         error=record.error,
-        ending=texts.place(ending(record, replayed)),
-        final_board=texts.place(replayed.board(replayed.episode.end_state) or None) if replayed else NONE,
-        final_observation=texts.place(replayed.final_observations.get(next(iter(agents)))) if replayed else NONE,
+        ending=ending(record, replayed),
+        final_board=replayed.board(replayed.episode.end_state) or None if replayed else None,
+        final_observation=replayed.final_observations.get(next(iter(agents))) if replayed else None,
         steps=StepColumns(
             round=[step.index for step in steps],
             player=[step.player for step in steps],
-            board=[texts.place(replayed.board(s.state) or None) for s in replayed.steps] if replayed else unknown,
-            observation=[texts.place(s.observation or None) for s in replayed.steps] if replayed else unknown,
-            prompt=_prompts(replayed, agents, scenario, prompt_maps, texts) if replayed else unknown,
-            reasoning=[texts.place(step.turn.reasoning.strip() or None) for step in steps],
-            response=[texts.place(step.turn.response) for step in steps],
+            board=[replayed.board(s.state) or None for s in replayed.steps] if replayed else unknown,
+            observation=[s.observation or None for s in replayed.steps] if replayed else unknown,
+            prompt=_prompts(replayed, agents, scenario, prompt_maps) if replayed else unknown,
+            reasoning=[step.turn.reasoning.strip() or None for step in steps],
+            response=[step.turn.response for step in steps],
             action=[step.action for step in steps],
             valid=[step.valid for step in steps],
             unreadable=[step.unreadable for step in steps],
             reward=[step.reward for step in steps],
-            happened=[texts.place(replayed.happened(s) or None) for s in replayed.steps] if replayed else unknown,
+            happened=[replayed.happened(s) or None for s in replayed.steps] if replayed else unknown,
             finish_reason=[step.turn.finish_reason for step in steps],
         ),
     )
@@ -156,25 +132,17 @@ def fill_pieces(messages: list[PromptMessageView], observation: str, steps_left:
 
 
 def _prompts(
-    replayed: Replay,
-    agents: Mapping[str, str],
-    scenario: Scenario,
-    prompt_maps: Mapping[str, PromptMap | None],
-    texts: TextTable,
-) -> list[int]:
-    """Return the place of each step's whole prompt, or -1 if the pieces give it."""
-    known = {player: prompt_maps.get(agent) for player, agent in agents.items()}
-    if not any(known.values()):
-        return [NONE] * len(replayed.steps)
-    pieces = {player: prompt_pieces(one, scenario) for player, one in known.items() if one is not None}
-    places = []
+    replayed: Replay, agents: Mapping[str, str], scenario: Scenario, prompt_maps: Mapping[str, PromptMap | None]
+) -> list[str | None]:
+    """Return each step's whole prompt, or ``None`` if the pieces give it."""
+    known = {player: found for player, agent in agents.items() if (found := prompt_maps.get(agent)) is not None}
+    pieces = {player: prompt_pieces(prompt_map, scenario) for player, prompt_map in known.items()}
+    prompts: list[str | None] = []
     for step, request in requests_of(replayed):
-        prompt_map = known[step.player]
         whole = None
-        if prompt_map is not None:
-            whole = "\n\n".join(message.content for message in prompt_map(request))
+        if step.player in known:
+            whole = "\n\n".join(message.content for message in known[step.player](request))
             left = scenario.horizon - step.index  # as the page has it
-            if whole == fill_pieces(pieces[step.player], step.observation, left):
-                whole = None
-        places.append(texts.place(whole))
-    return places
+            whole = None if whole == fill_pieces(pieces[step.player], step.observation, left) else whole
+        prompts.append(whole)
+    return prompts

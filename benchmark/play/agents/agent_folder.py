@@ -32,10 +32,8 @@ AGENT_NAME = "agent.toml"
 def with_agent_folders(options: RunOptions) -> RunOptions:
     """Return a run's options with those of the folders among its agents; an agent's given options go before them.
 
-    An agent that is only a folder is called as the folder is.
-
-    Raises:
-        UsageError: an ``agent.toml`` that can't be read, or that names what the user hasn't named and has to.
+    An agent that is only a folder is called as it is. A UsageError is raised if a folder names what the user has to
+    name.
     """
     agents = [_named(AgentSpec.parse(text)) for text in options.agents]
     given = together(options.agent_options, read_sets(options.sets, [agent.name for agent in agents]))

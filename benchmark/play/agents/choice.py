@@ -42,16 +42,11 @@ def plan_run(
     policies: Mapping[str, Policy] | None = None,
     key_of: Callable[[str], str] | None = None,
 ) -> PlannedRun:
-    """Decide who plays what.
+    """Decide who plays what; ``say`` is told who doesn't play what.
 
-    Args:
-        options: as they were given.
-        say: is told who doesn't play what.
-        policies: ``{name: policy}`` of the agents that needn't be made.
-        key_of: decides the key of every agent that runs a program, by its name; they are drawn when it isn't given.
-
-    Raises:
-        UsageError: a name that doesn't exist, two agents of one name, or a named agent that can't play what was named.
+    ``policies`` are the agents that needn't be made, by name. ``key_of`` decides the key of every agent that runs a
+    program by its name; by default they are drawn. A UsageError is raised for a name that doesn't exist, two agents of
+    one name, or an agent that can't play what was named with it.
     """
     choice = with_twins(with_levels(choose_scenarios(options), options, say), options, say)
     agents = options.agents or tuple(default_agents(choice.scenarios.values()))
@@ -168,8 +163,18 @@ def default_agents(scenarios: Iterable[Scenario]) -> list[str]:
 def left_out(players: Players, choice: Choice, *, named: bool, say: Say) -> frozenset[tuple[str, str]]:
     """Return the pairs (agent, scenario) that can't be played; refuses those that the user has ``named``."""
     without: dict[str, tuple[str, ...]] = {}
-    for name in players.specs:
-        reasons = _reasons(players, name, choice.scenarios)
+    for name, (_, spec) in players.specs.items():
+        policy, reasons = players.policies.get(name), dict[str, str | None]()
+        try:  # an agent that can't be made is reported later
+            if policy is None and models_inside(spec):  # a model may be large, and what it plays is known without it
+                if players.options.legal_only:
+                    reasons = {each: why_not_legal_only(one.game()) for each, one in choice.scenarios.items()}
+            else:
+                policy = load_policy(spec, players.options, name) if policy is None else policy
+                reasons = {each: why_not_played(policy, one) for each, one in choice.scenarios.items()}
+        except (UsageError, ValueError, ImportError):
+            pass
+        reasons = {each: reason for each, reason in reasons.items() if reason is not None}
         asked = [one for one in reasons if one in choice.named or len(reasons) == len(choice.scenarios)]
         if named and asked:
             raise UsageError(f"agent {name!r} on {asked[0]}: {reasons[asked[0]]}")
@@ -178,18 +183,3 @@ def left_out(players: Players, choice: Choice, *, named: bool, say: Say) -> froz
         agents = [name for name, missing in without.items() if missing == scenarios]
         say(f"not played by {' and '.join(agents)}, who can't play these games: {', '.join(scenarios)}")
     return frozenset((name, scenario) for name, missing in without.items() for scenario in missing)
-
-
-def _reasons(players: Players, agent: str, scenarios: Mapping[str, Scenario]) -> dict[str, str]:
-    """Return ``{scenario: why the agent can't play it}``; an agent that can't be made is reported later."""
-    spec, policy = players.specs[agent].spec, players.policies.get(agent)
-    try:
-        if policy is None and models_inside(spec):  # a model may be large, and what it plays is known without it
-            legal = players.options.legal_only
-            told = {name: why_not_legal_only(one.game()) if legal else None for name, one in scenarios.items()}
-        else:
-            policy = load_policy(spec, players.options, agent) if policy is None else policy
-            told = {name: why_not_played(policy, scenario) for name, scenario in scenarios.items()}
-    except (UsageError, ValueError, ImportError):
-        return {}
-    return {name: reason for name, reason in told.items() if reason is not None}

@@ -36,11 +36,7 @@ CHANGEABLE = ("timeout", "max_retries", "patience", "key_variable")
 
 
 def read_sets(texts: Iterable[str], agents: Sequence[str]) -> AgentOptions:
-    """Read ``--set NAME.option=value``, or ``NAME.option.key=value`` for a part of a table; later ones count.
-
-    Raises:
-        UsageError: one hasn't this form, or is of no agent of the run.
-    """
+    """Read ``--set NAME.option=value``, or ``NAME.option.key=value`` for a part of a table; later ones count."""
     form = f"NAME.option=value, where NAME is an agent of the run: {', '.join(agents)}"
     found: AgentOptions = {}
     for text in texts:
@@ -72,11 +68,7 @@ def together(*parts: Mapping[str, Mapping[str, Any]] | None) -> AgentOptions:
 
 
 def with_agent_options(options: RunOptions, specs: Mapping[str, str]) -> RunOptions:
-    """Return a run's options with those of its agents, ``{agent: spec}``, read and checked.
-
-    Raises:
-        UsageError: an option that the agent doesn't have, a value that isn't accepted, a secret; names it.
-    """
+    """Return a run's options with those of its agents, ``{agent: spec}``, read and checked; none may be a secret."""
     given = together(options.agent_options, read_sets(options.sets, tuple(specs)))
     for name, own in given.items():
         if name not in specs:
@@ -90,7 +82,7 @@ def with_agent_options(options: RunOptions, specs: Mapping[str, str]) -> RunOpti
 
 
 def with_keys(options: RunOptions, specs: Mapping[str, str], key_of: Callable[[str], str] | None = None) -> RunOptions:
-    """Give every agent that runs a program the key of its randomness, among its options, so that the manifest keeps it.
+    """Give every agent that runs a program the key of its randomness, as an option that the manifest keeps.
 
     ``key_of`` decides the key by the agent's name; without it, keys are those of the run's folder, or drawn at random.
     """
@@ -108,11 +100,7 @@ def with_keys(options: RunOptions, specs: Mapping[str, str], key_of: Callable[[s
 
 
 def _of_one_protocol(options: RunOptions, specs: Mapping[str, str]) -> RunOptions:
-    """Return the options of a run whose language models all play legal-only, if their own options say so.
-
-    Raises:
-        UsageError: some do and some don't, or the run has another protocol.
-    """
+    """Return the options of a run whose language models all play legal-only, if their own options say so."""
     if not any("legal_only" in own for own in options.by_agent.values()):
         return options
     models = [name for name, spec in specs.items() if not is_object(spec) and "legal_only" in options_taken(spec)[0]]
@@ -148,10 +136,9 @@ def _checked(name: str, spec: str, own: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def typed_option(place: str, value: Any, hint: Any) -> Any:
-    """Return a value as the type ``hint`` that an option takes; lists may be written with commas, numbers as texts.
+    """Return a value as the type ``hint`` that an option takes, which errors call ``place``.
 
-    Raises:
-        UsageError: it isn't accepted; calls the option ``place`` and names what would be.
+    Lists may be written with commas, numbers as texts.
     """
     kinds = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
     origins = [get_origin(kind) for kind in kinds]

@@ -47,15 +47,7 @@ def is_larger(spec: str) -> bool:
 
 
 class Players:
-    """The agents of one run.
-
-    Args:
-        specs: in the order of the command line.
-        options: the run's options; those about models and servers go to the agents that have one.
-        policies: ``{name: policy}`` of the agents that needn't be made, since a Python program has them.
-
-    Raises:
-        UsageError: two agents of one name.
+    """The agents of one run, of which a Python program may have made some: ``policies``, by name.
 
     Attributes:
         served: the names of those whose model is behind a server, as far as :meth:`check` has made them.
@@ -78,10 +70,7 @@ class Players:
         self._kept: dict[str, Policy] = {}
 
     def check(self, plan: Plan) -> list[dict[str, Any]]:
-        """Make every agent once, so that what is missing is reported before the first episode; returns their cards.
-
-        Raises a UsageError: no such agent, a missing key or package, a bad setting, a game that an agent can't play.
-        """
+        """Make every agent once, so that what is missing is reported before the first episode; returns their cards."""
         cards = []
         for name, spec in self.specs.items():
             policy = self.load(name)
@@ -126,11 +115,8 @@ class Players:
 def load_policy(spec: str, options: RunOptions, name: str | None = None, *, weights: bool = True) -> Policy:
     """Make the policy of a spec with a run's options, and before them those that are the agent's own by its name.
 
-    Without ``weights`` a language model isn't loaded and can't act.
-
-    Raises:
-        UsageError: no such agent, a missing key or package, a bad setting; in one sentence. Without ``weights`` a key
-            may be missing.
+    Without ``weights`` a language model isn't loaded and can't act, and a key may be missing. A UsageError says in one
+    sentence what is wrong: no such agent, a missing key or package, a bad setting.
     """
     from agents.load import check_agent, known_options, load_agent
 
@@ -156,11 +142,9 @@ def unloaded(spec: str, options: RunOptions, name: str | None = None) -> Policy:
 
 
 def load_one(text: str, options: RunOptions, *scenarios: Scenario) -> tuple[Policy, RunOptions]:
-    """Return the policy of a command that has a single agent, ``SPEC`` or ``NAME=SPEC``, and the options with its own
-    read.
+    """Return the policy of a command that has a single agent, and the options with the agent's own read.
 
-    Raises:
-        UsageError: as :func:`load_policy`, an option that the agent doesn't have, or a scenario that it can't play.
+    ``text`` is ``SPEC`` or ``NAME=SPEC``. Raises as :func:`load_policy`, and if it can't play a scenario.
     """
     from benchmark.play.progress import teller
 

@@ -26,10 +26,7 @@ from benchmark.runs.manifest import Price, PriceShape
 def agent_prices(
     cards: Sequence[Mapping[str, Any]], options: RunOptions, before: Mapping[str, Price]
 ) -> dict[str, Price]:
-    """Return ``{agent: price}``: those of the price file, then those that the run has had ``before``, then list prices.
-
-    A card has the agent's ``name`` and ``spec``, and its ``settings`` with the model's name.
-    """
+    """Return ``{agent: price}``: of the price file, then as the run has had them ``before``, then of the list."""
     table = read_prices(options.prices) if options.prices else {}
     prices = dict(before)
     for card in cards:

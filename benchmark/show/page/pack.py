@@ -59,7 +59,7 @@ def pack_episodes(document: ViewDocument) -> Pack:
     rows.sort(key=lambda row: row[:3])
 
     episodes = [row[3] for row in rows]
-    blocks = list(_blocks(episodes, document["texts"]))
+    blocks = list(_blocks(episodes))
     listing = {
         "lineups": [list(lineup) for lineup in lineups],
         "block_sizes": [size for _, size in blocks],
@@ -81,38 +81,32 @@ def packed(value: object) -> str:
     return base64.b64encode(zlib.compress(_json(value).encode("ascii"), 9)).decode("ascii")
 
 
-def _blocks(episodes: Sequence[EpisodeView], texts: Sequence[str]) -> Iterator[tuple[str, int]]:
+def _blocks(episodes: Sequence[EpisodeView]) -> Iterator[tuple[str, int]]:
     """Yield ``(block, episodes in it)``; a block has its own string table, so it can be read without any other."""
-    table: dict[int, int] = {-1: -1}
+    table: dict[str, int] = {}  # boards and observations repeat a lot
     held: list[dict[str, Any]] = []
-    chars = 0
+
+    def number(text: str | None) -> int:
+        return -1 if text is None else table.setdefault(text, len(table))
+
     for episode in episodes:
-        known = len(table)
-        held.append(_local(episode, table))
-        chars += sum(len(texts[place]) for place in list(table)[known:])
-        if chars >= BLOCK_CHARS or episode is episodes[-1]:
-            yield packed({"texts": [texts[place] for place in table if place >= 0], "episodes": held}), len(held)
-            table, held, chars = {-1: -1}, [], 0
-
-
-def _local(episode: EpisodeView, table: dict[int, int]) -> dict[str, Any]:
-    """Return the steps of an episode with text numbers of the block's own ``table``, which grows by what is new."""
-
-    def local(place: int) -> int:
-        return table.setdefault(place, len(table) - 1)
-
-    ending = local(episode["ending"])
-    steps: dict[str, Any] = {**episode["steps"]}
-    for name in ("board", "observation", "prompt", "reasoning", "response", "happened"):
-        steps[name] = [local(place) for place in steps[name]]
-    finish = steps.pop("finish_reason")
-    return {
-        "players": list(episode["agents"]),
-        "error": episode["error"],
-        "ending": ending,
-        **steps,
-        "valid": [int(valid) for valid in steps["valid"]],
-        "finish": finish,
-        "final_board": local(episode["final_board"]),
-        "final_observation": local(episode["final_observation"]),
-    }
+        steps: dict[str, Any] = {**episode["steps"]}
+        ending = number(episode["ending"])
+        for name in ("board", "observation", "prompt", "reasoning", "response", "happened"):
+            steps[name] = list(map(number, steps[name]))
+        held.append(
+            {
+                "players": list(episode["agents"]),
+                "error": episode["error"],
+                "ending": ending,
+                **{name: column for name, column in steps.items() if name != "finish_reason"},
+                "valid": [int(valid) for valid in steps["valid"]],
+                "finish": steps["finish_reason"],
+                "final_board": number(episode["final_board"]),
+                "final_observation": number(episode["final_observation"]),
+            }
+        )
+        if sum(map(len, table)) >= BLOCK_CHARS or episode is episodes[-1]:
+            yield packed({"texts": list(table), "episodes": held}), len(held)
+            table.clear()
+            held = []

@@ -85,16 +85,13 @@ class Visit:
 
     @staticmethod
     def steps_of(document: ViewDocument, scenario: str, agent: str, seed: int) -> list[dict[str, Any]]:
-        """The steps of an episode of a scenario with one player, with texts in place of indices."""
+        """The steps of an episode of a scenario with one player."""
         view = next(
             view
             for view in document["episodes"]
             if (view["scenario"], view["agents"].get("player_0"), view["seed"]) == (scenario, agent, seed)
         )
-        columns: dict[str, Any] = dict(view["steps"])
-        for name in ("board", "observation", "response"):
-            columns[name] = [document["texts"][place] for place in columns[name]]
-        columns["happened"] = [document["texts"][place] if place >= 0 else "" for place in columns["happened"]]
+        columns: dict[str, Any] = {**view["steps"], "happened": [fate or "" for fate in view["steps"]["happened"]]}
         return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
 
     @staticmethod

@@ -42,7 +42,7 @@ def test_replay_shows_every_step_as_it_was_played(visit, documents):
             tab.keyboard.press("ArrowRight")
         assert page.text(".count").startswith("End")
         assert page.text("[aria-current=step] button") == "End"
-        endings = {documents["usual"]["texts"][view["ending"]] for view in documents["usual"]["episodes"]}
+        endings = {view["ending"] for view in documents["usual"]["episodes"]}
         assert page.text(".end").removeprefix("The episode ").removesuffix(".") in endings
     assert len(told) > 1, "these episodes show nothing of what happened: take others"
 
@@ -152,9 +152,8 @@ def test_a_browser_that_cannot_unpack_says_so(visit):
 
 def test_history_prompts_and_cut_off_responses(visit, documents):
     document = deepcopy(documents["one agent"])
-    document["texts"] += ["the whole prompt, history and all", "<b>The goal is near.</b>"]
     steps = document["episodes"][0]["steps"]
-    steps["prompt"][0], steps["reasoning"][0] = len(document["texts"]) - 2, len(document["texts"]) - 1
+    steps["prompt"][0], steps["reasoning"][0] = "the whole prompt, history and all", "<b>The goal is near.</b>"
     steps["finish_reason"][0] = "length"
     page = visit(document)
     page.go(f"#replay?seed={document['episodes'][0]['seed']}", ".panel")
