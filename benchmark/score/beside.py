@@ -12,7 +12,7 @@
 import json
 from collections.abc import Mapping, Sequence
 from itertools import groupby, islice
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
@@ -75,7 +75,7 @@ def _reliability(agent: str, scenario: Scenario, cells: Sequence[Cell]) -> Relia
         shares[name] = to_view(stats.mean_estimate(happened, (0.0, 1.0))) if episodes else None
     about: dict[str, Any] = {"agent": agent, "protocol": scenario.protocol, "moves": scenario.moves}
     about |= {"episodes": episodes, "responses": int(columns["responses"].sum())}
-    return ReliabilityView(**about, **shares)  # type: ignore[typeddict-item]
+    return cast("ReliabilityView", about | shares)
 
 
 def skill_rows(results: ResultColumns, agents: Sequence[str]) -> list[SkillView]:

@@ -113,7 +113,7 @@ def compared(
             )
         )
     p_values: dict[int | Pair, float] = {index: row["p_value"] for index, row in enumerate(rows)}
-    p_values |= overall
+    p_values |= {pair: overall[pair] for pair in overall}
     adjusted = holm(p_values, family)
     family = max(family or 0, len(adjusted))
     for place, key in enumerate(sorted(adjusted, key=p_values.__getitem__)):

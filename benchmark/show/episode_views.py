@@ -60,7 +60,7 @@ def _episode_view(
     prompt_maps: Mapping[str, PromptMap | None],
 ) -> EpisodeView:
     replayed = replay_if_unchanged(record, scenario)
-    steps, unknown = record.steps, [None] * len(record.steps)
+    steps, unknown = record.steps, list[str | None]([None] * len(record.steps))
 
     return EpisodeView(
         id=number,

@@ -374,25 +374,6 @@ def test_intervals_of_fifty_episodes_cover_the_truth(player):
     assert ratio < {"greedy": 0.9, "careless": 1.0, "random": 1.03}[player]
 
 
-def foreseen(game, values, state, rng, horizon, width=24):
-    """The actions that are best for the draws to come: a beam search that plays with the generator itself."""
-    beam = [(0.0, 0.0, state, rng.bit_generator.state, False, ())]
-    for left in range(horizon, 0, -1):
-        reached = {}
-        for worth, gain, board, numbers, over, actions in beam:
-            if over:
-                reached[actions] = (worth, gain, board, numbers, over, actions)
-                continue
-            for action in game.actions:
-                rng.bit_generator.state = numbers
-                after, rewards, end = game.transition(board, {ME: action}, rng)
-                total = gain + rewards[ME]
-                worth = total + (0.0 if end else values.value(after, left - 1))
-                reached.setdefault(after, (worth, total, after, rng.bit_generator.state, end, (*actions, action)))
-        beam = sorted(reached.values(), key=lambda path: -path[0])[:width]
-    return beam[0][-1]
-
-
 def test_very_many_episodes_are_not_played_again(monkeypatch):
     asked = []
     cell = Cell(planned=30, ask_luck=lambda: asked.append(1))
