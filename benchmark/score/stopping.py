@@ -37,7 +37,7 @@ def confidence_of(settings: Mapping[str, Any], before: Iterable[int] = ()) -> fl
 def half_width(row: ScoreView) -> float:
     """Return half the interval that ``--until`` is about: of the normalised score, or of the mean without a scale.
 
-    Of a normalised score the part above 0 counts. 0 without an interval, which more episodes wouldn't make narrower.
+    The part of a normalised score below 0 doesn't count. 0 without an interval, which more episodes wouldn't narrow.
     """
     judged: EstimateView | None = row["normalized"] or row["luck_free_return"] or row["mean_return"]
     if judged is None or judged["low"] is None or judged["high"] is None:
