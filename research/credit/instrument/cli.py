@@ -166,11 +166,9 @@ def _progress(quiet: bool) -> Callable[[str, int, int], None] | None:
 
     def tell(what: str, done: int, total: int) -> None:
         now = time.monotonic()
-        if live:
-            end = "\n" if done == total else ""
-            print(f"\r{what}: {done:,} of {total:,}", end=end, file=sys.stderr, flush=True)
-        elif now - last[0] > 10:
+        if live or now - last[0] > 10:
             last[0] = now
-            print(f"{what}: {done:,} of {total:,}", file=sys.stderr, flush=True)
+            start, end = ("\r", "" if done < total else "\n") if live else ("", "\n")
+            print(f"{start}{what}: {done:,} of {total:,}", end=end, file=sys.stderr, flush=True)
 
     return tell

@@ -1,16 +1,14 @@
 """Methods that give an episode one advantage, against figures worked out by hand."""
 
 import math
-from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import pytest
 
 from agents.episode import EpisodeTask
 from agents.msgrpo import ConfigError
-from agents.msgrpo.credit import METHODS, Trajectory
-from tests.agents.msgrpo.credit.test_episode_methods import advantages, of_returns
+from agents.msgrpo.credit import METHODS
+from tests.agents.msgrpo.credit.test_episode_methods import of_returns
 from tests.agents.msgrpo.hand_made import batch, trajectory
 
 RNG = np.random.default_rng(0)
@@ -90,49 +88,6 @@ def test_riskpo_never_praises():
 def test_riskpo_refuses_levels_in_the_wrong_order():
     with pytest.raises(ConfigError, match=r"\[credit.riskpo\] low = 0.9 is not below high = 0.5"):
         METHODS.make("riskpo", {"low": 0.9, "high": 0.5})
-
-
-def adora_group(lengths: Sequence[int], successes: Sequence[bool], **others: Any) -> list[Trajectory]:
-    """Episodes of two steps with so many response tokens in all; a success is paid 1."""
-    return [
-        trajectory([0.0, float(won)], tokens=[length - 1, 1], success=won, **others)
-        for length, won in zip(lengths, successes, strict=True)
-    ]
-
-
-Z = 1 / math.sqrt(2) / (1 + 1e-6 * math.sqrt(2))  # of two returns, 1 and 0: half the gap over its std
-
-
-@pytest.mark.parametrize(
-    ("lengths", "successes", "weight"),
-    [
-        ((6, 5), (True, False), 1.0),
-        ((5, 5), (True, False), 0.1),  # longer, not as long
-        ((3, 5), (True, False), 0.1),
-    ],
-)
-def test_adora(lengths, successes, weight):
-    found = advantages("adora", batch(*adora_group(lengths, successes)))
-    np.testing.assert_allclose(found, [weight * Z, -weight * Z], rtol=1e-6)
-
-
-def test_adora_takes_the_longest_success_and_the_mean_failure():
-    """Successes of 3 and 6 tokens, failures of 4 and 7: 6 > 5.5. z of two ones and two zeros is sqrt(3) / 2."""
-    given = batch(*adora_group((3, 6, 4, 7), (True, True, False, False)))
-    half = math.sqrt(3) / 2
-    np.testing.assert_allclose(advantages("adora", given), [half, half, -half, -half], rtol=1e-5)
-
-
-def test_adora_overlooks_failures_that_were_cut_off():
-    success = adora_group([3], [True])
-    cut = adora_group([9], [False], cut_off=np.array([False, True]))
-    np.testing.assert_allclose(advantages("adora", batch(*success, *cut)), [Z, -Z], rtol=1e-6)
-
-
-def test_adora_without_a_success():
-    given = batch(trajectory([0.0, 2.0]), trajectory([1.0]))
-    np.testing.assert_allclose(advantages("adora", given), [0.1 * Z, -0.1 * Z], rtol=1e-5)
-    np.testing.assert_allclose(advantages("adora", given, no_success=1.0), [Z, -Z], rtol=1e-5)
 
 
 def test_rae_has_a_mean_for_every_seat():

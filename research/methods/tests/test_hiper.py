@@ -84,11 +84,12 @@ def standardised(numbers: list[float]) -> dict[float, float]:
 @pytest.mark.parametrize(
     ("gamma", "lam", "lam_options", "penalty"), [(0.95, 0.95, 0.95, 0.0), (0.8, 0.5, 0.3, 0.3), (1.0, 1.0, 1.0, 0.1)]
 )
-def test_every_token_has_its_level_s_advantage(gamma, lam, lam_options, penalty):
+def test_every_token_has_its_level_s_advantage_and_every_head_its_target(gamma, lam, lam_options, penalty):
     given = ragged()
     settings = {"discount": gamma, "lam": lam, "lam_options": lam_options, "keep_penalty": penalty}
     credit = METHODS.make("hiper", settings).assign(given, RNG)
     wanted = [plain(each, gamma, lam, lam_options, penalty) for each in given.trajectories]
+    targets: Any = credit.value_targets
     # every response has a token of its action's level; a subgoal is written at a SWITCH, a switch wherever there is one
     steps = [(i, t) for i, each in enumerate(given.trajectories) for t in range(len(each))]
     kind = {(i, t): given.trajectories[i].segments[t] for i, t in steps}  # type: ignore[index]
@@ -103,24 +104,14 @@ def test_every_token_has_its_level_s_advantage(gamma, lam, lam_options, penalty)
         if kind[i, t] is SWITCH:
             expected[2:4] = [high[wanted[i]["high"][t]]] * 2
         np.testing.assert_allclose(credit.advantages[i][t], expected, rtol=1e-7, atol=1e-9)
-
-
-@pytest.mark.parametrize(("gamma", "penalty"), [(0.8, 0.0), (1.0, 0.25)])
-def test_targets_of_the_three_heads(gamma, penalty):
-    given = ragged(1)
-    settings = {"discount": gamma, "lam": 0.5, "lam_options": 0.7, "keep_penalty": penalty}
-    credit = METHODS.make("hiper", settings).assign(given, RNG)
+        tokens = targets["low"][i][t]
+        assert len(tokens) == LENGTHS[kind[i, t]]
+        assert tokens[PLACES[kind[i, t]]] == pytest.approx(wanted[i]["low target"][t])
+        assert np.isnan(np.delete(tokens, PLACES[kind[i, t]])).all()
+    for name in ("high", "term"):
+        for own, each in zip(targets[name], wanted, strict=True):
+            np.testing.assert_allclose(own, each[f"{name} target"], atol=1e-12)
     assert credit.metrics == {"switch_rate": 3 / 8}  # of the steps after the first ones
-    targets: Any = credit.value_targets
-    for i, each in enumerate(given.trajectories):
-        wanted = plain(each, gamma, 0.5, 0.7, penalty)
-        np.testing.assert_allclose(targets["high"][i], wanted["high target"], atol=1e-12)
-        np.testing.assert_allclose(targets["term"][i], wanted["term target"], atol=1e-12)
-        for t, kind in enumerate(each.segments or ()):
-            tokens = targets["low"][i][t]
-            assert len(tokens) == LENGTHS[kind]
-            assert tokens[PLACES[kind]] == pytest.approx(wanted["low target"][t])
-            assert np.isnan(np.delete(tokens, PLACES[kind])).all()
 
 
 def test_a_subgoal_written_where_it_is_kept_gets_nothing():

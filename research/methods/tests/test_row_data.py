@@ -16,7 +16,7 @@ from agents.msgrpo.draws import Drawn
 from agents.msgrpo.surrogates import SURROGATES
 from agents.msgrpo.trajectories import training_rows
 from tests.agents.msgrpo.hand_made import batch, trajectory
-from tests.agents.msgrpo.surrogates.ragged import Row, flat, ragged, through_loss
+from tests.agents.msgrpo.surrogates.ragged import Row, ragged, through_loss
 
 # group a: returns 1, 0, 0.5 with 4, 9 and 3 response tokens; group b: all fail; group c: all succeed
 PLAYED = batch(
@@ -88,16 +88,11 @@ def test_nft_rates_are_kept_from_the_edges():
 
 
 def test_p3o_with_all_pairs_is_rloo():
-    """The coefficients and, at equal normalisers, the gradient of REINFORCE with RLOO's advantages."""
     rloo = METHODS.make("rloo").assign(PLAYED, np.random.default_rng(0)).advantages
     rows = rows_of(PLAYED, rloo)
     surrogate = SURROGATES.make("p3o")
     coefficients = surrogate.row_data(rows, PLAYED, None)["coefficient"]
     assert coefficients.tolist() == pytest.approx([row.advantage for row in rows], abs=1e-15)
-    tokens = tokens_for(rows, off_policy=0.0)
-    one = through_loss(surrogate, tokens, data={"coefficient": coefficients.tolist()})
-    other = through_loss(SURROGATES.make("ppo"), tokens)
-    assert torch.allclose(flat(one.gradient), flat(other.gradient), atol=1e-14)
 
 
 def test_p3o_off_policy_by_the_loss_of_its_authors():

@@ -1,16 +1,13 @@
 """Methods that tell steps apart: figures worked out by hand, and plain loops over random batches."""
 
-import math
 import statistics
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
 import pytest
 
-from agents.episode import EpisodeTask
 from agents.msgrpo.credit import Batch
-from tests.agents.msgrpo.credit.plain import Plain, Table, advantages, check, flat, random_batch, z
+from tests.agents.msgrpo.credit.plain import Plain, Table, advantages, check, random_batch, z
 from tests.agents.msgrpo.hand_made import batch, trajectory
 
 
@@ -110,78 +107,9 @@ def test_equals_the_plain_formula(case, seed):
     check(advantages(name, given, **settings), reference(given), rtol=1e-7, atol=1e-9)
 
 
-def test_hgpo_by_hand():
-    """Discount 1, K = 1. X: A B paid 1; Y: C B paid 3; W: A B paid 5.
-
-    k = 1, at B: 1, 3, 5 with a mean of 3 and a population std of sqrt(8/3). k = 2: (A, B) holds 1 and 5, with a mean of
-    3 and a std of 2; (C, B) is alone. The weights are 2 and 3. At A, returns-to-go are 1 and 5 as well, for k = 1 only.
-    """
-    given = batch(trajectory([0, 1], "AB"), trajectory([0, 3], "CB"), trajectory([0, 5], "AB"))
-    found = advantages("hgpo", given, history=1, discount=1.0)
-    mixed = (2 * 2 / math.sqrt(8 / 3) + 3 * 1) / 5
-    check(found, [[-1, -mixed], [0, 0], [1, mixed]], rtol=1e-5, atol=1e-9)
-    undivided = advantages("hgpo", given, history=1, discount=1.0, scale="none")
-    check(undivided, [[-2, -2], [0, 0], [2, 2]])
-
-
 @pytest.mark.parametrize("unit", [1.0, 0.06, 0.1])
 def test_hgpo_takes_rounding_for_nothing(unit):
     """At B the first episode has the mean of the six: k = 1 says nothing of it, in whatever unit rewards are paid."""
     paid = zip([3, 1, 4, 4, 2, 4], ["AB", "AB", *["CB"] * 4], strict=True)
     found = advantages("hgpo", batch(*[trajectory([0, unit * each], own) for each, own in paid]), discount=1.0)
     assert found[0][1] == pytest.approx(1.0, abs=1e-4)
-
-
-def marshal_batch() -> Batch:
-    task = EpisodeTask.of("tic-tac-toe", 0)
-    return batch(
-        trajectory([0, 2], player="player_0", task=task, group=0),
-        trajectory([4], player="player_0", task=task, group=1),
-        trajectory([-1, 1], player="player_1", task=task, group=2),
-    )
-
-
-def test_marshal_by_hand():
-    """The seats' mean rewards are 2 and 0; without them -2, 0 | 2 | -1, 1, whose std is sqrt(10 / 4).
-
-    So divided, and summed up from behind: -2, 0 | 2 | 0, 1 in units of that. The seats' means are 0 and 1/2, and
-    -2, 0 | 2 | -1/2, 1/2 have the sum 0 and the squares 8.5, a std of sqrt(8.5 / 4).
-    """
-    std = math.sqrt(8.5 / 4)
-    expected = [[-2 / std, 0], [2 / std], [-0.5 / std, 0.5 / std]]
-    check(advantages("marshal", marshal_batch()), expected, rtol=1e-5, atol=1e-9)
-
-
-def test_marshal_by_distinct_values():
-    """One seat with rewards -1, 0 | 0, 1 | 0 and no whitening to think of: mean 0, std sqrt(1/2).
-
-    Summed up: -1, 0 | 1, 1 | 0 in units of that; over steps their mean is 1/5, over the distinct -1, 0, 1 it is 0.
-    """
-    given = batch(trajectory([-1, 0]), trajectory([0, 1]), trajectory([0]))
-    plain, distinct = advantages("marshal", given), advantages("marshal", given, means="distinct")
-    # whitening centres over all steps in the end, so with one seat both give the same
-    check(plain, distinct, rtol=1e-5, atol=1e-9)
-    two = batch(*given.trajectories, trajectory([3, 3], player="player_1"))
-    std = math.sqrt(1 / 3)  # of -1, 0, 0, 1, 0 and 0, 0 over n - 1 = 6
-    values = np.array([-1, 0, 1, 1, 0, 0, 0]) / std
-    expected = (values - values.mean()) / values.std(ddof=1)
-    found = flat(advantages("marshal", two, means="distinct"))
-    np.testing.assert_allclose(found, expected, rtol=1e-5)
-    assert found != pytest.approx(flat(advantages("marshal", two)), rel=1e-3)
-
-
-def test_gagpo_by_hand():
-    """G is 0.5, 1 and 0, 0, so V(A) = 0.25 and V(B) = 0.5; deltas are 0, 0.5 and 0, -0.5."""
-    given = batch(trajectory([0.0, 1.0], "AB"), trajectory([0.0, 0.0], "AB"))
-    estimated = [0.5 * 0.5 * 0.5, 0.5, -0.5 * 0.5 * 0.5, -0.5]
-    spread = math.sqrt((2 * 0.125**2 + 2 * 0.5**2) / 3) + 1e-6
-    found = advantages("gagpo", given, lam=0.5, discount=0.5)
-    np.testing.assert_allclose(flat(found), np.array(estimated) / spread)
-
-
-def test_beacon_by_hand():
-    """Milestones at the second and the fourth step: what comes after the first is another segment."""
-    given = batch(trajectory([0.0, 1.0, 0.0, 0.5]), trajectory([0.0, 0.0]))
-    found = advantages("beacon", given, discount=0.5)
-    check(found, [[0.75 + step for step in (0.125, 0.625, -0.125, 0.125)], [-0.75 - 0.375] * 2])
-    check(advantages("beacon", given, step_weight=0.0), advantages("dr_grpo", given))
