@@ -213,18 +213,15 @@ class Study(OnGames):
     def additions(self, other: Mapping[str, Any]) -> list[str]:
         """Return the differences that only add work: more seeds, arms and levels of factors."""
         known = other.get("factors") or {}
-        there = {
-            "arms": _shared(self.arms, other.get("arms")),
-            "factors": {factor: _shared(levels, known.get(factor)) for factor, levels in self.factors.items()},
-        }
+
+        def shared(own: Mapping[str, Any], there: Any) -> dict[str, Any]:  # all if the other has no such table
+            return {name: own[name] for name in own if not isinstance(there, Mapping) or name in there}
+
+        factors = {factor: shared(levels, known.get(factor)) for factor, levels in self.factors.items()}
+        there = {"arms": shared(self.arms, other.get("arms")), "factors": factors}
         whole = self.as_data()
         changed = differences_of({**whole, **there}, other)
         return super().additions(other) + [name for name in differences_of(whole, other) if name not in changed]
-
-
-def _shared(own: Mapping[str, Any], other: Any) -> dict[str, Any]:
-    """Return what the other has, too; all if it has no such table."""
-    return {name: fields for name, fields in own.items() if not isinstance(other, Mapping) or name in other}
 
 
 def combinations(factors: Mapping[str, Mapping[str, Table]]) -> dict[str, tuple[dict[str, str], Table]]:

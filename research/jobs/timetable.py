@@ -57,21 +57,17 @@ class Timetable:
 
     def seconds_left(self) -> float:
         """Until the last job is done, if none waits for a process longer than the work or its own needs make it."""
-        pace = self._pace()
+        overall, kinds = _blend(1.0, list(self._measured.values())), {job.kind for job in self.jobs.values()}
+        # ``{kind: seconds that a typical second takes here}``; a kind that wasn't seen yet goes at the pace of all
+        pace = {
+            kind: _blend(overall, [pair for name, pair in self._measured.items() if self.jobs[name].kind == kind])
+            for kind in kinds
+        }
         left = {name: (1 - self._shares[name]) * self.typical[name] * pace[job.kind] for name, job in self.jobs.items()}
         ends: dict[str, float] = {}  # when each job can be done at the earliest
         for name in self._order:
             ends[name] = left[name] + max((ends[need] for need in self.jobs[name].needs), default=0.0)
         return max(sum(left.values()) / self.processes, max(ends.values()))
-
-    def _pace(self) -> dict[str, float]:
-        """Return ``{kind: seconds that a typical second takes here}``; a kind that wasn't seen yet goes at the pace of
-        all."""
-        overall = _blend(1.0, list(self._measured.values()))
-        return {
-            kind: _blend(overall, [pair for name, pair in self._measured.items() if self.jobs[name].kind == kind])
-            for kind in {job.kind for job in self.jobs.values()}
-        }
 
 
 def _blend(prior: float, measured: Sequence[tuple[float, float]]) -> float:

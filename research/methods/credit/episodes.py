@@ -110,7 +110,13 @@ class RiskPO(ByReturn):
             count = min(map(len, bundle))  # episodes beyond the smallest group get 0, as in the authors' code
             sums = np.sum([returns[group[:count]] for group in bundle], axis=0)
             scores.append(sums * (size / len(bundle)))  # the last bundle may have fewer groups
-        low, high = self._track(np.concatenate(scores))
+        everyone, levels = np.concatenate(scores), (self.low, self.high)
+        if self._quantiles is None:
+            self._quantiles = [float(np.quantile(everyone, level)) for level in levels]
+        else:
+            known = zip(self._quantiles, levels, strict=True)
+            self._quantiles = [q + self.rate * (level - float(np.mean(everyone < q))) for q, level in known]
+        low, high = self._quantiles
         advantages = np.zeros(len(batch))
         for bundle, sums in zip(bundles, scores, strict=True):
             tail = -np.maximum(low - sums, 0) / self.low
@@ -126,15 +132,6 @@ class RiskPO(ByReturn):
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         self._quantiles = state["quantiles"]
-
-    def _track(self, scores: Floats) -> list[float]:
-        levels = (self.low, self.high)
-        if self._quantiles is None:
-            self._quantiles = [float(np.quantile(scores, level)) for level in levels]
-        else:
-            known = zip(self._quantiles, levels, strict=True)
-            self._quantiles = [q + self.rate * (level - float(np.mean(scores < q))) for q, level in known]
-        return self._quantiles
 
 
 def _std(values: Floats) -> float:

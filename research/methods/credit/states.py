@@ -50,16 +50,11 @@ class HGPO(ByReturn):
             levels.append((0, within_steps(batch, "group", [np.full(len(each), value) for each, value in whole], how)))
         to_go, among = batch.returns_to_go(self.discount), partial(how, ddof=0)
         levels += [(k, within_steps(batch, partial(_last_states, k), to_go, among)) for k in range(1, self.history + 2)]
-        return Credit.of([self._mixed([(k, level[i]) for k, level in levels]) for i in range(len(batch))])
-
-    def _mixed(self, levels: list[tuple[int, Floats]]) -> Floats:
-        """Return (T,) the weighted mean of the levels that aren't 0, from (T,) of each level."""
-        total, weights = np.zeros_like(levels[0][1]), np.zeros_like(levels[0][1])
-        for k, values in levels:
-            weight = float(k + 1) ** self.alpha
-            total += weight * values
-            weights += weight * (values != 0)
-        return total / np.where(weights > 0, weights, 1.0)
+        weights, mixed = np.array([float(k + 1) ** self.alpha for k, _ in levels]), []
+        for own in zip(*[level for _, level in levels], strict=True):  # (T,) of each level
+            total, counted = weights @ np.array(own), weights @ (np.array(own) != 0)
+            mixed.append(total / np.where(counted > 0, counted, 1.0))
+        return Credit.of(mixed)
 
 
 def _last_states(k: int, trajectory: Trajectory, t: int) -> object:

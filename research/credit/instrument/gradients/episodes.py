@@ -48,10 +48,8 @@ class EpisodeGradients(NamedTuple):
     def square(self, weights: Floats) -> float:
         """Return ``|sum_i w_i f_i|^2``; exactly 0 if nothing is left of the sum but rounding."""
         found = float(weights @ self.products @ weights)
-        return found if found > (ROUNDING * self.length_of_parts(weights)) ** 2 else 0.0
-
-    def length_of_parts(self, weights: Floats) -> float:
-        return float(np.abs(weights) @ np.sqrt(np.diag(self.products).clip(min=0.0)))
+        length_of_parts = float(np.abs(weights) @ np.sqrt(np.diag(self.products).clip(min=0.0)))
+        return found if found > (ROUNDING * length_of_parts) ** 2 else 0.0
 
 
 @dataclass(frozen=True, eq=False)

@@ -90,26 +90,21 @@ def quality(batches: Sequence[BatchGradient], norm: float, reliability: float = 
 
         return over_parts(figure, len(along), SQUARES)
 
+    n, unsure = len(along), 1 - reliability  # the relative error of the exact squared length
+    bias = Estimate(nan)
+    if n > 1:
+        across = float(np.mean((products - np.outer(along, along))[~np.eye(n, dtype=bool)] ** 2))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            mean_along, p, q, _ = (float(x) for x in of(np.full(n, 1 / n)))
+            without = np.stack(of(without_each(n))[1:3])
+        bias = cosine_of_means(mean_along, (p, q), without, across, unsure)
     return GradientQuality(
         cosine=over_rows(cosines[:, None], mean(0), COSINES),
-        bias=_bias(products, along, 1 - reliability),
+        bias=bias,
         variance=over_parts(variance, len(along), SQUARES),
         signal_to_noise_per_episode=signal_to_noise(float(np.mean([each.episodes for each in batches]))),
         signal_to_noise_per_token=signal_to_noise(float(np.mean([each.tokens for each in batches]))),
     )
-
-
-def _bias(products: Floats, along: Floats, unsure: float) -> Estimate:
-    """Return the bias at the head of this file; ``unsure`` is the relative error of the exact squared length."""
-    n = len(along)
-    if n < 2:
-        return Estimate(nan)
-    of, different = _of_weights(products, along), ~np.eye(n, dtype=bool)
-    across = float(np.mean((products - np.outer(along, along))[different] ** 2))
-    with np.errstate(divide="ignore", invalid="ignore"):
-        mean_along, p, q, _ = (float(x) for x in of(np.full(n, 1 / n)))
-        without = np.stack(of(without_each(n))[1:3])
-    return cosine_of_means(mean_along, (p, q), without, across, unsure)
 
 
 def cosine_of_means(

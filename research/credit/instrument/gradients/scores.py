@@ -5,7 +5,7 @@ every method of credit, every draw rule and every number of episodes is a matrix
 """
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import torch
@@ -89,17 +89,14 @@ class ScoreModel:
         at_once = max(1, min(64, _CHUNK_BYTES // (4 * sum(p.numel() for p in self.parameters.values()))))
         for start in range(0, len(order), at_once):
             numbers = order[start : start + at_once]
+            part = [rows[i] for i in numbers]
             with _evaluating(self.module, self.parameters):
-                yield numbers, self._each([rows[i] for i in numbers])
-
-    def _each(self, rows: Sequence[TokenRow]) -> Tensor:
-        """Return (c, size) the gradients of some rows, all at once if the model's operations can be batched."""
-        if len(rows) > 1:
-            try:
-                return self._vectorised(rows)
-            except RuntimeError:  # a model with operations that torch.func doesn't know
-                pass
-        return torch.stack([self.weighted([row], [1.0]).float() for row in rows])
+                found = None
+                with suppress(RuntimeError):  # of a model with operations that torch.func doesn't know
+                    found = self._vectorised(part) if len(part) > 1 else None
+                if found is None:
+                    found = torch.stack([self.weighted([row], [1.0]).float() for row in part])
+                yield numbers, found
 
     def _vectorised(self, rows: Sequence[TokenRow]) -> Tensor:
         longest = max(len(row.prompt) + len(row.response) for row in rows)
