@@ -4,8 +4,8 @@ from collections.abc import Mapping
 
 from agents.models import embedded_agents
 from agents.msgrpo.credit import METHODS
-from research.credit.jobs import Later, StudyFolder, StudyJob, jobs_of
-from research.credit.questions.settings import AskJob, Questions
+from research.credit.jobs import StudyFolder, StudyJob, jobs_of
+from research.credit.questions.settings import Questions
 from research.credit.questions.settings import jobs_of as questions_jobs_of
 from research.credit.settings import Study
 from research.jobs.command import Options, Undertaking, carry_out
@@ -26,14 +26,14 @@ PLAIN_TOKENS_PER_SECOND, SHORT_TOKENS_PER_SECOND = 10_000, 80_000
 """That questions take: along plain runs, whose questions cost most, and in short runs from a weak base."""
 
 WORK = {
-    "base": Later("research.credit.training:make_base"),
-    "stages": Later("research.credit.training:make_stages"),
-    "measure": Later("research.credit.measuring:methods_at"),
-    "draws": Later("research.credit.measuring:draws_at"),
-    "think": Later("research.credit.measuring:draws_of_thinking"),
-    "tune": Later("research.credit.training:tune"),
-    "train": Later("research.credit.training:train_arm"),
-    "ask": Later("research.credit.questions.work:ask"),
+    "base": "research.credit.training:make_base",
+    "stages": "research.credit.training:make_stages",
+    "measure": "research.credit.measuring:methods_at",
+    "draws": "research.credit.measuring:draws_at",
+    "think": "research.credit.measuring:draws_of_thinking",
+    "tune": "research.credit.training:tune",
+    "train": "research.credit.training:train_arm",
+    "ask": "research.credit.questions.work:ask",
 }
 """By the kind of a job, what does it."""
 
@@ -78,7 +78,7 @@ def ask_questions(questions: Questions, options: Options) -> int:
     short = 0.0 if penalty is None else len(penalty.penalties) * penalty.tokens / SHORT_TOKENS_PER_SECOND
     seconds = {job.name: BASE_SECONDS for job in jobs}
     for job in jobs:
-        if isinstance(job, AskJob):
+        if job.kind == "ask":
             plain = questions.games[job.game].tokens / PLAIN_TOKENS_PER_SECOND
             seconds[job.name] = short if job.steps else plain
 

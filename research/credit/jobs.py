@@ -1,17 +1,14 @@
 """What a study consists of: jobs, what each waits for, and where its result lies."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from pkgutil import resolve_name
 from typing import Any, Literal, NamedTuple
 
-from benchmark import UsageError
 from research.credit.settings import STAGES, Study
 from research.jobs.folder import Folder
-from research.jobs.recipes import TUNING_SEED, ExperimentSettings
+from research.jobs.recipes import TUNING_SEED
 
-Kind = Literal["base", "stages", "measure", "draws", "think", "tune", "train"]
+Kind = Literal["base", "stages", "measure", "draws", "think", "tune", "train", "ask"]
 
 
 class StudyJob(NamedTuple):
@@ -26,6 +23,7 @@ class StudyJob(NamedTuple):
     arm: str = ""
     seed: int = 0
     rate: float = 0.0  # the learning rate that is tried
+    steps: int = 0  # of imitation, of a base of its own that is asked; 0: it asks along the plain run
 
 
 def jobs_of(study: Study) -> list[StudyJob]:
@@ -84,17 +82,6 @@ def _source(game: str, run: int, stage: str) -> str:
     return f"base/{game}/{run}" if stage == "base" else f"stages/{game}/{run}"
 
 
-@dataclass(frozen=True)
-class Later:
-    """Work that is imported when it is done: it needs torch, which a reader of a report may lack."""
-
-    path: str  # ``module:function``
-
-    def __call__(self, *given: Any) -> dict[str, Any]:
-        done: dict[str, Any] = resolve_name(self.path)(*given)
-        return done
-
-
 class StudyFolder(Folder):
     """The folder of one study.
 
@@ -104,17 +91,6 @@ class StudyFolder(Folder):
     def __init__(self, path: Path, methods: tuple[str, ...] = ()) -> None:
         super().__init__(path)
         self.methods = methods
-
-    def claim(self, experiment: ExperimentSettings) -> None:
-        """Claim the folder; one whose arms were tuned with the seed of a training run is refused."""
-        super().claim(experiment)
-        for file in self.path.glob("tune/*/*/*/result.json"):
-            seed = self.result(str(file.parent.relative_to(self.path)))["settings"]["seed"]
-            if seed != TUNING_SEED:
-                raise UsageError(
-                    f"{self.path} has arms that were tuned with seed {seed}, now it is {TUNING_SEED}; choose another "
-                    "--out"
-                )
 
     def is_done(self, name: str) -> bool:
         if not super().is_done(name):

@@ -5,6 +5,7 @@ import gc
 import platform
 import time
 from collections.abc import Callable
+from pkgutil import resolve_name
 from typing import Any
 
 from benchmark.runs import code_version, package_versions
@@ -13,9 +14,9 @@ from research.jobs.folder import AnyJob, Folder
 Report = Callable[[float], None]
 """Called with the share of a job that is done, in [0, 1]; may raise ``KeyboardInterrupt`` to stop it."""
 
-Work = Callable[[Any, Any, Any, Report], dict[str, Any]]
+Work = Callable[[Any, Any, Any, Report], dict[str, Any]] | str
 """``job, experiment, folder, report -> result``: how the jobs of one kind are done. It is a function of a module, as a
-worker finds it by its name."""
+worker finds it by its name, or ``module:function``, which only the worker imports."""
 
 
 def do(work: Work, job: AnyJob, experiment: Any, folder: Folder, report: Report) -> None:
@@ -28,7 +29,7 @@ def do(work: Work, job: AnyJob, experiment: Any, folder: Folder, report: Report)
     facts = facts_of()  # now: by the end, the checkout may be at another commit
     folder.begin(job, experiment)
     started, processor = time.perf_counter(), time.process_time()
-    result = work(job, experiment, folder, report)
+    result = (resolve_name(work) if isinstance(work, str) else work)(job, experiment, folder, report)
     measured = {"seconds": time.perf_counter() - started, "processor_seconds": time.process_time() - processor}
     folder.write_result(job.name, {"facts": facts, **measured, **result})
     _give_back_memory()

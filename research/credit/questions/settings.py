@@ -4,7 +4,7 @@ A table that isn't there isn't asked.
 """
 
 from collections.abc import Mapping
-from typing import Annotated, Any, ClassVar, Literal, NamedTuple
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
@@ -85,26 +85,15 @@ class Questions(OnGames):
         return checked_training(settings, f"the settings of runs on {name}")
 
 
-class AskJob(NamedTuple):
-    """A piece of work that asks, for one process."""
-
-    name: str  # unique, and the path of its result below the folder: ``"ask/frozen-lake/0/plain"``
-    game: str
-    run: int
-    steps: int = 0  # of imitation, of a base of its own; 0: it asks along the plain run
-    needs: tuple[str, ...] = ()
-    kind: Literal["ask"] = "ask"
-
-
-def jobs_of(questions: Questions) -> list[StudyJob | AskJob]:
+def jobs_of(questions: Questions) -> list[StudyJob]:
     """Return all jobs, run by run, so that one that is cut short has some runs of every game."""
-    jobs: list[StudyJob | AskJob] = []
+    jobs: list[StudyJob] = []
     for run in range(questions.seeds):
         for game in questions.games:
             base = base_job(game, run)
-            jobs += [base, AskJob(f"ask/{game}/{run}/plain", game, run, needs=(base.name,))]
+            jobs += [base, StudyJob(f"ask/{game}/{run}/plain", "ask", (base.name,), game, run)]
         jobs += [
-            AskJob(f"ask/{game}/{run}/{steps}", game, run, steps)
+            StudyJob(f"ask/{game}/{run}/{steps}", "ask", (), game, run, steps=steps)
             for game, about in questions.games.items()
             for steps in (about.imitation if questions.penalty is not None else ())
         ]

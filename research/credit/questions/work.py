@@ -8,16 +8,16 @@ from typing import Any
 from research.credit.instrument.batches import Setting
 from research.credit.instrument.exact.truth import Truth
 from research.credit.instrument.gradients.scores import ScoreModel
-from research.credit.jobs import StudyFolder
+from research.credit.jobs import StudyFolder, StudyJob
 from research.credit.questions.measures import MAX_STATES, FewStarts, group_sizes, parts_of, staleness, standing
-from research.credit.questions.settings import AskJob, Questions
+from research.credit.questions.settings import Questions
 from research.credit.settings import STAGES
 from research.credit.training import examples_of, policy_of, train
 from research.jobs.bases import load
 from research.jobs.work import Report
 
 
-def ask(job: AskJob, questions: Questions, folder: StudyFolder, report: Report) -> dict[str, Any]:
+def ask(job: StudyJob, questions: Questions, folder: StudyFolder, report: Report) -> dict[str, Any]:
     """Train the plain run and ask its policies at its stages; with steps of imitation, ask a weak base of its own."""
     if job.steps:
         return _from_a_weak_base(job, questions, report)
@@ -51,7 +51,7 @@ def ask(job: AskJob, questions: Questions, folder: StudyFolder, report: Report) 
     return {"stages": stages, "points": record.points, "settings": settings}
 
 
-def _at_a_stage(job: AskJob, questions: Questions, older: dict[int, Any], *, last: bool) -> dict[str, Any]:
+def _at_a_stage(job: StudyJob, questions: Questions, older: dict[int, Any], *, last: bool) -> dict[str, Any]:
     policy, scenario = older[0], questions.scenario(job.game)
     truth = _evaluated(policy, job, questions)
     found: dict[str, Any] = {"standing": standing(truth)}
@@ -66,7 +66,7 @@ def _at_a_stage(job: AskJob, questions: Questions, older: dict[int, Any], *, las
     return found
 
 
-def _from_a_weak_base(job: AskJob, questions: Questions, report: Report) -> dict[str, Any]:
+def _from_a_weak_base(job: StudyJob, questions: Questions, report: Report) -> dict[str, Any]:
     """Imitate for a few steps, split the exact gradient, and train under every format penalty from there."""
     from agents.tiny import pretrain
 
@@ -102,7 +102,7 @@ def _player(model: Any, tokenizer: Any, questions: Questions) -> Any:
     return policy_of(model, tokenizer, questions.temperature, "asked")
 
 
-def _evaluated(policy: Any, job: AskJob, questions: Questions) -> Truth:
+def _evaluated(policy: Any, job: StudyJob, questions: Questions) -> Truth:
     """Return the truth of a policy without format penalty, from the starts of its run."""
     starts = questions.evaluation_starts
     setting = Setting(questions.scenario(job.game), starts, format_penalty=0.0, seed=job.run)
