@@ -16,7 +16,6 @@ from agents.common.intervals import student
 from benchmark.errors import UsageError
 from research.credit.findings import (
     Findings,
-    Run,
     arms_on,
     by_game,
     over_cells,
@@ -201,23 +200,6 @@ def test_a_stored_report_keeps_its_effects_or_says_that_it_can_not(file):
         assert [again.get(name) for name in ("effects", "standings")] == [
             report.get(name) for name in ("effects", "standings")
         ]
-
-
-def test_what_runs_end_with_is_read_back_from_a_stored_report():
-    study = Study.read("credit-explore", {"seeds": 2})
-    game = study.trained[0]
-    points = np.array([0.1, 0.5, 0.7])
-    runs = {
-        (game, arm): [
-            Run(seed, 1e-3, points, points + 0.1 * seed, 2, 10, 20, 1.0, dict.fromkeys(study.ends_of(game), 0.1 * seed))
-            for seed in range(2)
-        ]
-        for arm in study.arms
-    }
-    empty: dict[str, Any] = {"stages": {}, "bases": {}, "drawn": {}, "thinking": {}, "tuned": {}, "measured": {}}
-    report = report_data(Findings(study=study, runs=runs, missing=(), seconds={}, code=(), **empty), {})
-    assert {row["figure"] for row in report["effects"]} == {"learning", "at 0.25", "at 1"}
-    assert recomputed(report)["effects"] == report["effects"]
 
 
 def test_gains_of_draws_have_games_as_clusters_and_are_corrected(findings):
