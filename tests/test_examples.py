@@ -1,6 +1,7 @@
 """The scripts in ``examples``: five of a page each and the method in one file, run as their first lines say."""
 
 import ast
+import runpy
 import subprocess
 import sys
 from pathlib import Path
@@ -15,8 +16,10 @@ SCRIPTS = [
     ("evaluate.py", ["--episodes", "10"], "planner: "),
     ("add_a_game.py", [], "0 = blind"),
     ("add_an_agent.py", [], "careful is better than blind in frozen-lake"),
-    pytest.param("train.py", ["--iterations", "1", "--episodes", "2"], "A = after, B = before", marks=pytest.mark.slow),
-    pytest.param("msgrpo_minimal.py", ["--iterations", "1"], "iteration 1: return", marks=pytest.mark.slow),
+]
+TRAINING = [
+    ("train.py", ["--iterations", "1", "--episodes", "2"], "A = after, B = before"),
+    ("msgrpo_minimal.py", ["--iterations", "1"], "iteration 1: return"),
 ]
 
 
@@ -41,3 +44,14 @@ def test_it_runs(tmp_path, script, options, printed):
     done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, check=False)
     assert done.returncode == 0, done.stderr
     assert printed in done.stdout
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("default", "error::UserWarning")
+@pytest.mark.parametrize(("script", "options", "printed"), TRAINING)
+def test_it_trains(tmp_path, monkeypatch, capsys, script, options, printed):
+    """In this process, which has imported transformers."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "argv", [script, *options])
+    runpy.run_path(str(EXAMPLES / script), run_name="__main__")
+    assert printed in capsys.readouterr().out

@@ -1,5 +1,6 @@
 """``textbench reproduce`` end to end on the miniature, its resume, and its messages."""
 
+import io
 import json
 import os
 import shutil
@@ -7,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 
 import pytest
@@ -61,16 +63,16 @@ def whole(tmp_path_factory):
     """A miniature that nothing stopped: its folder, and what the command said."""
     pytest.importorskip("torch")
     out = tmp_path_factory.mktemp("reproduce") / "whole"
-    done = subprocess.run([*COMMAND, "--out", str(out), "--json"], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    return out, done
+    with redirect_stdout(io.StringIO()) as printed, redirect_stderr(io.StringIO()) as told:
+        assert main(["reproduce", "--config", "miniature", "--jobs", "1", "--out", str(out), "--json"]) == 0
+    return out, printed.getvalue(), told.getvalue()
 
 
 @pytest.mark.slow
 def test_a_miniature_ends_in_a_report(whole):
-    out, done = whole
-    report = json.loads(done.stdout)
-    assert "11 of 11 jobs to do; this will take about" in done.stderr
+    out, printed, told = whole
+    report = json.loads(printed)
+    assert "11 of 11 jobs to do; this will take about" in told
     assert report["missing"] == []
     assert len(report["claims"]) == 4
     for name in ("report.md", "report.json", "bars.svg"):

@@ -1,12 +1,11 @@
 """The page on methods of credit has them all, and a file with a method of one's own runs as the tutorial says it."""
 
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
+from agents.msgrpo.__main__ import main
 from agents.msgrpo.configuration.config import presets
 from agents.msgrpo.configuration.settings import POINTS
 
@@ -18,13 +17,12 @@ TUTORIAL = (ROOT / "docs/research/credit/add-a-method.md").read_text()
 
 
 @pytest.mark.slow
-def test_a_run_with_a_method_of_ones_own(tmp_path):
+def test_a_run_with_a_method_of_ones_own(tmp_path, monkeypatch):
     (tmp_path / "my_credit.py").write_text(FILE)
     (tmp_path / "mine.toml").write_text(CONFIG)
-    program = ["-W", "error::UserWarning", "-m", "agents.msgrpo"]
-    program += ["--config", "mine.toml", "--set", "out=run", "--quiet"]
-    done = subprocess.run([sys.executable, *program], capture_output=True, text=True, cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)  # as python -m has it
+    assert main(["--config", "mine.toml", "--set", "out=run", "--quiet"]) == 0
     assert (tmp_path / "run/last/config.json").exists()
     assert 'credit = "my_credit:FromTheEnd"' in (tmp_path / "run/last/msgrpo.toml").read_text()
 
