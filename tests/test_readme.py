@@ -83,7 +83,8 @@ def run(command: str, folder: Path, url: str) -> subprocess.CompletedProcess[str
         small = ("iterations=1", "groups=2", "episodes_drawn=8", "eval_episodes=4", "threads=1")
         small += ("model=tiny", "response_mode=think", "max_response_tokens=40")
         words += [word for setting in small for word in ("--set", setting)]
-    if "--episodes" in words:
+    if words[:2] == ["textbench", "run"]:
+        words += ["--episodes", "1"] if "--episodes" not in words else []
         words[words.index("--episodes") + 1] = "4" if "greedy" in words else "1"
     if words[:2] == ["textbench", "credit"]:
         words += ["--groups", "4", "--batches", "2"]
