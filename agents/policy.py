@@ -58,7 +58,7 @@ class LanguageAgentPolicy:
         prompt_map: the prompt map ``rho``; thinking, without history, when not given.
         decoding: temperature and the like; temperature 0.5 and 256 tokens when not given.
         name: what results call the player; the model's name when not given.
-        max_concurrency: the most requests to a server that are in flight during one :meth:`act`; the loop has its own.
+        max_concurrency: the most requests to a server in flight during one :meth:`act`; the loop has its own.
         legal_only: draw only tokens that continue some legal answer (:mod:`agents.models.answers`). The text before the
             action is free, and so are decisions that list no actions. A ValueError if the model can't be constrained.
     """

@@ -160,7 +160,7 @@ def _draft_for(path: Path) -> Path:
 def check_folder(folder: Path) -> None:
     """Raise an OSError for a folder that holds a link out of it, or a device or a pipe, at any depth.
 
-    The folder itself may be a link, as its user has named it, and so may a training's ``last`` and ``best`` inside.
+    The folder itself may be a link, as its user has named it.
     """
     root = os.path.realpath(folder)
     is_junction = getattr(os.path, "isjunction", lambda _: False)  # a folder's link on Windows

@@ -10,7 +10,6 @@ from typing import IO, Any
 
 MOST_BYTES = 32 * 2**20
 """Most bytes of a file that is read as a whole. The manifest of a run of 100 agents that all meet has half as many."""
-
 MOST_LINE = 64 * 2**20
 """Most bytes of one line of records. An episode of 80 steps with 100,000 tokens of reasoning each has half as many."""
 

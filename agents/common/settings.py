@@ -32,37 +32,21 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Setting:
-    """A field of a class of settings, and how it stands on a command line.
+    """A field of a class of settings, and how it stands on a command line."""
 
-    Attributes:
-        metavar: stands for its value in ``--help``; a field without one stands in files alone.
-        text: its line of help.
-        named: its flag, if its name doesn't make it; empty of a place.
-        alone: the value of the flag without a value; ``None`` if it needs one.
-        choices: returns the accepted texts, if the type isn't a ``Literal`` of them.
-        words: whether one flag takes several values: ``--scenario A B``.
-        apart: the flags of an equal ``apart`` exclude each other.
-        needs: flags without all of which this one changes nothing.
-        names, texts: of a part: which of its settings are taken from everywhere, and which from the command line alone.
-        marks: what the owner of the settings says of the field, such as ``counts``.
-        reads: returns the one spelling of an accepted value, or raises a ValueError.
-        bounds: ``ge``, ``gt`` and ``le`` of a number.
-        name, type, default: the field's.
-    """
-
-    metavar: str = ""
-    text: str = ""
-    named: str | None = None
-    alone: str | None = None
-    choices: Callable[[], Sequence[str]] | None = None
-    words: bool = False
-    apart: str = ""
-    needs: tuple[str, ...] = ()
-    names: tuple[str, ...] | None = None
-    texts: Mapping[str, str] = field(default_factory=dict)
-    marks: frozenset[str] = frozenset()
-    reads: Callable[[Any], Any] | None = None
-    bounds: Mapping[str, Any] = field(default_factory=dict)
+    metavar: str = ""  #: stands for its value in ``--help``; a field without one stands in files alone
+    text: str = ""  #: its line of help
+    named: str | None = None  #: its flag, if its name doesn't make it; empty of a place
+    alone: str | None = None  #: the value of the flag without a value; ``None`` if it needs one
+    choices: Callable[[], Sequence[str]] | None = None  #: returns the accepted texts that aren't in a ``Literal``
+    words: bool = False  #: whether one flag takes several values: ``--scenario A B``
+    apart: str = ""  #: the flags of an equal ``apart`` exclude each other
+    needs: tuple[str, ...] = ()  #: flags without all of which this one changes nothing
+    names: tuple[str, ...] | None = None  #: of a part: its settings that are taken from everywhere
+    texts: Mapping[str, str] = field(default_factory=dict)  #: of a part: those of the command line alone, with help
+    marks: frozenset[str] = frozenset()  #: what the owner of the settings says of the field, such as ``counts``
+    reads: Callable[[Any], Any] | None = None  #: returns the one spelling of a value, or raises a ValueError
+    bounds: Mapping[str, Any] = field(default_factory=dict)  #: ``ge``, ``gt`` and ``le`` of a number
     name: str = ""
     type: Any = str
     default: Any = None
@@ -224,12 +208,7 @@ class Parser(ArgumentParser):
             one.add_to(groups.get(one.apart, self), dest)
 
     def read(self, words: Sequence[str], refusal: Callable[[str], Exception] = ValueError) -> Any:
-        """Return the settings that a command line gives.
-
-        Raises:
-            SystemExit: help was asked for, or the words don't fit; printed.
-            ValueError: or what ``refusal`` makes: a value isn't accepted.
-        """
+        """Return the settings of a command line; exit for ``--help`` or wrong words, raise for a wrong value."""
         self.given = [*words]
         before = self.given[: self.given.index("--")] if "--" in self.given else self.given
         flags = {word.partition("=")[0] for word in before if word.startswith("--")}
@@ -321,7 +300,7 @@ class _Help(Action):
 
 
 def read_words(cls: type[T], words: Sequence[str] | None, prog: str) -> T:
-    """Return the settings of a command line that is no command of ``textbench``; a wrong one ends the process."""
+    """Return the settings of a command line that is no command of ``textbench``; exit if it is wrong."""
     parser = Parser(cls, prog)
     try:
         made: T = parser.read(sys.argv[1:] if words is None else words)

@@ -1,4 +1,4 @@
-"""The player of repeated games that learns from what every action would have paid: Hedge, and following the leader."""
+"""The player of repeated matrix games: Hedge, and following the leader."""
 
 import numpy as np
 
