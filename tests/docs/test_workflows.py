@@ -154,14 +154,3 @@ def test_what_is_left_is_printed_as_such(limit, said):
     program = f"started=0 left=/dev/null\n{function}\nif_before {limit} echo it ran"
     done = subprocess.run(["bash", "-euo", "pipefail", "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout.startswith(said)
-
-
-def test_the_site_can_be_built_with_what_its_extra_brings():
-    """Tutorials are run while it is built: what they need beside the base is in the extra ``docs``."""
-    extras = PROJECT["project"]["optional-dependencies"]
-    brought = {name for one in extras["docs"] if one.startswith("textbench[") for name in one[10:-1].split(",")}
-    pages = "".join(path.read_text() for path in (ROOT / "docs/tutorials").glob("*.md"))
-    assert "to_pandas" in pages
-    assert "MSGRPOTrainer" in pages
-    assert "matplotlib" in pages
-    assert {"pandas", "train", "plots"} <= brought
