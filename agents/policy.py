@@ -1,7 +1,4 @@
-"""The language-agent policy ``pi = (rho, p_theta, decoding)``, ``request -> rho -> prompt -> p_theta -> response``.
-
-(Dilkes et al., arXiv 2508.10839, section 4.)
-"""
+"""The language-agent policy ``pi = (rho, p_theta, decoding)`` (Dilkes et al., arXiv 2508.10839, section 4)."""
 
 import asyncio
 from collections.abc import Coroutine, Sequence

@@ -1,8 +1,7 @@
 """The protocol of an episode: what an unreadable response leads to, and whether prompts list the legal moves.
 
-Scores of different protocols say different things: with ``default`` an agent that answers nothing plays the first
-action all the time, with ``random`` it is the random player. So a run has one protocol, and results of two are never
-ranked together.
+A run has one protocol, and results of two are never ranked together: with ``default`` an agent that answers nothing
+plays the first action all the time, with ``random`` it is the random player.
 """
 
 from typing import TYPE_CHECKING, NamedTuple

@@ -1,12 +1,9 @@
 """Players around other players, written ``NAME(AGENT)`` in the place of a player's name.
 
 A wrapper is a subclass of :class:`Around` whose first arguments are the players that it asks; its other parameters are
-its options. Installed packages add wrappers under the group ``textbench.wrappers`` of entry points, each as a
-:class:`Wrapper`.
-
-A wrapper asks its questions in :meth:`Around.decide`, a generator that yields questions, is sent the turns that answer
-them, and returns its own. So it is written once for batches and for servers: :meth:`Around.act` puts the questions of a
-whole batch to a player at once, :meth:`Around.act_async` asks those of one decision at the same time.
+its options. It asks its questions in :meth:`Around.decide`, a generator that yields questions, is sent the turns that
+answer them, and returns its own. So it is written once for batches and for servers: :meth:`Around.act` puts the
+questions of a whole batch to a player at once, :meth:`Around.act_async` asks those of one decision at the same time.
 """
 
 import asyncio

@@ -1,14 +1,9 @@
 """Inside a policy: its distribution over actions at every step of an episode, and what each action is worth.
 
-Two distributions:
-
-* what the policy *wants*, ``pi(a | s) = sum over responses y with psi(y) = a of p(y | rho(phi(s)))`` (arXiv 2508.10839,
-  section 4): exact if the response is nothing but the action (``direct`` mode, local model), else shares of responses
-  drawn anew;
-* what is left *after its reasoning*, for local models: every legal action is scored behind the response's own text up
-  to its ``<action>`` tag. Exact. It shows whether the choice is made by the reasoning or after it.
-
-The values are those of the game's registered search player (:mod:`agents.baselines.search`): exact, or its estimates.
+Two distributions: what the policy *wants*, ``pi(a | s) = sum over responses y with psi(y) = a of p(y | rho(phi(s)))``
+(arXiv 2508.10839, section 4), exact if the response is nothing but the action, else shares of responses drawn anew; and
+what is left *after its reasoning*, for local models: every legal action is scored behind the response's own text up to
+its ``<action>`` tag. The values are those of the game's search player: exact, or its estimates.
 """
 
 from collections.abc import Mapping
@@ -66,11 +61,7 @@ class InspectedStep:
 
 
 def best_actions(solver: SearchPlayer, request: TurnRequest, values: Mapping[str, float]) -> tuple[str, ...]:
-    """Return the actions of the largest value, and those that the solver's plan mixes.
-
-    An approximate equilibrium leaves differences between the values of those, large ones in positions that are seldom
-    reached.
-    """
+    """Return the actions of the largest value, and those that the plan mixes: an equilibrium is approximate."""
     most, plan = max(values.values()), solver.plan_probabilities(request) or {}
     return tuple(action for action, value in values.items() if value >= most - TIE or plan.get(action, 0.0) > MIXED)
 
@@ -94,9 +85,7 @@ class Inspection:
 def inspect_episode(policy: Policy, scenario: Any, seed: int, *, samples: int = DEFAULT_SAMPLES) -> Inspection:
     """Play one episode, and look inside every step, by ``samples`` responses if its distribution has to be sampled.
 
-    Raises:
-        ValueError: a game without a search player, an unknown scenario, or no samples.
-        RuntimeError: the episode couldn't be played to its end.
+    A ValueError for a game without a search player, a RuntimeError if the episode can't be played to its end.
     """
     check_whole("samples", samples, 1, None)
     task = EpisodeTask.of(scenario, seed)

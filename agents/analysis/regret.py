@@ -66,8 +66,7 @@ def random_positions(tasks: Sequence[EpisodeTask]) -> list[Position]:
 class DirectAnswers:
     """A policy with a local model that answers with the action alone, and so knows its own probabilities.
 
-    Responses other than ``<action>NAME</action>`` count as invalid. Make a new one when the weights have changed:
-    results are kept by prompt.
+    They are kept by prompt: make a new one when the weights have changed.
     """
 
     def __init__(self, policy: LanguageAgentPolicy) -> None:
@@ -93,10 +92,7 @@ class DirectAnswers:
 
 
 def exact_regret(policy: Policy, positions: Sequence[Position]) -> ExactRegret:
-    """Return the mean regret of a policy whose action probabilities are known; a ValueError if they aren't.
-
-    An invalid response counts as the first legal action.
-    """
+    """Return the mean regret of a policy; a ValueError if its action probabilities aren't known."""
     if not positions:
         raise ValueError("there are no positions to measure regret on")
     found = action_probabilities(policy, [position.request for position in positions], samples=1)

@@ -118,16 +118,15 @@ class Cluster:
 
         What is yielded depends on the tasks and the players alone, not on how many workers there are or which of them
         die. Closing the iterator lets the workers go that are still at it. Raise a PlayError if players fail on a
-        worker, a ClusterError if workers can't be started or die again and again.
+        worker, a ClusterError if workers can't be started or die again and again, a TimeoutError after ``timeout``.
 
         Args:
             setup: who plays, and what is sent back.
             tasks: consumed lazily, as workers have room; no two have the same scenario and seed.
             total: how many tasks there are; they may end earlier.
-            news: what comes with every portion of tasks (:meth:`~agents.cluster.worker.Setup.policies`). A reference of
-                ``ray.put`` in it travels to every machine once.
+            news: comes with every portion of tasks. A reference of ``ray.put`` in it travels to every machine once.
             pace: how much is under way at once.
-            timeout: seconds for the whole rollout; then it is broken off with a ``TimeoutError``.
+            timeout: seconds for the whole rollout.
         """
         deadline = None if timeout is None else monotonic() + timeout
         pace = pace or Pace(DEFAULT_CONCURRENCY)

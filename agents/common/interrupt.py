@@ -7,8 +7,8 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import Any
 
+# signals that ask a process to end and leave it the time to do so; Windows has only the first
 POLITE = tuple(getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name))
-"""Signals that ask a process to end and leave it the time to do so; Windows has only the first."""
 
 
 @contextmanager

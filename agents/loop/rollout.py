@@ -42,14 +42,10 @@ def rollout(
         on_step: called after every step, in the thread that plays; for live displays and for counting costs.
         answers: keeps the answers of players behind servers.
 
-    Yields:
-        Complete episodes, and incomplete ones whose :attr:`Episode.error` says which provider's error ended them.
-
-    Raises:
-        ValueError: a player without a policy, an unknown environment or setting.
-
-    Errors of a policy that aren't a provider's are raised, and what is in flight is cancelled. Closing the iterator
-    (also by Ctrl-C in the consumer) cancels it likewise; when it returns, nothing is running.
+    A provider's error ends its episode, which is yielded with :attr:`Episode.error`. A ValueError is raised for a
+    player without a policy, an unknown environment or setting. Other errors of a policy are raised, and what is in
+    flight is cancelled. Closing the iterator (also by Ctrl-C in the consumer) cancels it likewise; when it returns,
+    nothing is running.
     """
     check_whole("max_concurrency", max_concurrency, 1, None)
     if timeout is not None and not timeout > 0:

@@ -1,11 +1,8 @@
 """The noisy demonstrator: plays a game in a mixture of styles and says true things about the board while it does.
 
-The tiny base model imitates its responses. Each decision is taken in one of three styles:
-
-* *sensible*: Frozen Lake: a move that the exact solver takes to reach the goal soonest; Snake: the first step of a
-  shortest way to food that pays, around snakes and away from enemy heads;
-* *hasty*: a move that brings the goal (or the nearest food that pays) nearer, whatever lies there;
-* *random*: any move.
+Each decision is taken in one of three styles: *sensible* (Frozen Lake: a move that the exact solver takes to reach the
+goal soonest; Snake: the first step of a shortest way to food that pays, around snakes and away from enemy heads),
+*hasty* (a move that brings the goal or the nearest food that pays nearer, whatever lies there) or *random*.
 
 The reasoning is true in every style: where the target lies, and what is in the cells that come into question. In Snake
 it names its own cell and the food's first, since a small model hardly learns to find and to compare both at once. With

@@ -13,8 +13,7 @@ from textgames.solving.regret import hedge, hedge_rate
 class MatrixGamePlayer(SearchPlayer):
     """``planner`` is Hedge, ``greedy`` takes the action that would have cost least so far.
 
-    Against losses that an opponent may choose freely there is no best play. Hedge is the named reference: its expected
-    regret is at most ``range * sqrt(T ln d / 2)``. It takes the other's play as given, so it doesn't cooperate.
+    Hedge's expected regret is at most ``range * sqrt(T ln d / 2)``, whatever an opponent plays. It doesn't cooperate.
     """
 
     method = "Hedge"

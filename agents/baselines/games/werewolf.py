@@ -1,12 +1,9 @@
 """Reference players of Werewolf: fixed rules, named as such, and no optimum.
 
-* ``planner`` follows the seer. The seer says whom it saw to be a wolf, and the village votes for that player as long as
-  the speaker isn't known to be a wolf. While there is no such claim, the village abstains if an even number is alive,
-  else votes for the first player in the list. The doctor protects the player that spoke as the seer, else itself; the
-  wolves attack and vote against that player. They tell no lies.
-* ``greedy`` says nothing and believes no other player: it acts on what it alone knows, else at random.
-
-Both read the observation only; chance comes from the request's seed.
+``planner`` follows the seer. The seer says whom it saw to be a wolf, and the village votes for that player as long as
+the speaker isn't known to be a wolf. While there is no such claim, the village abstains if an even number is alive,
+else votes for the first player in the list. The doctor protects the player that spoke as the seer, else itself; the
+wolves attack and vote against that player. They tell no lies. ``greedy`` says nothing and believes no other player.
 """
 
 import re
