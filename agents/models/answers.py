@@ -10,7 +10,6 @@ import json
 from collections.abc import Callable, Iterable, Sequence
 from copy import copy
 from dataclasses import dataclass
-from functools import cache
 from math import inf
 from typing import Any, NamedTuple
 
@@ -24,15 +23,10 @@ NEVER_CLOSED = (
     "its engine is told whole answers, and nothing there closes reasoning in time: it can be held to legal ones in the "
     "mode direct alone"
 )
-"""The reason why an engine that is told the answers can't hold one behind reasoning, which has a limit of tokens."""
-
 CLOSED_BY_A_BUDGET = (
     "its thinking_budget closes its reasoning as well: leave that out, and max_tokens closes it in time"
 )
-"""The reason why a model of this process with a budget for its reasoning can't be held to legal answers."""
-
-UNLIMITED = 10**9
-"""A number of tokens left that no limit is near."""
+UNLIMITED = 10**9  # tokens
 
 
 @dataclass(frozen=True)
@@ -65,22 +59,16 @@ class LegalAnswers:
         names = ", ".join(self.names)
         return ValueError(f"no legal answer continues the response prefix {self.begun!r}; there are {names}")
 
-    @property
-    def most_tokens(self) -> int:
-        """How many tokens suffice for any of :meth:`endings`, whatever the tokenizer: one for each byte."""
-        return max(len(text.encode()) for text in self.endings())
-
     def gbnf(self) -> str:
         """Return such answers as a grammar of llama.cpp."""
         return "root ::= " + " | ".join(json.dumps(text, ensure_ascii=False) for text in self.endings())
 
 
 class Vocabulary:
-    """The texts of a tokenizer's tokens, by id, in bytes (a token may be a part of a character); empty for those
-    without text.
+    """The texts of a tokenizer's tokens, by id, in bytes (a token may be a part of a character, or have no text).
 
     ``ends`` are the tokens that end a response, ``ids`` is ``{text: its tokens}``, ``closing`` the tokens whose text
-    can complete a tag, ``encode`` the tokenizer's own way to write some texts.
+    can complete a tag, ``encode`` the tokenizer's own way to write texts.
     """
 
     def __init__(
@@ -99,7 +87,7 @@ class Vocabulary:
 
     @classmethod
     def of(cls, tokenizer: Any, size: int, ends: Iterable[int]) -> "Vocabulary":
-        """Return the vocabulary of a tokenizer of transformers, for a model that knows ``size`` tokens."""
+        """Read a tokenizer of transformers, for a model that knows ``size`` tokens."""
         known = min(size, len(tokenizer))
         texts = token_texts(tokenizer, known) + [b""] * (size - known)
         return cls(texts, ends, lambda texts: tokenizer(texts, add_special_tokens=False)["input_ids"])
@@ -121,12 +109,9 @@ class Vocabulary:
 
 
 class State(NamedTuple):
-    """How far a response has come.
-
-    ``text`` is the written part of the answer or, while the action has yet to be opened (``free``), the end of the
-    reasoning that may become a tag. In an open ``<think>`` (``thinking``) no action may be opened; a forced answer
-    closes it.
-    """
+    """How far a response has come: ``text`` is the written part of the answer or, while the action has yet to be opened
+    (``free``), the end of the reasoning that may become a tag. In an open ``<think>`` (``thinking``) no action may be
+    opened; a forced answer closes it."""
 
     text: bytes
     free: bool
@@ -134,11 +119,9 @@ class State(NamedTuple):
 
 
 class Rules:
-    """Which tokens may follow in each state of a response, for the answers of one decision.
-
-    ``start`` is the state before the first token; ``reserve`` tokens are enough to end with a legal answer from every
-    state. A ValueError for a prefix that no legal answer continues, or a name that the tokenizer can't write.
-    """
+    """Which tokens may follow in each state of a response. It begins in ``start``; ``reserve`` tokens are enough to end
+    with a legal answer from every state. A ValueError for a prefix that no answer continues, or a name that the
+    tokenizer can't write."""
 
     def __init__(self, vocabulary: Vocabulary, answers: LegalAnswers) -> None:
         self._vocabulary = vocabulary
@@ -179,8 +162,7 @@ class Rules:
         return self._known[key]
 
     def likely(self, state: State, allowed: TokenSet) -> int | None:
-        """Return the token that alone is allowed, or that the tokenizer would write in all answers; ``None`` for a
-        choice."""
+        """Return the token that alone is allowed, or that the tokenizer writes in all answers; ``None``: a choice."""
         usual = allowed.ids if len(allowed.ids) == 1 else self._usual.get(state.text, set())
         return next((token for token in usual if token in allowed.ids), None) if len(usual) == 1 else None
 
@@ -257,8 +239,7 @@ class Guide:
         return self._rules.allowed(self._state, self._left)
 
     def draft(self) -> tuple[tuple[int, ...], list[TokenSet]]:
-        """Return the likely next tokens of a forced answer, up to a choice or its end, and all sets that are drawn
-        from."""
+        """Return the likely next tokens of a forced answer, up to a choice or its end, and the sets drawn from."""
         ahead, tokens, sets = copy(self), list[int](), list[TokenSet]()
         while (allowed := ahead.allowed()) is not None and allowed.ids:
             sets.append(allowed)
@@ -274,8 +255,7 @@ class Guide:
 
 
 def sets_of(rules: Rules, tokens: Sequence[int], limit: int) -> tuple[TokenSet | None, ...]:
-    """Return the allowed tokens at every token of a response, for engines that don't tell them; a ValueError for a
-    token that wasn't allowed."""
+    """Return the allowed tokens at every token of a response; a ValueError for a token that wasn't allowed."""
     guide, found = Guide(rules, limit), list[TokenSet | None]()
     for place, token in enumerate(tokens):
         allowed = guide.allowed()
@@ -291,7 +271,10 @@ def token_texts(tokenizer: Any, count: int) -> list[bytes]:
     pieces = [piece or "" for piece in tokenizer.convert_ids_to_tokens(list(range(count)))]
     decoder = getattr(getattr(tokenizer, "backend_tokenizer", None), "decoder", None)
     if type(decoder).__name__ == "ByteLevel":
-        byte_of, added = _byte_alphabet(), set(tokenizer.get_added_vocab().values())
+        from transformers.convert_slow_tokenizer import bytes_to_unicode
+
+        byte_of = {letter: byte for byte, letter in bytes_to_unicode().items()}
+        added = set(tokenizer.get_added_vocab().values())
         return [
             piece.encode() if token in added else bytes([byte_of[letter] for letter in piece if letter in byte_of])
             for token, piece in enumerate(pieces)
@@ -307,11 +290,3 @@ def token_texts(tokenizer: Any, count: int) -> list[bytes]:
         else:
             texts.append(text[len(before) :].encode() if text.startswith(before) and "�" not in text else b"")
     return texts
-
-
-@cache
-def _byte_alphabet() -> dict[str, int]:
-    """Return the byte for which each letter stands in the pieces of byte-level BPE (as in GPT-2)."""
-    plain = [*range(ord("!"), ord("~") + 1), *range(ord("¡"), ord("¬") + 1), *range(ord("®"), ord("ÿ") + 1)]
-    others = [byte for byte in range(256) if byte not in plain]
-    return {chr(byte): byte for byte in plain} | {chr(256 + index): byte for index, byte in enumerate(others)}

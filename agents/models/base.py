@@ -19,7 +19,7 @@ CLOSE_TAG = "</action>"
 
 @dataclass(frozen=True, slots=True)
 class Decoding:
-    """How a response is drawn from the model's distribution.
+    """How a response is drawn from the model's distribution; a ValueError names a field that is out of range.
 
     Attributes:
         temperature: softmax temperature; 0 takes the most probable token. 0.5 is the paper's for evaluation, 1.25 its
@@ -27,9 +27,6 @@ class Decoding:
         top_p: nucleus sampling, in (0, 1]; 1 keeps the whole vocabulary.
         max_tokens: the most tokens of a response.
         stop: strings that end a response. The text of a completion includes the one that ended it.
-
-    Raises:
-        ValueError: for a value out of range, naming the field.
     """
 
     temperature: float = 0.5
@@ -94,13 +91,13 @@ class NotLoaded:
 def why_unconstrained(model: LanguageModel | AsyncLanguageModel, reasons: bool) -> str | None:
     """Return why a model can't be held to legal answers, as half a sentence; ``None`` if it can.
 
-    A model that can has a method ``why_unconstrained(reasons)`` (whether it may write anything before the action) and
-    takes, as the last argument of ``generate`` or ``generate_async``, each prompt's
-    :class:`~agents.models.answers.LegalAnswers` or ``None``.
+    A model that can has this method (``reasons``: it may write before the action) and takes each prompt's
+    :class:`~agents.models.answers.LegalAnswers` or ``None`` as the last argument of ``generate[_async]``.
     """
-    ask = getattr(model, "why_unconstrained", None)
-    reason: str | None = "its model takes no list of legal answers" if ask is None else ask(reasons)
-    return reason
+    ask: Callable[[bool], str | None] = getattr(
+        model, "why_unconstrained", lambda reasons: "its model takes no list of legal answers"
+    )
+    return ask(reasons)
 
 
 def settings_of(model: LanguageModel | AsyncLanguageModel) -> Any:

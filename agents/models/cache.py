@@ -43,10 +43,10 @@ class ResponseCacheError(ValueError):
 
 
 class ResponseCache:
-    """Completions by model, prompt and decoding, in a file that any number of threads and processes may share.
+    """Completions by model, prompt and decoding, in a file that threads and processes may share; a ResponseCacheError
+    if it can't be used.
 
-    With ``sampled``, sampled decoding is answered from it, too; the key then includes the decision's seed. A
-    ResponseCacheError if the file is no cache of this program, corrupt, or not writable.
+    With ``sampled``, sampled decoding is answered from it, too; the key then includes the decision's seed.
     """
 
     def __init__(self, path: str | Path, *, sampled: bool = False) -> None:
@@ -167,11 +167,8 @@ def _read(row: object) -> Turn | None:
 
 @cache
 def _row_type() -> "type[BaseModel]":
-    """Return the form of a row: the fields of a Turn, of which earlier versions kept fewer, with an episode's limits.
-
-    It is made late, as few runs have a cache.
-    """
-    from pydantic import ConfigDict, Field, create_model
+    """Return the form of a row: the fields of a Turn, of which earlier versions kept fewer, with an episode's limits."""
+    from pydantic import ConfigDict, Field, create_model  # late, as few runs have a cache
 
     count = Annotated[int, Field(ge=0, le=MOST_TOKENS)]
     kinds: dict[str, Any] = get_type_hints(Turn) | {"error": None, "allowed": None}
@@ -193,7 +190,6 @@ class _Kept:
 
     @property
     def settings(self) -> Any:
-        """The settings of the model: a cache doesn't change responses."""
         return settings_of(self.model)
 
     def check_prefix(self, prefix: str) -> None:
@@ -267,13 +263,11 @@ class AsyncCachedModel(_Kept):
             answered.set()
 
     async def unknown_name(self) -> str | None:
-        unknown = getattr(self.model, "unknown_name", None)
-        return None if unknown is None else await unknown()
+        return await self.model.unknown_name() if hasattr(self.model, "unknown_name") else None
 
     async def aclose(self) -> None:
-        close = getattr(self.model, "aclose", None)
-        if close is not None:
-            await close()
+        if hasattr(self.model, "aclose"):
+            await self.model.aclose()
 
 
 def cached(model: LanguageModel | AsyncLanguageModel, cache: ResponseCache) -> CachedModel | AsyncCachedModel:

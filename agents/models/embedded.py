@@ -20,11 +20,10 @@ READS: Mapping[str, tuple[str, ...]] = {
 """``{name: the scenarios that the model has learnt to read}``; in others it hardly answers in form."""
 
 EMBEDDED = tuple(READS)
-"""Their names, if the installed version has them."""
 
 CONTEXT_LENGTH = 16_384
-"""How many tokens they read. They were trained on prompts of some hundred. Those of other games are long, since nearly
-every letter of an unknown text is a token to their tokenizer; rotary positions can be computed for any number."""
+"""Tokens that they read. They were trained on prompts of some hundred; those of other games are long, since nearly every
+letter of an unknown text is a token to their tokenizer."""
 
 FOLDER = Path(__file__).parents[1] / "tiny" / "weights"
 

@@ -59,8 +59,7 @@ def adapter_identity(path_or_repo: str | Path) -> dict[str, str]:
 def tokenizer_identity(tokenizer: Any, eos_ids: Iterable[int]) -> dict[str, str]:
     """Return the tokenizer's part of settings, a digest of how texts become tokens and tokens become texts.
 
-    It leaves out padding and truncation, which every call of a tokenizer sets. Tokenizers of other libraries, as vLLM
-    has some, are known by the attributes that they share with transformers'.
+    Padding and truncation are left out, as every call sets them. vLLM may have tokenizers of other libraries.
     """
     backend = getattr(tokenizer, "backend_tokenizer", None)
     vocabulary = getattr(tokenizer, "get_vocab", dict)

@@ -13,8 +13,7 @@ from textgames.extras import Packages
 if TYPE_CHECKING:
     from agents.models.local.transformers import TransformersModel
 
-MOST_BASES = 8
-"""Adapters that may stand on each other until they count as a circle."""
+MOST_BASES = 8  # adapters that may stand on each other until they count as a circle
 
 
 def loader(folder_of: Callable[[str], str], context_length: int | None = None) -> Callable[..., "TransformersModel"]:

@@ -26,10 +26,10 @@ from textgames.extras import install_command, missing_packages
 
 FUNCTIONS = {"/chat/completions": "acompletion", "/completions": "atext_completion"}
 LiteLLMRoute = Literal["chat", "completions"]
+# LiteLLM's names for servers of the OpenAI protocol, which may need no key
 OPEN_SERVERS = ("openai", "text-completion-openai", "custom_openai", "hosted_vllm")
-"""LiteLLM's names for servers of the OpenAI protocol, which may need no key."""
+# finish reasons of responses that aren't whole, which LiteLLM calls "stop"
 INCOMPLETE = ("abort", "error", "cancelled", "insufficient_system_resource")
-"""Finish reasons of responses that aren't whole, which LiteLLM calls ``"stop"``."""
 
 
 class LiteLLMModel(ServedModel):
@@ -48,8 +48,8 @@ class LiteLLMModel(ServedModel):
             Fields of ``extra_body`` are further arguments of LiteLLM.
 
     Raises:
-        ModuleNotFoundError: LiteLLM isn't installed; the message has the command.
-        MissingAPIKeyError: LiteLLM misses a key for the provider; names the variable.
+        ModuleNotFoundError: LiteLLM isn't installed.
+        MissingAPIKeyError: a key for the provider is missing.
         ValueError: LiteLLM knows no such provider, or an option is wrong.
     """
 
@@ -93,12 +93,10 @@ class LiteLLMModel(ServedModel):
             raise ValueError(f"route is chat or completions, got {route!r}")
         self._provider = provider
         self.base_url = None if base_url is None else public_url(base_url)
-        arguments: dict[str, Any] = {"api_base": base_url, "api_key": key, "extra_headers": sent_headers or None}
-        given = {name: value for name, value in arguments.items() if value is not None}
-        url = f"{self.base_url or provider} (LiteLLM)"
+        arguments = {"api_base": base_url, "api_key": key, "extra_headers": sent_headers or None, "timeout": timeout}
         super().__init__(
             model,
-            LiteLLMTransport(url, given, timeout, open_server=provider in OPEN_SERVERS),
+            LiteLLMTransport(f"{self.base_url or provider} (LiteLLM)", arguments, provider in OPEN_SERVERS),
             Dialect(route, omit, "auto", reasoning_effort, reasoning_tokens),
             Redactor.from_environment(secrets=[key or "", *url_secrets(base_url or ""), *sent_headers.values()]),
             max_retries=max_retries,
@@ -127,20 +125,20 @@ class LiteLLMModel(ServedModel):
 class LiteLLMTransport:
     """Carries requests by LiteLLM's functions; what they return or raise becomes an answer as servers give it."""
 
-    def __init__(self, url: str, arguments: Mapping[str, Any], timeout: float, *, open_server: bool = False) -> None:
+    def __init__(self, url: str, arguments: Mapping[str, Any], open_server: bool) -> None:
         self.url, self._open = url, open_server
-        self._arguments, self._timeout = dict(arguments), timeout
+        given = {name: value for name, value in arguments.items() if value is not None}
+        self._arguments: dict[str, Any] = {**given, "num_retries": 0, "max_retries": 0}
 
     async def complete(self, path: str, fields: Mapping[str, Any]) -> tuple[int, Mapping[str, str], bytes]:
-        litellm = load_litellm(self.url)
+        litellm, seconds = load_litellm(self.url), self._arguments["timeout"]
         if not self._open:  # providers that continue an assistant's message do so unasked
             fields = {name: value for name, value in fields.items() if name not in CONTINUE}
-        once = {"num_retries": 0, "max_retries": 0, "timeout": self._timeout}
         try:
-            async with asyncio.timeout(self._timeout):
-                answer = await getattr(litellm, FUNCTIONS[path])(**self._arguments, **fields, **once)
+            async with asyncio.timeout(seconds):
+                answer = await getattr(litellm, FUNCTIONS[path])(**self._arguments, **fields)
         except (TimeoutError, litellm.Timeout):
-            raise ProviderError(f"{NO_ANSWER} {self.url} within {self._timeout:g} s", overloaded=True) from None
+            raise ProviderError(f"{NO_ANSWER} {self.url} within {seconds:g} s", overloaded=True) from None
         except Exception as error:
             status = getattr(error, "status_code", None)
             if not isinstance(status, int):  # an error of the program: a field that LiteLLM doesn't take
@@ -154,19 +152,16 @@ class LiteLLMTransport:
         return 200, headers, json.dumps(body).encode("utf-8", "surrogatepass")
 
     async def aclose(self) -> None:
-        """Close LiteLLM's connections, which are all programs' in this process; it opens them again."""
-        close = getattr(load_litellm(self.url), "close_litellm_async_clients", None)
-        if close is not None:
-            await close()
+        """Close LiteLLM's connections, which the whole process shares; it opens them again."""
+        if hasattr(litellm := load_litellm(self.url), "close_litellm_async_clients"):
+            await litellm.close_litellm_async_clients()
 
 
 def load_litellm(asked_for: str) -> Any:
     """Return the package, set up to fetch and print nothing; a ModuleNotFoundError if it isn't there."""
     if find_spec("litellm") is None:
-        command = install_command("litellm")
-        raise ModuleNotFoundError(
-            f"litellm:{asked_for} needs LiteLLM, which isn't installed: {command}", name="litellm"
-        )
+        told = f"litellm:{asked_for} needs LiteLLM, which isn't installed: {install_command('litellm')}"
+        raise ModuleNotFoundError(told, name="litellm")
     os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")  # else importing it fetches its price table
     litellm: Any = import_module("litellm")
     litellm.suppress_debug_info = True
@@ -191,11 +186,8 @@ def _told_by(error: Exception) -> tuple[dict[str, str], bytes]:
 
 
 def _undo(body: dict[str, Any]) -> None:
-    """Undo what LiteLLM makes of a chat completion, if the difference matters here.
-
-    It calls unknown finish reasons ``"stop"``, and takes a leading ``<think>...</think>`` out of the content, which
-    here is a part of the response. It does so only if the server gives no reasoning of its own.
-    """
+    """Undo what LiteLLM makes of a chat completion: it calls unknown finish reasons ``"stop"``, and takes a leading
+    ``<think>...</think>`` out of the content if the server gives no reasoning of its own."""
     for choice in body.get("choices") or ():
         finish = (choice.get("provider_specific_fields") or {}).get("native_finish_reason")
         if str(finish).casefold() in INCOMPLETE:
@@ -208,19 +200,19 @@ def _undo(body: dict[str, Any]) -> None:
 
 
 def list_price(model: str, *, base_url: str | None = None) -> dict[str, Any] | None:
-    """Return the price of a model in LiteLLM's table, US dollars per million tokens; ``None`` if it isn't known.
-
-    A server of one's own (``openai/NAME`` at another address) may have any price, and 0 for prompts and completions
-    stands for a price that isn't known.
-    """
+    """Return the price of a model in LiteLLM's table, US dollars per million tokens; ``None`` if it isn't known, as at
+    a server of one's own (``openai/NAME`` at another address), or for 0 in the table."""
     if find_spec("litellm") is None or (base_url is not None and model.startswith("openai/")):
         return None
     try:
         known = load_litellm(model).get_model_info(model)
     except Exception:  # noqa: BLE001 - LiteLLM raises whatever it likes for a model that isn't in the table
         return None
-    prices = {"input": "input_cost_per_token", "output": "output_cost_per_token"}
-    prices["cached_input"] = "cache_read_input_token_cost"
+    prices = {
+        "input": "input_cost_per_token",
+        "output": "output_cost_per_token",
+        "cached_input": "cache_read_input_token_cost",
+    }
     found = {name: round(known[key] * 1e6, 9) for name, key in prices.items() if known.get(key) is not None}
     if not {"input", "output"} <= found.keys() or not (found["input"] or found["output"]):
         return None

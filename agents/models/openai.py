@@ -50,7 +50,7 @@ class OpenAIModel(ServedModel):
 
     Raises:
         MissingAPIKeyError: no key for OpenAI's own server, or nothing in ``key_variable``.
-        ValueError: a malformed URL or proxy, a variable that isn't set, or an unknown parameter in ``omit``.
+        ValueError: an option is wrong, or a variable that it names isn't set.
     """
 
     def __init__(

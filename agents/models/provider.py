@@ -1,8 +1,7 @@
 """Where models come from: a provider is one :class:`Provider` in a file of its own, and one registered name.
 
-The spec ``NAME:MODEL`` is a model of the provider ``NAME``. The options of a provider are the parameters of the class
-or function that makes its models, so they are written, typed and explained in one place. A provider's module imports
-its heavy packages (torch, an API client) only when it makes a model, because lists of agents read all of these modules.
+The spec ``NAME:MODEL`` is a model of the provider ``NAME``. A provider's module imports its heavy packages (torch, an
+API client) only when it makes a model, because lists of agents read all of these modules.
 """
 
 import inspect
@@ -34,20 +33,18 @@ class Provider:
         example: a model that ``NAME:`` could be followed by.
         takes: the placeholder of the model's name in lists; empty if all of its models are in ``models``.
         models: ``{spec: model}`` of models that are known without ``NAME:``; a second spec of one is an alias.
-        folder: ``folder(model)``, if the weights of a model are in Hugging Face format, made first if they have
-            to be; training and adapters load them from there. ``None`` if models have no such folder.
+        folder: ``folder(model)``, the weights in Hugging Face format, made first if they have to be; training and
+            adapters load them from there. ``None`` if models have no such folder.
         missing: what has to be done before its models can run here; ``None`` when they can. If it is
             :class:`~textgames.extras.Packages`, that is reported before anything is fetched or loaded.
         check: ``check(model, **options)`` refuses what ``make`` would, as far as that is known without loading weights
             or asking a server. It returns the model if making it does neither, else one that is not loaded.
         card: ``card(model, **options)``, how a model was asked when it was trained, or ``None`` if it isn't known.
-        reads: ``reads(model)``, the scenarios that a model has learnt to read, if it can't read others; ``None`` for
-            models that read any.
-        fetches: ``fetches(model)``, what would be fetched from a hub or an index before a model can play; ``None`` when
-            it is here.
-        paid: whether tokens cost money, or may: a limit on money then needs a price.
-        price: ``price(model, **options)``, the list price as far as it is known here: a mapping with ``input``,
-            ``output`` and perhaps ``cached_input`` in US dollars per million tokens, and ``source``, or ``None``.
+        reads: ``reads(model)``, the scenarios that a model has learnt to read; ``None`` for models that read any.
+        fetches: ``fetches(model)``, what a hub or an index would be asked for before a model plays, or ``None``.
+        paid: whether tokens may cost money: a limit on money then needs a price.
+        price: ``price(model, **options)``, the list price if it is known here: ``input``, ``output`` and perhaps
+            ``cached_input`` in US dollars per million tokens, and ``source``; else ``None``.
     """
 
     make: Callable[..., LanguageModel | AsyncLanguageModel]
@@ -82,10 +79,8 @@ _PROVIDERS: dict[str, Provider | str] = {
 
 
 def register_provider(name: str, provider: Provider | str) -> None:
-    """Let ``name:MODEL`` be a model of a provider; ``"module:ATTRIBUTE"`` is imported when it is first asked for.
-
-    A ValueError if the name is another provider's, or can't stand before a colon.
-    """
+    """Let ``name:MODEL`` be a model of a provider; ``"module:ATTRIBUTE"`` is imported when it is first asked for. A
+    ValueError if the name is another provider's, or can't stand before a colon."""
     if not name.isidentifier():
         raise ValueError(f"a provider's name is one word, as in NAME:MODEL, got {name!r}")
     if _PROVIDERS.setdefault(name, provider) != provider:
@@ -94,9 +89,7 @@ def register_provider(name: str, provider: Provider | str) -> None:
 
 def providers() -> dict[str, Provider]:
     """Return all providers by name: those of this project, then registered ones, then those of installed packages."""
-    found: dict[str, Provider] = {
-        name: resolve_name(provider) if isinstance(provider, str) else provider for name, provider in _PROVIDERS.items()
-    }
+    found = {name: resolve_name(one) if isinstance(one, str) else one for name, one in _PROVIDERS.items()}
     for name, entry in installed(ENTRY_POINT_GROUP).items():
         found.setdefault(name, _of_package(entry))
     return found
@@ -134,16 +127,14 @@ def find_model(spec: str) -> tuple[Provider, str] | None:
 
 
 def model_folder(source: str) -> str:
-    """Return the folder, in Hugging Face format, of a model's spec; any other source as it is.
+    """Return the folder, in Hugging Face format, of a model's spec, fetched or converted first; any other source as it
+    is.
 
-    ``tiny``, ``smollm2``, ``gguf:PATH`` and ``hf:PATH_OR_REPO`` name the same models here as for ``--agent``, so an
-    adapter's ``base_model_name_or_path`` may be one of them and holds on every machine. A model is fetched or converted
-    if it has to be. A ValueError or OSError if it can't be had, a ModuleNotFoundError if a package is missing.
+    Specs name the same models here as for ``--agent``, so an adapter's ``base_model_name_or_path`` may be one of them
+    and holds on every machine. A ValueError or OSError if it can't be had, a ModuleNotFoundError for a package.
     """
-    found = find_model(source)
-    if found is None or (folder := found[0].folder) is None:
-        return source
-    return folder(found[1])
+    provider, model = find_model(source) or (None, "")
+    return source if provider is None or provider.folder is None else provider.folder(model)
 
 
 def fetched_by(source: str) -> str | None:

@@ -17,8 +17,7 @@ from textgames.texts.actions import THINK, THOUGHT, behind_thoughts
 Decode = Callable[[Sequence[int]], str]
 
 Opening = Literal["none", "may", "open"]
-"""Whether a response begins in the model's own reasoning: never; if it writes ``<think>``; or always, as the prompt
-ends so."""
+"""Whether a response begins in the model's own reasoning: no; if it writes ``<think>``; or as the prompt ends so."""
 
 
 class Begun(NamedTuple):
@@ -60,19 +59,15 @@ def reasoning_tokens(ids: Sequence[int], opening: Opening, decode: Decode) -> in
 
 
 def end_of_response(text: str, stops: Sequence[str], begun: str = "") -> int | None:
-    """Return the end of the first stop string outside of an open ``<think>``; ``None`` if there is none.
-
-    ``begun`` is the part of the response that stands in its prompt.
-    """
+    """Return the end of the first stop string outside of an open ``<think>``, perhaps of the prompt's (``begun``), or
+    ``None``."""
     ends = sorted({found.end() for stop in stops for found in re.finditer(re.escape(stop), text)})
     return next((end for end in ends if behind_thoughts(begun + text[:end]) is not None), None)
 
 
 def behind_reasoning(completion: Turn, opening: Opening, stops: Sequence[str], decode: Decode) -> Turn:
-    """Return the completion of an engine that was sent no stop string, ended at the first one behind the reasoning.
-
-    The tokens after that are left out, as if the engine had stopped there.
-    """
+    """Return the completion of an engine that was sent no stop string, as if it had stopped at the first one behind the
+    reasoning."""
     ids = completion.response_ids
     if opening == "none" or ids is None or completion.error is not None:
         return completion

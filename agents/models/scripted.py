@@ -17,9 +17,8 @@ class ScriptedModel:
     """A :class:`~agents.models.base.LanguageModel` with prepared responses.
 
     Args:
-        responses: the responses in the order of the calls (any iterable, endless ones included), or a function
-            ``(prompt, decoding, seed) -> response``, whose results don't depend on the order of play. A response is a
-            text, or a whole :class:`~agents.turn.Turn` (to play provider errors and truncated answers).
+        responses: the responses in the order of the calls (perhaps endless), or a function
+            ``(prompt, decoding, seed) -> response``. A response is a text or a whole :class:`~agents.turn.Turn`.
         name: what results call it.
     """
 

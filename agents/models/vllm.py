@@ -27,7 +27,7 @@ _BUDGET = "thinking_token_budget"
 
 
 class VLLMModel:
-    """A :class:`~agents.models.base.LanguageModel` over ``vllm.LLM``.
+    """A :class:`~agents.models.base.LanguageModel` over ``vllm.LLM``; a ValueError for an option that can't be held.
 
     Args:
         path_or_repo: a folder in Hugging Face format or a repository.
@@ -38,16 +38,12 @@ class VLLMModel:
             closes if ``engine`` has its ``reasoning_config``. The limit of a response is beside it.
         engine: arguments of ``vllm.LLM``: ``tensor_parallel_size``, ``gpu_memory_utilization``, ``max_model_len`` ...
 
-    Log-probabilities are asked for in vLLM's mode ``processed_logprobs``: those of the distribution that was sampled
-    from, temperature and top-p applied. Every row has its own seed; vLLM's kernels may still round differently in
-    batches of different sizes, so that equal seeds give equal responses on one machine with one batch size only.
+    Log-probabilities are those of the distribution that was sampled from (``processed_logprobs``). Every row has its
+    own seed; vLLM's kernels round differently in batches of different sizes, so equal seeds give equal responses on one
+    machine with one batch size only.
 
     vLLM looks for stop strings in reasoning, too. A model that reasons is sent none, and its responses end here; a
     response that is stopped in a ``<think>`` that the prompt asks for is continued.
-
-    Raises:
-        ModuleNotFoundError: vLLM isn't installed; the message has the command.
-        ValueError: a chat template that doesn't read its arguments, or a vLLM that has no budgets.
     """
 
     def __init__(
@@ -105,13 +101,12 @@ class VLLMModel:
         openings = [self._thinking.opening(prompt) if self._chat else "none" for prompt in prompts]
         begun = [Begun(prefix_of(prompt), opening) for prompt, opening in zip(prompts, openings, strict=True)]
         legal = list(answers or [None] * len(prompts))
-        fields = [
-            sampling_fields(decoding, seed, own.opening, self._thinking.budget)
-            for seed, own in zip(seeds, begun, strict=True)
-        ]
-        for asked, each in zip(fields, legal, strict=True):
+        fields = []
+        for seed, own, each in zip(seeds, begun, legal, strict=True):
+            fields.append(sampling_fields(decoding, seed, own.opening, self._thinking.budget))
             if each is not None:
-                asked["structured_outputs"] = self._vllm.sampling_params.StructuredOutputsParams(choice=each.endings())
+                choice = self._vllm.sampling_params.StructuredOutputsParams(choice=each.endings())
+                fields[-1]["structured_outputs"] = choice
         done = self._completed([self._encode(prompt) for prompt in prompts], fields)
         while going := [row for row, one in enumerate(done) if tokens_left(one, decoding, begun[row]) > 0]:
             parts = [going_on(done[row], decoding, seeds[row], begun[row]) for row in going]
@@ -136,34 +131,27 @@ class VLLMModel:
         if self._chat:
             check_prefix(self._tokenizer, prefix, self.name)
 
-    def _encode(self, prompt: Prompt) -> list[int]:
+    def _encode(self, prompt: Prompt) -> Sequence[int]:
+        encode: Callable[..., Sequence[int]] = self._tokenizer.encode
         if not self._chat:
-            ids: list[int] = self._tokenizer.encode(as_text(prompt))
-        else:
-            text = render(self._tokenizer, prompt, self._thinking.arguments)
-            ids = self._tokenizer.encode(text, add_special_tokens=False)  # the template has written them
-        return ids
+            return encode(as_text(prompt))
+        text = render(self._tokenizer, prompt, self._thinking.arguments)
+        return encode(text, add_special_tokens=False)  # the template has written them
 
 
 def _of_platform() -> dict[str, Any]:
-    """Return the settings that the platform needs.
-
-    On a CPU a prompt with a seed mustn't be read in parts: vLLM 0.32 then asks the seed's generator for a GPU's method.
-    """
     try:
         from vllm.platforms import current_platform
     except ImportError:
         return {}
+    # vLLM 0.32 on a CPU asks the generator of a prompt's seed for a GPU's method if the prompt is read in parts
     return {"enable_chunked_prefill": False} if current_platform.is_cpu() else {}
 
 
 def sampling_fields(
     decoding: Decoding, seed: tuple[int, ...], opening: Opening = "none", budget: int | None = None
 ) -> dict[str, Any]:
-    """Return vLLM's sampling parameters of one response, for the engine in this process and for its servers alike.
-
-    If the model reasons there is no stop string: vLLM doesn't tell one in the reasoning from that of the response.
-    """
+    """Return vLLM's sampling parameters of one response, for the engine in this process and for its servers alike."""
     budget = None if opening == "none" else budget
     return {
         **({} if budget is None else {_BUDGET: budget}),
@@ -217,15 +205,11 @@ def joined(first: Turn, more: Turn, stops: Sequence[str], begun: Begun, decode: 
 
 
 def held_to(completion: Turn, answers: LegalAnswers | None, vocabulary: Callable[[], Vocabulary]) -> Turn:
-    """Return a completion of vLLM with the allowed tokens at each of its own, which vLLM itself doesn't tell.
-
-    Its grammars allow the tokens whose text continues an answer, as ours do; any other completion is an error.
-    """
+    """Return a completion with the tokens that vLLM allowed at each of its own, which are those of our rules."""
     if answers is None or completion.response_ids is None:
         return completion
     try:
-        if not completion.response.endswith(CLOSE_TAG):
-            said = completion.response
+        if not (said := completion.response).endswith(CLOSE_TAG):
             raise ValueError(
                 f"its response {said!r} isn't a whole one: max_tokens may be too low, or it reasons by itself"
             )

@@ -1,8 +1,7 @@
 """Weights renewed in a vLLM worker on a CPU, which keeps the output layer in a packed copy for faster products.
 
-If that layer is tied to the embedding, a reload renews the embedding and leaves the copy as it was: answers then come
-from the new body through the old output layer, without any warning (vLLM 0.32). A server started with
-``--worker-extension-cls agents.models.vllm_worker.OutputLayer`` can be told to pack it again, by
+If that layer is tied to the embedding, a reload renews the embedding and leaves the copy as it was (vLLM 0.32), without
+any warning. A server started with ``--worker-extension-cls agents.models.vllm_worker.OutputLayer`` packs it again at
 ``POST /collective_rpc {"method": "renew_output_layer"}``; in this process ``llm.apply_model(renew_output_layer)`` does.
 """
 

@@ -15,11 +15,8 @@ _REMEMBERED_PROMPTS = 4096
 
 
 class Reader:
-    """A tokenizer of transformers with its chat template.
-
-    ``size`` is how many tokens the model knows, perhaps more than the tokenizer has; ``eos_ids`` end a response;
-    ``name`` is the model's in messages.
-    """
+    """A tokenizer of transformers with its chat template. The model knows ``size`` tokens, perhaps more than the
+    tokenizer has, and is called ``name`` in messages; ``eos_ids`` end a response."""
 
     def __init__(self, tokenizer: Any, thinking: Thinking, size: int, eos_ids: frozenset[int], name: str) -> None:
         from transformers import PreTrainedTokenizerFast
@@ -65,7 +62,6 @@ class Reader:
 
     @cached_property
     def identity(self) -> dict[str, str]:
-        """The tokenizer's part of settings."""
         return tokenizer_identity(self._tokenizer, self.eos_ids)
 
     @property
@@ -102,9 +98,7 @@ class Reader:
 
 def eos_ids(inner: Any, tokenizer: Any) -> frozenset[int]:
     """Return the tokens that end a response, as the model or its tokenizer names them."""
-    found = [getattr(getattr(inner, "generation_config", None), "eos_token_id", None)]
-    found += [getattr(inner.config, "eos_token_id", None), getattr(tokenizer, "eos_token_id", None)]
-    ids: set[int] = set()
-    for one in found:
-        ids.update(one if isinstance(one, (list, tuple)) else [] if one is None else [one])
-    return frozenset(ids)
+    places = (getattr(inner, "generation_config", None), inner.config, tokenizer)
+    found = [getattr(place, "eos_token_id", None) for place in places]
+    lists = [one if isinstance(one, list | tuple) else [one] for one in found if one is not None]
+    return frozenset(token for ids in lists for token in ids)

@@ -12,8 +12,7 @@ from agents.models.reasoning import Opening, check_thinking
 from agents.turn import Message, Prompt, prefix_of
 from textgames.texts.actions import THINK, THOUGHT
 
-TEMPLATE_SECONDS = 5.0
-"""In which a prompt has to be rendered; published templates take a millisecond."""
+TEMPLATE_SECONDS = 5.0  # published templates take a millisecond
 
 _MARK = "(what the user says)"
 
@@ -27,19 +26,14 @@ def render(tokenizer: Any, prompt: Prompt, arguments: Mapping[str, Any]) -> str:
 
 
 class TemplateTooSlowError(ValueError):
-    """A chat template that has taken longer than :data:`TEMPLATE_SECONDS`."""
-
     def __init__(self) -> None:
         super().__init__(f"it takes more than {TEMPLATE_SECONDS:g} seconds")
 
 
 @contextmanager
 def _in_time() -> Iterator[None]:
-    """Stop a template that takes too long: its sandbox bounds a loop, and not loops in loops.
-
-    Another thread raises a TemplateTooSlowError in this one. (A function for :func:`sys.settrace` would do that too,
-    and triples the time of every prompt.)
-    """
+    """Stop a template that takes too long, by an error that another thread raises in this one: the sandbox bounds a
+    loop, and not loops in loops. (:func:`sys.settrace` would triple the time of every prompt.)"""
     own, lock, rendering = threading.get_ident(), threading.Lock(), True
 
     def stop() -> None:
@@ -73,11 +67,8 @@ def check_prefix(tokenizer: Any, prefix: str, name: str) -> None:
 
 
 class Thinking:
-    """Whether and for how long a model reasons: its chat template's arguments, and a budget of tokens.
-
-    A ValueError if the template fails or could run without end, doesn't read the arguments, or knows no reasoning that
-    a budget could be of.
-    """
+    """Whether and for how long a model reasons: its chat template's arguments, and a budget of tokens. A ValueError if
+    the template fails or could run without end, doesn't read the arguments, or knows no reasoning."""
 
     def __init__(self, tokenizer: Any, arguments: Mapping[str, Any] | None, budget: int | None, name: str) -> None:
         self.arguments, self.budget, self._tokenizer = check_thinking(arguments, budget), budget, tokenizer
@@ -87,8 +78,7 @@ class Thinking:
             from jinja2 import Environment
 
             try:
-                tokens = [token for _, kind, token in Environment().lex(template) if kind == "operator"]
-                if "**" in tokens:
+                if any((kind, token) == ("operator", "**") for _, kind, token in Environment().lex(template)):
                     raise ValueError("it has a power, **, which nothing can stop")
                 if not render(tokenizer, (Message("user", _MARK),), self.arguments):
                     raise ValueError("it makes an empty prompt")
@@ -106,9 +96,8 @@ class Thinking:
 
     @property
     def settings(self) -> dict[str, Any]:
-        """The user's choices, for manifests; without the defaults."""
-        chosen: dict[str, Any] = {"chat_template_kwargs": self.arguments} if self.arguments else {}
-        return chosen if self.budget is None else {**chosen, "thinking_budget": self.budget}
+        chosen = {"chat_template_kwargs": self.arguments or None, "thinking_budget": self.budget}
+        return {name: value for name, value in chosen.items() if value is not None}
 
     def opening(self, prompt: Prompt) -> Opening:
         """Return whether the model reasons before it responds to a prompt."""
@@ -119,10 +108,8 @@ class Thinking:
 
 
 def with_arguments(tokenizer: Any, arguments: Mapping[str, Any], name: str) -> Any:
-    """Return a tokenizer whose chat template sets its arguments, for models that are trained and saved with it.
-
-    A ValueError if the template can't be used, doesn't read them, or one isn't true, false, a number or a text.
-    """
+    """Return a tokenizer whose chat template sets its arguments, for models that are trained and saved with it; a
+    ValueError as of :class:`Thinking`, or if one isn't true, false, a number or a text."""
     Thinking(tokenizer, arguments, None, name)
     if not arguments:
         return tokenizer
@@ -135,10 +122,10 @@ def with_arguments(tokenizer: Any, arguments: Mapping[str, Any], name: str) -> A
 
 
 def opening_of(tokenizer: Any, prefix: str, arguments: Mapping[str, Any]) -> Opening:
-    """Return whether a model reasons before it responds, as its chat template has it.
+    """Return whether a model reasons before it responds.
 
-    Templates of models that do know ``</think>``. With reasoning switched off they close it at the beginning of the
-    response (Qwen3); those of models that always reason open it there (DeepSeek-R1). A prefix is behind the reasoning.
+    If it does, its template knows ``</think>``. With reasoning switched off it closes it at the beginning of the
+    response (Qwen3); that of a model that always reasons opens it there (DeepSeek-R1). A prefix is behind reasoning.
     """
     if prefix or THOUGHT not in _template_of(tokenizer):
         return "none"

@@ -66,8 +66,7 @@ class TransformersModel:
         thinking_budget: the most tokens of a model's own reasoning (:mod:`agents.models.reasoning`), after which it is
             closed and the model responds. The limit of a response is beside it.
 
-    Raises:
-        ValueError: no tokenizer, not a causal language model, or a chat template that doesn't read its arguments.
+    A ValueError if there is no tokenizer, no causal language model, or no chat template that reads its arguments.
     """
 
     def __init__(
@@ -171,7 +170,7 @@ class TransformersModel:
             self.decoder.check()
 
     def forget(self) -> None:
-        """Drop the prefixes that are kept from earlier calls, which change the rounding of later ones."""
+        """Drop the prefixes that are kept from earlier calls."""
         if isinstance(self.decoder, LeanDecoder):
             self.decoder.forget()
 
@@ -193,7 +192,6 @@ class TransformersModel:
 
     @property
     def settings(self) -> dict[str, Any]:
-        """What decides the completions apart from prompts, decoding and seeds, as plain data for manifests."""
         return {
             "name": self.name,
             "class": type(unwrap(self._model)).__name__,
@@ -219,48 +217,43 @@ class TransformersModel:
         started = time.perf_counter()
         encoded = self.encode(prompts)
         begun = [Begun(prefix_of(prompt), self.opening(prompt)) for prompt in prompts]
-        rules: list[Rules | None] = [None] * len(prompts)
-        turns: dict[int, Turn] = {}  # first of those that can't be answered
+        rules: dict[int, Rules | None] = {}  # of the rows that can be answered
+        turns: dict[int, Turn] = {}  # first of the others
         for row, ids in enumerate(encoded):
             try:
-                room = self.limit(ids, decoding.max_tokens)
-                if answers is not None and (legal := answers[row]) is not None:
-                    rules[row] = self._rules(legal, begun[row], room)
+                room, legal = self.limit(ids, decoding.max_tokens), answers and answers[row]
+                rules[row] = self._rules(legal, begun[row], room) if legal else None
             except ValueError as error:
                 turns[row] = Turn("", finish_reason="error", error=str(error))
-        fits = [row for row in range(len(prompts)) if row not in turns]
-        rows = self.generate_ids(
-            [encoded[row] for row in fits],
+        sampled = self.generate_ids(
+            [encoded[row] for row in rules],
             decoding,
-            [seeds[row] for row in fits],
-            [begun[row] for row in fits],
-            None if answers is None else [rules[row] for row in fits],
+            [seeds[row] for row in rules],
+            [begun[row] for row in rules],
+            None if answers is None else [*rules.values()],
         )
         check = self._reader.check(decoding.stop)
-        for row, sampled in zip(fits, rows, strict=True):
-            ids, own = sampled.ids, begun[row]
+        for row, done in zip(rules, sampled, strict=True):
+            ids, own = done.ids, begun[row]
             ids = ids[:-1] if ids and ids[-1] in self._reader.eos_ids else ids
             reasoning, response = split_reasoning(check.trim(self.decode(ids), own.text), own.opening)
             thought = reasoning_tokens(ids, own.opening, self.decode)
             turns[row] = Turn(
                 response=response,
                 prompt_ids=encoded[row],
-                response_ids=sampled.ids,
-                logprobs=sampled.logprobs,
-                finish_reason="stop" if sampled.stopped else "length",
-                usage=Usage(len(encoded[row]), len(sampled.ids), reasoning_tokens=thought),
+                response_ids=done.ids,
+                logprobs=done.logprobs,
+                finish_reason="stop" if done.stopped else "length",
+                usage=Usage(len(encoded[row]), len(done.ids), reasoning_tokens=thought),
                 reasoning=reasoning,
-                allowed=sampled.allowed,
+                allowed=done.allowed,
             )
         seconds = time.perf_counter() - started
         return [replace(turns[row], seconds=seconds) for row in range(len(prompts))]
 
     def _rules(self, legal: LegalAnswers, begun: Begun, room: int) -> Rules:
-        """Return the rules of one response; a ValueError if there is none, or no room for it.
-
-        A model that reasons by itself does so freely, whatever the mode of the prompt.
-        """
-        if begun.opening != "none":
+        """Return the rules of one response; a ValueError if there is none, or no room for it."""
+        if begun.opening != "none":  # a model that reasons by itself does so freely, whatever the prompt's mode
             legal = replace(legal, reasons=True, begun=begun.text)
         rules = self.vocabulary.rules(legal)
         if room < rules.reserve:
@@ -280,9 +273,8 @@ class TransformersModel:
     ) -> list[Sampled]:
         """Sample as :meth:`generate` does, from prompts that are token ids; ``begun`` begins their responses.
 
-        Rows that are still in their reasoning at the thinking budget have it closed, as the published recipes do: the
-        closing tokens have log-probability 0, that of the one continuation that was allowed, so that training leaves
-        them alone. Other rows draw the same tokens as without a budget.
+        Rows that are still in their reasoning at the thinking budget have it closed by tokens of log-probability 0, that
+        of the one continuation that was allowed, so that training leaves them alone. Other rows draw as without one.
         """
         begun = begun or [NOT_BEGUN] * len(prompts)
         texts = [each.text for each in begun]

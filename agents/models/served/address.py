@@ -13,8 +13,8 @@ class MissingAPIKeyError(ValueError):
 
 
 def read_key(variable: str | None, usual: str) -> str | None:
-    """Return the key in an environment variable, or in the usual one if none is named; a MissingAPIKeyError if the
-    named one isn't set."""
+    """Return the key in an environment variable, else in the usual one; a MissingAPIKeyError if a named one isn't
+    set."""
     key = os.environ.get(variable or usual, "").strip()
     if not key and variable is not None:
         raise MissingAPIKeyError(f"key_variable names {variable}, which isn't set: export {variable}=...")

@@ -27,16 +27,15 @@ from agents.models.reasoning import NOT_BEGUN, Begun, end_of_response, split_rea
 from agents.turn import MOST_TOKENS, NO_USAGE, FinishReason, Turn, Usage
 from textgames.texts.actions import OPEN_TAG, THINK, THOUGHT
 
-MAX_ANSWER_BYTES = 2**20
-"""The most that is read of an answer. 256 tokens are some kilobytes; the rest is room for a long visible reasoning."""
+MAX_ANSWER_BYTES = 2**20  # 256 tokens are some kilobytes; the rest is room for a long visible reasoning
 MAX_NAME_LENGTH = 200
 NO_ANSWER = "no answer from"
 """The beginning of the error of a request whose time was up; a server's address follows."""
 
 
 class ProviderError(Exception):
-    """There is no response of the model, and the message has the reason; the same request may be answered the next time
-    (``may_pass``), and fewer at once may help if the server is ``overloaded``."""
+    """There is no response of the model; the same request may be answered the next time (``may_pass``), and fewer at
+    once may help if the server is ``overloaded``."""
 
     def __init__(self, message: str, *, may_pass: bool = True, overloaded: bool = False) -> None:
         super().__init__(message)
@@ -77,20 +76,13 @@ def decode(body: str) -> dict[str, Any]:
 
 
 def _is_error(answer: Mapping[str, Any]) -> bool:
-    """Report whether a JSON object with status 200 is an error, in any form that servers use.
-
-    OpenAI's ``error``; ``object`` or ``type: "error"`` (vLLM, FastChat, Anthropic); ``base_resp.status_code`` that
-    isn't 0 (MiniMax); ``error_code`` (Baidu), ``code`` (iFlytek, DashScope), ``success: false`` and ``errors``
-    (Cloudflare), ``status: "error"``, ``Response.Error`` (Tencent).
-    """
-    inside, wrapped = answer.get("base_resp"), answer.get("Response")
-    codes = [answer.get("error_code"), answer.get("code"), inside.get("status_code") if isinstance(inside, dict) else 0]
+    inside, wrapped = answer.get("base_resp"), answer.get("Response")  # MiniMax's and Tencent's
+    words = [str(answer.get(name)).casefold() for name in ("object", "type", "status")]  # vLLM, FastChat, Anthropic
+    codes = [answer.get("error_code"), answer.get("code")]  # Baidu, iFlytek, DashScope
+    codes += [inside.get("status_code")] if isinstance(inside, dict) else []
     return (
-        bool(answer.get("error") or answer.get("errors") or answer.get("success") is False)
-        or any(
-            str(answer.get(k)).casefold() in ("error", "failed", "fail", "failure")
-            for k in ("object", "type", "status")
-        )
+        bool(answer.get("error") or answer.get("errors") or answer.get("success") is False)  # OpenAI, Cloudflare
+        or not {"error", "failed", "fail", "failure"}.isdisjoint(words)
         or any(str(code).casefold() not in ("none", "0", "", "200", "ok", "success") for code in codes)
         or (isinstance(wrapped, dict) and bool(wrapped.get("Error")))
     )
@@ -136,13 +128,11 @@ def writable(text: str) -> str:
 
 
 def with_stop_string(text: str, stops: tuple[str, ...], choice: Mapping[str, Any], prefix: str = "") -> str:
-    """Return the response with the stop string that ended it, if that is known.
+    """Return the response with the stop string that ended it, which servers cut out, if that is known.
 
-    Servers cut the stop string out, so a response that was stopped at ``</action>`` comes back as ``...<action>up``.
-    The decoding's own stop string is put back, and only after a stop. vLLM names the string (``stop_reason``).
-    Elsewhere it is put back if its tag is open at the end, perhaps by the ``prefix``; the protocol can't tell this from
-    a model that fell silent inside the tag. If a server ignores stop strings, the response ends here, outside of a
-    ``<think>``.
+    vLLM names the string (``stop_reason``). Elsewhere it is put back if its tag is open at the end, perhaps by the
+    ``prefix``; the protocol can't tell this from a model that fell silent inside the tag. If a server ignores stop
+    strings, the response ends here, outside of a ``<think>``.
     """
     if (end := end_of_response(text, stops, prefix)) is not None:
         return text[:end]
@@ -166,9 +156,8 @@ def completion_of(
 ) -> Turn:
     """Return the completion that an answer holds; ``stops`` and ``choice`` are as in :func:`with_stop_string`.
 
-    Reasoning in the text joins the reasoning that the server gave apart. A response that ends in reasoning is empty. If
-    a text closes more reasoning than it opens, the chat template had opened it. Text behind the end was paid for: it is
-    in ``cut``.
+    Reasoning in the text joins the reasoning that the server gave apart. If a text closes more reasoning than it opens,
+    the chat template had opened it. Text behind the end was paid for: it is in ``cut``.
     """
     text, behind, cut = writable(text), 0, ""
     if not begun.prefix and text.count(THOUGHT) > text.count(THINK):
@@ -205,10 +194,8 @@ _REFUSAL = re.compile(
 
 
 def read_usage(usage: object) -> Usage:
-    """Return the tokens as the server counted them, under the names of either protocol; absurd or absent counts are 0.
-
-    Reasoning is part of the completion; if a server counts it beside that, as its total tells, it is added.
-    """
+    """Return the tokens as the server counted them; absurd or absent counts are 0. Reasoning that a server counts
+    beside the completion, as its total tells, is added to that."""
     if not isinstance(usage, dict):
         return Usage()
 

@@ -16,12 +16,10 @@ from textgames.texts.actions import OPEN_TAG, THINK, behind_thoughts
 
 OMITTABLE = ("temperature", "top_p", "stop", "max_tokens", "seed")
 """The parameters that a user may have left out."""
-LEARNABLE = ("temperature", "top_p", "stop", "seed", "store")
-"""The parameters that are left out when a server refuses them. Without a limit, a response may cost anything."""
+LEARNABLE = ("temperature", "top_p", "stop", "seed", "store")  # without a limit, a response may cost anything
 REASONING_TOKENS = 25_000
 """The tokens that a reasoning model may use beside those of its response. OpenAI's advice is to reserve as many."""
-BUDGET_FIELDS = ("thinking_token_budget", "thinking_budget_tokens")
-"""A budget of reasoning as vLLM and llama.cpp call it; each overlooks the other's name."""
+BUDGET_FIELDS = ("thinking_token_budget", "thinking_budget_tokens")  # vLLM's and llama.cpp's; each overlooks the other
 
 LimitField = Literal["auto", "max_tokens", "max_completion_tokens"]
 _REFUSAL = re.compile(
@@ -33,11 +31,11 @@ _TOO_MANY_TOKENS = re.compile(r"context (length|window)|maximum context|too larg
 class Dialect:
     """How one server wants to be asked; the arguments are explained in :class:`~agents.models.openai.OpenAIModel`.
 
-    ``allowance`` tokens are added to the limit for reasoning; ``left_out`` is what the server refused; ``settings`` are
-    the user's choices, for manifests. Servers don't tell a stop string in reasoning from the one that ends the
-    response, so none is sent to a model that ``thinks`` (``None`` until that is known), nor once a response
-    ``stopped_thinking`` in a ``<think>`` that the prompt asks for. If a response may have stopped in reasoning that the
-    chat template had opened (``suspects``), one without a stop string is asked for once.
+    ``allowance`` tokens are added to the limit for reasoning; ``left_out`` is what the server refused. Servers don't
+    tell a stop string in reasoning from the one that ends the response, so none is sent to a model that ``thinks``
+    (``None`` until that is known), nor once a response ``stopped_thinking`` in a ``<think>`` that the prompt asks for.
+    If a response may have stopped in reasoning that the chat template had opened (``suspects``), one without a stop
+    string is asked for once.
     """
 
     def __init__(
@@ -78,14 +76,14 @@ class Dialect:
         self.stopped_thinking = False
         self.suspects: bool | None = None
         chosen = {
+            "omit": sorted(omit),
             "route": None if route == "auto" else route,
             "reasoning_effort": effort,
             "reasoning_tokens": reasoning_tokens,
             "thinking_budget": thinking_budget,
             "chat_template_kwargs": arguments or None,
         }
-        self.settings: dict[str, Any] = {"omit": sorted(omit)}
-        self.settings |= {name: value for name, value in chosen.items() if value is not None}
+        self.settings = {name: value for name, value in chosen.items() if value is not None}
 
     def begun(self, prompt: Prompt) -> Begun:
         """Return what the response to a prompt begins with."""
@@ -115,14 +113,13 @@ class Dialect:
         """Return what a refusal has taught, as a sentence; ``None`` if it is final."""
         words, parameter = refusal_of(text)
         if self._chooses_route and status in (400, 404):
-            route: RouteName | None = None
+            route = self.route
             if "v1/responses" in words:
                 route = "responses"
             elif "v1/completions" in words or "provide a chat template" in words:
                 route = "completions"
-            if route is not None and route != self.route:
-                self.route = route
-                path = ROUTES[route].path
+            if route != self.route:
+                self.route, path = route, ROUTES[route].path
                 return f"it wants the route {path} (route = {route!r} in the agent's options says so at once)"
         if status != 400:
             return None
@@ -133,17 +130,12 @@ class Dialect:
         if self.allowance and self._chooses_allowance and _TOO_MANY_TOKENS.search(lower):
             self.allowance //= 4
             return f"it doesn't take as many tokens: {self.allowance:,} are added for reasoning"
-        refused = [
-            name
-            for name in LEARNABLE
-            if name in sent
-            and (parameter == name or re.search(rf"['\"`]{name}['\"`]", words))
-            and _REFUSAL.search(lower)
+        named = [
+            *(["summary"] if "reasoning" in sent and "summar" in lower else []),
+            *(n for n in LEARNABLE if n in sent and (parameter == n or re.search(rf"['\"`]{n}['\"`]", words))),
         ]
-        if "reasoning" in sent and "summar" in lower:
-            refused.insert(0, "summary")
-        for name in refused:
-            if name not in self.left_out:
+        for name in named:
+            if name not in self.left_out and (name == "summary" or _REFUSAL.search(lower)):
                 self.left_out += (name,)
                 how = "; responses end at the stop string all the same" if name == "stop" else ""
                 return f"it doesn't take {name!r}, which is left out from here on{how}"
@@ -152,9 +144,8 @@ class Dialect:
     def learn_of_stop(self, completion: Turn, prompt: Prompt, sent: Mapping[str, Any]) -> str | None:
         """Return what a response has taught that was stopped in reasoning, or ``None``.
 
-        An open ``<think>`` is the model's own if the prompt doesn't ask for one. If it does, a response that ends in
-        it without a stop string has ended by itself. Words before an action may be reasoning that the template has
-        opened: without a stop string, they continue to its close.
+        An open ``<think>`` is the model's own if the prompt doesn't ask for one. Words before an action may be
+        reasoning that the template has opened: without a stop string, they continue to its close.
         """
         said, reasoned = completion.response, bool(completion.reasoning)
         if self.suspects and "stop" not in sent and completion.error is None:

@@ -1,5 +1,4 @@
-"""One server, asked with the ``openai`` package, which by itself bounds neither a whole request's time nor an answer's
-size; here both are bounded."""
+"""One server, asked with the ``openai`` package; a request's time and an answer's size are bounded here."""
 
 import asyncio
 import base64
@@ -29,11 +28,8 @@ with suppress(ImportError):  # over aiohttp, if it is installed, a request costs
 
 
 class Server:
-    """A server, with its own connections for each event loop: connections belong to the loop that opened them.
-
-    The ``key`` is the bearer's token, unless ``base_url`` has user information; ``timeout`` are the seconds from
-    connecting to the last byte of an answer.
-    """
+    """A server, with its own connections for each event loop. The ``key`` is the bearer's token, unless ``base_url``
+    has user information; ``timeout`` are the seconds from connecting to the last byte of an answer."""
 
     def __init__(self, base_url: str, key: str, headers: Mapping[str, str], timeout: float) -> None:
         parts = urlsplit(base_url)

@@ -23,8 +23,7 @@ from agents.turn import Prompt, Turn, Usage, eaten_up, total_usage
 MESSAGE_LENGTH = 400
 BUDGET_MARGIN = 16  # tokens that a server may take to close the reasoning
 
-GRAMMARS = ("gbnf", "structured_outputs")
-"""Forms in which servers are told what a response may be: llama.cpp's field ``grammar``, and vLLM's."""
+GRAMMARS = ("gbnf", "structured_outputs")  # llama.cpp's field "grammar", and vLLM's
 
 NOTICES = logging.getLogger("agents.models.served")
 """Warnings about a server while it is asked: parameters that it refuses, budgets that reasoning ate up."""
@@ -40,7 +39,7 @@ class Transport(Protocol):
         one in time."""
 
     async def aclose(self) -> None:
-        """Close the connections of the running event loop; they are opened again when they are needed."""
+        """Close the connections of the running event loop."""
 
 
 class ServedModel:
@@ -76,7 +75,6 @@ class ServedModel:
 
     @property
     def settings(self) -> dict[str, Any]:
-        """How the model is asked, as far as it decides the responses; most defaults are left out."""
         grammar = {"grammar": self._grammar} if self._grammar else {}
         return {**self._dialect.settings, "send_seed": self._send_seed, "extra_body": self._extra_body, **grammar}
 
@@ -118,11 +116,10 @@ class ServedModel:
 
     def _constraint(self, answers: LegalAnswers, max_tokens: int) -> dict[str, Any]:
         """Return the fields that hold a response to legal answers; a ValueError if one may not fit."""
-        if max_tokens < (most := answers.most_tokens):
+        endings = answers.endings()
+        if max_tokens < (most := max(len(text.encode()) for text in endings)):  # a token a byte suffices
             raise ValueError(f"a legal answer may take {most} tokens, and max_tokens is {max_tokens}: raise it")
-        if self._grammar == "gbnf":
-            return {"grammar": answers.gbnf()}
-        return {"structured_outputs": {"choice": answers.endings()}}
+        return {"grammar": answers.gbnf()} if self._grammar == "gbnf" else {"structured_outputs": {"choice": endings}}
 
     def _fields(
         self, prompt: Prompt, decoding: Decoding, seed: int | None, told: Mapping[str, Any], dialect: Dialect
@@ -135,13 +132,12 @@ class ServedModel:
     async def _ask(
         self, prompt: Prompt, decoding: Decoding, seed: int | None, told: Mapping[str, Any], discarded: list[Usage]
     ) -> Turn:
-        """Return one attempt, and another one for everything that the server's refusal teaches; a ProviderError without
-        a response. The tokens of answers that aren't taken are added to ``discarded``."""
+        """Return the response of one attempt, and of another for everything that a refusal teaches; a ProviderError
+        without any. The tokens of answers that aren't taken are added to ``discarded``."""
         dialect = self._dialect
         fields_now = partial(self._fields, prompt, decoding, seed, told, dialect)
         while True:
-            route, fields = ROUTES[dialect.route], fields_now()
-            begun = dialect.begun(prompt)
+            route, fields, begun = ROUTES[dialect.route], fields_now(), dialect.begun(prompt)
             status, headers, body = await self._transport.complete(route.path, fields)
             text = self._text(body)
             if not 200 <= status < 300:

@@ -1,7 +1,7 @@
-"""Whether a server has a model of the name that it is asked for: one question before a run, not a run of errors.
+"""Whether a server has a model of the name that it is asked for, before a run of errors.
 
-Its list of models (``GET /models``) answers it if it has the name. Many servers take names that they don't list, and
-some have no list; then one small request is sent, and only a refusal in words about the model counts.
+Its list of models (``GET /models``) answers it if it has the name. Many servers take names that they don't list; then
+one small request is sent, and only a refusal in words about the model counts.
 """
 
 import asyncio
@@ -14,15 +14,13 @@ from agents.models.served.dialect import refusal_of
 from agents.turn import Message
 from textgames.names import did_you_mean
 
-SECONDS = 10.0
-"""For either question; a server that takes longer isn't asked."""
+SECONDS = 10.0  # for either question
 MOST_NAMES = 12  # of those that are listed in a message
 MOST_LENGTH = 100  # of a name in it
 QUESTION = (Message("user", "Say yes."),)
 SMALL = Decoding(temperature=1.0, max_tokens=16, stop=())
 
-Asked = Callable[[], Awaitable[tuple[int, str]]]
-"""Asks a server, and returns the status and the text of its answer, without secrets."""
+Asked = Callable[[], Awaitable[tuple[int, str]]]  # the status and the text of an answer, without secrets
 
 _UNKNOWN = re.compile(
     r"not[ _](found|exist|available|supported|a valid|valid|recogni[sz]ed|have access)|n't (exist|have|found)|unknown"
@@ -54,7 +52,10 @@ async def unknown_name(name: str, url: str, listing: Asked | None, small_request
     if status not in (400, 403, 404, 422) or not about_the_name:
         return None
     said = " ".join(words.split())[:200]
-    return f"{url} has no model {name!r} (status {status}: {said}){_instead(name, listed or [])}"
+    names = [one for one in listed or [] if len(one) <= MOST_LENGTH and one.isprintable()]
+    more = f" and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else ""
+    instead = did_you_mean(name, names) or (names and f"; it has {', '.join(names[:MOST_NAMES])}{more}") or ""
+    return f"{url} has no model {name!r} (status {status}: {said}){instead}"
 
 
 def _read_names(text: str) -> list[str] | None:
@@ -63,12 +64,3 @@ def _read_names(text: str) -> list[str] | None:
     models = models.get("data") if isinstance(models, dict) else models
     names = [model.get("id") for model in models if isinstance(model, dict)] if isinstance(models, list) else []
     return [name for name in names if isinstance(name, str) and name] or None
-
-
-def _instead(name: str, listed: list[str]) -> str:
-    """Return the end of a sentence: the models that the server has."""
-    names = [one for one in listed if len(one) <= MOST_LENGTH and one.isprintable()]
-    if near := did_you_mean(name, names):
-        return near
-    more = f" and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else ""
-    return f"; it has {', '.join(names[:MOST_NAMES])}{more}" if names else ""

@@ -1,7 +1,5 @@
-"""When a request is sent: how many a server works on at once, and when it is asked again after it refused one.
-
-Libraries that limit rates (aiolimiter, pyrate-limiter) have to be told the rate; here it is found by the refusals.
-"""
+"""When a request is sent: how many a server works on at once, and when it is asked again after it refused one. Libraries
+that limit rates (aiolimiter, pyrate-limiter) have to be told the rate; here it is found by the refusals."""
 
 import asyncio
 import random
@@ -53,8 +51,8 @@ class Pacer:
         self._timer: asyncio.TimerHandle | None = None
 
     async def send(self, request: Callable[[], Awaitable[T]]) -> T:
-        """Return the result of ``request()``, which is called when there is room, and again after it was refused; a
-        ProviderError if it is refused for longer than the patience lasts."""
+        """Return the result of ``request()``, called when there is room, and again after it was refused; a
+        ProviderError when the patience is over."""
         refused = False
         while True:
             sent_at, beside = await self._enter(first=refused)
@@ -131,8 +129,7 @@ def back_off(failures: int, first: float) -> float:
 
 
 def named_wait(headers: Mapping[str, str]) -> float | None:
-    """Return the seconds to wait that an answer's headers name: ``retry-after-ms`` or ``Retry-After``, as seconds or a
-    date; ``None`` if there are none that can be read."""
+    """Return the seconds that ``retry-after-ms`` or ``Retry-After`` (seconds or a date) names, if it can be read."""
     for name, unit in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
         try:
             seconds = float(headers.get(name, "")) * unit

@@ -11,12 +11,8 @@ from agents.prompt import as_text
 from agents.turn import Prompt, Turn, prefix_of
 
 RouteName = Literal["chat", "responses", "completions"]
-
-REASONING_FIELDS = ("reasoning_content", "reasoning")
-"""Fields with the text of the reasoning: DeepSeek and LiteLLM use the first, OpenRouter and vLLM the second."""
-
-LLAMA_CPP = "timings"
-"""A field that only answers of llama.cpp's server have."""
+REASONING_FIELDS = ("reasoning_content", "reasoning")  # OpenRouter and vLLM use the second
+LLAMA_CPP = "timings"  # a field that only answers of llama.cpp's server have
 
 CONTINUE = {"continue_final_message": True, "add_generation_prompt": False}
 """Continue the last message, the assistant's: vLLM's and SGLang's words. Other servers do it anyway."""

@@ -153,7 +153,6 @@ def test_texts_of_tokens_whatever_the_tokenizer(sentencepiece_like):
 def test_whole_endings_and_their_grammar_for_engines_that_are_told_them():
     answers = LegalAnswers(("up", "upper", 'say "hi"'))
     assert answers.endings() == ["<action>up</action>", "<action>upper</action>", '<action>say "hi"</action>']
-    assert answers.most_tokens == len('<action>say "hi"</action>')
     assert answers.gbnf() == (
         'root ::= "<action>up</action>" | "<action>upper</action>" | "<action>say \\"hi\\"</action>"'
     )

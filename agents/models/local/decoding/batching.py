@@ -13,11 +13,8 @@ _GPU_SHARE = 0.5  # of the unused memory when a batch comes: logits, prompts' at
 
 
 def split_batch(prompts: Sequence[TokenIds], limits: Sequence[int], most: int) -> list[list[int]]:
-    """Return row numbers, split so that each part's caches hold at most ``most`` tokens; equal prompts together, then
-    by length.
-
-    ``limits`` are the most tokens of each row's response. A row that needs more than ``most`` is a part by itself.
-    """
+    """Return row numbers, split so that each part's caches hold at most ``most`` tokens (or it is one row); ``limits``
+    are the most tokens of each row's response."""
     if not prompts:
         return []
     if len(prompts) * (max(map(len, prompts)) + max(limits)) <= most:
@@ -35,10 +32,8 @@ def split_batch(prompts: Sequence[TokenIds], limits: Sequence[int], most: int) -
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """Take one thread for a small model, unless the environment names a number: sharing its work costs more.
-
-    On a machine with other work the difference is tenfold, as threads then wait for each other in every layer.
-    """
+    """Take one thread for a small model, unless the environment names a number: on a machine with other work, threads
+    that wait for each other in every layer cost tenfold."""
     threads = torch.get_num_threads()
     if threads == 1 or "OMP_NUM_THREADS" in os.environ:
         yield
@@ -51,13 +46,10 @@ def one_thread() -> Iterator[None]:
 
 
 def cache_bytes(device: torch.device) -> int:
-    """Return the memory for the keys and values of all rows in flight.
-
-    PyTorch's allocator keeps the memory of freed tensors, so after an update the driver has next to nothing free while
-    most of the memory is unused: reserved memory that is in no tensor counts as free.
-    """
+    """Return the memory for the keys and values of all rows in flight."""
     if device.type != "cuda":
         return _CPU_BYTES
+    # the allocator keeps the memory of freed tensors: after an update the driver has next to nothing free
     free, _ = torch.cuda.mem_get_info(device)
     unused = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
     return int((free + max(0, unused)) * _GPU_SHARE)

@@ -15,8 +15,7 @@ Compute = Callable[[Tensor], Tensor]
 
 
 class Recorder:
-    """Makes the recordings of a decoder. They share their memory, so only the last one may be replayed, and it is kept
-    in ``last`` until the next is made."""
+    """Makes the recordings of a decoder. They share their memory, so only the ``last`` one may be replayed."""
 
     def __init__(self, device: torch.device) -> None:
         # the same for all: memory is only passed on within a stream

@@ -1,10 +1,10 @@
 """Drawing answers in which little is a choice: what is likely is drafted, and one pass verifies it.
 
-In ``<action>right</action>`` the name is chosen. The rest is forced, but for other ways to cut it into tokens (``act``
-and ``ion``). So the tokens up to the next choice are drafted and go through the model at once, the first ones behind
-the prompt. The draws are those of :func:`~agents.models.local.decoding.sampler.sample`: each token has its own uniform
-number, and if that draws another token than the draft's, the rest of the draft is dropped. The head is computed for the
-allowed tokens alone, and forced tokens at the end of an answer take no pass.
+In ``<action>right</action>`` the name is chosen. The rest is forced, but for other ways to cut it into tokens. So the
+tokens up to the next choice are drafted and go through the model at once, the first ones behind the prompt. The draws
+are those of :func:`~agents.models.local.decoding.sampler.sample`: if a token's uniform number draws another one than
+the draft's, the rest of the draft is dropped. The head is computed for the allowed tokens alone, and forced tokens at
+the end of an answer take no pass.
 """
 
 from collections.abc import Sequence
@@ -33,8 +33,8 @@ class _Answer:
         self._look_ahead()
 
     def take(self, drawn: Sequence[tuple[int, float]]) -> int:
-        """Append the tokens drawn at the first ``fed + 1`` places, with their log-probabilities, up to one that isn't
-        the draft's; return how many tokens went through the model in vain."""
+        """Append the ``(token, log-probability)`` drawn at the first ``fed + 1`` places, up to one that isn't the
+        draft's; return how many tokens went through the model in vain."""
         vain, expected = self.fed + 1, (*self.draft[: self.fed], None)
         for (token, logprob), likely in zip(drawn, expected, strict=True):
             self.ids.append(token)
@@ -64,10 +64,8 @@ def sample_drafted(
     limits: Sequence[int],
     rules: Sequence[Rules],
 ) -> list[Sampled]:
-    """Return one answer per prompt, as :func:`~agents.models.local.decoding.sampler.sample` does, in fewer passes.
-
-    The rules force the answers from their first token on.
-    """
+    """Return one answer per prompt, as :func:`~agents.models.local.decoding.sampler.sample` does, in fewer passes; the
+    rules force the answers from their first token on."""
     answers = [_Answer(one, limit) for one, limit in zip(rules, limits, strict=True)]
     rows = [row for row, answer in enumerate(answers) if answer.sets]
     if rows:

@@ -22,11 +22,8 @@ def uniforms(seeds: Sequence[tuple[int, ...]], count: int) -> NDArray[np.float64
 
 
 def choose(logits: Tensor, decoding: Decoding, uniform: Tensor) -> tuple[Tensor, Tensor]:
-    """Draw one token per row of ``logits (N, V)``, at ``uniform (N,)`` in [0, 1), float64.
-
-    Returns tokens ``(N,)`` and their natural log-probabilities ``(N,)`` under the distribution that they are drawn
-    from; at temperature 0, which has none, under the model's own (temperature 1).
-    """
+    """Draw one token per row of ``logits (N, V)``, at ``uniform (N,)`` in [0, 1), float64; return tokens ``(N,)`` and
+    their natural log-probabilities ``(N,)`` under that distribution (at temperature 0: the model's own)."""
     logits = logits.float()
     if decoding.temperature == 0:
         tokens = logits.argmax(-1)
@@ -41,11 +38,8 @@ def choose(logits: Tensor, decoding: Decoding, uniform: Tensor) -> tuple[Tensor,
 def choose_allowed(
     logits: Tensor, decoding: Decoding, uniform: Tensor, sets: Sequence[TokenSet | None]
 ) -> tuple[Tensor, Tensor]:
-    """Draw one token per row of ``logits (N, V)`` among those of its set, over which log-probabilities are
-    renormalised.
-
-    Few tokens are allowed inside of an action: there the softmax and the draw are over those alone.
-    """
+    """Draw as :func:`choose` among the tokens of each row's set, over which log-probabilities are renormalised. Few are
+    allowed inside of an action: there the softmax and the draw are over those alone."""
     device = logits.device
     few = [row for row, each in enumerate(sets) if each is not None and not each.others]
     many = [row for row, each in enumerate(sets) if each is None or each.others]
@@ -74,12 +68,8 @@ def choose_allowed(
 
 def inverse_cumulative(weights: Tensor, uniform: Tensor) -> Tensor:
     """Return ``(N,)`` the place in each row of ``weights (N, V)`` at which their cumulative sum passes the share
-    ``uniform``.
-
-    In double precision, as large vocabularies would otherwise lose their rare tokens to rounding; only the block that
-    the sums of blocks find is summed up place by place, as a whole table of doubles costs as much as the model's
-    products.
-    """
+    ``uniform``, in double precision, as rounding would lose the rare tokens of a large vocabulary. Only the block that
+    the sums of blocks find is summed up place by place: a table of doubles costs as much as the model's products."""
     count, size = weights.shape
     if size % _BLOCK or size < 4 * _BLOCK:
         cumulative = weights.cumsum(-1, dtype=torch.float64)

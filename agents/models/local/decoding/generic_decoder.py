@@ -15,7 +15,7 @@ _TOLERANCE = 5e-3  # nats; rounding is far below it in float32, a cache that is 
 
 
 class GenericDecoder:
-    """A :class:`~agents.models.local.decoding.sampler.Decoder` by the model's own ``forward`` and cache, padded on the
+    """A :class:`~agents.models.local.decoding.sampler.Decoder` by the model's own ``forward`` and cache; it pads on the
     left."""
 
     def __init__(self, model: nn.Module) -> None:
@@ -43,8 +43,7 @@ class GenericDecoder:
         return batch, logits
 
     def forward(self, ids: Tensor, mask: Tensor, positions: Tensor, cache: Any) -> tuple[Tensor, Any]:
-        """Return logits ``(rows, vocabulary)`` after the last of the tokens ``(rows, new)``, and the cache with them in
-        it."""
+        """Return logits ``(rows, vocabulary)`` after the last of the tokens ``(rows, new)``, and the grown cache."""
         extra: dict[str, Any] = {"logits_to_keep": 1} if self._takes_keep else {}
         if self._takes_positions:
             extra["position_ids"] = positions
@@ -62,8 +61,8 @@ class GenericDecoder:
 
     @torch.inference_mode()
     def check(self) -> None:
-        """Decode a few tokens and compare them with the model's own forward: caches come in many kinds. A ValueError
-        has the reason why the model can't be sampled."""
+        """Compare a few decoded tokens with the model's own forward: caches come in many kinds. A ValueError has the
+        reason why the model can't be sampled."""
         model, training = self.model, self.model.training
         model.eval()
         long, short = (1, 2, 3, 2, 1), (2, 1)
@@ -90,8 +89,7 @@ class GenericDecoder:
 
 
 class GenericBatch:
-    """Rows that are being continued; ``mask (rows, columns)`` is 0 at the padding, ``positions (rows,)`` are the next
-    tokens'."""
+    """Rows that are being continued; ``mask (rows, columns)`` is 0 at the padding, ``positions (rows,)`` the next."""
 
     compact_at = COMPACT_AT
 

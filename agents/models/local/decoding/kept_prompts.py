@@ -1,7 +1,7 @@
 """Keys and values of all prompt tokens read so far: shared beginnings are computed once, across calls as well.
 
-Prompts share instructions and states, so their tokens are a tree: a prompt is a path of slots, and a new one takes over
-the slots of its longest known beginning, which in sorted order it shares with a neighbour.
+A prompt is a path of slots in a tree of tokens; a new one takes over the slots of its longest known beginning, which in
+sorted order it shares with a neighbour.
 """
 
 from bisect import bisect_left, insort
@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 import torch
+import torch.nn.functional as F  # noqa: N812
 from numpy.typing import NDArray
 from torch import Tensor
 
@@ -86,17 +87,10 @@ class KeptPrompts:
 
     def _grow(self) -> None:
         have = self._layers[0][0].shape[1]
-        if self._used <= have:
-            return
-        room = max(self._used, have + have // 2)
-
-        def grown(old: Tensor) -> Tensor:
-            table = old.new_zeros(old.shape[0], room, old.shape[2])
-            table[:, :have] = old
-            return table
-
-        for index, (keys, values) in enumerate(self._layers):  # a layer at a time, for the sake of memory
-            self._layers[index] = grown(keys), grown(values)
+        if self._used > have:
+            wider = (0, 0, 0, max(self._used - have, have // 2))
+            for index, (keys, values) in enumerate(self._layers):  # a layer at a time, for the sake of memory
+                self._layers[index] = F.pad(keys, wider), F.pad(values, wider)
 
     def _compute(self, weights: LlamaWeights, segments: Sequence[_Segment], tail: int) -> Tensor:
         """Compute keys and values of the segments' new tokens in one pass; return the last ones' hidden states."""
@@ -127,8 +121,7 @@ def _shared(a: TokenIds, b: TokenIds) -> int:
 
 
 def _blocks(segments: Sequence[_Segment]) -> Blocks:
-    """Return blocks of queries of one segment each, which meet the beginning of its path: a later token has a later
-    place."""
+    """Return blocks of queries of one segment each, which meet the beginning of its path."""
     begin = np.cumsum([0, *(len(each.ids) - each.known for each in segments)])
     parts = [
         (segment, start, min(start + QUERIES, len(segment.ids)), int(first))

@@ -45,10 +45,8 @@ class _Prefix(NamedTuple):
 
 
 class LeanDecoder:
-    """A :class:`~agents.models.local.decoding.sampler.Decoder` for models that the lean forward pass covers.
-
-    ``prefill_tokens`` counts the prompt tokens computed so far; ``recorder`` records a GPU's steps.
-    """
+    """A :class:`~agents.models.local.decoding.sampler.Decoder` for models that the lean forward pass covers;
+    ``prefill_tokens`` counts the prompt tokens computed so far."""
 
     def __init__(self, model: nn.Module) -> None:
         self.model = model
@@ -64,7 +62,7 @@ class LeanDecoder:
         return batch, llama_forward.logits(batch.weights, hidden)
 
     def begin(self, prompts: Sequence[TokenIds], rows: Sequence[int], tail: int) -> tuple["LeanBatch", Tensor]:
-        """Begin as :meth:`start` does, with the final hidden states of each row's last ``tail`` tokens, row by row:
+        """Begin as :meth:`start` does, with the hidden states of each row's last ``tail`` tokens:
         ``(rows * tail, hidden)``."""
         weights = llama_forward.read_weights(self.model)
         shared = min(common_prefix(prompts), min(map(len, prompts)) - tail)
@@ -140,12 +138,10 @@ class LeanBatch:
 
     ``prefix`` are keys and values ``(K, P, D)`` of the ``P`` tokens that all rows begin with, ``suffixes`` the rest of
     each row's prompt, none empty; ``caches`` are ``(K, rows, columns, D)`` per layer, of which ``filled`` columns are
-    in use; ``bias (rows, columns)`` is minus infinity at empty ones, if there are any. If products take ``whole``
-    caches, columns that aren't filled yet are hidden, too. With a ``recorder`` one batch is continued at a time, in one
-    thread.
+    in use; ``bias (rows, columns)`` is minus infinity at empty ones. If products take ``whole`` caches, columns that
+    aren't filled yet are hidden, too. With a ``recorder`` one batch is continued at a time, in one thread.
 
-    A batch is continued either by :meth:`step` or by :meth:`append`, which takes several tokens of a row at once. Rows
-    may then be of different lengths: each one's tokens stand side by side, behind its ``blanks`` empty columns.
+    A batch is continued either by :meth:`step` or by :meth:`append`, after which rows may be of different lengths.
     """
 
     def __init__(
@@ -176,8 +172,7 @@ class LeanBatch:
                 self.bias[:, self.filled :] = float("-inf")
 
     def read(self, suffixes: Sequence[TokenIds], tail: int) -> Tensor:
-        """Compute the prompts' own tokens into the caches; return the hidden states of their last tokens
-        ``(rows, tail, hidden)``."""
+        """Compute the prompts' own tokens; return the hidden states ``(rows, tail, hidden)`` of their last ones."""
         device = self.weights.embedding.device
         limit = _PREFILL_TOKENS.get(device.type, _PREFILL_TOKENS_ELSEWHERE)
         chunks, begin, tokens = [], 0, 0
@@ -218,8 +213,8 @@ class LeanBatch:
         return logits
 
     def append(self, runs: Sequence[TokenIds], dropped: Sequence[int]) -> Tensor:
-        """Drop some of every row's last tokens and append others, at least one; return the final hidden states of
-        these ``(tokens, hidden)``, row by row."""
+        """Drop some of every row's last tokens and append others, at least one; return the final hidden states
+        ``(tokens, hidden)`` of these."""
         device = self.positions.device
         packing = Packing([len(run) for run in runs], device)
         first = self.positions - torch.tensor(dropped, device=device)
@@ -248,11 +243,11 @@ class LeanBatch:
         return llama_forward.hidden_states(self.weights, ids, positions, attend)
 
     def _make_room(self, columns: int) -> bool:
-        """Report whether the caches had to grow to so many columns: a layer at a time, for the sake of memory."""
+        """Report whether the caches had to grow to so many columns."""
         more = columns - self.caches[0][0].shape[2]
         if more > 0:
             wider = (0, 0, 0, max(more, self.block))
-            for index, (keys, values) in enumerate(self.caches):
+            for index, (keys, values) in enumerate(self.caches):  # a layer at a time, for the sake of memory
                 self.caches[index] = F.pad(keys, wider), F.pad(values, wider)
         return more > 0
 
@@ -274,7 +269,7 @@ class LeanBatch:
 
     @property
     def compact_at(self) -> float:
-        """Less if steps are recorded: rows that have ended cost little there, and another recording costs a step."""
+        # rows that have ended cost little where steps are recorded, and another recording costs a step
         return COMPACT_AT if self._recorded is None else 0.5
 
     def _way(self, tokens: Tensor) -> Compute:
@@ -337,8 +332,8 @@ class LeanBatch:
         return out.transpose(0, 1).reshape(n, -1)
 
     def _attend(self, layer: int, q: Tensor, seen: int, bias: Tensor | None) -> Tensor:
-        """Attend with scaled queries ``(K, N, Q, D)`` of each row to the shared tokens (one product for all rows) and
-        to its first columns; ``bias`` is ``(N, Q or 1, seen)``."""
+        """Attend with scaled queries ``(K, N, Q, D)`` to the shared tokens (one product for all rows) and to each row's
+        first columns; ``bias`` is ``(N, Q or 1, seen)``."""
         (keys, values), shared = self.caches[layer], self.shared
         kv_heads, n, count, dim = q.shape
         own = q @ keys[:, :, :seen].transpose(2, 3)  # (K, N, Q, seen)
@@ -370,11 +365,8 @@ def _attend_with_offset(packing: Packing, q: Tensor, keys: Tensor, values: Tenso
 
 
 def fingerprint(model: nn.Module) -> tuple[object, ...]:
-    """Return a value that changes whenever the weights do: every parameter's storage and version, and some values.
-
-    The values catch writes through ``.data``, which bypass the versions (unless they miss every sampled one: call
-    :meth:`LeanDecoder.forget`).
-    """
+    """Return a value that changes whenever the weights do: every parameter's storage and version, and some values,
+    which catch writes through ``.data`` (unless they miss every sampled one: call :meth:`LeanDecoder.forget`)."""
     parameters = list(model.parameters())
     samples = [p.detach().reshape(-1)[:: max(1, p.numel() // 64)].float().sum() for p in parameters]
     versions = tuple((p.data_ptr(), 0 if p.is_inference() else p._version) for p in parameters)

@@ -24,8 +24,7 @@ from agents.turn import Allowed, TokenSet
 
 TokenIds = tuple[int, ...]
 
-COMPACT_AT = 0.75
-"""Rows that have ended are dropped from the caches once they are a quarter; copying costs about a step."""
+COMPACT_AT = 0.75  # rows that have ended are dropped once they are a quarter; copying costs about a step
 _LOOK_EVERY = 8  # tokens that a GPU makes between two looks at them
 
 
@@ -47,10 +46,8 @@ class Decoder(Protocol):
     """Next-token logits for batches of growing sequences: the part of generation that knows about caches."""
 
     def start(self, prompts: Sequence[TokenIds], rows: Sequence[int]) -> tuple[Batch, Tensor]:
-        """Read distinct prompts, none empty; ``rows`` holds, for every row of the batch, the index of its prompt.
-
-        Returns the batch, and the logits ``(rows, vocabulary)`` of every row's first token.
-        """
+        """Read distinct prompts, none empty, and begin a batch whose ``rows`` are their indices; return it and the
+        logits ``(rows, vocabulary)`` of every row's first token."""
 
     def bytes_per_token(self) -> int:
         """Return the memory of one token of one row in the caches."""
@@ -69,8 +66,8 @@ class StopCheck:
     """Tells when a row's last token completes a stop string or is an end-of-sequence token.
 
     A stop string may be spread over tokens, and its last token may have text after it. The row's last tokens are
-    decoded only if the new token's piece can complete a stop string; for others the check is one table look-up. If a
-    stop string is found, the whole response is decoded, as one inside of an open ``<think>`` ends nothing.
+    decoded only if the new token's piece can complete a stop string; if one is found, the whole response is decoded, as
+    one inside of an open ``<think>`` ends nothing.
 
     ``pieces`` is the vocabulary as the tokenizer stores it; ``plain`` pieces are written as they read, but for spaces
     and what isn't ASCII (byte-level BPE). ``decode`` writes special tokens out, ``encode`` adds none.
@@ -106,8 +103,7 @@ class StopCheck:
             self.may_end[:] = True
 
     def of(self, begun: Sequence[str], before: Sequence[TokenIds] = ()) -> "StopCheck":
-        """Return the check for rows whose response stands in the prompt in part (``begun``) and had tokens drawn
-        ``before``."""
+        """Return the check for rows whose response has ``begun`` in the prompt, or had tokens drawn ``before``."""
         check = copy(self)
         check._begun, check._before = begun, before or [()] * len(begun)
         return check
@@ -117,8 +113,7 @@ class StopCheck:
         return self.of([self._begun[row] for row in rows], [self._before[row] for row in rows])
 
     def ended(self, ids: NDArray[np.int64], rows: NDArray[np.intp], length: int) -> NDArray[np.bool_]:
-        """Return which of ``rows`` of the table ``ids (all rows, max_tokens)`` have ended, with ``length`` tokens so
-        far."""
+        """Return which ``rows`` of the table ``ids (all rows, max_tokens)`` have ended after ``length`` tokens."""
         last = ids[rows, length - 1]
         done: NDArray[np.bool_] = self.is_eos[last]
         for index in np.flatnonzero(self.may_end[last] & ~done) if self.stop else ():
@@ -154,9 +149,9 @@ def sample(
 ) -> list[Sampled]:
     """Return one response per prompt, each with its own seed; equal prompts are computed once.
 
-    ``limits`` are the most tokens of each row: ``max_tokens``, or less if the context ends before; ``drawn`` tokens of
-    each response were drawn before, and stand in its prompt. The host looks at the tokens every ``look_every`` steps: 1
-    on a CPU and with ``rules`` (one for each row, ``None`` for a free one), which go by the text; else 8.
+    ``limits`` are the most tokens of each row; ``drawn`` tokens of each response were drawn before, and stand in its
+    prompt. The host looks at the tokens every ``look_every`` steps: 1 on a CPU and with ``rules`` (one for each row,
+    ``None`` for a free one), which go by the text; else 8.
     """
     number: dict[TokenIds, int] = {}
     which = [number.setdefault(prompt, len(number)) for prompt in prompts]
@@ -202,8 +197,8 @@ def sample(
 
 
 def looks(limits: Sequence[int], every: int) -> frozenset[int]:
-    """Return after how many tokens the host looks at them: the multiples of ``every``, more often at first, as most
-    answers are short, and every limit, at which the model's context may end."""
+    """Return after how many tokens the host looks at them: multiples of ``every``, more often at first, as most answers
+    are short, and every limit, at which the model's context may end."""
     doubling = {2**power for power in range(every.bit_length()) if 2**power < every}
     return frozenset({*range(every, max(limits) + 1, every), *doubling, *limits})
 
@@ -219,8 +214,7 @@ def _fetch(steps: Sequence[tuple[Tensor, Tensor]]) -> tuple[NDArray[np.int64], N
 
 
 class _Record:
-    """All tokens of a batch so far, on the host: ``rows`` are the decoder's, as indices into the batch as it began, and
-    ``live`` which of those still continue."""
+    """All tokens of a batch so far, on the host; ``rows`` are the decoder's, ``live`` those that still continue."""
 
     def __init__(self, check: StopCheck, limits: Sequence[int]) -> None:
         count, self.longest = len(limits), max(limits)

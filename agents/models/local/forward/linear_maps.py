@@ -37,10 +37,8 @@ class Linear(NamedTuple):
 
 
 class _WithLowRank(torch.autograd.Function):
-    """``x @ weight.T + bias + (x @ down.T) @ up.T`` in the type of ``x``, in which the sums are made in place.
-
-    The frozen weights may be kept in another type; they are then converted in both passes rather than kept twice.
-    """
+    """``x @ weight.T + bias + (x @ down.T) @ up.T`` in the type of ``x``, summed in place. Frozen weights of another
+    type are converted in both passes rather than kept twice."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor | None, down: Tensor, up: Tensor) -> Tensor:
@@ -70,10 +68,8 @@ def is_plain_lora(module: nn.Module) -> bool:
 
 
 def adds_a_matrix(module: nn.Module) -> bool:
-    """Report whether the adapters of a peft layer add a matrix to its weight and do no more.
-
-    DoRA scales the sum, ``lora_bias`` adds to the bias, and aLoRA depends on the tokens.
-    """
+    """Report whether the adapters of a peft layer add a matrix to its weight and do no more (DoRA scales the sum,
+    ``lora_bias`` adds to the bias, and aLoRA depends on the tokens)."""
     more = ("use_dora", "lora_variant", "lora_bias")
     return hasattr(module, "get_delta_weight") and not any(any(getattr(module, name, {}).values()) for name in more)
 

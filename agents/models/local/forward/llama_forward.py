@@ -98,8 +98,8 @@ def why_not(model: nn.Module) -> str | None:
 def read_weights(model: nn.Module, *, fuse: bool | None = None) -> LlamaWeights:
     """Return the model's weights as they are now; a ValueError has the reason if it isn't covered.
 
-    ``fuse`` copies query, key and value (and gate and up) into one matrix each, LoRA adapters added in; ``None``: for
-    small models. Without it the large tensors are the model's own, and adapters stay beside them as factors.
+    ``fuse`` (``None``: small models) copies query, key and value (and gate and up) into one matrix each, LoRA adapters
+    added in. Without it the large tensors are the model's own, and adapters stay beside them as factors.
     """
     reason = why_not(model)
     if reason is not None:
@@ -163,11 +163,8 @@ def _rotate(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
 def hidden_states(
     weights: LlamaWeights, ids: Tensor, positions: Tensor, attend: Attend, *, only: Tensor | None = None
 ) -> Tensor:
-    """Return final hidden states ``(T, hidden)``, normalised, of packed tokens ``ids (T,)`` at ``positions (T,)``.
-
-    With ``only``, those tokens' states alone, ``(len(only), hidden)``: in the last layer the others then need no more
-    than their keys and values; ``attend`` has to give every token's output as always.
-    """
+    """Return final hidden states ``(T, hidden)``, normalised, of packed tokens ``ids (T,)`` at ``positions (T,)``, or
+    those of ``only`` some, which in the last layer spares the others all but their keys and values."""
     dim, eps = weights.head_dim, weights.eps
     qkv_widths = [dim * heads for heads in (weights.heads, weights.kv_heads, weights.kv_heads)]
     x = F.embedding(ids, weights.embedding)

@@ -14,8 +14,7 @@ import torch.nn.functional as F  # noqa: N812
 from numpy.typing import NDArray
 from torch import Tensor
 
-QUERIES = 64
-"""Queries of a block: larger ones compute more pairs that are masked, smaller ones make thin products."""
+QUERIES = 64  # of a block: larger ones compute more pairs that are masked, smaller ones make thin products
 _SCORES = 2**19  # scores that exist at a time, at least one block's: they stay in the caches of a processor
 
 
@@ -91,10 +90,8 @@ def hidden_where(hidden: Tensor) -> Tensor:
 
 
 def attend(q: Tensor, k: Tensor, v: Tensor, blocks: Blocks) -> Tensor:
-    """Return ``(T, H * D)`` of queries ``(T, H, D)`` on keys and values ``(T', K, D)``, differentiable in all three.
-
-    The products are done in the type of the values: rotated queries and keys may have another.
-    """
+    """Return ``(T, H * D)`` of queries ``(T, H, D)`` on keys and values ``(T', K, D)``, differentiable in all three; in
+    the type of the values, as rotated queries and keys may have another."""
     out: Tensor = _PathAttention.apply(q.to(v.dtype), k.to(v.dtype), v, blocks)  # type: ignore[no-untyped-call]
     return out
 
@@ -111,10 +108,7 @@ def attend_to(q: Tensor, keys: Tensor, values: Tensor, blocks: Blocks) -> Tensor
 
 class TreeAttention:
     """Attention of tokens in trees on their ancestors: an :data:`~agents.models.local.forward.llama_forward.Attend`.
-
-    ``trunk`` holds each layer's keys and values ``(n, K, D)`` of n tokens that all trees grow from, in turn; none: no
-    such tokens.
-    """
+    ``trunk`` holds each layer's keys and values ``(n, K, D)`` in turn of n tokens that all trees grow from."""
 
     def __init__(self, subtree_end: NDArray[np.int64], trunk: Sequence[Tensor] = ()) -> None:
         known = len(trunk[0]) if trunk else 0

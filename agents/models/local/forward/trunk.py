@@ -12,11 +12,9 @@ from agents.models.local.forward.path_attention import QUERIES, TreeAttention
 
 
 class Trunk:
-    """A common beginning ``ids``, at positions from 0 on, as the micro-batches of one pass attend to it.
-
-    Each of them adds the gradients of the trunk's keys and values to those of copies; :meth:`backward` sends the sums
-    through the trunk itself. So what is held at a time is the trunk and one micro-batch.
-    """
+    """A common beginning ``ids``, at positions from 0 on, as the micro-batches of one pass attend to it. Each of them
+    adds gradients to copies of the trunk's keys and values; :meth:`backward` sends the sums through the trunk itself,
+    so that the trunk and one micro-batch are held at a time."""
 
     def __init__(self, ids: Sequence[int]) -> None:
         self.ids = ids

@@ -17,10 +17,8 @@ _BASE = "base_model_name_or_path"
 
 
 def find_place(source: str) -> Path:
-    """Return the folder of a model, or of an adapter; it isn't there if the source is a name on the hub.
-
-    A FileNotFoundError if a folder was meant, and there is none; a ValueError if it holds no model.
-    """
+    """Return the folder of a model, or of an adapter; it isn't there if the source is a name on the hub. A
+    FileNotFoundError if a folder was meant, and there is none; a ValueError if it holds no model."""
     folder = Path(source).expanduser()
     if folder.is_dir():
         if base_of(folder) is None and not (folder / "config.json").is_file():
@@ -33,9 +31,7 @@ def find_place(source: str) -> Path:
 
 def base_of(path: str | Path) -> str | None:
     """Return the base model that an adapter's folder names: a path, a hub's name, or a spec such as ``smollm2``.
-
-    ``None`` if no adapter is there; a ValueError if its settings can't be read, or name no base.
-    """
+    ``None`` if no adapter is there; a ValueError if its settings can't be read, or name no base."""
     settings = _settings(Path(path).expanduser())
     if settings is None:
         return None
@@ -56,23 +52,19 @@ def of_a_base(adapter: str, error: Exception) -> ValueError:
 
 
 def settings_digest(path: str | Path) -> str | None:
-    """Return a digest of the settings that decide what an adapter's weights do, such as its scale, if there are any.
-
-    The place of the base isn't among them: it may be another one on another machine.
-    """
+    """Return a digest of the settings that decide what an adapter's weights do, such as its scale, if there are any."""
     settings = _settings(Path(path).expanduser())
     if settings is None:
         return None
+    # the base may have another place on another machine
     deciding = {name: value for name, value in settings.items() if name not in (_BASE, "revision", "inference_mode")}
     return sha256(json.dumps(deciding, sort_keys=True).encode()).hexdigest()[:16]
 
 
 def put_on(model: Any, adapter: str) -> Any:
-    """Return the model with an adapter from a folder or a hub on it, frozen. Its weights are kept in float32.
-
-    A ModuleNotFoundError if peft isn't installed or PyTorch is too old for weights from a hub; a ValueError if there is
-    no adapter of this model, or its weights are pickled and may hold code.
-    """
+    """Return the model with an adapter from a folder or a hub on it, frozen, in float32. A ModuleNotFoundError if peft
+    isn't installed or PyTorch is too old for weights from a hub; a ValueError if there is no adapter of this model, or
+    its weights are pickled and may hold code."""
     check_peft(adapter)
     folder = Path(adapter).expanduser()
     if not folder.is_dir():
@@ -98,10 +90,7 @@ def put_on(model: Any, adapter: str) -> Any:
 
 
 def check_shards(folder: Path) -> None:
-    """Refuse an index of a model's weights that leads out of its folder, or to files that aren't safetensors.
-
-    Transformers would read those with pickle. The ValueError has the name.
-    """
+    """Refuse an index of weights that leads out of its folder, or to files that transformers would read with pickle."""
     file = folder / "model.safetensors.index.json"
     if not file.is_file():
         return
@@ -131,8 +120,8 @@ def check_peft(adapter: str) -> None:
 
 
 def save_pretrained(model: Any, folder: str | Path, **options: Any) -> None:
-    """Save a model, or an adapter alone: peft would ask the hub whether the base's vocabulary has grown, which it never
-    has here."""
+    """Save a model, or an adapter alone."""
+    # peft would ask the hub whether the base's vocabulary has grown, which it never has here
     own = {"save_embedding_layers": False} if hasattr(model, "peft_config") else {}
     model.save_pretrained(folder, **own, **options)
 

@@ -10,10 +10,8 @@ from typing import Any
 from agents.common.files import reason_of
 from agents.common.reading import read_json
 
-MOST_LAYERS = 1_000
-"""The largest published models have some 130."""
-MOST_POSITIONS = 100_000_000
-"""The longest published contexts have ten million tokens."""
+MOST_LAYERS = 1_000  # the largest published models have some 130
+MOST_POSITIONS = 100_000_000  # the longest published contexts have ten million tokens
 _MOST = {
     **dict.fromkeys(
         ("num_hidden_layers", "n_layer", "n_layers", "num_layers", "num_encoder_layers", "num_decoder_layers"),
@@ -22,8 +20,7 @@ _MOST = {
     **dict.fromkeys(("max_position_embeddings", "n_positions", "max_seq_len"), MOST_POSITIONS),
 }
 
-PATTERN_SECONDS = 10.0
-"""In which an adapter's patterns have to be compared with all names; those of published ones take milliseconds."""
+PATTERN_SECONDS = 10.0  # to compare an adapter's patterns with all names; published ones take milliseconds
 
 # As peft compares them: nothing can stop a regular expression of Python's but the end of its process.
 _COMPARE = """
@@ -40,8 +37,7 @@ for pattern in patterns:
 
 
 def check_sizes(folder: Path) -> None:
-    """Raise a ValueError for a configuration that asks for more layers or positions than a model has, or than its files
-    hold."""
+    """Raise a ValueError for a configuration that asks for more than a model has, or than its files hold."""
     file = folder / "config.json"
     if not file.exists():
         return  # from a hub, or missing, which loading reports
@@ -82,10 +78,9 @@ def _numbers(config: Any) -> Iterator[tuple[str, float]]:
 
 
 def check_patterns(settings: Mapping[str, Any], names: Iterable[str]) -> None:
-    """Raise a ValueError for an adapter whose patterns take too long to be compared with the names of a model's parts.
-
-    A list has names; a text is a regular expression, and so are the keys of ``rank_pattern``.
-    """
+    """Raise a ValueError for an adapter whose patterns take too long to be compared with the names of a model's
+    parts."""
+    # a list has names; a text is a regular expression, and so are the keys of rank_pattern
     found = [settings.get(name) for name in ("target_modules", "exclude_modules", "layers_pattern")]
     found += [key for name in ("rank_pattern", "alpha_pattern") for key in settings.get(name) or ()]
     found += [one for one in found if isinstance(one, list) for one in one]

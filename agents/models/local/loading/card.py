@@ -20,22 +20,18 @@ PLAIN_TEMPLATE = (
     "messages[-1]['role'] == 'assistant') %}{{ '\\n\\n' }}{% endif %}{% endfor %}"
 )
 """The text of :func:`agents.prompt.as_text`, as a chat template: the contents, joined by blank lines."""
-PLAIN_TEMPLATES = (
+PLAIN_TEMPLATES = (  # with that of folders that were written before responses had prefixes
     PLAIN_TEMPLATE,
     "{% for message in messages %}{{ message['content'] }}{% if not loop.last %}{{ '\\n\\n' }}{% endif %}{% endfor %}",
 )
-"""With that of folders that were written before responses had prefixes."""
-
-BEFORE_THE_CLOCK = "without-clock"
-"""The prompts of models whose card names none: they were trained before the default prompts told the moves left."""
-
+BEFORE_THE_CLOCK = "without-clock"  # the prompts of models whose card names none
 LOADED_FROM = "textbench_loaded_from"
 """The attribute of a loaded model that has its folder: an adapter's, if transformers tells the base model's."""
 
 
 class Card(NamedTuple):
     """How a model was asked when it was trained: response modes, of which it is played in the first, the wording of its
-    prompts, and the scenarios, if they are known."""
+    prompts, and perhaps the scenarios."""
 
     modes: tuple[str, ...]
     texts: PromptTexts
@@ -88,8 +84,8 @@ def card_of(model: Any) -> Card | None:
 def write_chat_template(folder: Path, tokenizer: Any) -> None:
     """Write ``chat_template.jinja`` into a model's folder, unless its tokenizer has brought a template of its own.
 
-    It writes the special tokens that a text begins with, as a server adds none. Tokenizers that treat the beginning of
-    a text like the beginning of a word may give other tokens even so: they get a warning and no template.
+    It writes the special tokens that a text begins with, as a server adds none. A tokenizer that gives other tokens
+    even so, as some do at the beginning of a text, gets a warning and no template.
     """
     if getattr(tokenizer, "chat_template", None) is not None:
         return  # saved with the tokenizer

