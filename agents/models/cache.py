@@ -167,7 +167,7 @@ def _read(row: object) -> Turn | None:
 
 @cache
 def _row_type() -> "type[BaseModel]":
-    """Return the form of a row: the fields of a Turn, of which earlier versions kept fewer, with an episode's limits."""
+    """Return the form of a row: the fields of a Turn (earlier versions kept fewer), with an episode's limits."""
     from pydantic import ConfigDict, Field, create_model  # late, as few runs have a cache
 
     count = Annotated[int, Field(ge=0, le=MOST_TOKENS)]

@@ -22,8 +22,8 @@ READS: Mapping[str, tuple[str, ...]] = {
 EMBEDDED = tuple(READS)
 
 CONTEXT_LENGTH = 16_384
-"""Tokens that they read. They were trained on prompts of some hundred; those of other games are long, since nearly every
-letter of an unknown text is a token to their tokenizer."""
+"""Tokens that they read. They were trained on prompts of some hundred; those of other games are long, since nearly
+every letter of an unknown text is a token to their tokenizer."""
 
 FOLDER = Path(__file__).parents[1] / "tiny" / "weights"
 

@@ -26,6 +26,8 @@ def render(tokenizer: Any, prompt: Prompt, arguments: Mapping[str, Any]) -> str:
 
 
 class TemplateTooSlowError(ValueError):
+    """A chat template that has taken longer than :data:`TEMPLATE_SECONDS`."""
+
     def __init__(self) -> None:
         super().__init__(f"it takes more than {TEMPLATE_SECONDS:g} seconds")
 

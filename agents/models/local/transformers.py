@@ -273,8 +273,8 @@ class TransformersModel:
     ) -> list[Sampled]:
         """Sample as :meth:`generate` does, from prompts that are token ids; ``begun`` begins their responses.
 
-        Rows that are still in their reasoning at the thinking budget have it closed by tokens of log-probability 0, that
-        of the one continuation that was allowed, so that training leaves them alone. Other rows draw as without one.
+        Rows that are still in their reasoning at the thinking budget have it closed by tokens of log-probability 0,
+        that of the one continuation that was allowed, so that training leaves them alone. Others draw as without one.
         """
         begun = begun or [NOT_BEGUN] * len(prompts)
         texts = [each.text for each in begun]

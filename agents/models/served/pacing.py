@@ -1,5 +1,7 @@
-"""When a request is sent: how many a server works on at once, and when it is asked again after it refused one. Libraries
-that limit rates (aiolimiter, pyrate-limiter) have to be told the rate; here it is found by the refusals."""
+"""When a request is sent: how many a server works on at once, and when it is asked again after it refused one.
+
+Libraries that limit rates (aiolimiter, pyrate-limiter) have to be told it; here it is found by the refusals.
+"""
 
 import asyncio
 import random
