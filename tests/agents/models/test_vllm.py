@@ -198,12 +198,6 @@ def test_a_budget_is_vllms_own_beside_the_limit_of_the_response(vllm):
     assert "thinking_token_budget" not in vllm.calls[1][1][0]
 
 
-def test_a_prefix_is_gone_on_from(vllm):
-    (turn,) = LanguageAgentPolicy(VLLMModel("some/model"), PromptMap.from_file("prefixed", "direct")).act(["obs"])
-    assert "".join(map(chr, vllm.calls[0][0][0]["prompt_token_ids"])).endswith("[assistant]<action>")
-    assert turn.response == "<action>answer 0</action>"
-
-
 def test_legal_answers_are_told_as_choices_and_what_was_allowed_is_found_again(vllm, monkeypatch):
     tokenizer = make_tokenizer()
     said = {"text": "<action>up</action>"}

@@ -50,7 +50,11 @@ class KeptPrompts:
     def read(self, weights: LlamaWeights, prompts: Sequence[TokenIds], tail: int = 1) -> tuple[list[Slots], Tensor]:
         """Return the slots of distinct prompts, and hidden states ``(prompts, tail, hidden)`` of their last tokens."""
         segments = {prompt: self._place(prompt, tail) for prompt in sorted(prompts)}
-        self._grow()
+        have = self._layers[0][0].shape[1]
+        if self._used > have:
+            wider = (0, 0, 0, max(self._used - have, have // 2))
+            for index, (keys, values) in enumerate(self._layers):  # a layer at a time, for the sake of memory
+                self._layers[index] = F.pad(keys, wider), F.pad(values, wider)
         passes: list[list[_Segment]] = [[]]
         size = 0
         for segment in segments.values():
@@ -84,13 +88,6 @@ class KeptPrompts:
             insort(self._sorted, prompt)
         self._paths[prompt] = path
         return _Segment(prompt, path, known)
-
-    def _grow(self) -> None:
-        have = self._layers[0][0].shape[1]
-        if self._used > have:
-            wider = (0, 0, 0, max(self._used - have, have // 2))
-            for index, (keys, values) in enumerate(self._layers):  # a layer at a time, for the sake of memory
-                self._layers[index] = F.pad(keys, wider), F.pad(values, wider)
 
     def _compute(self, weights: LlamaWeights, segments: Sequence[_Segment], tail: int) -> Tensor:
         """Compute keys and values of the segments' new tokens in one pass; return the last ones' hidden states."""

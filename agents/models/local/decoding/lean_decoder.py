@@ -103,30 +103,22 @@ class LeanDecoder:
 
     def _read_prefix(self, weights: LlamaWeights, ids: TokenIds) -> Caches:
         """Return keys and values of the shared tokens: the last call's as far as they agree, the rest computed."""
-        device = weights.embedding.device
+        nothing = weights.embedding.new_empty(weights.kv_heads, 0, weights.head_dim)
+        caches: Caches = [(nothing, nothing) for _ in weights.layers]
         if not ids:
-            nothing = weights.embedding.new_empty(weights.kv_heads, 0, weights.head_dim)
-            return [(nothing, nothing) for _ in weights.layers]
-        made_by = fingerprint(self.model)
-        old = self._prefix
-        known = common_prefix([old.ids, ids]) if old is not None and old.made_by == made_by else 0
-        if old is not None and known == len(ids):
-            return [(keys[:, :known], values[:, :known]) for keys, values in old.caches]
-        caches: Caches = []
-        packing = Packing([len(ids) - known], device, known)
-
-        def attend(layer: int, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-            keys, values = k.transpose(0, 1), v.transpose(0, 1)
-            if old is not None and known:
-                keys = torch.cat([old.caches[layer][0][:, :known], keys], dim=1)
-                values = torch.cat([old.caches[layer][1][:, :known], values], dim=1)
-            caches.append((keys.contiguous(), values.contiguous()))
-            return _attend_with_offset(packing, q, keys[None], values[None], known)
-
-        tokens = torch.tensor(ids[known:], device=device)
-        llama_forward.hidden_states(weights, tokens, packing.positions, attend, only=packing.last)
-        self.prefill_tokens += len(tokens)
-        self._prefix = _Prefix(ids, caches, made_by)
+            return caches
+        made_by, known = fingerprint(self.model), 0
+        if self._prefix is not None and self._prefix.made_by == made_by:
+            known = common_prefix([self._prefix.ids, ids])
+            caches = [(keys[:, :known], values[:, :known]) for keys, values in self._prefix.caches]
+        if known < len(ids):
+            batch = LeanBatch(weights, caches, [ids[known:]])
+            batch.read([ids[known:]], 1)
+            self.prefill_tokens += len(ids) - known
+            parts = zip(caches, batch.caches, strict=True)
+            grown = [[torch.cat((a, b[:, 0, : batch.filled]), dim=1) for a, b in zip(*p, strict=True)] for p in parts]
+            caches = [(keys, values) for keys, values in grown]
+            self._prefix = _Prefix(ids, caches, made_by)
         return caches
 
 

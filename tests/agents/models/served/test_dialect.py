@@ -58,13 +58,6 @@ def test_what_is_set_by_hand_is_not_learnt():
     assert "Use 'max_completion_tokens' instead" in refused.error
 
 
-def test_another_400_is_final():
-    with OpenAIServer(faults={"400": 1.0}) as server:
-        (completion,) = ask(server)
-        assert completion.error.startswith(f"status 400 from {server.base_url}: injected 400")
-        assert server.served["400"] == 1
-
-
 def test_a_budget_that_reasoning_eats_up_is_raised_once_and_said_unless_it_is_set_by_hand(caplog):
     with OpenAIServer(respond=up, reasoning=300) as server:
         server.keep_requests = True
@@ -157,12 +150,6 @@ def test_the_summary_of_reasoning_is_left_out_where_it_is_not_allowed():
 )
 def test_tokens_as_servers_count_them(usage, read):
     assert read_usage({"prompt_tokens": 5, "completion_tokens": 3} | usage) == read
-
-
-def test_tokens_that_the_provider_had_in_its_cache():
-    with OpenAIServer(respond=up, prompt_cache=0.7) as server:
-        (completion,) = ask(server)
-    assert (completion.usage.prompt_tokens, completion.usage.cached_prompt_tokens) == (3, 2)
 
 
 def test_the_key_of_a_variable_of_ones_own(monkeypatch):

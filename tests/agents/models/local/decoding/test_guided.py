@@ -106,6 +106,8 @@ def test_a_response_goes_on_from_its_prefix(player):
     answers = [LegalAnswers(("left", "right"), begun="<action>l")] * 20
     completions = model.generate([prompt] * 20, Decoding(max_tokens=30), [(k,) for k in range(20)], answers)
     assert {completion.response for completion in completions} == {"eft</action>"}
+    (none,) = model.generate([prompt], Decoding(), [(0,)], [LegalAnswers(("left",), begun="<action>x")])
+    assert "no legal answer continues the response prefix" in none.error
 
 
 def test_no_room_is_said_and_the_others_are_answered(player):
@@ -117,14 +119,6 @@ def test_no_room_is_said_and_the_others_are_answered(player):
     assert played.response == "<action>up</action>"
 
 
-def test_without_constraints_nothing_is_said_of_them(player):
-    free = LanguageAgentPolicy(player("direct", 8).model, PromptMap("direct"), Decoding(max_tokens=8))
-    (turn,) = free.act([TurnRequest("x", "", ("up",), seed=(0,))])
-    assert turn.allowed is None
-    assert "legal_only" not in free.settings
-    assert player("direct", 8).settings["legal_only"] is True
-
-
 def test_what_cannot_be_played_so_is_refused(player):
     with pytest.raises(ValueError, match="responses end at </action> and nowhere else"):
         player("direct", 20, stop=("\n",))
@@ -132,6 +126,10 @@ def test_what_cannot_be_played_so_is_refused(player):
     with pytest.raises(ValueError, match="doesn't list its legal actions"):
         policy.check_game(SCENARIOS["guess-number"].game())
     policy.check_game(SCENARIOS["frozen-lake"].game())
+    assert policy.settings["legal_only"] is True
+    free = LanguageAgentPolicy(policy.model, PromptMap("direct"), Decoding(max_tokens=8))
+    assert "legal_only" not in free.settings
+    assert free.act([TurnRequest("x", "", ("up",), seed=(0,))])[0].allowed is None
 
 
 def test_decisions_that_list_no_actions_are_free(player):
@@ -156,20 +154,19 @@ def test_uniform_numbers_reach_the_last_token_and_never_beyond():
     assert tokens.tolist() == [5, 6]
 
 
-@pytest.mark.parametrize("template", [HYBRID, ALWAYS])
-def test_models_that_reason_by_themselves_do_so_freely_and_then_answer_legally(template):
+@pytest.mark.parametrize(("template", "arguments"), [(HYBRID, {}), (ALWAYS, {}), (HYBRID, {"enable_thinking": False})])
+def test_models_that_reason_by_themselves_do_so_freely_and_then_answer_legally(template, arguments):
     tokenizer = tokenizer_with(template)
     model = make_model("qwen3", tokenizer)
     model.config.max_position_embeddings = 4096
-    policy = LanguageAgentPolicy(
-        TransformersModel(model, tokenizer), PromptMap("direct"), Decoding(1.0, max_tokens=80), legal_only=True
-    )
+    local = TransformersModel(model, tokenizer, chat_template_kwargs=arguments)
+    policy = LanguageAgentPolicy(local, PromptMap("direct"), Decoding(1.0, max_tokens=80), legal_only=True)
     for turn in policy.act([TurnRequest("here", "rules", ("left", "up"), seed=(seed,)) for seed in range(12)]):
         assert turn.error is None
         assert parse_action(turn.response, ActionNames(("left", "up"))) in ("left", "up")
         assert turn.response.endswith("</action>")
-        if template is ALWAYS:
-            assert turn.reasoning  # which the template opens, so that it has to be closed
+        assert turn.reasoning or template is not ALWAYS  # which the template opens, so that it has to be closed
+        assert not arguments or turn.response in ("<action>left</action>", "<action>up</action>")
     with pytest.raises(ValueError, match="can't be played legal-only: its thinking_budget closes"):
         LanguageAgentPolicy(TransformersModel(model, tokenizer, thinking_budget=9), legal_only=True)
 
@@ -184,10 +181,3 @@ def test_a_cache_keeps_answers_apart_by_what_was_legal(player, tmp_path):
         ]
     assert len(model.cache) == 2
     assert all(turn.usage.cached for turn in policy.act(asked))
-
-
-def test_a_prefix_that_no_answer_goes_on_from_is_said(player):
-    model = player("direct", 40).model
-    prompt = (Message("user", "Where to?"), Message("assistant", "<action>x"))
-    (done,) = model.generate([prompt], Decoding(), [(0,)], [LegalAnswers(("left",), begun="<action>x")])
-    assert "no legal answer continues the response prefix" in done.error

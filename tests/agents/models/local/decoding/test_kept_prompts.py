@@ -4,13 +4,10 @@ import numpy as np
 import pytest
 import torch
 
-from agents.models.base import Decoding
 from agents.models.local.decoding import kept_prompts, lean_decoder
 from agents.models.local.decoding.lean_decoder import LeanDecoder
-from agents.models.local.transformers import TransformersModel
 from tests.agents.models.local.test_transformers import (
     LEAN,
-    PROMPTS,
     check_decoder,
     make_model,
     make_tokenizer,
@@ -84,14 +81,3 @@ def test_what_is_kept_is_bounded(tokenizer, monkeypatch):
         decoder.start([(first, *range(20, 50))], [0])
         assert decoder._kept is not None
         assert decoder._kept[1]._used <= 3 * 31
-
-
-def test_responses_are_those_of_a_decoder_that_keeps_nothing(tokenizer, monkeypatch):
-    model, decoding = make_model("tied", tokenizer), Decoding(temperature=1.0, max_tokens=30)
-    seeds = [(row,) for row in range(len(PROMPTS))]
-    keeping = TransformersModel(model, tokenizer)
-    keeping.generate(PROMPTS[2:], decoding, seeds[2:])
-    kept = keeping.generate(PROMPTS, decoding, seeds)
-    monkeypatch.setattr(lean_decoder, "_KEEP_FROM", 10**9)
-    plain = TransformersModel(model, tokenizer).generate(PROMPTS, decoding, seeds)
-    assert [row.response_ids for row in kept] == [row.response_ids for row in plain]

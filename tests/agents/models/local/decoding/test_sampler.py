@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from agents.models.base import Decoding
-from agents.models.local.decoding.drawing import nucleus
+from agents.models.local.decoding.drawing import choose, nucleus
 from agents.models.local.decoding.sampler import Sampled, looks, sample
 from agents.models.local.transformers import TransformersModel
 from tests.agents.models.local.test_transformers import make_model, make_tokenizer
@@ -62,3 +62,5 @@ def test_the_nucleus_is_the_fewest_tokens_that_reach_top_p_and_of_equals_the_fir
     assert kept[0.875] == pytest.approx([2 / 7, 4 / 7, 1 / 7, 0])
     equal = nucleus(torch.full((1, 64), 1 / 64).log(), 0.25)[0].isfinite()
     assert equal.nonzero()[:, 0].tolist() == list(range(16))
+    token, drawn = choose(logprobs, Decoding(temperature=1.0, top_p=0.7), torch.tensor([0.9999]).double())
+    assert (token.item(), drawn.exp().item()) == (1, pytest.approx(2 / 3))  # renormalised

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 import agents
-from agents import Decoding, LanguageAgentPolicy, PromptMap, TurnRequest
+from agents import Decoding
 from agents.models.local.templates import opening_of
 from agents.models.local.transformers import CLOSING, TransformersModel
 from agents.turn import Message, TokenSet
@@ -36,6 +36,7 @@ PROMPT = (Message("user", "Where to?"),)
 THOUGHT = "<think>\nI could answer <action>left</action>, but no.\n</think>\n\n<action>up</action> and more"
 BARE = "I could answer <action>left</action>, but no."
 FORM = "<plan>up</plan><action>up</action>"
+LEFT = "left, <action>left</action>?</think><action>up</action>"
 TWO = "up, <action>left</action>?\n</think>\n\n<think>hm"
 GREEDY = Decoding(temperature=0, max_tokens=60)
 
@@ -69,9 +70,9 @@ def taught(template: str, text: str, *, prefix: str = "", thinking: bool | None 
     return model.eval()
 
 
-def answered(template: str, text: str, decoding: Decoding = GREEDY, **options: Any) -> Any:
-    model = TransformersModel(taught(template, text), tokenizer_with(template), **options)
-    (completion,) = model.generate([PROMPT], decoding, [(1,)])
+def answered(template: str, text: str, decoding: Decoding = GREEDY, prefix: str = "", **options: Any) -> Any:
+    model = TransformersModel(taught(template, text, prefix=prefix), tokenizer_with(template), **options)
+    (completion,) = model.generate([(*PROMPT, *([Message("assistant", prefix)] if prefix else []))], decoding, [(1,)])
     return completion
 
 
@@ -95,19 +96,6 @@ def test_a_template_says_whether_a_model_reasons(template, prefix, arguments, op
     if template is None:
         tokenizer = transformers.PreTrainedTokenizerFast(tokenizer_object=tokenizer.backend_tokenizer)
     assert opening_of(tokenizer, prefix, arguments) == opening
-
-
-@pytest.mark.slow
-def test_the_arguments_are_the_templates():
-    model = taught(HYBRID, THOUGHT)
-    switched = TransformersModel(model, tokenizer_with(HYBRID), chat_template_kwargs={"enable_thinking": False})
-    assert switched.render(PROMPT).endswith("<|im_start|>assistant\n<think>\n\n</think>\n\n")
-    assert switched.settings["chat_template_kwargs"] == {"enable_thinking": False}
-    usual = TransformersModel(model, tokenizer_with(HYBRID))
-    assert usual.render(PROMPT).endswith("<|im_start|>assistant\n")
-    assert not {"chat_template_kwargs", "thinking_budget"} & usual.settings.keys()
-    prefixed = (*PROMPT, Message("assistant", "<action>"))
-    assert usual.render(prefixed).endswith("<|im_start|>assistant\n<think>\n\n</think>\n\n<action>")
 
 
 @pytest.mark.parametrize(
@@ -140,29 +128,21 @@ def test_a_stop_string_in_reasoning_ends_nothing_and_the_response_is_what_follow
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("template", "said", "response", "reasoning"),
+    ("template", "prefix", "said", "response", "reasoning"),
     [
-        (HYBRID, "<action>up</action> and more", "<action>up</action>", ""),
-        (ALWAYS, THOUGHT.removeprefix("<think>\n"), "<action>up</action>", BARE),
+        (HYBRID, "", "<action>up</action> and more", "<action>up</action>", ""),
+        (ALWAYS, "", THOUGHT.removeprefix("<think>\n"), "<action>up</action>", BARE),
         # the mode think asks every model for a <think> in its response, and a stop string in it ends nothing either
-        (NEVER, THOUGHT, THOUGHT.removesuffix(" and more"), ""),
+        (NEVER, "", THOUGHT, THOUGHT.removesuffix(" and more"), ""),
+        (NEVER, "<think>", f"{LEFT} and more", LEFT, ""),
         # which a thinking model answers behind its reasoning
-        (HYBRID, "<think>\nup, <action>left</action>?\n</think>\n\n<think>hm</think>" + FORM, FORM, TWO),
+        (HYBRID, "", "<think>\nup, <action>left</action>?\n</think>\n\n<think>hm</think>" + FORM, FORM, TWO),
     ],
 )
-def test_the_response_and_the_reasoning_by_the_template(template, said, response, reasoning):
-    completion = answered(template, said)
+def test_the_response_and_the_reasoning_by_the_template(template, prefix, said, response, reasoning):
+    completion = answered(template, said, prefix=prefix)
     assert (completion.response, completion.reasoning) == (response, reasoning)
     assert bool(completion.usage.reasoning_tokens) == bool(reasoning)
-    assert completion.finish_reason == "stop"
-
-
-@pytest.mark.slow
-def test_a_prefix_opens_the_reasoning_as_the_model_would():
-    said = "left, <action>left</action>?</think><action>up</action> and more"
-    model = TransformersModel(taught(NEVER, said, prefix="<think>"), tokenizer_with(NEVER))
-    (completion,) = model.generate([(*PROMPT, Message("assistant", "<think>"))], GREEDY, [(1,)])
-    assert completion.response == said.removesuffix(" and more")
     assert completion.finish_reason == "stop"
 
 
@@ -179,18 +159,6 @@ def test_reasoning_without_an_end_leaves_no_response():
     completion = answered(HYBRID, THOUGHT, Decoding(temperature=0, max_tokens=6))
     assert (completion.response, completion.finish_reason) == ("", "length")
     assert completion.usage.reasoning_tokens == len(completion.response_ids) == 6
-
-
-def test_the_policy_plays_what_follows_the_reasoning():
-    model = TransformersModel(taught(HYBRID, THOUGHT), tokenizer_with(HYBRID))
-
-    class Asks(PromptMap):
-        def __call__(self, request: TurnRequest) -> Any:
-            return PROMPT
-
-    (turn,) = LanguageAgentPolicy(model, Asks("direct"), GREEDY).act([TurnRequest("x")])
-    assert turn.response == "<action>up</action>"
-    assert turn.reasoning == BARE
 
 
 # ---------------------------------------------------------------- budgets
@@ -264,16 +232,9 @@ def test_options_of_a_folder(tmp_path):
     options = {"chat_template_kwargs": {"enable_thinking": False}, "thinking_budget": 7}
     policy: Any = agents.load_agent(f"hf:{tmp_path}", **options)
     assert policy.model.settings.items() >= options.items()
-    assert policy.model.render(PROMPT).endswith("</think>\n\n")
-
-
-def test_legal_answers_of_a_model_that_may_reason():
-    """Held to them behind reasoning that is switched off; a budget, which closes reasoning itself, is refused."""
-    model, tokenizer = taught(HYBRID, THOUGHT), tokenizer_with(HYBRID)
-    reasons = TransformersModel(model, tokenizer, thinking_budget=5)
-    with pytest.raises(ValueError, match="can't be played legal-only: its thinking_budget"):
-        LanguageAgentPolicy(reasons, PromptMap("direct"), GREEDY, legal_only=True)
-    off = TransformersModel(model, tokenizer, chat_template_kwargs={"enable_thinking": False})
-    policy = LanguageAgentPolicy(off, PromptMap("direct"), Decoding(max_tokens=40), legal_only=True)
-    (turn,) = policy.act([TurnRequest("?", legal_actions=("up", "left"))])
-    assert turn.response in ("<action>up</action>", "<action>left</action>")
+    assert policy.model.render(PROMPT).endswith("<|im_start|>assistant\n<think>\n\n</think>\n\n")
+    usual: Any = agents.load_agent(f"hf:{tmp_path}")
+    assert not options.keys() & usual.model.settings.keys()
+    assert usual.model.render(PROMPT).endswith("<|im_start|>assistant\n")
+    prefixed = (*PROMPT, Message("assistant", "<action>"))
+    assert usual.model.render(prefixed).endswith("<|im_start|>assistant\n<think>\n\n</think>\n\n<action>")

@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from agents.models.base import Decoding
+from agents.models.local.decoding.lean_decoder import LeanDecoder
 from agents.models.local.forward import llama_forward
 from agents.models.local.forward.llama_forward import read_weights
 from agents.models.local.transformers import TransformersModel
@@ -41,10 +42,16 @@ def test_factors_beside_the_weights_give_what_the_merged_weights_give(kind, name
     tokenizer = make_tokenizer()
     model = with_adapters(kind, tokenizer, names=names)
     ids = torch.tensor(tokenizer(TEXT[0])["input_ids"])
+    decoder = TransformersModel(model, tokenizer).decoder
+    assert isinstance(decoder, LeanDecoder)
     with torch.no_grad():
         wanted = model(input_ids=ids[None]).logits[0]
-        with model.disable_adapter():
-            assert (model(input_ids=ids[None]).logits[0] - wanted).abs().max() > 0.1
+        torch.testing.assert_close(decoder.start([tuple(ids.tolist())], [0])[1][0], wanted[-1], atol=1e-4, rtol=1e-4)
+        with model.disable_adapter():  # noticed although no parameter changed
+            plain = model(input_ids=ids[None]).logits[0]
+            assert (plain - wanted).abs().max() > 0.1
+            got = decoder.start([tuple(ids.tolist())], [0])[1][0]
+            torch.testing.assert_close(got, plain[-1], atol=1e-4, rtol=1e-4)
         for fuse in (True, False):
             torch.testing.assert_close(lean_logits(model, ids, fuse), wanted, atol=1e-4, rtol=1e-4)
 
