@@ -31,8 +31,7 @@ from email.utils import format_datetime
 from typing import Any
 from urllib.parse import quote
 
-from tests.agents import openai_routes, server_limits
-from tests.agents.server_limits import Bucket, Window
+from tests.agents import openai_routes
 
 FAULTS = (
     *("400", "401", "429", "429-ms", "429-date", "429-bare", "no-quota", "500", "503", "503-wait", "redirect", "slow"),
@@ -91,10 +90,8 @@ class OpenAIServer:
     * ``respond``: ``request body -> full answer``, to which ``stops`` and the token limit are applied; ``latency`` and
       ``slow`` in seconds; ``faults``: ``{name as in FAULTS: probability}``, of at most 1 together; ``fault_attempts``:
       how often the same body can be hit before it always gets an answer.
-    * ``requests_per_minute``, ``tokens_per_minute`` (words of a prompt and of its limit): buckets that hold ``burst``
-      requests of 300 words, or windows of ``window`` seconds; what goes beyond gets a 429 with a time.
-      ``limit_headers``: one of :data:`tests.agents.server_limits.STYLES`. Beyond ``most_in_flight`` a 429 names no
-      time, and beyond ``capacity`` requests wait for their turn.
+    * ``requests_per_minute``: a bucket that holds ``burst`` requests; what goes beyond gets a 429 with a time. Beyond
+      ``most_in_flight`` a 429 names no time, and beyond ``capacity`` requests wait for their turn.
     * ``reasoning``: words before every answer, which count for the limit; ``parses_reasoning`` gives a leading
       ``<think>...</think>`` apart from the content, as vLLM does.
     * ``refused``: ``{parameter: what to use instead}`` of those that get a status 400; ``"default"`` refuses the value.
@@ -114,9 +111,6 @@ class OpenAIServer:
         slow: float = 2.0,
         requests_per_minute: float | None = None,
         burst: int = 1,
-        tokens_per_minute: float | None = None,
-        window: float | None = None,
-        limit_headers: str = "none",
         most_in_flight: int | None = None,
         capacity: int | None = None,
         reasoning: int = 0,
@@ -132,11 +126,9 @@ class OpenAIServer:
     ) -> None:
         self.latency, self.respond, self.faults = latency, respond, dict(faults or {})
         self.fault_attempts, self.api_key, self.retry_after, self.slow = fault_attempts, api_key, retry_after, slow
-        self.most_in_flight, self.capacity, self.limit_headers = most_in_flight, capacity, limit_headers
-        self.limits: dict[str, Bucket] = {}
-        for kind, rate, size in (("requests", requests_per_minute, burst), ("tokens", tokens_per_minute, 300 * burst)):
-            if rate is not None:
-                self.limits[kind] = Bucket(rate, size) if window is None else Window(rate * window / 60, window)
+        self.most_in_flight, self.capacity = most_in_flight, capacity
+        self.rate, self.burst = (requests_per_minute or 0) / 60, burst
+        self._left, self._filled_at = float(burst), time.monotonic()  # requests in the bucket
         self.reasoning, self.refused, self.only_route = reasoning, dict(refused or {}), only_route
         self.parses_reasoning = parses_reasoning
         self.prompt_cache, self.models, self.strict_names, self.stops = prompt_cache, models, strict_names, stops
@@ -221,26 +213,17 @@ class OpenAIServer:
                 return name
         return None
 
-    def cost(self, request: Mapping[str, Any], route: str) -> dict[str, float]:
-        """The units that a request is let in for."""
-        tokens = openai_routes.words_of(request, route) + (openai_routes.limit_of(request) or 0)
-        return {"requests": 1, "tokens": tokens}
-
-    def refusal(self, request: Mapping[str, Any], route: str) -> str | None:
+    def refusal(self) -> str | None:
         """The headers of the refusal that a limit makes of a request; ``None`` lets it in."""
         if self.most_in_flight is not None and self.in_flight >= self.most_in_flight:
             return ""
-        units = self.cost(request, route)
-        wait = max((bucket.wait(units[kind]) for kind, bucket in self.limits.items()), default=0.0)
-        if wait > 0:
-            return f"Retry-After: {wait:.4f}\r\n"
-        for kind, bucket in self.limits.items():
-            bucket.take(units[kind])
+        if self.rate:
+            now = time.monotonic()
+            self._left, self._filled_at = min(self.burst, self._left + (now - self._filled_at) * self.rate), now
+            if self._left < 1:
+                return f"Retry-After: {(1 - self._left) / self.rate:.4f}\r\n"
+            self._left -= 1
         return None
-
-    def told_limits(self) -> str:
-        """The headers that tell of the limits."""
-        return "".join(server_limits.headers_of(self.limit_headers, *limit) for limit in self.limits.items())
 
     def delay(self) -> float:
         """Seconds until a request that comes now is answered."""
@@ -390,20 +373,16 @@ class _Connection(asyncio.Protocol):
         if fault == "hang":
             server.served["hang"] += 1
             return
-        limited = server.refusal(request, route)
-        told = server.told_limits()
-        if limited is not None:
+        if (limited := server.refusal()) is not None:
             server.served["limited"] += 1
-            self.send(429, {"error": {"message": "Rate limit reached", "type": "requests"}}, limited + told)
+            self.send(429, {"error": {"message": "Rate limit reached", "type": "requests"}}, limited)
             return
         server.in_flight += 1
         server.peak = max(server.peak, server.in_flight)
         delay = server.delay() + (server.slow if fault == "slow" else 0)
-        asyncio.get_running_loop().call_later(delay, self.answer, request, headers, fault, route, told)
+        asyncio.get_running_loop().call_later(delay, self.answer, request, headers, fault, route)
 
-    def answer(
-        self, request: Mapping[str, Any], headers: dict[str, str], fault: str | None, route: str, told: str
-    ) -> None:
+    def answer(self, request: Mapping[str, Any], headers: dict[str, str], fault: str | None, route: str) -> None:
         server = self.server
         server.in_flight -= 1
         if fault == "401":
@@ -440,7 +419,7 @@ class _Connection(asyncio.Protocol):
                 self.transport.abort()
         else:
             content_type = "text/html" if fault == "wrong-type" else "application/json"
-            self.send(200, server.complete(request, fault, route), told, content_type)
+            self.send(200, server.complete(request, fault, route), content_type=content_type)
 
     def trickle(self) -> None:
         if not self.transport.is_closing():

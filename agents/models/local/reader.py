@@ -4,10 +4,12 @@ from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
 
+from agents.models.answers import Vocabulary
 from agents.models.fingerprint import tokenizer_identity
 from agents.models.local.decoding.sampler import StopCheck, TokenIds
 from agents.models.local.loading.card import PLAIN_TEMPLATES
 from agents.models.local.templates import Thinking, check_prefix, render
+from agents.models.reasoning import Opening
 from agents.prompt import as_text
 from agents.turn import Prompt
 
@@ -21,8 +23,8 @@ class Reader:
     def __init__(self, tokenizer: Any, thinking: Thinking, size: int, eos_ids: frozenset[int], name: str) -> None:
         from transformers import PreTrainedTokenizerFast
 
-        self._tokenizer, self._thinking, self._size, self._name = tokenizer, thinking, size, name
-        self.eos_ids = eos_ids
+        self.tokenizer, self.name, self.eos_ids = tokenizer, name, eos_ids
+        self._thinking, self._size = thinking, size
         # the tokenizer's Rust object, if decoding is that object's and nothing else: a call of it costs a tenth
         usual = getattr(type(tokenizer), "_decode", None) is PreTrainedTokenizerFast._decode
         self._backend = getattr(tokenizer, "backend_tokenizer", None) if usual else None
@@ -39,7 +41,7 @@ class Reader:
             texts = [self.render(prompt) for prompt in missing]
             # a chat template writes its special tokens itself, and the plain one is for tokenizers that have none
             plain = self.is_plain
-            rows = self._tokenizer(texts, add_special_tokens=plain)["input_ids"]
+            rows = self.tokenizer(texts, add_special_tokens=plain)["input_ids"]
             for prompt, ids in zip(missing, rows, strict=True):
                 # an encoder-style tokenizer would end the prompt, and the model would have nothing left to say
                 while plain and ids and ids[-1] in self.eos_ids:
@@ -50,7 +52,7 @@ class Reader:
                     )
                 if max(ids) >= self._size:
                     raise ValueError(
-                        f"the tokenizer writes token {max(ids)} but {self._name} knows only {self._size} tokens: "
+                        f"the tokenizer writes token {max(ids)} but {self.name} knows only {self._size} tokens: "
                         "it isn't the tokenizer that the model was trained with"
                     )
                 self._encoded[prompt] = tuple(ids)
@@ -58,47 +60,47 @@ class Reader:
 
     def render(self, prompt: Prompt) -> str:
         """Return the text that the model is given for a prompt, its tokenizer's chat template applied."""
-        return as_text(prompt) if self.is_plain else render(self._tokenizer, prompt, self._thinking.arguments)
+        return as_text(prompt) if self.is_plain else render(self.tokenizer, prompt, self._thinking.arguments)
+
+    def opening(self, prompt: Prompt) -> Opening:
+        """Return whether the model reasons before it responds to a prompt (:mod:`agents.models.reasoning`)."""
+        return self._thinking.opening(prompt)
 
     @cached_property
-    def identity(self) -> dict[str, str]:
-        return tokenizer_identity(self._tokenizer, self.eos_ids)
+    def tokenizer_identity(self) -> dict[str, str]:
+        return tokenizer_identity(self.tokenizer, self.eos_ids)
+
+    @cached_property
+    def vocabulary(self) -> Vocabulary:
+        return Vocabulary.of(self.tokenizer, self._size, self.eos_ids)
 
     @property
     def is_plain(self) -> bool:
         """Whether prompts are plain text, as with :data:`PLAIN_TEMPLATES`, which need no Jinja to be rendered."""
-        return getattr(self._tokenizer, "chat_template", None) in (None, *PLAIN_TEMPLATES)
+        return getattr(self.tokenizer, "chat_template", None) in (None, *PLAIN_TEMPLATES)
 
     def decode(self, ids: Sequence[int]) -> str:
         """Return the text of tokens, special ones written out."""
         if self._backend is not None:
             return str(self._backend.decode(list(ids), skip_special_tokens=False))
-        return str(self._tokenizer.decode(list(ids), skip_special_tokens=False, clean_up_tokenization_spaces=False))
+        return str(self.tokenizer.decode(list(ids), skip_special_tokens=False, clean_up_tokenization_spaces=False))
 
     def check_prefix(self, prefix: str) -> None:
         """Raise a ValueError if the chat template can't continue a response's prefix."""
         if not self.is_plain:
-            check_prefix(self._tokenizer, prefix, self._name)
+            check_prefix(self.tokenizer, prefix, self.name)
 
-    def check(self, stop: tuple[str, ...]) -> StopCheck:
+    def stop_check(self, stop: tuple[str, ...]) -> StopCheck:
         """Return the check that tells of each row whether its response has ended."""
         if stop not in self._checks:
-            known = min(self._size, len(self._tokenizer))
-            pieces = [piece or "" for piece in self._tokenizer.convert_ids_to_tokens(list(range(known)))]
+            known = min(self._size, len(self.tokenizer))
+            pieces = [piece or "" for piece in self.tokenizer.convert_ids_to_tokens(list(range(known)))]
             self._checks[stop] = StopCheck(
                 pieces + [""] * (self._size - known),
                 self.decode,
-                lambda text: list(self._tokenizer(text, add_special_tokens=False)["input_ids"]),
+                lambda text: list(self.tokenizer(text, add_special_tokens=False)["input_ids"]),
                 sorted(self.eos_ids),
                 stop,
                 plain=type(getattr(self._backend, "decoder", None)).__name__ == "ByteLevel",
             )
         return self._checks[stop]
-
-
-def eos_ids(inner: Any, tokenizer: Any) -> frozenset[int]:
-    """Return the tokens that end a response, as the model or its tokenizer names them."""
-    places = (getattr(inner, "generation_config", None), inner.config, tokenizer)
-    found = [getattr(place, "eos_token_id", None) for place in places]
-    lists = [one if isinstance(one, list | tuple) else [one] for one in found if one is not None]
-    return frozenset(token for ids in lists for token in ids)

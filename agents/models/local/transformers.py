@@ -13,7 +13,6 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +25,7 @@ except ModuleNotFoundError as error:
         f"local models need PyTorch and transformers, which are not installed: {install_command('local')}"
     ) from error
 
-from agents.models.answers import CLOSED_BY_A_BUDGET, LegalAnswers, Rules, Vocabulary
+from agents.models.answers import CLOSED_BY_A_BUDGET, LegalAnswers, Rules
 from agents.models.base import Decoding
 from agents.models.fingerprint import adapter_identity, weights_identity
 from agents.models.local.decoding.batching import cache_bytes, one_thread, split_batch
@@ -37,10 +36,10 @@ from agents.models.local.decoding.sampler import Decoder, Sampled, StopCheck, To
 from agents.models.local.forward.llama_forward import unwrap, why_not
 from agents.models.local.loading.load import load_model
 from agents.models.local.loading.plain_llama import load_plain
-from agents.models.local.reader import Reader, eos_ids
+from agents.models.local.reader import Reader
 from agents.models.local.templates import Thinking
 from agents.models.provider import model_folder
-from agents.models.reasoning import NOT_BEGUN, Begun, Opening, reasoning_tokens, split_reasoning, still_reasons
+from agents.models.reasoning import NOT_BEGUN, Begun, reasoning_tokens, split_reasoning, still_reasons
 from agents.turn import Prompt, TokenSet, Turn, Usage, prefix_of
 from textgames.texts.actions import THOUGHT
 
@@ -50,7 +49,7 @@ CLOSING = f"\n{THOUGHT}\n\n"
 """The text that closes reasoning which has used up its budget."""
 
 
-class TransformersModel:
+class TransformersModel(Reader):
     """A causal language model of transformers as a :class:`agents.models.base.LanguageModel`.
 
     Args:
@@ -88,15 +87,17 @@ class TransformersModel:
             raise ValueError(f"{type(inner).__name__} is not a causal language model (…ForCausalLM)")
         if max_batch_tokens is not None and max_batch_tokens < 1:
             raise ValueError(f"max_batch_tokens is at least 1, got {max_batch_tokens!r}")
-        self.tokenizer = tokenizer
+        name = name or getattr(inner.config, "_name_or_path", "") or type(inner).__name__
+        places = (getattr(inner, "generation_config", None), inner.config, tokenizer)
+        ends = [getattr(place, "eos_token_id", None) for place in places]
+        ends = [one if isinstance(one, list | tuple) else [one] for one in ends if one is not None]
+        thinking = Thinking(tokenizer, chat_template_kwargs, thinking_budget, name)
+        size = int(inner.config.get_text_config().vocab_size)
+        super().__init__(tokenizer, thinking, size, frozenset(token for ids in ends for token in ids), name)
         self._load: Callable[[], Any] | None = None
-        self.name = name or getattr(inner.config, "_name_or_path", "") or type(inner).__name__
-        self._thinking = Thinking(tokenizer, chat_template_kwargs, thinking_budget, self.name)
         self.max_batch_tokens = max_batch_tokens
         self._identity = dict(identity or {})
         self._take(model)
-        self._vocabulary = int(inner.config.get_text_config().vocab_size)
-        self._reader = Reader(tokenizer, self._thinking, self._vocabulary, eos_ids(inner, tokenizer), self.name)
         self._parameters = sum(weight.numel() for weight in inner.parameters())
 
     def _take(self, model: Any) -> None:
@@ -199,7 +200,7 @@ class TransformersModel:
             "parameters": self._parameters,
             "forward": "lean" if isinstance(self.decoder, LeanDecoder) else "own",
             **self._identity,
-            **self._reader.identity,
+            **self.tokenizer_identity,
             **self._thinking.settings,
         }
 
@@ -232,10 +233,10 @@ class TransformersModel:
             [begun[row] for row in rules],
             None if answers is None else [*rules.values()],
         )
-        check = self._reader.check(decoding.stop)
+        check = self.stop_check(decoding.stop)
         for row, done in zip(rules, sampled, strict=True):
             ids, own = done.ids, begun[row]
-            ids = ids[:-1] if ids and ids[-1] in self._reader.eos_ids else ids
+            ids = ids[:-1] if ids and ids[-1] in self.eos_ids else ids
             reasoning, response = split_reasoning(check.trim(self.decode(ids), own.text), own.opening)
             thought = reasoning_tokens(ids, own.opening, self.decode)
             turns[row] = Turn(
@@ -278,7 +279,7 @@ class TransformersModel:
         """
         begun = begun or [NOT_BEGUN] * len(prompts)
         texts = [each.text for each in begun]
-        check, budget = self._reader.check(decoding.stop), self._thinking.budget
+        check, budget = self.stop_check(decoding.stop), self._thinking.budget
         if budget is None or all(each.opening == "none" for each in begun):
             limits = [self.limit(prompt, decoding.max_tokens) for prompt in prompts]
             return self._sample(prompts, decoding, seeds, limits, check.of(texts), rules=rules)
@@ -355,26 +356,6 @@ class TransformersModel:
         finally:
             self._model.train(training)
         return [sampled[row] for row in range(len(prompts))]
-
-    def encode(self, prompts: Sequence[Prompt]) -> list[TokenIds]:
-        return self._reader.encode(prompts)
-
-    def decode(self, ids: Sequence[int]) -> str:
-        return self._reader.decode(ids)
-
-    def render(self, prompt: Prompt) -> str:
-        return self._reader.render(prompt)
-
-    def opening(self, prompt: Prompt) -> Opening:
-        """Return whether the model reasons before it responds to a prompt (:mod:`agents.models.reasoning`)."""
-        return self._thinking.opening(prompt)
-
-    def check_prefix(self, prefix: str) -> None:
-        self._reader.check_prefix(prefix)
-
-    @cached_property
-    def vocabulary(self) -> Vocabulary:
-        return Vocabulary.of(self.tokenizer, self._vocabulary, self._reader.eos_ids)
 
     def limit(self, prompt: TokenIds, max_tokens: int) -> int:
         """Return the most tokens of a response; a ValueError if the prompt leaves no room for one."""

@@ -76,7 +76,7 @@ def _decoding(
     prompts = frozen_lake_prompts(ROWS)
     player = TransformersModel(random_model(shape, dtype, device), word_tokenizer(prompts))
     decoding, ids = Decoding(1.0, max_tokens=tokens), player.encode(prompts)
-    check, seeds = player._reader.check(()), [(row,) for row in range(ROWS)]
+    check, seeds = player.stop_check(()), [(row,) for row in range(ROWS)]
     check.is_eos[:] = False  # all rows make all tokens
 
     def made(length: int, **options: Any) -> list[Sampled]:

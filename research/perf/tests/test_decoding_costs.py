@@ -25,7 +25,7 @@ def waits(player: TransformersModel, tokens: int) -> dict[str, int]:
 def test_a_device_is_waited_for_once_in_eight_tokens():
     tokenizer = make_tokenizer()
     player = TransformersModel(make_model("tied", tokenizer), tokenizer)
-    player._reader.eos_ids = frozenset()
+    player.eos_ids = frozenset()
     waits(player, 8)  # what is made once for a model
     few, many = waits(player, 16), waits(player, 96)
     assert few["cpu"] == 3  # after 4, 8 and 16 tokens; after 1 and 2 there is one step to look at, which a CPU has

@@ -159,18 +159,10 @@ def test_nothing_is_fetched_that_could_not_be_read_and_the_extra_that_suffices_i
 
 
 def test_progress_is_for_terminals_and_can_be_switched_off(monkeypatch):
-    from transformers.utils import logging
-
-    assert not tells_progress(), "pytest's standard error is no terminal"
-    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
-    on = logging.is_progress_bar_enabled()
-    try:
-        logging.enable_progress_bar()
-        assert tells_progress()
-        logging.disable_progress_bar()
-        assert not tells_progress()
-    finally:
-        (logging.enable_progress_bar if on else logging.disable_progress_bar)()
+    for terminal, on in ((True, True), (True, False), (False, True)):
+        monkeypatch.setattr(sys.stderr, "isatty", lambda terminal=terminal: terminal)
+        monkeypatch.setattr("transformers.utils.logging.is_progress_bar_enabled", lambda on=on: on)
+        assert tells_progress() is (terminal and on)
 
 
 @pytest.mark.slow

@@ -382,7 +382,7 @@ def test_only_tokens_that_can_end_a_stop_string_are_looked_at(tokenizer):
     check = stop_check(tokenizer)
     assert 0 < check.may_end.sum() < len(tokenizer) / 4
     assert check.may_end[tokenizer("</action>")["input_ids"][-1]]
-    exact = TransformersModel(make_model("llama", tokenizer), tokenizer)._reader.check(("</action>",))
+    exact = TransformersModel(make_model("llama", tokenizer), tokenizer).stop_check(("</action>",))
     assert exact.may_end.sum() < check.may_end.sum()
     assert exact.may_end[tokenizer("</action>")["input_ids"][-1]]
     # the pieces of other alphabets aren't plain text: then every token is looked at

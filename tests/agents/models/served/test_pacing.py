@@ -20,17 +20,6 @@ def complete_many(server, number, **options):
 
 
 @pytest.mark.slow
-def test_what_a_bucket_of_tokens_takes_is_sent_as_it_fills_up():
-    with OpenAIServer(requests_per_minute=3000, burst=4) as server:
-        started = time.perf_counter()
-        completions = complete_many(server, 100, max_retries=0)
-        seconds = time.perf_counter() - started
-    assert [completion.error for completion in completions if completion.error] == []
-    assert seconds > 0.99 * (100 - 4) / 50  # seconds, at 50 a second after the first 4
-    assert server.served["limited"] < 400  # the first wave, and two or three for each that is taken
-
-
-@pytest.mark.slow
 def test_a_server_gets_as_many_at_once_as_it_takes(quick):
     with OpenAIServer(most_in_flight=8, latency=0.02) as server:
         completions = complete_many(server, 200, max_retries=0)

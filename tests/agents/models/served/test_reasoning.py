@@ -9,7 +9,7 @@ from agents import Decoding, LanguageAgentPolicy, PromptMap, TurnRequest
 from agents.models.openai import OpenAIModel
 from agents.models.reasoning import Begun, split_reasoning
 from agents.models.served.routes import read_chat
-from agents.turn import Message, eaten_up
+from agents.turn import Message
 from tests.agents.models.asking import ask
 from tests.agents.openai_server import OpenAIServer
 
@@ -202,18 +202,3 @@ def test_a_server_that_turns_out_to_have_the_responses_route_alone_answers_with_
 )
 def test_what_follows_the_last_closing_is_the_response(text, opening, expected):
     assert split_reasoning(text, opening) == expected
-
-
-@pytest.mark.parametrize(
-    ("finish_reason", "response", "reasoning", "eaten"),
-    [
-        ("length", "", "so I go", True),
-        ("length", " \n", 30, True),
-        ("length", "left", 30, False),  # it is the response that was too long
-        ("length", "", 0, False),
-        ("stop", "", 30, False),
-        (None, "", 30, False),
-    ],
-)
-def test_reasoning_has_eaten_up_what_has_no_more_than_white_space(finish_reason, response, reasoning, eaten):
-    assert eaten_up(finish_reason, response, reasoning) is eaten

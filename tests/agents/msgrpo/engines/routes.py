@@ -135,9 +135,8 @@ class Routes:
         if not self.processed:
             scores = torch.log_softmax(self.model(torch.tensor([[*ids, *row.ids]])).logits[0].double(), -1)
             logprobs = [scores[len(ids) - 1 + t, token].item() for t, token in enumerate(row.ids)]
-        reader = self.sampler._reader
-        said = [token for token in row.ids if token not in reader.eos_ids]
-        return row, logprobs, reader.check(decoding.stop).trim(reader.decode(said))
+        said = [token for token in row.ids if token not in self.sampler.eos_ids]
+        return row, logprobs, self.sampler.stop_check(decoding.stop).trim(self.sampler.decode(said))
 
     def generate(self, body: dict[str, Any]) -> tuple[int, Any]:
         row, logprobs, text = self.sample(body["token_ids"], body["sampling_params"])

@@ -31,7 +31,7 @@ def both(model: Any, tokenizer: Any, decoding: Decoding, rows: int = 30) -> tupl
     seeds = [(row, 7) for row in range(rows)]
     limits = [LIMITS[row % len(LIMITS)] for row in range(rows)]
     rules = [player.vocabulary.rules(LegalAnswers(NAMES[row % len(NAMES)])) for row in range(rows)]
-    check = player._reader.check(decoding.stop)
+    check = player.stop_check(decoding.stop)
     with torch.inference_mode():
         wanted = sample(player.decoder, prompts, decoding, seeds, check, limits, rules=rules)
         return sample_drafted(player.decoder, prompts, decoding, seeds, limits, rules), wanted

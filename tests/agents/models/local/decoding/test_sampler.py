@@ -20,7 +20,7 @@ def tokenizer():
 
 def responses(player: TransformersModel, limits: list[int], look_every: int, stop: tuple[str, ...]) -> list[Sampled]:
     decoding = Decoding(1.0, max_tokens=max(limits), stop=stop)
-    check = player._reader.check(stop)
+    check = player.stop_check(stop)
     with torch.inference_mode():
         return sample(player.decoder, PROMPTS, decoding, SEEDS, check, limits, look_every=look_every)
 
@@ -47,7 +47,7 @@ def test_the_host_looks_often_at_first_and_at_every_limit():
 def test_a_row_at_the_end_of_the_context_lets_the_others_go_on(kind, tokenizer):
     """It would otherwise be fed on with them, to positions that the model doesn't have."""
     player = TransformersModel(make_model(kind, tokenizer), tokenizer)
-    player._reader.eos_ids = frozenset()
+    player.eos_ids = frozenset()
     prompts = [(5,) * 150] + [(6,) * 20] * 9
     rows = player.generate_ids(prompts, Decoding(1.0, max_tokens=60), [(row,) for row in range(10)])
     assert [len(row.ids) for row in rows] == [10] + [60] * 9
