@@ -96,16 +96,6 @@ def test_providers_of_installed_packages(tmp_path, monkeypatch):
         load_agent("number:x")
 
 
-def test_every_provider_here_says_what_a_person_needs():
-    for name, one in providers().items():
-        assert one.description, name
-        found = find_model(f"{name}:{one.example}")
-        assert found == (one, one.example)
-        assert one.options
-        for option in one.options:
-            assert re.fullmatch(r"[a-z_]+", option)
-
-
 @pytest.mark.slow
 def test_lists_of_agents_import_neither_torch_nor_clients():
     code = (
@@ -154,8 +144,11 @@ def test_an_adapters_mode_goes_before_its_base_models(tmp_path):
     assert card("org/some-model") is None
 
 
-@pytest.mark.parametrize("spec", ["tiny", *(f"{name}:{one.example}" for name, one in providers().items())])
-def test_the_options_of_every_provider_have_types_that_can_be_read(spec):
-    """Also where a module imports what it is about for type checkers alone."""
-    taken, _ = options_taken(spec)
-    assert {"temperature", "mode", "history"} <= taken.keys()
+def test_every_provider_here_says_what_a_person_needs():
+    """Types of options can be read, also where a module imports what it is about for type checkers alone."""
+    for name, one in providers().items():
+        assert one.description, name
+        assert find_model(f"{name}:{one.example}") == (one, one.example)
+        taken, _ = options_taken(f"{name}:{one.example}")
+        assert {"temperature", "mode", "history", *one.options} <= taken.keys()
+        assert all(re.fullmatch(r"[a-z_]+", option) for option in one.options)

@@ -37,9 +37,10 @@ def test_a_card_is_read_back(tmp_path):
         write_card(tmp_path, modes=["direct"], texts=texts)
         assert read_card(str(tmp_path)) == Card(("direct",), texts)
     write_card(tmp_path, modes=["think", "direct"], texts=OWN)
-    card = read_card(str(tmp_path))
-    assert card is not None
-    assert (card.mode, card.modes) == ("think", ("think", "direct"))
+    assert read_card(str(tmp_path)) == Card(("think", "direct"), OWN)
+    assert Card(("think", "direct"), OWN).mode == "think"
+    (tmp_path / CARD_NAME).write_text('{"mode": "direct"}')  # from before the clock
+    assert read_card(str(tmp_path)) == Card(("direct",), PromptTexts.from_file("without-clock"))
 
 
 def test_prompts_are_read_from_a_models_folder_where_another_program_asks_it(tmp_path):
@@ -51,11 +52,6 @@ def test_prompts_are_read_from_a_models_folder_where_another_program_asks_it(tmp
     (tmp_path / CARD_NAME).write_text('{"prompts": {"system": "x"}}')
     with pytest.raises(ValueError, match=r"prompts without opening"):
         PromptTexts.from_file(tmp_path)
-
-
-def test_a_card_from_before_the_clock_has_the_prompts_of_its_time(tmp_path):
-    (tmp_path / CARD_NAME).write_text('{"mode": "direct"}')
-    assert read_card(str(tmp_path)) == Card(("direct",), PromptTexts.from_file("without-clock"))
 
 
 @pytest.mark.parametrize(
@@ -153,10 +149,7 @@ def test_a_template_writes_the_special_tokens_that_a_text_begins_with(begins_wit
     wanted = tokenizer(as_text(prompt))["input_ids"]
     assert ids == (wanted[:-1] if ends_with else wanted)  # a server generates after it, as we do
     assert (ids[0] == served.convert_tokens_to_ids("<s>")) is bool(begins_with)
-
-
-def test_a_template_of_ones_own_stays(tmp_path):
-    tokenizer = make_tokenizer()
+    (tmp_path / TEMPLATE_NAME).unlink()
     tokenizer.chat_template = "{{ messages[0]['content'] }}"
-    write_chat_template(tmp_path, tokenizer)
+    write_chat_template(tmp_path, tokenizer)  # one's own stays
     assert not (tmp_path / TEMPLATE_NAME).exists()
