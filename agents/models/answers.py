@@ -273,7 +273,7 @@ def token_texts(tokenizer: Any, count: int) -> list[bytes]:
     if type(decoder).__name__ == "ByteLevel":
         from transformers.convert_slow_tokenizer import bytes_to_unicode
 
-        byte_of = {letter: byte for byte, letter in bytes_to_unicode().items()}
+        byte_of = {letter: byte for byte, letter in bytes_to_unicode().items()}  # type: ignore[no-untyped-call]
         added = set(tokenizer.get_added_vocab().values())
         return [
             piece.encode() if token in added else bytes([byte_of[letter] for letter in piece if letter in byte_of])

@@ -89,8 +89,8 @@ class TransformersModel(Reader):
             raise ValueError(f"max_batch_tokens is at least 1, got {max_batch_tokens!r}")
         name = name or getattr(inner.config, "_name_or_path", "") or type(inner).__name__
         places = (getattr(inner, "generation_config", None), inner.config, tokenizer)
-        ends = [getattr(place, "eos_token_id", None) for place in places]
-        ends = [one if isinstance(one, list | tuple) else [one] for one in ends if one is not None]
+        named = [getattr(place, "eos_token_id", None) for place in places]
+        ends = [one if isinstance(one, list | tuple) else [one] for one in named if one is not None]
         thinking = Thinking(tokenizer, chat_template_kwargs, thinking_budget, name)
         size = int(inner.config.get_text_config().vocab_size)
         super().__init__(tokenizer, thinking, size, frozenset(token for ids in ends for token in ids), name)
