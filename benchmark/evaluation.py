@@ -87,7 +87,6 @@ def evaluate(
 
 
 def _played(options: RunOptions, policies: Mapping[str, Policy], quiet: bool) -> Results:
-    """Play, and open what was played."""
     runs = [plan_played(one, teller(quiet), policies) for one in by_protocol(options)]
     ending = play_all(runs, quiet=quiet)
     path = ending.path if len(runs) == 1 else ending.path.parent

@@ -14,8 +14,7 @@ WAY_OUT = (
 def foreign_agents() -> str | None:
     """Return what is wrong if ``import agents`` gets something else than ours, and what to do; else ``None``.
 
-    Beside an editable install the SDK is found first, and what is installed last overwrites files of the other. Nothing
-    of the package is imported.
+    What is installed last overwrites files of the other. Nothing of the package is imported.
     """
     found = find_spec("agents")
     init = Path(found.origin) if found is not None and found.origin else None

@@ -4,16 +4,19 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from benchmark.cli.settings import List
-from benchmark.play.agents.catalogue import agent_kinds, scenario_facts, suite_facts
+from benchmark.play.agents.catalogue import agent_kinds, scenario_facts
 from benchmark.show.draw import print_tables
 from benchmark.show.notes import by_suite
 from benchmark.show.table import Table, text_table
+from textgames.scenarios import ABOUT_SUITES, SUITES
 
 
 def run(settings: List) -> int:
     """Print the lists that were asked for."""
     facts: dict[str, Callable[[], Any]] = {
-        "suites": suite_facts,
+        "suites": lambda: {
+            name: {"about": ABOUT_SUITES[name], "scenarios": list(names)} for name, names in SUITES.items()
+        },
         "scenarios": scenario_facts,
         "agents": lambda: [agent._asdict() for agent in agent_kinds()],
     }

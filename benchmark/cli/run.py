@@ -17,7 +17,6 @@ from benchmark.play.cost.estimate import (
     Total,
     estimate,
     paid_prices,
-    total_estimate,
     total_of,
 )
 from benchmark.play.cost.forecast import forecast
@@ -65,7 +64,7 @@ def _forecast(planned: PlannedRun, told: Output) -> None:
         )
         for agent, own in parts.items()
     }
-    total = total_of(taken, {agent: price for agent, price in prices.items() if price is not None}, options)
+    total = total_of(taken, prices, options)
     if told.json:
         about: dict[str, Any] = {"dry_run": True, "until": options.until, "looks": numbers}
         about |= {"total": total._asdict()} if prices else {}
@@ -108,7 +107,11 @@ def _dry_run(planned: PlannedRun, told: Output) -> None:
         rows.append(row | {"first_seed": seeds[0], "last_seed": seeds[-1], "requests_at_most": most})
     requests, agents = sum(row["requests_at_most"] for row in rows), _per_agent(plan)
     estimates = estimate(plan, {name: spec.spec for name, spec in planned.players.specs.items()}, options)
-    total = total_estimate(estimates, options) if estimates else None
+    taken = {  # from the prompts alone to the most that there may be
+        one.agent: ((one.prompt_tokens, 0), (one.prompt_tokens_at_most, one.completion_tokens_at_most))
+        for one in estimates
+    }
+    total = total_of(taken, {one.agent: one.price for one in estimates}, options) if estimates else None
     if told.json:
         about: dict[str, Any] = {"dry_run": True, "episodes": plan.total}
         about |= {"requests_at_most": requests, "agents": agents}
@@ -169,7 +172,6 @@ def _money_table(estimates: Sequence[Estimate], total: str) -> Table:
 
 
 def _requests_at_most(plan: Plan, scenario: str) -> int:
-    """Return the most requests that the player of one seat makes in one episode."""
     return plan.scenarios[scenario].horizon * answers_at_most(plan.scenarios[scenario].protocol)
 
 

@@ -1,11 +1,11 @@
 """The author of an entry's responses, known by asking again if the player ships with the project.
 
-Its scripted players and its embedded models are deterministic: the same seeds give the same responses, and a model the
-same tokens. The author of all others can't be told; there only the parts of the card must agree.
+Scripted players and embedded models are deterministic: the same seeds give the same responses, and a model the same
+tokens. The author of all others can't be told; there only the parts of the card must agree.
 
-A model that has a name and is larger (``smollm2``, and the adapters on it) would be asked for hours. One episode of
-each scenario is asked again, which the entry's own text decides, every answer by itself after the stored ones before
-it; and as such a model computes in half precision, most of them must be the same, as another batch rounds otherwise.
+A larger model (``smollm2``, and the adapters on it) would be asked for hours. One episode of each scenario is asked
+again, which the entry's own text decides, every answer after the stored ones before it; as such a model computes in
+half precision, most of them must be the same.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

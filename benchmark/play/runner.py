@@ -195,7 +195,6 @@ class PlanRun:
         return [*([table] for table in scripted), *([served] if served else []), *([table] for table in local)]
 
     def _grown(self, group: Sequence[Sequence[Matchup]]) -> Seeds:
-        """Return the further seeds of these tables."""
         if self.grow is None:
             return {}
         return {matchup: seeds for matchups in group for matchup, seeds in self.grow(matchups).items()}
@@ -320,7 +319,6 @@ class PlanRun:
         return len(team.flying) <= kept and max((mean, *team.under_way.values())) <= left and (free or left > 0)
 
     def _costs(self, name: str) -> bool:
-        """Report whether an agent's tokens are known to cost money."""
         return bool(cost((1, 1), self.meter.prices.get(name)))
 
     def _on_step(self, task: EpisodeTask, step: Step) -> None:

@@ -1,16 +1,14 @@
 """Answers of servers that were paid for, of episodes that have no scored record yet: ``answers.jsonl`` of a run folder.
 
 Every answer is written when it arrives, so that neither a kill nor a limit loses what was paid for: a resume plays the
-episode again from its seed, and takes from here what an earlier process was answered. Once an episode's scored record
-is written, its answers aren't needed any more; a run that has ended without losing any leaves no such file.
-
-A decision is known by its episode, its round, its player and the number of the attempt, and by what was observed, so
-that an answer is never taken for another question's.
+episode again from its seed, and takes from here what an earlier process was answered. A run that has ended without
+losing any leaves no such file. A decision is known by its episode, its round, its player, the number of the attempt,
+and by what was observed, so that an answer is never taken for another question's.
 """
 
 import json
 import os
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from functools import cache
@@ -188,14 +186,6 @@ class AnswersFile:
         with suppress(StorageError):  # a full disk was reported by the write that met it; what was there is there
             self._rewrite()
 
-    def _lines(self) -> Iterator[dict[str, Any]]:
-        for key, answers in self._episodes.items():
-            marked = {decision: kept for decision, kept in answers.items() if kept.recorded}
-            yield from (_line_of(key, decision, kept) for decision, kept in marked.items())
-            if marked:
-                yield _line(key) | {"recorded": True}
-            yield from (_line_of(key, decision, kept) for decision, kept in answers.items() if not kept.recorded)
-
     def _bytes(self, line: Mapping[str, Any]) -> bytes:
         text = json.dumps(line, separators=(",", ":"))  # ASCII, so that half a surrogate pair is held as well
         return sealed(self._redactor.scrub(text).encode() + b"\n", _CLOSING)
@@ -210,7 +200,12 @@ class AnswersFile:
                 self._file.unlink(missing_ok=True)
             else:
                 with replacing(self._file, "wb") as stream:
-                    stream.writelines(map(self._bytes, self._lines()))
+                    for key, answers in self._episodes.items():
+                        for recorded in (True, False):
+                            own = [(decision, kept) for decision, kept in answers.items() if kept.recorded == recorded]
+                            stream.writelines(self._bytes(_line_of(key, *one)) for one in own)
+                            if own and recorded:
+                                stream.write(self._bytes(_line(key) | {"recorded": True}))
         except OSError as error:
             raise StorageError(f"can't write {self._file}: {error.strerror}") from None
         finally:

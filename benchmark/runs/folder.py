@@ -1,9 +1,8 @@
 """A run folder on disk: ``manifest.json`` (what was asked for, with which versions) and ``episodes.jsonl``.
 
 :meth:`RunFolder.append` hands every finished episode to the operating system in one write before it returns, so that
-it survives a killed process (``kill -9``, out of memory). To survive a power cut as well, a file must be synced to the
-device, which takes milliseconds: that is done at most every :data:`SYNC_SECONDS` and at the end, so that fast scripted
-agents aren't slowed down a hundredfold. ``textbench resume`` plays again what a power cut costs.
+it survives a killed process. For a power cut a file must be synced to the device, which takes milliseconds: that is
+done at most every :data:`SYNC_SECONDS` and at the end; ``textbench resume`` plays again what one costs.
 
 An interrupted write can only leave the last line unfinished. Readers skip such a line, and opening the folder for
 writing cuts it off.
@@ -142,7 +141,7 @@ class RunFolder:
         """Yield ``(byte offset, record)`` of every episode: scored ones as written, then the last of those without.
 
         An episode that ended in a provider's error is played again by a resume; its new record then stands for it. One
-        scored record is in memory at a time. Raises as :meth:`lines`.
+        scored record is in memory at a time.
         """
         scored: set[Key] = set()
         unscored: dict[Key, tuple[int, Episode]] = {}

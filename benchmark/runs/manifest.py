@@ -23,18 +23,13 @@ MANIFEST_VERSION = 1
 OLD_PROTOCOL = {"protocol": "default", "moves": "listed"}
 """What runs were played by before there was a choice; their manifests don't say it."""
 
-# What one run may be of: far more than anybody plays, and few enough that every command still answers in seconds.
-MOST_AGENTS, MOST_SCENARIOS, MOST_MATCHUPS = 1_000, 2_000, 200_000
-"""The paper's games with all levels and twins are some hundreds; 100 agents who all meet each other in 17 games for two
-have 168,300 matchups."""
-MOST_SEATS = 100
-"""In one matchup: a village of werewolves has a dozen."""
-MOST_ROUNDS = 100_000
-"""In an episode, as its horizon: games that ship have at most 80."""
-MOST_SOLVED = 1_000
-"""The most rounds of an episode for whose scenario a scale and luck are computed, which takes some twenty seconds."""
-MOST_SEEDS, MOST_EPISODES = 10_000_000, 20_000_000
-"""In one matchup, and in all together: 100 agents on 57 scenarios with 500 episodes each are 2,850,000."""
+# What one run may be of: far more than anybody plays, and few enough that every command still answers in seconds. The
+# paper's games with all levels and twins are some hundreds; 100 agents that meet in 17 games for two have 168,300
+# matchups; games that ship have at most 80 rounds; 100 agents on 57 scenarios with 500 episodes each are 2,850,000.
+MOST_AGENTS, MOST_SCENARIOS, MOST_MATCHUPS, MOST_SEATS = 1_000, 2_000, 200_000, 100
+MOST_ROUNDS = 100_000  # in an episode, as its horizon
+MOST_SOLVED = 1_000  # rounds of an episode for whose scenario scale and luck are computed, in some twenty seconds
+MOST_SEEDS, MOST_EPISODES = 10_000_000, 20_000_000  # in one matchup, and in all together
 
 Seed = Annotated[int, Field(ge=0, le=MAX_SEED)]
 Dollars = Annotated[float, Field(ge=0, le=1e6)]
@@ -206,23 +201,22 @@ def is_final(manifest: Manifest) -> bool:
 
 def strict_json(data: bytes) -> Any:
     """Parse JSON on which all readers agree: UTF-8, no key twice in an object, no NaN; else raises a ValueError."""
+
+    def unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        found = dict(pairs)
+        if len(found) < len(pairs):
+            names = [name for name, _ in pairs]
+            raise ValueError(f"the key {shown(next(name for name in names if names.count(name) > 1))} stands twice")
+        return found
+
+    def no_constant(name: str) -> None:
+        raise ValueError(f"{name} isn't a JSON number")
+
     try:
-        return json.loads(data.decode("utf-8"), object_pairs_hook=_unique_keys, parse_constant=_no_constant)
+        return json.loads(data.decode("utf-8"), object_pairs_hook=unique_keys, parse_constant=no_constant)
     except UnicodeDecodeError as error:
         raise ValueError(f"not UTF-8 ({error.reason} at byte {error.start})") from None
     except json.JSONDecodeError as error:
         raise ValueError(f"not JSON ({error})") from None
     except RecursionError:
         raise ValueError("the JSON is nested too deeply") from None
-
-
-def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        names = [name for name, _ in pairs]
-        raise ValueError(f"the key {shown(next(name for name in names if names.count(name) > 1))} stands twice")
-    return found
-
-
-def _no_constant(name: str) -> None:
-    raise ValueError(f"{name} isn't a JSON number")

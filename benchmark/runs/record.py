@@ -221,7 +221,6 @@ def _document(episode: Episode) -> dict[str, Any]:
 
 
 def _row(step: Step) -> dict[str, Any]:
-    """Return a step as a :class:`StepRecord`."""
     row: dict[str, Any] = {
         "round": step.index,
         "player": step.player,
@@ -261,19 +260,12 @@ _plain_turn = lru_cache(maxsize=256)(Turn)
 
 
 def _turn_of(answer: Mapping[str, Any]) -> Turn:
-    """Return the turn of a step's row, or of a refused answer's."""
     if _TOLD.isdisjoint(answer):
         return _plain_turn(answer["response"])
     prompt, completion = answer.get("tokens", (0, 0))
     usage = Usage(prompt, completion, reasoning_tokens=answer.get("reasoning_tokens", 0))
     texts = {name: answer.get(name, "") for name in TEXTS}
     return Turn(answer["response"], finish_reason=answer.get("finish_reason", "stop"), usage=usage, **texts)
-
-
-def _step_of(row: Mapping[str, Any]) -> Step:
-    refused = tuple(Refused(_turn_of(each), each["unreadable"]) for each in row.get("refused", ()))
-    done = row["action"], row["valid"], row.get("unreadable"), row["reward"]
-    return Step(row["round"], row["player"], "", _turn_of(row), *done, refused=refused)
 
 
 def paid_tokens(episode: Episode) -> dict[str, tuple[int, int, int]]:
@@ -364,10 +356,14 @@ def parse_line(line: bytes) -> Episode:
     for player in found.get("metrics", {}):
         if player not in players:
             raise ValueError(f"metrics must be those of {', '.join(players)}, got {player!r}")
-    for index, step in enumerate(found["steps"]):
-        if step["player"] not in players:
-            raise ValueError(f"steps.{index}.player must be one of {', '.join(players)}, got {step['player']!r}")
-    return Episode(layout_seed=None, **found | {"steps": tuple(map(_step_of, found["steps"]))})
+    steps = []
+    for index, row in enumerate(found["steps"]):
+        if row["player"] not in players:
+            raise ValueError(f"steps.{index}.player must be one of {', '.join(players)}, got {row['player']!r}")
+        refused = tuple(Refused(_turn_of(each), each["unreadable"]) for each in row.get("refused", ()))
+        done = row["action"], row["valid"], row.get("unreadable"), row["reward"]
+        steps.append(Step(row["round"], row["player"], "", _turn_of(row), *done, refused=refused))
+    return Episode(layout_seed=None, **found | {"steps": tuple(steps)})
 
 
 def _parse_surrogates(line: bytes) -> dict[str, Any]:

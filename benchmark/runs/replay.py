@@ -153,7 +153,6 @@ def ending(record: Episode, replayed: Replay | None) -> str:
 
 
 def _rounds(record: Episode) -> Iterator[dict[str, Step]]:
-    """Yield the answers of every round, ``{player: step}``."""
     answers, number = dict[str, Step](), 0
     for index, step in enumerate(record.steps):
         if step.index != number:

@@ -1,11 +1,9 @@
-"""From episode records to numbers, in this order.
+"""From episode records to numbers; begin at :mod:`benchmark.score.scores`.
 
 ``results`` reads records into columns; ``references`` are the two ends of the normalised score's scale, and ``luck``
 takes chance out of a return. ``scores`` makes the rows of one scenario's leaderboard, ``overall`` those over many,
-``beside`` those of the other tables. ``comparison`` and ``pairs`` set agents side by side, and ``ratings`` those that
-met; ``move_losses`` finds what moves cost. Intervals are :mod:`agents.common.intervals`; ``differences`` has the tests,
-``stopping`` when a run has played enough, ``cache`` keeps slow results, and ``document`` is the shape in which
-everything is shown. Begin at :mod:`benchmark.score.scores`.
+``beside`` those of the other tables. ``comparison`` and ``pairs`` set agents side by side, by the tests of
+``differences``, and ``ratings`` those that met. ``document`` is the shape in which everything is shown.
 """
 
 import lazy_loader

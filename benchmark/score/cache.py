@@ -41,8 +41,7 @@ def cache_file(name: str, scenario: Scenario, about: str = "") -> Path | None:
 class FolderCache:
     """Files for what replays of a folder's episodes tell: changed episodes or changed code are another file.
 
-    Nothing is kept of a run that is being played. ``code``, a pattern below the package ``benchmark``, and ``more`` are
-    the files that compute something of the replays.
+    Nothing is kept of a run that is being played. ``code``, a pattern below ``benchmark``, and ``more`` compute it.
     """
 
     def __init__(self, folder: RunFolder, code: str, *more: Path) -> None:

@@ -1,13 +1,11 @@
 """The value lost with each move against the best one, in games whose values are exact, from the replayed states.
 
-In a game of two with opposed interests that take turns and see everything, the yardstick of the game knows the value of
-every move against the best replies. The difference to the best move is the loss of its player, whatever the opponent
-then made of it. So the value lost per move, a metric of every episode, tells strong players apart whose games all end
-in draws.
+In a game of two with opposed interests that take turns and see everything, the yardstick knows the value of every move
+against the best replies. The difference to the best move is the loss of its player, so that the value lost per move, a
+metric of every episode, tells strong players apart whose games all end in draws.
 
 In these games and in those for one player that have exact values the losses are also split by the kind of decision
-(:data:`KINDS`), for :mod:`benchmark.score.beside`. If something is hidden, values are those of what a player knows of
-it, by the search player of the game.
+(:data:`KINDS`). If something is hidden, values are those of what a player knows of it, by the game's search player.
 """
 
 import json

@@ -24,9 +24,8 @@ def compare_overall(
 ) -> tuple[list[ComparisonView], list[OverallComparisonView]]:
     """Compare every pair of agents in each of ``scenarios`` and over all of them, with one correction for everything.
 
-    Over all they are compared by the scores that the results' overall ranks are of, on the seeds that both scored. If
-    two can be compared in a single scenario, the comparison there is the one over all, and if no scenario has a scale
-    of scores, there is none over all.
+    Over all they are compared by the results' overall scores, on the seeds that both scored. If two can be compared in
+    a single scenario, that is the comparison over all; if no scenario has a scale, there is none.
     """
     kept = replace(results, scenarios={name: results.scenarios[name] for name in scenarios})
     counted = [name for name in overall_scenarios(results) if name in kept.scenarios]

@@ -1,8 +1,8 @@
 """Head-to-head strength: Bradley-Terry ratings of games between agents, on the Elo scale.
 
 Model: ``P(a beats b) = 1 / (1 + 10^((rating_b - rating_a) / 400))`` (Bradley & Terry 1952). A draw is half a win for
-each. Two agents have finite ratings on one scale only if wins and draws lead from each to the other (Ford 1957). So
-agents are rated in groups that are linked in this way; an agent that won all its games, or lost them all, is alone.
+each. Two agents have finite ratings on one scale only if wins and draws lead from each to the other (Ford 1957): agents
+are rated in groups that are linked in this way.
 """
 
 from collections.abc import Sequence

@@ -1,14 +1,13 @@
 """The two ends of the normalised score's scale, episode by episode: the best blind play, and the reference.
 
-* **0 is the best blind player** (:mod:`textgames.solving.blind`): the best way to choose actions without reading. Its
-  worth is computed for each episode's own first state if the game's chances allow that, else it is its mean over many
-  episodes of other starts, whose standard error takes part in the scores' intervals.
-* **1 is the reference**: the optimum of a player that knows what players are told, if the game's search player
-  (:class:`agents.baselines.search.SearchPlayer`) knows it, else the return of the ``planner`` agent on the same seeds,
-  from the results if it played, else played here, which can be beaten. A bound that only a player reaches that sees
-  hidden things (``"clairvoyant"``) is never 1.
+* **0 is the best blind player** (:mod:`textgames.solving.blind`). Its worth is computed for each episode's own first
+  state if the game's chances allow that, else it is its mean over many episodes of other starts, whose standard error
+  takes part in the scores' intervals.
+* **1 is the reference**: the optimum of a player that knows what players are told, if the game's search player knows
+  it, else the return of the ``planner`` agent on the same seeds, from the results or played here, which can be beaten.
+  A bound that only a player reaches that sees hidden things (``"clairvoyant"``) is never 1.
 
-Both are computed once and kept in the cache folder, by the source code that they depend on.
+Both are kept in the cache folder, by the source code that they depend on.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -197,7 +196,6 @@ class StartValues:
         return found
 
     def _start(self, seed: int) -> tuple[Any, Any]:
-        """Return the first state of an episode, and what its player is asked there."""
         episode = LiveEpisode(EpisodeTask.of(self._scenario, seed), self._random)
         state, (request,) = episode.state, episode.requests().values()
         episode.finish()

@@ -50,6 +50,7 @@ from benchmark.show.table import (
     agent_figure,
     estimate,
     estimate_figure,
+    figure_of,
     number,
     value,
 )
@@ -71,8 +72,7 @@ def _luck_column(key: str, title: str, form: str, explain: str) -> Column[ScoreV
     """Make a column of a figure on the luck of an agent, which says nothing of its rank: no order of it is best."""
 
     def figure(row: ScoreView) -> Figure:
-        shown = row["luck"] and row["luck"][key]  # type: ignore[literal-required]
-        return Figure() if shown is None else Figure(number(shown, form), shown)
+        return figure_of(row["luck"] and row["luck"][key], form)  # type: ignore[literal-required]
 
     return Column(key, title, figure, explain=explain, optional=True, needed=without_luck)
 
@@ -101,7 +101,7 @@ RANK: Column[Any] = Column(
 CPU: Column[Any] = Column(
     "cpu",
     "CPU s",
-    lambda row: Figure() if row["cpu_seconds"] is None else Figure(number(row["cpu_seconds"]), row["cpu_seconds"]),
+    lambda row: figure_of(row["cpu_seconds"]),
     "ascending",
     "seconds of a core per episode, of an agent that runs in the run's own process",
     optional=True,
@@ -178,12 +178,6 @@ SCORES: tuple[Column[ScoreView], ...] = (
 )
 
 
-def invalid_share(row: OverallView) -> Figure:
-    """Return the share of an agent's responses that named no legal action."""
-    share = row["invalid_rate"]
-    return Figure() if share is None else Figure(f"{share:.0%}", share)
-
-
 OVERALL: tuple[Column[OverallView], ...] = (
     RANK,
     replace(
@@ -208,7 +202,7 @@ OVERALL: tuple[Column[OverallView], ...] = (
     Column(
         "invalid",
         "invalid",
-        invalid_share,
+        lambda row: figure_of(row["invalid_rate"], ".0%"),
         "ascending",
         "responses that named no legal action, of all on this board",
         needed=lambda rows: any(row["invalid_rate"] is not None for row in rows),

@@ -1,6 +1,4 @@
-"""Normalised scores as catalogues of results hold them: Hugging Face's ``.eval_results`` and Every Eval Ever.
-
-The same results give the same files.
+"""Normalised scores as catalogues of results hold them; the same results give the same files.
 
 * ``.eval_results/*.yaml`` belongs into a model's own repository; its ``dataset`` is a benchmark that is registered on
   the Hub, whose tasks are named as our scenarios (https://huggingface.co/docs/hub/eval-results).
@@ -13,6 +11,7 @@ import re
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -46,21 +45,17 @@ def _entry(document: Mapping[str, Any], agent: AgentView, row: ScoreView, benchm
     score = row["normalized"]
     assert score is not None
     notes = ["normalised score: 0 is blind play, 1 the reference"]
-    notes += (
-        [f"{100 * row['confidence']:.4g}% interval {interval}"] if (interval := estimate_figure(score).interval) else []
-    )
+    if interval := estimate_figure(score).interval:
+        notes.append(f"{100 * row['confidence']:.4g}% interval {interval}")
     notes += [f"{row['episodes']} episodes", f"{row['normalized_by'].replace('_', '-')} returns"]
     notes += [protocol_note(row)] if (row["protocol"], row["moves"]) != tuple(STANDARD.values()) else []
     notes.append(f"textbench {document['sources'][agent['source']]['textbench_version']}")
-    lines = [
-        "- dataset:",
-        f"    id: {_quoted(benchmark)}",
-        f"    task_id: {_quoted(plain_name(row['scenario']))}",
-        f"  value: {score['value']:.4f}",
-    ]
+    quoted = partial(json.dumps, ensure_ascii=False)  # YAML takes JSON's quotes
+    lines = ["- dataset:", f"    id: {quoted(benchmark)}", f"    task_id: {quoted(plain_name(row['scenario']))}"]
+    lines.append(f"  value: {score['value']:.4f}")
     if played := _played(document, agent):
-        lines.append(f"  date: {_quoted(played[:10])}")
-    return "\n".join([*lines, f"  notes: {_quoted(', '.join(notes))}", ""])
+        lines.append(f"  date: {quoted(played[:10])}")
+    return "\n".join([*lines, f"  notes: {quoted(', '.join(notes))}", ""])
 
 
 def write_every_eval_ever(document: Mapping[str, Any], folder: Path, organization: str) -> list[Path]:
@@ -120,27 +115,17 @@ def _aggregate(
             "generation_config": {"generation_args": arguments, "additional_details": rules},
         }
 
+    played_by = {"source_organization_name": organization, "evaluator_relationship": "other"}
+    code = {"version": source["textbench_version"], "additional_details": {"commit": source["commit"] or "unknown"}}
+    about["model_availability"] = "unknown"
     return {
         "schema_version": EEE_VERSION,
         "evaluation_id": f"textbench/{model}/{stamp}",
         **timed,
         "retrieved_timestamp": stamp,
-        "source_metadata": {
-            "source_name": "textbench",
-            "source_type": "evaluation_run",
-            "source_organization_name": organization,
-            "evaluator_relationship": "other",
-        },
-        "eval_library": {
-            "name": "textbench",
-            "version": source["textbench_version"],
-            "additional_details": {"commit": source["commit"] or "unknown"},
-        },
-        "model_info": {
-            "name": agent["name"],
-            "id": model,
-            "additional_details": {**about, "model_availability": "unknown"},
-        },
+        "source_metadata": {"source_name": "textbench", "source_type": "evaluation_run", **played_by},
+        "eval_library": {"name": "textbench", **code},
+        "model_info": {"name": agent["name"], "id": model, "additional_details": about},
         "evaluation_results": [result(row) for row in scores],
     }
 
@@ -170,11 +155,6 @@ def _played(document: Mapping[str, Any], agent: AgentView) -> str:
     """Return the time at which the agent's source was played, ISO 8601, or an empty text."""
     source = document["sources"][agent["source"]]
     return source["finished"] or source["started"] or ""
-
-
-def _quoted(text: str) -> str:
-    """Return a text in YAML, which takes JSON's quotes."""
-    return json.dumps(text, ensure_ascii=False)
 
 
 def _write(file: Path, text: str) -> Path:

@@ -9,9 +9,9 @@ from rich.cells import cell_len, set_cell_size
 
 from agents.common.terminal import printable
 from benchmark.score.document import OverallView, ScoreView
-from benchmark.show.board import OVER, found_tables, invalid_share
+from benchmark.show.board import OVER, found_tables
 from benchmark.show.notes import SHORT_FIRST, agent_note, agent_warning, further_protocols, scale_sentence, source_notes
-from benchmark.show.table import Column, Figure, Table, estimate_figure
+from benchmark.show.table import Column, Figure, Table, estimate_figure, figure_of
 
 MOST_LINES = 10  # with the two lines on further commands, a run ends in a dozen
 MOST_SCENARIOS = 4  # that have a column of their own, if the terminal is wide enough
@@ -28,7 +28,11 @@ def summary_lines(document: Mapping[str, Any], width: int) -> list[str]:
     rungs = {rung["scenario"] for ladder in document.get("ladders", ()) for rung in ladder["rungs"]}
     # the episodes of levels are put if they tell most of the agent's level
     off_ladders = [row for row in scores if row["scenario"] not in rungs]
-    table = Table("", "", _columns(document, off_ladders, beside), rows=_best_first(document))
+    rows = document["overall"]
+    if len({row["scenario"] for row in scores}) == 1:  # in the order of its ranks
+        order = [row["agent"] for row in scores]
+        rows = sorted((row for row in rows if row["agent"] in order), key=lambda row: order.index(row["agent"]))
+    table = Table("", "", _columns(document, off_ladders, beside), rows=rows)
     played, names = {row["scenario"] for row in scores}, _unscaled(scores)
     unscaled = ", ".join(names) if len(names) <= MOST_SCENARIOS else f"{len(names)} scenarios"
     noted = dict.fromkeys(_short(row["agent"]) for row in scores if agent_note(row))
@@ -83,7 +87,7 @@ def _columns(
         ]
     else:
         first = [column("overall score", _marked)]
-    last = [column("success", success), column("invalid", invalid_share)]
+    last = [column("success", success), column("invalid", lambda row: figure_of(row["invalid_rate"], ".0%"))]
     if 1 < len(scenarios) <= MOST_SCENARIOS:
         for name in scenarios:
             title, key = (f"{name} return", "mean_return") if name in unscaled else (name, "normalized")
@@ -97,15 +101,6 @@ def _unscaled(scores: Sequence[Mapping[str, Any]]) -> list[str]:
     """Return the played scenarios without a 0 and a 1, as those of several players mostly are."""
     scaled = {row["scenario"] for row in scores if row["normalized"]}
     return [*dict.fromkeys(row["scenario"] for row in scores if row["episodes"] and row["scenario"] not in scaled)]
-
-
-def _best_first(document: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """Return the agents' overall rows; with a single scenario, in the order of its ranks."""
-    overall: list[Mapping[str, Any]] = document["overall"]
-    if len({row["scenario"] for row in document["scores"]}) != 1:
-        return overall
-    order = [row["agent"] for row in document["scores"]]
-    return sorted((row for row in overall if row["agent"] in order), key=lambda row: order.index(row["agent"]))
 
 
 def _marked(row: Mapping[str, Any]) -> Figure:

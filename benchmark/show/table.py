@@ -126,6 +126,11 @@ def number(value: float, form: str = ".3f") -> str:
     return format(0.0, form) if float(text.rstrip("%")) == 0 else text
 
 
+def figure_of(value: float | None, form: str = ".3f") -> Figure:
+    """Return the figure of a number without an interval, an empty one if it isn't known."""
+    return Figure() if value is None else Figure(number(value, form), value)
+
+
 def estimate_figure(estimate: EstimateView | None, form: str = ".3f") -> Figure:
     """Return ``0.740`` and ``[0.620, 0.860]``; a share in percent has its sign once: ``74%`` and ``[62, 86]``."""
     if estimate is None:

@@ -1,11 +1,8 @@
 """Decisions of runs as data to train on: JSONL in the conversational formats that TRL's trainers read.
 
-``--sft``: ``prompt`` and ``completion``, for ``SFTTrainer``. ``--preferences``: ``prompt``, ``chosen``, ``rejected``,
-for ``DPOTrainer``. All are lists of chat messages, or plain texts. The other columns say where a line comes from;
-trainers overlook them.
-
-Records hold responses and no prompts: an episode is played again, and each decision is asked for anew, by the agent's
-own prompt map or, for players without a model, by the default one.
+``--sft``: ``prompt`` and ``completion``. ``--preferences``: ``prompt``, ``chosen``, ``rejected``. All are lists of chat
+messages, or plain texts; the other columns say where a line comes from. Records hold no prompts: an episode is played
+again, and each decision is asked for anew, by the agent's own prompt map or, without a model, by the default one.
 """
 
 import json
@@ -57,15 +54,16 @@ class RecordedDecision(NamedTuple):
         """The prompt, without the response's prefix, which the response has."""
         return without_prefix(self.prompt_map(self.request))
 
+    @property
+    def messages(self) -> list[dict[str, str]]:
+        return [message._asdict() for message in self.prompt]
+
 
 class Source:
     """The decisions of runs and entries, read one episode at a time.
 
-    Args:
-        results: what was read.
-        mode: the response mode of prompts and completions; by default each agent's own, and ``"think"`` for players
-            without a model.
-        lenient: leave out responses that lack their mode's reasoning, in place of raising.
+    ``mode`` is that of prompts and completions, by default each agent's own, and ``"think"`` for players without a
+    model. If ``lenient``, responses that lack their mode's reasoning are left out; else they raise.
 
     Attributes:
         left_out: ``{why: how many episodes}`` weren't used.
@@ -105,8 +103,8 @@ class Source:
     def decisions(self) -> Iterator[RecordedDecision]:
         """Yield every valid decision of the agents, in the order of the sources.
 
-        Raises:
-            UsageError: a mode that an agent's texts don't have, or a response that lacks its mode's reasoning.
+        A UsageError is raised for a mode that an agent's texts don't have, or a response that lacks its mode's
+        reasoning.
         """
         self.left_out.clear()
         for record, scenario, names, prompt_maps in self._records():
@@ -134,7 +132,13 @@ class Source:
         for (path, manifest), known in zip(self._results.sources, self._results.names, strict=True):
             odd = {card["name"]: why for card in manifest["agents"] if (why := _why_unknown_prompts(card)) is not None}
             names = {agent: name for agent, name in known.items() if agent not in odd}
-            maps = {card["name"]: self._prompt_map(card) for card in manifest["agents"] if card["name"] in names}
+            maps = {}
+            for card in (card for card in manifest["agents"] if card["name"] in names):
+                own = prompt_map_of(card) or PromptMap()
+                try:
+                    maps[card["name"]] = PromptMap(self._mode or own.mode, own.history_turns, own.texts)
+                except ValueError as error:
+                    raise UsageError(f"{card['name']}: {error}") from None
             for record in RunFolder(path, manifest).records():
                 playing = set(record.agents.values())
                 for agent in sorted(playing & set(known) & set(odd)):
@@ -145,15 +149,6 @@ class Source:
                     self.left_out["they broke off with an error"] += 1
                     continue
                 yield record, self._results.scenarios[record.scenario], names, maps
-
-    def _prompt_map(self, card: Mapping[str, Any]) -> PromptMap:
-        own = prompt_map_of(card) or PromptMap()
-        if self._mode is None:
-            return own
-        try:
-            return PromptMap(self._mode, own.history_turns, own.texts)
-        except ValueError as error:
-            raise UsageError(f"{card['name']}: {error}") from None
 
 
 def _why_unknown_prompts(card: Mapping[str, Any]) -> str | None:
@@ -208,7 +203,7 @@ def demonstrations(source: Source, keep: Kept = "all") -> Iterator[Line]:
                 continue
             told = {"value": values[decision.action], "values": _kind(solver)}
         yield {
-            "prompt": _messages(decision),
+            "prompt": decision.messages,
             "completion": _said(decision.response),
             **decision.origin,
             "return": decision.result,
@@ -249,7 +244,7 @@ def preferences(source: Source, *, own: bool = False) -> Iterator[Line]:
         for decision in known:
             if decision.action not in good and values[decision.action] < values[action] - TIE:
                 yield {
-                    "prompt": _messages(decision),
+                    "prompt": decision.messages,
                     "chosen": _said(chosen),
                     "rejected": _said(decision.response),
                     **decision.origin,
@@ -262,10 +257,6 @@ def preferences(source: Source, *, own: bool = False) -> Iterator[Line]:
 
 def _kind(solver: SearchPlayer) -> str:
     return "exact" if solver.exact else "search"
-
-
-def _messages(decision: RecordedDecision) -> list[dict[str, str]]:
-    return [message._asdict() for message in decision.prompt]
 
 
 def _said(response: str) -> list[dict[str, str]]:

@@ -53,10 +53,9 @@ class Showing(NamedTuple):
 
 
 class EpisodePicker:
-    """The episodes of a folder that pass a filter, by number; only their places in the file are in memory.
+    """The episodes of a folder that pass a filter, by number, in the order of scenarios, agents and seeds.
 
-    They are in the order of the run's scenarios, then of its agents, then of the seeds. ``None`` stands for any agent,
-    scenario or seed; ``failed`` asks for episodes in which no player succeeded.
+    ``None`` stands for any agent, scenario or seed; ``failed`` asks for episodes in which no player succeeded.
     """
 
     def __init__(
@@ -200,9 +199,7 @@ def view(showing: Showing, index: int) -> View:
 
 
 class Screen:
-    """A view laid out for a terminal, so that everything can be read in it.
-
-    The head and the board stand still. If the terminal is too small for that, they are scrolled as well.
+    """A view laid out for a terminal; head and board stand still, unless the terminal is too small for that.
 
     Attributes:
         page: how many lines scroll.

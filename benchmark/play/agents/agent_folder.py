@@ -1,11 +1,9 @@
 """An agent as a folder: ``textbench run --agent DIR``, if there is ``DIR/agent.toml``.
 
 Its keys are those of a table ``[agents.NAME]`` of a configuration file: ``spec``, and options of that agent. Files that
-they name are looked for in the folder first, so a folder may be moved with its weights and its prompts. A run holds
-the table in its own manifest, as if it had come from a configuration file.
-
-A folder may come from anybody. What it names of code, servers, secrets, paid models and downloads is only used if this
-user has named it, too: with ``--allow`` and ``--set``, or in the command that made the folder here.
+they name are looked for in the folder first, so a folder may be moved. A folder may come from anybody. What it names of
+code, servers, secrets, paid models and downloads is only used if this user has named it, too: with ``--allow`` and
+``--set``, or in the command that made the folder here.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -127,7 +125,6 @@ def _options_of(folder: Path, spec: str) -> Mapping[str, Any]:
 
 
 def _named(agent: AgentSpec) -> AgentSpec:
-    """Give an agent that is only a folder the folder's name."""
     inside = innermost(agent.spec)
     if agent.name != agent.spec or len(inside) > 1 or not is_agent_folder(inside[0]):
         return agent
@@ -143,7 +140,6 @@ def _read(folder: Path) -> AgentTable:
 
 
 def _resolved(folder: Path, table: AgentTable) -> AgentTable:
-    """Return the table with the paths of what lies in the folder."""
     resolved = _in(folder)
     return placed(folder, table, resolved, lambda name: resolved("", name))
 
@@ -178,8 +174,6 @@ def placed(folder: Path, table: AgentTable, model: Callable[[str, str], str], fi
 
 
 def _placed_spec(table: AgentTable, model: Callable[[str, str], str]) -> str:
-    """Return the spec with other paths of its models and programs."""
-
     def placed(inner: str) -> str:
         provider, _, name = inner.partition(":")
         return f"{provider}:{model(provider, name)}" if name else inner

@@ -7,7 +7,7 @@ from agents.load import baselines, registered_agents
 from agents.models.provider import Provider, providers
 from agents.wrappers import form_of, wrappers
 from benchmark.runs.plan import num_players, scenario_to_json
-from textgames.scenarios import ABOUT_SUITES, SCENARIOS, SUITES, Scenario
+from textgames.scenarios import SCENARIOS, SUITES, Scenario
 from textgames.yardsticks import find_yardstick
 
 
@@ -43,11 +43,6 @@ def _kinds_of(name: str, provider: Provider) -> list[AgentKind]:
             made_for = f"; trained on {', '.join(card.scenarios)}"
         kinds.append(AgentKind(spec, provider.description + made_for, provider.missing()))
     return kinds
-
-
-def suite_facts() -> dict[str, dict[str, Any]]:
-    """Return ``{suite: {"about", "scenarios"}}`` for lists."""
-    return {name: {"about": ABOUT_SUITES[name], "scenarios": list(names)} for name, names in SUITES.items()}
 
 
 def scenario_facts() -> dict[str, dict[str, Any]]:

@@ -1,10 +1,8 @@
 """Agents as a Python program gives them: specs, policies that it has made, or a mix, named or not.
 
-``"planner" | policy | {"mine": policy, "base": "hf:..."} | a list of these -> GivenAgents``.
-
-A manifest must tell who played, and a resume must notice when it is another agent. A policy stands there with its
-class, its ``settings`` (or those of its model, decoding and prompts), and, if the class is the user's own, a digest of
-its source code, so that a class that was edited between two cells of a notebook isn't taken for the old one.
+``"planner" | policy | {"mine": policy, "base": "hf:..."} | a list of these -> GivenAgents``. A manifest must tell who
+played, and a resume must notice when it is another agent: a policy stands there with its class, its ``settings``, and,
+if the class is the user's own, a digest of its source code, which may have been edited between two cells of a notebook.
 """
 
 import hashlib

@@ -1,12 +1,12 @@
 """What a run would take in tokens and money, estimated before it is started: ``--dry-run``.
 
-The random player plays a few episodes of every scenario here, which costs nothing: its decisions, and the letters of
-the prompts that a language model would get in its place, stand for the agent's. The most that an agent may take is
-another reckoning: as many decisions as an episode may have and answers as a protocol allows, every prompt as long as
-the longest that was seen, and every response as long as it may be, in the turns that a prompt shows too.
+The random player plays a few episodes of every scenario: its decisions, and the letters of the prompts that a language
+model would get in its place, stand for the agent's. The most that an agent may take is another reckoning: as many
+decisions and answers as there may be, every prompt as long as the longest that was seen, and every response as long as
+it may be, in the turns that a prompt shows too.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from math import ceil
 from typing import Any, NamedTuple
@@ -59,27 +59,19 @@ class Total(NamedTuple):
 
 def total_of(
     tokens: Mapping[str, tuple[tuple[float, float], tuple[float, float]]],
-    prices: Mapping[str, Price],
+    prices: Mapping[str, Price | None],
     options: RunOptions,
 ) -> Total:
     """Add up ``{agent: ((prompt, completion) tokens at least, the same at most)}`` of agents that may cost money."""
     in_flight = options.max_concurrency or DEFAULT_CONCURRENCY
     costs, hours = [0.0, 0.0], [0.0, 0.0]
     for agent, pair in tokens.items():
-        price = prices.get(agent, {"input": 0.0, "output": 0.0})
+        price = prices[agent] or {"input": 0.0, "output": 0.0}
         for end, (sent, answered) in enumerate(pair):
             costs[end] += (sent * price["input"] + answered * price["output"]) / 1e6
             hours[end] += answered / TOKENS_PER_SECOND / in_flight / 3600
-    return Total((costs[0], costs[1]) if tokens.keys() <= prices.keys() else None, (hours[0], hours[1]))
-
-
-def total_estimate(estimates: Sequence[Estimate], options: RunOptions) -> Total:
-    """Add up the estimates of a run's agents: from their prompts alone to the most that they may take."""
-    tokens = {
-        one.agent: ((one.prompt_tokens, 0), (one.prompt_tokens_at_most, one.completion_tokens_at_most))
-        for one in estimates
-    }
-    return total_of(tokens, {one.agent: one.price for one in estimates if one.price is not None}, options)
+    known = all(prices[agent] is not None for agent in tokens)
+    return Total((costs[0], costs[1]) if known else None, (hours[0], hours[1]))
 
 
 def paid_prices(specs: Mapping[str, str], options: RunOptions) -> dict[str, Price | None]:
@@ -195,7 +187,6 @@ def prompt_letters(episode: Episode, scenario: Scenario, prompt_map: PromptMap) 
 
 
 def _option(name: str, option: str, options: RunOptions) -> Any:
-    """Return an option of an agent: its own, or the run's."""
     return options.by_agent.get(name, {}).get(option, getattr(options, option, None))
 
 

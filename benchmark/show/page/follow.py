@@ -28,8 +28,8 @@ def pages_of(
 ) -> Iterator[tuple[str, str]]:
     """Yield (text, version) of the page of these sources, and again after every change, until they are complete.
 
-    ``make`` makes the page, which asks its server for newer ones by the version that it is given, and tells whether the
-    sources are complete. A UsageError is raised for the first page alone; later ones are tried again.
+    ``make(version)`` makes the page and tells whether the sources are complete. A UsageError is raised for the first
+    page alone; later ones are tried again.
     """
     version, complete = "", False
     while not complete:

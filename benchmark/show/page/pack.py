@@ -27,11 +27,7 @@ class Pack(NamedTuple):
 
 
 def inert_json(value: object) -> str:
-    """Serialise ``value`` so that no HTML parser finds anything in it: ASCII only, no ``<``, ``>`` or ``&``.
-
-    Everything else (null characters, U+2028, lone surrogates, right-to-left marks) is a ``\\uXXXX`` escape; NaN and
-    infinity raise a ValueError.
-    """
+    """Serialise ``value`` so that no HTML parser finds anything in it: ASCII only, no ``<``, ``>`` or ``&``, no NaN."""
     return _json(value).replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
 
@@ -40,11 +36,7 @@ def _json(value: object) -> str:
 
 
 def pack_episodes(document: ViewDocument) -> Pack:
-    """Lay out the document's episodes for the page.
-
-    Raises:
-        ValueError: an episode names an agent or a scenario that the document hasn't got.
-    """
+    """Lay out the document's episodes for the page; a ValueError if it doesn't list an agent or a scenario of one."""
     scenarios = {scenario["name"]: place for place, scenario in enumerate(document["scenarios"])}
     agents = {agent["name"]: place for place, agent in enumerate(document["agents"])}
     lineups: dict[tuple[int, ...], int] = {}

@@ -25,8 +25,7 @@ HEADERS = {
 class PageServer(ThreadingHTTPServer):
     """A server of one page's text on 127.0.0.1; port 0 takes a free port. An OSError names the port.
 
-    The text may be replaced while it is served. A page that names the version that it has, in ``/?after=VERSION``, is
-    told that there is nothing newer (204) or gets the newer one.
+    A page that names its version, in ``/?after=VERSION``, gets the newer one, or hears that there is none (204).
     """
 
     daemon_threads = True
@@ -95,8 +94,7 @@ def serve_page(
 ) -> None:
     """Serve a page's text until Ctrl-C and ``announce`` its address once the server answers.
 
-    ``pages`` are (text, version) of the page and, as they come, of those that take its place; they are asked in a
-    thread.
+    ``pages`` are (text, version) of the page and of those that take its place, which are asked for in a thread.
     """
     page, version = next(pages)
 

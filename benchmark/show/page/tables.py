@@ -121,7 +121,6 @@ class Sortable:
 
 
 def _ends(estimate: EstimateView) -> tuple[float, float]:
-    """Return an interval's ends, or the value twice if there is no interval."""
     low, high = estimate["low"], estimate["high"]
     return (estimate["value"], estimate["value"]) if low is None or high is None else (low, high)
 
