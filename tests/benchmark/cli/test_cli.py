@@ -111,6 +111,23 @@ def test_the_version_is_the_packages(textbench):
         (("resume", "."), "isn't a textbench run: it has no manifest.json"),
         (("leaderboard",), "there is no run in runs/; name a run folder, or make one: textbench run"),
         (("play", "snak"), "no scenario named 'snak'; did you mean 'snake'?"),
+        (("play", "all"), "play one scenario, 'all' is several"),
+        (("play", ":"), "the game ':' can't be imported"),
+        (
+            ("play", "snake", "--episode", str(10**20)),
+            "--episode must be a whole number from 0 to 9,999,999, got '1000",
+        ),
+        (("play", "snake", "--against", "planner"), "snake is played alone: leave out --against planner"),
+        (("play", "snake-duel", "--against", "plannr"), "did you mean 'planner'?"),
+        (("exploitability", "random", "--scenario", "frozen-lake"), "defined for games of two players, and FrozenLake"),
+        (
+            ("exploitability", "random", "--scenario", "snake-duel"),
+            "Snake has no initial_outcomes(), so the chances of",
+        ),
+        (("exploitability", "random", "--scenario", "connect-four-small"), "don't have perfect recall"),
+        (("exploitability", "random", "--scenario", "strategy"), "'strategy' is several; see textbench list scenarios"),
+        (("run", "--agent", "random", "--until", "0"), "--until must be a number above 0"),
+        (("run", "--agent", "random", "--until", "0.05", "--scenario", "snake-duel"), "'snake-duel' has several"),
         (("validate", "nowhere"), "there is no nowhere"),
         (("merge", "nowhere", "--out", "x"), "there is no nowhere"),
         (("merge", "x", "--out", "x"), "--out is one of the runs to merge"),
@@ -143,13 +160,28 @@ def test_mistakes_about_a_run(textbench, small_run):
             ("export", small_run, "--csv", "-", "--agent", "greedy", "--agent", "x"),
             "no agent in these results named 'x'",
         ),
+        (("export", small_run, "--csv", "a", "--sft", "a"), "--csv and --sft both write to a"),
+        (("export", small_run, "--csv", "-", "--preferences", "-"), "--csv and --preferences both write to -"),
+        (("export", small_run, "--parquet", "-"), "--parquet takes a file"),
+        (("export", small_run, "--sft", "nowhere/a.jsonl"), "there is no folder nowhere"),
+        (("export", small_run, "--sft", "a.jsonl", "--mode", "thnk"), "did you mean 'think'"),
+        (("export", small_run, "--csv", "x.csv", "--plot", "x.docx"), "ends with .svg, .png or .pdf, got 'x.docx'"),
+        (("compare", "random", "random"), "comparing takes different agents, got 'random' twice"),
+        (("leaderboard", small_run, "--max-episodes", "-1"), "must be a whole number from 1 to 999,999,999, got '-1'"),
+        (
+            ("leaderboard", small_run, "--html", "no/such/folder/page.html"),
+            "can't write no/such/folder/page.html: there is no folder no/such/folder; mkdir -p no/such/folder",
+        ),
+        (("replay", small_run, "--seed", 10**30), f"has no finished episode with seed {10**30}; without"),
+        (("replay", small_run, "--episode", 0), "--episode must be from 1 to 12 here, got 0"),
         (("submit", small_run), "choose with --agent random|greedy"),
         (("submit", small_run, "--agent", "greedy"), "an entry needs the first 50 episodes or more of 'frozen-lake'"),
         (("validate", small_run), "is a run, not an entry; make one: textbench submit"),
     ):
         done = textbench(*command, *(("--in", small_run) if command[0] == "compare" else ()))
-        assert done.code == 2, done
+        assert (done.code, done.out, done.err.count("\n")) == (2, "", 1), done
         assert sentence in done.err
+    assert not Path("x.csv").exists()  # said before anything is written
 
 
 def test_a_configuration_file_gives_the_options_and_the_command_line_goes_before_it(textbench):

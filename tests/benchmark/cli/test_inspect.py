@@ -37,25 +37,6 @@ def test_an_option_of_the_agent_is_that_of_the_command(capsys):
     assert said[0] == said[1] != said[2]
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["planer"], "did you mean 'planner'"),
-        (["planner", "--scenario", "snak"], "no scenario named 'snak'; did you mean 'snake'?"),
-        (["planner", "--episode", "first"], "--episode must be a whole number of at least 0, got 'first'"),
-        (["planner", "--samples", "0"], "--samples must be a whole number of at least 1"),
-        (["planner", "--temperature", "hot"], "--temperature must be a number"),
-        (["t=tiny", "--set", "t.temprature=1"], "named 'temprature'; did you mean 'temperature'?"),
-        (["t=tiny", "--set", "tiny.temperature=1"], "where NAME is an agent of the run: t"),
-    ],
-)
-def test_mistakes_are_one_sentence(arguments, message, capsys):
-    assert main(["inspect", *arguments]) == 2
-    error = capsys.readouterr().err
-    assert message in error
-    assert "Traceback" not in error
-
-
 def test_moves_that_nobody_chose_are_not_taken_for_the_agents(textbench):
     done = textbench("inspect", "tiny", "--scenario", "kuhn-poker", "--samples", 2)
     assert done.code == 0

@@ -128,24 +128,6 @@ def test_a_game_with_players_and_texts_in_any_script(textbench, monkeypatch):
     assert "you: return 1\n" in done.out
 
 
-@pytest.mark.parametrize(
-    ("arguments", "sentence"),
-    [
-        (("snak",), "no scenario named 'snak'; did you mean 'snake'?"),
-        (("all",), "play one scenario, 'all' is several"),
-        ((":",), "the game ':' can't be imported"),
-        (("snake", "--episode", -1), "--episode must be a whole number from 0 to 9,999,999, got '-1'"),
-        (("snake", "--episode", 10**20), "--episode must be a whole number from 0 to 9,999,999, got '1000"),
-        (("snake", "--against", "planner"), "snake is played alone: leave out --against planner"),
-        (("snake-duel", "--against", "plannr"), "did you mean 'planner'?"),
-    ],
-)
-def test_a_mistake_is_one_sentence(textbench, arguments, sentence):
-    done = textbench("play", *arguments)
-    assert (done.code, done.out, done.err.count("\n")) == (2, "", 1), done
-    assert sentence in done.err
-
-
 def test_a_person_speaks_and_votes_where_every_answer_needs_its_tag(textbench, monkeypatch):
     """What is typed is an answer, never a thought: it goes into the tag, listed names too."""
     monkeypatch.setattr(sys, "stdin", io.StringIO("I am no wolf.\nplayer_2\n" * 8))

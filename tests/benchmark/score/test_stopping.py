@@ -19,9 +19,7 @@ def test_the_looks_double_up_to_the_most():
     assert looks(MOST) == [50, 100, 200, 400, 800, 1600]
     assert looks(30) == [30]
     assert looks(FIRST_LOOK) == [FIRST_LOOK]
-
-
-def test_a_run_that_was_extended_has_looked_at_its_old_ends_too():
+    # a run that was extended has looked at its old ends, too
     assert looks(240, [120]) == [50, 100, 120, 200, 240]
     assert looks(400, [100, 200]) == looks(400)
     assert confidence_of({"until": 0.05, "episodes": 240}, [120]) == pytest.approx(1 - 0.05 / 5)

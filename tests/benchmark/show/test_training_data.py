@@ -152,17 +152,6 @@ def test_a_game_without_values_says_so(textbench, suite_with_strangers):
         assert "the value of an action isn't known in share-three: choose by return" in done.err
 
 
-def test_messages(textbench, small_run):
-    done = textbench("export", small_run)
-    assert (done.code, "--sft or --preferences FILE" in done.err) == (2, True)
-    done = textbench("export", small_run, "--sft", "nowhere/a.jsonl")
-    assert (done.code, "there is no folder nowhere" in done.err) == (2, True)
-    done = textbench("export", small_run, "--sft", "a.jsonl", "--mode", "thnk")
-    assert (done.code, "did you mean 'think'" in done.err) == (2, True)
-    done = textbench("export", small_run, "--agent", "planer", "--sft", "a.jsonl")
-    assert done.code == 2
-
-
 def test_a_player_without_reasoning_is_exported_directly(textbench):
     run = ("run", "--agent", f"{PLAYERS}:Always", "--scenario", "frozen-lake", "--episodes", 2, "--quiet", "--out", "r")
     assert textbench(*run).code == 0

@@ -158,11 +158,6 @@ def test_very_many_episodes_are_plain(monkeypatch):
     assert read_columns([ENTRIES / "planner"]).cells["planner", ICE].luck is None
 
 
-def test_reading_results_replays_nothing(monkeypatch):
-    monkeypatch.setattr(luck_folder, "record_luck", None)
-    assert read_columns([ENTRIES / "planner"]).cells["planner", "frozen-lake"].episodes == 50
-
-
 @pytest.mark.slow
 def test_until_adds_episodes_until_the_score_is_known(textbench):
     agents = [word for name in ("planner", "greedy", "random") for word in ("--agent", name)]
@@ -238,16 +233,3 @@ def test_until_dry_run_says_what_it_will_cost(textbench):
     assert need["completion_tokens"][0] == pytest.approx(256 * need["decisions"][0], rel=0.01)
     assert "the least and the most that a scripted player needs" in textbench(*command).out
     assert not Path("runs").exists()
-
-
-@pytest.mark.parametrize(
-    ("arguments", "sentence"),
-    [
-        (("--until", "0"), "--until must be a number above 0"),
-        (("--until", "0.05", "--scenario", "snake-duel"), "'snake-duel' has several"),
-    ],
-)
-def test_a_wrong_until_is_said_before_the_first_episode(textbench, arguments, sentence):
-    done = textbench("run", "--agent", "random", *arguments)
-    assert done.code == 2
-    assert sentence in done.err
