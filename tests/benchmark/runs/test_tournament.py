@@ -10,9 +10,7 @@ from benchmark.runs.tournament import line_up, tables
 
 def test_two_seats_are_a_round_robin_in_both_orders():
     assert tables("abc", 2) == [tuple(pair) for pair in ("ab", "ac", "ba", "bc", "ca", "cb")]
-
-
-def test_alone_or_among_oneself():
+    # alone or among oneself
     assert tables("abc", 1) == [("a",), ("b",), ("c",)]
     assert tables("a", 2) == [("a", "a")]
     assert tables("a", 5) == [tuple("aaaaa")]
