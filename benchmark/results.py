@@ -180,8 +180,6 @@ class Results:
 
 
 class _Tables:
-    """What prints as tables and shows as such in a notebook."""
-
     def print(self) -> None:
         """Print the tables to standard output, as wide as the terminal."""
         draw.print_tables(self._tables())

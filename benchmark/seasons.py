@@ -21,8 +21,7 @@ class Season(Protocol):
     """A season as runs and entries need it."""
 
     @property
-    def terms(self) -> Terms:
-        """The terms of an entry."""
+    def terms(self) -> Terms: ...
 
     def plan_run(
         self, options: RunOptions, say: Callable[[str], None], policies: Mapping[str, Policy] | None

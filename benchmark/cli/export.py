@@ -35,7 +35,6 @@ def run(settings: Export) -> int:
 
 
 def _files(settings: Export) -> dict[str, str]:
-    """Return ``{option: file}`` of what is written, if it can be."""
     names = ("csv", "parquet", "plot", "sft", "preferences")
     files: dict[str, str] = {name: file for name in names if (file := getattr(settings, name))}
     if not (files or settings.eval_results or settings.every_eval_ever):

@@ -52,7 +52,6 @@ def run(settings: Run) -> int:
 
 
 def _forecast(planned: PlannedRun, told: Output) -> None:
-    """Print what ``--until`` is expected to take, and how that is estimated."""
     options, specs = planned.options, {name: spec.spec for name, spec in planned.players.specs.items()}
     numbers, prices = looks(options.episodes), paid_prices(specs, options)
     needs = forecast(planned.plan, specs, options)
@@ -96,7 +95,6 @@ def _between(ends: Sequence[int]) -> str:
 
 
 def _dry_run(planned: PlannedRun, told: Output) -> None:
-    """Print what would be played, and what it would take at most."""
     plan, options = planned.plan, planned.options
     if options.levels is not None:
         plan = plan.with_episodes(ceil(options.episodes / len(levels_in(options.levels))), options.seed_offset)
@@ -148,8 +146,6 @@ def _total_note(total: Total, options: RunOptions) -> str:
 
 
 def _money_table(estimates: Sequence[Estimate], total: str) -> Table:
-    """Show what the agents would take whose tokens cost money."""
-
     def dollars(cost: float | None) -> str:
         return "?" if cost is None else f"{cost:.4f}"
 

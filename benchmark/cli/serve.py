@@ -55,7 +55,6 @@ def run(settings: Serve) -> int:
 
 
 def _gate(settings: Serve) -> dict[str, Any]:
-    """Return the arguments of :class:`textbench.integrations.openenv.gate.Gate`."""
     token = os.environ.get("TEXTBENCH_SERVE_TOKEN") or None if settings.token is None else settings.token
     if token is not None and not (len(token) >= LEAST_TOKEN and token.isascii() and token.isprintable()):
         raise UsageError(f"the token has at least {LEAST_TOKEN} characters, ASCII without line breaks; set another one")
@@ -66,7 +65,6 @@ def _gate(settings: Serve) -> dict[str, Any]:
 
 
 def _served(settings: Serve) -> dict[str, Any]:
-    """Return the arguments of :class:`textbench.integrations.openenv.ServedGame`."""
     named, against = settings.scenario, settings.against
     scenario = find_scenario(f"textgames:{named}" if named in registered_ids() else named, "serve")
     told = {"--against": against, "--seat": settings.seat, "--self-play": settings.self_play}

@@ -30,12 +30,10 @@ class Output:
     quiet: bool = switch("no progress")
 
     def say(self, message: str) -> None:
-        """Print a line on stderr, unless ``quiet``."""
         if not self.quiet:
             print(message, file=sys.stderr, flush=True)
 
     def document(self, document: Any) -> None:
-        """Print the one JSON document."""
         print(json.dumps(document, indent=1))
 
     def folders(self, given: Sequence[str]) -> list[Path]:

@@ -35,7 +35,6 @@ class TokenTally:
                     self._most[i] = max(self._most[i], (turn.usage[i], place), key=lambda one: one[0])
 
     def problems(self, card: Mapping[str, Any]) -> Iterator[str]:
-        """Yield what can't be true of the counted tokens, as sentences."""
         limit = card["settings"].get("max_tokens")
         longest = limit if card["kind"] in LOCAL and isinstance(limit, int) else MOST_REASONING
         for i, (what, most) in enumerate((("prompt", MOST_PROMPT), ("response", longest))):

@@ -51,7 +51,6 @@ class TableSetup:
     objects: dict[str, Policy] = field(default_factory=dict, compare=False)
 
     def make(self) -> Policies:
-        """Make the agents on the worker."""
         _notices()  # from here on they are kept
         code = code_here()
         if any(None not in pair and pair[0] != pair[1] for pair in zip(code, self.code, strict=True)):

@@ -89,7 +89,6 @@ class Meter:
         return kept, sum(tally.cost for tally in tallies) / max(1, kept)
 
     def count_episode(self, record: Episode) -> None:
-        """Count an episode that this process has played."""
         tally = self.tallies[Matchup(record.scenario, tuple(record.agents.values()))]
         if record.error is None:
             tally.done += 1
@@ -105,7 +104,6 @@ class Meter:
 
     @property
     def finished(self) -> int:
-        """Episodes that this process has played."""
         return sum(tally.scored + tally.errors for tally in self.tallies.values())
 
     def summary(self) -> str:
@@ -151,7 +149,6 @@ class Display:
         return None
 
     def update(self) -> None:
-        """Take notice that the meter has counted another episode."""
         if time.monotonic() >= self._next:
             self._next = time.monotonic() + self.pause
             self.show()

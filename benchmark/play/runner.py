@@ -123,7 +123,6 @@ class _Team:
         self.any_scored = self.gave_up = False
 
     def wait(self, plan: Plan, seeds: Seeds) -> None:
-        """Have starts of these seeds wait to be played."""
         own = [(place, one, seed) for place, one in enumerate(self.matchups) for seed in seeds.get(one, ())]
         self.waiting = deque(sorted(_Start(seed - plan.seeds[m][0], place, m.scenario, seed) for place, m, seed in own))
 
@@ -200,7 +199,6 @@ class PlanRun:
         return {matchup: seeds for matchups in group for matchup, seeds in self.grow(matchups).items()}
 
     def _seat(self, group: Sequence[Sequence[Matchup]]) -> None:
-        """Make the agents of these tables, which play next."""
         names = dict.fromkeys(name for matchups in group for name in matchups[0].agents)
         for name in self._policies.keys() - names.keys():
             del self._policies[name]  # one model in memory at a time
@@ -391,7 +389,6 @@ class PlanRun:
         self._give_up(set(team.agents) if len(set(team.agents)) == 1 else (), team)
 
     def _give_up(self, agents: Collection[str], team: _Team | None = None) -> None:
-        """Play no more episodes of a table, or of agents wherever they sit."""
         for one in self._teams.values():
             if one is team or not set(agents).isdisjoint(one.agents):
                 one.gave_up = True

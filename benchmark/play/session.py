@@ -326,7 +326,6 @@ def as_stored(manifest: Manifest, redactor: Redactor) -> Manifest:
 
 
 def _meter(plan: Plan, folder: RunFolder, answers: AnswersFile) -> Meter:
-    """Make the meter, with what is on disk already counted in."""
     totals = {matchup: len(seeds) for matchup, seeds in plan.seeds.items()}
     meter = Meter(totals, folder.manifest.get("prices", {}), answers.unrecorded_tokens)
     scored: set[Key] = set()

@@ -120,7 +120,6 @@ class AnswersFile:
         self._episodes.setdefault(key, {})[tuple(line["decision"])] = _Kept(line["observed"], turn)
 
     def recall(self, task: EpisodeTask, request: TurnRequest) -> Turn | None:
-        """Return the answer to a decision, if there is one to what was observed."""
         with self._lock:
             kept = self._episodes.get(_key_of(task), {}).get(_decision_of(task, request))
             if kept is None or kept.observed != _observed(request):
@@ -191,7 +190,6 @@ class AnswersFile:
         return sealed(self._redactor.scrub(text).encode() + b"\n", _CLOSING)
 
     def _rewrite(self) -> None:
-        """Replace the file by what is still needed."""
         self._waste = 0
         if not self._writing:
             return

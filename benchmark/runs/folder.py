@@ -130,7 +130,6 @@ class RunFolder:
         return index
 
     def scored(self) -> set[Key]:
-        """Return the keys of the episodes that have a scored record."""
         return {key for key, (_, is_scored) in self.index().items() if is_scored}
 
     def records(self) -> Iterator[Episode]:
@@ -317,7 +316,6 @@ class RunFolder:
         self._size = os.fstat(self._file).st_size
 
     def _cut_unfinished_line(self) -> None:
-        """Remove what a killed process left behind the last newline."""
         if not self._size:
             return
         assert self._file is not None

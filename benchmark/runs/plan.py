@@ -104,7 +104,6 @@ class Plan:
         return plan
 
     def to_json(self) -> dict[str, Any]:
-        """Return ``scenarios`` and ``matchups`` as a manifest holds them."""
         return {
             "scenarios": {name: scenario_to_json(scenario) for name, scenario in self.scenarios.items()},
             "matchups": [
@@ -127,7 +126,6 @@ class Plan:
         return (Key(*matchup, seed) for matchup, seeds in self.seeds.items() for seed in seeds)
 
     def scenarios_of(self, agent: str) -> list[Scenario]:
-        """Return the scenarios that an agent plays in, alone or with others."""
         names = {matchup.scenario for matchup in self.seeds if agent in matchup.agents}
         return [scenario for name, scenario in self.scenarios.items() if name in names]
 

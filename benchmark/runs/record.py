@@ -240,7 +240,6 @@ def _row(step: Step) -> dict[str, Any]:
 
 
 def _answer(turn: Turn) -> dict[str, Any]:
-    """Return an answer besides its text, as an :class:`_Answer`."""
     row: dict[str, Any] = {}
     if turn.finish_reason != "stop":
         row["finish_reason"] = turn.finish_reason

@@ -32,12 +32,10 @@ class Replay:
 
     @property
     def steps(self) -> tuple[Step, ...]:
-        """The steps of the episode."""
         return self.episode.steps
 
     @cached_property
     def states(self) -> tuple[Any, ...]:
-        """The state before every round, and the last one."""
         by_round = {step.index: step.state for step in self.steps}
         return (*by_round.values(), self.episode.end_state)
 

@@ -59,7 +59,6 @@ class Unreadable:
     examples: dict[str, str] = field(default_factory=dict)  # of each cause the beginning of the first answer, verbatim
 
     def add(self, turn: Turn, unreadable: str | None) -> None:
-        """Count an answer, with the reason why it couldn't be read, or ``None``."""
         self.answers += 1
         if unreadable is not None:
             cause = cause_of(turn, unreadable)
@@ -69,7 +68,6 @@ class Unreadable:
 
     @property
     def share(self) -> float:
-        """The share of answers that can't be read, 0 to 1."""
         return self.causes.total() / max(1, self.answers)
 
     @property
@@ -81,7 +79,6 @@ class Unreadable:
         return f"{what}{most}, such as {self.examples[cause]!r}; {remedy.format(name=self.agent)}"
 
     def document(self) -> dict[str, Any]:
-        """Return the same as JSON holds it."""
         cause = self.causes.most_common(1)[0][0]
         return {
             "agent": self.agent,

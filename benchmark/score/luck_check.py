@@ -111,7 +111,6 @@ class HiddenStart:
 
 
 def _rounds_left(played: Replay, number: int) -> float:
-    """Return how many rounds are left after one."""
     return float("inf") if played.rules.max_steps is None else float(played.rules.max_steps - number - 1)
 
 

@@ -167,14 +167,12 @@ class FolderLosses:
         return self._known.get(episode, {})
 
     def add_to(self, record: Episode) -> None:
-        """Add the value lost per move to the metrics of a record."""
         for player, losses in self.of(record).items():
             lost, moves = losses[MOVES]
             if moves:
                 record.metrics[player] = {**record.metrics.get(player, {}), VALUE_LOST: lost / moves}
 
     def keep(self) -> None:
-        """Write the losses to the cache, after all records."""
         if self._changed:
             write_cache(self._file, self._known)
 

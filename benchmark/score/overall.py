@@ -244,7 +244,6 @@ class Overall:
         return to_view(stats.interval_of(self._replicates[agent], self._level(agent)))
 
     def difference(self, a: str, b: str) -> stats.Difference:
-        """Return by how much the overall score of ``a`` is above that of ``b``; its p-value isn't corrected."""
         return floored_difference(self._parts_of(a), self._parts_of(b), self._weights, self._level(a, b))
 
     def rows(self, *, ranked: bool = True) -> list[OverallView]:

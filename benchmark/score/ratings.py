@@ -128,7 +128,6 @@ def _points(table: Array, weights: Array, count: int) -> Array:
 
 
 def _estimates(table: Array, members: NDArray[np.intp]) -> list[Estimate | None]:
-    """Return the ratings of a group's members by their games against each other."""
     count = len(members)
     if count < 2:
         return [None]

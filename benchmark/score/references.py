@@ -164,7 +164,6 @@ class StartValues:
         return self._computed("optimal", "", seeds, lambda seed: player.value(self._start(seed)[1]))
 
     def blind(self, seeds: Sequence[int]) -> BlindEnd | None:
-        """Return the best blind player's worth of each episode."""
         self._blind = play = self._blind or blind_play(self._scenario)
         if play is None:
             return None

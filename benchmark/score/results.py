@@ -127,7 +127,6 @@ class Cell:
         return np.array([known[seed] for seed in seeds])
 
     def add(self, record: Episode, player: str) -> None:
-        """Add one player's part of an episode."""
         steps = record.steps_of(player)
         answers = [answer for step in steps for answer in step.answers]
         for place, paid in enumerate(paid_tokens(record)[player]):
@@ -253,7 +252,6 @@ class ResultColumns:
         return all(cell.complete for cell in self.cells.values())
 
     def cell(self, agent: str, scenario: str) -> Cell:
-        """Return the cell of an agent in a scenario, a new one if there is none yet."""
         return self.cells.setdefault((agent, scenario), Cell())
 
     @property

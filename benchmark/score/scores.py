@@ -294,7 +294,6 @@ def best_first(row: ScoreView | OverallView, estimate: EstimateView | None) -> t
 
 
 def _over_seeds(cell: Cell, rows: Mapping[str, Array], possible: Sequence[float] = ()) -> dict[str, EstimateView]:
-    """Return the mean of each column of a cell over the seeds that have a value of it, if any has."""
     _, *means = columns_per_seed({"seed": cell.columns["seed"], **rows})
     views = {
         name: to_view(stats.mean_estimate(values, possible, cell.confidence))

@@ -217,7 +217,6 @@ RATINGS: tuple[Column[RatingView], ...] = (
 
 
 def _scale_note(rows: Sequence[ScoreView]) -> str:
-    """Name the ends of a scenario's normalised scores, if both are known."""
     ends = [f"{name} {number(value)}, {source}" for name, value, source in scale_ends(rows)]
     return "0 = {}; 1 = {}".format(*ends) if len(ends) == 2 and _any("normalized")(rows) else ""
 

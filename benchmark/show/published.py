@@ -131,7 +131,6 @@ def _aggregate(
 
 
 def _models(document: Mapping[str, Any]) -> Iterator[tuple[AgentView, list[ScoreView]]]:
-    """Return every agent that isn't a script, with its ranked scores."""
     found = []
     for agent in document["agents"]:
         own = [row for row in document["scores"] if row["agent"] == agent["name"] and row["normalized"]]
@@ -152,7 +151,6 @@ def _model_id(spec: str) -> str:
 
 
 def _played(document: Mapping[str, Any], agent: AgentView) -> str:
-    """Return the time at which the agent's source was played, ISO 8601, or an empty text."""
     source = document["sources"][agent["source"]]
     return source["finished"] or source["started"] or ""
 

@@ -56,7 +56,6 @@ def summary_lines(document: Mapping[str, Any], width: int) -> list[str]:
 def _columns(
     document: Mapping[str, Any], off_ladders: Sequence[ScoreView], beside: Sequence[Table]
 ) -> list[Column[OverallView]]:
-    """Make the columns of the agents' rows; the last ones tell the least."""
     scores = {(row["agent"], row["scenario"]): row for row in document["scores"]}
     scenarios = list(dict.fromkeys(row["scenario"] for row in document["scores"]))
     unscaled = _unscaled(document["scores"])

@@ -85,7 +85,6 @@ class Table:
 
     @cached_property
     def shown(self) -> list[Column[Any]]:
-        """The columns that these rows need."""
         return [column for column in self.columns if column.needed(self.rows)]
 
     @cached_property
@@ -95,13 +94,10 @@ class Table:
 
     @property
     def titles(self) -> list[str]:
-        """The headings of the columns that are shown."""
         return [column.title for column in self.shown]
 
     @property
     def texts(self) -> list[list[str]]:
-        """The cells of every row as a terminal and Markdown show them."""
-
         def text(column: Column[Any], figure: Figure) -> str:
             alone = column.optional or not figure.interval
             return figure.text or column.none if alone else f"{figure.text} {figure.interval}"

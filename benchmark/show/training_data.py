@@ -83,7 +83,6 @@ class Source:
         return self._solvers[scenario]
 
     def require_values(self) -> None:
-        """Raise a UsageError if no scenario has action values."""
         if not any(self.solver(scenario) for scenario in self._results.scenarios):
             raise UsageError(
                 f"the value of an action isn't known in {', '.join(self._results.scenarios)}: choose by return with "
@@ -171,12 +170,10 @@ def _prompt_maps(settings: Mapping[str, Any]) -> Iterator[Any]:
 
 
 def _has_its_form(response: str, mode: str) -> bool:
-    """Return whether a response has the reasoning that its mode asks for."""
     return mode != REASONED or "<think>" in response
 
 
 def _in_mode(response: str, action: str, mode: str, agent: str) -> str:
-    """Return the response as the mode asks for it."""
     if mode == BARE:
         return f"{OPEN_TAG}{action}{CLOSE_TAG}"
     if not _has_its_form(response, mode):

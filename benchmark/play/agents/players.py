@@ -105,7 +105,6 @@ class Players:
                 raise UsageError(f"agent {name!r}: {reason}")
 
     def load(self, name: str) -> Policy:
-        """Return a policy, which is made if it isn't there."""
         if name in self.policies:
             return self.policies[name]
         kept = self._kept.pop(name, None)

@@ -153,7 +153,6 @@ def spending(spec: str, plan: Plan, options: RunOptions) -> str:
 
 
 def _pilot(scenario: Scenario, prompt_map: PromptMap) -> list[Seat]:
-    """Play the random player at every seat of a scenario."""
     game, policy = scenario.game(), load_agent("random")
     tasks = [EpisodeTask.of(scenario, scenario.first_seed + number) for number in range(PILOT_EPISODES)]
     prompts: dict[str, list[int]] = {player: [] for player in game.players}

@@ -40,7 +40,6 @@ class PageServer(ThreadingHTTPServer):
             raise OSError(f"can't listen on {ADDRESS}:{port}: {reason}; --port 0 takes a free port") from error
 
     def show(self, page: str, version: str) -> None:
-        """Serve this text from now on."""
         self.state = (page.encode("utf-8"), version)  # both at once: requests come in other threads
 
     @property

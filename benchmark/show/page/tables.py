@@ -62,7 +62,6 @@ class Drawn(NamedTuple):
 
     @property
     def sort_text(self) -> str:
-        """The value to sort by as an attribute holds it."""
         return f"{self.sort:.7g}" if isinstance(self.sort, float) else str(self.sort)
 
 
@@ -106,7 +105,6 @@ class Sortable:
 
     @cached_property
     def texts(self) -> frozenset[str]:
-        """The keys of the columns that hold words."""
         return frozenset(
             column.key
             for place, column in enumerate(self.columns)
