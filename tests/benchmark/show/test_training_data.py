@@ -182,8 +182,7 @@ CHAT = (
 @needs_trl
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")  # TRL's own calls of what transformers has renamed
-@pytest.mark.parametrize("form", ["chat", "text"])
-@pytest.mark.parametrize("what", ["sft", "preferences"])
+@pytest.mark.parametrize(("what", "form"), [("sft", "chat"), ("preferences", "text")])
 def test_trl_trains_on_it(textbench, small_run, what, form):
     import torch
     from datasets import load_dataset
