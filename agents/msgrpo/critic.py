@@ -16,6 +16,7 @@ finds ``Trajectory.log_ratios`` and returns :class:`Preferences` as ``Credit.pre
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
+from itertools import islice
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -215,12 +216,10 @@ class Critic(Beside):
         self._reads_responses = "token" in heads.values()
 
     def complete(self, trajectories: Sequence[Trajectory]) -> list[Trajectory]:
-        steps = [(i, t) for i, trajectory in enumerate(trajectories) for t in range(len(trajectory))]
-        said = self._values([self._row(trajectories[i], t) for i, t in steps])
-        result, first = [], 0
+        said = iter(self._values([self._row(each, t) for each in trajectories for t in range(len(each))]))
+        result = []
         for trajectory in trajectories:
-            here = said[first : first + len(trajectory)]
-            first += len(trajectory)
+            here = list(islice(said, len(trajectory)))
             values: dict[str, StepCredit] = {
                 name: [each[:, h] for each in here] if kind == "token" else np.array([each[0, h] for each in here])
                 for h, (name, kind) in enumerate(self.heads.items())
@@ -399,10 +398,7 @@ def first_prompt_values(
     reader = TransformersModel(model, tokenizer)
 
     def values(tasks: Sequence[EpisodeTask]) -> Floats:
-        prompts = []
-        for task in tasks:
-            requests = LiveEpisode(task, policy).requests()
-            prompts.append(policy.prompt_map(next(iter(requests.values()))))
-        return critic.prompt_values(reader.encode(prompts), next(iter(heads)))
+        firsts = [next(iter(LiveEpisode(task, policy).requests().values())) for task in tasks]
+        return critic.prompt_values(reader.encode([*map(policy.prompt_map, firsts)]), next(iter(heads)))
 
     return values

@@ -108,14 +108,7 @@ class Inside:
         """
         penalties = {task.seed: task.kwargs.get("format_penalty", 0.0) for task in tasks}
         free = [replace(task, kwargs={**task.kwargs, "format_penalty": 0.0}) for task in tasks]
-        played = each_policy(
-            policies,
-            lambda one: (  # the others are opponents
-                PlayedAround(self._config, self._around(one), one)
-                if isinstance(one, LanguageAgentPolicy) and one.model is self._engine
-                else one
-            ),
-        )
+        played = each_policy(policies, self._played)
         for episode in rollout(played, free, max_concurrency=max_concurrency, on_step=on_step):
             steps, returns = list[Step](), dict(episode.returns)
             for step in episode.steps:
@@ -129,6 +122,10 @@ class Inside:
                     )
                 steps.append(step)
             yield replace(episode, steps=tuple(steps), returns=returns)
+
+    def _played(self, policy: Policy) -> Policy:
+        is_model = isinstance(policy, LanguageAgentPolicy) and policy.model is self._engine
+        return PlayedAround(self._config, self._around(policy), policy) if is_model else policy
 
     def _around(self, learner: Policy) -> Around:
         players = [learner if other is None else other for other in self._others]

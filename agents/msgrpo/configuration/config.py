@@ -116,7 +116,7 @@ _IN_WHEEL, _IN_CLONE = (Path(__file__).parents[above] / "configs" for above in (
 
 
 def packaged_recipes() -> dict[str, Path]:
-    """Return ``{name: file}`` of the trainings that ship: of a wheel in ``agents/msgrpo``, of a clone at its top."""
+    """Return ``{name: file}`` of the trainings that ship, in a wheel or in a clone."""
     return {file.stem: file for file in sorted((_IN_WHEEL if _IN_WHEEL.is_dir() else _IN_CLONE).glob("*.toml"))}
 
 
@@ -154,15 +154,16 @@ class MSGRPOConfig(TrainingSettings):
         flat: dict[str, Any] = {}
         tables: dict[str, Any] = {}
         for key, value in settings.items():
-            if isinstance(value, Mapping) and key in POINTS:
+            is_table = isinstance(value, Mapping)
+            if is_table and key in POINTS:
                 tables[key] = {name: dict(own) if isinstance(own, Mapping) else own for name, own in value.items()}
                 continue
-            if isinstance(value, Mapping) and _is_table(key):
+            if is_table and _is_table(key):
                 flat[key] = dict(value)  # a setting that is a table, such as [game]
                 continue
-            if isinstance(value, Mapping) and key not in sections():
+            if is_table and key not in sections():
                 raise ConfigError(f"[{key}] is not a section; {nearest_or_all(key, sections())}")
-            for name, setting in (value if isinstance(value, Mapping) else {key: value}).items():
+            for name, setting in (value if is_table else {key: value}).items():
                 if name in flat:
                     raise ConfigError(f"{name} is set twice: {flat[name]!r} and {setting!r}")
                 flat[name] = setting
@@ -209,12 +210,9 @@ class MSGRPOConfig(TrainingSettings):
                 published = layered({each: getattr(self, each) for each in chosen}, chosen)
             else:
                 raise ConfigError(f"--set {override}: {_not_a_setting(name)}")
-        own = _table("method_settings", changes.get("method_settings", {}))
-        if own or tables:
-            changes["method_settings"] = layered(own, tables)
+        changes["method_settings"] = layered(_table("method_settings", changes.get("method_settings", {})), tables)
         changes = layered(published, changes)
-        if "method_settings" in changes:
-            changes["method_settings"] = layered(self.method_settings, changes["method_settings"])
+        changes["method_settings"] = layered(self.method_settings, changes["method_settings"])
         return replace(self, **changes)
 
     def to_toml(self, *, documented: bool = False) -> str:

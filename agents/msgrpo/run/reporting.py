@@ -83,7 +83,7 @@ def open_trackers(
 
 
 def check_trackers(config: MSGRPOConfig) -> None:
-    """Raise, before a model is loaded, if a tracker's package isn't installed; the message has the command."""
+    """Raise if a tracker's package isn't installed."""
     for name in config.trackers:
         if find_spec(name) is None and not (name == "tensorboard" and find_spec("tensorboardX")):
             raise _not_installed(name)

@@ -74,15 +74,16 @@ class Tokens(NamedTuple):
 
 
 class Surrogate(Method, Protocol):
-    """A surrogate loss."""
+    """A surrogate loss; all but ``terms`` have defaults."""
 
     @property
     def needs(self) -> frozenset[str]:
-        """Words for what it uses beyond the tokens.
+        """Words for what it uses beyond the tokens; nothing by default.
 
         ``"reference"``: log-probabilities of the model as it was at the start; ``"current"``: a pass without a gradient
         before every optimiser step, for how far each token has moved.
         """
+        return frozenset()
 
     def row_data(
         self, rows: "Sequence[TokenRow]", batch: "Batch", log_ratios: Sequence[Tensor] | None
@@ -93,35 +94,23 @@ class Surrogate(Method, Protocol):
         optimiser step, with its rows and, for each, ``log pi_theta - log pi_old`` of its tokens. ``row.trajectory`` is
         a place in ``batch``.
         """
+        return {}
 
     def terms(self, tokens: Tokens) -> Tensor:
         """Return (n,) the loss of every token, before it is summed and divided by the normaliser's Z."""
 
     def added(self, tokens: Tokens) -> Tensor | None:
         """Return a term of the loss that no normaliser divides, a sum over the rows divided by ``tokens.share``."""
-
-    def clipped(self, tokens: Tokens) -> tuple[Tensor, Tensor]:
-        """Return (n,) and (n,) for the log: the tokens whose gradient a clip below, or above, reduces."""
-
-
-class PlainSurrogate(Method):
-    """A surrogate that needs nothing but the tokens, adds nothing and clips nothing."""
-
-    @property
-    def needs(self) -> frozenset[str]:
-        return frozenset()
-
-    def row_data(
-        self, rows: "Sequence[TokenRow]", batch: "Batch", log_ratios: Sequence[Tensor] | None
-    ) -> Mapping[str, Floats]:
-        return {}
-
-    def added(self, tokens: Tokens) -> Tensor | None:
         return None
 
     def clipped(self, tokens: Tokens) -> tuple[Tensor, Tensor]:
+        """Return (n,) and (n,) for the log: the tokens whose gradient a clip below, or above, reduces."""
         nothing = torch.zeros_like(tokens.logprobs, dtype=torch.bool)
         return nothing, nothing
+
+
+class PlainSurrogate(Surrogate):
+    """A base class of surrogates, with the defaults of :class:`Surrogate`."""
 
 
 def ppo_terms(ratio: Tensor, advantages: Tensor, low: float, high: float) -> Tensor:

@@ -2,7 +2,6 @@
 
 import re
 from functools import cache
-from itertools import pairwise
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -39,13 +38,6 @@ def byte_level() -> Any:
     texts = ["<think>go 😀 up</think>\n<plan>é up, ü</plan>\n<action>up</action>", "</plan><action>", "x</think><plan>"]
     tokenizer = byte_level_bpe(texts * 3, 400, ["<eos>"], use_regex=False)
     return PreTrainedTokenizerFast(tokenizer_object=tokenizer, eos_token="<eos>")
-
-
-@cache
-def tiny() -> Any:
-    from transformers import AutoTokenizer
-
-    return AutoTokenizer.from_pretrained(Path(agents.__file__).parent / "tiny" / "weights" / "tiny")
 
 
 def ids(tokenizer: Any, text: str) -> list[int]:
@@ -118,23 +110,6 @@ def test_the_byte_level_tokenizer_straddles():
     pieces = byte_level().convert_ids_to_tokens(ids(byte_level(), "x</think><plan>é up, ü</plan>\n<action>up</action>"))
     assert any("><" in piece for piece in pieces)
     assert len(ids(byte_level(), "\U0001f680")) > 1
-
-
-@pytest.mark.parametrize("tokenizer", [tiny, byte_level])
-def test_what_players_write(tokenizer):
-    text = "<think>the way is free</think>\n<plan>up, up</plan>\n<action>up</action>"
-    response = ids(tokenizer(), text)
-    found = segmenter(tokenizer(), NAMES)(response)
-    assert [(each.name, each.text) for each in found] == [
-        ("think", "the way is free"), ("plan", "up, up"), ("action", "up")
-    ]  # fmt: skip
-    written = tokenizer().decode(response)
-    for each in found:
-        part = tokenizer().decode(response[each.start : each.stop])
-        assert part in written
-        assert each.text in part  # here no token holds an end of the text and a part before it
-    assert found[-1].stop == len(response)
-    assert all(a.stop <= b.start for a, b in pairwise(found))
 
 
 def test_the_tags_are_those_of_the_prompt():

@@ -154,17 +154,6 @@ def test_every_seat_has_a_baseline_of_its_own():
         assert advantage == pytest.approx((value - np.mean(group)) / (spread + 1e-6) if spread else 0.0)
 
 
-def test_a_seat_that_always_wins_has_nothing_to_learn():
-    """With one baseline for both seats the winner's parts would all be praised for the seat they had."""
-    trajectories = played("TestBidding-v0", Scripted({"player_0": "left"}))
-    assert {t.player for t in trajectories} == {"player_0"}
-    trajectories = played("TestBidding-v0", Scripted({"player_0": "right", "player_1": "left"}))
-    returns = Batch(trajectories).returns()
-    assert set(returns) == {-0.25, 0.25}
-    assert not group_advantages(returns, [trajectory.group for trajectory in trajectories]).any()
-    assert group_advantages(returns, [trajectory.group[:2] for trajectory in trajectories]).any()
-
-
 def test_late_and_early_rewards_belong_to_the_decisions_of_those_they_are_paid_to():
     trajectories = played("TestBidding-v0", Scripted({"player_0": "right", "player_1": "right"}))
     for trajectory in trajectories:

@@ -328,10 +328,6 @@ def test_a_run_that_goes_on_from_an_earlier_checkpoint_forgets_the_best_of_the_o
     assert best_in(tmp_path) == 1
     again.train()
     assert best_in(tmp_path) == 1
-    other = scored(make_trainer(replace(config, iterations=5, eval_temperature=0.1)), -9.0)
-    other.resume(tmp_path)
-    other.train()
-    assert best_in(tmp_path) == 5  # by another measure, that knows of no other
 
 
 @pytest.mark.slow
@@ -415,36 +411,30 @@ def test_unusable_models_and_games_are_refused_with_a_reason(make_trainer, make_
     ]:
         with pytest.raises((UnusableModelError, ValueError), match=words):
             MSGRPOTrainer(model, tok, "TestCorridor-v0", config, quiet=True)
-    with pytest.raises(UnusableModelError, match="max_response_tokens"):
-        make_trainer(replace(SHORT, max_response_tokens=4096))
-    with pytest.raises(ConfigError, match="frozen-lake"):
-        make_trainer(SHORT, "frozen-lakes")
-    with pytest.raises(ConfigError, match="scenarios is empty"):
-        make_trainer(SHORT, "")
-    textgames.register("TestEndless-v0", textgames.settings_of("TestCorridor-v0")["game"])
-    with pytest.raises(
-        ConfigError, match=r"TestEndless-v0 has no step limit, .* textgames\.register\(..., max_steps=20\)"
-    ):
-        make_trainer(SHORT, "TestEndless-v0")
-    with pytest.raises(ConfigError, match="TestEndless-v0 has no step limit"):
-        make_trainer(replace(SHORT, eval_scenarios=("TestEndless-v0",)))
-    assert make_trainer(replace(SHORT, max_steps=5), "TestEndless-v0").games == ["TestEndless-v0"]
-    textgames.register("TestMap-v0", FrozenLake, desc=["SFFFFG"], max_steps="auto")
-    assert make_trainer(SHORT, "TestMap-v0").games == ["TestMap-v0"]
-    with pytest.raises(ConfigError, match=r"TestMap-v0: max_steps=3 ends every episode .* takes 5 rounds"):
-        make_trainer(replace(SHORT, max_steps=3), "TestMap-v0")
     with pytest.raises(
         ConfigError, match=r"takes a scenario's name, an id or a Scenario, .* got MSGRPOConfig and MSGRPO"
     ):
         MSGRPOTrainer(small, tokenizer, SHORT, quiet=True)  # type: ignore[arg-type]
-    with pytest.raises(ConfigError, match="frozen-lake: invalid_action='noop' needs a game with an action that does"):
-        make_trainer(replace(SHORT, invalid_action="noop"), "frozen-lake")
     with pytest.raises(ConfigError, match="prompt_file"):
         MSGRPOTrainer(small, tokenizer, "TestCorridor-v0", replace(SHORT, prompt_file="none.toml"), quiet=True)
-    with pytest.raises(ConfigError, match="max_prompt_tokens is 3"):
-        make_trainer(replace(SHORT, max_prompt_tokens=3))
-    with pytest.raises(UnusableModelError, match=r"snake: its prompt has .* too little room"):
-        make_trainer(replace(SHORT, eval_scenarios=("snake",), max_prompt_tokens=4000, max_response_tokens=4000))
+    textgames.register("TestEndless-v0", textgames.settings_of("TestCorridor-v0")["game"])
+    textgames.register("TestMap-v0", FrozenLake, desc=["SFFFFG"], max_steps="auto")
+    long = {"eval_scenarios": ("snake",), "max_prompt_tokens": 4000, "max_response_tokens": 4000}
+    for game, settings, words in [
+        ("TestCorridor-v0", {"max_response_tokens": 4096}, "max_response_tokens"),
+        ("frozen-lakes", {}, "frozen-lake"),
+        ("", {}, "scenarios is empty"),
+        ("TestEndless-v0", {}, r"TestEndless-v0 has no step limit, .* textgames\.register\(..., max_steps=20\)"),
+        ("TestCorridor-v0", {"eval_scenarios": ("TestEndless-v0",)}, "TestEndless-v0 has no step limit"),
+        ("TestMap-v0", {"max_steps": 3}, r"TestMap-v0: max_steps=3 ends every episode .* takes 5 rounds"),
+        ("frozen-lake", {"invalid_action": "noop"}, "frozen-lake: invalid_action='noop' needs a game with an action"),
+        ("TestCorridor-v0", {"max_prompt_tokens": 3}, "max_prompt_tokens is 3"),
+        ("TestCorridor-v0", long, r"snake: its prompt has .* too little room"),
+    ]:
+        with pytest.raises((UnusableModelError, ConfigError), match=words):
+            make_trainer(replace(SHORT, **settings), game)
+    assert make_trainer(replace(SHORT, max_steps=5), "TestEndless-v0").games == ["TestEndless-v0"]
+    assert make_trainer(SHORT, "TestMap-v0").games == ["TestMap-v0"]
 
 
 @pytest.mark.slow
@@ -464,14 +454,3 @@ def test_other_ways_to_compute_an_iteration(make_trainer, settings):
     metrics = make_trainer(replace(SHORT, **settings)).iterate()
     assert metrics["grad_norm"] > 0
     assert metrics["mismatch_max"] < 0.2
-
-
-def test_chat_templates_and_pad_tokens_are_used_if_there_are_any(make_trainer, tokenizer):
-    tokenizer.pad_token = "?"
-    tokenizer.chat_template = "{% for m in messages %}[{{ m.role }}]{{ m.content }}{% endfor %}[reply]"
-    trainer = make_trainer(SHORT)
-    (trajectory, *_) = trainer.rollout().trajectories
-    prompt = tokenizer.decode(trajectory.prompt_ids[0])
-    marked = "?" * len("[user]Go ") + "right?\n\n" + f"cell {trajectory.states[0]}" + "\n\n"
-    assert prompt == marked + "?" * len("Answer:[reply]")
-    assert trainer.iterate()["grad_norm"] > 0

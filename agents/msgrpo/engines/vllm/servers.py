@@ -14,18 +14,15 @@ import json
 import shutil
 import socket
 import tempfile
-import urllib.error
-import urllib.request
 import warnings
 import weakref
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlsplit
 
 import aiohttp
-import torch
 from torch import Tensor
 
 from agents.models.answers import NEVER_CLOSED, LegalAnswers
@@ -84,19 +81,21 @@ class Server:
     # ---------------------------------------------------------------- control, while nothing is sampled
 
     def ask(self, path: str, body: Mapping[str, Any] | None = None, method: str = "POST") -> Answer:
-        data = None if body is None else json.dumps(body).encode()
-        request = urllib.request.Request(
-            self.url + path, data=data, method=method, headers={"Content-Type": "application/json"}
-        )
+        async def once() -> Answer:
+            async with self._connections() as session:
+                return await self._request(session, method, path, body)
+
+        return asyncio.run(once())
+
+    async def _request(
+        self, session: aiohttp.ClientSession, method: str, path: str, body: Mapping[str, Any] | None
+    ) -> Answer:
         try:
-            with urllib.request.urlopen(request, timeout=self.timeout) as answer:
-                return Answer(answer.status, answer.read().decode("utf-8", "replace"))
-        except urllib.error.HTTPError as error:
-            with error:
-                return Answer(error.code, error.read().decode("utf-8", "replace"))
-        except OSError as error:
-            reason = getattr(error, "reason", error)
-            raise UnreachableError(f"the server {self.url} doesn't answer: {reason}") from None
+            async with session.request(method, self.url + path, json=body) as answer:
+                return Answer(answer.status, await answer.text(errors="replace"))
+        except (aiohttp.ClientError, TimeoutError, OSError) as error:
+            said = f"{type(error).__name__}: {error}".rstrip(": ")
+            raise UnreachableError(f"the server {self.url} doesn't answer {path}: {said}") from None
 
     def tell(self, path: str, body: Mapping[str, Any] | None = None, *, needs: str) -> None:
         """Send a request that has to succeed; ``needs`` says what a server without that route is to be started with."""
@@ -136,11 +135,7 @@ class Server:
     async def _post(self, path: str, body: Mapping[str, Any]) -> Answer:
         self.in_flight += 1
         try:
-            async with self._sessions.get(self._connections).post(self.url + path, json=body) as answer:
-                return Answer(answer.status, await answer.text())
-        except (aiohttp.ClientError, TimeoutError, OSError) as error:
-            said = f"{type(error).__name__}: {error}".rstrip(": ")
-            raise UnreachableError(f"no answer from {self.url}{path}: {said}") from None
+            return await self._request(self._sessions.get(self._connections), "POST", path, body)
         finally:
             self.in_flight -= 1
 
@@ -299,8 +294,7 @@ class NCCLUpdater(Updater):
         self._engines: dict[str, Any] = {}
 
     def prepare(self, weights: Weights, version: int) -> None:
-        # several servers are sent to in turn, so one pass over the weights isn't enough
-        self._source = _Source(list(weights))
+        self._source = _Source(weights)  # several servers are sent to in turn
 
     def send(self, server: Server, version: int) -> None:
         engine = self._engines.get(server.url)
@@ -336,19 +330,13 @@ class NCCLUpdater(Updater):
         self._engines.clear()
 
 
-class _Source:
+class _Source(list[tuple[str, Tensor]]):
     """The weights as vLLM's transfer engines read them: what they are, and then themselves, in the same order."""
-
-    def __init__(self, weights: Sequence[tuple[str, Tensor]]) -> None:
-        self._weights = weights
 
     def metadata(self) -> list[Any]:
         from vllm.distributed.weight_transfer.base import ParamMeta
 
-        return [ParamMeta(name, tensor.dtype, tuple(tensor.shape)) for name, tensor in self._weights]
-
-    def __iter__(self) -> Iterator[tuple[str, torch.Tensor]]:
-        return iter(self._weights)
+        return [ParamMeta(name, tensor.dtype, tuple(tensor.shape)) for name, tensor in self]
 
 
 # ---------------------------------------------------------------- all servers
@@ -409,7 +397,6 @@ class ServersEngine(EngineExtras):
         return Turn("", finish_reason="error", error=f"{failure}; no other server is left")
 
     def answers(self, prompt: Prompt, decoding: Decoding, seed: tuple[int, ...]) -> list[Turn]:
-
         async def ask_all() -> list[Turn]:
             (ids,) = self._encoder.encode([prompt])
             try:

@@ -3,7 +3,6 @@
 import asyncio
 from contextlib import ExitStack
 from dataclasses import replace
-from importlib.util import find_spec
 from types import SimpleNamespace
 from typing import Any
 
@@ -108,12 +107,6 @@ def test_servers_and_settings_that_can_not_be_used(make_trainer, serve, faults, 
 def test_a_tied_output_layer_that_is_not_renewed_is_found_out(make_trainer, serve):
     with pytest.raises(RolloutError, match=r"doesn't have the learner's weights.*tied to its embedding"):
         make_trainer(serve(renews_output=False))
-
-
-@pytest.mark.skipif(find_spec("vllm") is not None, reason="vLLM is installed here")
-def test_without_vllm_the_advice_is_to_install_it_or_to_name_servers(make_trainer):
-    with pytest.raises(ModuleNotFoundError, match=r"needs vLLM, which isn't installed: pip install .*engine_urls"):
-        make_trainer()
 
 
 @pytest.mark.parametrize(

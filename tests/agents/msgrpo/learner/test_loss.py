@@ -100,26 +100,26 @@ def test_loss_and_gradient_equal_plain_loops(normalizer, kl, seed):
     assert result.sums["tokens"] == len(want)
 
 
-def test_refusals():
-    x = torch.zeros(2, 3)
-    with pytest.raises(ValueError, match="one shape"):
-        policy_loss(x, torch.zeros(2, 2), torch.zeros(2))
-    with pytest.raises(ValueError, match=r"advantages must have the shape \(2, 3\), .* or \(2,\), .* got \(3,\)"):
-        policy_loss(x, x, torch.zeros(3))
-    with pytest.raises(ValueError, match="denominator must be above 0, got 0"):
-        policy_loss(x, x, torch.zeros(2), denominator=0)
-    with pytest.raises(ValueError, match="no response token"):
-        policy_loss(x, x, torch.zeros(2), torch.zeros(2, 3))
-    with pytest.raises(ValueError, match=r"kl_coefficient = 0\.1 needs"):
-        policy_loss(x, x, torch.zeros(2), kl_coefficient=0.1)
-    with pytest.raises(ValueError, match=r"entropy_coefficient = 0\.1 needs"):
-        policy_loss(x, x, torch.zeros(2), entropy_coefficient=0.1)
-    with pytest.raises(ValueError, match="one episode id"):
-        policy_loss(x, x, torch.zeros(2), loss_normalizer="episode")
-    with pytest.raises(ConfigError, match=r"loss_normalizer must be .* got 'words'"):
-        policy_loss(x, x, torch.zeros(2), loss_normalizer="words")
-    with pytest.raises(ConfigError, match="kl_estimator must be one of k2, k3, got 'k1'"):
-        policy_loss(x, x, torch.zeros(2), kl_estimator="k1")
+X = torch.zeros(2, 3)
+
+
+@pytest.mark.parametrize(
+    ("old", "advantages", "options", "words"),
+    [
+        (torch.zeros(2, 2), torch.zeros(2), {}, "one shape"),
+        (X, torch.zeros(3), {}, r"advantages must have the shape \(2, 3\), .* or \(2,\), .* got \(3,\)"),
+        (X, torch.zeros(2), {"denominator": 0}, "denominator must be above 0, got 0"),
+        (X, torch.zeros(2), {"mask": X}, "no response token"),
+        (X, torch.zeros(2), {"kl_coefficient": 0.1}, r"kl_coefficient = 0\.1 needs"),
+        (X, torch.zeros(2), {"entropy_coefficient": 0.1}, r"entropy_coefficient = 0\.1 needs"),
+        (X, torch.zeros(2), {"loss_normalizer": "episode"}, "one episode id"),
+        (X, torch.zeros(2), {"loss_normalizer": "words"}, r"loss_normalizer must be .* got 'words'"),
+        (X, torch.zeros(2), {"kl_estimator": "k1"}, "kl_estimator must be one of k2, k3, got 'k1'"),
+    ],
+)
+def test_refusals(old, advantages, options, words):
+    with pytest.raises(ValueError, match=words):
+        policy_loss(X, old, advantages, **options)
 
 
 @pytest.mark.parametrize("normalizer", ["step", "episode"])

@@ -18,6 +18,7 @@ from agents.msgrpo.run.saving import CONFIG, STATE, load_state, run_folder
 from agents.msgrpo.tasks import Plain
 from agents.tiny import Recipe
 from agents.tiny.imitation import demonstrate
+from textgames.frozen_lake import FrozenLake
 
 
 @pytest.fixture
@@ -102,32 +103,10 @@ def test_print_config_is_a_config(tmp_path, capsys):
 
 
 OWN_GAMES = """
-import numpy as np
 import textgames
+from textgames.frozen_lake import FrozenLake
 
-
-class Dice(textgames.TSMG):
-    actions = ("stop", "roll")
-
-    def initial_state(self, rng):
-        return int(rng.integers(1, 7)), 2
-
-    def legal_actions(self, state, player):
-        return self.actions if state[1] else ("stop",)
-
-    def transition(self, state, joint_action, rng):
-        if joint_action["player_0"] == "stop":
-            return state, {"player_0": float(state[0])}, True
-        return (int(rng.integers(1, 7)), state[1] - 1), {"player_0": 0.0}, False
-
-    def observe(self, state, player):
-        return f"The die shows {state[0]}, rolls left: {state[1]}"
-
-    def instructions(self, player):
-        return "Stop and be paid what the die shows, or roll it again."
-
-
-textgames.register("OwnDice-v0", Dice, max_steps=3)
+textgames.register("OwnLake-v0", FrozenLake, max_steps="auto")
 """
 
 
@@ -136,7 +115,7 @@ def own_games(tmp_path, monkeypatch):
     (tmp_path / "own_games.py").write_text(OWN_GAMES)
     (tmp_path / "broken_games.py").write_text("nonsense")
     monkeypatch.chdir(tmp_path)
-    yield "own_games:OwnDice-v0"
+    yield "own_games:OwnLake-v0"
     sys.modules.pop("own_games", None)
 
 
@@ -145,7 +124,7 @@ def own_games(tmp_path, monkeypatch):
     [
         ("no_games:Dice-v0", "scenarios: the game 'no_games:Dice-v0' can't be imported: No module named 'no_games'"),
         ("broken_games:Dice-v0", "can't be imported: NameError: name 'nonsense' is not defined"),
-        ("own_games:OwnDicey-v0", "did you mean 'OwnDice-v0'?"),
+        ("own_games:OwnLakes-v0", "did you mean 'OwnLake-v0'?"),
     ],
 )
 def test_a_game_of_ones_own_that_is_not_there_is_a_sentence(own_games, game, words, capsys):
@@ -159,10 +138,9 @@ def test_a_game_of_ones_own_that_is_not_there_is_a_sentence(own_games, game, wor
 def test_a_game_of_ones_own_is_shown_to_a_tiny_model(own_games):
     recipe = Recipe.legal_play([own_games], examples=40)
     examples = demonstrate(recipe)
-    assert {example.response for example in examples} == {"<action>stop</action>", "<action>roll</action>"}
-    assert all("The die shows" in example.prompt for example in examples)
-    with pytest.raises(ValueError, match="did you mean 'OwnDice-v0'"):
-        demonstrate(Recipe.legal_play(["own_games:OwnDicey-v0"]))
+    assert {example.response for example in examples} == {f"<action>{one}</action>" for one in FrozenLake.actions}
+    with pytest.raises(ValueError, match="did you mean 'OwnLake-v0'"):
+        demonstrate(Recipe.legal_play(["own_games:OwnLakes-v0"]))
 
 
 def ended(arguments: list[str]) -> int:

@@ -162,10 +162,6 @@ def test_the_command_of_a_warm_start_is_filled_in():
         "--teacher random --mode direct --prompts p"
     )
     assert "--scenario SCENARIO --teacher random" in warm_start(replace(CONFIG, scenarios=()))
-    twin = replace(CONFIG, scenarios=("frozen-lake-twin-1",), legal_only=True)
-    assert warm_start(twin) == (
-        "textbench warmup --model MODEL --scenario frozen-lake-twin-1 --teacher planner --mode think --legal-only"
-    )
 
 
 def test_the_command_of_a_warm_start_asks_as_the_training_does():

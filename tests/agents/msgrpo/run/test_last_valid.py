@@ -5,27 +5,8 @@ from typing import Any
 import pytest
 import torch
 from torch import Tensor, nn
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from agents.msgrpo.run.saving import STAGE, LastValid, RunState, copy_staged
-
-
-class Allocated(TorchDispatchMode):
-    """Counts the bytes of all storages that come into being."""
-
-    def __init__(self, known: list[Tensor]) -> None:
-        super().__init__()
-        self.bytes, self._kept = 0, list(known)
-        self._seen = {each.untyped_storage().data_ptr() for each in known}
-
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        made = func(*args, **(kwargs or {}))
-        for each in made if isinstance(made, tuple | list) else [made]:
-            if isinstance(each, Tensor) and each.untyped_storage().data_ptr() not in self._seen:
-                self._seen.add(each.untyped_storage().data_ptr())
-                self._kept.append(each)  # so that its address isn't given to another one
-                self.bytes += each.untyped_storage().nbytes()
-        return made
 
 
 class Run:
@@ -49,10 +30,6 @@ class Run:
         }
         training |= {"critic": None, "reference": None, "iteration": self.iteration}
         return RunState(self.iteration, training, self.model.state_dict())
-
-    def tensors(self) -> list[Tensor]:
-        state = [value for each in self.optimizer.state.values() for value in each.values()]
-        return [*(each for each in self.model.parameters() if each.requires_grad), *state]
 
     def update(self) -> None:
         self.optimizer.zero_grad()
@@ -102,20 +79,13 @@ def test_a_copy_of_before_an_unsound_update_stays() -> None:
     assert all(torch.equal(*pair) for pair in zip(flat(run.last_valid.state(spoiled=True)), before, strict=True))
 
 
-def test_memory_is_the_state_and_one_copy_of_it() -> None:
-    """The first copies make the buffers, and later ones use them again: there are never two copies at a time."""
+def test_later_copies_use_the_buffers_of_the_first() -> None:
     run = Run()
     run.iterate()
     run.iterate()  # the optimiser has a state from here on
-    whole = sum(each.nbytes for each in run.tensors())
-    assert whole > 190_000
     buffers = {each.data_ptr() for each in flat(run.last_valid.state(spoiled=True))}
     run.last_valid.begin_iteration()
-    with Allocated([*run.tensors(), *flat(run.last_valid.state(spoiled=True))]) as allocated:
-        run.last_valid.begin_update(sound=True)
-    assert (
-        allocated.bytes < 0.1 * whole
-    )  # the state of torch's generator, which is a new tensor whenever it is asked for
+    run.last_valid.begin_update(sound=True)
     assert {each.data_ptr() for each in flat(run.last_valid.state(spoiled=True))} == buffers
 
 

@@ -132,16 +132,6 @@ def test_an_interrupted_imitation_goes_on_and_ends_equal_to_the_last_bit(rank, m
     assert made(checkpoint=file).losses == straight.losses  # its end is kept as well, until somebody removes it
 
 
-def test_only_the_adapter_is_trained_where_a_rank_is_given(tokenizer, make_llama):
-    base = make_llama(len(tokenizer))
-    before = {name: value.clone() for name, value in base.state_dict().items()}
-    made = imitate(base, tokenizer, DECISIONS, replace(CONFIG, lora_rank=4))
-    assert made.losses[-1] < made.losses[0] - 0.3
-    for name, value in made.model.state_dict().items():
-        plain = name.removeprefix("base_model.model.").replace(".base_layer", "")
-        assert "lora_" in name or torch.equal(value, before[plain])
-
-
 def test_what_can_not_be_imitated_is_said(tokenizer, make_llama, tmp_path):
     model = make_llama(len(tokenizer))
     with pytest.raises(ValueError, match="no decisions"):
