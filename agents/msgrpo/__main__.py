@@ -154,7 +154,7 @@ def _train(config: MSGRPOConfig, options: Train) -> int:
     check_trackers(config)
     methods, games = Methods.of(config), games_of("", config)
     methods.check([game_task(game, 0) for game in games])
-    load_fixed(config, games)
+    players = load_fixed(config, games)
     check_around(config)
     prompts_of(config)
     check_engine(config)
@@ -174,7 +174,7 @@ def _train(config: MSGRPOConfig, options: Train) -> int:
     try:
         model, tokenizer = load(config)
         logging.disable_progress_bar()  # type: ignore[no-untyped-call]  # its bars would run through what is told here
-        trainer = MSGRPOTrainer(model, tokenizer, config=config, quiet=options.quiet)
+        trainer = MSGRPOTrainer(model, tokenizer, config=config, players=players, quiet=options.quiet)
         with closing(trainer):
             if options.resume:
                 trainer.resume(options.resume)

@@ -33,18 +33,18 @@ from agents.turn import Policy, Usage, check_game, total_usage
 
 
 class Opponents:
-    """All players of a run by name. ``learner`` is the policy of the model in training, ``games`` those trained on."""
+    """All players of a run by name: ``fixed`` ones, and copies of ``learner``, the policy of the model in training."""
 
     def __init__(
         self,
         config: MSGRPOConfig,
-        games: Sequence[Game],
+        fixed: Mapping[str, Policy],
         learner: LanguageAgentPolicy,
         model: nn.Module,
         tokenizer: Any,
     ) -> None:
         self._config, self._learner, self._model, self._tokenizer = config, learner, model, tokenizer
-        self._fixed = load_fixed(config, games)
+        self._fixed = fixed
         self._frozen: dict[int, nn.Module] = {}  # copies, by the iteration before which they were made
         self._trained = [name for name, each in model.named_parameters() if each.requires_grad]
         self._paid: list[Usage] = []

@@ -24,18 +24,13 @@ Segmenter = Callable[[Sequence[int]], tuple[Segment, ...]]
 """``token ids of a response -> its parts``."""
 
 
-def tags_of(prompt_map: PromptMap) -> tuple[str, ...]:
-    """Return the names of all tags that the response templates of a prompt map ask for, in their order."""
-    texts, mode = prompt_map.texts, prompt_map.mode
-    templates = (texts.response[mode], texts.open_response.get(mode, ""))
-    return tuple(dict.fromkeys(_TAG.findall("\n".join(templates))))
-
-
 def needed_segmenter(method: Any, prompt_map: PromptMap, tokenizer: Any) -> Segmenter | None:
     """Return the segmenter for the parts that the prompts ask for, or ``None`` if the method needs no ``segments``."""
     if "segments" not in method.needs:
         return None
-    tags, wanted = tags_of(prompt_map), method.parts
+    texts, mode, wanted = prompt_map.texts, prompt_map.mode, method.parts
+    templates = (texts.response[mode], texts.open_response.get(mode, ""))
+    tags = tuple(dict.fromkeys(_TAG.findall("\n".join(templates))))
     if missing := [name for name in wanted if name not in tags]:
         needed, asked, lacking = (", ".join(f"<{name}>" for name in names) for names in (wanted, tags, missing))
         raise ConfigError(

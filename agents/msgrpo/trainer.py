@@ -17,7 +17,7 @@ leaves open is decided like this:
   Each of the model's parts of a game is an episode of its own, in a group with the same player's parts.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -54,7 +54,7 @@ from agents.msgrpo.learner.update import (
     make_reference,
     token_metrics,
 )
-from agents.msgrpo.opponents import Opponents, check_opponents
+from agents.msgrpo.opponents import Opponents, check_opponents, load_fixed
 from agents.msgrpo.plugins import OWN
 from agents.msgrpo.rewards import rewarded
 from agents.msgrpo.rollouts import EpisodeSource, Rollouts, completed, layout_of, make_engine, policy_of
@@ -84,6 +84,7 @@ from agents.msgrpo.trajectories import (
 )
 from agents.policy import LanguageAgentPolicy
 from agents.prompt import PromptMap
+from agents.turn import Policy
 
 
 class MSGRPOTrainer:
@@ -92,7 +93,7 @@ class MSGRPOTrainer:
     ``game`` is a scenario, its name, or an environment id; ``config.scenarios`` overrides it. ``prompt_map`` takes the
     place of the settings' prompts, ``engine`` (which is sent new weights after every update) that of the live model,
     and ``evaluate`` that of :func:`agents.loop.rollout.rollout` in evaluations. ``processes`` are found out from the
-    launcher's environment by default.
+    launcher's environment by default, and ``players``, those of other seats by name, are loaded.
 
     Raises:
         ConfigError: settings that can't be used together, with this game, or with what the model was made for.
@@ -115,6 +116,7 @@ class MSGRPOTrainer:
         engine: Engine | None = None,
         evaluate: Evaluate | None = None,
         processes: Processes | None = None,
+        players: Mapping[str, Policy] | None = None,
         quiet: bool = False,
     ) -> None:
         self.config = config = MSGRPOConfig() if config is None else config
@@ -147,9 +149,11 @@ class MSGRPOTrainer:
         self._best, self._resumed = -np.inf, False
         self._seen_layouts: set[str] = set()
         self._samples: list[Episode] | None = None  # those to show, once it is known what is learnt from them
-        self._build(prompt_map, engine, evaluate)
+        self._build(prompt_map, engine, evaluate, load_fixed(config, self.games) if players is None else players)
 
-    def _build(self, prompt_map: PromptMap, external: Engine | None, evaluate: Evaluate | None) -> None:
+    def _build(
+        self, prompt_map: PromptMap, external: Engine | None, evaluate: Evaluate | None, players: Mapping[str, Policy]
+    ) -> None:
         """Make the parts.
 
         ``engine`` samples, ``source`` plays episodes with it and ``policy`` writes their prompts; ``methods`` and the
@@ -174,7 +178,7 @@ class MSGRPOTrainer:
         around = Inside(config, self.engine, self.games).rollout if config.around else None
         decoding = Decoding(temperature=config.temperature, max_tokens=config.max_response_tokens)
         self.policy = policy_of(config, self.games, self.engine, prompt_map, decoding)
-        self.opponents = Opponents(config, self.games, self.policy, self.model, self.tokenizer)
+        self.opponents = Opponents(config, players, self.policy, self.model, self.tokenizer)
         check_opponents(config, self.engine, processes)
         self.source = EpisodeSource(
             config, self.engine, self.model, processes, partial(training_tasks, config, self.games),

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import agents
 from agents.msgrpo import ConfigError
 from agents.msgrpo.credit import METHODS, Segment
-from agents.msgrpo.segments import needed_segmenter, segmenter, tags_of
+from agents.msgrpo.segments import needed_segmenter, segmenter
 from agents.prompt import PromptMap
 from tests.tiny_models import byte_level_bpe, word_tokenizer
 
@@ -110,12 +110,6 @@ def test_the_byte_level_tokenizer_straddles():
     pieces = byte_level().convert_ids_to_tokens(ids(byte_level(), "x</think><plan>é up, ü</plan>\n<action>up</action>"))
     assert any("><" in piece for piece in pieces)
     assert len(ids(byte_level(), "\U0001f680")) > 1
-
-
-def test_the_tags_are_those_of_the_prompt():
-    assert tags_of(PromptMap()) == ("think", "plan", "action")
-    assert tags_of(PromptMap("direct")) == ("action",)
-    assert tags_of(PromptMap.from_file(SUBGOALS)) == ("switch", "subgoal", "action")
 
 
 def test_a_method_that_needs_parts_gets_prompts_that_have_them_or_is_refused():

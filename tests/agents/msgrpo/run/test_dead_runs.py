@@ -107,35 +107,34 @@ FINE = Preflight(
 )  # fmt: skip
 
 
-def test_a_base_that_learns_the_form_by_and_by_is_not_refused():
+@pytest.mark.parametrize(
+    ("found", "settings", "words"),
+    [
+        ({"valid": 60}, {}, "few answers are valid"),  # 15%: a base may learn the form by and by
+        ({"valid": 10}, {"min_valid_share": 0.0}, "few answers are valid"),
+        ({"answers": 16, "valid": 0}, {}, "few answers are valid"),  # none of so few says little
+        ({"groups_with_spread": 0}, {}, "no group has returns that differ"),
+        ({"groups_with_spread": 0, "all_succeeded": True}, {}, "nothing to learn"),
+        ({"longest_prompt": 1450}, {}, "near max_prompt_tokens = 1500"),
+        ({"groups_paid_apart": 0}, {}, "ends in format collapse"),
+        ({"groups_paid_apart": 0}, {}, "legal_only = true"),
+        ({"groups_paid_apart": 0}, {}, "format_penalty = 0 (now 1) with invalid_action = 'random' (now 'default')"),
+    ],
+)
+def test_what_the_preflight_warns_of(found, settings, words):
+    (warning,) = FINE._replace(**found).check(replace(CONFIG, **settings))
+    assert words in warning
+
+
+def test_what_the_preflight_refuses_and_what_it_passes():
     assert FINE.check(CONFIG) == []
-    some = FINE._replace(valid=60)  # 15%
-    assert "few answers are valid" in some.check(CONFIG)[0]
     with pytest.raises(UnusableModelError, match="10 of 400 answers"):
         FINE._replace(valid=10).check(CONFIG)  # 2.5%, as the model that thinks has in direct mode
-    assert FINE._replace(valid=10).check(replace(CONFIG, min_valid_share=0.0))
-    assert FINE._replace(answers=16, valid=0).check(CONFIG)  # none of so few says little
-
-
-def test_groups_without_spread_and_long_prompts_are_told():
-    (alike,) = FINE._replace(groups_with_spread=0).check(CONFIG)
-    assert "no group has returns that differ" in alike
-    (won,) = FINE._replace(groups_with_spread=0, all_succeeded=True).check(CONFIG)
-    assert "nothing to learn" in won
-    (near,) = FINE._replace(longest_prompt=1450).check(CONFIG)
-    assert "near max_prompt_tokens = 1500" in near
     with pytest.raises(ConfigError, match="a prompt has 1501 tokens, max_prompt_tokens is 1500"):
         FINE._replace(longest_prompt=1501).check(CONFIG)
-
-
-def test_a_penalty_that_is_the_only_signal_is_told_before_it_leads_to_collapse():
-    (warning,) = FINE._replace(groups_paid_apart=0).check(CONFIG)
-    assert "ends in format collapse" in warning
-    assert "legal_only = true" in warning
-    assert "format_penalty = 0 (now 1) with invalid_action = 'random' (now 'default')" in warning
-    (no_more,) = FINE._replace(groups_paid_apart=0).check(replace(CONFIG, legal_only=True, format_penalty=0.0))
-    assert "legal_only" not in no_more
-    assert "format_penalty = 0" not in no_more
+    (warning,) = FINE._replace(groups_paid_apart=0).check(replace(CONFIG, legal_only=True, format_penalty=0.0))
+    assert "legal_only" not in warning
+    assert "format_penalty = 0" not in warning
 
 
 def test_the_preflight_sees_what_the_game_pays_apart_from_the_penalty():
