@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from textgames.social.cleanup import Cleanup
-from textgames.social.commons.board import Board
+from textgames.social.commons.board import beams_of
 from textgames.social.commons.game import BEAM, STEPS
 from textgames.social.commons.state import Body, Tally, social_statistics
 from textgames.social.gathering import Gathering
@@ -48,13 +48,13 @@ def test_steps_are_seen_from_the_heading_and_stop_at_walls_and_edges():
 
 
 def test_a_beam_has_lanes_that_walls_stop_one_by_one():
-    board = Board((".....", ".#...", ".....", "P...A"))
-    beams = board.beams(3, 3)
+    board = (".....", ".#...", ".....", "P...A")
+    beams = beams_of(board, 3, 3)
     # from the left of the third row to the right: the lane beside it ends at the wall at once
     assert beams[RIGHT][10] == {11, 12, 13, 16, 17, 18}
     assert beams[UP][10] == {5, 0}
     assert beams[DOWN][0] == {5, 10, 15}
-    assert board.beams(2, 1)[LEFT][14] == {13, 12}
+    assert beams_of(board, 2, 1)[LEFT][14] == {13, 12}
 
 
 # ---------------------------------------------------------------- beams and being out
@@ -300,6 +300,3 @@ def test_what_happened_and_the_drawing():
         marks = set("".join(one.board(one.initial_state(np.random.default_rng(0)))))
         assert marks <= set(one.palette)
         assert set(one.palette) == set(one.legend)
-
-
-# ---------------------------------------------------------------- settings

@@ -16,7 +16,7 @@ from textgames.settings import check_number, check_switch, check_whole
 from textgames.social.commons.board import Cells, beams_of, rows_of
 from textgames.social.commons.game import ACTIONS, BEAM, CLEAN, CommonsGame
 from textgames.social.commons.state import Body, CommonsConfig, CommonsState, Deed
-from textgames.social.commons.text import DIRT_MARK, RIVER_MARK, CommonsText, count, ready
+from textgames.social.commons.text import DIRT_MARK, RIVER_MARK, count, ready
 from textgames.tsmg import Action, Player
 
 
@@ -43,6 +43,7 @@ class CleanupConfig(CommonsConfig):
                 f"restoration must be below depletion, got restoration={self.restoration} and "
                 f"depletion={self.depletion}"
             )
+        check_switch("apples_at_first", self.apples_at_first)
         for name in ("clean_cooldown", "dirt_from_round"):
             check_whole(name, getattr(self, name), 0)
         if not self.board.river:
@@ -55,49 +56,6 @@ class CleanupConfig(CommonsConfig):
 
 
 PRESETS = CleanupConfig.presets("cleanup")
-
-
-class CleanupText(CommonsText):
-    """What players of Cleanup read."""
-
-    config: CleanupConfig
-    key = f"{CommonsText.key}, {RIVER_MARK} clean river, {DIRT_MARK} dirt in the river"
-    shared = "share a river and an orchard"
-
-    def world(self, state: CommonsState, number: int) -> list[str]:
-        names, config, dirt = self._names, self.config, state.dirt
-        body = state.bodies[number]
-        lines = []
-        if not body.out:
-            cells = len(self._beams[body.heading][body.cell].intersection(dirt))
-            lines.append(f"Cleaning: {ready(body.clean_wait)}; it would remove dirt from {count(cells, 'cell')}.")
-        river, share = len(self._map.river), len(dirt) / len(self._map.river)
-        apples = [names[cell] for missing, cell in zip(state.apples, self._map.apples, strict=True) if not missing]
-        return [
-            *lines,
-            f"River: {len(dirt)} of {river} cells are dirty, {share:.0%}; an apple grows on each empty apple cell with "
-            f"a chance of {config.growth(len(dirt)):.2%} a round.",
-            f"Dirt: {', '.join([names[cell] for cell in dirt]) or 'none'}",
-            f"Apples: {', '.join(apples) or 'none'}",
-        ]
-
-    def rules(self) -> list[str]:
-        config = self.config
-        cooldown = f" After it you have to wait {config.clean_cooldown} rounds." if config.clean_cooldown else ""
-        start = f" from round {config.dirt_from_round} on" if config.dirt_from_round else ""
-        clean_enough = f"at most {config.restoration:.0%}" if config.restoration else "nothing"
-        return [
-            f"Cleaning (the action clean) removes the dirt from every cell that the beam would reach: "
-            f"{config.clean_reward:+g}.{cooldown} You can walk on the river.",
-            f"You eat an apple by standing on its cell at the end of a round: {config.apple_reward:+g}. Where several "
-            "players stand on one apple, one of them gets it, with equal chances.",
-            f"Apples grow on empty apple cells, and the cleaner the river the faster: in every round with a chance of "
-            f"{config.growth_rate:.1%} a cell while {clean_enough} of the river is dirty, less and less with more "
-            f"dirt, and not at all from {config.depletion:.0%} on.",
-            f"In every round{start}, while less than {config.depletion:.0%} of the river is dirty, one more cell of it "
-            f"becomes dirty with a chance of {config.dirt_chance:.0%}. The river may begin with more dirt than that. "
-            "Where a player stands nothing grows and no dirt comes.",
-        ]
 
 
 class Cleanup(CommonsGame):
@@ -121,6 +79,8 @@ class Cleanup(CommonsGame):
 
     config: CleanupConfig
     actions: tuple[Action, ...] = (*ACTIONS, CLEAN)
+    key = f"{CommonsGame.key}, {RIVER_MARK} clean river, {DIRT_MARK} dirt in the river"
+    shared = "share a river and an orchard"
 
     def __init__(
         self,
@@ -136,13 +96,11 @@ class Cleanup(CommonsGame):
         dirt_chance: float | None = None,
         apples_at_first: bool | None = None,
     ) -> None:
-        if apples_at_first is not None:
-            check_switch("apples_at_first", apples_at_first)
         rewards = {"beam_reward": beam_reward, "hit_reward": hit_reward, "clean_reward": clean_reward}
         chances = {"growth_rate": growth_rate, "dirt_chance": dirt_chance, "apples_at_first": apples_at_first}
         given = {"map": rows_of(map), "num_players": num_players, "out_rounds": out_rounds, **rewards, **chances}
         config = CleanupConfig.chosen(PRESETS, preset, given)
-        super().__init__(config, CleanupText(config))
+        super().__init__(config)
         self.first_apple = 0 if config.apples_at_first else 1
         self._growth = [config.growth(dirty) for dirty in range(len(self._map.river) + 1)]
         # as soon as so many cells are dirty, no more dirt comes
@@ -192,3 +150,38 @@ class Cleanup(CommonsGame):
     def metrics(self, state: CommonsState, player: Player) -> dict[str, float]:
         cleaned = state.tallies[self._numbers[player]].cleaned
         return {**super().metrics(state, player), "cells_cleaned": float(cleaned)}
+
+    def world(self, state: CommonsState, number: int) -> list[str]:
+        names, config, dirt = self._names, self.config, state.dirt
+        body = state.bodies[number]
+        lines = []
+        if not body.out:
+            cells = len(self._beams[body.heading][body.cell].intersection(dirt))
+            lines.append(f"Cleaning: {ready(body.clean_wait)}; it would remove dirt from {count(cells, 'cell')}.")
+        river, share = len(self._map.river), len(dirt) / len(self._map.river)
+        apples = [names[cell] for missing, cell in zip(state.apples, self._map.apples, strict=True) if not missing]
+        return [
+            *lines,
+            f"River: {len(dirt)} of {river} cells are dirty, {share:.0%}; an apple grows on each empty apple cell with "
+            f"a chance of {config.growth(len(dirt)):.2%} a round.",
+            f"Dirt: {', '.join([names[cell] for cell in dirt]) or 'none'}",
+            f"Apples: {', '.join(apples) or 'none'}",
+        ]
+
+    def rules(self) -> list[str]:
+        config = self.config
+        cooldown = f" After it you have to wait {config.clean_cooldown} rounds." if config.clean_cooldown else ""
+        start = f" from round {config.dirt_from_round} on" if config.dirt_from_round else ""
+        clean_enough = f"at most {config.restoration:.0%}" if config.restoration else "nothing"
+        return [
+            f"Cleaning (the action clean) removes the dirt from every cell that the beam would reach: "
+            f"{config.clean_reward:+g}.{cooldown} You can walk on the river.",
+            f"You eat an apple by standing on its cell at the end of a round: {config.apple_reward:+g}. Where several "
+            "players stand on one apple, one of them gets it, with equal chances.",
+            f"Apples grow on empty apple cells, and the cleaner the river the faster: in every round with a chance of "
+            f"{config.growth_rate:.1%} a cell while {clean_enough} of the river is dirty, less and less with more "
+            f"dirt, and not at all from {config.depletion:.0%} on.",
+            f"In every round{start}, while less than {config.depletion:.0%} of the river is dirty, one more cell of it "
+            f"becomes dirty with a chance of {config.dirt_chance:.0%}. The river may begin with more dirt than that. "
+            "Where a player stands nothing grows and no dirt comes.",
+        ]

@@ -17,7 +17,6 @@ from textgames.settings import check_whole
 from textgames.social.commons.board import Cells, rows_of
 from textgames.social.commons.game import CommonsGame
 from textgames.social.commons.state import Body, CommonsConfig, CommonsState
-from textgames.social.commons.text import CommonsText
 from textgames.tsmg import JointAction, Outcome
 
 
@@ -37,29 +36,6 @@ _MOST_STARTS = 10_000  # the most first states that are listed; with many player
 PRESETS = GatheringConfig.presets("gathering")
 
 
-class GatheringText(CommonsText):
-    """What players of Gathering read."""
-
-    config: GatheringConfig
-    shared = "gather apples on one map"
-
-    def world(self, state: CommonsState, number: int) -> list[str]:
-        apples = [(missing, self._names[cell]) for missing, cell in zip(state.apples, self._map.apples, strict=True)]
-        there = [name for missing, name in apples if not missing]
-        coming = [f"{name} in {missing}" for missing, name in apples if missing]
-        return [
-            f"Apples: {', '.join(there) or 'none'}",
-            f"Apples that come back, and in how many rounds: {', '.join(coming) or 'none'}",
-        ]
-
-    def rules(self) -> list[str]:
-        return [
-            f"You eat an apple by standing on its cell at the end of a round: {self.config.apple_reward:+g}. It is "
-            f"back on the same cell after {self.config.refill_rounds} rounds. Where several players stand on one "
-            "apple, one of them gets it, with equal chances.",
-        ]
-
-
 class Gathering(CommonsGame):
     """Gathering with any number of players who all move at once.
 
@@ -77,6 +53,7 @@ class Gathering(CommonsGame):
     """
 
     config: GatheringConfig
+    shared = "gather apples on one map"
 
     def __init__(
         self,
@@ -93,9 +70,8 @@ class Gathering(CommonsGame):
         rounds = {"refill_rounds": refill_rounds, "out_rounds": out_rounds}
         beam = {"hits_until_out": hits_until_out, "beam_length": beam_length, "beam_width": beam_width}
         given = {"map": rows_of(map), "num_players": num_players, **rounds, **beam}
-        config = GatheringConfig.chosen(PRESETS, preset, given)
-        super().__init__(config, GatheringText(config))
-        self.empty_apple = config.refill_rounds
+        super().__init__(GatheringConfig.chosen(PRESETS, preset, given))
+        self.empty_apple = self.config.refill_rounds
 
     def nature(
         self, state: CommonsState, bodies: Sequence[Body], dirt: Cells, rng: Generator | None = None
@@ -128,8 +104,22 @@ class Gathering(CommonsGame):
         found = []
         for winners in draws:
             paid = rewards.copy()
-            after = self._eat(state, bodies, deeds.copy(), paid, apples.copy(), dirt, eaters, winners)
-            while all(body.out for body in after.bodies):
-                after = self._let_pass(after, None)
+            after = self._eat(state, bodies, deeds.copy(), paid, apples.copy(), dirt, eaters, winners, None)
             found.append((1 / len(draws), after, dict(zip(self.players, paid, strict=True)), False))
         return found
+
+    def world(self, state: CommonsState, number: int) -> list[str]:
+        apples = [(missing, self._names[cell]) for missing, cell in zip(state.apples, self._map.apples, strict=True)]
+        there = [name for missing, name in apples if not missing]
+        coming = [f"{name} in {missing}" for missing, name in apples if missing]
+        return [
+            f"Apples: {', '.join(there) or 'none'}",
+            f"Apples that come back, and in how many rounds: {', '.join(coming) or 'none'}",
+        ]
+
+    def rules(self) -> list[str]:
+        return [
+            f"You eat an apple by standing on its cell at the end of a round: {self.config.apple_reward:+g}. It is "
+            f"back on the same cell after {self.config.refill_rounds} rounds. Where several players stand on one "
+            "apple, one of them gets it, with equal chances.",
+        ]

@@ -16,7 +16,7 @@ from agents.baselines.scripted_player import Choice
 from agents.baselines.search import SearchPlayer
 from agents.turn import TurnRequest
 from textgames.social.cleanup import Cleanup
-from textgames.social.commons.board import HEADINGS, board_of
+from textgames.social.commons.board import HEADINGS, beams_of, board_of
 from textgames.social.commons.game import BEAM, CLEAN, STAY, STEPS, TURNS, CommonsGame
 from textgames.social.gathering import Gathering
 from textgames.texts.grids import name_rows
@@ -146,7 +146,7 @@ class CleanupPlayer(CommonsPlayer):
     def __init__(self, game: Cleanup) -> None:
         super().__init__(game)
         self._costs[CLEAN] = game.config.clean_reward
-        self._reach = board_of(game.config.map).beams(game.config.beam_length, game.config.beam_width)
+        self._reach = beams_of(game.config.map, game.config.beam_length, game.config.beam_width)
         self._cleaner = game.players[0]
 
     def plan(self, request: TurnRequest) -> Choice:

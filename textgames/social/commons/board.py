@@ -48,14 +48,14 @@ class Board:
         self.starts, self.apples = self._cells(START), self._cells(APPLE)
         self.river, self.dirt = self._cells(RIVER + DIRT), self._cells(DIRT)
         self.steps = tuple(
-            tuple(cell if (to := self._ahead(cell, heading, 1, 0)) < 0 else to for cell in range(len(self.tiles)))
+            tuple(cell if (to := self.ahead(cell, heading, 1, 0)) < 0 else to for cell in range(len(self.tiles)))
             for heading in range(4)
         )
 
     def _cells(self, marks: str) -> Cells:
         return tuple(cell for cell, tile in enumerate(self.tiles) if tile in marks)
 
-    def _ahead(self, cell: int, heading: int, distance: int, aside: int) -> int:
+    def ahead(self, cell: int, heading: int, distance: int, aside: int) -> int:
         """Return the cell so many steps ahead and to the right; -1 if that is a wall or off the map."""
         row, column = divmod(cell, self.ncol)
         (down, right), (side_down, side_right) = _OFFSETS[heading], _OFFSETS[(heading + 1) % 4]
@@ -65,21 +65,6 @@ class Board:
             return -1
         to = row * self.ncol + column
         return -1 if self.tiles[to] == WALL else to
-
-    def beams(self, length: int, width: int) -> tuple[tuple[frozenset[int], ...], ...]:
-        """Return ``beams[heading][cell]``: the cells that a beam from there reaches.
-
-        A beam has ``width`` lanes, an odd number, with the player's own in the middle. Each lane is ``length`` cells
-        long and ends at a wall.
-        """
-
-        def beam(cell: int, heading: int) -> Iterator[int]:
-            for aside in range(-(width // 2), width // 2 + 1):
-                lane = (self._ahead(cell, heading, distance, aside) for distance in range(1, length + 1))
-                yield from takewhile(lambda to: to >= 0, lane)
-
-        cells = range(len(self.tiles))
-        return tuple(tuple(frozenset(beam(cell, heading)) for cell in cells) for heading in range(4))
 
 
 def rows_of(map: object) -> tuple[str, ...] | None:
@@ -99,5 +84,16 @@ def board_of(rows: tuple[str, ...]) -> Board:
 
 @lru_cache(maxsize=64)
 def beams_of(rows: tuple[str, ...], length: int, width: int) -> tuple[tuple[frozenset[int], ...], ...]:
-    """Return :meth:`Board.beams` of a map, worked out once."""
-    return board_of(rows).beams(length, width)
+    """Return ``beams[heading][cell]``: the cells that a beam from there reaches.
+
+    A beam has ``width`` lanes, an odd number, with the player's own in the middle. Each lane is ``length`` cells long
+    and ends at a wall.
+    """
+    board = board_of(rows)
+
+    def beam(cell: int, heading: int) -> Iterator[int]:
+        for aside in range(-(width // 2), width // 2 + 1):
+            lane = (board.ahead(cell, heading, distance, aside) for distance in range(1, length + 1))
+            yield from takewhile(lambda to: to >= 0, lane)
+
+    return tuple(tuple(frozenset(beam(cell, heading)) for cell in range(len(board.tiles))) for heading in range(4))

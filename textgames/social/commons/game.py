@@ -17,11 +17,9 @@ from collections.abc import Iterable, Sequence
 
 from numpy.random import Generator
 
-from textgames.bases import BoardGame
-from textgames.social.commons.board import Cells, beams_of
+from textgames.social.commons.board import Cells
 from textgames.social.commons.state import Body, CommonsConfig, CommonsState, Deed, Tally, social_statistics
-from textgames.social.commons.text import MARKS, CommonsText
-from textgames.texts.grids import board_rows
+from textgames.social.commons.text import CommonsText
 from textgames.tsmg import Action, JointAction, Player, Transition
 
 STAY, BEAM, CLEAN = "stay", "beam", "clean"
@@ -33,7 +31,7 @@ Eaters = list[tuple[int, list[int]]]
 """``[(place of an apple cell, numbers of the players on it), ...]``"""
 
 
-class CommonsGame(BoardGame[CommonsState]):
+class CommonsGame(CommonsText):
     """What the two games share; a subclass has its settings, its nature and the texts on both."""
 
     actions = ACTIONS
@@ -41,18 +39,12 @@ class CommonsGame(BoardGame[CommonsState]):
     pays_late = False
     first_apple = 0  # what every apple cell is at first: 0 if its apple is there
     empty_apple = 1  # what an apple cell is set to when its apple is eaten
-    marks = MARKS
 
-    def __init__(self, config: CommonsConfig, text: CommonsText) -> None:
-        self.config = config
-        self.players = text.players
+    def __init__(self, config: CommonsConfig) -> None:
+        super().__init__(config)
         deeds = config.beam_reward, getattr(config, "clean_reward", 0.0)  # only in Cleanup there is something to clean
         hits = (len(self.players) - 1) * config.hit_reward  # all others at once
         self.worst_round = min(0.0, *deeds) + min(0.0, hits)
-        self._text = text
-        self._map = config.board
-        self._beams = beams_of(config.map, config.beam_length, config.beam_width)
-        self._numbers = {player: number for number, player in enumerate(self.players)}
 
     @abstractmethod
     def nature(
@@ -90,9 +82,7 @@ class CommonsGame(BoardGame[CommonsState]):
         apples, dirt = self.nature(state, bodies, dirt, rng)
         eaters = self._eaters(apples, bodies)
         winners = [some[0] if len(some) == 1 else some[int(rng.integers(len(some)))] for _, some in eaters]
-        after = self._eat(state, bodies, deeds, rewards, apples, dirt, eaters, winners)
-        while all(body.out for body in after.bodies):
-            after = self._let_pass(after, rng)
+        after = self._eat(state, bodies, deeds, rewards, apples, dirt, eaters, winners, rng)
         return after, dict(zip(self.players, rewards, strict=True)), False
 
     def _act(self, state: CommonsState, joint_action: JointAction) -> tuple[list[Body], list[Deed], list[float], Cells]:
@@ -116,13 +106,8 @@ class CommonsGame(BoardGame[CommonsState]):
             deeds.append(Deed(action))
         rewards = [0.0] * len(bodies)
         dirt = self.clean(bodies, deeds, rewards, state.dirt)
-        self._strike(bodies, deeds, rewards)
-        return bodies, deeds, rewards, dirt
-
-    def _strike(self, bodies: list[Body], deeds: list[Deed], rewards: list[float]) -> None:
-        """Use all beams at once: a player that is hit may still hit others."""
-        config = self.config
-        hits = [0] * len(bodies)
+        # all beams are used at once: a player that is hit may still hit others
+        config, hits = self.config, [0] * len(bodies)
         for number in [number for number, deed in enumerate(deeds) if deed.action == BEAM]:
             reached = self._beams[bodies[number].heading][bodies[number].cell]
             struck = [i for i, body in enumerate(bodies) if i != number and not body.out and body.cell in reached]
@@ -140,6 +125,7 @@ class CommonsGame(BoardGame[CommonsState]):
                 bodies[number] = body._replace(hits=body.hits + count)
             else:  # one more than it misses, since every round's end takes one off
                 bodies[number] = body._replace(cell=body.home, hits=0, out=config.out_rounds + 1)
+        return bodies, deeds, rewards, dirt
 
     def _eaters(self, apples: Sequence[int], bodies: Sequence[Body]) -> Eaters:
         found = []
@@ -159,8 +145,12 @@ class CommonsGame(BoardGame[CommonsState]):
         dirt: Cells,
         eaters: Eaters,
         winners: Sequence[int],
+        rng: Generator | None,
     ) -> CommonsState:
-        """Play step 4 of a round, and count. Changes the lists that it is given, which are the round's own."""
+        """Play step 4 of a round, count, and let the rounds pass in which all are out.
+
+        Changes the lists that it is given, which are the round's own.
+        """
         for (place, _), winner in zip(eaters, winners, strict=True):
             apples[place] = self.empty_apple
             rewards[winner] += self.config.apple_reward
@@ -177,40 +167,19 @@ class CommonsGame(BoardGame[CommonsState]):
             for tally, reward, deed in zip(state.tallies, rewards, deeds, strict=True)
         ]
         back = tuple([body._replace(out=body.out - 1) if body.out else body for body in bodies])
-        return CommonsState(back, tuple(apples), dirt, state.round + 1, tuple(deeds), tuple(tallies))
-
-    def _let_pass(self, state: CommonsState, rng: Generator | None) -> CommonsState:
-        """Return a round in which all are out; the deeds of the last round that was played stay told."""
-        apples, dirt = self.nature(state, state.bodies, state.dirt, rng)
-        return state._replace(
-            bodies=tuple([body._replace(out=body.out - 1) for body in state.bodies]),
-            apples=tuple(apples),
-            dirt=dirt,
-            round=state.round + 1,
-            tallies=tuple([tally._replace(missed=tally.missed + 1) for tally in state.tallies]),
-        )
+        after = CommonsState(back, tuple(apples), dirt, state.round + 1, tuple(deeds), tuple(tallies))
+        while all(body.out for body in after.bodies):
+            apples, dirt = self.nature(after, after.bodies, after.dirt, rng)
+            after = after._replace(  # the deeds of the last round that was played stay told
+                bodies=tuple([body._replace(out=body.out - 1) for body in after.bodies]),
+                apples=tuple(apples),
+                dirt=dirt,
+                round=after.round + 1,
+                tallies=tuple([tally._replace(missed=tally.missed + 1) for tally in after.tallies]),
+            )
+        return after
 
     def metrics(self, state: CommonsState, player: Player) -> dict[str, float]:
         tally = state.tallies[self._numbers[player]]
         own = {"rounds_out": float(tally.missed), "hits": float(tally.hits)}
         return {**social_statistics(state.tallies, state.round), **own}
-
-    def observe(self, state: CommonsState, player: Player) -> str:
-        return self._text.observe(state, self._numbers[player])
-
-    def instructions(self, player: Player) -> str:
-        return self._text.instructions(player)
-
-    def board(self, state: CommonsState) -> tuple[str, ...]:
-        return board_rows("".join(self._text.marks(state)), self._map.ncol)
-
-    def describe(self, state: CommonsState) -> str:
-        return "\n".join([" ".join(row) for row in self.board(state)] + self._text.standing(state))
-
-    def what_happened(
-        self, state: CommonsState, joint_action: JointAction, next_state: CommonsState, player: Player
-    ) -> str:
-        number = self._numbers[player]
-        if state.bodies[number].out:
-            return "out for another round" if next_state.bodies[number].out else "back from now on"
-        return self._text.what_happened(next_state, number)

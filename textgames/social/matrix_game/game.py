@@ -12,8 +12,7 @@ from numpy.random import Generator
 from textgames.bases import BoardGame, Marks, ReadsBack
 from textgames.rounds import at_most
 from textgames.settings import check_one_of, check_whole
-from textgames.social.matrix_game.best_response import BestResponse
-from textgames.social.matrix_game.opponents import Memory, Opponent, make_opponent
+from textgames.social.matrix_game.opponents import BestResponse, Memory, Opponent, make_opponent
 from textgames.social.matrix_game.payoffs import GAMES, Payoffs
 from textgames.solving.fixed_policies import chances_of
 from textgames.solving.regret import regrets_of_counts
@@ -30,16 +29,6 @@ class MatrixState(NamedTuple):
 
 
 _ROUND = re.compile(r"^Round \d+: you played ([a-z]+), the other ([a-z]+); ", re.MULTILINE)
-
-
-def _drawn(chances: tuple[float, ...], number: float) -> int:
-    """Return the action that a uniform number of [0, 1) stands for."""
-    possible = [action for action, chance in enumerate(chances) if chance > 0]
-    for action in possible[:-1]:
-        number -= chances[action]
-        if number < 0:
-            return action
-    return possible[-1]  # whatever the rounding of the sum
 
 
 class MatrixGame(BoardGame[MatrixState], ReadsBack[MatrixState]):
@@ -113,7 +102,13 @@ class MatrixGame(BoardGame[MatrixState], ReadsBack[MatrixState]):
             return state, dict.fromkeys(self.players, 0.0), True
         if self.opponent is None:
             return self._played(state, chosen[0], chosen[1])
-        return self._played(state, chosen[0], _drawn(self.opponent.chances(state.memory), rng.random()))
+        chances, number = self.opponent.chances(state.memory), rng.random()
+        *possible, last = [action for action, chance in enumerate(chances) if chance > 0]
+        for other in possible:
+            number -= chances[other]
+            if number < 0:
+                return self._played(state, chosen[0], other)
+        return self._played(state, chosen[0], last)  # whatever the rounding of the sum
 
     def forfeit(self, state: MatrixState, player: Player, rounds_left: float) -> Rewards:
         return super().forfeit(state, player, min(rounds_left, self.rounds - len(state.history)))
@@ -263,13 +258,11 @@ class BestResponseYardstick(Yardstick):
 
     def values(self, state: MatrixState, steps_left: int | None, player: Player) -> dict[Action, float]:
         left = at_most(self._game.rounds - len(state.history), steps_left)
-        values = self._values.action_values(state.memory, left) if left else (0.0,) * len(self._game.actions)
+        values = self._values.action_values(state.memory, left) if left else [0.0] * len(self._game.actions)
         return dict(zip(self._game.actions, values, strict=True))
 
     def blind_value(
         self, state: MatrixState, steps_left: int | None, player: Player, policy: Mapping[Action, float]
     ) -> float:
-        shares = tuple(chances_of(policy, self._game.actions))
-        return self._values.fixed_value(
-            state.memory, at_most(self._game.rounds - len(state.history), steps_left), shares
-        )
+        left = at_most(self._game.rounds - len(state.history), steps_left)
+        return self._values.value(state.memory, left, tuple(chances_of(policy, self._game.actions)))

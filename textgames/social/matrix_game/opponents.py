@@ -1,11 +1,11 @@
-"""Opponents inside the game: programs of a few states, against which the best response can be computed.
+"""Opponents inside the game, programs of a few states in the second seat, and the exact best response to them.
 
-They play the second seat. What they do next depends on a small memory of what the player did, which is the state of the
-best response.
+What they do next depends on a small memory of what the player did, which is the state of the best response.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
+from operator import mul
 from typing import Any
 
 from textgames.names import did_you_mean
@@ -118,3 +118,42 @@ def make_opponent(name: str, payoffs: Payoffs, rounds: int) -> Opponent:
 def _pure(payoffs: Payoffs) -> tuple[tuple[float, ...], ...]:
     number = len(payoffs.actions)
     return tuple(tuple(float(other == action) for other in range(number)) for action in range(number))
+
+
+class BestResponse:
+    """The values of play in the first seat, by dynamic programming over the opponent's memory and the rounds left.
+
+    ``Q_h(m, a) = sum_o p(o | m) u(a, o) + V_{h-1}(m after a)``. ``V`` is the largest ``Q``, or its mean under
+    ``shares``, a fixed distribution over the actions. External regret, which holds the opponent's play fixed, can't
+    tell what cooperating with tit-for-tat is worth.
+    """
+
+    def __init__(self, payoffs: Payoffs, opponent: Opponent) -> None:
+        self._payoffs, self._opponent = payoffs, opponent
+        self._known: dict[tuple[Memory, int, tuple[float, ...] | None], list[float]] = {}
+
+    def regret(self, actions: Sequence[int], rounds: int) -> float:
+        """Return ``sum_t V(m_t) - Q(m_t, a_t)``: what the first actions of a game of ``rounds`` lost in expectation."""
+        memory, lost = self._opponent.start, 0.0
+        for played, action in enumerate(actions):
+            values = self.action_values(memory, rounds - played)
+            lost += max(values) - values[action]
+            memory = self._opponent.remember(memory, action)
+        return lost
+
+    def action_values(self, memory: Memory, left: int, shares: tuple[float, ...] | None = None) -> list[float]:
+        key = memory, left, shares
+        if key not in self._known:
+            chances = self._opponent.chances(memory)
+            self._known[key] = [
+                sum(p * u for p, u in zip(chances, row, strict=True))
+                + self.value(self._opponent.remember(memory, action), left - 1, shares)
+                for action, row in enumerate(self._payoffs.first)
+            ]
+        return self._known[key]
+
+    def value(self, memory: Memory, left: int, shares: tuple[float, ...] | None = None) -> float:
+        if not left:
+            return 0.0
+        values = self.action_values(memory, left, shares)
+        return max(values) if shares is None else sum(map(mul, shares, values))

@@ -15,7 +15,7 @@ from textgames.social.werewolf.rules import DOCTOR, NOBODY, SEER, VILLAGER, WOLF
 from textgames.social.werewolf.text import WerewolfText
 from textgames.texts.actions import Unreadable, UnreadableReason
 from textgames.texts.commands import MESSAGE_LENGTH, Message
-from textgames.tsmg import TSMG, Action, JointAction, Outcome, Player, Transition
+from textgames.tsmg import Action, JointAction, Outcome, Player, Transition
 
 ABSTAIN = "nobody"
 SILENCE = "(says nothing)"  # what is heard of a player whose response could not be read when it was to speak
@@ -24,7 +24,7 @@ MAX_PLAYERS = 12
 _RANDOM_WORDS = ("I have nothing to say.", "I am not a wolf.", "I don't trust anyone here.")
 
 
-class Werewolf(TSMG[WerewolfState]):
+class Werewolf(WerewolfText):
     """Hidden roles: wolves who know each other, and a village that has to find them by talking and voting.
 
     Args:
@@ -73,22 +73,19 @@ class Werewolf(TSMG[WerewolfState]):
         self.players = tuple(f"player_{number}" for number in range(len(self._roles)))
         self.actions: tuple[Action, ...] = ((ABSTAIN,) if abstain else ()) + self.players
         self._numbers = {player: number for number, player in enumerate(self.players)} | {ABSTAIN: NOBODY}
-        self._abstain, self._speeches, self._again = abstain, speeches, protect_again
+        self._speeches, self._reveal, self._abstain = speeches, reveal_roles, abstain
+        self._again, self._days_in_full = protect_again, days_in_full
         self._message = Message(MESSAGE_LENGTH, (*self.players, "votes"), _RANDOM_WORDS)
         self._last_choices: tuple[WerewolfState | None, dict[Player, tuple[Action, ...]]] = (None, {})
-        self._text = WerewolfText(
-            self.players, self._roles, reveal_roles=reveal_roles, abstain=abstain, days_in_full=days_in_full
-        )
 
     def initial_state(self, rng: Generator) -> WerewolfState:
-        return self._night_one(tuple(self._roles[card] for card in rng.permutation(len(self._roles)).tolist()))
-
-    def _night_one(self, roles: tuple[str, ...]) -> WerewolfState:
+        roles = tuple(self._roles[card] for card in rng.permutation(len(self._roles)).tolist())
         return WerewolfState(roles, (True,) * len(roles), Phase.NIGHT)
 
     def initial_outcomes(self) -> Sequence[tuple[float, WerewolfState]]:
         deals = sorted(set(itertools.permutations(self._roles)))
-        return [(1 / len(deals), self._night_one(roles)) for roles in deals]
+        alive = (True,) * len(self._roles)
+        return [(1 / len(deals), WerewolfState(roles, alive, Phase.NIGHT)) for roles in deals]
 
     def to_move(self, state: WerewolfState) -> tuple[Player, ...]:
         """Return at night the deciding wolf, the seer and the doctor; by day the next speaker; in a vote all who live.
@@ -122,8 +119,13 @@ class Werewolf(TSMG[WerewolfState]):
 
     def outcomes(self, state: WerewolfState, joint_action: JointAction) -> Sequence[Outcome[WerewolfState]]:
         """Return the one outcome of a night, a speech or a vote: chance deals the roles, and nothing else."""
-        choices = self._choices(state)
-        chosen = {self._numbers[p]: self._checked(p, legal, joint_action) for p, legal in choices.items()}
+        chosen: dict[int, Action] = {}
+        for player, legal in self._choices(state).items():
+            action = joint_action.get(player)
+            if action is None or (action not in legal if legal else self._message.read(action) != action):
+                accepted = f"one of {', '.join(legal)}" if legal else "a message as read_action() returns it"
+                raise ValueError(f"{player} needs an action, {accepted}; got {action!r}")
+            chosen[self._numbers[player]] = action
         if not chosen:
             raise ValueError("the game is over; there is no next round")
         if state.phase is Phase.SPEECHES:
@@ -135,13 +137,6 @@ class Werewolf(TSMG[WerewolfState]):
         over, won = after.phase is Phase.OVER, rules.winner(after) == WOLF
         paid = [(1.0 if (role == WOLF) == won else -1.0) if over else 0.0 for role in after.roles]
         return [(1.0, after, dict(zip(self.players, paid, strict=True)), over)]
-
-    def _checked(self, player: Player, legal: tuple[Action, ...], joint_action: JointAction) -> Action:
-        action = joint_action.get(player)
-        if action is None or (action not in legal if legal else self._message.read(action) != action):
-            accepted = f"one of {', '.join(legal)}" if legal else "a message as read_action() returns it"
-            raise ValueError(f"{player} needs an action, {accepted}; got {action!r}")
-        return action
 
     def succeeded(self, state: WerewolfState, player: Player) -> bool:
         side = WOLF if state.roles[self._numbers[player]] == WOLF else VILLAGER
@@ -181,18 +176,3 @@ class Werewolf(TSMG[WerewolfState]):
         if state.phase is Phase.SPEECHES:
             return f"{self._message.help}; names that a colon follows are taken out of it"
         return super().action_help(state, player)
-
-    def observe(self, state: WerewolfState, player: Player) -> str:
-        return self._text.observe(state, self._numbers[player])
-
-    def instructions(self, player: Player) -> str:
-        return self._text.instructions(player, self._speeches, self._again)
-
-    def describe(self, state: WerewolfState) -> str:
-        return self._text.describe(state)
-
-    def what_happened(
-        self, state: WerewolfState, joint_action: JointAction, next_state: WerewolfState, player: Player
-    ) -> str:
-        number = self._numbers[player]
-        return self._text.what_happened(state, next_state, number) if state.alive[number] else ""

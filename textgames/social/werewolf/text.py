@@ -21,6 +21,7 @@ from textgames.social.werewolf.rules import (
     movers,
     winner,
 )
+from textgames.tsmg import TSMG, JointAction, Player
 
 SIDES = {WOLF: "the wolves", VILLAGER: "the village"}
 _PLURALS = {WOLF: "wolves", SEER: "seers", DOCTOR: "doctors", VILLAGER: "villagers"}
@@ -36,23 +37,25 @@ class _Nightly(NamedTuple):
     secrets: dict[int, str]  # by the player's number
 
 
-class WerewolfText:
-    """The texts for players of these names; the settings are those of :class:`textgames.social.werewolf.Werewolf`."""
+class WerewolfText(TSMG[WerewolfState]):
+    """The texts of Werewolf, whose settings these are."""
 
-    def __init__(
-        self, players: Sequence[str], roles: Sequence[str], *, reveal_roles: bool, abstain: bool, days_in_full: int
-    ) -> None:
-        self.players, self._roles = tuple(players), tuple(roles)
-        self._reveal, self._abstain, self._days_in_full = reveal_roles, abstain, days_in_full
-        # of the last state that was read: the state, and its texts that are the same for everybody; one tuple, which is
-        # replaced whole, since episodes of several threads may be read by one game
-        self._public: tuple[WerewolfState | None, str, str, str, _Nightly]
-        self._public = None, "", "", "", _Nightly((), (), ((), -1), "", {})
+    _roles: tuple[str, ...]
+    _speeches: bool
+    _reveal: bool
+    _abstain: bool
+    _again: bool
+    _days_in_full: int
+    _numbers: dict[Player, int]
+    # of the last state that was read: the state, and its texts that are the same for everybody; one tuple, which is
+    # replaced whole, since episodes of several threads may be read by one game
+    _public: tuple[WerewolfState | None, str, str, str, _Nightly] = None, "", "", "", _Nightly((), (), ((), -1), "", {})
 
     # ---------------------------------------------------------------- the observation
 
-    def observe(self, state: WerewolfState, number: int) -> str:
+    def observe(self, state: WerewolfState, player: Player) -> str:
         """Return what a player reads; equal for all states that differ only in what is hidden from it."""
+        number = self._numbers[player]
         known, heading, before, log, nightly = self._public
         if known is not state:  # several players read the same state, one after another
             # what nights and earlier days add to the texts is the same until the next night
@@ -72,7 +75,7 @@ class WerewolfText:
             secrets = nightly.secrets[number] = "".join([f"{line}\n" for line in self._secrets(state, number)])
         role = state.roles[number]
         status = "alive" if state.alive[number] else "out, and play no more; your side's result still counts for you"
-        own = f"You are {self.players[number]}, a {role}, on the side of {SIDES.get(role, SIDES[VILLAGER])}."
+        own = f"You are {player}, a {role}, on the side of {SIDES.get(role, SIDES[VILLAGER])}."
         return f"{heading}\n{own} You are {status}.\n{before}\n{secrets}{log}{self._question(state, number)}"
 
     def _heading(self, state: WerewolfState) -> str:
@@ -83,17 +86,15 @@ class WerewolfText:
         return f"Werewolf. Day {len(state.nights)}, {state.phase}."
 
     def _deaths(self, state: WerewolfState) -> list[str]:
+        shown = self._reveal or state.phase is Phase.OVER
+        names = [f"{name} (a {role})" * shown or name for name, role in zip(self.players, state.roles, strict=True)]
         told = []
         for night, done in enumerate(state.nights, 1):
             if done.killed != NOBODY:
-                told.append(f"{self._dead(state, done.killed)} killed in night {night}")
+                told.append(f"{names[done.killed]} killed in night {night}")
             if night <= len(state.days) and (removed := state.days[night - 1].removed) != NOBODY:
-                told.append(f"{self._dead(state, removed)} voted out on day {night}")
+                told.append(f"{names[removed]} voted out on day {night}")
         return told
-
-    def _dead(self, state: WerewolfState, number: int) -> str:
-        shown = self._reveal or state.phase is Phase.OVER
-        return f"{self.players[number]} (a {state.roles[number]})" if shown else self.players[number]
 
     def _secrets(self, state: WerewolfState, number: int) -> list[str]:
         role, lines, done = state.roles[number], list[str](), list[str]()
@@ -176,8 +177,13 @@ class WerewolfText:
             lines += self._day(len(state.days), state.days[-1], in_full=True)
         return "\n".join(lines)
 
-    def what_happened(self, state: WerewolfState, after: WerewolfState, number: int) -> str:
-        role, told = state.roles[number], []
+    def what_happened(
+        self, state: WerewolfState, joint_action: JointAction, next_state: WerewolfState, player: Player
+    ) -> str:
+        number, after, told = self._numbers[player], next_state, list[str]()
+        role = state.roles[number]
+        if not state.alive[number]:
+            return ""
         if state.phase is Phase.NIGHT:
             night = after.nights[-1]
             if number == state.acting_wolf:
@@ -197,11 +203,18 @@ class WerewolfText:
 
     # ---------------------------------------------------------------- the instructions
 
-    def instructions(self, player: str, speeches: bool, protect_again: bool) -> str:
+    def instructions(self, player: Player) -> str:
         counts = Counter(self._roles)
         roles = ", ".join(f"{number} {role if number == 1 else _PLURALS[role]}" for role, number in counts.items())
         order = "everyone who is alive speaks once to all, in an order that begins one seat further each day; then "
-        spoken = order if speeches else ""
+        spoken = order if self._speeches else ""
+        night = "First comes a night. The living wolf with the lowest number chooses a player whom the wolves kill"
+        if DOCTOR in self._roles:
+            again = "" if self._again else ", but not the same player two nights in a row"
+            night += f"; the doctor chooses a player, maybe itself, who can't be killed that night{again}"
+        if SEER in self._roles:
+            night += "; the seer chooses a player and learns its role"
+        known = " The wolves know each other." if self._roles.count(WOLF) > 1 else ""
         nobody = " Votes for nobody count like those for a player." if self._abstain else ""
         lines = [
             f"You are {player} in a game of Werewolf of {len(self.players)} players. Their secret roles are drawn at "
@@ -209,7 +222,7 @@ class WerewolfText:
             "The village wins when no wolf is left; the wolves win as soon as they are at least as many as all others "
             "who are alive. When the game is over every player of the side that won is paid +1 and every other -1, "
             "whether alive or out. Nothing else is paid.",
-            self._night(protect_again),
+            f"{night}.{known} Nobody is told what others did, only who was killed.",
             f"By day {spoken}all who are alive vote at the same time, and all are told the votes. The one with most "
             f"votes is out; with a tie nobody is.{nobody} Then comes the next night.",
         ]
@@ -219,16 +232,6 @@ class WerewolfText:
         lines.append(
             f"To choose a player, write its name: {names}."
             + (" In a vote you may write nobody instead." if self._abstain else "")
-            + (" When it is your turn to speak, write what you want to say to all." if speeches else "")
+            + (" When it is your turn to speak, write what you want to say to all." if self._speeches else "")
         )
         return "\n".join(lines)
-
-    def _night(self, protect_again: bool) -> str:
-        text = "First comes a night. The living wolf with the lowest number chooses a player whom the wolves kill"
-        if DOCTOR in self._roles:
-            again = "" if protect_again else ", but not the same player two nights in a row"
-            text += f"; the doctor chooses a player, maybe itself, who can't be killed that night{again}"
-        if SEER in self._roles:
-            text += "; the seer chooses a player and learns its role"
-        text += ". The wolves know each other." if self._roles.count(WOLF) > 1 else "."
-        return text + " Nobody is told what others did, only who was killed."
