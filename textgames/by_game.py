@@ -37,10 +37,8 @@ class ByGame(Generic[Entry]):
         return self.find(type(game))
 
     def find(self, game: type[TSMG[Any]]) -> Entry | None:
-        """Return the entry of a class, or of the nearest of its base classes that has one.
-
-        Raises:
-            ImportError: its entry can't be imported.
+        """Return the entry of a class, or of the nearest of its base classes that has one; an ImportError if it can't
+        be imported.
         """
         for cls in game.__mro__:
             # by the module that defines the class, or by the package that it is imported from
@@ -58,9 +56,7 @@ class ByGame(Generic[Entry]):
 
 
 def table_of(folder: str, file: str | Path) -> Path:
-    """Return where a game's table lies: one that ships in this folder, by its name, or a file; a ValueError if there is
-    none.
-    """
+    """Return where a game's table lies: one that ships in this folder, by its name, or a file; else a ValueError."""
     shipped = Path(str(files("textgames").joinpath(f"{folder}/{file}.toml")))
     path = shipped if isinstance(file, str) and shipped.is_file() else Path(file).absolute()
     if not path.is_file():

@@ -31,10 +31,8 @@ def register(id: str, game: str | type[TSMG[Any]], **settings: Any) -> None:
             Gymnasium environment (``"random"``).
 
     A class that is defined again under its name, by a cell of a notebook or a reloaded module, replaces the one before.
-
-    Raises:
-        ValueError: the id is taken by another game, or isn't an id that Gymnasium accepts; the game is no game; or it
-            has a setting that is called like one of its environments'.
+    A ValueError if the id is taken by another game or none that Gymnasium accepts, the game is no game, or one of its
+    settings is called like one of its environments'.
     """
     if not isinstance(id, str):
         raise ValueError(f"an id is a text such as 'MyGame-v0', got {id!r}")
@@ -92,11 +90,8 @@ def registered_ids() -> tuple[str, ...]:
 def settings_of(id: str) -> dict[str, Any]:
     """Return what an id was registered with: ``"game"`` and the settings that differ from the defaults.
 
-    The id may be ``"my_module:MyGame-v0"``, which imports the module that registers it, as in Gymnasium.
-
-    Raises:
-        ValueError: no such id; the message names the nearest one.
-        ImportError: no such module, or one that can't be imported.
+    The id may be ``"my_module:MyGame-v0"``, which imports the module that registers it, as in Gymnasium; an ImportError
+    if that fails, and a ValueError that names the nearest id if there is none.
     """
     if not isinstance(id, str):
         raise ValueError(f"an id is a text such as 'TextSnake-v0', got {id!r}: textgames.register(id, Game) makes one")

@@ -26,14 +26,9 @@ class PlayedRound(NamedTuple):
 def rounds_of_play(
     game: TSMG[Any], state: Any, limit: int | None, rng: "np.random.Generator", choose: Choose | None = None
 ) -> Iterator[PlayedRound]:
-    """Yield the rounds of one episode.
+    """Yield the rounds of one episode from ``state``, at most ``limit`` of them (``None``: no limit).
 
-    Args:
-        game: the rules.
-        state: the first state.
-        limit: the most rounds; ``None`` for no limit.
-        rng: what transitions draw from, and random actions too.
-        choose: how actions are chosen; at random from the legal ones when not given.
+    ``rng`` is what transitions draw from; so do actions, at random from the legal ones, unless ``choose`` chooses them.
     """
     played, over = 0, False
     while not over and played != limit:

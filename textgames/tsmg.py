@@ -116,12 +116,10 @@ class TSMG(ABC, Generic[StateT]):
     def transition(
         self, state: StateT, joint_action: Mapping[Player, Action], rng: "np.random.Generator"
     ) -> tuple[StateT, dict[Player, float], bool]:
-        """Play one round: ``P`` and ``r`` of the game.
+        """Play one round: ``P`` and ``r`` of the game; ``state`` is not changed, and ``rng`` draws all that is random.
 
         Args:
-            state: the state before the round; it is not changed.
             joint_action: one legal action for every player in ``to_move(state)``; others are ignored.
-            rng: the source of the transition's randomness.
 
         Returns:
             The next state; ``{player: reward}`` for every player, also for those who did not act or are out already;
@@ -172,21 +170,11 @@ class TSMG(ABC, Generic[StateT]):
         return {}
 
     def forfeit(self, state: StateT, player: Player, rounds_left: float) -> dict[Player, float]:
-        """Return what giving up pays in this state, as a loss does: never more than bad play would still get.
+        """Return what giving up pays in this state, as ``{player: reward}``: never more than bad play would still get.
 
-        By default :attr:`worst_round` for every round that is left, else the lowest return of :attr:`return_range`. In
-        a :attr:`zero_sum` game the other player gets what it loses.
-
-        Args:
-            state: the state in which the player had to act.
-            player: the player that gives up.
-            rounds_left: rounds until truncation, this one included; infinite if there is no limit.
-
-        Returns:
-            ``{player: reward}`` of those who are paid for it.
-
-        Raises:
-            NotImplementedError: what a loss pays here isn't known.
+        By default that is :attr:`worst_round` for each of the ``rounds_left`` until truncation (this one included;
+        infinite without a limit), else the lowest return of :attr:`return_range`. In a :attr:`zero_sum` game the other
+        player gets what it loses. A NotImplementedError says that what a loss pays here isn't known.
         """
         if self.worst_round:
             if rounds_left == float("inf"):
@@ -208,11 +196,8 @@ class TSMG(ABC, Generic[StateT]):
         """Return the exact distribution of :meth:`transition`: everything that may come of a round.
 
         With it a game can be solved exactly, and scores can be freed from luck. Probabilities are above 0 and sum to 1.
-        Equal outcomes may be listed more than once.
-
-        Raises:
-            ValueError: as :meth:`transition`.
-            NotImplementedError: chances aren't known with these settings; see :attr:`has_outcomes`.
+        Equal outcomes may be listed more than once. Errors are those of :meth:`transition`, and a NotImplementedError
+        if chances aren't known with these settings; see :attr:`has_outcomes`.
         """
         raise NotImplementedError(
             f"{type(self).__name__} has no outcomes(state, joint_action), so its chances aren't known"
@@ -252,12 +237,9 @@ class TSMG(ABC, Generic[StateT]):
     @cached_property
     def takes_turns(self) -> bool:
         """Whether some of the players wait while others move, at the start."""
-        return len(self.to_move(self._a_start())) < len(self.players)
-
-    def _a_start(self) -> StateT:
         import numpy as np
 
-        return self.initial_state(np.random.default_rng(0))
+        return len(self.to_move(self.initial_state(np.random.default_rng(0)))) < len(self.players)
 
     # ---------------------------------------------------------------- text
 
@@ -320,11 +302,8 @@ class TSMG(ABC, Generic[StateT]):
         """Return the state that an observation shows: the inverse of :meth:`observe`, if that shows all that matters.
 
         With it and an exact or searching :mod:`yardstick <textgames.yardsticks>`, the players ``greedy`` and
-        ``planner`` can play the game: they read, as every player does, nothing but text.
-
-        Raises:
-            ValueError: the text is not an observation of this game.
-            NotImplementedError: the game hides something, or has no such method.
+        ``planner`` can play the game: they read, as every player does, nothing but text. A ValueError if the text is no
+        observation of this game, a NotImplementedError if the game hides something or has no such method.
         """
         raise NotImplementedError(f"{type(self).__name__} has no read_observation(observation, player)")
 

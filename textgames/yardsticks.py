@@ -82,9 +82,7 @@ class Yardstick(ABC):
         self, state: Any, steps_left: int | None, player: Player, tie: float = 1e-12
     ) -> tuple[Action, ...]:
         """Return the actions of the largest value, within ``tie``; if values are exact, of these the ones that dawdle
-        least.
-
-        Those are still the best with fewer rounds left.
+        least: they are still the best with fewer rounds left.
         """
         best = _largest(self.values(state, steps_left, player), tie)
         for fewer in range((steps_left or 1) - 1, 0, -1):
@@ -112,9 +110,8 @@ def _largest(values: Mapping[Action, float], tie: float) -> tuple[Action, ...]:
 class HeuristicYardstick(Yardstick):
     """A fixed function of the state that guesses what it is worth, if that isn't known.
 
-    No score is measured against it. But it is the same function for all players, and what chance makes of
-    it is known exactly; so luck can be told by it (``benchmark.score.luck``). A bad guess costs precision and nothing
-    else.
+    No score is measured against it. But what chance makes of it is known exactly and it is the same for all players, so
+    luck can be told by it (``benchmark.score.luck``). A bad guess costs precision and nothing else.
     """
 
     kind = "reference"
@@ -133,10 +130,8 @@ class HeuristicYardstick(Yardstick):
         return {action: self.moments(state, action, steps_left, player).mean for action in legal}
 
     def moments(self, state: Any, action: Action, steps_left: int | None, player: Player) -> Moments:
-        """Return mean and variance, exact, of the reward of an action and the guess after it, in a game for one player.
-
-        Raises:
-            NotImplementedError: a round with too many outcomes.
+        """Return mean and variance, exact, of the reward of an action and the guess after it, in a game for one player;
+        a NotImplementedError for a round with too many outcomes.
         """
         after = None if steps_left is None else steps_left - 1
         return Moments.of(
@@ -159,10 +154,8 @@ def register_yardstick(game: type[TSMG[Any]] | str, factory: Factory | str) -> N
 
 
 def find_yardstick(game: TSMG[Any]) -> Yardstick | None:
-    """Return the yardstick of a game, registered for its class or a base class of it; a TypeError for what isn't a
-    game.
-
-    ``None`` if there is none, or it refuses the game's settings.
+    """Return the yardstick that is registered for a game's class or a base class of it; a TypeError for what isn't a
+    game. ``None`` if there is none, or it refuses the game's settings.
     """
     factory = _FACTORIES.of(game)
     try:

@@ -37,20 +37,15 @@ CHECKS: Mapping[str, Callable[[str, Mapping[str, Any]], None]] = MappingProxyTyp
 def check(id: str, /, **settings: Any) -> None:
     """Run every check on an id; ``settings`` override those that it was registered with.
 
-    Raises:
-        ConformanceError: the first check that fails; the message says which one and what it saw.
-        ValueError: no such id.
+    A ConformanceError tells which check failed first and what it saw; a ValueError is raised if there is no such id.
     """
     for name in CHECKS:
         run_check(name, id, **settings)
 
 
 def run_check(name: str, id: str, /, **settings: Any) -> None:
-    """Run one check by name.
-
-    Raises:
-        ConformanceError: it fails, or the game raises an error in it.
-        ValueError: no such check, or no such id.
+    """Run one check by name; a ConformanceError if it fails or the game raises an error in it, a ValueError if there is
+    no such check or id.
     """
     if name not in CHECKS:
         raise ValueError(f"no check {name!r}; there are {', '.join(CHECKS)}{did_you_mean(name, CHECKS)}")
@@ -60,11 +55,7 @@ def run_check(name: str, id: str, /, **settings: Any) -> None:
     except ConformanceError as error:
         raise ConformanceError(f"{id}: {name}: {error}") from error
     except Exception as error:  # whatever a game raises if it must not is a failed check
-        raise ConformanceError(f"{id}: {name}: {_who_raised(error)}{type(error).__name__}: {error}") from error
-
-
-def _who_raised(error: Exception) -> str:
-    for frame, _ in traceback.walk_tb(error.__traceback__):
-        if isinstance(frame.f_locals.get("self"), TSMG):
-            return f"{frame.f_code.co_name}() raised "
-    return ""
+        frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
+        names = [each.f_code.co_name for each in frames if isinstance(each.f_locals.get("self"), TSMG)]
+        where = f"{names[0]}() raised " if names else ""
+        raise ConformanceError(f"{id}: {name}: {where}{type(error).__name__}: {error}") from error

@@ -46,10 +46,10 @@ class Together:
 
 
 class Seat:
-    """The one player outside, and the players inside.
+    """The one player outside, and the players inside; a ValueError for a player or agent that there isn't, or is
+    missing.
 
     Args:
-        game: the rules.
         player: the player outside; the first one when not given.
         opponents: the players inside: ``"random"`` (legal actions with equal chances), an agent by its name
             (``"planner"``), an :data:`Opponent` such as one that answers :class:`Together`, or ``{player: any of
@@ -57,9 +57,6 @@ class Seat:
 
     Attributes:
         alone: whether no player inside writes responses, so that a table plays by itself up to the player's next turn.
-
-    Raises:
-        ValueError: no such player, none given for one of the others, or no such agent.
     """
 
     def __init__(self, game: TSMG[Any], player: Player | None, opponents: Any) -> None:
@@ -110,13 +107,8 @@ class Seat:
 
         An opponent that plays at several tables is asked for all of them at once. At a table without a response, where
         the episode has just begun, what is played before the player's first turn is kept as the table's ``early``, and
-        belongs to its first response; if the episode has ended by then, that does nothing else.
-
-        Returns:
-            What the player was paid and told, of the tables with a response.
-
-        Raises:
-            TypeError: a response is no text.
+        belongs to its first response; if the episode has ended by then, that does nothing else. Returns what the player
+        was paid and told, of the tables with a response; a TypeError for one that is no text.
         """
         for response in responses.values():
             if not isinstance(response, str):
@@ -148,12 +140,14 @@ class Seat:
         return {player: paid[player] + more[player]}, terminated, truncated, {player: infos[player] | response}
 
     def _answers(self, tables: Mapping[int, Table]) -> dict[int, dict[Player, str]]:
-        turns = {
-            (i, other): _turn(table, other)
-            for i, table in tables.items()
-            for other in table.asked
-            if other in self._inside
-        }
+        turns = {}
+        for i, table in tables.items():
+            game, state, rng = table.game, table.state, table.rng
+            left = None if table.rules.max_steps is None else table.rules.max_steps - table.elapsed
+            for other in table.asked:
+                if other in self._inside:
+                    told = game.observe(state, other), game.instructions(other), game.legal_actions(state, other)
+                    turns[i, other] = OpponentTurn(*told, other, rng, game, state, left)
         found: dict[tuple[int, Player], str] = {}
         for opponent in {id(each): each for each in self._inside.values()}.values():
             asked = {place: turn for place, turn in turns.items() if self._inside[place[1]] is opponent}
@@ -167,10 +161,3 @@ class Seat:
 
 
 _OF_THE_STATE = ("success", "legal_actions", "metrics")  # of an ``info``, what doesn't come from the response
-
-
-def _turn(table: Table, player: Player) -> OpponentTurn:
-    game, state, rng = table.game, table.state, table.rng
-    left = None if table.rules.max_steps is None else table.rules.max_steps - table.elapsed
-    legal = game.legal_actions(state, player)
-    return OpponentTurn(game.observe(state, player), game.instructions(player), legal, player, rng, game, state, left)

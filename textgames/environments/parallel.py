@@ -117,14 +117,9 @@ class TextParallelEnv(AllSeats, ParallelEnv[str, str, str]):  # type: ignore[mis
     ) -> tuple[dict[str, str], dict[str, float], dict[str, bool], dict[str, bool], dict[str, dict[str, Any]]]:
         """Play one round with the response of every agent in :attr:`to_move`; responses of others are ignored.
 
-        Returns:
-            Observations, rewards, terminations, truncations and infos of all agents that were there before the round.
-                ``info["action"]`` of an agent that was not asked is ``""``. A player who has left and is paid late is
-                in the rewards alone.
-
-        Raises:
-            gymnasium.error.ResetNeeded: before the first reset, or when no agent is left.
-            ValueError: an agent's response is missing.
+        Returns observations, rewards, terminations, truncations and infos of all agents that were there before the
+        round. ``info["action"]`` of an agent that was not asked is ``""``. A player who has left and is paid late is in
+        the rewards alone. ResetNeeded is raised when no agent is left, and a ValueError if a response is missing.
         """
         table, agents, asked = self._table, self.agents, self._table.asked
         self._require_agents()

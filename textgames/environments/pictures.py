@@ -69,7 +69,17 @@ def glyph(char: str) -> NDArray[np.bool_]:
     dots = np.zeros((_HEIGHT, _WIDTH), dtype=np.bool_)
     name = unicodedata.name(char, "")
     if name.startswith("BOX DRAWINGS"):
-        return _box_drawing(dots, name)
+        # the lines of a table, which meet those of the characters beside it, above and below
+        middle, centre, words = _HEIGHT // 2, _WIDTH // 2, name.split()
+        if "LEFT" in words or "HORIZONTAL" in words:
+            dots[middle, : centre + 1] = True
+        if "RIGHT" in words or "HORIZONTAL" in words:
+            dots[middle, centre:] = True
+        if "UP" in words or "VERTICAL" in words:
+            dots[: middle + 1, centre] = True
+        if "DOWN" in words or "VERTICAL" in words:
+            dots[middle:, centre] = True
+        return dots
     known = _font().get(char) or _font().get(unicodedata.normalize("NFKD", char)[:1])
     if known is None:
         dots[1:8, 0:5] = True
@@ -77,20 +87,6 @@ def glyph(char: str) -> NDArray[np.bool_]:
         return dots
     for y, row in enumerate(known, 1):
         dots[y, :5] = [dot == "#" for dot in row]
-    return dots
-
-
-def _box_drawing(dots: NDArray[np.bool_], name: str) -> NDArray[np.bool_]:
-    """Return the lines of a table, which meet those of the characters beside it, above and below."""
-    middle, centre, words = _HEIGHT // 2, _WIDTH // 2, name.split()
-    if "LEFT" in words or "HORIZONTAL" in words:
-        dots[middle, : centre + 1] = True
-    if "RIGHT" in words or "HORIZONTAL" in words:
-        dots[middle, centre:] = True
-    if "UP" in words or "VERTICAL" in words:
-        dots[: middle + 1, centre] = True
-    if "DOWN" in words or "VERTICAL" in words:
-        dots[middle:, centre] = True
     return dots
 
 

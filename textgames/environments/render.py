@@ -7,20 +7,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from textgames.environments.pictures import board_picture, text_picture
-from textgames.names import did_you_mean
 from textgames.tsmg import TSMG
 
 _HOME_AND_CLEAR = "\x1b[H\x1b[2J"
 _RESET = "\x1b[0m"
 
 RENDER_MODES = ["ansi", "human", "rgb_array"]
-
-
-def check_render_mode(mode: str | None) -> None:
-    """Refuse an unknown mode before the first picture, with a ValueError."""
-    if mode is not None and mode not in RENDER_MODES:
-        near = did_you_mean(str(mode), RENDER_MODES)
-        raise ValueError(f"render_mode must be None or one of {', '.join(RENDER_MODES)}, got {mode!r}{near}")
 
 
 def render_state(game: TSMG[Any], state: Any, mode: str | None, title: str) -> str | NDArray[np.uint8] | None:

@@ -9,7 +9,7 @@ from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 
-from textgames.environments.render import check_render_mode
+from textgames.environments.render import RENDER_MODES
 from textgames.ladders.ladder import Level, ladder_of
 from textgames.names import did_you_mean
 from textgames.settings import check_number, check_one_of, check_switch, check_whole, taken_by
@@ -117,20 +117,17 @@ def make_game(
 ) -> TSMG[Any]:
     """Build a game from its settings, or the level and the twin of it that the settings of these names number.
 
-    An error for an unknown one also lists what its ``environments`` take.
-
     Raises:
-        TypeError: a setting that the game doesn't have, a value of a type that it can't use, or a setting beside a
-            level, which decides it.
-        ValueError: a switch that is neither true nor false; a level or a twin that there isn't; or names of actions
-            that no response could write.
+        TypeError: a setting that there isn't (the message also lists what its ``environments`` take), a value of a type
+            that the game can't use, or a setting beside a level, which decides it.
+        ValueError: a value, a level or a twin that there isn't, or names of actions that no response could write.
     """
     if isinstance(game, TSMG):
         if settings:
             raise TypeError(f"a game that is already built takes no settings, got {', '.join(settings)}")
         return game
     cls = load_game(game)
-    accepted, switches = game_settings(cls), _switches(cls)
+    accepted = game_settings(cls)
     if LEVEL in settings and LEVEL not in accepted:
         own, level = {name: value for name, value in settings.items() if name != LEVEL}, settings[LEVEL]
         decided = level_of(cls, level).settings if level != 0 else {}
@@ -147,7 +144,7 @@ def make_game(
             known = [*accepted, LEVEL, TWIN, *environments]
             near = did_you_mean(name, known)
             raise TypeError(f"{cls.__name__} has no setting {name!r}; it has {', '.join(known)}{near}")
-        if name in switches:
+        if isinstance(taken_by(cls).named[name].default, bool):
             check_switch(name, value)
     try:
         made = cls(**settings)
@@ -175,9 +172,8 @@ def level_of(cls: type[TSMG[Any]], number: int) -> Level:
 def rounds_of(
     game: str | type[TSMG[Any]] | TSMG[Any], settings: Mapping[str, Any], max_steps: MaxSteps, made: TSMG[Any]
 ) -> int | None:
-    """Return after how many rounds an environment ends: the horizon of its level if it plays one, else ``max_steps``.
-
-    ``made`` is the game with its settings, which knows what ``"auto"`` stands for.
+    """Return after how many rounds an environment ends: the horizon of its level if it plays one, else ``max_steps``,
+    of which ``made``, the game with its settings, knows what ``"auto"`` stands for.
     """
     number = settings.get(LEVEL, 0)
     if isinstance(game, TSMG) or not number or LEVEL in game_settings(load_game(game)):
@@ -199,7 +195,8 @@ def made(
     built = make_game(game, settings, environments)
     limit = rounds_of(game, settings, max_steps, built) if max_cycles is None else max_cycles
     rules = EpisodeRules.checked(built, limit, format_penalty, invalid_action)
-    check_render_mode(render_mode)
+    if render_mode is not None:
+        check_one_of("render_mode", render_mode, tuple(RENDER_MODES))
     return built, rules
 
 
@@ -213,11 +210,6 @@ def game_settings(cls: type[TSMG[Any]]) -> tuple[str, ...]:
             f"call the game's own otherwise; names that are taken: {', '.join((*ENVIRONMENT_SETTINGS, *_ARGUMENTS))}"
         )
     return names
-
-
-@lru_cache(maxsize=64)
-def _switches(cls: type[TSMG[Any]]) -> frozenset[str]:
-    return frozenset(name for name, one in taken_by(cls).named.items() if isinstance(one.default, bool))
 
 
 def not_a_response(response: Any) -> str:

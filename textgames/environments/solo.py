@@ -111,10 +111,7 @@ class TextGameEnv(StatesLimit, OneTable, gym.Env[str, str]):
         Args:
             seed: seeds everything random in the episode: the initial state, then the transitions.
             options: ``{"layout_seed": n}`` draws the initial state that ``reset(seed=n)`` draws, and leaves only the
-                transitions to ``seed``.
-
-        Raises:
-            ValueError: an option with another name, or a layout seed that is not a whole number of at least 0.
+                transitions to ``seed``; a ValueError for any other.
         """
         if seed is not None:
             super().reset(seed=seed)
@@ -128,14 +125,10 @@ class TextGameEnv(StatesLimit, OneTable, gym.Env[str, str]):
         return self.game.observe(table.state, player), table.first_info(player)
 
     def step(self, action: str) -> tuple[str, float, bool, bool, dict[str, Any]]:
-        """Give the game a response: a model's whole text, or a bare action name.
+        """Give the game a response, a model's whole text or a bare action name; a TypeError if it is no string.
 
-        Returns:
-            Observation, reward, terminated (the game's own end), truncated (the step limit; never both), info.
-
-        Raises:
-            gymnasium.error.ResetNeeded: before the first reset, or after the episode's end.
-            TypeError: the response is not a string.
+        Returns observation, reward, terminated (the game's own end), truncated (the step limit; never both), info.
+        ResetNeeded is raised before the first reset and after the episode's end.
         """
         table, player = self._table, self._player
         if not table.agents and table.early is None:

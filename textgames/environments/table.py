@@ -40,8 +40,7 @@ class Table:
     """One game between its start and its end.
 
     Args:
-        game: the rules.
-        rules: what the environment adds to them.
+        rules: what the environment adds to the game's.
         seats: the players without whom the game ends; all of them when not given.
         random: the players who are not asked: legal actions with equal chances are played for them.
 
@@ -76,11 +75,9 @@ class Table:
         self._moving: tuple[Player, ...] = ()  # whom the game asks in this state, absent players too
 
     def reset(self, seed: int | np.random.Generator | None = None, layout_seed: int | None = None) -> None:
-        """Start an episode.
-
-        Args:
-            seed: seeds everything random in it; a generator is drawn from as it is, and ``None`` keeps the last one.
-            layout_seed: draws the initial state that this ``seed`` would draw; the rest is left to ``seed``.
+        """Start an episode with everything random in it seeded; a generator is drawn from as it is, ``None`` keeps the
+        last one. ``layout_seed`` draws the initial state that this ``seed`` would draw, and leaves the rest to
+        ``seed``.
         """
         if isinstance(seed, np.random.Generator):
             self.rng = seed
@@ -90,10 +87,8 @@ class Table:
         self._begin(self.game.initial_state(rng), 0)
 
     def resume(self, state: Any, elapsed: int = 0, seed: int | None = None) -> None:
-        """Begin in a state in which a player is to move, after ``elapsed`` rounds, in place of :meth:`reset`.
-
-        Raises:
-            ValueError: no round is left, or no player is to move.
+        """Begin in a state after ``elapsed`` rounds, in place of :meth:`reset`; a ValueError if no round is left, or no
+        player is to move.
         """
         if elapsed < 0 or elapsed >= self.limit:
             limit = self.rules.max_steps
@@ -140,11 +135,8 @@ class Table:
         """Play a round, and on to the next one in which a player of the table is asked.
 
         An absent player, who was sent away for an invalid response, plays its default action; if it was the last of the
-        seats, the game stops. Giving up ends a zero-sum game.
-
-        Args:
-            responses: of all players in :attr:`asked`.
-            read: what :meth:`~textgames.tsmg.TSMG.read` made of them in this state, if that is known already.
+        seats, the game stops. Giving up ends a zero-sum game. ``responses`` are those of all players in :attr:`asked`,
+        and ``read`` what :meth:`~textgames.tsmg.TSMG.read` made of them, if that is known already.
 
         Raises:
             TypeError: a response is no text.
@@ -246,10 +238,8 @@ class Table:
     def _leave(
         self, infos: dict[Player, dict[str, Any]], staying: list[Player], over: bool, given_up: bool
     ) -> tuple[Collection[Player], Collection[Player]]:
-        """Let all leave whose own episode has ended, and turn to the players who are asked next.
-
-        Returns:
-            The terminated players and the truncated ones.
+        """Let all leave whose own episode has ended, and turn to those who are asked next; returns the terminated and
+        the truncated players.
         """
         agents, cut_off = self.agents, self.elapsed >= self.limit
         terminated = agents if over else [] if staying is agents else [one for one in agents if one not in staying]
@@ -296,10 +286,8 @@ _NOT_ASKED = {"valid": True, "action": "", "unreadable": None, "success": False,
 
 
 class Metrics(Mapping[str, float]):
-    """``{name: value}`` of an episode that ended in ``state``, computed when it is first looked at.
-
-    Some metrics cost more than the whole episode did, such as regrets against optimal play. The mapping is equal to the
-    dictionary, and pickled as one.
+    """``{name: value}`` of an episode that ended in ``state``, computed when it is first looked at, as some metrics
+    cost more than the whole episode did. It is equal to the dictionary, and pickled as one.
     """
 
     def __init__(self, game: TSMG[Any], state: Any, player: Player) -> None:

@@ -102,17 +102,13 @@ class TextVectorEnv(StatesLimit, gym.vector.VectorEnv[tuple[str, ...], Sequence[
     def reset(
         self, *, seed: int | Sequence[int | None] | None = None, options: dict[str, Any] | None = None
     ) -> tuple[tuple[str, ...], dict[str, Any]]:
-        """Start an episode in every game, or in those of a mask; returns all observations, and the infos of these
-        games.
+        """Start an episode in every game, or in those of a mask; returns all observations, and these games' infos.
 
         Args:
             seed: ``n`` seeds the games with ``n, n + 1, ...``; a sequence gives each its own; ``None`` keeps the
                 generators.
-            options: ``"reset_mask"``: boolean array of shape (num_envs,), the games to reset. ``"layout_seed"``: as in
-                the single environment; a number for all games or a sequence of numbers.
-
-        Raises:
-            ValueError: an option with another name, a bad mask, or not as many seeds as there are games.
+            options: ``"reset_mask"``: boolean array of shape (num_envs,), the games to reset. ``"layout_seed"``: as
+                in the single environment; a number for all games or one for each. A ValueError for any other.
         """
         given = checked_options(options, "layout_seed", "reset_mask")
         mask = given.get("reset_mask")
@@ -138,12 +134,11 @@ class TextVectorEnv(StatesLimit, gym.vector.VectorEnv[tuple[str, ...], Sequence[
 
         Returns:
             Observations (tuple of strings), rewards (float64), terminations and truncations (bool), all of length
-                ``num_envs``, and infos.
+            ``num_envs``, and infos.
 
         Raises:
             gymnasium.error.ResetNeeded: before the first reset, or after an episode's end when autoreset is disabled.
-            TypeError: one string for all games, or a response that is not a string.
-            ValueError: not as many responses as there are games.
+            TypeError, ValueError: not one string for every game.
         """
         if isinstance(actions, str):
             raise TypeError(
@@ -158,7 +153,18 @@ class TextVectorEnv(StatesLimit, gym.vector.VectorEnv[tuple[str, ...], Sequence[
         for i, response in enumerate(given):  # all before the first is played
             if not isinstance(response, str) and not self._over[i]:
                 raise TypeError(f"game {i}: {not_a_response(response)}")
-        restarted = self._restart() if True in self._over else {}
+        restarted: dict[int, dict[str, Any]] = {}
+        if True in self._over:
+            over = [i for i, is_over in enumerate(self._over) if is_over]
+            table = self._tables[over[0]]
+            if table.state is None:
+                raise ResetNeeded("step() was called before reset(); call reset() first")
+            if self.autoreset_mode is AutoresetMode.DISABLED:
+                raise ResetNeeded(
+                    f"the episode of game {over[0]} ended after {table.elapsed} steps and autoreset is disabled; call "
+                    'reset(options={"reset_mask": terminations | truncations}) before the next step()'
+                )
+            restarted = self._reset_games(over)
         n, player, observe, observations = self.num_envs, self._player, self.game.observe, self._observations
         rewards, terminations, truncations = np.zeros(n), np.zeros(n, np.bool_), np.zeros(n, np.bool_)
         told = [restarted.get(i, _NOTHING) for i in range(n)] if restarted else [_NOTHING] * n
@@ -189,7 +195,7 @@ class TextVectorEnv(StatesLimit, gym.vector.VectorEnv[tuple[str, ...], Sequence[
             return tuple(observations), rewards, terminations, truncations, self._laid_out(told)
         last = np.full(n, None, dtype=object)
         last[ended] = [observations[i] for i in ended]
-        final = self._laid_out([info if over else _NOTHING for info, over in zip(told, self._over, strict=True)])
+        final = self._laid_out([info if is_over else _NOTHING for info, is_over in zip(told, self._over, strict=True)])
         for i, info in self._reset_games(ended).items():
             told[i] = info
         mask = final["_success"]
@@ -216,18 +222,6 @@ class TextVectorEnv(StatesLimit, gym.vector.VectorEnv[tuple[str, ...], Sequence[
         for i, table in tables.items():
             self._observations[i] = self.game.observe(table.state, self._player)
         return {i: table.first_info(self._player) for i, table in tables.items()}
-
-    def _restart(self) -> dict[int, dict[str, Any]]:
-        ended = [i for i, over in enumerate(self._over) if over]
-        table = self._tables[ended[0]]
-        if table.state is None:
-            raise ResetNeeded("step() was called before reset(); call reset() first")
-        if self.autoreset_mode is AutoresetMode.DISABLED:
-            raise ResetNeeded(
-                f"the episode of game {ended[0]} ended after {table.elapsed} steps and autoreset is disabled; call "
-                'reset(options={"reset_mask": terminations | truncations}) before the next step()'
-            )
-        return self._reset_games(ended)
 
     def _laid_out(self, told: Sequence[dict[str, Any]], *, step: bool = True) -> dict[str, Any]:
         """Lay the infos of the games out as Gymnasium does: an array a name, and a mask of the games that have it.

@@ -45,7 +45,8 @@ def grid_rows(marks: str, ncol: int, axes: bool) -> tuple[str, tuple[int, ...]]:
     """
     nrow = len(marks) // ncol
     if not axes:
-        return _plain_form(nrow, ncol) % tuple(marks), _plain_offsets(nrow, ncol)
+        form, offsets = _plain(nrow, ncol)
+        return form % tuple(marks), offsets
     rows = board_rows(marks, ncol)
     cell, margin = len(str(ncol - 1)), len(str(nrow - 1))
     lines = [f"{nrow - 1 - y:>{margin}} " + " ".join(f"{mark:>{cell}}" for mark in row) for y, row in enumerate(rows)]
@@ -56,11 +57,6 @@ def grid_rows(marks: str, ncol: int, axes: bool) -> tuple[str, tuple[int, ...]]:
 
 
 @lru_cache(maxsize=64)
-def _plain_form(nrow: int, ncol: int) -> str:
-    return "\n".join([" ".join(["%s"] * ncol)] * nrow)
-
-
-@lru_cache(maxsize=64)
-def _plain_offsets(nrow: int, ncol: int) -> tuple[int, ...]:
+def _plain(nrow: int, ncol: int) -> tuple[str, tuple[int, ...]]:
     # a row of n marks has n - 1 spaces and a line end: cell i stands at 2 * i
-    return tuple(range(0, 2 * nrow * ncol, 2))
+    return "\n".join([" ".join(["%s"] * ncol)] * nrow), tuple(range(0, 2 * nrow * ncol, 2))

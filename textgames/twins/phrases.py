@@ -25,12 +25,7 @@ class Kind(NamedTuple):
     to_own: Callable[[str], str]  # the inverse of ``to_twin``
 
 
-def same(pattern: str) -> Kind:
-    """Return a kind of which original and twin say the same."""
-    return Kind(pattern, pattern, str, str)
-
-
-NUMBER = same(r"[-+]?\d+(?:\.\d+)?")
+NUMBER = Kind(r"[-+]?\d+(?:\.\d+)?", r"[-+]?\d+(?:\.\d+)?", str, str)
 
 
 def words(pairs: Mapping[str, str]) -> Kind:
@@ -38,16 +33,16 @@ def words(pairs: Mapping[str, str]) -> Kind:
     back = {twin: own for own, twin in pairs.items()}
     if len(back) != len(pairs):
         raise ValueError(f"a vocabulary gives two words the same name: {dict(pairs)!r}")
-    return Kind(_any_of(pairs), _any_of(back), pairs.__getitem__, back.__getitem__)
-
-
-def _any_of(known: Mapping[str, str]) -> str:
     # the longest first: "red" would be found in "red wine"
-    return "(?:" + "|".join(re.escape(word) for word in sorted(known, key=len, reverse=True)) + ")"
+    own, twin = [
+        "(?:" + "|".join(re.escape(word) for word in sorted(known, key=len, reverse=True)) + ")"
+        for known in (pairs, back)
+    ]
+    return Kind(own, twin, pairs.__getitem__, back.__getitem__)
 
 
-def listed(kind: Kind, none: tuple[str, str], order: Sequence[str] = ()) -> Kind:
-    """Return several of a kind with commas between them, or a word for none: ``(own, twin)``.
+def several(kind: Kind, between: str, none: tuple[str, str] = ("", ""), order: Sequence[str] = ()) -> Kind:
+    """Return some of a kind with ``between`` between them, or a word for none: ``(own, twin)``; empty if there is none.
 
     If the original always lists them in one ``order`` of its own, the twin does so in another one: by the alphabet.
     """
@@ -59,33 +54,19 @@ def listed(kind: Kind, none: tuple[str, str], order: Sequence[str] = ()) -> Kind
 
         def say(text: str) -> str:
             said = list(map(to, every.findall(text)))
-            return empty[1] if text == empty[0] else ", ".join(sorted(said, key=place) if order else said)
+            return empty[1] if text == empty[0] else between.join(sorted(said, key=place) if order else said)
 
         return say
 
     def pattern(element: str, empty: str) -> str:
-        return f"(?:{re.escape(empty)}|{element}(?:, {element})*)"
+        some = f"{element}(?:{between}{element})*"
+        return f"(?:{re.escape(empty)}|{some})" if empty else some
 
     return Kind(
         pattern(kind.own, none[0]),
         pattern(kind.twin, none[1]),
         over(kind.own, kind.to_twin, none, by_alphabet),
         over(kind.twin, kind.to_own, (none[1], none[0]), {own: at for at, own in enumerate(order)}.get),
-    )
-
-
-def joined(kind: Kind) -> Kind:
-    """Return some of a kind, one after the other with a space between them."""
-
-    def over(element: str, to: Callable[[str], str]) -> Callable[[str], str]:
-        every = re.compile(element)
-        return lambda text: " ".join(map(to, every.findall(text)))
-
-    return Kind(
-        f"{kind.own}(?: {kind.own})*",
-        f"{kind.twin}(?: {kind.twin})*",
-        over(kind.own, kind.to_twin),
-        over(kind.twin, kind.to_own),
     )
 
 

@@ -5,7 +5,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from numpy.random import Generator
+from numpy.random import Generator, default_rng
 
 from textgames.by_game import ByGame, table_of
 from textgames.settings import check_whole
@@ -93,7 +93,7 @@ class Twin(TSMG[Any]):
         )
         self._legal = lru_cache(maxsize=1024)(lambda own: tuple([self.twin_action(each) for each in own]))
         # what isn't covered is said now, and not in the middle of an episode
-        start = original._a_start()
+        start = original.initial_state(default_rng(0))
         for player in original.players:
             self.instructions(player)
             self.observe(start, player)

@@ -38,7 +38,7 @@ import numpy as np
 
 from textgames.tsmg import TSMG
 from textgames.twins.boards import WAYS, Drawing, Symmetry, cells_kind, name_of_cell
-from textgames.twins.phrases import NUMBER, Kind, Phrase, Phrasebook, amounts, joined, listed, tally, words
+from textgames.twins.phrases import NUMBER, Kind, Phrase, Phrasebook, amounts, several, tally, words
 
 _CONSTANT = re.compile(r"\{(\w+)=([^}]+)\}")
 _SOURCES = ("fixed", "words", "ranked", "laid")
@@ -54,23 +54,18 @@ class Layout(NamedTuple):
     mark: str  # what stands before every line
 
     def arrange(self, lines: Sequence[str]) -> str:
-        lines = list(lines)
-        if self.order == "reversed":
-            lines.reverse()
-        elif self.order == "last first":
-            lines = [*lines[-1:], *lines[:-1]]
-        return "\n".join(f"{self.mark}{line}" for line in "\n".join(lines).split("\n"))
+        return "\n".join(f"{self.mark}{line}" for line in "\n".join(self._ordered(lines, -1)).split("\n"))
 
     def bare(self, text: str) -> str:
         return "\n".join(line.removeprefix(self.mark) for line in text.split("\n"))
 
     def as_told(self, lines: Sequence[str]) -> str:
-        lines = list(lines)
-        if self.order == "reversed":
-            lines.reverse()
-        elif self.order == "last first":
-            lines = [*lines[1:], *lines[:1]]
-        return "\n".join(lines)
+        return "\n".join(self._ordered(lines, 1))
+
+    def _ordered(self, lines: Sequence[str], first: int) -> Sequence[str]:
+        if self.order == "last first":
+            return [*lines[first:], *lines[:first]]
+        return lines[::-1] if self.order == "reversed" else lines
 
 
 class Drawn(NamedTuple):
@@ -138,19 +133,19 @@ class _Draw:
         for kind in self._own.get("words", {}):
             self._add(kind, self._drawn_words(kind, symmetry))
         if "directions" in self._own:
-            twin = self._one_of("directions")
+            twin = self._any(self._story["directions"])
             # the constants of ``way`` are the twin's own words; ``direction`` is seen in the mirror
             self._words["way"] = dict(zip(("left", "right", "down", "up"), twin, strict=True))
             seen = [twin[WAYS.index(symmetry.way(way))] for way in WAYS]
             self._add("direction", dict(zip(self._own["directions"], seen, strict=True)))
         if "cells" in self._story:
-            form, means = self._one_of("cells").values()
+            form, means = self._any(self._story["cells"]).values()
             self._kinds["cell"] = cells_kind(form, symmetry)
             self._words["cells"] = {"means": means, "corner": name_of_cell(form, (0, 0))}
         if "tally" in self._story:
-            self._kinds["tally"] = tally(self._one_of("tally"))
+            self._kinds["tally"] = tally(self._any(self._story["tally"]))
         if "amount" in self._story:
-            factor, lowest, highest = self._one_of("amount")
+            factor, lowest, highest = self._any(self._story["amount"])
             self._kinds["amount"] = amount = amounts(factor, int(self._rng.integers(lowest, highest + 1)))
             # every number of the rules is one of its constants
             self._words["amount"] = {str(n): amount.to_twin(str(n)) for n in range(-1, 101)}
@@ -163,7 +158,18 @@ class _Draw:
             self._kinds[part] = self._phrase("parts", part).kind
             self._add_list(part)
         for drawing, how in self._own.get("drawing", {}).items():
-            self._kinds[drawing] = self._drawing(drawing, how, symmetry)
+            view = self._story["drawing"][drawing]
+            self._kinds[drawing] = Drawing(
+                frame=how.get("frame", "plain"),
+                view=view["view"],
+                line=self._with_words(view.get("line", "")),
+                empty=how.get("empty", ""),
+                nothing=view.get("nothing", self._story.get("none", "none")),
+                symbols={own: twin for kind in how["symbols"] for own, twin in self._words[kind].items()},
+                names=self._words.get(how.get("names", ""), {}),
+                cells=how.get("cells", ()),
+                symmetry=symmetry,
+            ).kind()
         layout = Layout(self._any(self._story.get("orders", ORDERS)), self._any(self._story.get("marks", MARKS)))
         books = {book: self._book(book) for book in ("rules", "observation", "help")}
         return Drawn(name, **books, actions=actions, names=names, layout=layout)
@@ -172,9 +178,6 @@ class _Draw:
 
     def _any(self, choices: Sequence[Any]) -> Any:
         return choices[int(self._rng.integers(len(choices)))]
-
-    def _one_of(self, name: str) -> Any:
-        return self._any(self._story[name])
 
     def _drawn_words(self, kind: str, symmetry: Symmetry) -> dict[str, str]:
         told = self._own["words"][kind]
@@ -197,26 +200,9 @@ class _Draw:
         self._add_list(kind, order)
 
     def _add_list(self, kind: str, order: Sequence[str] = ()) -> None:
-        self._kinds[f"{kind}*"] = listed(self._kinds[kind], (self._own.get("none", "none"), self._none), order)
-        self._kinds[f"{kind}+"] = joined(self._kinds[kind])
-
-    @property
-    def _none(self) -> str:
-        return str(self._story.get("none", "none"))
-
-    def _drawing(self, name: str, how: Mapping[str, Any], symmetry: Symmetry) -> Kind:
-        view = self._story["drawing"][name]
-        return Drawing(
-            frame=how.get("frame", "plain"),
-            view=view["view"],
-            line=self._with_words(view.get("line", "")),
-            empty=how.get("empty", ""),
-            nothing=view.get("nothing", self._none),
-            symbols={own: twin for kind in how["symbols"] for own, twin in self._words[kind].items()},
-            names=self._words.get(how.get("names", ""), {}),
-            cells=how.get("cells", ()),
-            symmetry=symmetry,
-        ).kind()
+        none = self._own.get("none", "none"), self._story.get("none", "none")
+        self._kinds[f"{kind}*"] = several(self._kinds[kind], ", ", none, order)
+        self._kinds[f"{kind}+"] = several(self._kinds[kind], " ")
 
     # ---- phrases
 
