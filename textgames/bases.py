@@ -33,9 +33,7 @@ def neighbours(nrow: int, ncol: int, ways: tuple[tuple[int, int], ...]) -> tuple
 
 
 class BoardGame(TSMG[StateT]):
-    """A game on a board of characters, whose ``marks`` make palette and legend; a mark for ``""`` is left out of the
-    legend.
-    """
+    """A game whose ``marks`` make palette and legend; one that stands for ``""`` is left out of the legend."""
 
     marks: ClassVar[Marks] = {}
 

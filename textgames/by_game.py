@@ -37,9 +37,7 @@ class ByGame(Generic[Entry]):
         return self.find(type(game))
 
     def find(self, game: type[TSMG[Any]]) -> Entry | None:
-        """Return the entry of a class, or of the nearest of its base classes that has one; an ImportError if it can't
-        be imported.
-        """
+        """Return the entry of a class or its nearest base class; an ImportError if it can't be imported."""
         for cls in game.__mro__:
             # by the module that defines the class, or by the package that it is imported from
             for module in (cls.__module__, cls.__module__.rpartition(".")[0]):

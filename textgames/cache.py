@@ -1,6 +1,4 @@
-"""What is computed once and kept between commands, in ``TEXTBENCH_CACHE_DIR`` or ``textbench`` in the user's cache
-folder. Nothing in it is ever needed.
-"""
+"""Values that are computed once and kept between commands in :func:`cache_folder`; none is ever needed."""
 
 import hashlib
 import json
@@ -18,7 +16,7 @@ Kept = TypeVar("Kept")
 
 
 def cache_folder() -> Path:
-    """Return the folder in which reference values are kept between commands."""
+    """Return ``TEXTBENCH_CACHE_DIR``, or ``textbench`` in the user's cache folder."""
     given = os.environ.get("TEXTBENCH_CACHE_DIR")
     if given:
         return Path(given)

@@ -5,9 +5,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 OWN_VERSIONS = frozenset({"litellm", "vllm"})
-"""Extras that don't go with the tested versions: LiteLLM wants older ones of openai and huggingface_hub, vLLM its own
-of torch and transformers.
-"""
+"""Extras that want other versions than the tested ones, of openai, huggingface_hub, torch or transformers."""
 
 
 CPU_TORCH = "--extra-index-url https://download.pytorch.org/whl/cpu"

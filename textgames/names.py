@@ -24,8 +24,7 @@ def misspelt(name: str, known: Iterable[str]) -> str | None:
 
 
 def _nearest(name: str, known: Sequence[str]) -> str | None:
-    """Return the known name of nearly the same letters, or the one of which this is a word: ``seed`` of
-    ``seed_offset``."""
+    """Return the known name of nearly the same letters, or that has this word: ``seed_offset`` for ``seed``."""
     near = get_close_matches(name, known, n=1)
     of_word = [one for one in known if name in re.split("[_-]", one)]
     return near[0] if near else of_word[0] if len(of_word) == 1 else None

@@ -113,11 +113,7 @@ class Scenario(NamedTuple):
         return has_twins(game_of(self.env_id, **{**self.kwargs, TWIN: 0}))
 
     def twin(self, number: int) -> "Scenario":
-        """Return the scenario with a twin of its game, of the same seeds: ``frozen-lake-twin-3``. 0 is the game itself.
-
-        Raises:
-            ValueError: its game has no twins.
-        """
+        """Return the scenario with a twin of its game, of the same seeds (0: the game itself), or raise ValueError."""
         name, kwargs = self.plain_name, {key: value for key, value in self.kwargs.items() if key != TWIN}
         if number == 0:
             return self._replace(name=name, kwargs=MappingProxyType(kwargs), vocabulary="")
@@ -140,11 +136,7 @@ class Scenario(NamedTuple):
         return ladder if ladder is not None and ladder.scenario == self.plain_name else None
 
     def level(self, number: int) -> "Scenario":
-        """Return a level of its ladder, from the same first seed: ``frozen-lake-level-3``; a ValueError if there is
-        none.
-
-        Its settings are the level's alone.
-        """
+        """Return a level of its ladder, with the level's settings alone and the same first seed, or raise ValueError."""
         if self.ladder is None:
             raise ValueError(f"{self.name} has no levels")
         settings, horizon, *_ = self.ladder.level(number)
@@ -229,9 +221,8 @@ FIRST_SEED_OF_OTHERS = 100_000
 def scenario_of_game(env_id: str) -> Scenario:
     """Build the scenario of a game by its id, such as ``"my_module:MyGame-v0"``, with the settings of its registration.
 
-    Raises:
-        ValueError: there is no such id, or it was registered without a limit of steps.
-        ImportError: its module can't be imported.
+    A ValueError if there is no such id or it was registered without a limit of steps; an ImportError if its module
+    can't be imported.
     """
     limit = settings_of(env_id).get("max_steps")
     if limit == "auto":
@@ -257,11 +248,7 @@ def _scenario(name: str) -> Scenario | None:
 
 
 def why_unknown(name: str, also: Iterable[str] = ()) -> str:
-    """Return why there is no scenario of a name, as the second half of a sentence.
-
-    It tells the levels that there are, or that there are no twins, or else what may have been meant: a scenario, or one
-    of the names in ``also``.
-    """
+    """Return why there is no scenario of a name, or which may have been meant (or which of ``also``), as a clause."""
     try:
         _scenario(name)
     except ValueError as error:
@@ -284,9 +271,7 @@ SUITES: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "all": tuple(name for name in SCENARIOS if name not in LITTLE_HEADROOM),
     }
 )
-"""The names of the scenarios of every suite. ``paper`` is what a run plays by default, ``all`` is every scenario but
-those of :data:`LITTLE_HEADROOM`.
-"""
+"""The scenarios of every suite; a run plays ``paper`` by default, and ``all`` is all but :data:`LITTLE_HEADROOM`."""
 
 ABOUT_SUITES: Mapping[str, str] = MappingProxyType(
     {

@@ -1,6 +1,4 @@
-"""Checks of settings, whose errors name the setting, quote the value and say what would be accepted; and what settings
-a class or function takes (:func:`taken_by`) and how its docstring explains them (:func:`explained`).
-"""
+"""Checks of settings, whose errors say what is accepted; what settings there are, and what docstrings say of them."""
 
 import math
 import re

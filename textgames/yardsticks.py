@@ -81,9 +81,7 @@ class Yardstick(ABC):
     def best_actions(
         self, state: Any, steps_left: int | None, player: Player, tie: float = 1e-12
     ) -> tuple[Action, ...]:
-        """Return the actions of the largest value, within ``tie``; if values are exact, of these the ones that dawdle
-        least: they are still the best with fewer rounds left.
-        """
+        """Return the actions of the largest value within ``tie``; if exact, those that stay so with fewer rounds left."""
         best = _largest(self.values(state, steps_left, player), tie)
         for fewer in range((steps_left or 1) - 1, 0, -1):
             if len(best) == 1 or not self.exact:
@@ -130,9 +128,7 @@ class HeuristicYardstick(Yardstick):
         return {action: self.moments(state, action, steps_left, player).mean for action in legal}
 
     def moments(self, state: Any, action: Action, steps_left: int | None, player: Player) -> Moments:
-        """Return mean and variance, exact, of the reward of an action and the guess after it, in a game for one player;
-        a NotImplementedError for a round with too many outcomes.
-        """
+        """Return mean and variance, exact, of an action's reward and the guess after it, in a game for one player."""
         after = None if steps_left is None else steps_left - 1
         return Moments.of(
             [
@@ -154,9 +150,7 @@ def register_yardstick(game: type[TSMG[Any]] | str, factory: Factory | str) -> N
 
 
 def find_yardstick(game: TSMG[Any]) -> Yardstick | None:
-    """Return the yardstick that is registered for a game's class or a base class of it; a TypeError for what isn't a
-    game. ``None`` if there is none, or it refuses the game's settings.
-    """
+    """Return a game's yardstick, registered for its class or a base class; ``None`` if none takes its settings."""
     factory = _FACTORIES.of(game)
     try:
         return factory(game) if factory is not None else None

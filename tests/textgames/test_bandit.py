@@ -10,9 +10,8 @@ from agents.baselines.games.bandit import BanditPlayer, ucb
 from agents.baselines.search import find_search_player
 from agents.turn import TurnRequest
 from textgames import SCENARIOS
-from textgames.exploration.bandit import STORIES, Bandit, BanditOracle, BanditState, Evidence, read_evidence
+from textgames.exploration.bandit import STORIES, Bandit, BanditState, Evidence, read_evidence
 from textgames.solving.bayes_bandit import OneGoodArm, bayes_bandit
-from textgames.yardsticks import find_yardstick
 
 ME = "player_0"
 
@@ -48,14 +47,6 @@ def test_counts_follow_the_rewards_and_can_be_read_back(prior, style):
     assert evidence.sums == pytest.approx(state.sums, abs=0.005 * 4)  # two decimals a number are shown
     assert bool(state.log) == (style == "raw")
     assert game.transition(state, {ME: "red"}, np.random.default_rng()) == (state, {ME: 0.0}, True)
-
-
-def test_observations_never_tell_the_means():
-    game = Bandit(num_arms=4, gap=0.5)
-    starts = {game.initial_state(np.random.default_rng(seed)) for seed in range(60)}
-    assert {start.means.index(0.75) for start in starts} == {0, 1, 2, 3}
-    assert all(sorted(start.means) == [0.25, 0.25, 0.25, 0.75] for start in starts)
-    assert len({game.observe(start, ME) for start in starts}) == 1
 
 
 def test_gaussian_rewards():
@@ -150,21 +141,6 @@ def test_too_large_problems_are_refused():
         bayes_bandit(None, 2, 61)
     with pytest.raises(ValueError, match="none is left to value"):
         bayes_bandit(None, 2, 5).action_values((2, 1), (1, 1))
-
-
-def test_the_oracle_is_worth_what_the_best_arm_pays():
-    game = Bandit(num_arms=3, rounds=10)
-    oracle = find_yardstick(game)
-    assert isinstance(oracle, BanditOracle)
-    assert oracle.kind == "clairvoyant"
-    assert not oracle.exact
-    state = BanditState((0.2, 0.9, 0.4), (1, 1, 1), (0.0, 1.0, 1.0), (1, 2, 3))
-    assert oracle.values(state, 4, ME) == pytest.approx({"red": 0.2 + 2.7, "blue": 3.6, "green": 0.4 + 2.7})
-    assert oracle.value(state, None, ME) == pytest.approx(7 * 0.9)  # the game ends by itself after ten rounds
-    assert oracle.blind_value(state, 4, ME, {}) == pytest.approx(4 * 0.5)
-    # the identity behind scores without luck: start value minus regret is the sum of the means that were chosen
-    advantage = oracle.values(state, 4, ME)["red"] - oracle.value(state, 4, ME)
-    assert advantage == pytest.approx(0.2 - 0.9)
 
 
 # ---------------------------------------------------------------- players

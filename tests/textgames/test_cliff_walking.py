@@ -42,7 +42,3 @@ def test_slips_are_told():
     fell = "slipped down instead of right; fell off the cliff, back to the start"
     assert game.what_happened(25, {"player_0": "right"}, START, "player_0") == fell
     assert game.what_happened(25, {"player_0": "right"}, 26, "player_0") == ""
-
-
-def test_the_board_shows_everything():
-    assert CliffWalking().board(13) == ("_" * 12, "_P" + "_" * 10, "_" * 12, "S" + "C" * 10 + "G")

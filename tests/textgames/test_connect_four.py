@@ -103,16 +103,6 @@ def test_columns_with_two_digits_stand_below_each_other():
     assert game.read_observation(text, "player_1") == state
 
 
-def test_a_threat_must_be_met():
-    game = ConnectFour(rows=3, columns=4, connect=3)
-    state, rng = ConnectFourState(), np.random.default_rng(0)
-    for player, column in (("player_0", "1"), ("player_1", "4"), ("player_0", "2")):
-        state, _, _ = game.transition(state, {player: column}, rng)
-    values = minimax(game).values(state, None, "player_1")
-    assert [column for column, value in values.items() if value > -1.0] in ([], ["3"])
-    assert minimax(game).values(state, 2, "player_1") == {"1": -1.0, "2": -1.0, "3": 0.0, "4": -1.0}
-
-
 def test_boards_too_large_to_solve_have_no_yardstick():
     assert find_yardstick(ConnectFour()) is None
     with pytest.raises(ValueError, match="at most 16 cells, this one has 42"):

@@ -58,7 +58,7 @@ def test_counts_entropy_and_remaining():
 
 
 def test_few_and_many_candidates_are_counted_alike():
-    table = Mastermind().make_table()
+    table = Mastermind().table
     some = np.arange(0, 60, 5)
     assert len(some) <= FEW
     counted = (table.counts(some) ** 2).sum(axis=1) / len(some)
@@ -69,7 +69,7 @@ def test_few_and_many_candidates_are_counted_alike():
 
 
 def test_estimates_are_exact_for_one_and_two_candidates():
-    table = Mastermind().make_table()
+    table = Mastermind().table
     for candidates in ([17], [3, 60]):
         best = table.estimated_values(np.array(candidates)).max()
         assert best == pytest.approx(GuessSolver(table, 1).value(np.array(candidates), 10))

@@ -62,13 +62,3 @@ def test_metrics_on_intervals_are_those_of_the_table():
             state, _, over = game.transition(state, {"player_0": game.sample_action(state, "player_0", rng)}, rng)
         ours, theirs = game.metrics(state, "player_0"), GuessingGame.metrics(game, state, "player_0")
         assert {name: ours[name] for name in theirs} == pytest.approx(theirs)
-
-
-def test_only_numbers_in_range_are_read():
-    game = GuessNumber(numbers=20)
-    state = game.initial_state(np.random.default_rng(0))
-    assert game.interpret("<action> 020 </action>", state, "player_0") == "20"
-    for text in ("21", "0", "3.5", "three", "3 4", "-3"):
-        assert game.interpret(f"<action>{text}</action>", state, "player_0") is None
-    rng = np.random.default_rng(0)
-    assert {game.sample_action(state, "player_0", rng) for _ in range(300)} == set(game.secrets)

@@ -71,21 +71,6 @@ def test_a_round_pays_both_by_the_table():
         game.transition(state, {ONE: "opera"}, rng)
 
 
-def test_each_sees_the_same_rounds_from_its_own_side():
-    game = MatrixGame(rounds=3)
-    state = after(game, "CD", "DD")
-    assert game.observe(state, TWO) == (
-        "Round 1: you played defect, the other cooperate; you got 5, the other 0\n"
-        "Round 2: you played defect, the other defect; you got 1, the other 1\n"
-        "You have 6 in all, the other 1.\n"
-        "Now choose for round 3 of 3."
-    )
-    for player in (ONE, TWO):
-        assert game.read_observation(game.observe(state, player), player) == state
-    with pytest.raises(ValueError, match="not an observation of MatrixGame"):
-        game.read_observation("Day 1", ONE)
-
-
 def test_instructions_give_each_seat_its_own_payoffs():
     game = MatrixGame(matrix="matching-pennies")
     assert "- heads against tails: you get -1, the other gets 1" in game.instructions(ONE)

@@ -29,11 +29,6 @@ def test_values_follow_boutons_rule(misere):
                 assert yardstick.value(NimState(heaps, mover), None, player) == expected
 
 
-def test_the_one_winning_move_of_three_four_five():
-    values = Minimax(Nim()).values(NimState((3, 4, 5), 0), 12, "player_0")
-    assert [move for move, value in values.items() if value == 1.0] == ["take 2 from a"]
-
-
 @pytest.mark.parametrize(("misere", "winner"), [(False, "player_1"), (True, "player_0")])
 def test_the_last_counter_decides(misere, winner):
     game, rng = Nim(heaps=(1, 2), misere=misere), np.random.default_rng(0)

@@ -7,7 +7,6 @@ from agents.baselines.games.online_learning import OnlineLearningPlayer
 from agents.baselines.search import find_search_player
 from agents.turn import TurnRequest
 from textgames.exploration.online_learning import PATTERNS, OnlineLearning, OnlineState, read_losses
-from textgames.yardsticks import find_yardstick
 
 ME = "player_0"
 STATE = OnlineState(((3.0, 1.0), (0.0, 10.0), (5.0, 4.0)))
@@ -69,17 +68,6 @@ def test_everything_played_is_shown_and_nothing_else():
     assert game.observe(other_future, ME) == game.observe(played, ME)
     with pytest.raises(ValueError, match="not an observation of online learning"):
         read_losses("Round 1 of 3.")
-
-
-def test_the_oracle_is_the_sum_of_the_minima():
-    game = OnlineLearning(rounds=3)
-    oracle = find_yardstick(game)
-    assert oracle is not None
-    assert oracle.value(STATE, None, ME) == -5
-    assert oracle.values(STATE, None, ME) == {"highway": -7, "bridge": -5}
-    assert oracle.values(STATE, 2, ME) == {"highway": -3, "bridge": -1}
-    assert oracle.blind_value(STATE, None, ME, {}) == pytest.approx(-11.5)
-    assert oracle.value(STATE._replace(chosen=(0, 0, 0)), 0, ME) == 0
 
 
 def ask(game: OnlineLearning, rows: tuple[tuple[float, ...], ...]) -> TurnRequest:

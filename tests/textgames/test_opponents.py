@@ -74,20 +74,6 @@ def test_who_is_left_by_somebody_who_gives_up_has_won(name, seat, ask):
     assert (terminations & infos["success"] & (rewards == reward)).all()
 
 
-@pytest.mark.parametrize("name", GAMES)
-def test_a_single_environment_takes_it_too(name):
-    told = []
-    for opponent in (thoughtful, Together(Counted())):
-        env = TextGameEnv(SCENARIOS[name].game(), max_steps=20, opponents=opponent)
-        told.append([env.reset(seed=2)])
-        over = False
-        while not over:
-            step = env.step("?")
-            told[-1].append(step)  # type: ignore[arg-type]
-            over = step[2] or step[3]
-    assert repr(told[0]) == repr(told[1])
-
-
 def test_a_round_of_a_batch_is_one_call():
     """64 games of tic-tac-toe ask 64 times what one call answers."""
     opponent = Counted()

@@ -2,10 +2,6 @@
 
 from typing import Any
 
-import pytest
-
-from textgames.environments.rules import make_game
-from textgames.frozen_lake.game import FrozenLake
 from textgames.settings import taken_by
 
 
@@ -33,12 +29,3 @@ def test_settings_are_the_parameters_that_have_a_name_after_the_first_arguments(
 def test_others_are_taken_by_who_takes_any_name():
     assert taken_by(open_to_all, arguments=1).others
     assert not any(taken_by(one).others for one in (made, Made, Plain))
-
-
-class Shouting(FrozenLake):
-    actions = ("LEFT", "DOWN", "RIGHT", "UP")
-
-
-def test_a_game_whose_actions_no_response_could_name_is_refused_when_it_is_made():
-    with pytest.raises(ValueError, match=r"action names are lower case.*got 'LEFT'"):
-        make_game(Shouting, {})

@@ -33,11 +33,6 @@ def test_food_without_an_empty_cell_waits_and_apples_come_first():
     assert told(game, one, "right") == {(SnakeState(((1, 0, 2),), (3,), (), ()), 1.0, False): pytest.approx(1)}
 
 
-@pytest.mark.parametrize("name", ["snake", "snake-poison", "snake-duel"])
-def test_the_scenarios_tell_their_chances(name):
-    assert SCENARIOS[name].game().has_outcomes
-
-
 def test_too_many_outcomes_are_refused():
     game = Snake(num_opponents=2)
     assert not game.has_outcomes

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from textgames.snake import Snake, SnakeState, read_observation
 from textgames.snake.reading import SEARCH_LIMIT, share_bodies
-from textgames.texts.grids import board_size
 
 
 def cells(width: int, *items: tuple[int, int]) -> tuple[int, ...]:
@@ -25,32 +24,6 @@ def example() -> tuple[Snake, SnakeState]:
 
 
 # ---------------------------------------------------------------- golden texts
-
-
-def test_observation_of_the_first_player():
-    game, state = example()
-    assert game.observe(state, "player_0") == (
-        "Board: 5 wide, 4 high. (0, 0) is the bottom left corner, X grows right, Y grows up.\n"
-        "Apples (+1 each): (3, 0), (2, 3)\n"
-        "Bananas (+1 each): (4, 0)\n"
-        "Fires (-1 each): (3, 2)\n"
-        "Enemy 2: head (4, 3), body none\n"
-        "Enemy 3: head (0, 3), body (0, 2)\n"
-        "You: head (2, 1), body (1, 1), (1, 0)\n"
-        "Grid (1 your head, 2.. enemy heads, T body, A apple, B banana, F fire, _ empty):\n"
-        "3 _ A _ 2\n"
-        "T _ _ F _\n"
-        "_ T 1 _ _\n"
-        "_ T _ A B"
-    )
-
-
-def test_dead_enemies_are_left_out_and_the_others_keep_their_numbers():
-    game, state = example()
-    text = game.observe(state._replace(snakes=(state.snakes[0], (), state.snakes[2])), "player_0")
-    assert "Enemy 2:" not in text
-    assert "Enemy 3: head (0, 3)" in text
-    assert text.endswith(":\n3 _ A _ _\nT _ _ F _\n_ T 1 _ _\n_ T _ A B")
 
 
 @pytest.mark.parametrize("options", [{}, {"grid": False}, {"coordinates": False}])
@@ -96,26 +69,6 @@ def test_each_half_alone():
     assert "_ empty; the top row has the largest Y):\n" in grid
     assert "top row" not in both.observe(state, "player_0")
     assert grid.rpartition(":\n")[2] == both.observe(state, "player_0").rpartition(":\n")[2]
-
-
-def test_the_size_of_a_board_is_read_from_its_first_line():
-    text = Snake(width=12, height=3).observe(SnakeState(((3,), (9,)), (20,), (), ()), "player_0")
-    assert board_size(text) == board_size(f"You read:\n{text}") == (12, 3)
-    assert board_size("A board") is None
-
-
-def test_axes_line_up_with_two_digit_numbers():
-    game = Snake(width=12, height=11, num_opponents=0, num_apples=1, axes=True)
-    text = game.observe(SnakeState((cells(12, (10, 9)),), cells(12, (0, 10)), (), ()), "player_0")
-    assert "; rows are Y, columns are X" in text
-    lines = text.rpartition(":\n")[2].split("\n")
-    assert len(lines) == 12
-    assert len({len(line) for line in lines}) == 1
-    head_line = next(line for line in lines if line.startswith(" 9"))
-    column = head_line.index("1", 2)
-    assert lines[-1][column - 1 : column + 1] == "10"
-    assert lines[0] == "10  A" + "  _" * 11
-    assert lines[-1].split() == [str(x) for x in range(12)]
 
 
 # ---------------------------------------------------------------- the way back

@@ -144,13 +144,6 @@ def test_the_optimum_is_the_shortest_solution_and_the_games_own_limit_counts(gam
         assert yardstick.value(start, game.max_moves, "player_0") == pytest.approx(full)
 
 
-def test_an_observation_shows_the_state():
-    state = board("######", "#p_XT#", "#_#__#", "#__B_#", "#____#", "######")._replace(moves=3)
-    text = TWO.observe(state, "player_0")
-    assert "Moves left: 27\nPlayer: (1, 4)\nBoxes: (3, 4), (3, 2)\nTargets: (1, 4), (3, 4), (4, 4)\n" in text
-    assert text.endswith("\n# p _ X T #\n# _ # _ _ #\n# _ _ B _ #\n# _ _ _ _ #\n# # # # # #")
-
-
 def test_starts_that_no_level_has():
     game = Sokoban(size=5, most_walls=0, shortest=150, longest=160, max_moves=160)
     with pytest.raises(ValueError, match="no start of 150 to 160 moves in 1000 levels"):

@@ -91,9 +91,3 @@ def test_one_ride():
         "can't pickup here; blocked; picked the passenger up; let the passenger out at the wrong stop; "
         "picked the passenger up; can't dropoff here; delivered the passenger"
     )
-
-
-def test_the_map_shows_walls_and_marks():
-    assert Taxi().board(TaxiState(12, 1, 2)) == ("o .|. . P", ". .|. . .", ". . T . .", ".|. .|. .", "D|. .|o .")
-    assert Taxi().board(TaxiState(0, RIDING, 2))[0] == "F .|. . o"
-    assert Taxi().describe(TaxiState(0, RIDING, 2)).startswith("F .|. . o\n. .|. . .")

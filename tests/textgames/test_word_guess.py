@@ -10,25 +10,6 @@ from textgames.exploration.guessing import GuessState
 from textgames.exploration.word_guess import WORDS, WordGuess, marks
 from textgames.texts.actions import Unreadable
 
-SHORT = {"green": "G", "yellow": "Y", "grey": "-"}
-
-
-@pytest.mark.parametrize(
-    ("guess", "word", "expected"),
-    [
-        ("crane", "crane", "GGGGG"),
-        ("speed", "abide", "--Y-Y"),  # one e is in the word: the first e of the guess has it
-        ("speed", "erase", "Y-YY-"),
-        ("speed", "steal", "G-G--"),  # the green e uses it up, so the other is grey
-        ("geese", "eagle", "YY--G"),
-        ("allow", "lolly", "-YGY-"),
-        ("llama", "allow", "YGY--"),
-        ("eerie", "beech", "YG---"),
-    ],
-)
-def test_marks_by_hand(guess, word, expected):
-    assert "".join(SHORT[mark] for mark in marks(guess, word)) == expected
-
 
 def test_marks_of_all_pairs_by_counting():
     """Of each letter, green and yellow together are as many as the fewer of guess and word, greens in their places."""

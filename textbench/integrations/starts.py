@@ -12,8 +12,7 @@ from agents.prompt import PromptMap
 from textgames.scenarios import TRAINING_SEEDS
 
 TRAINED_WITH = {"protocol": "default"}
-"""How an episode is played that a model is trained on, unless its settings say otherwise: an unreadable answer executes
-the first legal action, as in the paper."""
+"""How training episodes are played, as in the paper: an unreadable answer executes the first legal action."""
 
 SEEDS = 2**52
 """Transitions have a seed below this."""

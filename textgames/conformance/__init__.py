@@ -44,9 +44,7 @@ def check(id: str, /, **settings: Any) -> None:
 
 
 def run_check(name: str, id: str, /, **settings: Any) -> None:
-    """Run one check by name; a ConformanceError if it fails or the game raises an error in it, a ValueError if there is
-    no such check or id.
-    """
+    """Run one check by name; errors are those of :func:`check`, and a ValueError if there is no such check."""
     if name not in CHECKS:
         raise ValueError(f"no check {name!r}; there are {', '.join(CHECKS)}{did_you_mean(name, CHECKS)}")
     settings_of(id)

@@ -1,6 +1,4 @@
-"""What an environment adds to a game, the same for one player, several players and batches: the horizon, the format
-penalty, and what happens in place of an unreadable response.
-"""
+"""What every environment adds to a game: the horizon, the format penalty, and what an unreadable response does."""
 
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
@@ -67,9 +65,7 @@ class EpisodeRules(NamedTuple):
     def checked(
         cls, game: TSMG[Any], max_steps: int | None, format_penalty: float, invalid_action: str
     ) -> "EpisodeRules":
-        """Build the rules from what a user wrote; a ValueError names a value outside of its range, and what is
-        accepted.
-        """
+        """Build the rules from what a user wrote; a ValueError names a wrong value, and what is accepted."""
         whole = isinstance(max_steps, int | np.integer) and not isinstance(max_steps, bool)
         if max_steps is not None and not (whole and max_steps >= 1):
             raise ValueError(f"max_steps must be a whole number of at least 1, or None for no limit, got {max_steps!r}")
@@ -172,9 +168,7 @@ def level_of(cls: type[TSMG[Any]], number: int) -> Level:
 def rounds_of(
     game: str | type[TSMG[Any]] | TSMG[Any], settings: Mapping[str, Any], max_steps: MaxSteps, made: TSMG[Any]
 ) -> int | None:
-    """Return after how many rounds an environment ends: the horizon of its level if it plays one, else ``max_steps``,
-    of which ``made``, the game with its settings, knows what ``"auto"`` stands for.
-    """
+    """Return after how many rounds an environment of ``made`` ends: those of its level, or else ``max_steps``."""
     number = settings.get(LEVEL, 0)
     if isinstance(game, TSMG) or not number or LEVEL in game_settings(load_game(game)):
         return made.usual_limit if max_steps == "auto" and made.usual_limit else max_steps  # type: ignore[return-value]

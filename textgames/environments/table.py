@@ -87,9 +87,7 @@ class Table:
         self._begin(self.game.initial_state(rng), 0)
 
     def resume(self, state: Any, elapsed: int = 0, seed: int | None = None) -> None:
-        """Begin in a state after ``elapsed`` rounds, in place of :meth:`reset`; a ValueError if no round is left, or no
-        player is to move.
-        """
+        """Begin in a state after ``elapsed`` rounds; a ValueError if no round is left, or no player is to move."""
         if elapsed < 0 or elapsed >= self.limit:
             limit = self.rules.max_steps
             raise ValueError(f"elapsed_steps must be at least 0 and below max_steps = {limit}, got {elapsed}")
@@ -238,9 +236,7 @@ class Table:
     def _leave(
         self, infos: dict[Player, dict[str, Any]], staying: list[Player], over: bool, given_up: bool
     ) -> tuple[Collection[Player], Collection[Player]]:
-        """Let all leave whose own episode has ended, and turn to those who are asked next; returns the terminated and
-        the truncated players.
-        """
+        """Let all leave whose own episode has ended; returns the terminated and the truncated players."""
         agents, cut_off = self.agents, self.elapsed >= self.limit
         terminated = agents if over else [] if staying is agents else [one for one in agents if one not in staying]
         truncated = staying if cut_off and not over else []
@@ -286,9 +282,7 @@ _NOT_ASKED = {"valid": True, "action": "", "unreadable": None, "success": False,
 
 
 class Metrics(Mapping[str, float]):
-    """``{name: value}`` of an episode that ended in ``state``, computed when it is first looked at, as some metrics
-    cost more than the whole episode did. It is equal to the dictionary, and pickled as one.
-    """
+    """``{name: value}`` at an episode's end, computed when first looked at, as some cost more than the episode."""
 
     def __init__(self, game: TSMG[Any], state: Any, player: Player) -> None:
         self._asked = game, state, player

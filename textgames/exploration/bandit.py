@@ -236,33 +236,28 @@ class Bandit(OnePlayerGame[BanditState]):
         return "\n".join([first, *lines])
 
     def instructions(self, player: Player) -> str:
-        story = self.story
-        told = [
-            f"{story.scene} There are {self.rounds} rounds.",
-            f"Actions, one for every {story.thing}: {', '.join(self.actions)}.",
-            self._rewards(),
-            "The order of the names says nothing, and nothing changes from round to round. "
-            f"Your goal is the largest total reward over all {self.rounds} rounds.",
-        ]
-        return "\n".join(told)
-
-    def _rewards(self) -> str:
-        thing = self.story.thing
+        story, thing = self.story, self.story.thing
         if self.prior == "gaussian":
             told = f"Every {thing} gives a random reward around an average of its own, which you don't know."
             prior = (
                 f" The averages were drawn from a normal distribution with mean 0 and standard deviation "
                 f"{self.scale:g}; rewards vary around them with standard deviation {self.scale:g}."
             )
-            return told + prior * self.tells_prior
-        told = f"The reward of a round is 1 if {self.story.success}, else 0."
-        told += f" Every {thing} has a probability of its own to give 1, which you don't know."
-        if self.prior == "gap":
-            good, bad = 0.5 + self.gap / 2, 0.5 - self.gap / 2
-            prior = f" One {thing}, chosen at random, has the probability {good:g}; each of the others has {bad:g}."
         else:
+            told = f"The reward of a round is 1 if {story.success}, else 0."
+            told += f" Every {thing} has a probability of its own to give 1, which you don't know."
+            good, bad = 0.5 + self.gap / 2, 0.5 - self.gap / 2
             prior = " The probabilities were drawn at random, each one evenly between 0 and 1."
-        return told + prior * self.tells_prior
+            if self.prior == "gap":
+                prior = f" One {thing}, chosen at random, has the probability {good:g}; each of the others has {bad:g}."
+        lines = [
+            f"{story.scene} There are {self.rounds} rounds.",
+            f"Actions, one for every {thing}: {', '.join(self.actions)}.",
+            told + prior * self.tells_prior,
+            "The order of the names says nothing, and nothing changes from round to round. "
+            f"Your goal is the largest total reward over all {self.rounds} rounds.",
+        ]
+        return "\n".join(lines)
 
     def told(self, state: BanditState, action: Action, after: BanditState) -> str:
         arm = self.actions.index(action)

@@ -150,7 +150,8 @@ class GuessSolver:
         guesses_left = min(guesses_left, n)
         key = (bits, guesses_left)
         if key not in self._costs:
-            self._costs[key] = self._search(bits, n, guesses_left)
+            quick = self._told_apart(bits, n, guesses_left)
+            self._costs[key] = self._search(bits, n, guesses_left) if quick is None else quick
         return self._costs[key]
 
     def _told_apart(self, bits: int, n: int, guesses_left: int) -> int | None:
@@ -180,9 +181,6 @@ class GuessSolver:
         return [sum(costs[:n]) if guesses_left else self._lost * n for n in range(len(self._classes) + 1)]
 
     def _search(self, bits: int, n: int, guesses_left: int) -> int:
-        quick = self._told_apart(bits, n, guesses_left)
-        if quick is not None:
-            return quick
         bounds, least = self._bounds[min(guesses_left - 1, 3)], self._bounds[min(guesses_left, 3)][n]
         splits: dict[tuple[int, ...], int] = {}  # {the sets that a guess leaves: lower bound of its cost}
         # candidates first: in a small set one of them often tells all others apart, and nothing is better

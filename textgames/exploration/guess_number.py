@@ -7,8 +7,8 @@ each length of it and each number of guesses left.
 from functools import lru_cache
 
 import numpy as np
+from numpy.typing import NDArray
 
-from textgames.exploration.deduction import AnswerTable
 from textgames.exploration.guessing import LOST_GUESSES, GuessingGame, GuessState
 from textgames.settings import check_whole
 from textgames.texts.commands import Command
@@ -36,8 +36,10 @@ class GuessNumber(GuessingGame):
             return RIGHT
         return HIGHER if int(guess) < int(secret) else LOWER
 
-    def make_table(self) -> AnswerTable:
-        return _table(len(self.secrets))
+    @staticmethod
+    def answers(secrets: tuple[str, ...]) -> NDArray[np.integer]:
+        every = np.arange(len(secrets))
+        return np.sign(every - every[:, np.newaxis]) + 1
 
     def metrics(self, state: GuessState, player: str) -> dict[str, float]:
         """Return what every guessing game does, worked out on the interval of what is possible, without a table."""
@@ -72,12 +74,6 @@ def _remaining(low: int, high: int, guess: int) -> float:
     if not low <= guess <= high:
         return float(high - low + 1)
     return ((guess - low) ** 2 + 1 + (high - guess) ** 2) / (high - low + 1)
-
-
-@lru_cache(maxsize=4)
-def _table(numbers: int) -> AnswerTable:
-    every = np.arange(numbers)
-    return AnswerTable(np.sign(every - every[:, np.newaxis]) + 1)
 
 
 @lru_cache(maxsize=100_000)

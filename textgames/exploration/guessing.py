@@ -8,7 +8,9 @@ from abc import abstractmethod
 from functools import cached_property, lru_cache
 from typing import NamedTuple
 
+import numpy as np
 from numpy.random import Generator
+from numpy.typing import NDArray
 
 from textgames.bases import OnePlayerGame
 from textgames.exploration.deduction import AnswerTable, GuessSolver, Indices
@@ -58,18 +60,17 @@ class GuessingGame(OnePlayerGame[GuessState]):
         """Return the answer to a guess, as the player reads it."""
 
     def regret(self, candidates: Indices, guess: int, guesses_left: int) -> float | None:
-        """Return the expected guesses that a guess loses against optimal play, by places in ``secrets``; ``None`` if
-        unknown.
-        """
+        """Return the expected guesses that a guess, by its place in ``secrets``, loses; ``None`` if unknown."""
         return None
 
     def solver(self, lost: int = LOST_GUESSES) -> GuessSolver | None:
         """Return optimal guessing, if not finding it costs ``lost``; ``None`` if that is too much to compute."""
         return _solver(self.table, lost) if self.is_solved else None
 
+    @staticmethod
     @abstractmethod
-    def make_table(self) -> AnswerTable:
-        """Return the answers as numbers, in the order of ``secrets``."""
+    def answers(secrets: tuple[str, ...]) -> NDArray[np.integer]:
+        """Return the answers as numbers, of every guess (rows) to every secret (columns)."""
 
     def initial_state(self, rng: Generator) -> GuessState:
         return GuessState(self.secrets[int(rng.random() * len(self.secrets))])
@@ -124,7 +125,7 @@ class GuessingGame(OnePlayerGame[GuessState]):
     @cached_property
     def table(self) -> AnswerTable:
         """The answers as numbers; made when they are first needed, which play itself never does."""
-        return self.make_table()
+        return _table(type(self), self.secrets)
 
     def legal_actions(self, state: GuessState, player: str) -> tuple[str, ...]:
         return ()
@@ -165,6 +166,11 @@ class GuessingGame(OnePlayerGame[GuessState]):
 
     def describe(self, state: GuessState) -> str:
         return f"Hidden {self.noun}: {state.secret}\n{self.observe(state, 'player_0')}"
+
+
+@lru_cache(maxsize=16)  # games of equal secrets share both
+def _table(game: type[GuessingGame], secrets: tuple[str, ...]) -> AnswerTable:
+    return AnswerTable(game.answers(secrets))
 
 
 @lru_cache(maxsize=16)

@@ -10,9 +10,10 @@ from itertools import product
 from typing import ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from textgames.bases import BoardGame, Marks
-from textgames.exploration.deduction import AnswerTable, Indices
+from textgames.exploration.deduction import Indices
 from textgames.exploration.guessing import GuessingGame, GuessState
 from textgames.settings import check_whole
 from textgames.texts.commands import Command
@@ -73,8 +74,14 @@ class Mastermind(GuessingGame, BoardGame[GuessState]):
         exact, misplaced = score(guess, secret)
         return f"{exact} exact, {misplaced} misplaced"
 
-    def make_table(self) -> AnswerTable:
-        return _table(self.pegs, len(self.colours))
+    @staticmethod
+    def answers(secrets: tuple[str, ...]) -> NDArray[np.integer]:
+        """Return all answers at once: ``exact * pegs + exact and misplaced``."""
+        codes = np.array([[COLOURS.index(peg) for peg in code.split()] for code in secrets], dtype=np.int16)
+        exact = sum((codes[:, np.newaxis, place] == own).astype(np.int16) for place, own in enumerate(codes.T))
+        counts = [(codes == colour).sum(axis=1, dtype=np.int16) for colour in range(len(COLOURS))]
+        shared = sum(np.minimum(count[:, np.newaxis], count) for count in counts)
+        return np.asarray(exact * codes.shape[1] + shared)
 
     def regret(self, candidates: Indices, guess: int, guesses_left: int) -> float | None:
         solver = self.solver()
@@ -105,15 +112,3 @@ class Mastermind(GuessingGame, BoardGame[GuessState]):
 
     def _letters(self, code: str) -> str:
         return "".join("k" if colour == "black" else colour[0] for colour in code.split())
-
-
-@lru_cache(maxsize=8)
-def _table(pegs: int, colours: int) -> AnswerTable:
-    """Return all answers at once: ``exact * (pegs + 1) + misplaced``."""
-    codes = np.array(list(product(range(colours), repeat=pegs)), dtype=np.int8)  # (n, pegs)
-    counts = np.stack([(codes == colour).sum(axis=1) for colour in range(colours)], axis=1)  # (n, colours)
-    exact = sum((codes[:, np.newaxis, place] == codes[:, place]).astype(np.int16) for place in range(pegs))
-    shared = sum(
-        np.minimum(counts[:, np.newaxis, colour], counts[:, colour]).astype(np.int16) for colour in range(colours)
-    )
-    return AnswerTable(np.asarray(exact * pegs + shared))

@@ -13,8 +13,8 @@ from importlib.resources import files
 from itertools import product
 
 import numpy as np
+from numpy.typing import NDArray
 
-from textgames.exploration.deduction import AnswerTable
 from textgames.exploration.guessing import GuessingGame, GuessState
 from textgames.texts.commands import Command, Word
 
@@ -60,8 +60,10 @@ class WordGuess(GuessingGame):
     def answer(self, guess: str, secret: str) -> str:
         return ", ".join([f"{letter} {mark}" for letter, mark in zip(guess, marks(guess, secret), strict=True)])
 
-    def make_table(self) -> AnswerTable:
-        return _table()
+    @staticmethod
+    def answers(secrets: tuple[str, ...]) -> NDArray[np.integer]:
+        numbers = {found: number for number, found in enumerate(product((GREY, YELLOW, GREEN), repeat=len(WORDS[0])))}
+        return np.array([[numbers[marks(guess, word)] for word in secrets] for guess in secrets])
 
     def action_help(self, state: GuessState, player: str) -> str:
         return "one of the words of the list" if self.show_words else "a common English word of five letters"
@@ -79,10 +81,3 @@ class WordGuess(GuessingGame):
             f"{self.how_it_pays()}\n"
             "Action: your word. One that is not among these words can't be guessed."
         )
-
-
-@lru_cache(maxsize=1)
-def _table() -> AnswerTable:
-    """Answers are numbered by their marks: the table needs no letters, since the guess is known."""
-    numbers = {found: number for number, found in enumerate(product((GREY, YELLOW, GREEN), repeat=len(WORDS[0])))}
-    return AnswerTable(np.array([[numbers[marks(guess, word)] for word in WORDS] for guess in WORDS]))

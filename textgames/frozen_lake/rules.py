@@ -101,8 +101,7 @@ def _flood_masks(size: int) -> tuple[int, int]:
 
 
 def is_solvable(safe: int, size: int) -> bool:
-    """Return whether safe cells join the first cell to the last; bit ``i`` of ``safe`` is set if cell ``i`` may be
-    entered.
+    """Return whether safe cells, the bits of ``safe``, join the first cell to the last.
 
     A flood fill on whole boards at once: an integer holds a bit per cell, so that a step costs a handful of operations.
     """
@@ -143,11 +142,7 @@ def draw_lake(size: int, frozen_probability: float, rng: np.random.Generator) ->
 
 
 def directions(action: int, is_slippery: bool, success_rate: float) -> list[tuple[float, int]]:
-    """Return where a move may lead, as ``[(probability, direction), ...]``.
-
-    On slippery ice: one before the intended direction (in the order of :data:`ACTIONS`), the intended one, and one
-    after.
-    """
+    """Return where a move may lead, ``[(probability, direction), ...]``; slips go one direction to either side."""
     if not is_slippery:
         return [(1.0, action)]
     aside = (1.0 - success_rate) / 2.0

@@ -11,11 +11,7 @@ def openspiel(name: str, /, *, observation: str = "auto", **parameters: Any) -> 
 
     Environments take it as it is: ``textgames.environments.parallel.TextParallelEnv(openspiel("nim"))``. By name they
     are made of the id ``OpenSpiel-v0``: ``textgames.parallel_env("OpenSpiel-v0", name="nim")``. Parameters are the
-    library's own; ``observation`` is that of :class:`textgames.open_spiel.game.OpenSpiel`.
-
-    Raises:
-        ValueError: no such game or parameter, or one that can't be played here; the message says why.
-        ModuleNotFoundError: the library isn't installed; the message has the command.
+    library's own; ``observation`` and the errors are those of :class:`textgames.open_spiel.game.OpenSpiel`.
     """
     from textgames.open_spiel.game import OpenSpiel
 

@@ -23,12 +23,7 @@ def library() -> Any:
 
 @cache
 def load(name: str, parameters: tuple[tuple[str, Any], ...]) -> Any:
-    """Return the library's game.
-
-    Raises:
-        ValueError: no such game or parameter, or a kind of game that can't be played here.
-        ModuleNotFoundError: the library isn't installed.
-    """
+    """Return the library's game; a ValueError if there is none with these parameters, or it can't be played here."""
     pyspiel = library()
     known = {kind.short_name: kind for kind in pyspiel.registered_games()}
     if name not in known:

@@ -123,8 +123,8 @@ class Sokoban(BoardGame[SokobanState], OnePlayerGame[SokobanState], ReadsBack[So
     def metrics(self, state: SokobanState, player: str) -> dict[str, float]:
         """Return exact figures, from the search of the whole level.
 
-        ``dead``: 1 if a push has made a solution impossible. ``moves_over_optimum``: by how much the moves so far, with
-        the shortest way to a solution, exceed the shortest solution; left out of a dead position.
+        ``dead``: 1 if a push has made a solution impossible; else ``moves_over_optimum``: by how much the moves so far,
+        with the shortest way to a solution, exceed the shortest solution.
         """
         left = moves_to_solve(state)
         if left is None:
@@ -142,8 +142,8 @@ class Sokoban(BoardGame[SokobanState], OnePlayerGame[SokobanState], ReadsBack[So
     def shown(self, observation: str, player: str) -> SokobanState:
         """Return the state that an observation shows.
 
-        How long the shortest solution was at the start can't be seen any more: it is read as if all moves so far had
-        been the best ones (or 0 if there is no solution). Only metrics look at it.
+        How long the shortest solution was at the start, of interest to metrics alone, can't be seen any more: it is
+        read as if all moves so far had been the best ones (or 0 if there is no solution).
         """
         head, _, grid = observation.partition(f"\n{GRID_KEY}\n")
         size, left = board_size(head), head.partition(MOVES_LEFT)[2].partition("\n")[0]

@@ -89,9 +89,7 @@ class LevelTable:
         self._optimal = [np.zeros(len(on))]
 
     def _moved(self, beside: NDArray[np.intp]) -> NDArray[np.intp]:
-        """Return the next position of each one; ``beside``: the place that a step leads to from each place, -1 at a
-        wall.
-        """
+        """Return the next position of each; ``beside`` is where a step leads from each place, -1 at a wall."""
         player, *boxes = self._placed
         to = beside[player]
         beyond = np.where(to < 0, -1, beside[to])

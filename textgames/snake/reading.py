@@ -15,9 +15,9 @@ def read_observation(text: str, game: Snake) -> SnakeState:
     game.
 
     With coordinates, the result is exactly the state, its snakes in the reader's order: the reader is snake 0 (``()``
-    if it is dead). From the grid alone, heads, food and the set of body cells are exact, but not which body cell
-    belongs to which snake or in which order: bodies are then paths from the heads that together cover all body cells,
-    or most of them if :data:`SEARCH_LIMIT` is reached.
+    if it is dead). From the grid alone, it isn't known which body cell belongs to which snake in which order: bodies
+    are then paths from the heads that together cover all body cells, or most of them if :data:`SEARCH_LIMIT` is
+    reached.
     """
     return _from_coordinates(text, game) if game.text.coordinates else _from_grid(text, game)
 

@@ -1,11 +1,8 @@
 """The rules of Snake in words, its state, and a round of play.
 
-Snakes of length 1 start on distinct random cells and all move at once. A snake dies when its new head
-
-* leaves the board,
-* meets another new head (all of them die), or
-* enters a cell that any living snake, itself included, occupied **before** the move: tails count, and a snake that dies
-  in this round still blocks its cells.
+Snakes of length 1 start on distinct random cells and all move at once. A snake dies when its new head leaves the board,
+meets another new head (all of them die), or enters a cell that any living snake, itself included, occupied **before**
+the move: tails count, and a snake that dies in this round still blocks its cells.
 
 Apples, bananas and fires are all food: moving onto one pays its reward, the snake grows by one (its tail stays), and
 the food reappears on a uniformly random empty cell after all moves. A snake that dies doesn't eat. Dead snakes leave
@@ -221,12 +218,11 @@ class SnakeRules(BoardGame[SnakeState]):
     def cause_of_death(
         self, state: SnakeState, joint_action: JointAction, next_state: SnakeState, number: int
     ) -> tuple[Literal["wall", "body", "head"], list[int]]:
-        """Return what snake ``number``, a player's, died of in a round.
+        """Return what snake ``number``, a player's, died of in a round: ``"wall"``; ``"body"`` with the one snake that
+        it ran into, which may be itself; or ``"head"`` with the snakes whose heads it met.
 
-        Returns:
-            ``"wall"``; or ``"body"`` with the one snake that it ran into, which may be itself; or ``"head"`` with the
-                snakes whose heads it met. The moves of opponents that died are not known: if no player's head was met,
-                all opponents that can have moved to the same cell are named, and at least one of them did.
+        The moves of opponents that died are not known: if no player's head was met, all opponents that can have moved
+        to the same cell are named, and at least one of them did.
         """
         snakes = state.snakes
         targets = {
@@ -245,10 +241,7 @@ class SnakeRules(BoardGame[SnakeState]):
         ]
 
     def opponent_targets(self, snake: Cells) -> Cells | list[int]:
-        """Return the equally likely next cells of a built-in opponent's head.
-
-        They are those that are neither a wall nor a cell of its own body; with none left, all four directions.
-        """
+        """Return the equally likely next cells of an opponent's head: no wall nor its own body, if any other is left."""
         head = snake[0]
         options: Cells | list[int] = self._neighbours[head]
         if len(snake) > 1:

@@ -44,13 +44,12 @@ class Simulation:
     A route is a first move and a list of food to visit. After it, or when its food is gone, the snake follows the pull
     of the food: to the neighbouring cell that is free and at which the pulls of all worthwhile food add up to most,
     less a malus for harmful food and for cells that another head may enter too. Built-in opponents move by their rule.
-    Another player is taken to follow the food as well, but now and then (:data:`STRAY`) to move at random,
-    and in half of the boards not to care which other head may enter its cell.
+    Another player is taken to follow the food as well, but now and then (:data:`STRAY`) to move at random, and in half
+    of the boards not to care which other head may enter its cell.
 
-    Attributes:
-        inner: (width * height,) the walled number of every cell of the rules, ``(y + 1) * stride + x + 1``.
-        offsets: (4,) what a move adds to a walled cell, in the order of ACTIONS.
-        worth: (pieces of food + 1,) what each piece is worth; number 0 is no food.
+    ``inner``, (width * height,), is the walled number of every cell of the rules, ``(y + 1) * stride + x + 1``;
+    ``offsets``, (4,), what a move adds to it, in the order of ACTIONS; ``worth``, (pieces of food + 1,), what each
+    piece is worth, of which number 0 is no food.
     """
 
     def __init__(self, game: Snake) -> None:

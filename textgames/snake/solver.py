@@ -37,13 +37,10 @@ class FoodRoute(NamedTuple):
 
 
 class SnakeSearch:
-    """Chooses actions by simulating the routes that they begin.
-
-    The time of a decision grows with ``boards`` and with the number of snakes: with the defaults a few milliseconds on
-    a 10x10 board with one opponent.
+    """Chooses actions by simulating the routes that they begin, in a few milliseconds on a 10x10 board with one
+    opponent.
 
     Args:
-        game: the rules to play by.
         boards: simulated boards in each stage, shared evenly by its routes.
         num_routes: routes that are tried in the first stage; at least two for every action, if there are so many.
         stages: how often routes are played, each time the better half of those before.
@@ -153,8 +150,7 @@ def greedy_action(state: SnakeState, player: str, game: Snake) -> str:
     """Return the move towards the nearest food that is worth having, around what is on the board now.
 
     Distances are those of a breadth-first search that enters neither snakes nor harmful food. Among the moves that are
-    no certain death, those onto harmful food come last; then the nearer to food the better; ties are decided by the
-    order of ACTIONS.
+    no certain death, those onto harmful food come last; then the nearer to food the better; then the order of ACTIONS.
     """
     snake = state.snakes[game.players.index(player)]
     if not snake:

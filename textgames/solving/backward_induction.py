@@ -49,7 +49,7 @@ class BackwardInduction:
         """Return the start's value under policies that never change, shape (policies,).
 
         ``chances`` are those of every action of every state, (rounds of the space, policies), and sum to 1 in a state.
-        Without a limit of steps, values that don't settle raise ValueError.
+        A ValueError if values don't settle without a limit of steps.
         """
         table = np.zeros((self.space.within[-1] + 1, chances.shape[1]))
         rounds = _MOST_ROUNDS if steps_left is None else steps_left

@@ -64,9 +64,8 @@ class UniformMeans(Prior):
 class OneGoodArm(Prior):
     """One arm, any of them with equal chances, has the mean ``.5 + gap/2`` and all others ``.5 - gap/2``.
 
-    A win multiplies the odds of its arm by ``(1 + gap) / (1 - gap)`` and a loss divides them by the same number, so all
-    that counts is each arm's wins minus its losses, and of these only the differences. An arm's number is how far it is
-    above the lowest one.
+    A win multiplies the odds of its arm by ``(1 + gap) / (1 - gap)`` and a loss divides them by it, so only the
+    differences of the arms' wins minus losses count. An arm's number is how far it is above the lowest one.
     """
 
     most_rounds: ClassVar[dict[int, int]] = {2: 200, 3: 100, 4: 60, 5: 50}

@@ -2,17 +2,16 @@
 
 A blind player draws every action from one distribution over the names of actions, whatever it is shown: from its part
 on the actions that are legal now, made to sum to 1, or from all legal ones with equal chances if it names none of them.
-On the 4x4 lake uniform play succeeds in 0.3% of episodes and "half right, half down" in 27%: a model that gets there
-has read nothing yet.
+On the 4x4 lake uniform play succeeds in 0.3% of episodes and "half right, half down" in 27%.
 
-What such a player gets is computed, by the game's own chances, if the states within reach of a start are few enough
+What such a player gets is computed by the game's own chances, if the states within reach of a start are few enough
 (:func:`blind_value`); else it is played. The best one of every scenario that ships is in a table (``shelf/blind.json``,
 made by ``docs/tools/measure_blind.py``); for other games it is searched.
 
 Candidates of the search are uniform play, every constant action and every pair half and half; from the best of them
 mass is moved from one action to another, in steps that are halved, while that gains anything. They are compared on the
-same starts, and if they are played, by the same draws of chance. What is found is reported on other starts, so that
-choosing among many doesn't flatter it; and it has to beat uniform play by more than chance, else uniform play it is.
+same starts and the same draws of chance. What is found is reported on other starts, so that choosing among many doesn't
+flatter it, and has to beat uniform play by more than chance.
 """
 
 import hashlib
@@ -104,11 +103,7 @@ def shipped_rows() -> Mapping[str, Mapping[str, Any]]:
 
 
 def found_by(game: TSMG[Any], horizon: int | None) -> dict[str, Any]:
-    """Return what a row of the table is found by, as JSON has it: the game, settings that aren't its defaults, the
-    horizon.
-
-    Empty for a game built by hand, whose settings aren't known.
-    """
+    """Return what a row of the table is found by: game, own settings, horizon; ``{}`` for a game built by hand."""
     if game.made_with is None:
         return {}
     defaults = taken_by(type(game)).named
@@ -123,8 +118,7 @@ def found_by(game: TSMG[Any], horizon: int | None) -> dict[str, Any]:
 
 
 def _cache_file(game: TSMG[Any], about: Mapping[str, Any]) -> Path | None:
-    """Return the file for the play of a game that has no row, named by its settings and the source code that it depends
-    on."""
+    """Return the file for the play of a game without a row, named by its settings and the code it depends on."""
     own = own_sources(type(game).__mro__)
     if own is None:
         return None

@@ -118,7 +118,7 @@ def best_response(tree: GameTree, policy: Policy | Behaviour, player: Player) ->
 def gain_of_best_response_to(tree: GameTree, taken_for: Behaviour, really: Behaviour) -> float:
     """Return what players gain on average who take the policy for another one and answer that one best.
 
-    At most the exploitability of ``really`` in a zero-sum game, and the same if both are equal. It is linear in what
+    At most the exploitability of ``really`` in a zero-sum game, and the same if both are equal; linear in what
     ``really`` does at each single information set.
     """
     wrong, right, gained = _plans(tree, taken_for), _plans(tree, really), 0.0
@@ -158,10 +158,7 @@ def action_values(tree: GameTree, policy: Policy | Behaviour, key: Key) -> dict[
 
 
 def sequence_values(tree: GameTree, behaviour: Behaviour) -> Behaviour:
-    """Return all of :func:`action_values` at once: for every player an array of shape (sequences,).
-
-    NaN at information sets that the others' play never leads to; 0 for the empty sequence.
-    """
+    """Return :func:`action_values` of every sequence, for every player; NaN where the others' play never leads."""
     plans, found = _plans(tree, behaviour), []
     for place, decisions in enumerate(tree.decisions):
         values = _against(tree, plans, place)
@@ -173,12 +170,12 @@ def sequence_values(tree: GameTree, behaviour: Behaviour) -> Behaviour:
 
 
 def solve(tree: GameTree, iterations: int = 1000, target: float = 0.0) -> Solution:
-    """Find an equilibrium of a zero-sum game of two by CFR+ and return the average strategy.
+    """Find an equilibrium of a zero-sum game of two by CFR+ and return the average strategy; a ValueError for another
+    game.
 
     Regrets are kept above 0, the players are updated in turn, and iteration ``t`` weighs ``t`` in the average
     (Tammelin, "Solving large imperfect information games using CFR+", arXiv 1407.5042). It stops after so many
-    iterations, or at the exploitability ``target``, which is looked at every 100 of them. Any other game is refused
-    with a ValueError.
+    iterations, or at the exploitability ``target``, which is looked at every 100 of them.
     """
     if not tree.is_zero_sum:
         raise ValueError("an equilibrium is computed for zero-sum games of two players; this game is not one")

@@ -41,9 +41,8 @@ class ExactSolver(Yardstick):
     def values(self, state: Any, steps_left: int | None, player: Player) -> dict[Action, float]:
         """Return ``Q_h(s, a)`` of every legal action of ``player``, who is to move.
 
-        Raises:
-            ValueError: another player is to move; no step is left; or the game is too large, or without a limit doesn't
-                come to an end.
+        A ValueError if another player is to move, no step is left, the game is too large, or without a limit doesn't
+        come to an end.
         """
         if player != (mover := self._mover(state)):
             raise ValueError(f"{mover} is to move, so the actions of {player} have no values here")

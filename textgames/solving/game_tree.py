@@ -84,10 +84,9 @@ class GameTree:
 def expand(game: TSMG[Any], horizon: int | None = None, max_histories: int = MAX_HISTORIES) -> GameTree:
     """Play every history of a game once.
 
-    Raises:
-        ValueError: the game's chances aren't known, it is too large, or a player's observations don't have perfect
-            recall: the same text at decisions that the player itself can tell apart by what it read and did before, or
-            with other legal actions.
+    A ValueError if the game's chances aren't known, it is too large, or a player's observations don't have perfect
+    recall: the same text at decisions that the player itself can tell apart by what it read and did before, or with
+    other legal actions.
     """
     builder = _Builder(game, horizon, max_histories)
     builder.expand()

@@ -10,13 +10,10 @@ from textgames.tsmg import TSMG, Action, Outcome, Player
 class Minimax(ExactSolver):
     """The exact values of a game of two players with opposed interests when both play as well as possible.
 
-    By backward induction over all that can be reached from the position that is asked about; if chance plays a part,
-    its outcomes are averaged (expectiminimax). A game without chance need not list its outcomes: its transitions are
-    asked.
-
-    Raises:
-        ValueError: the game has not exactly two players. Asked for values: both players move at once, the rewards don't
-            sum to 0, or the game draws from its generator and doesn't list its outcomes.
+    By backward induction over all that can be reached from the position that is asked about; outcomes of chance are
+    averaged (expectiminimax), and a game that lists none is asked for its transitions. A ValueError if there aren't two
+    players, or, when it is asked for values, both move at once, rewards don't sum to 0, or the game draws from its
+    generator without outcomes.
     """
 
     method = "minimax"

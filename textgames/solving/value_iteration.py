@@ -11,11 +11,8 @@ class ValueIteration(ExactSolver):
     """The exact values of optimal play in a game for one player: Bellman's backward induction.
 
     ``V_0 = 0`` and ``V_h(s) = max_a sum_s' P(s'|s, a) (r + V_{h-1}(s'))``, over the states within reach of the one that
-    is asked about. Without a limit of steps it is iterated until the values settle. In a game that hides part of its
-    state these are the values of a player that sees all of it.
-
-    Raises:
-        ValueError: the game has several players, or doesn't list its outcomes.
+    is asked about; without a limit of steps until the values settle. In a game that hides part of its state these are
+    the values of a player that sees all of it. A ValueError for several players, or without outcomes.
     """
 
     method = "value iteration"

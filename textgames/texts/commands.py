@@ -86,10 +86,7 @@ class Word:
 class Message:
     """Free text for other players, kept to one clean line by :func:`quote`; the last field of its command.
 
-    Args:
-        max_length: the most characters; the rest is cut off.
-        speakers: names that a message may not speak for; see :func:`quote`.
-        samples: what random players say.
+    What is beyond ``max_length`` characters is cut off, and ``samples`` are what random players say.
     """
 
     pattern = r".*"
@@ -114,12 +111,10 @@ _FIELD = re.compile(r"\{(\w+)\}")
 
 
 class Command:
-    """One form of action: words and fields, separated by white space.
+    """One form of action: words in lower case and fields such as ``{x}``, separated by white space.
 
-    Args:
-        template: ``"reveal {x} {y}"``; the words in lower case.
-        **fields: of every field in the template: a ``range`` of whole numbers, a list of words, or a :class:`Field`
-            such as :class:`Message`; a ValueError if one is missing or left over.
+    Each field of the template is given by its name: a ``range`` of whole numbers, a list of words, or a :class:`Field`
+    such as :class:`Message`; a ValueError if one is missing or left over.
     """
 
     def __init__(self, template: str, **fields: "range | list[str] | tuple[str, ...] | Field") -> None:
@@ -143,9 +138,7 @@ class Command:
         return f"{self.template} ({told})" if told else self.template
 
     def read(self, inside: str) -> str | Unreadable:
-        """Return the action that a text names, in its one form: ``"reveal 3 4"``; illegal if only a field is out of its
-        bounds.
-        """
+        """Return the action that a text names, ``"reveal 3 4"``; illegal if only a field is out of bounds."""
         found = self._pattern.fullmatch(inside.strip())
         if found is None:
             return Unreadable(UnreadableReason.UNKNOWN_NAME if inside.strip() else UnreadableReason.EMPTY, inside)
@@ -229,8 +222,8 @@ def quote(message: str, max_length: int = MESSAGE_LENGTH, speakers: Collection[s
     Tags and angle brackets, control and invisible characters are taken out, and so are ``"player_1:"``, ``"system
     says:"`` and the like, with which a message would speak for another; ``speakers`` are more such names. Double
     quotation marks become single ones, and any run of white space becomes one space. Invisible characters of Unicode's
-    category Cf leave no space behind, as a reader does not see that they part a name. What is beyond ``max_length``
-    characters is cut off.
+    category Cf leave no space behind, as a reader does not see that they part a name. What is beyond ``max_length`` is
+    cut off.
     """
     # collapsed and cut before it is remembered, so that nothing long is kept either
     return _quoted(" ".join(message.split())[: _READ_AT_MOST * max_length], max_length, tuple(speakers))

@@ -44,9 +44,7 @@ class Symmetry(NamedTuple):
 
 
 def cells_kind(form: str, symmetry: Symmetry) -> Kind:
-    """Return coordinates, ``"(2, 0)"``, as a form says them: ``"{x}/{y}"`` from 0, ``{x1}`` from 1, ``{X}`` as a
-    letter.
-    """
+    """Return cells as a form says them: ``{x}/{y}`` from 0, ``{x1}`` and ``{y1}`` from 1, ``{X}`` as a letter."""
     names = {f"({x}, {y})": name_of_cell(form, symmetry.cell((x, y))) for x, y in symmetry.cells()}
     back = {twin: own for own, twin in names.items()}
     shapes = {"{x}": r"\d+", "{y}": r"\d+", "{x1}": r"\d+", "{y1}": r"\d+", "{X}": "[A-Z]"}

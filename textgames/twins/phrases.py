@@ -1,10 +1,10 @@
 """A text in other words, and back: phrases with slots, a pair for everything that a game says.
 
 A phrase is a pair of templates with the same slots: ``"Holes: {at:cell*}"`` and ``"Broken floor at {at}"``. A text is
-read as a sequence of phrases, each of which ends where a line or a sentence does; a text with a sentence that no phrase
-covers is refused, so nothing of the original is ever left over by accident. As a phrase has all of its slots on both
-sides and every kind of slot is one to one, the other text holds exactly what the first one does:
-:meth:`Phrasebook.back` gives the original again, which the tests hold it to.
+read as a sequence of phrases, each of which ends where a line or a sentence does; a sentence that no phrase covers is
+refused, so nothing of the original is left over by accident. As a phrase has its slots on both sides and every kind of
+slot is one to one, the other text holds exactly what the first one does: :meth:`Phrasebook.back` gives the original
+again.
 """
 
 import re

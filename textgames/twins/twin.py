@@ -54,9 +54,8 @@ def vocabulary_digest(game: TSMG[Any], number: int) -> str:
 def twin_of(game: TSMG[Any], number: int) -> TSMG[Any]:
     """Return twin ``number`` of a game; the game itself for 0.
 
-    Raises:
-        TypeError: what is given isn't a game.
-        ValueError: no whole number of at least 0, a game without a vocabulary, or settings that it doesn't cover.
+    A TypeError if what is given isn't a game; a ValueError for no whole number of at least 0, a game without a
+    vocabulary, or settings that it doesn't cover.
     """
     check_whole("twin", number, 0, None)
     if number == 0:

@@ -140,8 +140,7 @@ class Gate:
         return bool(host) and (host in self.allowed or any(host.endswith(end) for end in below))
 
     def _is_own_page(self, origin: str, asked: str) -> bool:
-        """Return whether a page is this server's: of the host and port that was asked, or of a name that a proxy
-        has."""
+        """Return whether a page is this server's, by the host and port that was asked, or a proxy's by its name."""
         if not origin.startswith(("http://", "https://")):  # "null", an extension
             return False
         return origin.partition("://")[2].lower() == asked.lower() or self._is_allowed(_name_of(origin))

@@ -50,9 +50,7 @@ class CommonsGame(CommonsText):
     def nature(
         self, state: CommonsState, bodies: Sequence[Body], dirt: Cells, rng: Generator | None
     ) -> tuple[list[int], Cells]:
-        """Return what apples and dirt become in a round, before anything is eaten; ``rng`` is ``None`` if nothing is
-        random.
-        """
+        """Return what apples and dirt become before anything is eaten; ``rng`` is ``None`` if nothing is random."""
 
     def clean(self, bodies: list[Body], deeds: list[Deed], rewards: list[float], dirt: Cells) -> Cells:
         """Return the dirt that is left after all cleaning. Only Cleanup has dirt."""
@@ -107,16 +105,16 @@ class CommonsGame(CommonsText):
         rewards = [0.0] * len(bodies)
         dirt = self.clean(bodies, deeds, rewards, state.dirt)
         # all beams are used at once: a player that is hit may still hit others
-        config, hits = self.config, [0] * len(bodies)
+        config, taken = self.config, [0] * len(bodies)
         for number in [number for number, deed in enumerate(deeds) if deed.action == BEAM]:
             reached = self._beams[bodies[number].heading][bodies[number].cell]
             struck = [i for i, body in enumerate(bodies) if i != number and not body.out and body.cell in reached]
             for other in struck:
-                hits[other] += 1
+                taken[other] += 1
             rewards[number] += config.beam_reward
             deeds[number] = deeds[number]._replace(struck=tuple(struck))
             bodies[number] = bodies[number]._replace(beam_wait=config.beam_cooldown)
-        for number, count in enumerate(hits):
+        for number, count in enumerate(taken):
             if not count:
                 continue
             body = bodies[number]

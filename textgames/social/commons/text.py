@@ -57,9 +57,7 @@ class CommonsText(BoardGame[CommonsState]):
         """Return what the instructions say of apples and river."""
 
     def observe(self, state: CommonsState, player: Player) -> str:
-        """Return what a player reads: itself, the others, the world, the last round, and the map with itself as an
-        arrow.
-        """
+        """Return what a player reads: itself, the others, the world, the last round, and the map with its own arrow."""
         number, names = self._numbers[player], list(self.players)
         body = state.bodies[number]
         others = [f"{other} {name}" for other, name in enumerate(names) if other != number]

@@ -143,9 +143,7 @@ class Werewolf(WerewolfText):
         return rules.winner(state) == side
 
     def metrics(self, state: WerewolfState, player: Player) -> dict[str, float]:
-        """Return whether it is alive, its votes' share on wolves; of the seer also the wolves that it saw, of the
-        doctor the players that it saved.
-        """
+        """Return whether it lives, its votes' share on wolves, the wolves that a seer saw, those a doctor saved."""
         number = self._numbers[player]
         role = state.roles[number]
         found = {"alive": float(state.alive[number])}

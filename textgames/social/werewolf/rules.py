@@ -29,9 +29,7 @@ class Phase(StrEnum):
 
 
 class Night(NamedTuple):
-    """The deeds of one night, known to those who did them, and the killed player, known to all; numbers or
-    :data:`NOBODY`.
-    """
+    """The deeds of one night, known to those who did them; numbers of players, or :data:`NOBODY`."""
 
     attacked: int
     protected: int
