@@ -136,7 +136,7 @@ class Scenario(NamedTuple):
         return ladder if ladder is not None and ladder.scenario == self.plain_name else None
 
     def level(self, number: int) -> "Scenario":
-        """Return a level of its ladder, with the level's settings alone and the same first seed, or raise ValueError."""
+        """Return a level of its ladder, with its settings alone and the same first seed, or raise ValueError."""
         if self.ladder is None:
             raise ValueError(f"{self.name} has no levels")
         settings, horizon, *_ = self.ladder.level(number)

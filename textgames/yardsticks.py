@@ -81,7 +81,7 @@ class Yardstick(ABC):
     def best_actions(
         self, state: Any, steps_left: int | None, player: Player, tie: float = 1e-12
     ) -> tuple[Action, ...]:
-        """Return the actions of the largest value within ``tie``; if exact, those that stay so with fewer rounds left."""
+        """Return the actions of largest value within ``tie``; if exact, those that stay so with fewer rounds left."""
         best = _largest(self.values(state, steps_left, player), tie)
         for fewer in range((steps_left or 1) - 1, 0, -1):
             if len(best) == 1 or not self.exact:

@@ -241,7 +241,7 @@ class SnakeRules(BoardGame[SnakeState]):
         ]
 
     def opponent_targets(self, snake: Cells) -> Cells | list[int]:
-        """Return the equally likely next cells of an opponent's head: no wall nor its own body, if any other is left."""
+        """Return the equally likely next cells of an opponent's head: no wall or own body, if any other is left."""
         head = snake[0]
         options: Cells | list[int] = self._neighbours[head]
         if len(snake) > 1:
