@@ -39,7 +39,7 @@ class GuessNumber(GuessingGame):
     @staticmethod
     def answers(secrets: tuple[str, ...]) -> NDArray[np.integer]:
         every = np.arange(len(secrets))
-        return np.sign(every - every[:, np.newaxis]) + 1
+        return np.asarray(np.sign(every - every[:, np.newaxis]) + 1)
 
     def metrics(self, state: GuessState, player: str) -> dict[str, float]:
         """Return what every guessing game does, worked out on the interval of what is possible, without a table."""
