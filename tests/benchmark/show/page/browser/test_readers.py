@@ -43,9 +43,9 @@ def test_empty_states_are_said(visit, name):
 def test_no_width_scrolls_sideways(visit, documents, name, width):
     page = visit(name, viewport={"width": width, "height": 740})
     last = documents[name]["agents"][-1]["name"] if documents[name]["agents"] else ""
+    tab = page.go("#compare")
+    query = tab.evaluate("name => encodeURIComponent(name)", last)
     for view in VIEWS:
-        tab = page.go("#compare")
-        query = tab.evaluate("name => encodeURIComponent(name)", last)
         page.go(view.format(b=query), f"#view-{view[1:].partition('?')[0]} h2")
         tab.wait_for_timeout(50)
         # what scrolls inside its own box is no matter; nothing else may stick out
