@@ -181,7 +181,7 @@ def test_the_published_report_is_what_its_measurements_give_today():
     """``python -m research.credit.stored research/credit/data/report.json.gz`` brings it up to date."""
     report = stored_report(Path("research/credit/data/report.json.gz"))
     again = json.loads(json.dumps(recomputed(report), allow_nan=False))
-    for name in ("over_cells", "told_apart", "arms", "arms_told_apart", "weak", "stages", "measured"):
+    for name in report.keys() - {"runs"}:  # which have more figures now
         assert again[name] == report[name], name
 
 

@@ -50,24 +50,6 @@ class TokenByToken:
         )
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "game", ["frozen-lake", "kuhn-poker", pytest.param("frozen-lake-slippery", marks=pytest.mark.slow)]
-)
-def test_the_oracle_has_fidelity_one_and_noise_none(game):
-    report = measure(load_agent("random"), SCENARIOS[game], ["msgrpo"], batches=4)
-    oracle, noise = report["oracle"].fidelity, report["noise"].fidelity
-    assert oracle.mean_sign_agreement == (pytest.approx(1), None, None)  # it depends on the number of batches
-    for figure in (oracle.correlation, oracle.sign_agreement, oracle.mean_correlation):
-        assert figure == (pytest.approx(1), pytest.approx(1), pytest.approx(1))
-    assert noise.correlation.value == pytest.approx(0, abs=0.06)
-    assert noise.sign_agreement.value == pytest.approx(0.5, abs=0.06)
-    assert noise.correlation.low < 0.02 < noise.correlation.high + 0.04
-    assert 0.1 < report["msgrpo"].fidelity.correlation.value < 0.9
-    assert report.truth.reliability == 1
-    assert "no model" in report.no_gradient
-
-
 def test_the_correlation_is_pearsons_over_all_steps():
     instrument = Instrument(load_agent("random"), Setting(SCENARIOS["frozen-lake"], 3, 4), batches=3)
     method = HalfTrue(instrument.truth)

@@ -57,14 +57,6 @@ def test_a_run_spends_its_budget_and_ends_with_the_iteration_that_crosses_it(stu
     ]
 
 
-@pytest.mark.slow
-def test_drawing_fewer_episodes_buys_more_iterations(study, base):
-    few = run(study, base, {"episode_sampling": "uniform", "episodes_drawn": 1}, 3_000)
-    everything = run(study, base, {"episode_sampling": "off"}, 3_000)
-    assert len(few.history) > len(everything.history)
-    assert few.update_tokens < everything.update_tokens
-
-
 class Restless:
     """Plays fresh episodes from every first state, and counts what they cost by itself."""
 

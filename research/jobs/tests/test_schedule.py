@@ -53,10 +53,10 @@ def pool(processes: int = 1, threads: int | None = 1) -> ProcessPoolExecutor:
     ("threads", "user", "processes", "wanted"),
     [
         (1, "5", 1, "1"),  # an experiment's own number holds, so that the outcome doesn't depend on --jobs
-        pytest.param(3, None, 2, "3", marks=pytest.mark.slow),
-        pytest.param(None, "5", 2, "5", marks=pytest.mark.slow),
-        pytest.param(None, None, 1, str(default_processes()), marks=pytest.mark.slow),  # one job has all cores
-        pytest.param(None, None, 10_000, "1", marks=pytest.mark.slow),
+        (3, None, 2, "3"),
+        (None, "5", 2, "5"),
+        (None, None, 1, str(default_processes())),  # one job has all cores
+        (None, None, 10_000, "1"),
     ],
 )
 def test_a_worker_has_the_threads_of_its_experiment_or_its_share_of_the_cores(
