@@ -64,7 +64,13 @@ class LadderSampling:
     def tasks(self, iteration: Iteration, rng: np.random.Generator) -> list[EpisodeTask]:
         """Return the iteration's ordinary tasks, each group at a level; layouts, seeds and their order stay."""
         size, longest, tasks = iteration.config.group_size, iteration.config.max_steps, iteration.tasks()
-        drawn = self._drawn(len(tasks) // size, rng)
+        groups = len(tasks) // size
+        own = max(1, round(self.share * groups))
+        first = int(rng.integers(2)) if (groups - own) % 2 else 0  # of an odd number either kind may have one more
+        drawn = [self.level] * own + [
+            self.level + 1 if harder or self.level == 1 else int(rng.integers(1, self.level))
+            for harder in ((rng.permutation(groups - own) + first) % 2).tolist()
+        ]
         if len({task.scenario for task in tasks}) > 1:  # dealt in turn: the first would always be at the policy's level
             drawn = rng.permutation(drawn).tolist()
         found = []
@@ -107,13 +113,3 @@ class LadderSampling:
                 )
             self._levels[name] = found
         return self._levels[name]
-
-    def _drawn(self, groups: int, rng: np.random.Generator) -> list[int]:
-        """Return the level of each group: of the policy's, of the next, and of easier ones if there are any."""
-        own = max(1, round(self.share * groups))
-        first = int(rng.integers(2)) if (groups - own) % 2 else 0  # of an odd number either kind may have one more
-        others = [
-            self.level + 1 if harder or self.level == 1 else int(rng.integers(1, self.level))
-            for harder in ((rng.permutation(groups - own) + first) % 2).tolist()
-        ]
-        return [self.level] * own + others

@@ -66,17 +66,10 @@ class DrawnReturns:
 
     def returns_from(self, starts: Sequence[Start], count: int) -> Floats:
         """Return (S, count) undiscounted returns of each start's player from there on, in independent episodes."""
-        graph = self._chances.graph
-        numbers = np.array([graph.space.numbers[each.state] for each in starts], dtype=np.intp).repeat(count)
+        chances, graph, space = self._chances, self._chances.graph, self._chances.graph.space
+        states = np.array([space.numbers[each.state] for each in starts], dtype=np.intp).repeat(count)
         elapsed = np.array([each.elapsed_steps for each in starts], dtype=np.intp).repeat(count)
         player = np.array([graph.players.index(each.player) for each in starts], dtype=np.intp).repeat(count)
-        returns = self._draw(numbers, elapsed)
-        return np.asarray(returns[np.arange(len(returns)), player].reshape(len(starts), count))
-
-    def _draw(self, states: Indices, elapsed: Indices) -> Floats:
-        """Return (n, players) the returns of one episode from each state, that many steps after the start."""
-        chances, graph = self._chances, self._chances.graph
-        space, states = graph.space, states.copy()
         returns = np.zeros((len(states), len(graph.players)))
         tokens = 0.0
         for number in range(int(elapsed.min(initial=graph.horizon)), graph.horizon):
@@ -101,7 +94,7 @@ class DrawnReturns:
             returns[here] += chances.outcome_rewards[outcomes]
             states[here] = space.successors[outcomes]
         self.tokens += round(tokens)
-        return returns
+        return np.asarray(returns[np.arange(len(returns)), player].reshape(len(starts), count))
 
 
 def _drawn(sums: Floats, first: Indices, rows: Indices, rng: np.random.Generator) -> tuple[Indices, NDArray[np.bool_]]:

@@ -26,7 +26,6 @@ from agents.msgrpo import TokenRow
 from research.credit.instrument.exact.answers import Answers, Response
 from research.credit.instrument.exact.solution import Solution
 from research.credit.instrument.gradients.scores import ScoreModel
-from textgames.solving import Floats
 
 
 class ExactGradient(NamedTuple):
@@ -62,7 +61,17 @@ def exact_gradient(
 def _gradient(
     model: ScoreModel, answers: Answers, responses: Sequence[Sequence[Response]], solution: Solution
 ) -> Tensor:
-    importance = _importance(answers, solution)
+    graph = solution.graph
+    # what each answer adds to the return, ``sum_h sum_s d_h(s) (Q_h(s, a) - baseline)``: one number for each legal
+    # action of every question, and a last one for an invalid response
+    importance = [np.zeros(len(question.decision.actions) + 1) for question in answers.questions]
+    for step, number in np.argwhere(answers.question_of >= 0).tolist():
+        decision = graph.decisions[number]
+        invalid = solution.invalid_values[step, number]
+        baseline = solution.own_values[step, number] if answers.halves else invalid
+        values = solution.choice_values[step, decision.first : decision.first + len(decision.actions)]
+        visits = solution.visits[step, decision.state] / len(graph.players)
+        importance[answers.question_of[step, number]] += visits * (np.append(values, invalid) - baseline)
     rows, weights = [], []
     for prompt, own, worth in zip(answers.prompts, responses, importance, strict=True):
         for response in own:
@@ -72,20 +81,3 @@ def _gradient(
                 rows.append(TokenRow(prompt, response.tokens))
                 weights.append(weight)
     return model.weighted(rows, weights) if rows else torch.zeros(model.size, dtype=torch.float64)
-
-
-def _importance(answers: Answers, solution: Solution) -> list[Floats]:
-    """Return what each answer of every question adds to the return: ``sum_h sum_s d_h(s) (Q_h(s, a) - baseline)``.
-
-    One number for each legal action, and a last one for an invalid response.
-    """
-    graph = solution.graph
-    found = [np.zeros(len(question.decision.actions) + 1) for question in answers.questions]
-    for step, number in np.argwhere(answers.question_of >= 0).tolist():
-        decision = graph.decisions[number]
-        invalid = solution.invalid_values[step, number]
-        baseline = solution.own_values[step, number] if answers.halves else invalid
-        values = solution.choice_values[step, decision.first : decision.first + len(decision.actions)]
-        visits = solution.visits[step, decision.state] / len(graph.players)
-        found[answers.question_of[step, number]] += visits * (np.append(values, invalid) - baseline)
-    return found

@@ -123,25 +123,16 @@ def cosine_of_means(
     if not q:
         return Estimate(nan)
     value = p * q / (q * q + 2 * across / (n * (n - 1)))
-    spread = np.cov(without) * (n - 1) ** 2 / n
-    ends = _fieller(p, q, spread, float(student_quantile(n - 1)), unsure)
+    # Fieller's interval, by the jackknife's covariance of P and Q: all x for which |P - x Q| is small enough
+    (pp, pq), (_, qq) = float(student_quantile(n - 1)) ** 2 * np.cov(without) * (n - 1) ** 2 / n
+    a, half_b, c = q * q - qq, p * q - pq, p * p - pp
+    root, ends = half_b * half_b - a * c, (-1.0, 1.0)
+    if a > 0 and root >= 0:
+        low, high = (half_b - sqrt(root)) / a, (half_b + sqrt(root)) / a
+        ends = low - unsure * abs(low), high + unsure * abs(high)
     found = float(np.sign(sign)) * np.array([value, min(value, *ends), max(value, *ends)])
     middle, *ends = (np.sign(found) * np.sqrt(np.abs(found))).tolist()
     return Estimate(nan) if isnan(value) else Estimate(middle, min(ends), max(ends))
-
-
-def _fieller(p: float, q: float, spread: Floats, quantile: float, unsure: float) -> tuple[float, float]:
-    """Return the ends of all x for which ``|p - x q|`` is at most so many standard errors; -1 and 1 if there are none.
-
-    ``spread`` is the covariance of p and q, (2, 2); the ends are moved away by ``unsure`` of their size.
-    """
-    (pp, pq), (_, qq) = quantile**2 * spread
-    a, half_b, c = q * q - qq, p * q - pq, p * p - pp
-    root = half_b * half_b - a * c
-    if not (a > 0 and root >= 0):
-        return -1.0, 1.0
-    low, high = (half_b - sqrt(root)) / a, (half_b + sqrt(root)) / a
-    return low - unsure * abs(low), high + unsure * abs(high)
 
 
 def _of_weights(products: Floats, along: Floats) -> Callable[[Array], tuple[Array, Array, Array, Array]]:
