@@ -11,8 +11,9 @@ import pytest
 
 from agents.common import reading
 from agents.models.cache import ResponseCache, ResponseCacheError
-from benchmark.runs.manifest import MOST_AGENTS, MOST_ROUNDS, MOST_SCENARIOS, MOST_SEATS, read_manifest
+from benchmark.runs.manifest import MOST_AGENTS, MOST_ROUNDS, MOST_SCENARIOS, MOST_SEATS
 from benchmark.runs.plan import Plan
+from tests.benchmark.helpers import change_manifest
 
 SECONDS = 60  # for everything of a test, the import of transformers included: without bounds it would be hours
 
@@ -64,13 +65,6 @@ def read_by_all(textbench, folder):
     return said
 
 
-def changed(run: Path, change) -> Path:
-    manifest = json.loads((run / "manifest.json").read_text())
-    change(manifest)
-    (run / "manifest.json").write_text(json.dumps(manifest))
-    return run
-
-
 def with_scenarios(manifest, number):
     scenario = manifest["scenarios"]["frozen-lake"]
     manifest["scenarios"] |= {f"s{n}": scenario for n in range(number)}
@@ -114,7 +108,8 @@ TOO_MUCH = {
 @pytest.mark.parametrize("case", TOO_MUCH)
 def test_a_manifest_of_too_much_is_refused_by_its_number(textbench, small_run, case):
     change, said = TOO_MUCH[case]
-    done = [*read_by_all(textbench, changed(small_run, change))]
+    change_manifest(small_run, change)
+    done = read_by_all(textbench, small_run)
     assert all(said in one for command, one in zip(READING, done, strict=True) if command[0] != "validate"), done
 
 
@@ -130,11 +125,13 @@ ODD_CARDS = {
 
 @pytest.mark.parametrize("case", ODD_CARDS)
 def test_an_odd_card_gives_no_traceback(textbench, small_run, case):
-    read_by_all(textbench, changed(small_run, ODD_CARDS[case]))
+    change_manifest(small_run, ODD_CARDS[case])
+    read_by_all(textbench, small_run)
 
 
 def test_many_rounds_are_read_and_scored_without_a_scale(textbench, small_run):
-    done = textbench("leaderboard", changed(small_run, lambda m: with_horizon(m, 1_001)))
+    change_manifest(small_run, lambda m: with_horizon(m, 1_001))
+    done = textbench("leaderboard", small_run)
     assert done.code == 0
     assert "no normalised scores, which are computed for episodes of at most 1,000 rounds; these have up to 1,001" in (
         done.err
@@ -153,7 +150,7 @@ def test_a_large_run_is_read(small_run):
                 manifest["scenarios"].setdefault(name, manifest["scenarios"]["frozen-lake"])
                 manifest["matchups"].append({"scenario": name, "agents": [card["name"]], "seeds": [[0, 99]]})
 
-    plan = Plan.from_manifest(read_manifest(changed(small_run, change)))
+    plan = Plan.from_manifest(change_manifest(small_run, change))
     assert (plan.total, len(plan.agents)) == (100_000, 100)
 
 
@@ -194,7 +191,8 @@ def test_a_long_line_is_refused_by_the_check_of_an_entry(textbench, small_run, m
 
     monkeypatch.setattr(validation, "manifest_problems", lambda *_: ())  # or it would be refused before
     monkeypatch.setattr(reading, "MOST_LINE", 2**20)
-    entry = changed(small_run.rename("random"), lambda m: m.update(kind="textbench-entry", agent="random"))
+    entry = small_run.rename("random")
+    change_manifest(entry, lambda m: m.update(kind="textbench-entry", agent="random"))
     hostile(entry / "episodes.jsonl", "20 GB")
     done = textbench("validate", entry)
     assert (done.code, "a line isn't an episode: it has more than 1,048,576 bytes" in done.err) == (1, True)

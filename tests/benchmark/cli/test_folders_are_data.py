@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.agents.openai_server import OpenAIServer
+from tests.benchmark.helpers import change_manifest
 
 SENTINEL = "from pathlib import Path\nPath('SENTINEL').write_text(__name__)\n"
 GAME = """
@@ -31,15 +32,13 @@ def strange(small_run, added_players):
     Path("evil.py").write_text(SENTINEL + PLAYER)
 
     def change(kind="textbench-run", agents=None, settings=None, operation=None, **scenario) -> dict:
-        manifest = json.loads((small_run / "manifest.json").read_text())
-        manifest["kind"] = kind
-        if kind == "textbench-entry":
-            manifest["agent"] = "random"
-        manifest["scenarios"]["frozen-lake"].update(scenario)
-        manifest["settings"].update(settings or {})
-        manifest["operation"].update(operation or {})
-        (small_run / "manifest.json").write_text(json.dumps(manifest))
-        return manifest
+        def changed(manifest):
+            manifest.update({"kind": kind}, **({"agent": "random"} if kind == "textbench-entry" else {}))
+            manifest["scenarios"]["frozen-lake"].update(scenario)
+            manifest["settings"].update(settings or {})
+            manifest["operation"].update(operation or {})
+
+        return change_manifest(small_run, changed)
 
     yield change
     for name in ("evilmod", "evil"):
@@ -229,12 +228,6 @@ def paid(textbench, workplace, added_players, monkeypatch):
         yield server
 
 
-def edit(folder, change):
-    manifest = json.loads((folder / "manifest.json").read_text())
-    change(manifest)
-    (folder / "manifest.json").write_text(json.dumps(manifest))
-
-
 def changed(settings=(), operation=(), spec="", episodes=4):
     """A change of a manifest, which then plans more episodes than it says or than were allowed."""
 
@@ -253,7 +246,7 @@ more_episodes, more_seeds_than_it_says = changed(), changed(episodes=0)
 
 def test_resume_spends_nothing_that_only_the_folder_names(textbench, paid, monkeypatch):
     """With what it would take; once it was allowed, it isn't asked for again."""
-    edit(Path("theirs"), more_episodes)
+    change_manifest("theirs", more_episodes)
     monkeypatch.setenv("TEXTBENCH_CACHE_DIR", str(Path("another-user").absolute()))
     Path("prices.toml").write_text(PRICES)
     asked = paid.served.total()
@@ -284,7 +277,7 @@ def test_resume_spends_nothing_that_only_the_folder_names(textbench, paid, monke
 )
 def test_what_was_approved_is_what_the_folder_asked_for_then(textbench, paid, change, spec):
     """Neither more of it later, nor what another folder asks for that lies in its place."""
-    edit(Path("theirs"), change)
+    change_manifest("theirs", change)
     asked = paid.served.total()
     refused = textbench("resume", "theirs", "--quiet")
     assert (refused.code, paid.served.total()) == (2, asked)
@@ -298,7 +291,7 @@ def cheap(manifest):
 
 
 def test_a_limit_of_money_goes_by_no_price_that_only_the_folder_names(textbench, paid):
-    edit(Path("theirs"), cheap)
+    change_manifest("theirs", cheap)
     asked = paid.served.total()
     allowed = ("--allow", "openai:gpt-5-pro", "--max-cost", 0.01)
     refused = textbench("resume", "theirs", "--quiet", *allowed)
@@ -307,7 +300,7 @@ def test_a_limit_of_money_goes_by_no_price_that_only_the_folder_names(textbench,
     assert said_by(refused.err)[-2:] == ["--allow", "m=0/0 USD"]
     assert textbench("resume", *said_by(refused.err), "--quiet").code == 0
     assert textbench("resume", "theirs", "--quiet", "--episodes", 7).code == 0, "it is asked for once"
-    edit(Path("theirs"), lambda manifest: manifest["prices"]["m"].update(input=1.0))
+    change_manifest("theirs", lambda manifest: manifest["prices"]["m"].update(input=1.0))
     assert "the price of 1/0 USD" in textbench("resume", "theirs", "--quiet").err
 
 
@@ -325,7 +318,7 @@ def test_an_own_run_keeps_its_prices(textbench, workplace, monkeypatch):
 
 
 def test_a_folder_that_lies_at_out_plays_no_more_than_the_command_asks_for(textbench, paid):
-    edit(Path("theirs"), more_seeds_than_it_says)
+    change_manifest("theirs", more_seeds_than_it_says)
     asked = paid.served.total()
     arguments = ("--agent", "m=openai:gpt-5-pro", "--scenario", "frozen-lake", "--episodes", 2, "--quiet")
     done = textbench("run", *arguments, "--out", "theirs")

@@ -1,6 +1,5 @@
 """References and losses of moves are kept in the cache until anything that decides them changes."""
 
-import json
 import os
 import shutil
 import subprocess
@@ -15,6 +14,7 @@ from benchmark.score import move_losses
 from benchmark.score.cache import cache_file
 from benchmark.score.move_losses import VALUE_LOST
 from benchmark.score.results import read_columns
+from tests.benchmark.helpers import change_manifest
 
 ROOT = Path(__file__).parents[3]
 
@@ -177,9 +177,7 @@ def test_it_is_worked_out_once_and_kept(played, monkeypatch):
 
 def test_nothing_is_kept_of_a_run_that_is_being_played(played):
     first = lost(played)
-    manifest = json.loads((played / "manifest.json").read_text())
-    manifest["sessions"][-1]["finished"] = None
-    (played / "manifest.json").write_text(json.dumps(manifest))
+    change_manifest(played, lambda manifest: manifest["sessions"][-1].update(finished=None))
     shutil.rmtree(played.parent / "cache")
     assert lost(played) == first
     assert kept(played) == []

@@ -22,6 +22,7 @@ from benchmark.score.results import COLUMNS, Cell, ResultColumns, read_columns
 from benchmark.score.scores import above_blind, cost, rank, score_rows
 from benchmark.show.board import leaderboard_tables
 from benchmark.show.document_of import results_document
+from tests.benchmark.helpers import change_manifest, lines_of, write_lines
 from textgames.scenarios import SCENARIOS
 from textgames.solving.blind import blind_play
 
@@ -97,14 +98,12 @@ def test_costs_in_seconds_of_a_core_stand_beside_the_sizes_of_models(tmp_path):
     """Records of before have no such costs; an agent's row of sizes has the mean over all of its scenarios."""
     folder = write_run(tmp_path / "r", {"small": [1.0, 0.0], "large": [1.0, 1.0], "script": [0.0, 0.0]})
     assert [row["cpu_seconds"] for row in score_rows(read_columns([folder]))] == [None] * 3
-    manifest = json.loads((folder / "manifest.json").read_text())
-    for card, size in zip(manifest["agents"], (219200, 630167424, None), strict=True):
-        card["settings"] = {"model_parameters": size}
-    (folder / "manifest.json").write_text(json.dumps(manifest))
-    records = [json.loads(line) for line in (folder / "episodes.jsonl").read_text().splitlines()]
+    sizes = {"small": 219200, "large": 630167424, "script": None}
+    change_manifest(folder, lambda m: [c.update(settings={"model_parameters": sizes[c["name"]]}) for c in m["agents"]])
+    records = lines_of(folder)
     for record, seconds in zip(records[:4], (1.0, 2.0, 4.0, 5.0), strict=True):  # the script's aren't known
         record["measured"]["cpu_seconds"] = {"player_0": seconds}
-    (folder / "episodes.jsonl").write_text("".join(json.dumps(record) + "\n" for record in records))
+    write_lines(folder, records)
     document = results_document(read_columns([folder]), max_episodes=0)
     assert {row["agent"]: row["cpu_seconds"] for row in document["scores"]} == {
         **{"small": 1.5, "large": 4.5},
@@ -170,9 +169,7 @@ def test_the_same_name_in_two_runs_gets_the_runs_name_in_front(tmp_path):
 
 def test_two_meanings_of_a_scenario_cant_be_shown_together(tmp_path):
     paths = [write_run(tmp_path / name, {"a": [1.0]}) for name in ("one", "two")]
-    manifest = json.loads((paths[1] / "manifest.json").read_text())
-    manifest["scenarios"]["frozen-lake"]["horizon"] = 80
-    (paths[1] / "manifest.json").write_text(json.dumps(manifest))
+    change_manifest(paths[1], lambda manifest: manifest["scenarios"]["frozen-lake"].update(horizon=80))
     with pytest.raises(Exception, match="defines another scenario under the name 'frozen-lake'"):
         read_columns(paths)
 

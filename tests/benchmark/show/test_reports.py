@@ -25,7 +25,7 @@ from benchmark.show.document_of import results_document
 from benchmark.show.draw import to_markdown
 from benchmark.show.episode_views import fill_pieces, prompt_pieces
 from benchmark.show.table import estimate_figure, text_table
-from tests.benchmark.helpers import counted, text_without_checksums
+from tests.benchmark.helpers import change_manifest, counted, lines_of, text_without_checksums, write_lines
 from textgames.scenarios import SCENARIOS
 
 
@@ -145,12 +145,12 @@ def test_machines_results_merge_and_duplicates_are_found_by_seed(textbench):
 def test_a_merge_prefers_scored_episodes_and_tells_conflicts(textbench, small_run):
     for name in ("failed", "different"):
         shutil.copytree(small_run, name)
-        lines = [json.loads(line) for line in Path(name, "episodes.jsonl").read_text().splitlines()]
+        lines = lines_of(name)
         if name == "failed":
             lines[0]["error"] = "down"
         else:
             lines[1]["returns"]["player_0"] += 1
-        Path(name, "episodes.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+        write_lines(name, lines)
     assert "12 were in several runs\n" in textbench("merge", "failed", small_run, "--out", "m1").err
     assert counted("m1") == counted(small_run)
     assert "1 of them played differently" in textbench("merge", small_run, "different", "--out", "m2").err
@@ -194,9 +194,7 @@ def test_runs_that_looked_otherwise_arent_merged(textbench):
 
 def test_what_doesnt_belong_together_isnt_merged(textbench, small_run):
     shutil.copytree(small_run, "other")
-    manifest = json.loads(Path("other/manifest.json").read_text())
-    manifest["agents"][0]["settings"] = {"temperature": 1.0}
-    Path("other/manifest.json").write_text(json.dumps(manifest))
+    change_manifest("other", lambda manifest: manifest["agents"][0].update(settings={"temperature": 1.0}))
     done = textbench("merge", small_run, "other", "--out", "m")
     assert done.code == 2
     assert "other has another agent named 'random'" in done.err

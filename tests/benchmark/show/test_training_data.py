@@ -11,6 +11,7 @@ from agents import EpisodeSession, PromptMap, load_agent
 from agents.analysis.inspection import inspect_episode
 from agents.prompt_texts import prompt_path
 from benchmark.runs.folder import RunFolder
+from tests.benchmark.helpers import change_manifest
 
 PLAYERS = Path(__file__).parents[1] / "players_for_tests.py"
 needs_trl = pytest.mark.skipif(
@@ -250,9 +251,11 @@ def test_whose_prompts_records_do_not_hold_is_left_out_and_that_is_said(textbenc
     done = textbench("export", "wrapped", "--sft", "sft.jsonl")
     assert {json.loads(line)["agent"] for line in Path("sft.jsonl").read_text().splitlines()} == {"s", "r"}
     assert "1 episodes were left out: told(tiny, planner) was told more than its records hold" in done.err
-    manifest = json.loads(Path("wrapped/manifest.json").read_text())
-    (card,) = [each for each in manifest["agents"] if each["name"] == "r"]
-    card["settings"]["either"]["others"][0]["prompt_map"]["mode"] = "direct"
-    Path("wrapped/manifest.json").write_text(json.dumps(manifest))
+
+    def other_prompts(manifest):
+        (card,) = [each for each in manifest["agents"] if each["name"] == "r"]
+        card["settings"]["either"]["others"][0]["prompt_map"]["mode"] = "direct"
+
+    change_manifest("wrapped", other_prompts)
     done = textbench("export", "wrapped", "--sft", "sft.jsonl")
     assert "the players in either(tiny, tiny-lake) are asked with different prompts" in done.err

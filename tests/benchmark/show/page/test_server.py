@@ -1,7 +1,6 @@
 """The page's server, to this machine only, and following a run: when a page is made again."""
 
 import http.client
-import json
 import shutil
 import socket
 import threading
@@ -14,6 +13,7 @@ from benchmark.cli import main
 from benchmark.errors import UsageError
 from benchmark.show.page.follow import LOOK_EVERY, pages_of, state_of
 from benchmark.show.page.server import PageServer
+from tests.benchmark.helpers import change_manifest
 
 PAGE = "<!doctype html><title>naïve</title>"
 
@@ -118,9 +118,7 @@ def test_a_page_comes_with_every_change_until_all_is_played(run):
 
 
 def set_finished(run: Path, finished: str | None) -> None:
-    manifest = json.loads((run / "manifest.json").read_text())
-    manifest["sessions"][-1]["finished"] = finished
-    (run / "manifest.json").write_text(json.dumps(manifest))
+    change_manifest(run, lambda manifest: manifest["sessions"][-1].update(finished=finished))
 
 
 @pytest.mark.parametrize(("finishes_after", "expected"), [(None, 40.0), (7, 7.0)])
