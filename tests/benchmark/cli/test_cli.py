@@ -11,6 +11,7 @@ import pytest
 
 from benchmark.cli import COMMANDS, LAB, main
 from benchmark.cli.settings import schema_names
+from textgames.scenarios import SCENARIOS, SUITES
 
 ROOT = Path(__file__).parents[3]
 
@@ -223,8 +224,6 @@ def test_the_published_schemas_are_those_of_the_code(textbench, name):
 
 
 def test_list_knows_all_scenarios_and_agents(textbench):
-    from textgames.scenarios import SCENARIOS
-
     done = textbench("list", "--json")
     document = json.loads(done.out)
     assert list(document["scenarios"]) == list(SCENARIOS)
@@ -285,7 +284,16 @@ def test_a_full_disk_is_one_sentence_and_exit_code_2(textbench, command):
     assert len(unwritable.err.splitlines()) == 1
 
 
-def test_the_environment_gives_options_too_and_a_misspelt_variable_is_refused(textbench, monkeypatch):
+def test_file_and_environment_give_options_too_and_a_misspelt_variable_is_refused(textbench, monkeypatch):
+    Path("run.toml").write_text('suites = ["planning"]\nprotocol = "retry:3"\nagents = ["random"]\n')
+    planned = json.loads(textbench("run", "--config", "run.toml", "--dry-run", "--json").out)
+    assert {row["scenario"] for row in planned["matchups"]} == set(SUITES["planning"])
+    most = sum(SCENARIOS[row["scenario"]].horizon * row["episodes"] for row in planned["matchups"])
+    assert planned["requests_at_most"] == 4 * most
+    monkeypatch.setenv("TEXTBENCH_SUITES", "paper,strategy")
+    found = json.loads(textbench("run", "--agent", "random", "--dry-run", "--json").out)["matchups"]
+    assert {row["scenario"] for row in found} == {*SUITES["paper"], *SUITES["strategy"]}
+    monkeypatch.delenv("TEXTBENCH_SUITES")
     monkeypatch.setenv("TEXTBENCH_EPISODES", "2")
     monkeypatch.setenv("TEXTBENCH_AGENTS", "random,greedy")
     monkeypatch.setenv("TEXTBENCH_UPDATE_GOLDEN", "1")  # which is of the tests

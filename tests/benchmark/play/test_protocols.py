@@ -200,15 +200,6 @@ def test_a_folder_goes_on_with_its_own_protocol_alone(textbench):
     assert (done.code, "protocol = 'forfeit', now it is 'random'" in done.err) == (2, True)
 
 
-def test_configuration_file_and_environment_name_them_too(textbench, monkeypatch):
-    Path("run.toml").write_text('protocol = "retry:3"\nmoves = "unlisted"\n')
-    rows = run(textbench, "one", "--config", "run.toml", agents=MUTE[:2], games=("frozen-lake",))["scores"]
-    assert [(row["protocol"], row["moves"]) for row in rows] == [("retry:3", "unlisted")]
-    monkeypatch.setenv("TEXTBENCH_PROTOCOL", "forfeit")
-    rows = run(textbench, "two", agents=MUTE[:2], games=("frozen-lake",))["scores"]
-    assert [(row["protocol"], row["moves"]) for row in rows] == [("forfeit", "listed")]
-
-
 @pytest.mark.parametrize(
     ("option", "sentence"),
     [

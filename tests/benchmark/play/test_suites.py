@@ -27,14 +27,6 @@ def test_a_suite_is_all_of_its_scenarios(textbench):
     assert set(planned(textbench(*dry))) == set(SUITES["paper"])
 
 
-def test_a_suite_from_the_file_and_the_environment(textbench, monkeypatch):
-    Path("run.toml").write_text('suites = ["planning"]\nagents = ["random"]\n')
-    assert set(planned(textbench("run", "--config", "run.toml", "--dry-run", "--json"))) == set(SUITES["planning"])
-    monkeypatch.setenv("TEXTBENCH_SUITES", "paper,strategy")
-    found = planned(textbench("run", "--agent", "random", "--dry-run", "--json"))
-    assert set(found) == {*SUITES["paper"], *SUITES["strategy"]}
-
-
 @pytest.mark.slow
 def test_a_run_of_a_suite_is_resumed_by_its_scenarios(textbench):
     command = ("run", "--suite", "planning", "--agent", "random", "--episodes", 2, "--out", "r", "--quiet")

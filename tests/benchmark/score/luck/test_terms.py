@@ -87,14 +87,20 @@ def test_luck_is_fair_for_every_way_to_play_and_every_fixed_value():
     start = game.initial_state(np.random.default_rng(0))
     for actions in product(game.actions, repeat=3):
         for luck_values in (values, wrong):
-            mean = variance = said = 0.0
-            for chance, path in paths(game, start, actions):
-                luck = episode_luck(path, luck_values)
-                mean += chance * luck.luck
-                variance += chance * luck.luck**2
-                said += chance * luck.variance
-            assert mean == pytest.approx(0, abs=1e-12)
-            assert variance == pytest.approx(said, abs=1e-12)
+            check_fair(game, start, actions, luck_values)
+
+
+def check_fair(game, start, actions, values):
+    mean = variance = said = 0.0
+    for chance, path in paths(game, start, actions):
+        luck = episode_luck(path, values)
+        mean += chance * luck.luck
+        variance += chance * luck.luck**2
+        said += chance * luck.variance
+        returns = sum(step.reward for step in path.steps)
+        assert luck.start + luck.skill + luck.luck == pytest.approx(returns, abs=1e-12)
+    assert mean == pytest.approx(0, abs=1e-12)
+    assert variance == pytest.approx(said, abs=1e-12)
 
 
 @pytest.mark.parametrize("actions", [*product(("up", "down", "left", "right"), repeat=2), ("up", "right", "down")])
@@ -104,16 +110,7 @@ def test_luck_is_fair_in_snake_by_a_guess(actions):
     start = SnakeState(((0,), (5,)), (1,), (), ())
     values = LuckValues.of(game)
     assert not values.exact
-    mean = variance = said = 0.0
-    for chance, path in paths(game, start, actions):
-        luck = episode_luck(path, values)
-        returns = sum(step.reward for step in path.steps)
-        assert luck.start + luck.skill + luck.luck == pytest.approx(returns, abs=1e-12)
-        mean += chance * luck.luck
-        variance += chance * luck.luck**2
-        said += chance * luck.variance
-    assert mean == pytest.approx(0, abs=1e-12)
-    assert variance == pytest.approx(said, abs=1e-12)
+    check_fair(game, start, actions, values)
 
 
 def test_the_stored_returns_of_snake_split_without_remainder():
