@@ -153,9 +153,9 @@ class Results:
         from benchmark.show import export
 
         if table == "episodes":
-            return export.frame_of_rows(export.episode_rows(self.columns), export.EPISODE_FIELDS)
+            return export.frame_of(export.episode_rows(self.columns), export.EPISODE_FIELDS)
         if table == "steps":
-            return export.frame_of_rows(export.step_rows(self.columns), export.STEP_FIELDS)
+            return export.frame_of(export.step_rows(self.columns), export.STEP_FIELDS)
         if table == "scores":
             return self.leaderboard().to_pandas()
         raise unknown_name("table of results", table, ("episodes", "steps", "scores"))
@@ -235,7 +235,7 @@ class Leaderboard(_Tables):
         """Return a row for every agent and scenario; see :meth:`Results.to_pandas`."""
         from benchmark.show import export
 
-        return export.frame_of_views(self.scores)
+        return export.frame_of(self.scores)
 
     def _tables(self) -> list[Table]:
         return leaderboard_tables(self._whole)
@@ -275,7 +275,7 @@ class Comparison(_Tables):
         """Return a row for every two agents and scenario; the difference's interval in columns of their own."""
         from benchmark.show import export
 
-        return export.frame_of_views(self.rows)
+        return export.frame_of(self.rows)
 
     def _tables(self) -> list[Table]:
         return comparison_tables(self.rows, self.overall, self.ratings)

@@ -11,9 +11,8 @@ import numpy as np
 from agents.common.intervals import Difference, is_above
 from benchmark.score.comparison import Pair, compared, solo_scenarios
 from benchmark.score.differences import LEVEL, MOST_NEEDED, POWER, TIE
-from benchmark.score.document import ComparisonView, MeetingView, NeededView, OverallComparisonView
+from benchmark.score.document import ComparisonView, NeededView, OverallComparisonView
 from benchmark.score.overall import Overall, overall_scenarios, span_of
-from benchmark.score.ratings import meetings
 from benchmark.score.references import References
 from benchmark.score.results import ResultColumns
 from benchmark.score.scores import score_rows, shown_figures
@@ -117,12 +116,3 @@ def _on_common_seeds(results: ResultColumns, a: str, b: str) -> ResultColumns:
             scenarios[one.name] = one
             cells.update({(agent, one.name): cell.on_seeds(seeds) for agent, cell in own.items()})
     return replace(results, scenarios=scenarios, cells=cells, agents={agent: results.agents[agent] for agent in (a, b)})
-
-
-def meeting_rows(results: ResultColumns) -> list[MeetingView]:
-    """Return the results of every two agents against each other, in every scenario for several players."""
-    return [
-        MeetingView(scenario=scenario, a=a, b=b, wins=wins, draws=draws, losses=losses)
-        for scenario, games in results.games.items()
-        for (a, b), (wins, draws, losses) in meetings(games).items()
-    ]

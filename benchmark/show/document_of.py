@@ -6,9 +6,9 @@ from benchmark.runs.authorship import tier_of
 from benchmark.runs.manifest import ENTRY_KIND
 from benchmark.runs.provenance import code_version
 from benchmark.score.comparison import board_family, compare_best
-from benchmark.score.document import SCHEMA_VERSION, AgentView, ScenarioView, SourceView, ViewDocument
+from benchmark.score.document import SCHEMA_VERSION, AgentView, MeetingView, ScenarioView, SourceView, ViewDocument
 from benchmark.score.overall import Overall, suite_rows
-from benchmark.score.pairs import meeting_rows
+from benchmark.score.ratings import meetings
 from benchmark.score.references import References
 from benchmark.score.results import ResultColumns
 from benchmark.score.scores import rating_rows, score_rows, shown_figures
@@ -54,7 +54,11 @@ def results_document(
         overall_pairs=over_all.pairs(ranked[:MOST_PAIRED]) if max_episodes and len(over_all.names) > 1 else [],
         comparisons_family=board_family(results),
         ratings=rating_rows(results),
-        meetings=meeting_rows(results),
+        meetings=[
+            MeetingView(scenario=scenario, a=a, b=b, wins=wins, draws=draws, losses=losses)
+            for scenario, games in results.games.items()
+            for (a, b), (wins, draws, losses) in meetings(games).items()
+        ],
         reliability=[],
         episodes=list(episode_views(results, max_episodes)) if max_episodes else [],
         episodes_planned=results.planned,

@@ -195,15 +195,16 @@ _TYPES = {str: "object", int: "Int64", float: "float64", bool: "boolean"}  # of 
 _COUNTS = ("errors", "served_by", "invalid_reasons", "lacks")  # of a score: stay what they are, in one column each
 
 
-def frame_of_rows(rows: Iterable[Mapping[str, Any]], fields: Mapping[str, type]) -> "pandas.DataFrame":
-    """Return the frame of rows that have these fields, in this order."""
+def frame_of(rows: Iterable[Mapping[str, Any]], fields: Mapping[str, type] | None = None) -> "pandas.DataFrame":
+    """Return the frame of rows that have these fields, in this order; without them, of a document's rows."""
+    try:
+        import pandas
+    except ImportError:
+        raise UsageError(f"data frames need pandas: {install_command('pandas')}") from None
+    if fields is None:
+        return pandas.DataFrame([dict(flat_view(row)) for row in rows])
     kinds = {name: _TYPES[kind] for name, kind in fields.items()}
-    return _pandas().DataFrame(rows, columns=list(fields)).astype(kinds)
-
-
-def frame_of_views(views: Sequence[Mapping[str, Any]]) -> "pandas.DataFrame":
-    """Return the frame of a document's rows: an estimate is three columns, such as ``length_low``."""
-    return _pandas().DataFrame([dict(flat_view(view)) for view in views])
+    return pandas.DataFrame(rows, columns=list(fields)).astype(kinds)
 
 
 def flat_view(view: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
@@ -216,11 +217,3 @@ def flat_view(view: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, 
             yield from ((name, value["value"]), (f"{name}_low", value["low"]), (f"{name}_high", value["high"]))
         else:
             yield from flat_view(value, f"{name}_")
-
-
-def _pandas() -> Any:
-    try:
-        import pandas
-    except ImportError:
-        raise UsageError(f"data frames need pandas: {install_command('pandas')}") from None
-    return pandas
