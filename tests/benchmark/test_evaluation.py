@@ -107,11 +107,6 @@ def test_what_is_wrong_is_said_as_at_the_command_line(workplace, options, messag
     assert not list(workplace.iterdir())
 
 
-def test_a_scenario_may_be_given_as_it_is(workplace):
-    results = benchmark.evaluate("random", scenarios=SCENARIOS["snake"], episodes=1, quiet=True)
-    assert results.scenarios == ("snake",)
-
-
 def test_policies_and_specs_mix(workplace):
     scripted = LanguageAgentPolicy(ScriptedModel(["<action>down</action>"] * 40), name="says down")
     agents = {"mine": Always("right"), "base": "random", "scripted": scripted}
@@ -220,22 +215,21 @@ def test_it_works_where_an_event_loop_runs(workplace):
 
     with OpenAIServer() as server:
         results = asyncio.run(cell(server.base_url))
+        served = load_agent("openai:m", base_url=server.base_url, api_key="not-a-real-key")
+        with pytest.raises(benchmark.UsageError, match="--max-cost needs a price for 'served'"):
+            benchmark.evaluate({"served": served}, episodes=2, max_cost=1, **LAKE)
     assert results.complete
     assert set(results.agents) == {"here", "served"}
 
 
-def test_money_is_limited_for_objects_too(workplace):
-    served = load_agent("openai:m", base_url="http://127.0.0.1:9/v1", api_key="not-a-real-key")
-    with pytest.raises(benchmark.UsageError, match="--max-cost needs a price for 'served'"):
-        benchmark.evaluate({"served": served}, episodes=2, max_cost=1, **LAKE)
-
-
 def test_it_works_in_another_thread(workplace):
+    """And a scenario may be given as it is."""
     found: list[benchmark.Results] = []
-    thread = threading.Thread(target=lambda: found.append(benchmark.evaluate("random", episodes=2, **LAKE)))
+    call = {"scenarios": SCENARIOS["snake"], "episodes": 2, "quiet": True}
+    thread = threading.Thread(target=lambda: found.append(benchmark.evaluate("random", **call)))
     thread.start()
     thread.join()
-    assert found[0].complete
+    assert (found[0].complete, found[0].scenarios) == (True, ("snake",))
 
 
 def test_a_limit_is_told_and_no_error(workplace, capsys):

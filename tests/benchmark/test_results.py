@@ -74,13 +74,16 @@ def test_what_cant_be_compared_is_said(small, arguments, message):
         small.compare("greedy", "random", scenarios="snak")
 
 
-def test_results_of_several_folders(workplace):
+def test_folders_and_agents_as_people_give_them(small):
     results = benchmark.read_results(ENTRIES / "planner", ENTRIES / "greedy")
     assert results.agents == ("planner", "greedy")
     assert len(results.folders) == 2
     assert repr(results).startswith("<Results: planner, greedy on frozen-lake")
     with pytest.raises(benchmark.UsageError, match="there is no nowhere"):
         benchmark.read_results("nowhere")
+    with pytest.raises(benchmark.UsageError, match=r"read_results\('runs/a', 'runs/b'\), got \['small'\]"):
+        benchmark.read_results(["small"])  # type: ignore[arg-type]
+    assert benchmark.read_results("small", agents="random", quiet=True).agents == ("random",)
 
 
 def test_they_are_read_on_wherever_the_program_goes(workplace, monkeypatch):
@@ -94,12 +97,6 @@ def test_they_are_read_on_wherever_the_program_goes(workplace, monkeypatch):
         results.document()
     with pytest.raises(TypeError, match=r"evaluate\(\.\.\., out=FOLDER\)"):
         pickle.dumps(benchmark.evaluate("random", scenarios="snake", episodes=1, quiet=True))
-
-
-def test_folders_and_agents_as_people_give_them(small):
-    with pytest.raises(benchmark.UsageError, match=r"read_results\('runs/a', 'runs/b'\), got \['small'\]"):
-        benchmark.read_results(["small"])  # type: ignore[arg-type]
-    assert benchmark.read_results("small", agents="random", quiet=True).agents == ("random",)
 
 
 def test_steps_tell_which_table_they_were_played_at(workplace):

@@ -351,9 +351,6 @@ def test_a_cache_is_one_table(workplace, statements):
     connection.close()
     with pytest.raises(ResponseCacheError, match="it has other tables than the one of a cache"):
         ResponseCache("cache.db")
-
-
-def test_a_cache_that_is_a_pipe_is_not_waited_for(workplace):
-    os.mkfifo("cache.db")
+    os.mkfifo("pipe")
     with pytest.raises(ResponseCacheError, match="it isn't a file"):
-        ResponseCache("cache.db")
+        ResponseCache("pipe")

@@ -1,4 +1,4 @@
-"""``textbench inspect``: its table, its JSON and its messages."""
+"""``textbench inspect`` and ``textbench exploitability``: their lines, their JSON and their messages."""
 
 import json
 
@@ -41,3 +41,21 @@ def test_moves_that_nobody_chose_are_not_taken_for_the_agents(textbench):
     done = textbench("inspect", "tiny", "--scenario", "kuhn-poker", "--samples", 2)
     assert done.code == 0
     assert "100% of its responses couldn't be read" in " ".join(done.out.split())
+
+
+def test_uniform_play_in_kuhn_poker(capsys):
+    assert main(["exploitability", "random"]) == 0
+    text = capsys.readouterr().out
+    assert "random in kuhn-poker: exploitability 0.4583, exact (12 information sets)" in text
+    assert "a best response as player_0 gets +0.5000 from random as player_1" in text
+    assert main(["exploitability", "random", "--json"]) == 0
+    data = json.loads(capsys.readouterr().out)
+    assert data["value"] == data["low"] == data["high"] == pytest.approx(11 / 24)
+    assert (data["agent"], data["scenario"], data["samples"]) == ("random", "kuhn-poker", None)
+
+
+def test_sampled_results_say_so(capsys):
+    assert main(["exploitability", "tests/benchmark/players_for_tests.py:Always", "--samples", "4"]) == 0
+    text = capsys.readouterr().out
+    assert "from 4 responses at each (12 information sets)" in text
+    assert "100.0% of the responses were invalid and played the default action" in text

@@ -206,15 +206,6 @@ def test_a_forged_episode_is_refused_with_its_place(entry, forge, place):
         assert any("snake, greedy, seed 4" in problem for problem in problems)
 
 
-def test_the_command_refuses_a_forged_entry(entry, textbench):
-    records = lines_of(entry)
-    raise_reward(records)
-    write_lines(entry, records)
-    done = textbench("validate", entry)
-    assert (done.code, done.out) == (1, "")
-    assert "refused" in done.err
-
-
 def test_responses_that_are_as_good_but_arent_the_agents_are_refused(entry):
     records = lines_of(entry)
     step = records[won(records)]["steps"][0]
@@ -225,19 +216,18 @@ def test_responses_that_are_as_good_but_arent_the_agents_are_refused(entry):
     assert "the agent 'greedy' answers" in problem
 
 
-def test_a_key_that_stands_twice_in_a_line_is_refused(entry):
-    first, rest = (entry / "episodes.jsonl").read_text().split("\n", 1)
-    (entry / "episodes.jsonl").write_text(first.replace('"error"', '"seed":10000,"error"') + "\n" + rest)
-    assert "episodes.jsonl line 1 isn't an episode: the key 'seed' stands twice" in check_entry(entry).problems
-
-
 @pytest.mark.parametrize(
-    "content", ["[" * 100_000, "\ufeff{}", "{}\x00", '{"seed": 1e', '{"seed": ' + "9" * 9000 + "}", "\ud800"]
+    "content",
+    ["[" * 100_000, "\ufeff{}", "{}\x00", '{"seed": 1e', '{"seed": ' + "9" * 9000 + "}", "\ud800", "a key twice"],
 )
 def test_a_line_of_garbage_is_refused(entry, content):
+    if content == "a key twice":
+        first, _ = (entry / "episodes.jsonl").read_text().split("\n", 1)
+        content = first.replace('"error"', '"seed":10000,"error"')
     with (entry / "episodes.jsonl").open("ab") as file:
         file.write(content.encode("utf-8", "surrogatepass") + b"\n")
     (problem,) = check_entry(entry).problems
+    assert '"error"' not in content or problem.endswith("the key 'seed' stands twice")
     assert problem.startswith("episodes.jsonl line 9 isn't an episode: ")
     assert len(problem) < 300
 
@@ -460,9 +450,14 @@ def test_tokens_that_no_tokenizer_has_are_refused(entry, tokens, place):
     assert all(place in problem for problem in problems)
 
 
-def test_one_unreadable_entry_doesnt_hide_the_others(entry, textbench):
-    broken = shutil.copytree(entry, entry.parent / "broken")
+def test_a_forged_and_an_unreadable_entry_dont_hide_the_others(entry, textbench):
+    forged, broken = (shutil.copytree(entry, entry.parent / name) for name in ("forged/greedy", "broken"))
     change_manifest(broken, top(schema_version=9))
+    records = lines_of(forged)
+    raise_reward(records)
+    write_lines(forged, records)
+    refused = textbench("validate", forged)
+    assert (refused.code, refused.out, "step 2: reward is" in refused.err) == (1, "", True)
     done = textbench("validate", entry.parent)
     assert done.code == 1
     assert "greedy: valid, 8 episodes replayed" in done.out

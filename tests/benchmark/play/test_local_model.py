@@ -8,8 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from agents import PromptTexts
+from agents.models.embedded import PROVIDER
+from benchmark.results import read_results
 from benchmark.runs.folder import RunFolder
 from tests.benchmark.helpers import counted
+from textgames.extras import CPU_TORCH
 
 
 @pytest.fixture
@@ -57,3 +61,51 @@ def test_a_hub_that_cannot_be_reached_is_one_line_at_once(tmp_path):
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.count("\n") == 1, done.stderr
     assert "'tinyy' (did you mean 'tiny'?) isn't among the models downloaded before, and the Hugging" in done.stderr
+
+
+@pytest.mark.slow
+def test_a_run_in_all_wordings_is_kept_and_goes_on(textbench):
+    """The wordings stand on the agent's card, and a resume draws them again."""
+    command = ("run", "--agent", "tiny", "--scenario", "frozen-lake", "--mode", "direct", "--prompts", "all")
+    assert textbench(*command, "--episodes", "6", "--out", "r").code == 0
+    (card,) = RunFolder.open(Path("r")).manifest["agents"]
+    assert PromptTexts.from_data(card["settings"]["prompt_map"]["texts"]) == PromptTexts.from_file("all")
+    assert textbench("resume", "r", "--episodes", "12").code == 0
+    (cell,) = read_results("r").columns.cells.values()
+    assert (cell.episodes, cell.complete) == (12, True)
+
+
+# ---------------------------------------------------------------- without torch
+
+WITHOUT_TORCH = """
+import sys
+for name in ("torch", "transformers", "tokenizers", "safetensors"):
+    sys.modules[name] = None  # as if it weren't installed
+from benchmark.cli import main
+sys.exit(main(sys.argv[1:]))
+"""
+
+
+@pytest.mark.slow
+def test_without_torch_a_run_plays_who_needs_none_and_says_what_adds_the_others(workplace, textbench):
+    def without_torch(*arguments):
+        command = [sys.executable, "-c", WITHOUT_TORCH, *arguments]
+        done = subprocess.run(command, capture_output=True, text=True, cwd=workplace, timeout=60)
+        assert done.returncode == 0, done.stderr
+        return done
+
+    done = without_torch("run", "--scenario", "frozen-lake", "--episodes", "2", "--out", "r")
+    said = done.stderr.splitlines()[0]
+    assert said.startswith("without the embedded models, which need torch, transformers")
+    assert "pip install" in said
+    assert said.endswith(CPU_TORCH)
+    assert "Traceback" not in done.stderr
+    assert all(name in done.stdout for name in ("random", "greedy", "planner"))
+    assert "tiny" not in done.stdout
+    doctor = " ".join(without_torch("doctor").stdout.split())
+    assert "no torch without the embedded models" in doctor
+    assert CPU_TORCH.partition(" ")[2] in doctor
+    # nothing is said where agents are named or torch is there
+    assert without_torch("run", "--agent", "random", "--episodes", "2", "--scenario", "snake", "--dry-run").stderr == ""
+    assert PROVIDER.missing() is None
+    assert "without the embedded models" not in textbench("run", "--dry-run").err

@@ -102,10 +102,7 @@ def test_a_wrong_name_of_a_model_is_said_before_the_first_episode(textbench, wor
     assert "agent 'openai:gpt-4o-mni': http" in done.err
     assert "(did you mean 'gpt-4o-mini'?)" in done.err
     assert done.err.count("\n") == 1
-
-
-def test_a_resume_asks_no_question(textbench, workplace):
-    with OpenAIServer(models=["m"], strict_names=True) as server:
+    with OpenAIServer(models=["m"], strict_names=True) as server:  # a resume asks no such question
         command = ("run", "--agent", "openai:m", "--base-url", server.base_url, *LAKE, "--episodes", 2)
         assert textbench(*command, "--out", "r").code == 0
         server.models = None

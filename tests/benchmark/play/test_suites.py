@@ -88,9 +88,7 @@ def test_a_dry_run_says_what_a_suite_costs_each_agent(textbench, suite_with_stra
     printed = textbench(*command, "--dry-run").out
     assert "random against r, 5 seats" in printed
     assert "each agent" in printed
-
-
-def test_a_plan_of_many_tables_is_shown_by_scenario(textbench):
+    # many tables are shown by scenario
     agents = [word for name in "abcdef" for word in ("--agent", f"{name}=random")]
     printed = textbench("run", *agents, "--scenario", "snake-duel", "--dry-run").out
     assert "6 agents, 30 tables of 2" in printed
