@@ -1,4 +1,4 @@
-"""The paper's claims, judged from results: pure functions, each giving figures with intervals and a verdict.
+"""The paper's claims, judged from results: each has figures with intervals and a verdict.
 
 A claim *holds* here when the whole 95% interval of its figure is on its side, *does not hold* when the whole interval
 is on the other side, and is *undecided* otherwise. Sources of chance are the training run (its seed) and the episode,
@@ -8,6 +8,7 @@ seed, with Student's interval over seeds.
 
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
+from itertools import product
 from typing import NamedTuple
 
 from agents.common import Array, Estimate, student
@@ -53,75 +54,49 @@ class Claim(NamedTuple):
 
 
 def judge(
-    results: Reproduction,
-    games: Sequence[str],
-    main: str,
-    pairs: Sequence[tuple[str, str]],
-    scenarios: Sequence[str],
+    results: Reproduction, games: Sequence[str], main: str, pairs: Sequence[tuple[str, str]], scenarios: Sequence[str]
 ) -> list[Claim]:
     """Return all claims.
 
-    Args:
-        results: what was found.
-        games: the scenarios that runs were trained on.
-        main: the method's own arm, which claims 1, 3 and 4 are about.
-        pairs: an arm that draws by the method, and one that differs in nothing but how it draws.
-        scenarios: the scenarios that were evaluated.
+    ``main`` is the method's own arm, which all claims but that about sampling are of. The ``pairs`` are each an arm
+    that draws by the method, and one that differs in nothing but how it draws.
     """
-    return [
-        small_beats_large(results, main),
-        sampling_improves_training(results, games, pairs),
-        carries_over(results, games, main, scenarios),
-        returns_improve(results, games, main),
-    ]
-
-
-def small_beats_large(results: Reproduction, arm: str) -> Claim:
-    """Headline: the post-trained small model beats the large base on Frozen Lake by 50%."""
-    findings = []
-    trained = results.final_returns(LAKE, arm, LAKE)
-    large = results.agents.get("large", {}).get(LAKE)
+    headline = []
+    trained, large = results.final_returns(LAKE, main, LAKE), results.agents.get("large", {}).get(LAKE)
     if len(trained) and large is not None:
         size = results.parameters.get("large", 0) / max(1, results.parameters.get("small", 0))
         about = f"return on {LAKE}: post-trained small over large base ({size:.0f} times the parameters)"
-        findings.append(_finding(about, ratio_of_means(trained, large.returns), HEADLINE_RATIO, trained))
-    text = "The post-trained small model beats the large base on Frozen Lake by 50% (a ratio of at least 1.5)."
-    return _claim("small beats large", text, findings)
-
-
-def sampling_improves_training(results: Reproduction, games: Sequence[str], pairs: Sequence[tuple[str, str]]) -> Claim:
-    """AAW sampling against other draws, on the mean of the training curve: how well and how soon it learns."""
-    findings = []
-    for game in games:
-        for main, other in pairs:
-            own = {run.seed: float(run.curves[game].mean()) for run in results.runs_of(game, main)}
-            theirs = {run.seed: float(run.curves[game].mean()) for run in results.runs_of(game, other)}
-            differences = paired(own, theirs)
-            if len(differences):
-                about, estimate = f"mean of the training curve on {game}: {main} minus {other}", student(differences)
-                samples = f"{len(differences)} pairs of runs"
-                findings.append(Finding(about, estimate, 0.0, verdict_of(estimate, 0.0), samples))
-    return _claim("AAW improves training", "AAW sampling improves training.", findings)
-
-
-def carries_over(results: Reproduction, games: Sequence[str], arm: str, scenarios: Sequence[str]) -> Claim:
-    """Training on one scenario carries over to its variants."""
-    findings = []
-    for game in games:
-        for variant in VARIANTS.get(game, ()):
-            if variant in scenarios:
-                findings += _improvement(results, game, arm, variant)
-    return _claim("carries over", "Training on one scenario carries over to its variants.", findings)
-
-
-def returns_improve(results: Reproduction, games: Sequence[str], arm: str) -> Claim:
-    """Returns improve on the games that were trained on."""
-    findings = [finding for game in games for finding in _improvement(results, game, arm, game)]
-    if set(games) >= {LAKE, SNAKE}:
-        text = "Returns improve on both games."
-    else:
-        text = f"Returns improve on {' and '.join(games)} (the paper's claim is of {LAKE} and {SNAKE})."
-    return _claim("returns improve", text, findings)
+        headline.append(_finding(about, ratio_of_means(trained, large.returns), HEADLINE_RATIO, trained))
+    sampling = []
+    for game, pair in product(games, pairs):  # on the mean of the training curve: how well and how soon it learns
+        curves = ({run.seed: float(run.curves[game].mean()) for run in results.runs_of(game, arm)} for arm in pair)
+        if len(differences := paired(*curves)):
+            about, estimate = f"mean of the training curve on {game}: {pair[0]} minus {pair[1]}", student(differences)
+            sampling.append(
+                Finding(about, estimate, 0.0, verdict_of(estimate, 0.0), f"{len(differences)} pairs of runs")
+            )
+    variants = [(game, name) for game in games for name in VARIANTS.get(game, ()) if name in scenarios]
+    both = set(games) >= {LAKE, SNAKE}
+    improved = "both games" if both else f"{' and '.join(games)} (the paper's claim is of {LAKE} and {SNAKE})"
+    told = {
+        "small beats large": (
+            "The post-trained small model beats the large base on Frozen Lake by 50% (a ratio of at least 1.5).",
+            headline,
+        ),
+        "AAW improves training": ("AAW sampling improves training.", sampling),
+        "carries over": (
+            "Training on one scenario carries over to its variants.",
+            _improvements(results, main, variants),
+        ),
+        "returns improve": (
+            f"Returns improve on {improved}.",
+            _improvements(results, main, [(game, game) for game in games]),
+        ),
+    }
+    return [
+        Claim(name, text, tuple(findings), combine([finding.verdict for finding in findings]))
+        for name, (text, findings) in told.items()
+    ]
 
 
 def beside(results: Reproduction, game: str, arm: str, other: str) -> Estimate | None:
@@ -137,13 +112,15 @@ def beside(results: Reproduction, game: str, arm: str, other: str) -> Estimate |
     return student(differences) if len(differences) else None
 
 
-def _improvement(results: Reproduction, game: str, arm: str, scenario: str) -> list[Finding]:
-    trained = results.final_returns(game, arm, scenario)
-    base = results.agents.get("small", {}).get(scenario)
-    if not len(trained) or base is None:
-        return []
-    about = f"return on {scenario} after training on {game}: post-trained minus base"
-    return [_finding(about, difference_of_means(trained, base.returns), 0.0, trained)]
+def _improvements(results: Reproduction, arm: str, pairs: Sequence[tuple[str, str]]) -> list[Finding]:
+    """Return the findings on each scenario after training on a game, if both it and the base were played there."""
+    findings = []
+    for game, scenario in pairs:
+        trained, base = results.final_returns(game, arm, scenario), results.agents.get("small", {}).get(scenario)
+        if len(trained) and base is not None:
+            about = f"return on {scenario} after training on {game}: post-trained minus base"
+            findings.append(_finding(about, difference_of_means(trained, base.returns), 0.0, trained))
+    return findings
 
 
 def verdict_of(estimate: Estimate, threshold: float) -> Verdict:
@@ -169,7 +146,3 @@ def _finding(about: str, estimate: Estimate, threshold: float, trained: Array) -
     runs, episodes = trained.shape
     samples = f"{runs} run{'s' if runs > 1 else ''} of {episodes} episodes"
     return Finding(about, estimate, threshold, verdict_of(estimate, threshold), samples)
-
-
-def _claim(name: str, text: str, findings: Sequence[Finding]) -> Claim:
-    return Claim(name, text, tuple(findings), combine([finding.verdict for finding in findings]))

@@ -3,14 +3,13 @@
 from collections.abc import Sequence
 
 from research.jobs.command import Options, Undertaking, carry_out
-from research.jobs.report import REPORT_MARKDOWN, drawn, write_report
-from research.jobs.work import facts_of
+from research.jobs.report import publish
 from research.reproduction.claims import Claim
 from research.reproduction.jobs import ReproductionFolder, jobs_of
 from research.reproduction.pace import typical_seconds
 from research.reproduction.plots import draw_plots
 from research.reproduction.report import claims_of, report_data, report_markdown
-from research.reproduction.reproduction import Reproduction, read_reproduction
+from research.reproduction.reproduction import read_reproduction
 from research.reproduction.settings import Experiment
 from research.reproduction.shipping import ship
 from research.reproduction.work import WORK, source_folder
@@ -50,20 +49,20 @@ def reproduce(experiment: Experiment, options: Options) -> int:
 
 
 def _report(experiment: Experiment, folder: ReproductionFolder, options: Options) -> int:
-    """Write Markdown, JSON and, with matplotlib, the plots; print the JSON or the claims."""
-    results, facts = read_reproduction(experiment, folder), facts_of()
-    plots = drawn(lambda: draw_plots(results, experiment, folder.path), options)
-    text = report_markdown(results, experiment, facts, plots=plots, notes=options.notes)
-    data = write_report(folder.path, text, report_data(results, experiment, facts, options.notes))
-    if options.json:
-        print(data, end="")
-    else:
-        _print_claims(claims_of(results, experiment), results)
-        print(f"the whole report: {folder.path / REPORT_MARKDOWN}")
-    return 1 if results.missing else 0
+    results = read_reproduction(experiment, folder)
+    if not options.json:
+        _print_claims(claims_of(results, experiment))
+    return publish(
+        results,
+        folder.path,
+        options,
+        lambda found, place: draw_plots(found, experiment, place),
+        lambda found, facts, **more: report_markdown(found, experiment, facts, **more),
+        lambda found, facts, notes: report_data(found, experiment, facts, notes),
+    )
 
 
-def _print_claims(claims: Sequence[Claim], results: Reproduction) -> None:
+def _print_claims(claims: Sequence[Claim]) -> None:
     for claim in claims:
         print(f"{claim.text}\n  {str(claim.verdict).upper()}")
         for finding in claim.findings:
@@ -71,5 +70,3 @@ def _print_claims(claims: Sequence[Claim], results: Reproduction) -> None:
             told = f"{finding.estimate:z.3f}"
             print(f"  {told:24} {needed}; {finding.verdict}: {finding.about} ({finding.samples})")
         print()
-    if results.missing:
-        print(f"not complete: {len(results.missing)} jobs have no result")

@@ -7,11 +7,11 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from agents import Episode, EpisodeTask, Policy, Step, Turn, TurnRequest, rollout
+from agents import Episode, EpisodeTask, Policy, Turn, TurnRequest, rollout
 from research.reproduction.settings import PROTOCOL
 from research.reproduction.tiny.statements import check
 from textgames import SCENARIOS
@@ -35,12 +35,7 @@ class ControlResult(NamedTuple):
 
 
 class ShuffledObservations:
-    """A policy that shows another policy observations of other episodes.
-
-    Args:
-        policy: who plays.
-        donors: observations to choose from, each with the seed of its episode.
-    """
+    """Shows a policy observations of other episodes: one of the donors, each with the seed of its episode."""
 
     def __init__(self, policy: Policy, donors: Sequence[tuple[int, str]]) -> None:
         self.policy, self.name = policy, f"{policy.name}, shuffled observations"
@@ -62,80 +57,55 @@ class ShuffledObservations:
 
 
 def control(policy: Policy, scenario: str, episodes: int, *, first_episode: int = 0) -> ControlResult:
-    """Play a scenario's episodes with and without exchanged observations, and check the reasoning.
+    """Play a scenario for one player with and without exchanged observations, and check the reasoning.
 
-    Args:
-        policy: a policy that answers in batches.
-        scenario: the name of a scenario for one player.
-        episodes: at least 2.
-        first_episode: number of the first one.
+    There are at least 2 ``episodes``, of which the first is that of this number.
     """
+    game, horizon = SCENARIOS[scenario].game(), SCENARIOS[scenario].horizon
     seeds = [SCENARIOS[scenario].seed(first_episode + k) for k in range(episodes)]
     tasks = [EpisodeTask.of(scenario, seed, protocol=PROTOCOL) for seed in seeds]
-    own = _played(policy, tasks)
-    donors = [(episode.seed, step.observation) for episode in own for step in episode.steps]
-    shuffled = ShuffledObservations(policy, donors)
+    state = game.initial_state(np.random.default_rng(0))
+
+    def played(by: Policy) -> list[Episode]:
+        return sorted(rollout(by, tasks, max_concurrency=256), key=lambda episode: episode.seed)
+
+    def mean_return(of: Sequence[Episode]) -> float:
+        return float(np.mean([next(iter(episode.returns.values())) for episode in of]))
+
+    def agreement(turns: Sequence[Turn]) -> float:  # an unreadable one counts as the default action, as in the game
+        named = [game.interpret(turn.response, state, game.players[0]) or game.actions[0] for turn in turns]
+        return float(np.mean([step.action == other for (_, step), other in zip(decisions, named, strict=True)]))
+
+    own = played(policy)
     decisions = [(episode, step) for episode in own for step in episode.steps]
-    again, exchanged = _asked_again(policy, shuffled, scenario, decisions)
-    actions = [step.action for _, step in decisions]
-    truth, unreadable = _truth([(step.turn.response, step.observation) for _, step in decisions])
-    about_own = [(turn.response, step.observation) for (_, step), turn in zip(decisions, exchanged, strict=True)]
-    read = _reader(scenario)
-    return ControlResult(
-        scenario=scenario,
-        episodes=episodes,
-        decisions=len(decisions),
-        returned=_mean_return(own),
-        returned_shuffled=_mean_return(_played(shuffled, tasks)),
-        agreement_again=_agreement(actions, [read(turn) for turn in again]),
-        agreement_shuffled=_agreement(actions, [read(turn) for turn in exchanged]),
-        truth=truth,
-        unreadable=unreadable,
-        truth_shuffled=_truth(about_own)[0],
-    )
-
-
-def _asked_again(
-    policy: Policy, shuffled: ShuffledObservations, scenario: str, decisions: Sequence[tuple[Episode, Step]]
-) -> tuple[list[Turn], list[Turn]]:
-    """Turns for the same observations with other noise, and for exchanged ones with that same noise."""
-    game = SCENARIOS[scenario].game()
+    shuffled = ShuffledObservations(policy, [(episode.seed, step.observation) for episode, step in decisions])
     requests = [
         TurnRequest(
             step.observation,
             game.instructions(step.player),
             game.actions,
             player=step.player,
-            steps_left=SCENARIOS[scenario].horizon - step.index,
+            steps_left=horizon - step.index,
             game=game,
             seed=(episode.seed, step.index, _AGAIN),
         )
         for episode, step in decisions
     ]
-    return policy.act(requests), shuffled.act(requests)
-
-
-def _played(policy: Policy, tasks: Sequence[EpisodeTask]) -> list[Episode]:
-    return sorted(rollout(policy, tasks, max_concurrency=256), key=lambda episode: episode.seed)
-
-
-def _mean_return(episodes: Sequence[Episode]) -> float:
-    return float(np.mean([next(iter(episode.returns.values())) for episode in episodes]))
-
-
-def _reader(scenario: str) -> Any:
-    """From a turn to the action that it names; an unreadable one counts as the default action, as in the game."""
-    game = SCENARIOS[scenario].game()
-    state = game.initial_state(np.random.default_rng(0))
-
-    def read(turn: Turn) -> str:
-        return game.interpret(turn.response, state, game.players[0]) or game.actions[0]
-
-    return read
-
-
-def _agreement(actions: Sequence[str], others: Sequence[str]) -> float:
-    return float(np.mean([action == other for action, other in zip(actions, others, strict=True)]))
+    again, exchanged = policy.act(requests), shuffled.act(requests)  # with other noise, which is the same in both
+    truth, unreadable = _truth([(step.turn.response, step.observation) for _, step in decisions])
+    about_own = [(turn.response, step.observation) for (_, step), turn in zip(decisions, exchanged, strict=True)]
+    return ControlResult(
+        scenario=scenario,
+        episodes=episodes,
+        decisions=len(decisions),
+        returned=mean_return(own),
+        returned_shuffled=mean_return(played(shuffled)),
+        agreement_again=agreement(again),
+        agreement_shuffled=agreement(exchanged),
+        truth=truth,
+        unreadable=unreadable,
+        truth_shuffled=_truth(about_own)[0],
+    )
 
 
 def _truth(pairs: Sequence[tuple[str, str]]) -> tuple[float, float]:

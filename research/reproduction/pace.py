@@ -1,10 +1,10 @@
-"""How long the jobs of a reproduction take: from a table, by the decisions of a job and the text that is read for them.
+"""How long jobs take before any is done: from the decisions of a job and the text that is read for each of them.
 
 What the jobs of a folder took corrects these figures (:class:`research.jobs.timetable.Timetable`).
 """
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -12,81 +12,79 @@ from research.reproduction.jobs import Job
 from research.reproduction.settings import Experiment
 from textgames import SCENARIOS
 
+if TYPE_CHECKING:
+    from agents.msgrpo import MSGRPOConfig
 
-class Cost(NamedTuple):
-    """Seconds of one core per thousand characters of text (rules and observation) that a decision is taken on."""
-
-    fixed: float
-    per_million_parameters: float
-
-
-# From the committed reproduction and the recipe quick, on two machines whose paces differ by half.
-DEMONSTRATE_SECONDS = 1e-3  # demonstrating a decision, per thousand characters
-IMITATE = Cost(2e-3, 4e-3)  # learning once from a demonstrated decision
-SAMPLE = Cost(1.7e-3, 4e-3)  # playing a decision, in a batch
-LEARN = Cost(0.6e-3, 1e-3)  # a decision in an update of MS-GRPO
-START_SECONDS = 2.0  # for every job: loading a model, and libraries in the first job of a process
+START_SECONDS = 2.0  # for every job of a small model: loading it, and libraries in the first job of a process
+EMBEDDED = 0.2  # millions of parameters of the models that ship
 
 _DECISIONS = 0.7  # of an episode, as a share of its horizon
+_FORM = 0.4  # thousands of characters that the prompt adds to what the game says
 
 
-def typical_seconds(experiment: Experiment, jobs: Sequence[Job]) -> Mapping[str, float]:
-    """Return ``{job: seconds}`` to begin with."""
-    return {job.name: _seconds_of(job, experiment) for job in jobs}
+class Pace(NamedTuple):
+    """Seconds of a decision, per thousand characters of text that it is taken on."""
+
+    sample: float  # playing it, in a batch
+    learn: float  # in an update of MS-GRPO
+    imitate: float  # learning once from it
+    form: float = 0.0  # seconds of a decision, however short its text
 
 
-def _seconds_of(job: Job, experiment: Experiment) -> float:
-    """Return what a job takes if the table was made."""
-    if job.agent in experiment.reference_agents:
-        return START_SECONDS
-    base = job.agent if job.agent in experiment.bases else "small"
-    sample = _seconds(SAMPLE, base, experiment)
-    episode = {
-        name: sample * _DECISIONS * SCENARIOS[name].horizon * game_kilocharacters(name) for name in experiment.scenarios
-    }
-    if job.kind == "pretrain":
-        seconds = _pretraining_seconds(base, experiment)
-    elif job.kind == "train":
-        from agents.msgrpo import MSGRPOConfig
-
-        config = MSGRPOConfig.from_mapping(experiment.training_settings(job.game, job.arm, job.seed))
-        # how many played episodes cost as much as the update
-        learnt = config.draws * config.update_passes * _seconds(LEARN, base, experiment) / sample
-        evaluations = 1 + config.iterations // config.eval_every
-        seconds = config.iterations * (config.episodes + learnt) * episode[job.game]
-        seconds += evaluations * config.eval_episodes * sum(episode.values())
-    elif job.kind == "play":
-        seconds = experiment.final_episodes * sum(episode.values())
-    else:
-        games = (job.game,) if job.game else experiment.games
-        seconds = 4 * experiment.control_episodes * sum(episode[game] for game in games)
-    return START_SECONDS + seconds
+def pace_of(millions: float) -> Pace:
+    """Return the pace on one core of a model with so many parameters, from runs on two machines."""
+    return Pace(1.2e-3 + 2.9e-3 * millions, 0.45e-3 + 0.7e-3 * millions, 1.7e-3 + 2.9e-3 * millions)
 
 
-def _pretraining_seconds(base: str, experiment: Experiment) -> float:
-    from agents.tiny import scenarios_of
-
-    if experiment.bases[base].source:
-        return 0.0
-    recipe = experiment.recipe(base)
-    kilocharacters = sum(share * game_kilocharacters(name) for name, share in scenarios_of(recipe.games).items())
-    learnt = recipe.steps * recipe.batch_size * _seconds(IMITATE, base, experiment)
-    return float(kilocharacters * (recipe.examples * DEMONSTRATE_SECONDS + learnt))
-
-
-def _seconds(cost: Cost, base: str, experiment: Experiment) -> float:
-    """Return seconds per thousand characters for a model of a base's shape."""
-    if experiment.bases[base].source:
-        return cost.fixed + 0.2 * cost.per_million_parameters  # as many millions as the embedded models have
-    recipe = experiment.recipe(base)
-    attention = 2 * recipe.hidden_size**2 * (1 + recipe.kv_heads / recipe.heads)
-    matrices = recipe.layers * (attention + 3 * recipe.hidden_size * recipe.intermediate_size)
-    return float(cost.fixed + cost.per_million_parameters * matrices / 1e6)
-
-
-def game_kilocharacters(scenario: str) -> float:
-    """Return how much text a decision of this scenario is taken on: the rules and its first observation."""
+def kilocharacters(scenario: str) -> float:
+    """Return how much text a decision of this scenario is taken on: the rules, its first observation and the form."""
     game = SCENARIOS[scenario].game()
     player = game.players[0]
     state = game.initial_state(np.random.default_rng(0))
-    return (len(game.instructions(player)) + len(game.observe(state, player))) / 1000
+    return _FORM + (len(game.instructions(player)) + len(game.observe(state, player))) / 1000
+
+
+def episode_seconds(scenario: str, cost: float, form: float = 0.0, max_steps: int = 0) -> float:
+    """Return the seconds of an episode whose decisions cost so much each, by their text and by their form."""
+    decisions = _DECISIONS * (max_steps or SCENARIOS[scenario].horizon)
+    return decisions * (cost * kilocharacters(scenario) + form)
+
+
+def training_seconds(config: "MSGRPOConfig", names: Sequence[str], pace: Pace) -> float:
+    """Return the seconds of a training on some scenarios, evaluations included."""
+
+    def seconds(scenarios: Sequence[str], cost: float) -> float:
+        return sum(episode_seconds(name, cost, pace.form, config.max_steps or 0) for name in scenarios)
+
+    learnt = config.draws * config.update_passes
+    iteration = config.episodes * seconds(names, pace.sample) + learnt * seconds(names, pace.learn)
+    evaluations = 0 if not config.eval_every else 1 + -(-config.iterations // config.eval_every)
+    evaluation = config.eval_episodes * seconds(config.eval_scenarios or names, pace.sample)
+    return config.iterations * iteration / len(names) + evaluations * evaluation
+
+
+def typical_seconds(experiment: Experiment, jobs: Sequence[Job]) -> Mapping[str, float]:
+    """Return ``{job: seconds}`` of a reproduction to begin with."""
+    scripted = experiment.reference_agents
+    return {job.name: START_SECONDS + (job.agent not in scripted and _seconds(job, experiment)) for job in jobs}
+
+
+def _seconds(job: Job, experiment: Experiment) -> float:
+    from agents.msgrpo import MSGRPOConfig
+    from agents.tiny import scenarios_of
+
+    base = job.agent if job.agent in experiment.bases else "small"
+    made, recipe = not experiment.bases[base].source, experiment.recipe(base)
+    attention = 2 * recipe.hidden_size**2 * (1 + recipe.kv_heads / recipe.heads)
+    matrices = recipe.layers * (attention + 3 * recipe.hidden_size * recipe.intermediate_size)
+    pace = pace_of(matrices / 1e6 if made else EMBEDDED)
+    if job.kind == "pretrain":
+        text = sum(share * kilocharacters(name) for name, share in scenarios_of(recipe.games).items())
+        return made * text * recipe.steps * recipe.batch_size * pace.imitate
+    if job.kind == "train":
+        config = MSGRPOConfig.from_mapping(experiment.training_settings(job.game, job.arm, job.seed))
+        return training_seconds(config, [job.game], pace)
+    if job.kind == "play":
+        return experiment.final_episodes * sum(episode_seconds(name, pace.sample) for name in experiment.scenarios)
+    games = (job.game,) if job.game else experiment.games
+    return 4 * experiment.control_episodes * sum(episode_seconds(game, pace.sample) for game in games)

@@ -1,8 +1,4 @@
-"""The pictures of a reproduction's report, as SVG: training curves, and bars against the large base.
-
-Needs matplotlib (the ``plots`` extra). The same results give the same files, so that they can be kept under version
-control.
-"""
+"""The pictures of a reproduction's report, as SVG: training curves, and bars against the large base."""
 
 from itertools import cycle
 from pathlib import Path
@@ -60,23 +56,7 @@ def _curves(results: Reproduction, experiment: Experiment, game: str) -> Any:
 
 
 def _bars(results: Reproduction, experiment: Experiment) -> Any:
-    groups = _bar_groups(results, experiment)
-    figure, axes = figure_of(
-        len(experiment.scenarios), 1, 1.6 + 2.6 * len(experiment.scenarios), 0.8 + 0.3 * len(groups)
-    )
-    for axis, scenario in zip(axes[0], experiment.scenarios, strict=True):
-        shown = [
-            (place, colour, mean_over_runs(returns))
-            for place, (_, colour, per_scenario) in enumerate(groups)
-            if (returns := per_scenario.get(scenario)) is not None
-        ]
-        bars(axis, scenario, [label for label, _, _ in groups], shown, named=axis is axes[0][0])
-        axis.set_xlabel("mean return")
-    return figure
-
-
-def _bar_groups(results: Reproduction, experiment: Experiment) -> list[tuple[str, str, dict[str, Any]]]:
-    """Return ``(label, colour, {scenario: returns of shape (runs, episodes)})``; the method's own arm of every game."""
+    """Draw the mean returns of the bases, the reference agents and the method's own arm of every game."""
     groups = [
         (
             name,
@@ -85,10 +65,18 @@ def _bar_groups(results: Reproduction, experiment: Experiment) -> list[tuple[str
         )
         for name, scenarios in results.agents.items()
     ]
-    main = next(iter(experiment.arms))
+    main, names = next(iter(experiment.arms)), experiment.scenarios
     for colour, game in zip(cycle(COLOURS), experiment.games, strict=False):
-        returns = {name: results.final_returns(game, main, name) for name in experiment.scenarios}
-        returns = {name: values for name, values in returns.items() if len(values)}
+        returns = {name: values for name in names if len(values := results.final_returns(game, main, name))}
         if returns:
             groups.append((f"small, MS-GRPO on {game}", colour, returns))
-    return groups
+    figure, axes = figure_of(len(names), 1, 1.6 + 2.6 * len(names), 0.8 + 0.3 * len(groups))
+    for axis, scenario in zip(axes[0], names, strict=True):
+        shown = [
+            (place, colour, mean_over_runs(per_scenario[scenario]))
+            for place, (_, colour, per_scenario) in enumerate(groups)
+            if scenario in per_scenario
+        ]
+        bars(axis, scenario, [label for label, _, _ in groups], shown, named=axis is axes[0][0])
+        axis.set_xlabel("mean return")
+    return figure

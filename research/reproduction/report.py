@@ -25,10 +25,20 @@ def report_data(
     results: Reproduction, experiment: Experiment, facts: Facts, notes: Sequence[str] = ()
 ) -> dict[str, Any]:
     """Return the whole report as plain JSON data; NaN and infinity become ``null``."""
+
+    def told(played: Played) -> dict[str, Any]:
+        found = _estimates([played])
+        estimates = {name: found[name]._asdict() for name in ("returned", "success")}
+        return {**found, **estimates, "episodes": len(played.returns)}
+
     data = {
-        "claims": [_claim_data(claim) for claim in claims_of(results, experiment)],
+        "claims": [
+            claim._asdict()
+            | {"findings": [one._asdict() | {"estimate": one.estimate._asdict()} for one in claim.findings]}
+            for claim in claims_of(results, experiment)
+        ],
         "agents": [
-            {"agent": name, "scenario": scenario, **_episodes_data(played)}
+            {"agent": name, "scenario": scenario, **told(played)}
             for name, scenarios in results.agents.items()
             for scenario, played in scenarios.items()
         ],
@@ -36,7 +46,7 @@ def report_data(
             {
                 **{"game": run.game, "arm": run.arm, "seed": run.seed, "training_seconds": run.seconds},
                 "tokens": run.tokens,
-                "final": {name: _episodes_data(played) for name, played in run.final.items()},
+                "final": {name: told(played) for name, played in run.final.items()},
             }
             for run in results.runs
         ],
@@ -46,7 +56,13 @@ def report_data(
             for arm in others
             if (estimate := beside(results, game, arm, first)) is not None
         ],
-        "curves": _curves_data(results, experiment),
+        "curves": [
+            {"game": game, "arm": arm, "scenario": scenario, "iterations": iterations.tolist()}
+            | {"returns": np.round(curves, 4).tolist()}
+            for game, arm, scenario in product(experiment.games, experiment.arms, experiment.scenarios)
+            for iterations, curves in [results.curve(game, arm, scenario)]
+            if len(curves)
+        ],
         "controls": [dict(control) for control in results.controls],
         "parameters": dict(results.parameters),
         "bases": {
@@ -78,14 +94,7 @@ def report_markdown(
     plots: Sequence[tuple[str, str]] = (),
     notes: Sequence[str] = (),
 ) -> str:
-    """Return the report for people.
-
-    Args:
-        results, experiment: what was found, and what was done for it.
-        facts: where and with what the report was made.
-        plots: ``(file name, caption)`` of pictures beside the report.
-        notes: what a reader must know, such as what was cut short; they come first.
-    """
+    """Return the report for people; ``plots`` are ``(file name, caption)``, and ``notes`` what a reader must know."""
     parts = [f"# {experiment.title}", _introduction(results, experiment)]
     parts += said_first(results, notes, "reproduction")
     parts += ["## Claims", _claims_text(claims_of(results, experiment))]
@@ -280,24 +289,3 @@ def _estimates(played: Sequence[Played]) -> dict[str, Any]:
         "invalid_rate": float(np.array([p.invalid for p in played]).sum() / lengths.sum()),
         "length": float(lengths.mean()),
     }
-
-
-def _episodes_data(played: Played) -> dict[str, Any]:
-    data = _estimates([played])
-    estimates = {name: data[name]._asdict() for name in ("returned", "success")}
-    return {**data, **estimates, "episodes": len(played.returns)}
-
-
-def _curves_data(results: Reproduction, experiment: Experiment) -> list[dict[str, Any]]:
-    rows = []
-    for game, arm, scenario in product(experiment.games, experiment.arms, experiment.scenarios):
-        iterations, curves = results.curve(game, arm, scenario)
-        if len(curves):
-            names = {"game": game, "arm": arm, "scenario": scenario}
-            rows.append({**names, "iterations": iterations.tolist(), "returns": np.round(curves, 4).tolist()})
-    return rows
-
-
-def _claim_data(claim: Claim) -> dict[str, Any]:
-    findings = [finding._asdict() | {"estimate": finding.estimate._asdict()} for finding in claim.findings]
-    return claim._asdict() | {"findings": findings}

@@ -80,20 +80,16 @@ def read_reproduction(experiment: Experiment, folder: ReproductionFolder) -> Rep
     runs = []
     for job in jobs:
         if job.kind == "train" and job.name in there:
-            evaluations = there[job.name]["evaluations"]
-            final = there.get(f"play/{job.name}", {}).get("scenarios", {})
-            runs.append(
-                Run(
-                    job.game,
-                    job.arm,
-                    job.seed,
-                    np.array([done for done, _ in evaluations], dtype=np.float64),
-                    _curves(evaluations),
-                    {name: Played.of(columns) for name, columns in final.items()},
-                    there[job.name]["training_seconds"],
-                    sum(there[job.name]["tokens"].values()) if "tokens" in there[job.name] else None,
-                )
-            )
+            result, final = there[job.name], there.get(f"play/{job.name}", {}).get("scenarios", {})
+            done = np.array([done for done, _ in result["evaluations"]], dtype=np.float64)
+            curves: dict[str, list[float]] = {}
+            for _, evaluated in result["evaluations"]:
+                for one in evaluated:
+                    curves.setdefault(one["scenario"], []).append(one["mean_return"])
+            told = {name: np.array(curve) for name, curve in curves.items()}
+            last = {name: Played.of(columns) for name, columns in final.items()}
+            tokens = sum(result["tokens"].values()) if "tokens" in result else None
+            runs.append(Run(job.game, job.arm, job.seed, done, told, last, result["training_seconds"], tokens))
     names = [*experiment.bases, *experiment.reference_agents]
     agents = {
         name: {scenario: Played.of(columns) for scenario, columns in there[f"play/{name}"]["scenarios"].items()}
@@ -118,13 +114,3 @@ def read_reproduction(experiment: Experiment, folder: ReproductionFolder) -> Rep
         bases=bases,
         code=tuple(dict.fromkeys(there[name]["facts"]["textbench"] for name in made if name in there)),
     )
-
-
-def _curves(evaluations: Sequence[Any]) -> dict[str, Array]:
-    names = [result["scenario"] for result in evaluations[0][1]] if evaluations else []
-    return {
-        name: np.array(
-            [result["mean_return"] for _, results in evaluations for result in results if result["scenario"] == name]
-        )
-        for name in names
-    }

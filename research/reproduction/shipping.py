@@ -11,11 +11,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from agents.common import Estimate, mean_estimate, replacing_folder
+from agents.common import mean_estimate, replacing_folder
 from benchmark import UsageError
 from research.jobs.report import table
 from research.reproduction.jobs import ReproductionFolder
-from research.reproduction.reproduction import Played, Reproduction, Run, read_reproduction
+from research.reproduction.reproduction import Played, Reproduction, read_reproduction
 from research.reproduction.settings import Experiment
 
 WEIGHTS_FILES = ("config.json", "generation_config.json", "model.safetensors", "textbench.json")
@@ -24,13 +24,10 @@ LARGEST = 5_000_000  # how many bytes a shipped model may have
 
 
 def ship(experiment: Experiment, folder: ReproductionFolder, place: Path, notes: Sequence[str] = ()) -> list[Path]:
-    """Write the base and, for every game whose run is done, the model trained on it, each with its card.
+    """Write the base and, for every game whose run is done and was played, the model trained on it, each with its card.
 
-    Their folders in ``place`` have the names of ``experiment.ships``, ``tiny`` and ``tiny-msgrpo-GAME`` by default. The
-    ``notes`` are sentences for the base's card. Returns the models' folders.
-
-    Raises:
-        UsageError: the base isn't done, or a model is too large.
+    Their folders in ``place``, which are returned, have the names of ``experiment.ships``. The ``notes`` are sentences
+    for the base's card. A UsageError if the base isn't done, or a model is too large.
     """
     if not (folder.is_done("pretrain/small") and folder.is_done("play/small")):
         raise UsageError(f"{folder.path} has no base model yet; finish it: textbench reproduce --out {folder.path}")
@@ -46,7 +43,7 @@ def ship(experiment: Experiment, folder: ReproductionFolder, place: Path, notes:
         written.append(_write(base, base, place / experiment.ships.base, texts))
     for game in experiment.games:
         run = f"train/{game}/{arm}/0"
-        if not folder.is_done(run):
+        if not folder.is_done(f"play/{run}"):
             continue
         result = folder.result(run)
         record = {name: result[name] for name in ("settings", "evaluations", "history")}
@@ -93,11 +90,17 @@ def base_card(
 
 
 def card(experiment: Experiment, results: Reproduction, result: Mapping[str, Any], game: str, arm: str) -> str:
-    """Return the model card, Markdown: data, settings, seed, commit, results, limits; ``result`` is its training's."""
+    """Return the model card in Markdown; ``result`` is that of its training."""
     run = next(run for run in results.runs_of(game, arm) if run.seed == 0)
     base = experiment.bases["small"].source or experiment.ships.base
     begun = f"`{base}`, which imitates" if base else "a base that the same recipe makes, which imitates"
     title = experiment.ships.trained.format(game=game)
+    before = results.agents["small"]
+    rows = [[each, _cell(before[each]), _cell(run.final[each])] for each in experiment.scenarios]
+    about = (
+        f"{experiment.final_episodes} fresh episodes per scenario, temperature {experiment.temperature:g}; mean "
+        "return, success rate behind the slash, 95% intervals over episodes of this one run."
+    )
     name = f"train/{game}/{arm}/0"
     shown = "\n".join(f"- {key}: {value}" for key, value in result["settings"].items() if key not in ("out", "threads"))
     facts = "\n".join(f"- {key}: {value}" for key, value in result["facts"].items())
@@ -131,7 +134,9 @@ docs/research/credit/recipe.md. `training.json` has all of this run's, every eva
 
 ## Results
 
-{_results_text(experiment, results, result, run)}
+{about}
+
+{table(["scenario", "base", "this model"], rows)}
 
 {_controls_text(controls)}
 ## Limits
@@ -141,34 +146,6 @@ docs/research/credit/recipe.md. `training.json` has all of this run's, every eva
 - It was trained on one game; what the figures of others above say is all that is known about it there.
 - The figures are of one training run; the report of the reproduction gives the spread over seeds.
 """
-
-
-def _results_text(experiment: Experiment, results: Reproduction, result: Mapping[str, Any], run: Run) -> str:
-    """Return the fresh episodes if they are played, else the last evaluation on the fixed ones."""
-    if run.final:
-        before = results.agents["small"]
-        rows = [[name, _cell(before[name]), _cell(run.final[name])] for name in experiment.scenarios]
-        return (
-            f"{experiment.final_episodes} fresh episodes per scenario, temperature {experiment.temperature:g}; mean "
-            "return, success rate behind the slash, 95% intervals over episodes of this one run.\n\n"
-            + table(["scenario", "base", "this model"], rows)
-        )
-    evaluations = result["evaluations"]
-    first, last = (
-        {one["scenario"]: one for one in results_then} for _, results_then in (evaluations[0], evaluations[-1])
-    )
-    rows = [[name, _evaluated(first[name]), _evaluated(last[name])] for name in experiment.scenarios]
-    return (
-        f"The {experiment.evaluation_episodes} fixed evaluation episodes per scenario, temperature "
-        f"{experiment.temperature:g}; mean return, success rate behind the slash, 95% intervals over episodes of this "
-        "one run. The fresh episodes have not been played with it.\n\n"
-        + table(["scenario", "before training", "this model"], rows)
-    )
-
-
-def _evaluated(result: Mapping[str, Any]) -> str:
-    returned = Estimate(result["mean_return"], result["low"], result["high"])
-    return f"{returned:z.3f} / {result['success']:.3f}"
 
 
 def _cell(played: Played) -> str:

@@ -66,14 +66,9 @@ def train_run(job: Job, experiment: Experiment, folder: ReproductionFolder, repo
 def run_training(
     out: Path, settings: dict[str, Any], game: Any, load: Callable[[], tuple[Any, Any]], report: Report
 ) -> dict[str, Any]:
-    """Train to the end, resuming the last checkpoint in the folder if there is one.
+    """Train to the end, resuming the last checkpoint in the folder ``out`` if there is one; else that is emptied.
 
-    Args:
-        out: the folder of the run; without a checkpoint of an iteration all that is in it is removed.
-        settings: fields of MSGRPOConfig.
-        game: what the trainer is given.
-        load: makes the model and the tokenizer.
-        report: told the share of the iterations that is done.
+    ``settings`` are fields of MSGRPOConfig, ``game`` is what the trainer is given, ``load`` makes model and tokenizer.
     """
     from agents.msgrpo import MSGRPOConfig, MSGRPOTrainer, iteration_of
     from research.jobs.tokens import tokens_taken

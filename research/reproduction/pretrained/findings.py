@@ -53,7 +53,7 @@ class Trained(NamedTuple):
     seed: int
     success: Array  # of each iteration, of the episodes that it learnt from
     entropy: Array  # of each iteration, nats a token; NaN if it isn't told
-    points: list[tuple[int, float, float]]  # of every evaluation: iterations done, success, mean return
+    points: list[Any]  # of every evaluation: iterations done, success, mean return
     seconds: float  # of the processor, without evaluations
     tokens: int
 
@@ -93,12 +93,9 @@ class Findings:
             turned = Estimate(-value, None if high is None else -high, None if low is None else -low)
             return turned, f"{len(theirs)} runs of {ours.shape[1]} episodes"
         pairs = ours[0] - theirs[0]
-        return mean_estimate(pairs, _ends(one.possible)), f"{len(pairs)} episodes"
-
-
-def _ends(possible: tuple[float, ...]) -> tuple[float, ...]:
-    """Return the least and the largest difference of two returns, if these are known."""
-    return (possible[0] - possible[1], possible[1] - possible[0]) if possible else ()
+        low, high = one.possible or (0.0, 0.0)
+        ends = (low - high, high - low) if one.possible else ()
+        return mean_estimate(pairs, ends), f"{len(pairs)} episodes"
 
 
 def read_findings(experiment: Pretrained, folder: PretrainedFolder) -> Findings:
@@ -113,14 +110,33 @@ def read_findings(experiment: Pretrained, folder: PretrainedFolder) -> Findings:
     plays: dict[tuple[str, str], list[PretrainedJob]] = {}
     for job in jobs:
         if job.kind == "train" and job.name in there:
-            runs.setdefault(job.about, []).append(_trained(job, there[job.name]))
+            result = there[job.name]
+            history = result["history"]
+            points = [
+                (done, *(float(np.mean([one[name] for one in each])) for name in ("success", "mean_return")))
+                for done, each in result["evaluations"]
+            ]
+            own = Trained(
+                job.seed,
+                np.array([metrics["success"] for metrics in history], dtype=np.float64),
+                np.array([metrics.get("entropy", np.nan) for metrics in history], dtype=np.float64),
+                points,
+                result["training_processor_seconds"],
+                sum(result["tokens"].values()),
+            )
+            runs.setdefault(job.about, []).append(own)
         elif job.kind == "play":
             plays.setdefault((job.about, job.scenario), []).append(job)
-    fresh = {
-        key: _fresh([there[job.name] for job in group if job.name in there], len(group), key[1])
-        for key, group in plays.items()
-        if any(job.name in there for job in group)
-    }
+    fresh = {}
+    for key, group in plays.items():
+        if played := [there[job.name] for job in group if job.name in there]:
+            returns, successes, unseen, invalid, lengths = (
+                np.array([result[name] for result in played], dtype=np.float64)
+                for name in ("returns", "successes", "unseen", "invalid", "lengths")
+            )
+            possible = SCENARIOS[key[1]].game().return_range or ()
+            share = float(invalid.sum() / lengths.sum())
+            fresh[key] = Fresh(returns, successes, unseen, share, len(group), possible)
     return Findings(
         experiment,
         starts,
@@ -131,35 +147,6 @@ def read_findings(experiment: Pretrained, folder: PretrainedFolder) -> Findings:
         sum(result["seconds"] for result in there.values()),
         results.code,
     )
-
-
-def _trained(job: PretrainedJob, result: Mapping[str, Any]) -> Trained:
-    history = result["history"]
-    return Trained(
-        job.seed,
-        np.array([metrics["success"] for metrics in history], dtype=np.float64),
-        np.array([metrics.get("entropy", np.nan) for metrics in history], dtype=np.float64),
-        [
-            (
-                done,
-                float(np.mean([one["success"] for one in each])),
-                float(np.mean([one["mean_return"] for one in each])),
-            )
-            for done, each in result["evaluations"]
-        ],
-        result["training_processor_seconds"],
-        sum(result["tokens"].values()),
-    )
-
-
-def _fresh(results: list[Mapping[str, Any]], runs: int, scenario: str) -> Fresh:
-    columns = {
-        name: np.array([result[name] for result in results], dtype=np.float64)
-        for name in ("returns", "successes", "unseen", "invalid", "lengths")
-    }
-    invalid = float(columns["invalid"].sum() / columns["lengths"].sum())
-    possible = SCENARIOS[scenario].game().return_range or ()
-    return Fresh(columns["returns"], columns["successes"], columns["unseen"], invalid, runs, possible)
 
 
 def blind_success(experiment: Pretrained, arm: str) -> float | None:

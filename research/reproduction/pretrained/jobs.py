@@ -10,7 +10,7 @@ from benchmark import UsageError, unknown_name
 from benchmark.runs import write_atomically
 from research.jobs.folder import Folder
 from research.jobs.recipes import ExperimentSettings, differences_of
-from research.reproduction.pretrained.settings import ARMS, STARTS, Player, Pretrained, own_settings
+from research.reproduction.pretrained.settings import ARMS, STARTS, Pretrained, own_settings
 
 Kind = Literal["start", "train", "play"]
 MADE_WITH = "settings.json"
@@ -38,13 +38,21 @@ def jobs_of(experiment: Pretrained) -> list[PretrainedJob]:
         for seed in range(max((arm.seeds for arm in arms.values()), default=0)):
             for name, arm in arms.items():
                 if seed < arm.seeds:
-                    _add_run(jobs, experiment, name, seed, part)
+                    _add(jobs, experiment, f"train/{name}/{seed}", part)
         for name, player in experiment.everyone.items():
-            if player.part == part:
-                for job in _plays(experiment, name, player):
-                    for need in job.needs:
-                        _add(jobs, experiment, need, part)
-                    jobs.setdefault(job.name, job)
+            if player.part != part:
+                continue
+            slug = "".join(letter if letter.isalnum() or letter in "-._" else "-" for letter in name)
+            made = player.agent.removeprefix(ARMS).removeprefix(STARTS)
+            source = "" if made == player.agent else made
+            most = (experiment.starts.get(source) or experiment.arms[source]).seeds if source else 0
+            for seed in range(min(most, player.seeds or most) or 1):
+                needs = model_needs(experiment, source, seed)
+                for need in needs:
+                    _add(jobs, experiment, need, part)
+                for scenario in player.scenarios:
+                    job = f"play/{slug}/{seed}/{scenario}"
+                    jobs.setdefault(job, PretrainedJob(job, "play", part, name, needs, seed, scenario))
     return list(jobs.values())
 
 
@@ -68,20 +76,16 @@ def _add(jobs: dict[str, PretrainedJob], experiment: Pretrained, name: str, part
     """Add the job of that name, after those that it needs."""
     kind, about, *seeds = name.split("/")
     seed = int(seeds[0]) if seeds else 0
-    if kind == "train":
-        _add_run(jobs, experiment, about, seed, part)
-    elif name not in jobs:
-        jobs[name] = PretrainedJob(name, "start", part, about, seed=seed)
-
-
-def _add_run(jobs: dict[str, PretrainedJob], experiment: Pretrained, arm: str, seed: int, part: str) -> None:
-    name, own = f"train/{arm}/{seed}", experiment.arms[arm]
     if name in jobs:
         return
+    if kind == "start":
+        jobs[name] = PretrainedJob(name, "start", part, about, seed=seed)
+        return
+    own = experiment.arms[about]
     needs = (*model_needs(experiment, own.start, seed), *model_needs(experiment, own.like, seed))
     for need in needs:
         _add(jobs, experiment, need, part)
-    jobs[name] = PretrainedJob(name, "train", own.part, arm, needs, seed)
+    jobs[name] = PretrainedJob(name, "train", own.part, about, needs, seed)
 
 
 def model_needs(experiment: Pretrained, source: str, seed: int) -> tuple[str, ...]:
@@ -94,21 +98,6 @@ def model_needs(experiment: Pretrained, source: str, seed: int) -> tuple[str, ..
     if source in experiment.starts:
         return (f"start/{source}/{own_seed}" if own.seeds else f"start/{source}",)
     return (f"train/{source}/{own_seed}",)
-
-
-def _plays(experiment: Pretrained, name: str, player: Player) -> list[PretrainedJob]:
-    slug = "".join(letter if letter.isalnum() or letter in "-._" else "-" for letter in name)
-    arm = player.agent.removeprefix(ARMS) if player.agent.startswith(ARMS) else ""
-    start = player.agent.removeprefix(STARTS) if player.agent.startswith(STARTS) else ""
-    made = experiment.arms[arm].seeds if arm else experiment.starts[start].seeds if start else 0
-    jobs = []
-    for seed in range(min(made, player.seeds or made) or 1):
-        needs = model_needs(experiment, arm or start, seed)
-        jobs += [
-            PretrainedJob(f"play/{slug}/{seed}/{scenario}", "play", player.part, name, needs, seed, scenario)
-            for scenario in player.scenarios
-        ]
-    return jobs
 
 
 def settings_of(job: PretrainedJob, experiment: Pretrained) -> dict[str, Any]:

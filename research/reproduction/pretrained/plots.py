@@ -1,7 +1,4 @@
-"""The pictures of the experiment, as SVG: trainings by iteration, fresh episodes by player.
-
-Needs matplotlib (the ``plots`` extra). The same results give the same files.
-"""
+"""The pictures of the experiment, as SVG: trainings by iteration, fresh episodes by player."""
 
 from itertools import cycle
 from pathlib import Path
@@ -10,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from research.jobs.pictures import COLOURS, bars, figure_of, save, style
-from research.reproduction.pretrained.findings import Findings, Trained
+from research.reproduction.pretrained.findings import Findings
 
 SMOOTHED = 5  # iterations that a point of a curve is the mean of
 
@@ -44,7 +41,10 @@ def _curves(findings: Findings, arms: list[str]) -> Any:
     axis = axes[0][0]
     for colour, line, name in zip(cycle(COLOURS), cycle(["-"] * 6 + ["--"] * 6 + [":"] * 6), arms, strict=False):
         runs = findings.runs[name]
-        curves = _smoothed(runs)
+        # of the iterations that all runs have: means of those before each, itself included
+        lengths = range(min(len(run.success) for run in runs))
+        means = [[run.success[max(0, at + 1 - SMOOTHED) : at + 1].mean() for at in lengths] for run in runs]
+        curves = np.array(means, dtype=np.float64)
         iterations = np.arange(1, curves.shape[1] + 1)
         axis.plot(iterations, curves.mean(axis=0), color=colour, linestyle=line, linewidth=1, label=name)
         if len(runs) > 1:
@@ -58,15 +58,6 @@ def _curves(findings: Findings, arms: list[str]) -> Any:
     axis.grid(alpha=0.3)
     axis.legend(fontsize=6, loc="center left", bbox_to_anchor=(1.0, 0.5))
     return figure
-
-
-def _smoothed(runs: list[Trained]) -> Any:
-    """Shape (runs, iterations) of the iterations that all of them have: means of those before each, itself included."""
-    length = min(len(run.success) for run in runs)
-    return np.array(
-        [[run.success[max(0, at + 1 - SMOOTHED) : at + 1].mean() for at in range(length)] for run in runs],
-        dtype=np.float64,
-    )
 
 
 def _bars(findings: Findings, players: list[str], scenarios: list[str]) -> Any:

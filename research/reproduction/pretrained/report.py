@@ -3,7 +3,7 @@
 What hasn't been run is named as such, and has no figures.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from math import isfinite
 from typing import Any
 
@@ -15,8 +15,6 @@ from research.jobs.report import Facts, made_by, table, whole_report
 from research.reproduction.pretrained.findings import Findings, Fresh, Trained, blind_return, blind_success
 from research.reproduction.pretrained.settings import Arm
 
-GPU_RATE, GPU_SHARE = 989e12, 0.3  # bfloat16 products a second of an H100 (its data sheet), and what of it is reached
-
 
 def report_markdown(
     findings: Findings,
@@ -26,14 +24,9 @@ def report_markdown(
     plots: Sequence[tuple[str, str, str]] = (),
     notes: Sequence[str] = (),
 ) -> str:
-    """Return the report for people.
+    """Return the report for people, which names the ``command`` that runs the experiment.
 
-    Args:
-        findings: what was found.
-        facts: where and with what the report was made.
-        command: that runs the experiment.
-        plots: ``(part, file name, caption)`` of pictures beside the report.
-        notes: what a reader must know; they come first.
+    ``plots`` are ``(part, file name, caption)`` of pictures beside it, ``notes`` what a reader must know.
     """
     experiment = findings.experiment
     parts = [f"# {experiment.title}", _introduction(findings, command), *(f"**Note.** {note}" for note in notes)]
@@ -43,11 +36,13 @@ def report_markdown(
         if missing == jobs:
             continue  # the table above says so
         parts += [f"## {about.title}", about.about] if about.about else [f"## {about.title}"]
-        parts += _part(findings, name)
+        texts = (_runs_text(findings, name), _fresh_text(findings, name), _compare_text(findings, name))
+        parts += [text for text in texts if text]
         parts += [f"![{caption}]({file})" for part, file, caption in plots if part == name]
     parts += ["## The warm starts", _starts_text(findings)]
-    parts += ["## What a GPU would need", _gpu_text(findings)]
-    parts += ["## How it was done", _method(findings, facts)]
+    lines = [*made_by(findings, facts), f"- time of all jobs together: {duration(findings.seconds)}"]
+    lines.append("- settings of every job lie beside its result (settings.json); report.json has all figures")
+    parts += ["## How it was done", "\n".join(lines)]
     return "\n\n".join(parts) + "\n"
 
 
@@ -75,11 +70,6 @@ def _state(findings: Findings, command: str) -> str:
     return table(["part", "command", "state"], rows)
 
 
-def _part(findings: Findings, part: str) -> list[str]:
-    texts = [_runs_text(findings, part), _fresh_text(findings, part), _compare_text(findings, part)]
-    return [text for text in texts if text]
-
-
 def _runs_text(findings: Findings, part: str) -> str:
     experiment = findings.experiment
     arms = {name: arm for name, arm in experiment.arms.items() if arm.part == part}
@@ -105,10 +95,12 @@ def _run_row(findings: Findings, name: str, arm: Arm, runs: Sequence[Trained]) -
     blind = blind_success(findings.experiment, name)
     points = [(run.points[0][1], run.points[-1][1]) for run in runs if run.points]
     entropy = [float(run.entropy[-last:].mean()) for run in runs]
+    differs = [f"TRL's GRPO, {arm.equal} of {arm.like}"] if arm.trainer == "trl" else []
+    differs += [f"{key} {value}" for key, value in {**arm.view, **arm.msgrpo}.items()]
     return [
         name,
         arm.start or findings.experiment.model,
-        _differences(arm),
+        ", ".join(differs) or "-",
         f"{len(runs)} of {arm.seeds}",
         f"{np.mean(own):.1%}" + (f" ({min(own):.1%} to {max(own):.1%})" if len(own) > 1 else ""),
         "-" if blind is None else f"{np.mean(own) - blind:+.1%}",
@@ -116,14 +108,6 @@ def _run_row(findings: Findings, name: str, arm: Arm, runs: Sequence[Trained]) -
         number(float(np.mean(entropy))) if isfinite(np.mean(entropy)) else "-",
         duration(float(np.mean([run.seconds for run in runs]))),
     ]
-
-
-def _differences(arm: Arm) -> str:
-    """Return what an arm has of its own, in words."""
-    told = [f"{key} {value}" for key, value in {**arm.view, **arm.msgrpo}.items()]
-    if arm.trainer == "trl":
-        told.insert(0, f"TRL's GRPO, {arm.equal} of {arm.like}")
-    return ", ".join(told) or "-"
 
 
 def _fresh_text(findings: Findings, part: str) -> str:
@@ -162,16 +146,14 @@ def _compare_text(findings: Findings, part: str) -> str:
             found = findings.difference(first, second, scenario)
             if found is not None:
                 estimate, of = found
-                rows.append([f"{first} minus {second}", scenario, f"{estimate:z.3f}", _told_apart(estimate), of])
+                told = (
+                    "better" if (estimate.low or 0) > 0 else "worse" if (estimate.high or 0) < 0 else "not told apart"
+                )
+                told = "no interval" if estimate.low is None else told
+                rows.append([f"{first} minus {second}", scenario, f"{estimate:z.3f}", told, of])
     if not rows:
         return ""
     return f"Differences:\n\n{table(['difference of', 'on', 'value (95% interval)', '', 'from'], rows)}"
-
-
-def _told_apart(estimate: Any) -> str:
-    if estimate.low is None:
-        return "no interval"
-    return "better" if estimate.low > 0 else "worse" if estimate.high < 0 else "not told apart"
 
 
 def _starts_text(findings: Findings) -> str:
@@ -195,34 +177,6 @@ def _starts_text(findings: Findings) -> str:
     return f"{note}\n\n{table(head, rows)}" if rows else "None was made yet."
 
 
-def _gpu_text(findings: Findings) -> str:
-    """Return what a GPU would need, which is computed and said to be."""
-    sizes = [start["base_parameters"] for start in findings.starts.values()]
-    tokens = {name: float(np.mean([run.tokens for run in runs])) for name, runs in findings.runs.items()}
-    tokens = {name: count for name, count in tokens.items() if count}
-    if not sizes or not tokens:
-        return "Nothing was trained yet that it could be computed from."
-    arm = max(tokens, key=lambda name: tokens[name])
-    operations = 6 * max(sizes) * tokens[arm]
-    seconds = operations / (GPU_RATE * GPU_SHARE)
-    larger = seconds * 3e9 / max(sizes)
-    return (
-        f"Computed, not measured: a run of {arm} reads and writes {tokens[arm] / 1e6:.1f} million tokens. If every one "
-        f"cost a forward and a backward pass (at most 6 operations a weight and token), that is {operations:.1e} "
-        f"operations: {duration(seconds)} of an H100 at {GPU_SHARE:.0%} of its products in bfloat16, and for a model "
-        f"of 3 billion weights {duration(larger)}. Sampling one token after the other is slower than that wherever few "
-        "episodes are played at once; docs/research/gpu.md has what to measure. Weights, optimiser and activations of "
-        "this model fit any GPU of 8 GB."
-    )
-
-
-def _method(findings: Findings, facts: Facts) -> str:
-    lines = made_by(findings, facts)
-    lines.append(f"- time of all jobs together: {duration(findings.seconds)}")
-    lines.append("- settings of every job lie beside its result (settings.json); report.json has all figures")
-    return "\n".join(lines)
-
-
 def report_data(findings: Findings, facts: Facts, notes: Sequence[str] = ()) -> dict[str, Any]:
     """Return the whole report as plain JSON data; NaN and infinity become ``null``."""
     experiment = findings.experiment
@@ -231,11 +185,19 @@ def report_data(findings: Findings, facts: Facts, notes: Sequence[str] = ()) -> 
             name: dict(zip(("missing", "jobs"), findings.missing_of(name), strict=True)) for name in experiment.parts
         },
         "runs": [
-            {"arm": name, "blind": blind_success(experiment, name), **_run_data(run)}
+            {"arm": name, "blind": blind_success(experiment, name), "seed": run.seed, "success": run.success.tolist()}
+            | {"entropy": run.entropy.tolist(), "evaluations": run.points}
+            | {"processor_seconds": run.seconds, "tokens": run.tokens}
             for name, runs in findings.runs.items()
             for run in runs
         ],
-        "fresh": [{"player": key[0], "scenario": key[1], **_fresh_data(one)} for key, one in findings.fresh.items()],
+        "fresh": [
+            {"player": player, "scenario": scenario, **one.value._asdict()}
+            | {"runs": len(one.returns), "runs_to_be": one.runs, "episodes": one.returns.shape[1]}
+            | {"each": one.returns.mean(axis=1).tolist(), "success": float(one.successes.mean())}
+            | {"unseen": dict(zip(("value", "episodes"), one.on_unseen, strict=True)), "invalid_rate": one.invalid}
+            for (player, scenario), one in findings.fresh.items()
+        ],
         "differences": [
             {"part": name, "first": first, "second": second, "scenario": scenario, **found[0]._asdict(), "of": found[1]}
             for name, part in experiment.parts.items()
@@ -249,22 +211,3 @@ def report_data(findings: Findings, facts: Facts, notes: Sequence[str] = ()) -> 
         },
     }
     return whole_report(data, findings, findings.seconds, facts, notes, experiment.as_data())
-
-
-def _run_data(run: Trained) -> Mapping[str, Any]:
-    data = {"seed": run.seed, "success": run.success.tolist(), "entropy": run.entropy.tolist()}
-    return {**data, "evaluations": run.points, "processor_seconds": run.seconds, "tokens": run.tokens}
-
-
-def _fresh_data(fresh: Fresh) -> Mapping[str, Any]:
-    mean, count = fresh.on_unseen
-    return {
-        **fresh.value._asdict(),
-        "runs": len(fresh.returns),
-        "runs_to_be": fresh.runs,
-        "episodes": fresh.returns.shape[1],
-        "each": fresh.returns.mean(axis=1).tolist(),
-        "success": float(fresh.successes.mean()),
-        "unseen": {"value": mean, "episodes": count},
-        "invalid_rate": fresh.invalid,
-    }

@@ -127,21 +127,18 @@ class Pretrained(ExperimentSettings):
 
     @classmethod
     def read(cls, source: str | Path, changes: Mapping[str, Any] | None = None) -> Self:
-        """Read a recipe and apply the command line's changes.
+        """Read a recipe and apply the command line's changes; ``None`` changes nothing.
 
-        Args:
-            source: the name of a recipe that ships, or a TOML file.
-            changes: ``seeds`` (of every arm and warm start at most so many), ``iterations`` (of every training),
-                ``rivals``; ``None`` changes nothing.
-
-        Raises:
-            UsageError: no such recipe, not TOML, an unknown setting or a value that can't be.
+        They are ``seeds`` (of every arm and warm start at most so many), ``iterations`` (of every training) and
+        ``rivals``. A UsageError says what can't be, as for any experiment.
         """
         values = {name: value for name, value in (changes or {}).items() if value is not None}
         experiment = super().read(source, {"rivals": values.get("rivals", ())})
-        arms = {name: _changed(arm, values) for name, arm in experiment.arms.items()}
-        starts = {name: _fewer(start, values) for name, start in experiment.starts.items()}
-        changed = {**experiment.model_dump(), "arms": arms, "starts": starts}
+        changed = experiment.model_dump()
+        for table in (*changed["arms"].values(), *changed["starts"].values()):
+            table["seeds"] = min(table["seeds"], values.get("seeds", table["seeds"]))
+        for arm in changed["arms"].values() if "iterations" in values else ():
+            arm["msgrpo"] = {**arm["msgrpo"], "iterations": values["iterations"]}
         return cls.checked(changed, source) if values else experiment
 
     @model_validator(mode="after")
@@ -171,7 +168,12 @@ class Pretrained(ExperimentSettings):
         for name, shipped in self.ships.items():
             if not self._is_made(f"ships.{name}.agent", shipped.agent):
                 raise UsageError(f"ships.{name}.agent is {STARTS}NAME or {ARMS}NAME, got {shipped.agent!r}")
-        self._check_order()
+        for name in self.starts.keys() & self.arms.keys():
+            raise UsageError(f"{name} is a warm start and an arm: give them different names")
+        try:
+            TopologicalSorter({name: [arm.start, arm.like] for name, arm in self.arms.items()}).prepare()
+        except CycleError as error:
+            raise UsageError(f"{' needs '.join(reversed(error.args[1]))}: something has to come first") from None
         for name, player in self.everyone.items():
             self._check_player(f"players.{name}", player)
         for name, part in self.parts.items():
@@ -186,15 +188,6 @@ class Pretrained(ExperimentSettings):
             return self.imitation_config(made, 0).response_mode
         mode: str = self.training_settings(made, 0)["response_mode"]
         return mode
-
-    def _check_order(self) -> None:
-        for name in self.starts.keys() & self.arms.keys():
-            raise UsageError(f"{name} is a warm start and an arm: give them different names")
-        needs = {name: [arm.start, arm.like] for name, arm in self.arms.items()}
-        try:
-            TopologicalSorter(needs).prepare()
-        except CycleError as error:
-            raise UsageError(f"{' needs '.join(reversed(error.args[1]))}: something has to come first") from None
 
     def _one_of(self, where: str, name: str, known: Mapping[str, Any], *, optional: bool = False) -> None:
         if name not in known and not (optional and not name):
@@ -243,11 +236,8 @@ class Pretrained(ExperimentSettings):
         return {**self.players, **named}
 
     def imitation_config(self, start: str, seed: int) -> "MSGRPOConfig":
-        """Return the settings of one warm start, as ``textbench warmup`` has them; the seed is that of one of several.
-
-        Raises:
-            UsageError: the config refuses them.
-        """
+        """Return the settings of one warm start, as ``textbench warmup`` has them; a UsageError if the config refuses
+        them."""
         from agents.msgrpo import ConfigError
         from agents.msgrpo.warmup import warmup_config
 
@@ -260,11 +250,9 @@ class Pretrained(ExperimentSettings):
             raise UsageError(f"the settings of starts.{start}: {error}") from None
 
     def training_settings(self, arm: str, seed: int) -> dict[str, Any]:
-        """Return the fields of the MSGRPOConfig of one run, checked: the recipe's or those of its file, then the arm's
-        own.
+        """Return the fields of the MSGRPOConfig of one run: the recipe's or those of its file, then the arm's own.
 
-        Raises:
-            UsageError: the config refuses them.
+        A UsageError if the config refuses them.
         """
         own = self.arms[arm]
         shared = _of_file(own.config) if own.config else {"response_mode": self.mode, **self.msgrpo}
@@ -311,17 +299,3 @@ def own_settings(config: "MSGRPOConfig") -> dict[str, Any]:
     """Return the settings of a training that aren't the defaults."""
     own = {key: pair[0] for key, pair in config.differences(type(config)()).items()}
     return {key: list(value) if isinstance(value, tuple) else value for key, value in own.items()}
-
-
-def _fewer(own: Arm | Start, values: Mapping[str, Any]) -> dict[str, Any]:
-    data = own.model_dump()
-    if "seeds" in values:
-        data["seeds"] = min(own.seeds, values["seeds"])
-    return data
-
-
-def _changed(arm: Arm, values: Mapping[str, Any]) -> dict[str, Any]:
-    data = _fewer(arm, values)
-    if "iterations" in values:
-        data["msgrpo"] = {**arm.msgrpo, "iterations": values["iterations"]}
-    return data

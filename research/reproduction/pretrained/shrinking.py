@@ -83,9 +83,17 @@ def shrink(
             f"{source} holds whole weights: an adapter is made of their difference from a base, say which and of what "
             f"rank (--base smollm2 --rank 16); got base {base!r} and rank {rank}"
         )
-    lora = _settings(source if below is not None else None)
+    try:
+        import peft
+    except ModuleNotFoundError as error:
+        raise ModuleNotFoundError(f"adapters need peft, which is not installed: {install_command('train')}") from error
+    lora: Any = peft.LoraConfig(task_type="CAUSAL_LM")
+    if below is not None:
+        lora = peft.PeftConfig.from_pretrained(str(source))
+        if not isinstance(lora, peft.LoraConfig):
+            raise ValueError(f"{source} holds an adapter of kind {lora.peft_type}; accepted are those of LoRA")
     keep = below is not None and (not rank or rank == lora.r)
-    learnt = _of_adapter(source, copy.copy(lora)) if below is not None else _between(base, source)
+    learnt = _learnt(source, base, None if below is None else copy.copy(lora))
     lora.base_model_name_or_path = base or below
     if not keep:
         lora.r = lora.lora_alpha = rank
@@ -103,6 +111,35 @@ def shrink(
         if card is not None:
             write_card(draft, modes=card.modes, texts=card.texts, scenarios=scenarios or card.scenarios)
     return Shrunk(out, lora.r, (out / WEIGHTS).stat().st_size, error)
+
+
+def _learnt(source: Path, base: str, lora: Any) -> Iterator[_Learnt]:
+    """Yield what an adapter has learnt, or without its settings whole weights beyond their base.
+
+    Of whole weights maps are matrices, and everything else is flat.
+    """
+    if lora is not None:
+        tensors = load_file(source / WEIGHTS)
+        names = [name.removesuffix(".lora_A.weight") for name in tensors if name.endswith(".lora_A.weight")]
+        odd = [name for name in tensors if not name.endswith((".lora_A.weight", ".lora_B.weight"))]
+        if odd or lora.use_dora or lora.rank_pattern or lora.alpha_pattern:
+            told = f": {odd[0]}" if odd else ""
+            raise ValueError(f"{source} isn't a plain LoRA adapter of one rank and scale{told}")
+        for name in sorted(names):
+            down, up = (tensors[f"{name}.lora_{part}.weight"].float() for part in "AB")
+            yield _Learnt(name.removeprefix(PREFIX), _scale(lora) * (up @ down), (down, up))
+        return
+    before, after = (load_model(place, dtype="float32", device="cpu")[0] for place in (base, str(source)))
+    head = before.get_output_embeddings()
+    maps = {name for name, module in before.named_modules() if isinstance(module, nn.Linear) and module is not head}
+    weights = dict(after.named_parameters())
+    for name, weight in before.named_parameters():
+        other = weights.get(name)
+        if other is None or other.shape != weight.shape:
+            raise ValueError(f"{source} was not trained from {base!r}: their {name} differ in shape, or one has none")
+        module, _, kind = name.rpartition(".")
+        difference = (other - weight).detach()
+        yield _Learnt(module, difference if kind == "weight" and module in maps else difference.flatten())
 
 
 def _held(
@@ -134,45 +171,6 @@ def _held(
 
 def _scale(settings: Any) -> float:
     return float(settings.lora_alpha / (math.sqrt(settings.r) if settings.use_rslora else settings.r))
-
-
-def _of_adapter(folder: Path, settings: Any) -> Iterator[_Learnt]:
-    tensors = load_file(folder / WEIGHTS)
-    names = [name.removesuffix(".lora_A.weight") for name in tensors if name.endswith(".lora_A.weight")]
-    odd = [name for name in tensors if not name.endswith((".lora_A.weight", ".lora_B.weight"))]
-    if odd or settings.use_dora or settings.rank_pattern or settings.alpha_pattern:
-        raise ValueError(f"{folder} isn't a plain LoRA adapter of one rank and scale" + (f": {odd[0]}" if odd else ""))
-    for name in sorted(names):
-        down, up = (tensors[f"{name}.lora_{part}.weight"].float() for part in "AB")
-        yield _Learnt(name.removeprefix(PREFIX), _scale(settings) * (up @ down), (down, up))
-
-
-def _between(base: str, trained: Path) -> Iterator[_Learnt]:
-    """Yield what whole weights have learnt beyond their base: maps as matrices, everything else flat."""
-    before, after = (load_model(source, dtype="float32", device="cpu")[0] for source in (base, str(trained)))
-    head = before.get_output_embeddings()
-    maps = {name for name, module in before.named_modules() if isinstance(module, nn.Linear) and module is not head}
-    weights = dict(after.named_parameters())
-    for name, weight in before.named_parameters():
-        other = weights.get(name)
-        if other is None or other.shape != weight.shape:
-            raise ValueError(f"{trained} was not trained from {base!r}: their {name} differ in shape, or one has none")
-        module, _, kind = name.rpartition(".")
-        difference = (other - weight).detach()
-        yield _Learnt(module, difference if kind == "weight" and module in maps else difference.flatten())
-
-
-def _settings(folder: Path | None) -> Any:
-    try:
-        import peft
-    except ModuleNotFoundError as error:
-        raise ModuleNotFoundError(f"adapters need peft, which is not installed: {install_command('train')}") from error
-    if folder is None:
-        return peft.LoraConfig(task_type="CAUSAL_LM", inference_mode=True)
-    settings = peft.PeftConfig.from_pretrained(str(folder))
-    if not isinstance(settings, peft.LoraConfig):
-        raise ValueError(f"{folder} holds an adapter of kind {settings.peft_type}; accepted are those of LoRA")
-    return settings
 
 
 @settings

@@ -1,7 +1,7 @@
 """Doing one job of the experiment, in whatever process: a warm start, a training, the fresh episodes of one player."""
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -130,15 +130,10 @@ def play(job: PretrainedJob, experiment: Pretrained, folder: PretrainedFolder, r
         "play_processor_seconds": time.process_time() - processor,
         **columns_of(ordered),
         "unseen": [int(layout_of(episode) not in drawn) for episode in ordered],
-        "tokens": _tokens(ordered),
-    }
-
-
-def _tokens(episodes: Sequence[Episode]) -> dict[str, int]:
-    turns = [step.turn for episode in episodes for step in episode.steps]
-    return {
-        "prompt": sum(len(turn.prompt_ids or ()) for turn in turns),
-        "response": sum(len(turn.response_ids or ()) for turn in turns),
+        "tokens": {
+            name: sum(len(getattr(step.turn, f"{name}_ids") or ()) for one in ordered for step in one.steps)
+            for name in ("prompt", "response")
+        },
     }
 
 

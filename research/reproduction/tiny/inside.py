@@ -11,7 +11,6 @@ Printed is the return of that router beside mixtures of the two, which are made 
 Everything is measured on lakes that no training has seen, with the weights of the last iteration.
 """
 
-import argparse
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -20,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from agents import EpisodeTask, TurnRequest, load_agent, rollout, search_player_of, wrapper
-from agents.common import half_interval
+from agents.common import REQUIRED, half_interval, option, place, read_words, settings
 from agents.msgrpo import MSGRPOConfig, MSGRPOTrainer, load
 from agents.tiny import Demonstrator, Example, Recipe, StyleShares, demonstrations, pretrain, save
 from research.jobs.intervals import share_of
@@ -129,16 +128,21 @@ def router(out: Path, lakes: int, seed: int, first: str) -> None:
         print(f"share {share:4}", measure(f"router({inside})", lakes, route_by="share", share=share), flush=True)
 
 
+@settings
+class Inside:
+    """Train a small player inside another one, and print what it reaches."""
+
+    what: str = place("WHAT", "advisor or router", choices=lambda: ("advisor", "router"))
+    out: str = option(REQUIRED, "DIR", "where models and runs go")
+    lakes: int = option(200, "N", "that everything is measured on", ge=1)
+    seed: int = option(0, "N", "of the training", ge=0)
+    first: str = option("tiny", "SPEC", "whose answers are free, beside the router's second player")
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command."""
-    parser = argparse.ArgumentParser(prog="python -m research.reproduction.tiny.inside", description=__doc__)
-    parser.add_argument("what", choices=("advisor", "router"))
-    parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("--lakes", type=int, default=200)
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--first", default="tiny", help="whose answers are free")
-    options = parser.parse_args(arguments)
-    {"advisor": advisor, "router": router}[options.what](options.out, options.lakes, options.seed, options.first)
+    asked = read_words(Inside, arguments, "python -m research.reproduction.tiny.inside")
+    {"advisor": advisor, "router": router}[asked.what](Path(asked.out), asked.lakes, asked.seed, asked.first)
 
 
 if __name__ == "__main__":

@@ -47,5 +47,5 @@ def test_a_polite_kill_can_be_gone_on_from(tmp_path):
     _, told = process.communicate(timeout=60)
     assert process.returncode == 130
     assert "Traceback" not in told
-    assert "the same command goes on" in told
+    assert "the same command resumes" in told
     assert (tmp_path / "model.partial").exists()
