@@ -55,23 +55,18 @@ class Settings:
 
     @staticmethod
     def more_help(words: Sequence[str]) -> str:
-        """Return the options of the method that is named before ``--help``, else the methods."""
-        if words and words[0] in improvers():
-            return _options_of(words[0])
-        return "\n".join(["methods:", *(f"  {name:<12}  {one.description}" for name, one in improvers().items())])
+        """Return the options of the method that is named before ``--help``, each with its default, else the methods."""
+        if not words or words[0] not in improvers():
+            return "\n".join(["methods:", *(f"  {name:<12}  {one.description}" for name, one in improvers().items())])
+        from textgames import explained, taken_by
 
-
-def _options_of(method: str) -> str:
-    """Describe a method's options, each with its default."""
-    from textgames import explained, taken_by
-
-    function = find_improver(method)
-    told, lines = explained(function), []
-    for name, parameter in taken_by(function, arguments=1).named.items():
-        default = "" if parameter.default is None else f" (default {parameter.default})"
-        about = fill(f"{told[name].rstrip('.')}{default}".replace("``", ""), 96)
-        lines += [f"  --set {name}=VALUE", *[f"      {line}" for line in about.splitlines()]]
-    return "\n".join([f"options of {method}:", *lines])
+        function = find_improver(words[0])
+        told, lines = explained(function), [f"options of {words[0]}:"]
+        for name, parameter in taken_by(function, arguments=1).named.items():
+            default = "" if parameter.default is None else f" (default {parameter.default})"
+            about = fill(f"{told[name].rstrip('.')}{default}".replace("``", ""), 96)
+            lines += [f"  --set {name}=VALUE", *[f"      {line}" for line in about.splitlines()]]
+        return "\n".join(lines)
 
 
 def run(settings: Settings) -> int:

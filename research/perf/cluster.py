@@ -16,29 +16,20 @@ Three measurements, on a cluster of nodes that all are this machine:
 import argparse
 import json
 import os
-import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
+
+from large_run import command
 
 from agents import Episode, EpisodeTask, Turn, load_agent
 from agents.cluster import Cluster, Pace
 
-ROOT = Path(__file__).parents[2]
 WAIT = 0.05  # seconds that a waiting player takes for a batch
 IN_FLIGHT = 4  # episodes of a batch
-COMMAND = """
-import sys, time
-from benchmark.cli import main
-code = main(sys.argv[1:])
-print("MEASURED", time.process_time(), file=sys.stderr)
-sys.exit(code)
-"""
 
 
 class Waiting:
@@ -95,18 +86,13 @@ def cluster_here(*cores: int) -> Iterator[str]:
 
 def driver_seconds(episodes: int, *where: str) -> float:
     """Processor seconds per episode of a run's own process, start and leaderboard left out."""
-    return (_command(episodes, *where) - _command(10, *where)) / (episodes - 10)
 
+    def seconds(count: int) -> float:
+        with tempfile.TemporaryDirectory() as folder:
+            what = ("--agent", "random", "--scenario", "frozen-lake", "--episodes", str(count), "--quiet", *where)
+            return command("run", *what, "--out", f"{folder}/run")[0]
 
-def _command(episodes: int, *where: str) -> float:
-    with tempfile.TemporaryDirectory() as folder:
-        arguments = ("run", "--agent", "random", "--scenario", "frozen-lake", "--episodes", str(episodes), "--quiet")
-        command = [sys.executable, "-c", COMMAND, *arguments, "--out", f"{folder}/run", *where]
-        environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-        done = subprocess.run(command, env=environment, capture_output=True, text=True)
-        if done.returncode:
-            raise SystemExit(done.stderr)
-        return float(next(line for line in done.stderr.splitlines() if line.startswith("MEASURED")).split()[1])
+    return (seconds(episodes) - seconds(10)) / (episodes - 10)
 
 
 def throughput(address: str, workers: int, episodes_each: int) -> tuple[float, int]:

@@ -21,8 +21,8 @@ from agents.common import student
 from agents.models import Decoding, TransformersModel, read_card
 from agents.msgrpo import MSGRPOConfig, prompts_of
 from research.credit.instrument.exact.truth import Truth
+from research.jobs.pictures import COLOURS, figure_of, save, style
 from research.jobs.report import compact, table
-from research.reproduction.plots import COLOURS, figure_of, save, style
 from textgames import SCENARIOS, layout_generator
 
 STARTS, TEMPERATURE, LAST, WINDOW = 100, 0.5, 10, 5
@@ -73,12 +73,6 @@ def run_of(folder: Path) -> dict[str, Any] | None:
     }
 
 
-def told(values: list[float]) -> str:
-    """Return mean and Student's 95% interval over seeds; without an interval for one seed."""
-    mean, low, high = student(values)
-    return f"{mean:+.3f}" if low is None or low == high else f"{mean:.3f} ({low:.3f} to {high:.3f})"
-
-
 def arms_table(arms: dict[str, list[dict[str, Any]]]) -> str:
     """Return the arms beside each other, in Markdown."""
     first = next(iter(arms))
@@ -90,13 +84,13 @@ def arms_table(arms: dict[str, list[dict[str, Any]]]) -> str:
     base = {run["seed"]: run for run in arms[first]}
     for name, runs in arms.items():
         pairs = [run["exact"] - base[run["seed"]]["exact"] for run in runs if run["seed"] in base]
-        difference = "" if name == first or not pairs else told(pairs)
+        difference = "" if name == first or not pairs else f"{student(pairs):+.3f}"
         weights = [one for run in runs for one in run["importance"]]
         mismatch = f"{np.mean([run['mismatch'] for run in runs]):.1e}, {max(run['mismatch_max'] for run in runs):.1e}"
         rows.append([
-            LABELS.get(name, name), str(len(runs)), told([run["late"] for run in runs]),
-            told([run["exact"] for run in runs]), difference, f"{np.mean([run['lag'] for run in runs]):.2f}", mismatch,
-            f"{np.mean(weights):.4f}" if weights else "none",
+            LABELS.get(name, name), str(len(runs)), f"{student([run['late'] for run in runs]):.3f}",
+            f"{student([run['exact'] for run in runs]):.3f}", difference,
+            f"{np.mean([run['lag'] for run in runs]):.2f}", mismatch, f"{np.mean(weights):.4f}" if weights else "none",
         ])  # fmt: skip
     return table(head, rows)
 

@@ -95,20 +95,12 @@ def fresh_table(folders: list[Path], episodes: int) -> str:
     for name in results[0]:
         for temperature in results[0][name]:
             values = [result[name][temperature] for result in results]
-            told = [f"{np.mean(values):.3f}", _interval(values), f"{min(values):.3f}"]
+            told = [f"{student(values):.3f}", f"{min(values):.3f}"]
             rows.append([name, str(temperature), *told, " ".join(f"{value:.3f}" for value in values)])
-    head = ["scenario", "temperature", f"{episodes} fresh episodes", "95% interval", "worst", "each"]
+    head = ["scenario", "temperature", f"{episodes} fresh episodes [95% interval]", "worst", "each"]
     tokens = [tokens_of(folder) for folder in folders]
     counts = ", ".join(f"{kind} {np.mean([getattr(one, kind) for one in tokens]):,.0f}" for kind in TokensTaken._fields)
     return "\n".join([table(head, rows), "", f"tokens of a run, mean over {len(folders)} seeds: {counts}", ""])
-
-
-def _interval(values: list[float]) -> str:
-    """Student's 95% interval of the mean; empty if there is no spread to tell it from."""
-    if len(values) < 2 or np.ptp(values) == 0:
-        return ""
-    _, low, high = student(values)
-    return f"{low:.3f} to {high:.3f}"
 
 
 def curves_tables(found: dict[str, dict[int, list[float]]], metric: str) -> str:
@@ -116,16 +108,10 @@ def curves_tables(found: dict[str, dict[int, list[float]]], metric: str) -> str:
     lines = []
     for scenario, points in found.items():
         rows = [
-            [
-                str(iteration),
-                f"{np.mean(values):.3f}",
-                _interval(values),
-                str(len(values)),
-                " ".join(f"{value:.3f}" for value in values),
-            ]
+            [str(iteration), f"{student(values):.3f}", str(len(values)), " ".join(f"{value:.3f}" for value in values)]
             for iteration, values in sorted(points.items())
         ]
-        lines += [scenario, "", table(["iteration", metric, "95% interval", "seeds", "each"], rows), ""]
+        lines += [scenario, "", table(["iteration", f"{metric} [95% interval]", "seeds", "each"], rows), ""]
     return "\n".join(lines)
 
 

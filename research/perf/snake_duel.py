@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from agents import EpisodeTask, load_agent, request_in, rollout
-from agents.common import Estimate, student
+from agents.common import student
 from agents.models import load_model
 from agents.msgrpo import MSGRPOConfig, MSGRPOTrainer
 from agents.tiny import Recipe, legal_play, pretrain, save
@@ -108,13 +108,13 @@ def tables(rows: list[dict[str, Any]]) -> str:
         seeds = sorted({row["seed"] for row in own})
         return np.array([np.mean([float(row["return"]) for row in own if row["seed"] == seed]) for seed in seeds])
 
-    def told(value: Estimate) -> str:
-        return f"{value.value:.2f}" if value.low is None else f"{value.value:.2f} [{value.low:.2f}, {value.high:.2f}]"
-
     names, there = [*OPPONENTS, "all three"], list(dict.fromkeys(row["way"] for row in rows))
-    lines = [[way, *(told(student(by_seed(way, name))) for name in names)] for way in there]
+    lines = [[way, *(f"{student(by_seed(way, name)):.2f}" for name in names)] for way in there]
     lines += [
-        [f"{way} less self-play", *(told(student(by_seed(way, name) - by_seed("self-play", name))) for name in names)]
+        [
+            f"{way} less self-play",
+            *(f"{student(by_seed(way, name) - by_seed('self-play', name)):.2f}" for name in names),
+        ]
         for way in there
         if way not in ("base", "self-play")
     ]

@@ -1,66 +1,58 @@
 """How strong is the reference player of Snake? Paired returns on the scenarios' own seeds.
 
-Plays ``random``, ``greedy``, the search with its default budget, and the search with ten times the boards and three
-times the routes. Prints each one's mean return, and its paired difference to the default search, with 95% intervals
-(normal, over episodes), and CPU milliseconds per decision. The last row tells how far the default budget is from what
-more of it would give.
+Plays the planner, the search with its default budget, ``greedy``, ``random``, and the search with ten times the boards
+and three times the routes. Prints each one's mean return, and its paired difference to the planner, with 95% intervals
+(normal, over episodes), and CPU milliseconds per decision, the game's own included. The last row tells how far the
+default budget is from what more of it would give.
 
     python research/perf/snake_search.py [--episodes 200] [--scenario snake-long ...]
 """
 
 import argparse
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 import numpy as np
 
 from agents.common import half_interval
-from textgames import SCENARIOS, Scenario
+from textgames import SCENARIOS
 from textgames.snake import Snake, SnakeSearch, SnakeState, greedy_action
 
+ME = "player_0"
 Choose = Callable[[SnakeState, int, np.random.Generator], str]
 
 
-class Result(NamedTuple):
-    returns: np.ndarray  # (episodes,)
-    alive: float
-    milliseconds: float  # of CPU time, per decision
-
-
-def players(game: Snake) -> Mapping[str, Choose]:
+def players(game: Snake) -> dict[str, Choose]:
     search, large = SnakeSearch(game), SnakeSearch(game, boards=1920, num_routes=24, stages=3)
     return {
-        "search": lambda state, left, rng: search.choose(state, "player_0", left, rng),
-        "greedy": lambda state, left, rng: greedy_action(state, "player_0", game),
+        "planner": lambda state, left, rng: search.choose(state, ME, left, rng),
+        "greedy": lambda state, left, rng: greedy_action(state, ME, game),
         "random": lambda state, left, rng: game.actions[int(rng.random() * 4)],
-        "search, 10x": lambda state, left, rng: large.choose(state, "player_0", left, rng),
+        "planner, 10x": lambda state, left, rng: large.choose(state, ME, left, rng),
     }
 
 
-def play(scenario: Scenario, game: Snake, choose: Choose, episodes: int) -> Result:
-    """Play the scenario's first episodes; the player's random numbers are its own."""
-    returns, alive, decisions, seconds = [], 0, 0, 0.0
-    for episode in range(episodes):
-        rng = np.random.default_rng(scenario.seed(episode))
-        state, total = game.initial_state(rng), 0.0
-        for t in range(scenario.horizon):
-            began = time.process_time()
-            action = choose(state, scenario.horizon - t, np.random.default_rng([scenario.seed(episode), t]))
-            seconds += time.process_time() - began
-            decisions += 1
-            state, rewards, over = game.transition(state, {"player_0": action}, rng)
-            total += rewards["player_0"]
-            if over:
-                break
-        returns.append(total)
-        alive += bool(state.snakes[0])
-    return Result(np.array(returns), alive / episodes, 1000 * seconds / decisions)
+class Move(NamedTuple):
+    state: SnakeState
+    action: str
+    left: int  # rounds, this one included
+    paid: float
+    after: SnakeState
+    over: bool
 
 
-def interval(values: np.ndarray) -> str:
-    """Return the mean and half the width of its 95% interval."""
-    return f"{values.mean():+.3f} ± {half_interval(values):.3f}"
+def episode(game: Snake, choose: Choose, horizon: int, seed: int) -> Iterator[Move]:
+    """Yield the moves of a training seed or a scenario's; the player's random numbers are its own."""
+    rng = np.random.default_rng(seed)
+    state, over = game.initial_state(rng), False
+    for left in range(horizon, 0, -1):
+        if over:
+            break
+        action = choose(state, left, np.random.default_rng([seed, left]))
+        after, rewards, over = game.transition(state, {ME: action}, rng)
+        yield Move(state, action, left, rewards[ME], after, over)
+        state = after
 
 
 def main() -> None:
@@ -74,16 +66,21 @@ def main() -> None:
         if len(game.players) > 1:
             parser.error(f"{name} has {len(game.players)} players; this script plays scenarios with one")
         print(f"{name}: {options.episodes} episodes from seed {scenario.first_seed}")
-        reference: Result | None = None
+        reference: np.ndarray | None = None
         for player, choose in players(game).items():
-            result = play(scenario, game, choose, options.episodes)
-            reference = reference or result
-            difference = interval(result.returns - reference.returns)
-            print(
-                f"  {player:12} return {interval(result.returns)}   to the search {difference}"
-                f"   alive {result.alive:.0%}   {result.milliseconds:.2f} ms",
-                flush=True,
+            began = time.process_time()
+            seeds = [scenario.seed(number) for number in range(options.episodes)]
+            played = [list(episode(game, choose, scenario.horizon, seed)) for seed in seeds]
+            seconds = time.process_time() - began
+            returns = np.array([sum(move.paid for move in moves) for moves in played])
+            reference = returns if reference is None else reference
+            told, difference = (
+                f"{each.mean():+.3f} ± {half_interval(each):.3f}" for each in (returns, returns - reference)
             )
+            alive = np.mean([bool(moves[-1].after.snakes[0]) for moves in played])
+            milliseconds = 1000 * seconds / sum(map(len, played))
+            line = f"  {player:12} return {told}   to the planner {difference}   alive {alive:.0%}"
+            print(f"{line}   {milliseconds:.2f} ms", flush=True)
 
 
 if __name__ == "__main__":

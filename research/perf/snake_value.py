@@ -10,63 +10,43 @@ is what counts when two players are compared on the same seeds.
 """
 
 import argparse
-from collections.abc import Callable
 
 import numpy as np
+from snake_search import ME, Move, episode, players
 
 from benchmark.score import cross_fitted
 from textgames import SCENARIOS, TRAINING_SEEDS
 from textgames.snake import (
     HORIZON,
     Snake,
-    SnakeSearch,
     SnakeState,
     SnakeValue,
     distance_table,
     features,
-    greedy_action,
     tour_times,
 )
 
-ME = "player_0"
 FITTED = {5: "snake-long", 3: "snake-poison"}  # pieces of good food, and a scenario that has so many
 HELD_OUT = 5_000  # the first training seed that nothing is fitted on
-
-Choose = Callable[[SnakeState, int, np.random.Generator], str]
-
-
-def players(game: Snake) -> dict[str, Choose]:
-    """Return the scripted players whose episodes are looked at."""
-    search = SnakeSearch(game)
-    return {
-        "greedy": lambda state, left, rng: greedy_action(state, ME, game),
-        "planner": lambda state, left, rng: search.choose(state, ME, left, rng),
-        "random": lambda state, left, rng: game.actions[int(rng.random() * 4)],
-    }
 
 
 def good_food(game: Snake, state: SnakeState) -> list[int]:
     """Return the cells of the food that is worth having."""
-    config = game
-    rewards = (config.apple_reward, config.banana_reward, config.fire_reward)
+    rewards = (game.apple_reward, game.banana_reward, game.fire_reward)
     return [cell for cells, reward in zip(state[1:], rewards, strict=True) if reward > 0 for cell in cells]
 
 
 def fit(game: Snake, episodes: int) -> np.ndarray:
     """Return the coefficients, in the order of ``features``."""
-    heads, food, left, gains = [], [], [], []
+    moves, gains, greedy = list[Move](), list[float](), players(game)["greedy"]
     for seed in TRAINING_SEEDS[:episodes]:
-        rng = np.random.default_rng(seed)
-        state, rewards, over = game.initial_state(rng), [], False
-        while len(rewards) < HORIZON and not over:
-            heads.append(state.snakes[0][0])
-            food.append(good_food(game, state))
-            left.append(HORIZON - len(rewards))
-            state, paid, over = game.transition(state, {ME: greedy_action(state, ME, game)}, rng)
-            rewards.append(paid[ME])
-        gains += np.cumsum(rewards[::-1])[::-1].tolist()
+        played = list(episode(game, greedy, HORIZON, seed))
+        moves += played
+        gains += np.cumsum([move.paid for move in reversed(played)])[::-1].tolist()
+    heads, food = [move.state.snakes[0][0] for move in moves], [good_food(game, move.state) for move in moves]
     times = tour_times(np.array(heads), np.array(food), distance_table(game.width, game.height))
-    return np.linalg.lstsq(features(times, np.array(left)), np.array(gains), rcond=None)[0]
+    left = np.array([move.left for move in moves])
+    return np.linalg.lstsq(features(times, left), np.array(gains), rcond=None)[0]
 
 
 def measure(name: str, player: str, episodes: int) -> str:
@@ -76,17 +56,12 @@ def measure(name: str, player: str, episodes: int) -> str:
     value, choose = SnakeValue(game), players(game)[player]
     returns, luck, start = np.zeros(episodes), np.zeros(episodes), np.zeros(episodes)
     for number, seed in enumerate(TRAINING_SEEDS[HELD_OUT : HELD_OUT + episodes]):
-        rng = np.random.default_rng(seed)
-        state, over = game.initial_state(rng), False
-        start[number] = value.value(state, scenario.horizon, ME)
-        for left in range(scenario.horizon, 0, -1):
-            action = choose(state, left, np.random.default_rng([seed, left]))
-            expected = value.moments(state, action, left, ME).mean
-            state, paid, over = game.transition(state, {ME: action}, rng)
-            returns[number] += paid[ME]
-            luck[number] += paid[ME] + (0.0 if over else value.value(state, left - 1, ME)) - expected
-            if over:
-                break
+        for move in episode(game, choose, scenario.horizon, seed):
+            if move.left == scenario.horizon:
+                start[number] = value.value(move.state, move.left, ME)
+            expected = value.moments(move.state, move.action, move.left, ME).mean
+            returns[number] += move.paid
+            luck[number] += move.paid + (0.0 if move.over else value.value(move.after, move.left - 1, ME)) - expected
     beta = cross_fitted(returns - start, luck)
     free = returns - beta * luck
     ratio, beyond = free.std() / returns.std(), (free - start).std() / (returns - start).std()

@@ -1,63 +1,326 @@
 """How fast a training iteration is, beside TRL's GRPOTrainer in the same run, and how far from what the machine can do.
 
     python research/perf/training.py                      # everything, a few minutes on two cores
-    python research/perf/training.py --only iteration     # or: memory, rate
-    python research/perf/training.py --model smollm2      # or gguf:PATH: a pretrained model, by pretrained.py
+    python research/perf/training.py --only iteration     # or: generation, memory
+    python research/perf/training.py --model smollm2      # or gguf:PATH, or a model's folder
 
-All times are CPU seconds of all threads of this process, so that other load on the machine doesn't change the ratios.
-
-Three tables:
-
-* **iteration**: rollout and update of Frozen Lake by both trainers, same model, same number of episodes per iteration,
-  same decoding. TRL plays through its ``rollout_func``, the closest it offers to this: one
-  growing sequence per episode (observations masked from the loss), because a variable number of independent
-  prompt-response pairs per episode does not fit its batches. Its generation is ``model.generate`` in lock step over all
-  live episodes. Its responses are all of our mean length, cut off whatever they say, because this model was not made
-  for growing prompts and would answer with next to nothing; compare the column per generated token. A second line gives
-  TRL single-step samples: as many prompts, responses and tokens, all known beforehand, no game at all.
+* **iteration**: rollout and update of Frozen Lake. The episodes are a scripted player's, recorded once: what is asked
+  at every step, and what was answered. Both sides sample as many tokens to the same prompts as were answered, and learn
+  from the same answers, with LoRA of rank 16 and products in the same type. So neither depends on what the model says,
+  and each side's peak memory is that of a process of its own. TRL takes micro-batches of 8 responses. It plays through
+  ``rollout_func``, by ``model.generate`` in lock step, and one group alone, as four of a pretrained model took more
+  than 20 GiB: nothing of it is shared, so its time grows with the episodes. The floor is the time that the matrix
+  products alone take, measured at their shapes by ``torch.mm`` in the same type and with as many threads: the prompts'
+  tree once, every sampled token, forward and backward of the update.
+* **generation**: as many tokens to the same prompts by this package, transformers and, of a GGUF file, llama.cpp.
 * **memory**: peak memory of an update above weights and optimiser, for vocabularies of 32k and 152k and growing numbers
   of tokens, with chunks and with whole logits.
-* **rate**: floating-point rate of the update and of sampling as a share of that of matrix products of the same shapes,
-  measured here.
+
+Times are CPU seconds of all threads, so that other load on the machine doesn't change the ratios, and wall-clock ones.
 """
 
 import argparse
+import json
 import os
+import resource
+import subprocess
+import sys
 import tempfile
 import time
+from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
+from functools import partial
+from importlib.util import find_spec
 from multiprocessing import get_context
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 
-from agents import PromptMap, TurnRequest, as_text
-from agents.models import Decoding
-from agents.msgrpo import MSGRPOConfig, MSGRPOTrainer, TokenRow
-from agents.msgrpo.learner import Learner, Processes, TokenScorer, choose_ways, make_optimizer, product_dtype
+from agents import PromptMap, TurnRequest
+from agents.models import Decoding, LegalAnswers, TransformersModel, load_model
+from agents.models.local.decoding import LeanDecoder, sample
+from agents.msgrpo import MSGRPOConfig, TokenRow
+from agents.msgrpo.learner import (
+    Learner,
+    Processes,
+    TokenScorer,
+    autocast_dtype,
+    choose_ways,
+    make_optimizer,
+    prepare_model,
+    product_dtype,
+)
 from textgames import SCENARIOS
 
-GROUPS, GROUP_SIZE, MAX_TOKENS = 8, 8, 40
-SCENARIO = "frozen-lake"
+GROUPS, SIZE = 4, 8
+TRLS_GROUPS = 1
+WAYS = ("left", "down", "right", "up")
+RANK, MICRO_BATCH = 16, 8
+TOKENS = 16  # to each of 32 prompts, if generation alone is looked at
+Ids = tuple[int, ...]
 
 
-# ---------------------------------------------------------------- models
+class Clock:
+    """CPU seconds of this process, wall-clock seconds, and what they were at the start."""
+
+    def __init__(self) -> None:
+        self.cpu, self.wall = time.process_time(), time.perf_counter()
+
+    def read(self) -> list[float]:
+        return [time.process_time() - self.cpu, time.perf_counter() - self.wall]
 
 
-def tiny_model(folder: str | None) -> tuple[Any, Any]:
-    """Return a pretrained tiny model, so that episodes look like episodes: from a folder, or made here (about a
-    minute)."""
-    from agents.models import load_model
+class Played(NamedTuple):
+    """Steps in lock step: the prompts of all live episodes, and their answers."""
 
-    if folder is None:
-        from agents.tiny import Recipe, pretrain
+    prompts: list[list[Ids]]
+    answers: list[list[Ids]]
 
-        made = pretrain(Recipe.quick(hidden_size=128, intermediate_size=352, steps=200, examples=5_000))
-        return made.model, made.tokenizer
-    return load_model(folder, dtype="float32", device="cpu", revision=None, adapter=None, trust_remote_code=False)
+    def rows(self) -> list[tuple[Ids, Ids]]:
+        """Return all pairs, as many as whole groups of TRL need."""
+        pairs = [pair for step in zip(*self, strict=True) for pair in zip(*step, strict=True)]
+        return pairs[: len(pairs) // SIZE * SIZE]
+
+
+def play(model: TransformersModel, groups: int = GROUPS) -> Played:
+    """Return episodes of Frozen Lake whose player goes right or down four times of five."""
+    prompt_map = PromptMap("direct")
+    lanes = []
+    for seed in range(groups * SIZE):
+        env = SCENARIOS["frozen-lake"].make()
+        observation, info = env.reset(seed=seed, options={"layout_seed": seed // SIZE})
+        lanes.append((env, observation, info, np.random.default_rng(seed)))
+    asked, answered = [], []
+    for left in range(SCENARIOS["frozen-lake"].horizon, 0, -1):
+        if not lanes:
+            break
+        prompts, answers, going = [], [], []
+        for env, observation, info, rng in lanes:
+            rules = env.unwrapped.instructions
+            request = TurnRequest(observation, rules, legal_actions=info["legal_actions"], steps_left=left)
+            prompts.append(prompt_map(request))
+            answers.append(f"<action>{rng.choice(WAYS, p=[0.1, 0.4, 0.4, 0.1])}</action>")
+            observation, _, terminated, truncated, info = env.step(answers[-1])
+            if not (terminated or truncated):
+                going.append((env, observation, info, rng))
+        asked.append(model.encode(prompts))
+        answered.append([tuple(ids) for ids in model.tokenizer(answers, add_special_tokens=False)["input_ids"]])
+        lanes = going
+    return Played(asked, answered)
+
+
+def our_part(source: str, dtype: str) -> dict[str, Any]:
+    """Rollout and update by this package."""
+    sampled, tokenizer = load(source, dtype)
+    player, decoder = TransformersModel(sampled, tokenizer), LeanDecoder(sampled)
+    played = play(player)
+    clock = Clock()
+    for prompts, answers in zip(*played, strict=True):
+        sampled_for(decoder, prompts, max(map(len, answers)))
+    rollout, read = clock.read(), decoder.prefill_tokens
+    decoder.forget()
+    rules, clock = player.vocabulary.rules(LegalAnswers(WAYS)), Clock()
+    for prompts in played.prompts:  # the same prompts, and legal answers to them
+        seeds = [(row,) for row in range(len(prompts))]
+        player.generate_ids(prompts, Decoding(1.25, max_tokens=16), seeds, rules=[rules] * len(prompts))
+    legal = clock.read()
+
+    config = MSGRPOConfig(model=source, dtype=dtype, lora_rank=RANK, temperature=1.0, minibatches=1)
+    weights, _ = load(source, "float32")
+    model = prepare_model(weights, tokenizer, config)
+    learner = make_learner(model, config, autocast_dtype(config))
+    rng = np.random.default_rng(0)
+    rows = [
+        TokenRow(prompt, answer, None, (-1.0,) * len(answer), float(rng.normal()), number, 0)
+        for number, (prompt, answer) in enumerate(played.rows())
+    ]
+    clock = Clock()
+    stats = learner.update(rows, np.random.default_rng(0), 1e-6)
+    more = {"read": read, "learnt": stats.computed_tokens, "peak": peak()}
+    return {"rollout": rollout, "legal": legal, "update": clock.read(), **more}
+
+
+def trl_part(source: str, dtype: str) -> dict[str, Any]:
+    """Rollout and update by TRL, on the same work as :func:`our_part`."""
+    import warnings
+
+    import peft
+    from datasets import Dataset
+    from trl import GRPOConfig, GRPOTrainer
+
+    warnings.simplefilter("ignore")
+    model, tokenizer = load(source, "float32")
+    played, half = play(TransformersModel(model, tokenizer), TRLS_GROUPS), dtype == "bfloat16"
+    rows = played.rows()
+    times: dict[str, list[float]] = {}
+
+    def rollout(prompts: list[str], trainer: Any) -> dict[str, Any]:
+        clock = Clock()
+        with torch.no_grad(), torch.autocast("cpu", torch.bfloat16, enabled=half):
+            for step, answers in zip(*played, strict=True):
+                generate(trainer.model, tokenizer, step, max(map(len, answers)))
+        times["rollout"] = clock.read()
+        return {
+            "prompt_ids": [list(prompt) for prompt, _ in rows],
+            "completion_ids": [list(answer) for _, answer in rows],
+            "logprobs": None,
+            "gain": np.random.default_rng(0).normal(size=len(rows)).tolist(),
+        }
+
+    def reward(completions: Any, gain: list[float], **others: Any) -> list[float]:
+        return gain
+
+    settings = GRPOConfig(
+        output_dir=tempfile.mkdtemp(), per_device_train_batch_size=MICRO_BATCH, num_generations=SIZE, use_cpu=True,
+        gradient_accumulation_steps=len(rows) // MICRO_BATCH, max_steps=1, max_completion_length=16, temperature=1.0,
+        beta=0.0, bf16=half, learning_rate=1e-6, report_to="none", save_strategy="no", disable_tqdm=True,
+        gradient_checkpointing=False, shuffle_dataset=False,
+    )  # fmt: skip
+    trainer = GRPOTrainer(
+        model=model, args=settings, processing_class=tokenizer, reward_funcs=reward, rollout_func=rollout,
+        train_dataset=Dataset.from_dict({"prompt": [str(number) for number in range(len(rows) // SIZE)]}),
+        peft_config=peft.LoraConfig(r=RANK, lora_alpha=32, target_modules="all-linear"),
+    )  # fmt: skip
+    clock = Clock()
+    trainer.train()
+    whole = clock.read()
+    update = [total - part for total, part in zip(whole, times["rollout"], strict=True)]
+    read = sum(len(prompt) for step in played.prompts for prompt in step)
+    learnt = sum(len(prompt) + len(answer) for prompt, answer in rows)
+    return {"rollout": times["rollout"], "update": update, "read": read, "learnt": learnt, "peak": peak()}
+
+
+class Endless:
+    """No row ends by itself: as many tokens as were answered, whatever the model says."""
+
+    def ended(self, ids: Any, rows: Any, length: int) -> Any:
+        return np.zeros(len(rows), bool)
+
+
+@torch.inference_mode()
+def sampled_for(decoder: LeanDecoder, prompts: list[Ids], tokens: int) -> None:
+    """Sample so many tokens to every prompt, as the live engine does."""
+    seeds = [(row,) for row in range(len(prompts))]
+    sample(decoder, prompts, Decoding(1.0, max_tokens=tokens), seeds, Endless(), [tokens] * len(prompts))
+
+
+def load(source: str, dtype: str) -> tuple[Any, Any]:
+    return load_model(source, dtype=dtype, device="cpu")
+
+
+def generate(model: Any, tokenizer: Any, prompts: list[Ids], tokens: int) -> None:
+    """``model.generate`` of exactly so many tokens for all prompts at once."""
+    longest, pad = max(map(len, prompts)), tokenizer.pad_token_id or 0
+    ids = torch.tensor([[pad] * (longest - len(prompt)) + list(prompt) for prompt in prompts])
+    mask = torch.tensor([[0] * (longest - len(prompt)) + [1] * len(prompt) for prompt in prompts])
+    model.generate(
+        input_ids=ids, attention_mask=mask, max_new_tokens=tokens, min_new_tokens=tokens, do_sample=True,
+        temperature=1.0, top_k=0, top_p=1.0, pad_token_id=pad,
+    )  # fmt: skip
+
+
+def peak() -> float:
+    """MiB, the most that this process has held."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+
+# ---------------------------------------------------------------- floor
+
+
+def floor(source: str, dtype: str) -> dict[str, list[float]]:
+    """CPU and wall-clock seconds of the matrix products alone."""
+    model, tokenizer = load(source, dtype)
+    played, shape = play(TransformersModel(model, tokenizer)), model.config
+    prompts = {prompt for step in played.prompts for prompt in step}
+    pairs = played.rows()
+    tree = {prompt[:end] for prompt in prompts for end in range(1, len(prompt) + 1)}
+    whole = {(*prompt, *answer)[:end] for prompt, answer in pairs for end in range(1, len(prompt) + len(answer))}
+    scored = {(*prompt, *answer)[:end] for prompt, answer in pairs
+              for end in range(len(prompt) + 1, len(prompt) + len(answer) + 1)}  # fmt: skip
+    width, inner, kv = shape.hidden_size, shape.intermediate_size, shape.num_key_value_heads * shape.head_dim
+    maps = [(width, width + 2 * kv), (width, width), (width, 2 * inner), (inner, width)]
+    kind = getattr(torch, dtype)
+    layers = [[torch.randn(columns, rows).to(kind) for columns, rows in maps] for _ in range(shape.num_hidden_layers)]
+    head = torch.randn(width, shape.vocab_size).to(kind)
+    reading = pass_seconds(layers, None, len(tree))
+    decoding = [0.0, 0.0]
+    for answers in played.answers:
+        for _ in range(max(map(len, answers)) - 1):
+            decoding = add(decoding, pass_seconds(layers, head, len(answers)))
+        decoding = add(decoding, pass_seconds([], head, len(answers)))
+    # backward: a product for the inputs' gradients; the frozen weights have none. The head is computed in float32,
+    # forward, again, and backward
+    forward = pass_seconds(layers, None, len(whole))
+    scores = pass_seconds([], head.float(), len(scored))
+    update = add(forward, forward, scores, scores, scores)
+    return {"rollout": add(reading, decoding), "update": update}
+
+
+def pass_seconds(layers: list[list[torch.Tensor]], head: torch.Tensor | None, tokens: int) -> list[float]:
+    """Return how long so many tokens take through the products, at most 2,048 at a time."""
+    matrices = [matrix for layer in layers for matrix in layer] + ([] if head is None else [head])
+    inputs = {(m.shape[0], m.dtype): torch.randn(min(tokens, 2048), m.shape[0]).to(m.dtype) for m in matrices}
+    clock = Clock()
+    for matrix in matrices:
+        torch.mm(inputs[matrix.shape[0], matrix.dtype], matrix)
+    return [seconds * max(1.0, tokens / 2048) for seconds in clock.read()]
+
+
+def add(*parts: list[float]) -> list[float]:
+    return [sum(each) for each in zip(*parts, strict=True)]
+
+
+# ---------------------------------------------------------------- generation
+
+
+def generation(
+    source: str, dtype: str, file: Path | None, count: int = 32, tokens: int = TOKENS
+) -> dict[str, list[float]]:
+    """Return seconds of as many tokens to the first prompts by this package, transformers and llama.cpp."""
+    model, tokenizer = load(source, dtype)
+    played, decoder = play(TransformersModel(model, tokenizer)), LeanDecoder(model)
+    distinct = list(dict.fromkeys(prompt for step in played.prompts for prompt in step))[:count]
+    times = {}
+    for _ in range(2):  # the first one warms up
+        decoder.forget()
+        clock = Clock()
+        sampled_for(decoder, distinct, tokens)
+        times["textbench"] = clock.read()
+        clock = Clock()
+        with torch.no_grad():
+            generate(model, tokenizer, distinct, tokens)
+        times["transformers.generate"] = clock.read()
+    if file is not None and find_spec("xllamacpp") is not None:
+        times["llama.cpp, the file as it is"] = llama_cpp(file, distinct, tokens)
+    return times
+
+
+def llama_cpp(file: Path, prompts: list[Ids], tokens: int) -> list[float]:
+    """Eight requests at a time, as its server has slots; its threads wait by spinning, which is CPU time as well."""
+    from concurrent.futures import ThreadPoolExecutor
+
+    import xllamacpp  # type: ignore[import-untyped, unused-ignore]
+
+    parameters = xllamacpp.CommonParams()
+    parameters.model.path, parameters.cpuparams.n_threads = str(file), torch.get_num_threads()
+    parameters.n_ctx, parameters.n_parallel, parameters.verbosity = 16_384, 8, -1
+    server = xllamacpp.Server(parameters)
+
+    def ask(prompt: Ids) -> None:
+        asked = {"prompt": list(prompt), "n_predict": tokens, "temperature": 1.0, "top_k": 0, "ignore_eos": True}
+        server.handle_completions({**asked, "cache_prompt": True})
+
+    ask(prompts[0])
+    clock = Clock()
+    with ThreadPoolExecutor(8) as threads:
+        list(threads.map(ask, prompts))
+    return clock.read()
+
+
+# ---------------------------------------------------------------- memory
 
 
 def random_llama(vocabulary: int, hidden: int = 64, layers: int = 2) -> Any:
@@ -78,234 +341,10 @@ def random_llama(vocabulary: int, hidden: int = 64, layers: int = 2) -> Any:
     )
 
 
-def parameters(model: Any) -> int:
-    """Return how many weights a model has; tied ones count once."""
-    return sum(p.numel() for p in model.parameters())
-
-
-# ---------------------------------------------------------------- iteration
-
-
-def ours(model: Any, tokenizer: Any, iterations: int) -> dict[str, float]:
-    """Return seconds and tokens of our iterations, the first left out; every episode is trained on, as TRL does."""
-    config = MSGRPOConfig(
-        groups=GROUPS, group_size=GROUP_SIZE, episode_sampling="off", minibatches=1,
-        max_response_tokens=MAX_TOKENS, temperature=1.0, entropy_coefficient=0.0, learning_rate=1e-6, eval_every=0,
-        format_penalty=0.0,
-    )  # fmt: skip
-    trainer = MSGRPOTrainer(model, tokenizer, SCENARIO, config, quiet=True)
-    trainer.iterate()
-    started, updates, update = time.process_time(), [], trainer.update
-
-    def timed(*arguments: Any) -> Any:
-        begun = time.process_time()
-        stats = update(*arguments)
-        updates.append(time.process_time() - begun)
-        return stats
-
-    trainer.update = timed  # type: ignore[method-assign]
-    history = [trainer.iterate() for _ in range(iterations)]
-    seconds, updating = (time.process_time() - started) / iterations, sum(updates) / iterations
-    names = ("response_tokens", "steps", "episodes", "update_tokens", "update_tokens_computed")
-    figures = {name: float(np.mean([h[name] for h in history])) for name in names}
-    return figures | {"seconds": seconds, "update_seconds": updating, "rollout_seconds": seconds - updating}
-
-
-class GrowingEpisodes:
-    """TRL's ``rollout_func``: plays every episode as one sequence, prompt and observations and responses in turn."""
-
-    def __init__(self, tokenizer: Any, length: int) -> None:
-        self.tokenizer, self.length = tokenizer, length
-        self.prompt_map = PromptMap("think")
-        self.stop = tokenizer.convert_tokens_to_ids("</action>")
-        self.generated = self.steps = 0
-        self.seconds = 0.0
-
-    def __call__(self, prompts: list[str], trainer: Any) -> dict[str, Any]:
-        started = time.process_time()
-        lanes = [Lane(self, int(seed), member) for member, seed in enumerate(prompts)]  # each prompt comes repeated
-        while live := [lane for lane in lanes if not lane.done]:
-            responses = self._generate(trainer.model, [lane.prompt + lane.ids for lane in live])
-            for lane, response in zip(live, responses, strict=True):
-                lane.step(response)
-            self.generated += sum(map(len, responses))
-            self.steps += len(live)
-        self.seconds += time.process_time() - started
-        return {
-            "prompt_ids": [lane.prompt for lane in lanes],
-            "completion_ids": [lane.ids for lane in lanes],
-            "env_mask": [lane.mask for lane in lanes],
-            "logprobs": None,
-            "episode_return": [lane.total for lane in lanes],
-        }
-
-    def _generate(self, model: Any, rows: list[list[int]]) -> list[list[int]]:
-        longest, pad = max(map(len, rows)), self.tokenizer.pad_token_id
-        ids = torch.tensor([[pad] * (longest - len(row)) + row for row in rows])
-        mask = torch.tensor([[0] * (longest - len(row)) + [1] * len(row) for row in rows])
-        with torch.no_grad():
-            out = model.generate(
-                input_ids=ids, attention_mask=mask, max_new_tokens=self.length,
-                min_new_tokens=self.length, do_sample=True, temperature=1.0,
-                top_k=0, top_p=1.0, eos_token_id=[self.stop, self.tokenizer.eos_token_id], pad_token_id=pad,
-            )[:, longest:].tolist()  # fmt: skip
-        return [cut(row, {self.stop, self.tokenizer.eos_token_id}) for row in out]
-
-
-class Lane:
-    """An episode that is played as one growing sequence."""
-
-    def __init__(self, play: GrowingEpisodes, seed: int, member: int) -> None:
-        self.play, self.env = play, SCENARIOS[SCENARIO].make()
-        observation, info = self.env.reset(seed=seed * 1000 + member, options={"layout_seed": seed})
-        request = TurnRequest(
-            observation, instructions=self.env.unwrapped.instructions, legal_actions=info["legal_actions"]
-        )
-        self.prompt = play.tokenizer(as_text(play.prompt_map(request)))["input_ids"]
-        self.ids: list[int] = []
-        self.mask: list[int] = []
-        self.total, self.done = 0.0, False
-
-    def step(self, response: list[int]) -> None:
-        self.ids += response
-        self.mask += [1] * len(response)
-        text = self.play.tokenizer.decode(response)
-        observation, reward, terminated, truncated, _ = self.env.step(text)
-        self.total += float(reward)
-        self.done = terminated or truncated
-        if not self.done:
-            more = self.play.tokenizer(f"\n\n{observation}\n\n", add_special_tokens=False)["input_ids"]
-            self.ids += more
-            self.mask += [0] * len(more)
-
-
-def cut(row: list[int], ends: set[int]) -> list[int]:
-    """Return the tokens up to the first end token, which is included."""
-    for place, token in enumerate(row):
-        if token in ends:
-            return row[: place + 1]
-    return row
-
-
-def trl_trainer(model: Any, tokenizer: Any, iterations: int, prompts: list[str], **options: Any) -> Any:
-    """TRL's trainer with every option that costs time switched off; ``seconds`` gets the time of each step."""
-    from datasets import Dataset
-    from transformers import TrainerCallback
-    from trl import GRPOConfig, GRPOTrainer
-
-    class Clock(TrainerCallback):  # type: ignore[misc]
-        def on_step_begin(self, *args: Any, **kwargs: Any) -> None:
-            self.started = time.process_time()
-
-        def on_step_end(self, *args: Any, **kwargs: Any) -> None:
-            seconds.append(time.process_time() - self.started)
-
-    seconds: list[float] = []
-    batch, length = options.pop("batch"), options.pop("length", MAX_TOKENS * 32)
-    settings = GRPOConfig(
-        output_dir=tempfile.mkdtemp(), per_device_train_batch_size=batch, num_generations=GROUP_SIZE, use_cpu=True,
-        max_steps=iterations + 1, max_completion_length=length, temperature=1.0, beta=0.0, bf16=False,
-        learning_rate=1e-6, report_to="none", save_strategy="no", logging_steps=10**6, disable_tqdm=True,
-        gradient_checkpointing=False, shuffle_dataset=False,
-    )  # fmt: skip
-    trainer = GRPOTrainer(
-        model=model,
-        args=settings,
-        processing_class=tokenizer,
-        train_dataset=Dataset.from_dict({"prompt": prompts}),
-        callbacks=[Clock()],
-        **options,
-    )
-    trainer.seconds = seconds
-    return trainer
-
-
-def trl_episodes(model: Any, tokenizer: Any, iterations: int, length: int) -> dict[str, float]:
-    """TRL playing the same game through ``rollout_func``."""
-    play = GrowingEpisodes(tokenizer, length)
-
-    def reward(completions: Any, episode_return: list[float], **kwargs: Any) -> list[float]:
-        return episode_return
-
-    prompts = [str(seed) for seed in range(GROUPS * (iterations + 1))]
-    trainer = trl_trainer(
-        model, tokenizer, iterations, prompts, batch=GROUPS * GROUP_SIZE, reward_funcs=reward, rollout_func=play
-    )
-    trainer.train()
-    runs = len(trainer.seconds)
-    return {
-        "seconds": float(np.mean(trainer.seconds[1:])),
-        "rollout_seconds": play.seconds / runs,
-        "response_tokens": play.generated / runs,
-        "steps": play.steps / runs,
-        "episodes": float(GROUPS * GROUP_SIZE),
-    }
-
-
-def trl_single_steps(model: Any, tokenizer: Any, iterations: int, steps: int) -> dict[str, float]:
-    """TRL on single-step samples: prompts of real positions, its own generation, no game."""
-    env = SCENARIOS[SCENARIO].make()
-    groups, prompts = max(1, steps // GROUP_SIZE), []
-    for seed in range(groups * (iterations + 1)):
-        observation, info = env.reset(seed=seed)
-        request = TurnRequest(observation, instructions=env.unwrapped.instructions, legal_actions=info["legal_actions"])
-        prompts.append(as_text(PromptMap("think")(request)))
-    lengths: list[int] = []
-
-    def reward(completions: list[str], completion_ids: list[list[int]], **kwargs: Any) -> list[float]:
-        lengths.extend(map(len, completion_ids))
-        return [float("right" in text) for text in completions]
-
-    model.generation_config.eos_token_id = [tokenizer.convert_tokens_to_ids("</action>"), tokenizer.eos_token_id]
-    trainer = trl_trainer(
-        model, tokenizer, iterations, prompts, batch=groups * GROUP_SIZE, length=MAX_TOKENS, reward_funcs=reward
-    )
-    trainer.generation_config.eos_token_id = model.generation_config.eos_token_id
-    trainer.train()
-    runs = len(trainer.seconds)
-    return {
-        "seconds": float(np.mean(trainer.seconds[1:])),
-        "response_tokens": sum(lengths) / runs,
-        "steps": float(groups * GROUP_SIZE),
-        "episodes": float("nan"),
-    }
-
-
-def iteration_table(folder: str | None, iterations: int) -> None:
-    """Print the comparison; both trainers get a fresh copy of the same weights."""
-    import copy
-    import warnings
-
-    warnings.simplefilter("ignore")
-    os.environ["TRL_EXPERIMENTAL_SILENCE"] = "1"
-    model, tokenizer = tiny_model(folder)
-    print(f"\nIteration: {parameters(model):,} parameters, {GROUPS} groups of {GROUP_SIZE} episodes of {SCENARIO}")
-    a = ours(copy.deepcopy(model), tokenizer, iterations)
-    b = trl_episodes(copy.deepcopy(model), tokenizer, iterations, round(a["response_tokens"] / a["steps"]))
-    c = trl_single_steps(copy.deepcopy(model), tokenizer, iterations, round(a["steps"]))
-    print(f"{'':34}{'s/iteration':>12}{'rollout s':>11}{'steps':>8}{'tokens':>9}{'tokens/s':>10}", end="")
-    print(f"{'ratio':>8}{'per token':>11}")
-    for name, figures in (("textbench", a), ("TRL rollout_func, whole episodes", b), ("TRL, single-step samples", c)):
-        speed = figures["response_tokens"] / figures["seconds"]
-        print(
-            f"{name:34}{figures['seconds']:12.2f}{figures.get('rollout_seconds', float('nan')):11.2f}"
-            f"{figures['steps']:8.0f}{figures['response_tokens']:9.0f}{speed:10.0f}"
-            f"{figures['seconds'] / a['seconds']:8.2f}{a['response_tokens'] / a['seconds'] / speed:11.2f}"
-        )
-    print(
-        f"textbench's update: {a['update_seconds']:.2f} s; the trees compute {a['update_tokens_computed']:.0f} tokens "
-        f"for rows of {a['update_tokens']:.0f}"
-    )
-
-
-# ---------------------------------------------------------------- memory
-
-
-def make_learner(model: Any, config: MSGRPOConfig) -> Learner:
+def make_learner(model: Any, config: MSGRPOConfig, autocast: Any = None) -> Learner:
     """Return a learner without a game around it."""
-    scorer = TokenScorer(model, temperature=1.0, chunk=config.logprob_chunk_tokens, autocast=None)
-    packing = choose_ways(scorer, config.packing)
-    processes = Processes()
+    scorer = TokenScorer(model, temperature=1.0, chunk=config.logprob_chunk_tokens, autocast=autocast)
+    packing, processes = choose_ways(scorer, config.packing), Processes()
     optimizer = processes.prepare(scorer, make_optimizer(model, config))
     return Learner(scorer, optimizer, config, processes, packing=packing)
 
@@ -369,89 +408,93 @@ def memory_table() -> None:
           f"{whole[0]:.0f} MiB")  # fmt: skip
 
 
-# ---------------------------------------------------------------- rate
+# ---------------------------------------------------------------- tables
 
 
-def matmul_rate(rows: int, inner: int, columns: int) -> float:
-    """GFLOP/s of (rows, inner) @ (inner, columns), float32, best of five."""
-    a, b = torch.randn(rows, inner), torch.randn(inner, columns)
-    best = float("inf")
-    for _ in range(5):
-        started = time.process_time()
-        for _ in range(20):
-            a @ b
-        best = min(best, (time.process_time() - started) / 20)
-    return 2 * rows * inner * columns / best / 1e9
+def run_part(part: str, source: str, threads: str, dtype: str) -> Any:
+    options = {"--part": part, "--model": source, "--threads": threads, "--dtype": dtype}
+    command = [sys.executable, str(Path(__file__).resolve()), *(word for pair in options.items() for word in pair)]
+    # what PyTorch does in the backward pass has its number of threads from the environment
+    environment = {**os.environ, "OMP_NUM_THREADS": threads, "TRL_EXPERIMENTAL_SILENCE": "1"}
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True, env=environment)
+    return json.loads(done.stdout.splitlines()[-1])
 
 
-def rate_table(folder: str | None) -> None:
-    """Print the update's and the sampler's rate beside that of plain products of their shapes."""
-    from agents.models import TransformersModel
+def iteration_table(source: str, threads: str, dtype: str) -> None:
+    """Print an iteration of both trainers; each part is measured in a process of its own."""
+    ours, trl, least = (run_part(part, source, threads, dtype) for part in ("ours", "trl", "floor"))
+    print(f"\nIteration of {source}: LoRA {RANK}, {dtype}, {threads} threads; seconds per episode of Frozen Lake")
+    heads = (
+        f"{'episodes':>9}{'CPU':>8}{'wall':>8}{'rollout':>9}{'update':>8}{'prompt tokens':>15}{'learnt':>9}{'MiB':>7}"
+    )
+    print(f"{'':16}{heads}")
+    totals = {}
+    for name, figures, groups in (("textbench", ours, GROUPS), ("TRL", trl, TRLS_GROUPS), ("products", least, GROUPS)):
+        episodes = groups * SIZE
+        rollout, update = ([seconds / episodes for seconds in figures[part]] for part in ("rollout", "update"))
+        totals[name], wall = add(rollout, update)
+        line = f"{name:16}{episodes:9}{totals[name]:8.3f}{wall:8.3f}{rollout[0]:9.3f}{update[0]:8.3f}"
+        if "peak" in figures:
+            line += f"{figures['read'] / episodes:15.0f}{figures['learnt'] / episodes:9.0f}{figures['peak']:7.0f}"
+        print(line)
+    print(
+        f"TRL takes {totals['TRL'] / totals['textbench']:.1f} times as long per episode; the products alone take "
+        f"{totals['products'] / totals['textbench']:.0%} of our time"
+    )
+    print(f"Held to legal answers, textbench's rollout takes {ours['legal'][0] / (GROUPS * SIZE):.3f} CPU seconds")
 
-    model, tokenizer = tiny_model(folder)
-    shape = model.config
-    hidden, inter, vocabulary = shape.hidden_size, shape.intermediate_size, shape.vocab_size
-    body = parameters(model) - model.get_input_embeddings().weight.numel()
-    learner = make_learner(model, MSGRPOConfig(minibatches=1))
-    rows = random_rows(4096, vocabulary)
-    learner.update(rows, np.random.default_rng(0), 1e-9)
-    started = time.process_time()
-    stats = learner.update(rows, np.random.default_rng(0), 1e-9)
-    seconds = time.process_time() - started
-    length = 63
-    attention = 12 * shape.num_hidden_layers * hidden * length / 2 * stats.computed_tokens
-    flops = 6 * body * stats.computed_tokens + attention + 8 * vocabulary * hidden * stats.sums["tokens"]
-    peak = matmul_rate(4096, hidden, inter)
-    print(f"\nRate: {torch.get_num_threads()} threads, {parameters(model):,} parameters")
-    print(f"  products of the update's shape (4096 x {hidden} x {inter}): {peak:8.1f} GFLOP/s")
-    print(f"  update of {stats.computed_tokens} tokens in {seconds:.2f} s:   {flops / seconds / 1e9:8.1f} GFLOP/s,"
-          f" {flops / seconds / 1e9 / peak:.0%}")  # fmt: skip
-    sampler = TransformersModel(model, tokenizer)
-    prompts = [row.prompt for row in rows]
-    for batch in (8, 64, 128):
-        started = time.process_time()
-        out = sampler.generate_ids(
-            prompts[:batch], Decoding(1.25, max_tokens=32, stop=("\x00",)), [(i,) for i in range(batch)]
-        )
-        seconds = time.process_time() - started
-        made = sum(len(row.ids) for row in out)
-        done = 2 * (body + vocabulary * hidden) * made + 2 * body * 32 * batch
-        limit = matmul_rate(batch, hidden, inter)
-        rate = done / seconds / 1e9
-        print(
-            f"  sampling, batch {batch:4}: {made / seconds:8.0f} tokens/s, {rate:6.1f} GFLOP/s; plain products "
-            f"({batch} x {hidden} x {inter}) {limit:6.1f} GFLOP/s, {rate / limit:.0%}"
-        )
+
+def generation_table(source: str, threads: str, dtype: str) -> None:
+    print(f"\nGeneration: {TOKENS} tokens to each of 32 prompts")
+    for name, (cpu, wall) in run_part("generation", source, threads, dtype).items():
+        print(f"{name:32}{32 * TOKENS / cpu:9.0f} tokens per CPU second{32 * TOKENS / wall:9.0f} per second")
+
+
+PARTS: dict[str, Callable[[str, str], Any]] = {"ours": our_part, "trl": trl_part, "floor": floor}
+
+
+def measure_part(part: str, source: str, threads: int, dtype: str) -> None:
+    """Measure one part in this process, for :func:`run_part`."""
+    torch.set_num_threads(threads)
+    file = None
+    if part == "generation" and source.startswith("gguf:"):
+        file = Path(source.removeprefix("gguf:"))
+    elif part == "generation" and source == "smollm2":
+        from agents.models import smollm2_file
+
+        file = Path(smollm2_file())
+    print(json.dumps(PARTS.get(part, partial(generation, file=file))(source, dtype)))
 
 
 def main() -> None:
     """Parse the command line and print the tables."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--only", choices=("iteration", "memory", "rate"))
-    parser.add_argument(
-        "--model", metavar="DIR", help="a tiny model's folder (by default one is made), smollm2 or gguf:PATH"
-    )
-    parser.add_argument("--iterations", type=int, default=3)
+    parser.add_argument("--only", choices=("iteration", "generation", "memory"))
+    parser.add_argument("--model", help="a model's folder (by default a tiny one is made), smollm2 or gguf:PATH")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument(
-        "--dtype",
-        choices=("float32", "bfloat16"),
-        default=product_dtype(MSGRPOConfig()),
-        help="products of a pretrained model (what is fast here)",
+        "--dtype", choices=("float32", "bfloat16"), help="of products (what is fast here, and float32 of a tiny model)"
     )
+    parser.add_argument("--part", choices=(*PARTS, "generation"), help=argparse.SUPPRESS)
     options = parser.parse_args()
-    torch.set_num_threads(options.threads)
-    if options.model == "smollm2" or (options.model or "").startswith("gguf:"):
-        import pretrained  # beside this file
-
-        pretrained.tables(options.model, options.threads, options.dtype)
+    dtype = options.dtype or (product_dtype(MSGRPOConfig()) if options.model else "float32")
+    if options.part:
+        measure_part(options.part, options.model, options.threads, dtype)
         return
-    if options.only in (None, "iteration"):
-        iteration_table(options.model, options.iterations)
+    torch.set_num_threads(options.threads)
+    with tempfile.TemporaryDirectory() as folder:
+        if options.model is None and options.only != "memory":
+            from agents.tiny import Recipe, pretrain, save
+
+            made = Recipe.quick(hidden_size=128, intermediate_size=352, steps=1, examples=100)
+            save(pretrain(made), Path(folder, "tiny"))
+        what = options.model or str(Path(folder, "tiny")), str(options.threads), dtype
+        if options.only in (None, "iteration"):
+            iteration_table(*what)
+        if options.only in (None, "generation"):
+            generation_table(*what)
     if options.only in (None, "memory"):
         memory_table()
-    if options.only in (None, "rate"):
-        rate_table(options.model)
 
 
 if __name__ == "__main__":

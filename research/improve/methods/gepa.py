@@ -8,6 +8,7 @@ the same folder takes the same way, and no state of the package is kept.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -78,7 +79,7 @@ def improve(
             reflection_minibatch_size=min(batch, seeds),
             skip_perfect_score=False,
             stop_callbacks=lambda state: evolution.stopped is not None or state.i >= rounds - 1,
-            logger=_Silent(),
+            logger=SimpleNamespace(log=lambda message: None),  # what matters is told here
             seed=task.seed,
         )
     except BudgetSpentError as spent:
@@ -164,10 +165,3 @@ class _Evolution:
         candidate = self.played[place][0]
         self.task.say(f"the best of {len(means)} candidates has {means[place]:.3f}, the first had {means[0]:.3f}")
         return self.task.agent if candidate == first else in_folder(self.agent(candidate), self.task.out)
-
-
-class _Silent:
-    """Where the package tells what it does; what matters of it is told here."""
-
-    def log(self, message: str) -> None:
-        pass

@@ -1,8 +1,9 @@
 """Self-play towards an equilibrium, pulled towards a moving average of the player; computed, and not sampled.
 
 ``probabilities at all information sets -> magnetic mirror descent in a table of them -> imitation of where it ends``.
-The step is that of Sokota et al. (arXiv 2206.05825); that the magnet follows the policy is what Nash learning from
-human feedback does (Munos et al., arXiv 2312.00886). The table begins as the model and plays itself without it: if
+The step is that of Sokota et al. (arXiv 2206.05825, equation 9). With a magnet that stands still it converges to a
+mixture of equilibrium and magnet; with one that follows the policy, as in Nash learning from human feedback (Munos et
+al., arXiv 2312.00886), to an equilibrium. The table begins as the model and plays itself without it: if
 every step starts from the model, what it hasn't learnt yet leads play astray, far from an equilibrium of Leduc poker.
 """
 
@@ -17,10 +18,17 @@ from benchmark.play import AgentTable, RunOptions, load_table
 from benchmark.runs import find_scenario
 from research.improve.budget import Spent
 from research.improve.methods.learning import MODEL, config_of, mode_of, said_as_usage, trained
-from research.improve.methods.mirror_descent import descended
 from research.improve.task import ImprovementTask
 from textgames import Scenario
-from textgames.solving import Behaviour, GameTree, expand, exploitability, realisation_plan
+from textgames.solving import (
+    Behaviour,
+    GameTree,
+    expand,
+    exploitability,
+    normalised,
+    realisation_plan,
+    sequence_values,
+)
 
 if TYPE_CHECKING:
     from agents.msgrpo.warmup import Demonstrations
@@ -101,6 +109,43 @@ def improve(
     after = _measured(better, scenario, tree)
     task.say(f"exploitability {after.value:.4f} after, {before.value:.4f} before")
     return better if after.value < before.value else task.agent
+
+
+def mirror_step(tree: GameTree, behaviour: Behaviour, magnet: Behaviour, *, rate: float, pull: float) -> Behaviour:
+    """Return the next policy, in proportion to ``(pi(a) magnet(a)^(rate pull) exp(rate Q(a)))^(1 / (1 + rate pull))``.
+
+    ``Q`` is the return that a player expects from an action while all follow the policy, and taken for equal if the
+    others' play never leads there. The ``rate`` is per unit of return, the ``pull`` in units of return per nat.
+    """
+    following = []
+    for decisions, own, held, values in zip(
+        tree.decisions, behaviour, magnet, sequence_values(tree, behaviour), strict=True
+    ):
+        if not decisions.sets:
+            following.append(own)
+            continue
+        with np.errstate(divide="ignore"):  # an action that is never played stays so
+            magnetic = rate * pull * np.log(held) if pull else 0.0
+            scores = (np.log(own) + rate * np.nan_to_num(values) + magnetic) / (1 + rate * pull)
+        largest = np.maximum.reduceat(scores[1:], decisions.firsts - 1)[decisions.set_of]
+        following.append(normalised(decisions, np.concatenate([[1.0], np.exp(scores[1:] - largest)])))
+    return tuple(following)
+
+
+def descended(
+    tree: GameTree, behaviour: Behaviour, *, steps: int, rate: float, pull: float, follow: float
+) -> Behaviour:
+    """Return where so many steps from a policy end, with a magnet that begins there and comes after it.
+
+    The ``rate`` of the first step falls to 0, and so does ``follow``, the magnet's share of the way to the policy at
+    each decision.
+    """
+    magnet = behaviour
+    for left in np.linspace(1, 0, steps, endpoint=False):
+        before, share = behaviour, follow * left
+        behaviour = mirror_step(tree, behaviour, magnet, rate=rate * left, pull=pull)
+        magnet = tuple((1 - share) * own + share * other for own, other in zip(magnet, before, strict=True))
+    return behaviour
 
 
 def taught_weights(tree: GameTree, table: Behaviour) -> list[float]:

@@ -187,15 +187,16 @@ class Shown(NamedTuple):
 
 def imitated(episodes: Sequence[RecordedEpisode], method: Method, top: float, beta: float) -> list[Shown]:
     """Return what is imitated of recorded play; empty if all returns are equal."""
-    if all(len(set(returns)) == 1 for returns in _by_scenario(episodes).values()):
-        return []
-    returns = _by_scenario(episodes)
+    names = dict.fromkeys(episode.scenario for episode in episodes)
+    returns = {name: np.array([one.result for one in episodes if one.scenario == name]) for name in names}
     ends = {name: (float(own.min()), float(own.max())) for name, own in returns.items()}
+    if all(low == high for low, high in ends.values()):
+        return []
     if method == "filtered":  # those of the highest returns of their scenario, never those of the lowest
         least = {name: float(np.quantile(own, 1 - top, method="higher")) for name, own in returns.items()}
         return [Shown(one) for one in episodes if ends[one.scenario][0] < one.result >= least[one.scenario]]
     if method == "weighted":
-        return [Shown(one, weight) for one, weight in zip(episodes, _weighted(episodes, beta), strict=True)]
+        return [Shown(one, weight) for one, weight in zip(episodes, _weighted(episodes, returns, beta), strict=True)]
     shown = []
     for one in episodes:
         low, high = ends[one.scenario]
@@ -204,23 +205,16 @@ def imitated(episodes: Sequence[RecordedEpisode], method: Method, top: float, be
     return shown
 
 
-def _by_scenario(episodes: Sequence[RecordedEpisode]) -> Mapping[str, "np.ndarray[tuple[int], np.dtype[np.float64]]"]:
-    names = dict.fromkeys(episode.scenario for episode in episodes)
-    return {name: np.array([one.result for one in episodes if one.scenario == name]) for name in names}
-
-
-def _weighted(episodes: Sequence[RecordedEpisode], beta: float) -> list[float]:
-    """Return ``exp(A / beta)``, at most 20, of mean 1 over the decisions."""
-    spread = {name: float(own.std()) or 1.0 for name, own in _by_scenario(episodes).items()}
+def _weighted(episodes: Sequence[RecordedEpisode], returns: Mapping[str, Any], beta: float) -> list[float]:
+    """Return ``exp(A / beta)``, at most 20, of mean 1 over the decisions; ``returns`` are those of each scenario."""
     of_seed: dict[tuple[str, int], list[float]] = {}
     for one in episodes:
         of_seed.setdefault((one.scenario, one.seed), []).append(one.result)
-    means = {name: float(own.mean()) for name, own in _by_scenario(episodes).items()}
     weights = []
     for one in episodes:
         others = of_seed[one.scenario, one.seed]
-        baseline = float(np.mean(others)) if len(others) > 1 else means[one.scenario]
-        advantage = (one.result - baseline) / spread[one.scenario]
+        baseline = np.mean(others if len(others) > 1 else returns[one.scenario])
+        advantage = (one.result - baseline) / (returns[one.scenario].std() or 1.0)
         weights.append(exp(min(log(MOST_WEIGHT), advantage / beta)))
     mean = np.average(weights, weights=[len(one.decisions) for one in episodes])
     return [weight / float(mean) for weight in weights]
@@ -231,7 +225,7 @@ def _line(result: int) -> str:
 
 
 def _saying(prompt_map: PromptMap, line: str) -> PromptMap:
-    """Return the prompts with this line in the place of the one that asks for the best."""
+    """Return the prompts with this line, if there is one, in the place of that which asks for the best."""
     if not line:
         return prompt_map
     texts = replace(prompt_map.texts, opening=prompt_map.texts.opening.replace(_line(BEST), line))

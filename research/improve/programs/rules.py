@@ -112,20 +112,15 @@ def fidelity(player: RulesPlayer, scenario: Scenario, starts: int = STARTS) -> F
     if game.hidden_information:
         raise ValueError(f"{scenario.name} hides something from its player, so rules can't tell what comes of a state")
     yardstick = ValueIteration(game, max_states=MAX_STATES)  # refuses games of several players and without chances
-    first = first_states(game, scenario, starts)
+    certain = game.initial_outcomes() if game.has_initial_outcomes else ()
+    first = [game.initial_state(np.random.default_rng(scenario.seed(number))) for number in range(starts)]
+    first = [certain[0][1]] if len(certain) == 1 else first
     space = StateSpace.of(game, first, scenario.horizon, MAX_STATES, too_many="too many to compare rules with")
     right, pairs, faults = _compare(player, game, space)
     (who,) = game.players
     optimum = np.mean([yardstick.value(state, scenario.horizon, who) for state in first])
     value = plan_value(player, game, first, scenario.horizon)
     return Fidelity(right, pairs, len(space.numbers), tuple(faults[:_SHOWN]), value, float(optimum), len(first))
-
-
-def first_states(game: TSMG[Any], scenario: Scenario, starts: int) -> list[Hashable]:
-    """Return the starts of a scenario's first episodes; the one start if there is only one."""
-    if game.has_initial_outcomes and len(certain := game.initial_outcomes()) == 1:
-        return [certain[0][1]]
-    return [game.initial_state(np.random.default_rng(scenario.seed(number))) for number in range(starts)]
 
 
 def _compare(player: RulesPlayer, game: TSMG[Any], space: StateSpace) -> tuple[int, int, list[str]]:
@@ -163,18 +158,15 @@ def _compare(player: RulesPlayer, game: TSMG[Any], space: StateSpace) -> tuple[i
     return right, pairs, faults
 
 
-Distribution = Mapping[tuple[str | None, float], float]
-"""``{(key of the next state, None if the game is over; reward): probability}``"""
-
-
-def _distribution(outcomes: Sequence[Sequence[Any]]) -> Distribution:
+def _distribution(outcomes: Sequence[Sequence[Any]]) -> Mapping[Any, float]:
+    """Return ``{(key of the next state, None if the game is over; reward): probability}``."""
     found: Counter[tuple[str | None, float]] = Counter()
     for chance, after, reward in outcomes:
         found[after, round(reward, 6)] += chance
     return {place: chance for place, chance in found.items() if chance > _EQUAL}
 
 
-def _listed(chances: Distribution) -> str:
+def _listed(chances: Mapping[Any, float]) -> str:
     return ", ".join(f"{p:.3g} of {after or 'the end'} and {reward:g}" for (after, reward), p in chances.items())
 
 

@@ -173,32 +173,16 @@ def report_markdown(
 
 
 def _verdict(game: str, rows: Sequence[Difference]) -> str:
-    """Return what can be said on a game after the correction, in sentences that follow from the differences alone."""
+    """Return what can be said on a game after the correction."""
     own = [row for row in rows if row.who[0] == game]
-    if not own:
-        return f"**{game}**: nothing was measured yet."
-    sorted_by: dict[tuple[bool, bool, bool], list[Difference]] = {}
-    for row in own:
-        if row.p_holm < ALPHA:
-            key = (row.place == "twin", row.than[1] != "base", row.less.value > 0)
-            sorted_by.setdefault(key, []).append(row)
-    said = [
-        f"{_all(sorted_by[key])} {'loses more' if key[2] else 'loses less'} than "
-        f"{'MS-GRPO at the same budget' if key[1] else 'the base'}{' in the twin' if key[0] else ''}"
-        for key in sorted(sorted_by)
+    told = [
+        f"`{_named(row.who)}` loses {'more' if row.less.value > 0 else 'less'} than `{_named(row.than)}`"
+        + " in the twin" * (row.place == "twin")
+        for row in own
+        if row.p_holm < ALPHA
     ]
-    if not said:
-        return f"**{game}**: nothing can be said: no difference is left after Holm's correction."
-    left = sum(row.p_holm >= ALPHA for row in own)
-    return f"**{game}**: {'; '.join(said)}. Of the other {left} of {len(own)} differences nothing can be said."
-
-
-def _all(rows: Sequence[Difference]) -> str:
-    names: dict[str, list[str]] = {}
-    for row in rows:
-        names.setdefault(row.who[1], []).extend([f"{row.who[2]:,}"] if row.who[2] else [])
-    told = {name: f" ({' and '.join(budgets)})" if budgets else "" for name, budgets in names.items()}
-    return ", ".join(f"`{name}`{budgets}" for name, budgets in told.items())
+    said = "; ".join(told) or "nothing can be said: no difference is left after Holm's correction"
+    return f"**{game}**: {said}." if own else f"**{game}**: nothing was measured yet."
 
 
 def _scores(findings: Findings, own: Sequence[Who]) -> str:

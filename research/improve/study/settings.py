@@ -213,37 +213,36 @@ class ComparedJob(NamedTuple):
 
 def jobs_of(study: Comparison) -> list[ComparedJob]:
     """Return all jobs in the order of importance: game by game, and there seed by seed."""
-    return [job for game in study.games for job in _on(study, game)]
-
-
-def _on(study: Comparison, game: str) -> list[ComparedJob]:
-    base, first = f"base/{game}", f"play/{game}/base/0"
-    played = [
-        ComparedJob(f"play/{game}/base/{seed}", "play", (base,), game, "base", seed=seed) for seed in range(study.seeds)
-    ]
-    tuned = {
-        method: [
-            ComparedJob(
-                f"tune/{game}/{method}/{rate:g}", "tune", (first,), game, method, study.tuning_budget, TUNING_SEED, rate
-            )
-            for rate in learner.rates
-            if len(learner.rates) > 1
-        ]
-        for method, learner in study.methods.items()
-    }
-    jobs = [ComparedJob(base, "base", (), game), *played, *(job for group in tuned.values() for job in group)]
-    for seed in range(study.seeds):
+    jobs: list[ComparedJob] = []
+    for game in study.games:
+        base, first = f"base/{game}", f"play/{game}/base/0"
+        tuned = {
+            method: [
+                ComparedJob(
+                    f"tune/{game}/{method}/{rate:g}",
+                    *("tune", (first,), game, method, study.tuning_budget, TUNING_SEED, rate),
+                )
+                for rate in learner.rates
+                if len(learner.rates) > 1
+            ]
+            for method, learner in study.methods.items()
+        }
+        jobs.append(ComparedJob(base, "base", (), game))
         jobs += [
-            ComparedJob(_learnt(game, method, budget, seed), "learn", needs, game, method, budget, seed)
-            for budget in study.budgets
-            for method in study.methods
-            if (needs := tuple(job.name for job in tuned[method]) or (first,))
+            ComparedJob(f"play/{game}/base/{seed}", "play", (base,), game, "base", seed=seed)
+            for seed in range(study.seeds)
         ]
-        jobs += [
-            ComparedJob(f"play/{game}/{name}/{seed}", "play", needs, game, name, seed=seed)
-            for name, player in study.players.items()
-            if (needs := (_learnt(game, player.trained, study.budgets[-1], seed) if player.trained else base,))
-        ]
+        jobs += [job for group in tuned.values() for job in group]
+        for seed in range(study.seeds):
+            jobs += [
+                ComparedJob(_learnt(game, method, budget, seed), "learn", needs, game, method, budget, seed)
+                for budget in study.budgets
+                for method in study.methods
+                if (needs := tuple(job.name for job in tuned[method]) or (first,))
+            ]
+            for name, player in study.players.items():
+                need = _learnt(game, player.trained, study.budgets[-1], seed) if player.trained else base
+                jobs.append(ComparedJob(f"play/{game}/{name}/{seed}", "play", (need,), game, name, seed=seed))
     return jobs
 
 

@@ -25,7 +25,18 @@ def make_base(job: ComparedJob, study: Comparison, folder: ComparedFolder, repor
     merged."""
     place = folder.path / job.name / "model"
     if study.pretrained:
-        return _saved(study.pretrained, place)
+        from agents import PromptMap
+        from agents.models import card_of
+        from agents.msgrpo import save_model
+
+        model, tokenizer = bases.load(study.pretrained)
+        card = card_of(model)
+        assert card is not None  # checked when the recipe was read
+        if hasattr(model, "peft_config"):
+            model = model.merge_and_unload()
+        place.mkdir(parents=True, exist_ok=True)
+        save_model(model, tokenizer, PromptMap(card.mode, texts=card.texts), place, model.state_dict())
+        return {"parameters": model.num_parameters()}
     recipe = study.recipe(job.game)
     examples = [
         example
@@ -34,21 +45,6 @@ def make_base(job: ComparedJob, study: Comparison, folder: ComparedFolder, repor
     ]
     made = bases.make(recipe, place, report, "textbench reproduce --config improvers", examples)
     return {"parameters": made.model.num_parameters(), "losses": list(made.losses)}
-
-
-def _saved(pretrained: str, place: Path) -> dict[str, Any]:
-    from agents import PromptMap
-    from agents.models import card_of
-    from agents.msgrpo import save_model
-
-    model, tokenizer = bases.load(pretrained)
-    card = card_of(model)
-    assert card is not None  # checked when the recipe was read
-    if hasattr(model, "peft_config"):
-        model = model.merge_and_unload()
-    place.mkdir(parents=True, exist_ok=True)
-    save_model(model, tokenizer, PromptMap(card.mode, texts=card.texts), place, model.state_dict())
-    return {"parameters": model.num_parameters()}
 
 
 def _demonstrated(scenario: Scenario, skill: float, recipe: Any, part: int) -> list[Any]:

@@ -11,8 +11,7 @@ from benchmark.cli import main
 from benchmark.errors import UsageError
 from benchmark.runs.plan import find_scenario
 from research.improve.budget import Budget, SpendingMeter
-from research.improve.methods.mirror_descent import descended, mirror_step, moved
-from research.improve.methods.nash import improve, taught_weights
+from research.improve.methods.nash import descended, improve, mirror_step, taught_weights
 from research.improve.task import ImprovementTask
 from textgames.solving.equilibrium import (
     action_values,
@@ -53,7 +52,7 @@ def test_mirror_descent_comes_to_an_equilibrium_where_its_magnet_follows(follow,
     policy = magnet = as_behaviour(tree, uniform_policy(tree))
     for _ in range(300):
         policy = mirror_step(tree, policy, magnet, rate=0.5, pull=1.0)
-        magnet = moved(magnet, policy, follow)
+        magnet = tuple((1 - follow) * own + follow * other for own, other in zip(magnet, policy, strict=True))
     assert least < exploitability(tree, policy) < most  # else it stays between equilibrium and magnet
     assert expected_values(tree, policy)["player_0"] == pytest.approx(-1 / 18, abs=0.03)
 

@@ -12,7 +12,7 @@ to look ahead to keep half of the headroom, and the number of states.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,19 +29,6 @@ TIE = 1e-9  # values that differ by no more are equal
 STEPS = 16  # halvings of [0, 1] in which the tolerance is found
 
 
-class Solved(Protocol):
-    """A game with its settings, and starts of it."""
-
-    states: float
-    """How many states are within reach of a start, on average; of what is hidden, if something is."""
-
-    def value(self, slips: float) -> float:
-        """Return the mean return over the starts of the best player whose moves slip."""
-
-    def looking_ahead(self, rounds: int) -> float | None:
-        """Return the mean return of the player that looks so many rounds ahead; ``None`` if that isn't computed."""
-
-
 class Measured(NamedTuple):
     """What is known of some settings. Returns are means over starts."""
 
@@ -52,10 +39,7 @@ class Measured(NamedTuple):
 
 
 def measure(game: TSMG[Any], horizon: int, blind: float, starts: int) -> Measured:
-    """Measure a game for one player with its settings.
-
-    ``blind`` is what the best blind player gets; ``starts`` are drawn, if the start is drawn and not hidden.
-    """
+    """Measure a game for one player, in which the best blind player gets ``blind``, on so many drawn ``starts``."""
     solved = solve(game, horizon, starts)
     optimum = solved.value(0.0)
     half = (optimum + blind) / 2
@@ -73,7 +57,7 @@ def measure(game: TSMG[Any], horizon: int, blind: float, starts: int) -> Measure
     return Measured(optimum, low, round(solved.states), None if gets is None else enough)
 
 
-def solve(game: TSMG[Any], horizon: int, starts: int) -> Solved:
+def solve(game: TSMG[Any], horizon: int, starts: int) -> "Listed | Guessing":
     """Return a game's solver; a ValueError if there is none, or too many states."""
     if isinstance(game, GuessNumber):
         return Guessing(game)
@@ -101,6 +85,7 @@ class Listed:
         self._best: list[NDArray[np.bool_]] = []  # of 1, 2, ... rounds left: which actions are the best
 
     def value(self, slips: float) -> float:
+        """Return the mean return over the starts of the best player whose moves slip."""
         return float(self.start_values(slips).mean())
 
     def start_values(self, slips: float) -> Floats:
@@ -112,14 +97,20 @@ class Listed:
 
         return self._solved(chosen)
 
-    def looking_ahead(self, rounds: int) -> float:
-        if not self._best:
-            self._solved(self._noting_the_best)
+    def looking_ahead(self, rounds: int) -> float | None:
+        """Return the mean return of the player that looks so many rounds ahead."""
+
+        def noting_the_best(worth: Floats, first: Indices, rounds_left: int) -> Floats:
+            largest = np.maximum.reduceat(worth, first)
+            self._best.append(worth >= np.repeat(largest, self._counts[: len(first)]) - TIE)
+            return largest
 
         def chosen(worth: Floats, first: Indices, rounds_left: int) -> Floats:
             good = self._best[min(rounds, rounds_left) - 1][: len(worth)]
             return np.add.reduceat(worth * good, first) / np.add.reduceat(good, first, dtype=np.intp)
 
+        if not self._best:
+            self._solved(noting_the_best)
         return float(self._solved(chosen).mean())
 
     def _within_reach(self, start: int) -> int:
@@ -137,11 +128,6 @@ class Listed:
             seen[newest] = True
             newest = newest[newest < len(first) - 1]
         return int(seen.sum()) - 1
-
-    def _noting_the_best(self, worth: Floats, first: Indices, rounds_left: int) -> Floats:
-        largest = np.maximum.reduceat(worth, first)
-        self._best.append(worth >= np.repeat(largest, self._counts[: len(first)]) - TIE)
-        return largest
 
     def _solved(self, chosen: Callable[[Floats, Indices, int], Floats]) -> Floats:
         """Return the values of the starts; ``chosen`` makes the values of states of those of their actions."""

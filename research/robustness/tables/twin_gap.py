@@ -39,7 +39,6 @@ from benchmark.score import (
 )
 from benchmark.show import AGENT, Column, Figure, Table, estimate, estimate_figure, value
 from textgames import Scenario
-from textgames.twins import Twin
 
 LIMIT = 500  # the most seeds of an agent that are played again for it
 
@@ -84,6 +83,7 @@ def changed_moves(results: ResultColumns, twins: Mapping[str, Sequence[str]]) ->
 def _changed(results: ResultColumns, folder: RunFolder, source: int, played: Sequence[str]) -> dict[str, list[Changed]]:
     """Return ``{agent in the folder: its seeds}`` in a game, which comes first, and its twins."""
     decisions: dict[tuple[str, int], dict[str, dict[Any, Decision]]] = {}
+    games: dict[str, Any] = {twin: results.scenarios[twin].game() for twin in played[1:]}
     places = [place for place in results.places[source] if place[0] in played]
     seeds = set(sorted({seed for _, seed, _ in places})[:LIMIT])
     for record in folder.records_at([offset for _, seed, offset in places if seed in seeds]):
@@ -95,24 +95,18 @@ def _changed(results: ResultColumns, folder: RunFolder, source: int, played: Seq
     found: dict[str, list[Changed]] = {}
     for (agent, _), told in decisions.items():
         if len(told) == len(played):
-            pairs = [_pairs(told[played[0]], told[twin], results.scenarios[twin]) for twin in played[1:]]
+            pairs = [
+                [  # of decisions in equal states; the twin's with the game's name of its action
+                    (told[played[0]][state], one._replace(action=games[twin].own_action(one.action or "")))
+                    for state, one in told[twin].items()
+                    if state in told[played[0]]
+                ]
+                for twin in played[1:]
+            ]
             lost = sum(two.lost - one.lost for each in pairs for one, two in each if one.action != two.action)
             changed = sum(one.action != two.action for each in pairs for one, two in each)
             found.setdefault(agent, []).append(Changed(lost / len(pairs), changed, sum(map(len, pairs))))
     return found
-
-
-def _pairs(
-    game: Mapping[Any, Decision], twin: Mapping[Any, Decision], scenario: Scenario
-) -> list[tuple[Decision, Decision]]:
-    """Return the decisions in equal states; the twin's with the game's name of its action."""
-    told = scenario.game()
-    assert isinstance(told, Twin)
-    return [
-        (game[state], decision._replace(action=told.own_action(decision.action) if decision.action else ""))
-        for state, decision in twin.items()
-        if state in game
-    ]
 
 
 LEAST_SEEDS = 6
@@ -143,7 +137,7 @@ class Gaps(NamedTuple):
     values: Array  # seed by seed, shape (seeds,)
     possible: tuple[float, float]  # the least and the largest gap that one more seed may have
     confidence: float  # the level of the interval
-    unit: Literal["score", "return"]  # ``"score"`` or ``"return"``
+    unit: Literal["score", "return"]
     twins: int  # how many were played
     span: float = 1.0  # what returns are divided by to be in that unit
 
@@ -238,7 +232,7 @@ def gap_row(agent: str, scenario: str, gaps: Sequence[Gaps], weights: Sequence[f
         scenario=scenario,
         twins=max(one.twins for one in gaps),
         pairs=pairs,
-        gap=EstimateView(value=estimate.value, low=estimate.low, high=estimate.high),
+        gap=to_view(estimate),
         unit=gaps[0].unit,
         above_zero=pairs >= LEAST_SEEDS and estimate.low is not None and is_above(estimate.low),
         by_changed_moves=None,

@@ -15,7 +15,7 @@ All are unbiased, so what is near 0 may come out below it. Intervals are over se
 of 120 seeds they covered 94 to 96% in simulations, and 90 to 97% of 40.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from os.path import relpath
 from typing import Any, NamedTuple, TypedDict
 
@@ -118,7 +118,7 @@ def variance_rows(results: ResultColumns) -> list[VarianceView]:
     rows = []
     for scenario in solo_scenarios(results):
         for agent in results.agents:
-            if (agent, scenario.name) in results.cells and _resampled(results, agent) is None:
+            if (agent, scenario.name) in results.cells and _resample_of(results, agent) is None:
                 again = [other for other in _played_again(results, agent) if (other, scenario.name) in results.cells]
                 told = wordings_of(results.agents[agent])
                 plays = _plays([results.cells[name, scenario.name] for name in (agent, *again)], scenario, tuple(told))
@@ -127,19 +127,15 @@ def variance_rows(results: ResultColumns) -> list[VarianceView]:
     return rows
 
 
-def _resampled(results: ResultColumns, agent: str) -> int | None:
-    resample: int | None = results.sources[results.agent_source[agent]][1].get("settings", {}).get("resample")
-    return resample
+def _resample_of(results: ResultColumns, agent: str) -> Any:
+    return results.sources[results.agent_source[agent]][1].get("settings", {}).get("resample")
 
 
 def _played_again(results: ResultColumns, agent: str) -> list[str]:
     """Return the same agent in runs that say ``resample``: one of each, as two of equal samples are one play."""
-
-    def same(card: Mapping[str, Any]) -> tuple[Any, ...]:
-        return card["spec"], card["kind"], card["settings"]
-
-    card = same(results.agents[agent])
-    found = {_resampled(results, other): other for other, own in results.agents.items() if same(own) == card}
+    same, card = ("spec", "kind", "settings"), results.agents[agent]
+    alike = [other for other, own in results.agents.items() if all(own[name] == card[name] for name in same)]
+    found = {_resample_of(results, other): other for other in alike}
     return [other for resample, other in found.items() if resample is not None]
 
 

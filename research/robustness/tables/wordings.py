@@ -20,7 +20,15 @@ import numpy as np
 
 from agents import wording_of
 from agents.common import CONFIDENCE, Array, Estimate, student_quantile
-from benchmark.score import EstimateView, ResultColumns, corrected_returns, holm, paired_p_value, solo_scenarios
+from benchmark.score import (
+    EstimateView,
+    ResultColumns,
+    corrected_returns,
+    holm,
+    paired_p_value,
+    solo_scenarios,
+    to_view,
+)
 from benchmark.show import AGENT, SCENARIO, Column, Figure, Table, estimate, number, value
 from textgames import Scenario
 
@@ -74,11 +82,7 @@ class Split(NamedTuple):
 
     @property
     def over_wordings(self) -> Estimate:
-        return self._interval(self.error + self._wordings_part, len(self.means) - 1)
-
-    @property
-    def _wordings_part(self) -> float:
-        return max(0.0, self.between) / len(self.means)
+        return self._interval(self.error + max(0.0, self.between) / len(self.means), len(self.means) - 1)
 
     def _interval(self, variance: float, freedom: int) -> Estimate:
         half = student_quantile(freedom, self.confidence) * sqrt(variance)
@@ -87,7 +91,9 @@ class Split(NamedTuple):
     def episodes_for(self, half_width: float) -> int | None:
         """Return the episodes, in these wordings, that bring the interval over wordings to this half-width; ``None`` if
         none do."""
-        left = (half_width / student_quantile(len(self.means) - 1, self.confidence)) ** 2 - self._wordings_part
+        left = (half_width / student_quantile(len(self.means) - 1, self.confidence)) ** 2 - max(
+            0.0, self.between
+        ) / len(self.means)
         return ceil(self.within / left) if left > 0 else None
 
     @property
@@ -137,7 +143,7 @@ def wording_rows(results: ResultColumns) -> list[WordingView]:
         found = split(returns, [wording_of(int(seed), told) for seed in seeds], cell.confidence)
         if found is None:
             continue
-        starts, wordings = found.over_starts, found.over_wordings
+        wordings = found.over_wordings
         half = 0.0 if wordings.high is None else (wordings.high - found.mean) / 2
         rows.append(
             WordingView(
@@ -146,8 +152,8 @@ def wording_rows(results: ResultColumns) -> list[WordingView]:
                 episodes=found.episodes,
                 means=found.means,
                 spread=sqrt(max(0.0, found.between)),
-                over_starts=EstimateView(value=starts.value, low=starts.low, high=starts.high),
-                over_wordings=EstimateView(value=wordings.value, low=wordings.low, high=wordings.high),
+                over_starts=to_view(found.over_starts),
+                over_wordings=to_view(wordings),
                 half_width=half,
                 episodes_for_it=found.episodes_for(half) if half else None,
                 wordings_for_it=found.wordings_for(half) if half else None,
@@ -210,12 +216,6 @@ def _by_wording(row: WordingView) -> Figure:
     return Figure(", ".join(f"{name} {number(mean, '.2f')}" for name, mean in row["means"].items()), note=note)
 
 
-def _to_halve(row: WordingView) -> Figure:
-    if row["episodes_for_it"] is not None:
-        return Figure(f"{row['episodes_for_it']} episodes")
-    return Figure("" if row["wordings_for_it"] is None else f"{row['wordings_for_it']} wordings")
-
-
 _COLUMNS: tuple[Column[WordingView], ...] = (
     AGENT,
     SCENARIO,
@@ -229,7 +229,18 @@ _COLUMNS: tuple[Column[WordingView], ...] = (
         lambda row: Figure("more than any" if row["wording_worth"] is None else f"{row['wording_worth']} episodes"),
         wide_only=True,
     ),
-    Column("to_halve", "to halve it", _to_halve, wide_only=True),
+    Column(
+        "to_halve",
+        "to halve it",
+        lambda row: Figure(
+            f"{row['episodes_for_it']} episodes"
+            if row["episodes_for_it"] is not None
+            else ""
+            if row["wordings_for_it"] is None
+            else f"{row['wordings_for_it']} wordings"
+        ),
+        wide_only=True,
+    ),
 )
 
 

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from research.robustness.worst_case.balls import Ball
-from research.robustness.worst_case.solver import Model, Policy, Solution
+from research.robustness.worst_case.solver import Model, Solution
 from textgames.solving import Floats, Indices
 
 
@@ -27,20 +27,17 @@ def optimise(
     sizes = ends - first
     reference = np.repeat(-np.log(sizes), sizes)  # of the logarithms of chances
     policy = np.tile(reference, (model.horizon, 1))
-    while True:
-        solution = model.solve(_regularised(policy, reference, temperature), ball, radius)
-        yield solution
-        stepped = (policy + rate * (solution.action_values + temperature * reference)) / (1 + rate * temperature)
-        best = np.maximum.reduceat(stepped, first, axis=1)
-        sums = np.add.reduceat(np.exp(stepped - np.repeat(best, sizes, axis=1)), first, axis=1)
-        policy = stepped - np.repeat(best + np.log(sums), sizes, axis=1)
 
-
-def _regularised(policy: Floats, reference: Floats, temperature: float) -> Policy:
-    def chosen(values: Floats, first: Indices, left: int) -> tuple[Floats, Floats]:
+    def regularised(values: Floats, first: Indices, left: int) -> tuple[Floats, Floats]:
         logarithms = policy[left - 1, : len(values)]
         chances = np.exp(logarithms)
         paid = values - temperature * (logarithms - reference[: len(values)])
         return chances, np.add.reduceat(chances * paid, first)
 
-    return chosen
+    while True:
+        solution = model.solve(regularised, ball, radius)
+        yield solution
+        stepped = (policy + rate * (solution.action_values + temperature * reference)) / (1 + rate * temperature)
+        best = np.maximum.reduceat(stepped, first, axis=1)
+        sums = np.add.reduceat(np.exp(stepped - np.repeat(best, sizes, axis=1)), first, axis=1)
+        policy = stepped - np.repeat(best + np.log(sums), sizes, axis=1)

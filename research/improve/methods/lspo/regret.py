@@ -7,7 +7,7 @@ compared with equal luck, so what makes no difference has no regret at all.
 """
 
 from collections.abc import Hashable, Mapping, Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,24 +34,13 @@ class Decision(NamedTuple):
     actions: Sequence[Any]
 
 
-class PlayableGame(Protocol):
-    """A game between decisions; ``deal`` draws all of its chances, so that the rest is determined by the actions."""
+def solve(game: Any, seats: int, traversals: int, rng: np.random.Generator) -> Solution:
+    """Return what came of so many traversals, each of one seat in turn; later ones weigh more in the policy.
 
-    def deal(self, rng: np.random.Generator) -> Any:
-        pass
-
-    def decision(self, node: Any) -> Decision | None:
-        """Return whose turn it is; ``None`` if the game is over."""
-
-    def after(self, node: Any, action: Any) -> Any:
-        pass
-
-    def returns(self, node: Any) -> Sequence[float]:
-        """Return what every seat has got at the end."""
-
-
-def solve(game: PlayableGame, seats: int, traversals: int, rng: np.random.Generator) -> Solution:
-    """Return what came of so many traversals, each of one seat in turn; later ones weigh more in the policy."""
+    The ``game`` is one between decisions: ``deal(rng)`` returns a node and draws all of its chances, ``decision(node)``
+    whose turn it is, ``None`` if the game is over, ``after(node, action)`` the next node, and ``returns(node)`` what
+    every seat has got at the end.
+    """
     tables = _Tables(game)
     for number in range(traversals):
         tables.traverse(number % seats, float(number + 1), rng)
@@ -62,7 +51,7 @@ def solve(game: PlayableGame, seats: int, traversals: int, rng: np.random.Genera
 
 
 class _Tables:
-    def __init__(self, game: PlayableGame) -> None:
+    def __init__(self, game: Any) -> None:
         self.game = game
         self.regrets: dict[Hashable, Weights] = {}
         self.sums: dict[Hashable, Weights] = {}
@@ -92,7 +81,7 @@ class _Tables:
         while (found := self.game.decision(node)) is not None:
             place = place_of(luck[played % LONGEST], self.policy(found))
             node, played = self.game.after(node, found.actions[place]), played + 1
-        return self.game.returns(node)[seat]
+        return float(self.game.returns(node)[seat])
 
     def policy(self, found: Decision) -> list[float]:
         """Return regret matching: in proportion to the regrets above 0, uniform if there are none."""

@@ -72,7 +72,7 @@ class Speaker:
 
 
 class Village:
-    """Scenarios of Werewolf as a :class:`~research.improve.methods.lspo.regret.PlayableGame`, one drawn for each deal.
+    """Scenarios of Werewolf as a game that ``regret`` solves, one drawn for each deal.
 
     ``weights`` are of what the agent sees of those that it may name.
     """
