@@ -98,7 +98,7 @@ def shrink(
     if not keep:
         lora.r = lora.lora_alpha = rank
         lora.use_rslora, lora.rank_pattern, lora.alpha_pattern = False, {}, {}
-    tensors, error = _held(learnt, lora, rank=0 if keep else rank, dtype=getattr(torch, dtype))
+    tensors, left_out = _held(learnt, lora, rank=0 if keep else rank, dtype=getattr(torch, dtype))
     if below is None:
         maps = (name.removesuffix(".lora_A.weight") for name in tensors if name.endswith(".lora_A.weight"))
         lora.target_modules = sorted({name.rpartition(".")[2] for name in maps})
@@ -110,7 +110,7 @@ def shrink(
         (draft / WEIGHTS).chmod(0o644)  # written for the owner alone, but a package's files are for everyone
         if card is not None:
             write_card(draft, modes=card.modes, texts=card.texts, scenarios=scenarios or card.scenarios)
-    return Shrunk(out, lora.r, (out / WEIGHTS).stat().st_size, error)
+    return Shrunk(out, lora.r, (out / WEIGHTS).stat().st_size, left_out)
 
 
 def _learnt(source: Path, base: str, lora: Any) -> Iterator[_Learnt]:
