@@ -232,7 +232,7 @@ def gap_row(agent: str, scenario: str, gaps: Sequence[Gaps], weights: Sequence[f
         scenario=scenario,
         twins=max(one.twins for one in gaps),
         pairs=pairs,
-        gap=to_view(estimate),
+        gap=EstimateView(value=estimate.value, low=estimate.low, high=estimate.high),
         unit=gaps[0].unit,
         above_zero=pairs >= LEAST_SEEDS and estimate.low is not None and is_above(estimate.low),
         by_changed_moves=None,

@@ -27,7 +27,6 @@ from benchmark.score import (
     holm,
     paired_p_value,
     solo_scenarios,
-    to_view,
 )
 from benchmark.show import AGENT, SCENARIO, Column, Figure, Table, estimate, number, value
 from textgames import Scenario
@@ -143,7 +142,7 @@ def wording_rows(results: ResultColumns) -> list[WordingView]:
         found = split(returns, [wording_of(int(seed), told) for seed in seeds], cell.confidence)
         if found is None:
             continue
-        wordings = found.over_wordings
+        starts, wordings = found.over_starts, found.over_wordings
         half = 0.0 if wordings.high is None else (wordings.high - found.mean) / 2
         rows.append(
             WordingView(
@@ -152,8 +151,8 @@ def wording_rows(results: ResultColumns) -> list[WordingView]:
                 episodes=found.episodes,
                 means=found.means,
                 spread=sqrt(max(0.0, found.between)),
-                over_starts=to_view(found.over_starts),
-                over_wordings=to_view(wordings),
+                over_starts=EstimateView(value=starts.value, low=starts.low, high=starts.high),
+                over_wordings=EstimateView(value=wordings.value, low=wordings.low, high=wordings.high),
                 half_width=half,
                 episodes_for_it=found.episodes_for(half) if half else None,
                 wordings_for_it=found.wordings_for(half) if half else None,
