@@ -15,7 +15,7 @@ ENTRY_POINT_GROUP = "textbench.improvers"
 
 
 class Improver(NamedTuple):
-    """One way to make a player better: ``"module:function"``, imported only to improve, and a line about it."""
+    """One way to make a player better."""
 
     path: str  # ``"module:function"``; it is only imported to improve
     description: str  # what it does, in one line
@@ -48,11 +48,7 @@ def improvers() -> dict[str, Improver]:
 
 
 def find_improver(name: str) -> Callable[..., dict[str, Any]]:
-    """Import the function of an improver.
-
-    Raises:
-        UsageError: none has that name, or it can't be imported.
-    """
+    """Import the function of an improver; a UsageError if none has that name, or it can't be imported."""
     known = improvers()
     if name not in known:
         raise unknown_name("improver", name, known)
@@ -64,11 +60,7 @@ def find_improver(name: str) -> Callable[..., dict[str, Any]]:
 
 
 def checked(name: str, given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return all options of an improver: as they were given, and the defaults of the others.
-
-    Raises:
-        UsageError: one that it doesn't have, or a value that isn't accepted.
-    """
+    """Return all options of an improver, the given ones and other defaults; a UsageError for what isn't accepted."""
     from agents import type_of
     from benchmark.play import typed_option
     from textgames import taken_by

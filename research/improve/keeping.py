@@ -34,8 +34,7 @@ class Improvement:
     def make(self, say: Callable[[str], None], *, quiet: bool = False) -> None:
         """Make the agent's folder; the same call resumes one that was stopped, and does nothing if it is made.
 
-        Raises:
-            UsageError: the folder is another improvement's or holds something else, or what the improver refuses.
+        A UsageError if the folder is another improvement's or holds something else, and what the improver refuses.
         """
         check_writable(self.out)
         fresh = not self.out.exists()

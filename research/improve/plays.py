@@ -84,15 +84,9 @@ def play(
 ) -> Play:
     """Play an agent's episodes, the same seeds in every scenario, and charge what they cost.
 
-    Args:
-        folder: the run folder; what is played is added to its name.
-        against: another agent, with which it shares the seats of a game for several: each has every seat once on every
-            seed. Without one it has all seats.
-        resample: draws the player's samples anew, as the option of a run.
-
-    Raises:
-        BudgetSpentError: before it, or in it: it stops with the turn that is above what is left.
-        BenchmarkError: the episodes can't be played.
+    What is played is added to the name of the run ``folder``. With another agent ``against`` it each has every seat
+    of a game for several once on every seed; without one the agent has all seats. A BudgetSpentError before it, or in
+    it with the turn that is above what is left; a BenchmarkError if the episodes can't be played.
     """
     meter.check()
     seeds = sorted(set(seeds))

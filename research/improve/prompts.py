@@ -15,11 +15,7 @@ PROMPTS = "prompts"
 
 
 def prompt_map_of(agent: AgentTable) -> PromptMap:
-    """Return what an agent is asked with.
-
-    Raises:
-        UsageError: it has no language model, or can't be made, or is asked in several wordings.
-    """
+    """Return what an agent is asked with; a UsageError if it has no language model, or several wordings."""
     own = without_spec(agent)
     policy: Any = unloaded(agent["spec"], RunOptions(agent_options={"agent": own}), "agent")
     if not isinstance(policy, LanguageAgentPolicy):

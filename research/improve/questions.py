@@ -45,12 +45,7 @@ class Questions:
             self._kept.setdefault(line["key"], []).append(line)
 
     def ask(self, question: str) -> str:
-        """Return the answer to a question, which is charged.
-
-        Raises:
-            BudgetSpentError: before it is asked.
-            BenchmarkError: the model gave none.
-        """
+        """Return the answer to a question, which is charged; a BudgetSpentError before it is asked."""
         self._meter.check()
         key = data_digest([self._spec, question])
         number = self._asked[key]

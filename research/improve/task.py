@@ -54,12 +54,7 @@ class ImprovementTask:
         against: AgentTable | None = None,
         resample: int | None = None,
     ) -> Play:
-        """Return the episodes of an agent on training seeds of all scenarios, in a run folder below ``out/plays``.
-
-        Raises:
-            BudgetSpentError: the budget was spent before, or its seconds are.
-            BenchmarkError: the agent can't play them.
-        """
+        """Return the episodes of an agent on training seeds of all scenarios, in a run folder below ``out/plays``."""
         folder = self.out / "plays" / label
         what = folder, agent, self.scenarios, seeds, self.meter, self.say
         return play(*what, against=against, resample=resample, quiet=self.quiet)
@@ -83,9 +78,6 @@ class ImprovementTask:
         """Return a ``writer``'s language model, or that of the task's own agent, to be asked anything.
 
         A writer is asked at the server of the task's own agent and as patiently, if it takes such options.
-
-        Raises:
-            UsageError: no such agent, or it has no language model.
         """
         asked: AgentTable = self.agent if writer is None else {"spec": writer}
         with suppress(ValueError):  # of no known agent, which is said below, or of a folder

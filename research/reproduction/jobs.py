@@ -10,11 +10,7 @@ Kind = Literal["pretrain", "train", "play", "control"]
 
 
 class Job(NamedTuple):
-    """A piece of work for one process.
-
-    The ``agent`` is who is made, trained, played or tested: a base (``"small"``), a training run's name, or a reference
-    agent. ``game``, ``arm`` and ``seed`` are those of a run, and empty for bases and reference agents.
-    """
+    """A piece of work for one process; ``game``, ``arm`` and ``seed`` are empty for bases and reference agents."""
 
     name: str  # unique, and the path of its result below the folder: ``"train/snake/aaw/0"``
     kind: Kind  # which function of :mod:`work` does it

@@ -50,11 +50,7 @@ PROTOCOL = "default"
 
 
 class Experiment(SeededSettings):
-    """Everything that decides the outcome of a reproduction.
-
-    Raises:
-        UsageError: settings that don't go together; names them and says what is accepted.
-    """
+    """Everything that decides the outcome of a reproduction; a UsageError names settings that don't go together."""
 
     CALLED: ClassVar[str] = "a reproduction"
     CHOSEN: ClassVar[tuple[str, ...]] = ("arms",)
@@ -118,11 +114,7 @@ class Experiment(SeededSettings):
         return self
 
     def training_settings(self, game: str, arm: str, seed: int) -> dict[str, Any]:
-        """Return the fields of the MSGRPOConfig of one run, checked.
-
-        Raises:
-            UsageError: the config refuses them.
-        """
+        """Return the fields of the MSGRPOConfig of one run; a UsageError if the config refuses them."""
         settings = {
             **self.msgrpo,
             **self.by_game.get(game, {}),
@@ -138,11 +130,7 @@ class Experiment(SeededSettings):
         return checked_training(settings, f"the settings of arm {arm!r} on {game}")
 
     def recipe(self, base: str) -> "Recipe":
-        """Return how one base is made.
-
-        Raises:
-            UsageError: the recipe of tiny models refuses its fields.
-        """
+        """Return how one base is made; a UsageError if the recipe of tiny models refuses its fields."""
         from agents.tiny import Recipe
 
         try:

@@ -43,11 +43,7 @@ def pretrain_base(job: Job, experiment: Experiment, folder: ReproductionFolder, 
 
 
 def source_folder(source: str) -> Path:
-    """Return the folder of a model that has a name (``tiny``, ``smollm2``), or the folder itself.
-
-    Raises:
-        UsageError: there is no model.
-    """
+    """Return the folder of a model that has a name (``tiny``, ``smollm2``), or the folder itself."""
     from agents.models import model_folder
 
     folder = Path(model_folder(source))

@@ -54,10 +54,7 @@ def config_of(
 ) -> "MSGRPOConfig":
     """Return the settings with which an agent's model learns so many decisions, as ``textbench warmup`` has them.
 
-    ``minibatches`` are the optimiser steps of a pass; as many as fit the decisions when not given.
-
-    Raises:
-        UsageError: the agent's weights can't be trained here, or a setting can't be used.
+    There are ``minibatches`` optimiser steps in a pass; as many as fit the decisions when not given.
     """
     from agents.msgrpo.warmup import warmup_config
 
@@ -84,8 +81,7 @@ def own_play(
 ) -> list[Path]:
     """Return run folders of an agent's play on training seeds, as many of ``attempts`` as the budget reaches for.
 
-    Raises:
-        UsageError: it reaches for none, and one is needed.
+    A UsageError if it reaches for none, and one is needed.
     """
     folders: list[Path] = []
     try:

@@ -143,10 +143,8 @@ def recorded(
 ) -> list[RecordedEpisode]:
     """Return the episodes of run folders with responses in a mode, without those that scores are of.
 
-    Nor is anything learnt from the seeds that are kept ``apart``, on which players are compared.
-
-    Raises:
-        UsageError: there is none.
+    Nor is anything learnt from the seeds that are kept ``apart``, on which players are compared. A UsageError if none
+    is left.
     """
     found: dict[tuple[Any, ...], RecordedEpisode] = {}
     readable: set[str] = set()

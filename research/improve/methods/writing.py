@@ -43,12 +43,7 @@ class Writer:
         self._form = Template(texts["form"]).substitute(modules=", ".join(MODULES[1:]))
 
     def write(self, transcripts: str, **best: str) -> Path | None:
-        """Return a new program, after ``best`` if there is one; ``None`` if the answer has none.
-
-        Raises:
-            BudgetSpentError: before it is asked.
-            BenchmarkError: the model gave no answer.
-        """
+        """Return a new program, after ``best`` if there is one; ``None`` if the answer has none."""
         scenarios = [scenario_of(name) for name in self._task.scenarios]
         told = dict.fromkeys(scenario.game().instructions(scenario.game().players[0]) for scenario in scenarios)
         question = [Template(self._texts["write"]).substitute(instructions="\n\n".join(told), transcripts=transcripts)]

@@ -124,11 +124,7 @@ def opened(
     memory_mb: int = 256,
     key: str | None = None,
 ) -> Sandbox:
-    """Open a sandbox with a program that has some functions, given as ``"act(observation, legal_actions)"``.
-
-    Raises:
-        ValueError: it lacks one, or fails.
-    """
+    """Open a sandbox with a program that has some functions, such as ``"act(observation, legal_actions)"``."""
     sandbox = Sandbox(source, harness=harness, seconds=seconds, memory_mb=memory_mb, key=key)
     if (wrong := wrong_with(sandbox, functions)) is not None:
         sandbox.close()

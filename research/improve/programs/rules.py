@@ -102,11 +102,8 @@ def fidelity(player: RulesPlayer, scenario: Scenario, starts: int = STARTS) -> F
     """Measure the rules that a player plans with, from the starts of a scenario's first episodes.
 
     Rules have states of their own: the observation of a true state is read by their ``parse``. What they say of an
-    action is right if the chances of (what ``parse`` makes of the next observation, reward, end) are the true ones. So
-    rules may leave out of their states what doesn't matter.
-
-    Raises:
-        ValueError: the game has several players, hides something, doesn't tell its chances, or is too large.
+    action is right if the chances of (what ``parse`` makes of the next observation, reward, end) are the true ones.
+    So rules may leave out of their states what doesn't matter. A ValueError for a game that can't be compared.
     """
     game = scenario.game()
     if game.hidden_information:

@@ -123,12 +123,10 @@ WORK: Mapping[str, Work] = {"base": make_base, "play": play, "tune": learn, "lea
 
 
 def scored(agent: AgentTable, scenario: Scenario, seeds: Sequence[int], draw: int, folder: Path) -> dict[str, float]:
-    """Play an agent on some seeds; ``draw`` is of its samples, on the same seeds.
+    """Play an agent on some seeds, with its ``draw`` of samples; return means over episodes and over decisions.
 
-    Returns:
-        Means over the episodes (``return``), and over their decisions: ``regret``, the value lost against the best
-            action by the game's exact values, those of the executed action if an answer named none; ``tokens`` that
-            were read and written for it; ``invalid`` answers, a share. ``decisions`` an episode.
+    ``regret`` is the value lost against the best action by the game's exact values, those of the executed action if
+    an answer named none; ``tokens`` are read and written for a decision; ``decisions`` are those of an episode.
     """
     meter = SpendingMeter(Budget(), folder / "seconds.json")
     folder.mkdir(parents=True, exist_ok=True)

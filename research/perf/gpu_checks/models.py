@@ -18,11 +18,7 @@ _TOKENIZER_SIZE = 2000
 
 
 def shape_of(config: MSGRPOConfig, *, small: bool) -> Shape:
-    """Return the shape of a recipe's model; ``small`` puts a tiny one in place of those that need a GPU.
-
-    Raises:
-        ValueError: a model whose shape isn't known.
-    """
+    """Return the shape of a recipe's model; ``small`` puts a tiny one in place of those that need a GPU."""
     if config.model in SHAPES:
         return SMALL if small else SHAPES[config.model]
     # what stands in runs/ was made by python -m research.reproduction.tiny --quick, or on smollm2, which needs no GPU

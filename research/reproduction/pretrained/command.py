@@ -13,11 +13,7 @@ from research.reproduction.pretrained.work import WORK
 
 
 def reproduce_pretrained(experiment: Pretrained, options: Options) -> int:
-    """Do what the folder lacks of some parts, then write and print the report, or ship what it has.
-
-    Raises:
-        UsageError: there is no such part; else as :func:`carry_out` and :func:`ship` do.
-    """
+    """Do what the folder lacks of some parts, then write and print the report, or ship what it has."""
     folder, jobs = PretrainedFolder(options.out), jobs_of(experiment)
     if options.ship is not None:
         folder.claim(experiment)

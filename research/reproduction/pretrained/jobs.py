@@ -57,11 +57,7 @@ def jobs_of(experiment: Pretrained) -> list[PretrainedJob]:
 
 
 def chosen(jobs: Sequence[PretrainedJob], parts: Sequence[str], experiment: Pretrained) -> list[PretrainedJob]:
-    """Return the jobs of some parts, and those that they wait for.
-
-    Raises:
-        UsageError: there is no such part.
-    """
+    """Return the jobs of some parts, and those that they wait for; a UsageError if there is no such part."""
     for part in parts:
         if part not in experiment.parts:
             raise unknown_name("part in this recipe", part, experiment.parts)
@@ -139,12 +135,7 @@ class PretrainedFolder(Folder):
     """
 
     def claim(self, experiment: Any) -> None:
-        """Make the folder this experiment's, or check that what is there was made with these settings.
-
-        Raises:
-            UsageError: a result was made with other settings (named), or the folder holds something else.
-            StorageError: it can't be written.
-        """
+        """Make the folder this experiment's, or check that what is there was made with these settings."""
         super().claim(_Folder(model=experiment.model))
         for job in jobs_of(experiment):
             if self.is_done(job.name):

@@ -92,11 +92,7 @@ class Player(BaseModel):
 
 
 class Pretrained(ExperimentSettings):
-    """Everything that decides the outcome of the experiment.
-
-    Raises:
-        UsageError: settings that don't go together; names them and says what is accepted.
-    """
+    """Everything that decides the outcome of the experiment; a UsageError names settings that don't go together."""
 
     CALLED: ClassVar[str] = "this experiment"
     CHOSEN: ClassVar[tuple[str, ...]] = ()

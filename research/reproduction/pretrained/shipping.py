@@ -13,16 +13,9 @@ from research.reproduction.pretrained.settings import ARMS, STARTS, Pretrained
 
 
 def ship(experiment: Pretrained, folder: PretrainedFolder, place: Path, source: str) -> list[Path]:
-    """Write an adapter for every entry of ``ships`` that is there already; returns their folders in ``place``.
+    """Write an adapter into ``place`` for every entry of ``ships`` that is there already; return their folders.
 
-    Args:
-        experiment: the recipe.
-        folder: what there is of it.
-        place: where the adapters go.
-        source: what the recipe is called, for their cards.
-
-    Raises:
-        UsageError: none of them is there, or a model can't be made smaller as its entry says.
+    Their cards call the recipe ``source``. A UsageError if none is there, or one can't be made as small as asked.
     """
     from research.reproduction.pretrained.shrinking import shrink
 

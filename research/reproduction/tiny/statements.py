@@ -32,13 +32,7 @@ _THINK = re.compile(r"<think>(.*?)</think>", re.DOTALL)
 
 
 class Truth(NamedTuple):
-    """How much of a reasoning is true.
-
-    Attributes:
-        true: statements that hold.
-        false: statements that don't.
-        unreadable: parts that aren't statements of the grammar.
-    """
+    """How many statements of a reasoning hold, how many don't, and how many of its parts are no statements."""
 
     true: int
     false: int
@@ -52,11 +46,7 @@ class Truth(NamedTuple):
 
 
 def check(think_text: str, observation: str) -> Truth:
-    """Count the true, false and unreadable parts of a reasoning.
-
-    ``think_text`` is the text inside the think tag, or a whole response that has one. An observation without a grid
-    raises ValueError.
-    """
+    """Count the true, false and unreadable parts of a think tag's text, or of a whole response that has one."""
     sight = Sight.of(observation)
     inside = _THINK.search(think_text)
     text = inside[1] if inside else "" if "<" in think_text else think_text

@@ -105,11 +105,8 @@ class Season:
 
     @classmethod
     def open(cls, path: Path) -> "Season":
-        """Read and check a folder.
-
-        Raises:
-            UsageError: it isn't a season, a file hasn't its form, or what was published doesn't fit together.
-        """
+        """Read and check a folder; a UsageError if a file hasn't its form, or what was published doesn't fit
+        together."""
         if not (path / SEASON_NAME).exists():
             seasons = [file.parent.name for file in path.parent.glob(f"*/{SEASON_NAME}")]
             raise UsageError(
@@ -198,12 +195,7 @@ class Season:
     def plan_run(
         self, options: RunOptions, say: Callable[[str], None], policies: Mapping[str, Policy] | None = None
     ) -> PlannedRun:
-        """Decide who plays what by the terms of the season, and check the agents.
-
-        Raises:
-            UsageError: its seeds are unknown yet, an option is the season's to decide, or an agent isn't the registered
-                one.
-        """
+        """Decide who plays what by the terms of the season, and check the agents."""
         planned = plan_run(self._decided(options), say, policies, self.key_of)
         for card in planned.players.check(planned.plan):
             self.check_card(card, planned.options.by_agent.get(card["name"], {}))
@@ -234,9 +226,6 @@ class Season:
         """Check an entry by the terms of the season, its agent's card and its programs.
 
         ``beside`` is the folder of the other entries, if it isn't the one that this one lies in.
-
-        Raises:
-            UsageError: it isn't an entry at all, or the season's seeds aren't known yet.
         """
         verdict = check_entry(entry, self.terms, beside)
         try:
@@ -262,10 +251,8 @@ class Season:
         return [one for one in every if one["agent"] not in entered]
 
     def check_card(self, card: Mapping[str, Any], own: Mapping[str, Any]) -> None:
-        """Raise a UsageError for an agent that isn't registered, or is another than the registered one.
-
-        ``card`` is as a run's manifest has it, ``own`` are the agent's own options.
-        """
+        """Raise a UsageError for an agent, as a run's manifest has it with its ``own`` options, that isn't registered
+        so."""
         registered = self.agents.get(folder_name(card["name"]))
         if registered is None:
             raise UsageError(
@@ -290,12 +277,7 @@ class Season:
 
 
 def new_season(path: Path, secret_file: Path, settings: Mapping[str, Any]) -> Season:
-    """Open a season: draw its secret, keep it in a file of the organiser's, and write what is published.
-
-    Raises:
-        UsageError: there is something already, a scenario is for several players, or the secret would be published.
-        StorageError: a file can't be written.
-    """
+    """Open a season: draw its secret, keep it in a file of the organiser's, and write what is published."""
     if (path / SEASON_NAME).exists():
         raise UsageError(f"{path} holds a season already; choose another folder")
     if path.is_dir() and any(path.iterdir()):
@@ -326,9 +308,6 @@ def season_scenarios(names: Sequence[str]) -> tuple[str, ...]:
 
     A season's folder may be a stranger's, so a game that a module registers can't be in one: to find it, the module
     would be imported.
-
-    Raises:
-        UsageError: a name isn't that of a scenario that ships, or the scenario is for several players.
     """
     for name in names:
         if ":" in name:
@@ -354,11 +333,7 @@ def without_key(own: Mapping[str, Any]) -> dict[str, Any]:
 def register(
     season: Season, card: Mapping[str, Any], author: str, own: Mapping[str, Any], programs: Mapping[str, str]
 ) -> Path:
-    """Register an agent with the text of its programs; return the file that is to be published.
-
-    Raises:
-        UsageError: the seeds are known already, or an agent of this name is registered.
-    """
+    """Register an agent with the text of its programs; return the file that is to be published."""
     if season.revealed is not None:
         raise UsageError(f"the secret of {season.path} is revealed, so no more agents can be registered")
     name = folder_name(card["name"])
@@ -373,11 +348,7 @@ def register(
 
 
 def reveal(season: Season, secret: str) -> Season:
-    """Publish the secret, after which the agents are fixed and the seeds known.
-
-    Raises:
-        UsageError: it is the wrong one, no agent is registered, or it is revealed already.
-    """
+    """Publish the secret, after which the agents are fixed and the seeds known."""
     if season.revealed is not None:
         raise UsageError(f"the secret of {season.path} is revealed already")
     if sha256(secret.encode()).hexdigest() != season.about["lock"]:

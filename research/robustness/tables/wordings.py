@@ -110,11 +110,9 @@ class Split(NamedTuple):
 
 
 def split(returns: Array, wordings: Sequence[str], confidence: float = CONFIDENCE) -> Split | None:
-    """Return the variance of returns (episodes,) within and between wordings, by a one-way analysis with random
-    effects.
+    """Return the variance of returns (episodes,) within and between wordings, by a one-way analysis of random effects.
 
-    ``None`` without at least two wordings with two episodes each, or if all returns are equal: that nothing was seen to
-    vary says little of what varies.
+    ``None`` without two wordings of two episodes each, or if all returns are equal: that says little of what varies.
     """
     told = np.array(wordings)
     groups = {str(name): returns[told == name] for name in np.unique(told)}
