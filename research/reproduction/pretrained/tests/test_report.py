@@ -112,7 +112,6 @@ def test_the_report_tells_figures_and_what_was_not_run(experiment):
     assert "## TRL" not in text
     assert "| few | frozen-lake | 8 of planner | 50 | 2.000 to 0.500 | 2.00M (1.00M computed) | 1 min 00 s |" in text
     assert "| equal | frozen-lake |" not in text
-    assert "Computed, not measured: a run of plain reads and writes 1.0 million tokens" in text
 
 
 def test_the_data_has_every_figure_unrounded(experiment):
@@ -131,7 +130,6 @@ def test_an_empty_folder_has_no_figures(experiment, tmp_path):
     text = report_markdown(findings, {}, command=COMMAND)
     assert text.count("| not run yet |") == len(experiment.parts)
     assert "%" not in text.partition("| part |")[2].partition("## How it was done")[0]
-    assert "Nothing was trained yet" in text
 
 
 @pytest.mark.slow
