@@ -55,12 +55,3 @@ def test_who_does_not_heed_them_stays_as_he_was(improve):
     told = improve("heeding", "--set", "told=2")
     assert told["after"][0]["success_rate"]["value"] == 0
     assert "prompts" not in tomllib.loads(Path("made/agent.toml").read_text())
-
-
-def test_histories_are_of_one_scenario(server, textbench):
-    done = textbench(
-        *("improve", "offline", "--agent", "openai:studying", "--set", "method=context"),
-        *("--scenario", "frozen-lake", "snake"),
-    )
-    assert done.code == 2
-    assert "histories in the prompt are of one scenario, got frozen-lake, snake: choose one" in done.err

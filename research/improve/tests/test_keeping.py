@@ -157,25 +157,6 @@ def test_every_improver_has_options_with_types_and_a_description_of_each(name):
     assert "arXiv" in sys.modules[function.__module__].__doc__
 
 
-@pytest.mark.parametrize(
-    ("more", "said"),
-    [
-        (("--agent", "planner"), "the weights of 'planner' can't be trained here"),
-        (("--agent", "tiny", "--mode", "dirct"), "did you mean 'direct'"),
-        (("--agent", "tiny", "--set", "teacher=planer"), "did you mean 'planner'"),
-        (("--agent", "tiny", "--set", "teacher=tiny"), "the teacher 'tiny' is a language model"),
-        (("--agent", "tiny", "--set", "examples"), "--set takes OPTION=VALUE, got 'examples'"),
-    ],
-)
-def test_what_can_not_be_done_is_one_sentence_and_leaves_the_folder_free(textbench, workplace, more, said):
-    pytest.importorskip("torch")
-    done = textbench("improve", "imitate", "--scenario", "frozen-lake", "--out", "o", "--quiet", *more)
-    assert done.code == 2
-    assert said in done.err
-    assert done.err.count("\n") == 1
-    assert not Path("o/improvement.json").exists()
-
-
 @pytest.mark.slow
 def test_a_folder_of_another_improvement_or_of_somebody_else_is_left_alone(textbench, server):
     assert textbench(*LIBRARY, "--set", "tries=0", "--out", "o").code == 0
@@ -285,26 +266,6 @@ def test_a_writer_is_asked_as_patiently_as_the_agent(workplace):
     writer = mine.questions("openai:w")._policy.model
     assert isinstance(writer, ServedModel)
     assert (writer._max_retries, writer._patience) == (0, 7.0)
-
-
-@pytest.mark.parametrize("method", ["imitate", "world-model"])
-def test_a_misspelt_model_leaves_the_folder_free(textbench, method):
-    command = ("improve", method, "--scenario", "frozen-lake", "--set", "examples=2", "--out", "o", "--quiet")
-    assert textbench(*command, "--agent", "hf:tinny").code == 2
-    assert not Path("o").exists()
-    done = textbench(*command, "--agent", "hf:tinnny")
-    assert done.code == 2
-    assert "tinnny" in done.err
-    assert "was made with" not in done.err
-
-
-@pytest.mark.parametrize("method", ["program", "code-model"])
-def test_seconds_that_are_none_are_refused_before_anything_is_played(textbench, method):
-    command = ("improve", method, "--agent", "openai:m", "--base-url", "http://127.0.0.1:9/v1", "--out", "o")
-    done = textbench(*command, "--scenario", "frozen-lake", "--set", "seconds=-1", "--quiet")
-    assert done.code == 2
-    assert "seconds is a number above 0 and up to 3600, got -1" in done.err
-    assert not Path("o/plays").exists()
 
 
 @pytest.mark.parametrize("name", IMPROVERS)

@@ -148,11 +148,3 @@ def test_the_seer_prefers_to_tell_whom_it_has_seen_where_it_is_heeded(workplace)
 @pytest.mark.nightly  # half a minute, as the one before
 def test_nobody_prefers_anything_where_nobody_is_heeded(workplace):
     assert not pairs_of("Deaf", workplace)
-
-
-def test_other_games_are_refused(textbench):
-    pytest.importorskip("trl")
-    done = textbench("improve", "lspo", "--agent", "tiny", "--scenario", "frozen-lake", "--out", "o")
-    assert done.code == 2
-    assert "lspo is for speeches in Werewolf, got frozen-lake: name werewolf-5 or werewolf-7" in done.err
-    assert not Path("o/improvement.json").exists()

@@ -106,16 +106,6 @@ def test_a_second_call_finds_everything_done_and_a_spent_budget_ends_it(improve)
     assert Path("better/calls.jsonl").read_text() == calls
 
 
-def test_what_cant_be_written_is_one_sentence(improve, textbench):
-    for method, what, told in (
-        (METHODS["program"], ("--agent", "planner"), "'planner' has no language model to ask"),
-        (METHODS["code-model"], ("--agent", "openai:good"), "for one player, got tic-tac-toe"),
-    ):
-        done = textbench("improve", *method, *what, "--scenario", "tic-tac-toe", "--out", "other")
-        assert (done.code, done.err.count("\n")) == (2, 1)
-        assert told in done.err
-
-
 @pytest.mark.parametrize(
     ("answer", "program"),
     [

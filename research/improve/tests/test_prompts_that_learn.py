@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from agents.common.locking import LOCK_NAME
 from agents.prompt_texts import PromptTexts
 from benchmark.runs.folder import RunFolder
 from benchmark.runs.replay import replay
@@ -112,20 +111,6 @@ def test_no_more_is_in_flight_than_the_budget_reaches_for(improve, unit, most):
     assert about()["spent"][unit] < 1.2 * most
     (folder,) = Path("better/plays").iterdir()
     assert len(RunFolder.open(folder).index()) > 0
-
-
-def test_who_can_not_reflect_and_what_is_no_option_is_one_sentence(improve):
-    done = improve(LIBRARY, "planner")
-    assert (done.code, done.err.count("\n")) == (2, 1)
-    assert "'planner' has no language model to ask" in done.err
-    done = improve(LIBRARY, "openai:wise", "--set", "lesons=3")
-    assert "no option of library named 'lesons'; did you mean 'lessons'?" in done.err
-    done = improve(LIBRARY, "openai:wise", "--prompts", "all")
-    assert "'openai:heeding' is asked in several wordings: name one of them with --prompts" in done.err
-    done = improve(LIBRARY, "openai:wise", "--base-url", "http://me:hunter2@localhost:1/v1")
-    assert "holds a secret" in done.err
-    assert "hunter2" not in done.err
-    assert not Path("better").exists() or [path.name for path in Path("better").iterdir()] == [LOCK_NAME]
 
 
 @pytest.mark.parametrize("name", ["default", "without-clock", "brief-coordinates", "brief-grid", "prefixed"])

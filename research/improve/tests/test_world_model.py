@@ -51,21 +51,6 @@ def test_scenarios_share_the_transitions_and_parts_have_other_ones():
     assert [told for _, told in first] != [told for _, told in second]
 
 
-@pytest.mark.parametrize(
-    ("given", "said"),
-    [
-        (["--scenario", "tic-tac-toe"], "tic-tac-toe has several players"),
-        (["--scenario", "tic-tac-toe", "--scenario", "frozen-lake"], "tic-tac-toe has several players"),
-        (["--scenario", "frozen-lake", "--mode", "direct"], "which would hold for its model of the world, too"),
-        (["--scenario", "frozen-lake", "--set", "learner=planner"], "the weights of 'planner' can't be trained here"),
-    ],
-)
-def test_what_cannot_be_learnt_is_said(textbench, given, said):
-    done = textbench("improve", "world-model", "--agent", "tiny", "--out", "made", *given)
-    assert done.code != 0
-    assert said in " ".join(done.err.split())
-
-
 @pytest.mark.nightly
 def test_a_model_that_knows_nothing_changes_nobody(textbench):
     options = [word for pair in ("examples=64", "rank=0") for word in ("--set", pair)]

@@ -116,7 +116,7 @@ def shrink(
 def _learnt(source: Path, base: str, lora: Any) -> Iterator[_Learnt]:
     """Yield what an adapter has learnt, or without its settings whole weights beyond their base.
 
-    Of whole weights maps are matrices, and everything else is flat.
+    The maps of whole weights are matrices, and everything else of them is flat.
     """
     if lora is not None:
         tensors = load_file(source / WEIGHTS)

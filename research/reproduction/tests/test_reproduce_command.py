@@ -3,7 +3,6 @@
 import io
 import json
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -105,29 +104,11 @@ def test_ctrl_c_and_kill_at_any_moment_lose_nothing(whole, tmp_path):
             assert "Traceback" not in error
     done = subprocess.run([*COMMAND, "--out", str(out)], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+    again = subprocess.run([*COMMAND, "--out", str(out)], capture_output=True, text=True, check=True)
+    assert "all 11 jobs are done already" in again.stderr
     experiment = Experiment.read("miniature")
     one, two = (report_of(read_reproduction(experiment, ReproductionFolder(path))) for path in (whole[0], out))
     assert one == two
-
-
-@pytest.mark.nightly
-def test_what_a_folder_lacks_is_done_again(whole, tmp_path, capsys):
-    """From a folder that lacks what a stopped run lacks: later results, and a half-made base."""
-    command = ["reproduce", "--config", "miniature", "--jobs", "2"]
-    part = tmp_path / "part"
-    shutil.copytree(whole[0], part, symlinks=True)
-    for name in ("pretrain/large", "play/large", "play/train/frozen-lake/aaw/0"):
-        (part / name / "result.json").unlink()
-    (part / "train/frozen-lake/uniform/0/result.json").unlink()
-    shutil.rmtree(part / "play/train/frozen-lake/uniform/0")
-    assert main([*command, "--out", str(part), "--quiet"]) == 0
-    assert capsys.readouterr().err.count("textbench:") == 0
-    experiment = Experiment.read("miniature")
-    one, two = (report_of(read_reproduction(experiment, ReproductionFolder(path))) for path in (whole[0], part))
-    assert one == two
-
-    assert main([*command, "--out", str(part)]) == 0
-    assert "all 11 jobs are done already" in capsys.readouterr().err
 
 
 def report_of(results: object) -> object:

@@ -87,6 +87,7 @@ def test_unknown_recipe_and_overrides():
     experiment = Experiment.read("miniature", {"arms": ["uniform"], "seeds": 3, "iterations": None})
     assert list(experiment.arms) == ["uniform"]
     assert (experiment.seeds, experiment.iterations) == (3, 2)
+    assert list(Experiment.read("full", {"arms": ["all", "aaw"]}).arms) == ["aaw", "all"]  # the recipe's order
 
 
 def test_folder_refuses_other_settings_and_names_the_first(tmp_path):
@@ -125,10 +126,6 @@ def test_a_damaged_result_is_named(tmp_path):
     (tmp_path / "train" / "result.json").write_text('{"points": [')
     with pytest.raises(UsageError, match=r"train/result\.json is damaged \(.*\); delete it, and the same command"):
         Folder(tmp_path).result("train")
-
-
-def test_arms_keep_the_recipes_order():
-    assert list(Experiment.read("full", {"arms": ["all", "aaw"]}).arms) == ["aaw", "all"]
 
 
 def test_jobs_wait_for_what_they_need():

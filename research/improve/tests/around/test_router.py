@@ -1,6 +1,5 @@
 """``router(A, B)``: a rule that knows gains over a mixture, one that doesn't is a mixture; and both players count."""
 
-import asyncio
 from collections.abc import Sequence
 
 import numpy as np
@@ -93,23 +92,6 @@ def test_a_third_player_says_who_answers():
     assert {turn.usage for turn in turns} == {Usage(20, 4)}  # the choice counts
 
 
-def test_a_third_player_that_chooses_by_chance_is_a_mixture():
-    random, planner = load_agent("random"), load_agent("planner")
-    routed = episodes(load_agent("router(random, planner, random)"))
-    mixed = episodes(RouterPolicy(random, planner, route_by="share", share=0.5))
-    assert asked(routed, "planner") == pytest.approx(0.5, abs=0.07)
-    assert mean_return(routed) == pytest.approx(mean_return(mixed), abs=0.15)
-
-
-def test_one_request_at_a_time_is_the_same():
-    def router() -> RouterPolicy:
-        first = Says("first", said("left"), said("right"))
-        return RouterPolicy(first, Says("second", said("up")), proposals=2, least=1.0)
-
-    request = TurnRequest("where", legal_actions=("left", "right", "up"))
-    assert [asyncio.run(router().act_async(request))] == router().act([request])
-
-
 def test_the_form_of_a_spec(capsys):
     assert wrapped_in("router(search(tiny), router(planner, random))") == (
         "router",
@@ -132,6 +114,11 @@ def test_everybody_inside_counts():
     assert not names_code("router(planner, random)")
     assert is_paid("router(tiny, openai:gpt-4o-mini)")
     assert not is_paid("router(tiny, planner)")
+    assert questions("search(search(tiny))", {"proposals": 3}) == {"tiny": 9}
+    assert questions("search(tiny)", {}) == {"tiny": 8}
+    assert questions("imagine(openai:a, openai:b)", {"revisions": 5}) == {"openai:a": 6, "openai:b": 5}
+    assert questions("advised(imagine(a, b), b)", {}) == {"a": 2, "b": 2}
+    assert questions("router(a, b)", {"route_by": "share"}) == {"a": 1, "b": 1}
     assert questions("router(tiny, planner)", {"proposals": 3}) == {"tiny": 3, "planner": 1}
     assert questions("router(tiny, tiny)", {}) == {"tiny": 5}
     assert questions("router(tiny, planner, random)", {}) == {"tiny": 1, "planner": 1, "random": 1}

@@ -7,16 +7,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-import benchmark
 import textgames
 from agents import load_agent
 from agents.episode import EpisodeTask
-from agents.load import check_agent, options_taken
+from agents.load import check_agent
 from agents.loop.rollout import rollout
 from agents.turn import Policy, Turn, TurnRequest, Usage, request_in
-from agents.wrappers import questions
-from benchmark.play.claims import names_code
-from benchmark.play.cost.prices import is_paid
 from research.improve.around.choosing import SearchPolicy
 
 
@@ -103,11 +99,6 @@ def test_what_the_response_cache_knew_is_not_paid_for_again():
     assert chosen(again, known).paid == Usage(17, 3)
 
 
-def test_an_error_of_the_server_is_the_decisions():
-    turn = chosen(said("<action>left</action>"), said("", error="no connection"))
-    assert turn.error == "no connection"
-
-
 def test_a_server_is_asked_for_all_proposals_at_once():
     class Served(Says):
         in_flight = most = 0
@@ -166,27 +157,3 @@ def test_a_twin_is_searched_by_the_state_of_its_game():
     random = load_agent("random")
     assert returns(SearchPolicy(random, rank_by="exact"), "frozen-lake-twin-1", 20).mean() >= 0.4
     assert returns(SearchPolicy(random, rank_by="rollouts"), "frozen-lake-twin-1", 20).mean() >= 0.2
-
-
-@pytest.mark.slow
-def test_a_run_says_who_searched_with_whom(tmp_path):
-    run = {"agents": {"ours": "search(tiny)", "tiny": "tiny"}, "scenarios": ["frozen-lake"], "episodes": 2}
-    results = benchmark.evaluate(**run, out=tmp_path / "run", quiet=True, agent_options={"ours": {"proposals": 2}})
-    cards = results.columns.agents
-    assert (cards["ours"]["spec"], cards["ours"]["kind"]) == ("search(tiny)", "tiny")
-    assert cards["ours"]["settings"].pop("search") == {"proposals": 2, "rank_by": "votes"}
-    assert cards["ours"]["settings"] == cards["tiny"]["settings"]
-
-
-def test_what_is_inside_is_what_counts():
-    """For code that a folder names, for money, and for options."""
-    assert names_code("search(evil.py:Agent)")
-    assert not names_code("search(planner)")
-    assert is_paid("search(openai:gpt-4o-mini)")
-    assert not is_paid("search(tiny)")
-    assert questions("search(search(tiny))", {"proposals": 3}) == {"tiny": 9}
-    assert questions("search(tiny)", {}) == {"tiny": 8}
-    assert questions("imagine(openai:a, openai:b)", {"revisions": 5}) == {"openai:a": 6, "openai:b": 5}
-    assert questions("advised(imagine(a, b), b)", {}) == {"a": 2, "b": 2}
-    assert questions("router(a, b)", {"route_by": "share"}) == {"a": 1, "b": 1}
-    assert {"proposals", "rank_by", "temperature"} <= options_taken("search(tiny)")[0].keys()

@@ -120,6 +120,16 @@ def test_fewer_seeds_and_iterations_by_the_command_line(tmp_path):
         ('agent = "starts.equal"', 'agent = "starts.eqal"', "did you mean 'equal'"),
         ('["imitation", "base"]', '["imitation", "bass"]', "did you mean 'base'"),
         ('["frozen-lake", "blackjack"]', '["frozen-lake", "blackjak"]', "did you mean 'blackjack'"),
+        (
+            'scenarios = ["frozen-lake", "blackjack"]',
+            'scenarios = ["frozen-lake", "blackjack"]\nview = { size = 3 }',
+            "arms.alone.view needs one scenario.*got frozen-lake, blackjack",
+        ),
+        (
+            'part = "screen"\nstart = "near"',
+            'part = "screen"\nstart = "large"',
+            "(small needs large|large needs small).*something has to come first",
+        ),
         ("at_once = 4", "at_onc = 4", "did you mean 'at_once'"),
         ("episodes = 4\n", "episodes = 0\n", "episodes must be greater than or equal to 1, got 0"),
     ],
@@ -128,21 +138,6 @@ def test_wrong_settings_are_one_sentence(old, new, message, tmp_path):
     recipe = write_recipe(tmp_path, "m", ((old, new),))
     with pytest.raises(UsageError, match=message):
         Pretrained.read(recipe)
-
-
-def test_a_view_is_of_one_scenario(tmp_path):
-    several = (
-        'scenarios = ["frozen-lake", "blackjack"]',
-        'scenarios = ["frozen-lake", "blackjack"]\nview = { size = 3 }',
-    )
-    with pytest.raises(UsageError, match=r"arms.alone.view needs one scenario.*got frozen-lake, blackjack"):
-        Pretrained.read(write_recipe(tmp_path, "m", (several,)))
-
-
-def test_what_waits_for_itself_is_refused(tmp_path):
-    circle = ('[arms.small]\npart = "screen"\nstart = "near"', '[arms.small]\npart = "screen"\nstart = "large"')
-    with pytest.raises(UsageError, match=r"(small needs large|large needs small).*something has to come first"):
-        Pretrained.read(write_recipe(tmp_path, "m", (circle,)))
 
 
 def test_rivals_need_a_table_that_says_what_they_play(tmp_path):
