@@ -27,17 +27,17 @@ SNAKE = SNAKE_GAME.observe(SnakeState(((6, 5), (16, 17)), (8, 11), (), (2,)), "p
 
 
 HOLD = {
-    LAKE: """goal is right and down|goal is down and right|the goal is right and down.|right is hole|left is edge|up is ice
-        |down is ice|right down is ice|down down is hole|right right is ice|left left is edge|up up is edge""",
+    LAKE: """goal is right and down|goal is down and right|the goal is right and down.|right is hole|left is edge
+        |up is ice|down is ice|right down is ice|down down is hole|right right is ice|left left is edge|up up is edge""",
     # an apple needn't be the nearest one where its cell is named
-    SNAKE: """nearest apple is up|nearest fire is right and down|nearest enemy is up|left is body|up is apple|right is free
-        |down is free|apple (1, 2) is up|apple (3, 1) is right|fire (2, 0) is down and right|head (1, 1)|up (1, 2) is apple
-        |left left (-1, 1) is wall""",
+    SNAKE: """nearest apple is up|nearest fire is right and down|nearest enemy is up|left is body|up is apple
+        |right is free|down is free|apple (1, 2) is up|apple (3, 1) is right|fire (2, 0) is down and right|head (1, 1)
+        |up (1, 2) is apple|left left (-1, 1) is wall""",
 }
 DO_NOT = {
     LAKE: """goal is right|goal is left and down|right is ice|left is ice|down is goal|down down is ice|apple is left
         |head (0, 0)""",
-    # the nearest apple is another one, nothing is in the cell, it is no wall, lakes have players, or another cell is above
+    # the nearest apple is another one, nothing is in the cell, it is no wall, lakes have players, another cell is above
     SNAKE: """nearest apple is right|left is free|down is wall|nearest banana is up|apple (3, 1) is left
         |apple (3, 2) is right and up|fire (2, 0) is right|wall (2, 0) is right|head (1, 2)|player (1, 1)
         |up (1, 3) is apple|up (1, 2) is free""",
