@@ -28,7 +28,8 @@ SNAKE = SNAKE_GAME.observe(SnakeState(((6, 5), (16, 17)), (8, 11), (), (2,)), "p
 
 HOLD = {
     LAKE: """goal is right and down|goal is down and right|the goal is right and down.|right is hole|left is edge
-        |up is ice|down is ice|right down is ice|down down is hole|right right is ice|left left is edge|up up is edge""",
+        |up is ice|down is ice|right down is ice|down down is hole|right right is ice|left left is edge
+        |up up is edge""",
     # an apple needn't be the nearest one where its cell is named
     SNAKE: """nearest apple is up|nearest fire is right and down|nearest enemy is up|left is body|up is apple
         |right is free|down is free|apple (1, 2) is up|apple (3, 1) is right|fire (2, 0) is down and right|head (1, 1)
