@@ -3,9 +3,8 @@
     python research/perf/headroom.py [SCENARIO ...] [--episodes 50] [--json docs/games/headroom.json]
 
 Plays, on the scenarios' own seeds: ``mute``, which answers nothing; ``constant``, the best action that is always taken;
-``random``, ``blind``, ``greedy`` and ``planner``. Prints every one's score, as it was (0 is random play, an unreadable
-response executes the first action) and as it is (0 is the best blind play, an unreadable response executes a random
-action), with the standard error; and of every scenario
+``random``, ``blind``, ``greedy`` and ``planner``. Prints every one's score (0 is the best blind play, an unreadable
+response executes a random action); and of every scenario
 
 * ``headroom``: the reference's return less the blind one's, in standard errors of the mean of 50 episodes (of the
   player whose returns vary more, planner or blind; a dash if neither varies at all);
@@ -21,7 +20,7 @@ import json
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -29,7 +28,7 @@ from agents import EpisodeTask, Policy, Turn, load_agent, rollout
 from benchmark.score import References
 from research.jobs.report import compact
 from textgames import SCENARIOS, Scenario
-from textgames.solving import best_constant, blind_play
+from textgames.solving import best_constant, blind_play, standard_error
 
 PLAYERS = ("mute", "constant", "random", "blind", "greedy", "planner")
 STANDARD_EPISODES = 50
@@ -47,23 +46,12 @@ class Says:
         return [Turn(self._response) for _ in requests]
 
 
-class Played(NamedTuple):
-    """The returns of one player's episodes."""
-
-    returns: np.ndarray  # (episodes,)
-    success: float  # share of episodes
-
-    @property
-    def error(self) -> float:
-        return float(self.returns.std(ddof=1) / np.sqrt(len(self.returns)))
-
-
-def play(policy: Policy, scenario: Scenario, episodes: int, protocol: str) -> Played:
-    """Return the first episodes of a scenario."""
-    tasks = [EpisodeTask.of(scenario, scenario.seed(k), invalid_action=protocol) for k in range(episodes)]
+def play(policy: Policy, scenario: Scenario, episodes: int) -> tuple[np.ndarray, float]:
+    """Return the returns of a scenario's first episodes, (episodes,), and the share of successes."""
+    tasks = [EpisodeTask.of(scenario, scenario.seed(k), invalid_action="random") for k in range(episodes)]
     played = list(rollout(policy, tasks))
     returns = np.array([sum(episode.returns.values()) for episode in played])
-    return Played(returns, float(np.mean([any(episode.successes.values()) for episode in played])))
+    return returns, float(np.mean([any(episode.successes.values()) for episode in played]))
 
 
 def measure(scenario: Scenario, episodes: int) -> dict[str, Any]:
@@ -71,18 +59,22 @@ def measure(scenario: Scenario, episodes: int) -> dict[str, Any]:
     constant = best_constant(scenario.game(), scenario.horizon)
     policies = {name: load_agent(name) for name in PLAYERS[2:]}
     policies |= {"mute": Says("mute"), "constant": Says("constant", constant)}
-    now = {name: play(policies[name], scenario, episodes, "random") for name in PLAYERS}
-    then = {**now, "mute": play(policies["mute"], scenario, episodes, "default")}
+    played = {name: play(policies[name], scenario, episodes) for name in PLAYERS}
     scale = References().scale(scenario, [scenario.seed(k) for k in range(episodes)])
     told = blind_play(scenario)
     if told is None or scale.blind is None or scale.reference is None:
         raise ValueError(f"{scenario.name} has no scale")
     zero, one = float(scale.blind.values.mean()), float(scale.reference.values.mean())
-    random = float(now["random"].returns.mean())
-    spread = max(float(now[name].returns.std(ddof=1)) for name in ("planner", "blind"))
-    best = now["planner"].success
+    random = float(played["random"][0].mean())
+    spread = max(float(played[name][0].std(ddof=1)) for name in ("planner", "blind"))
+    best = played["planner"][1]
     by_success = bool(scenario.game().success_means) and best > 0
-    share = now["blind"].success / best if by_success else (zero - random) / (one - random)
+    share = played["blind"][1] / best if by_success else (zero - random) / (one - random)
+    players = {}
+    for name, (returns, success) in played.items():
+        mean, error = float(returns.mean()), float(standard_error(returns))
+        players[name] = {"mean_return": mean, "standard_error": error, "success": success}
+        players[name] |= {"score": (mean - zero) / (one - zero), "score_error": error / (one - zero)}
     return {
         "blind": {"policy": told.text, "value": zero, "exact": scale.blind.exact},
         "reference": {"value": one, "kind": scale.reference.kind, "source": scale.reference.source},
@@ -90,26 +82,16 @@ def measure(scenario: Scenario, episodes: int) -> dict[str, Any]:
         "share": max(0.0, share),
         "episodes": episodes,
         "constant": constant,
-        "players": {
-            name: {
-                "mean_return": float(now[name].returns.mean()),
-                "standard_error": now[name].error,
-                "success": now[name].success,
-                "before": float((then[name].returns.mean() - random) / (one - random)),
-                "score": float((now[name].returns.mean() - zero) / (one - zero)),
-                "score_error": now[name].error / (one - zero),
-            }
-            for name in PLAYERS
-        },
+        "players": players,
     }
 
 
 def line(name: str, row: Mapping[str, Any]) -> str:
     """Return a row of the table that is printed."""
     headroom = "-" if row["headroom"] is None else f"{row['headroom']:.1f}"
-    cells = [f"{one['before']:7.2f} ->{one['score']:6.2f}" for one in row["players"].values()]
+    scores = " ".join(f"{one['score']:8.2f}" for one in row["players"].values())
     about = f"{name:24}{row['reference']['kind']:>11}{headroom:>7}{row['share']:7.2f}  "
-    return about + " ".join(cells) + f"  {row['blind']['policy']}"
+    return f"{about}{scores}  {row['blind']['policy']}"
 
 
 def main() -> int:
@@ -124,7 +106,7 @@ def main() -> int:
         parser.error(f"unknown scenario {unknown[0]!r}; there are {', '.join(SCENARIOS)}")
     alone = [name for name, scenario in SCENARIOS.items() if len(scenario.game().players) == 1]
     rows = json.loads(given.json.read_text(encoding="utf-8")) if given.json and given.json.exists() else {}
-    heads = " ".join(f"{name:>16}" for name in PLAYERS)
+    heads = " ".join(f"{name:>8}" for name in PLAYERS)
     print(f"{'scenario':24}{'1 is':>11}{'headr.':>7}{'share':>7}  {heads}  blind play")
     for name in given.scenarios or alone:
         if name not in rows or given.again:

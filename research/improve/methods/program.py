@@ -6,6 +6,7 @@ its share of legal answers, its errors and its worst episode, for the next gener
 FunSearch, Romera-Paredes et al. 2024).
 """
 
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -59,93 +60,83 @@ def improve(
         seconds: of processor time that a program has for a decision.
     """
     check_sandbox(seconds)
-    tree = _Tree(task, Writer(task, writer, "program"), task.seeds(seeds), {"seconds": seconds})
-    random, before = None, None
+    asked, options, compared = Writer(task, writer, "program"), {"seconds": seconds}, task.seeds(seeds)
+    ranges = [scenario_of(name).game().return_range for name in task.scenarios]
+    most = sum(each[1] for each in ranges if each) / len(ranges) if all(ranges) else float("inf")
+    tried, plays, before = list[Candidate](), dict[Path, Play](), None
     try:
-        before = task.play(task.agent, tree.seeds, "before")
+        before = task.play(task.agent, compared, "before")
         random = task.play({"spec": "random"}, task.seeds(SHOWN_EPISODES, after=seeds), "random")
         for generation in range(1, generations + 1):
-            tree.grow(generation, children, random)
-            if tree.best is not None and tree.best.mean == tree.most:
+            parent = _best(tried)
+            if parent is None or parent.mean is None or parent.file is None:
+                shown, records = random, random.records[:SHOWN_EPISODES]
+            else:
+                shown = plays[parent.file]
+                records = (min(shown.records, key=lambda one: sum(one.returns.values())),)
+            told = "\n\n".join(transcript(record, shown.scenarios[record.scenario]) for record in records)
+            about = {} if parent is None or parent.file is None else _about(parent, plays)
+            for _ in range(children):
+                child = Candidate(generation, asked.write(told, **about), parent.file if parent and about else None)
+                tried.append(child)
+                _play(child, task, compared, options, plays)
+            played = [one for one in tried if one.generation == generation and one.mean is not None]
+            best = _best(played)
+            found = f", the best returns {best.mean:.3f} with {best.legal:.0%} legal answers" if best else ""
+            task.say(f"generation {generation}: {len(played)} of {children} programs can be played{found}")
+            if (best := _best(tried)) is not None and best.mean == most:
                 break
     except BudgetSpentError as spent:
         task.say(str(spent))
-    files = {each.file: str(each.file.relative_to(task.out)) for each in tree.tried if each.file is not None}
-    rows = [
-        {**asdict(one), "file": one.file and files[one.file], "parent": one.parent and files[one.parent]}
-        for one in tree.tried
-    ]
-    keep_programs(task, rows)
-    best = tree.best
+
+    def in_folder(file: Path | None) -> str | None:
+        return None if file is None else str(file.relative_to(task.out))
+
+    keep_programs(
+        task, [{**asdict(one), "file": in_folder(one.file), "parent": in_folder(one.parent)} for one in tried]
+    )
+    best = _best(tried)
     if before is None or best is None or best.file is None or best.mean is None:
         return task.agent
-    if not task.is_better(tree.plays[best.file], before):
+    if not task.is_better(plays[best.file], before):
         return task.agent
-    return handed_back(task, "program", best.file, tree.options)
+    return handed_back(task, "program", best.file, options)
 
 
-class _Tree:
-    """All programs that were tried, and how they play."""
+def _best(tried: Sequence[Candidate]) -> Candidate | None:
+    """Return the best so far, the first of equals; what can't be played only if there is nothing else."""
+    return max(tried, key=lambda one: one.rank, default=None)
 
-    def __init__(self, task: ImprovementTask, writer: Writer, seeds: list[int], options: dict[str, Any]) -> None:
-        self._task, self._writer, self.seeds, self.options = task, writer, seeds, options
-        self.tried: list[Candidate] = []
-        self.plays: dict[Path | None, Play] = {}
-        ranges = [scenario_of(name).game().return_range for name in task.scenarios]
-        self.most = sum(each[1] for each in ranges if each) / len(ranges) if all(ranges) else float("inf")
 
-    @property
-    def best(self) -> Candidate | None:
-        """The best so far, the first of equals; what can't be played only if there is nothing else."""
-        return max(self.tried, key=lambda one: one.rank, default=None)
+def _play(
+    child: Candidate, task: ImprovementTask, seeds: list[int], options: dict[str, Any], plays: dict[Path, Play]
+) -> None:
+    """Play a program once, or say why it can't be."""
+    if child.file is None:
+        child.error = "the answer has no block with a program"
+        return
+    with Sandbox(child.file.read_text(encoding="utf-8"), **options) as sandbox:
+        child.error = wrong_with(sandbox, ProgramPlayer.functions)
+    if child.error is not None:
+        return
+    if child.file not in plays:
+        plays[child.file] = task.play({"spec": f"program:{child.file}", **options}, seeds, child.file.stem)
+    play = plays[child.file]
+    steps = [step for record in play.records for step in record.steps]
+    child.mean, child.legal = play.mean, sum(step.valid for step in steps) / len(steps)
 
-    def grow(self, generation: int, children: int, random: Play) -> None:
-        """Have so many programs written, after the best of the earlier generations, and play them."""
-        parent = self.best
-        if parent is None or parent.mean is None:
-            shown, records = random, random.records[:SHOWN_EPISODES]
-        else:
-            shown = self.plays[parent.file]
-            records = (min(shown.records, key=lambda one: sum(one.returns.values())),)
-        told = "\n\n".join(transcript(record, shown.scenarios[record.scenario]) for record in records)
-        about = {} if parent is None or parent.file is None else self._about(parent)
-        for _ in range(children):
-            file = self._writer.write(told, **about)
-            child = Candidate(generation, file, parent.file if parent and about else None)
-            self.tried.append(child)
-            self._play(child)
-        played = [one for one in self.tried if one.generation == generation and one.mean is not None]
-        best = max(played, key=lambda one: one.rank, default=None)
-        found = f", the best returns {best.mean:.3f} with {best.legal:.0%} legal answers" if best else ""
-        self._task.say(f"generation {generation}: {len(played)} of {children} programs can be played{found}")
 
-    def _play(self, child: Candidate) -> None:
-        if child.file is None:
-            child.error = "the answer has no block with a program"
-            return
-        with Sandbox(child.file.read_text(encoding="utf-8"), **self.options) as sandbox:
-            child.error = wrong_with(sandbox, ProgramPlayer.functions)
-        if child.error is not None:
-            return
-        if child.file not in self.plays:
-            agent = {"spec": f"program:{child.file}", **self.options}
-            self.plays[child.file] = self._task.play(agent, self.seeds, child.file.stem)
-        play = self.plays[child.file]
-        steps = [step for record in play.records for step in record.steps]
-        child.mean, child.legal = play.mean, sum(step.valid for step in steps) / len(steps)
-
-    def _about(self, parent: Candidate) -> dict[str, str]:
-        """Return what the writer is told of a program."""
-        assert parent.file is not None
-        if parent.mean is None:
-            results = f"It {parent.error}"
-        else:
-            records = self.plays[parent.file].records
-            wrong = [step.turn.response for record in records for step in record.steps if not step.valid]
-            errors = [f"- {text[:600]}" for text in dict.fromkeys(wrong)][:SHOWN_ERRORS]
-            results = (
-                f"Its mean return over {len(records)} episodes is {parent.mean:.3f}, and {parent.legal:.1%} of its "
-                "answers are legal actions. The episode above is the worst of them."
-            )
-            results += "\nSome of the other answers:\n" + "\n".join(errors) if errors else ""
-        return {"source": parent.file.read_text(encoding="utf-8").strip(), "results": results}
+def _about(parent: Candidate, plays: Mapping[Path, Play]) -> dict[str, str]:
+    """Return what the writer is told of a program."""
+    assert parent.file is not None
+    results = f"It {parent.error}"
+    if parent.mean is not None:
+        records = plays[parent.file].records
+        wrong = [step.turn.response for record in records for step in record.steps if not step.valid]
+        errors = [f"- {text[:600]}" for text in dict.fromkeys(wrong)][:SHOWN_ERRORS]
+        results = (
+            f"Its mean return over {len(records)} episodes is {parent.mean:.3f}, and {parent.legal:.1%} of its "
+            "answers are legal actions. The episode above is the worst of them."
+        )
+        results += "\nSome of the other answers:\n" + "\n".join(errors) if errors else ""
+    return {"source": parent.file.read_text(encoding="utf-8").strip(), "results": results}

@@ -41,9 +41,8 @@ class ProgramPlayer:
 
     def __init__(self, file: str, *, seconds: float = 1.0, memory_mb: int = 256, key: str | None = None) -> None:
         self.file, self.name = file, f"{self.kind}:{Path(file).name}"
-        source = read_program(file)
-        self.settings: dict[str, Any] = {"kind": self.kind, "sha256": digest(source)}
-        self.sandbox = opened(file, source, self.functions, self.harness, seconds, memory_mb, key)
+        self.sandbox, sha256 = opened(file, self.functions, self.harness, seconds, memory_mb, key)
+        self.settings: dict[str, Any] = {"kind": self.kind, "sha256": sha256}
 
     def act(self, requests: Sequence[TurnRequest | str]) -> list[Turn]:
         asked = as_requests(requests)
@@ -75,10 +74,7 @@ class MaskedPolicy(Around):
         if program is None:
             raise ValueError("masked(AGENT) needs a program that says what is allowed: --set NAME.program=FILE")
         super().__init__("masked", inner)
-        file = str(program)
-        source = read_program(file)
-        self._digest = digest(source)
-        self._sandbox = opened(file, source, (ALLOWED,), seconds=seconds, memory_mb=memory_mb, key=key)
+        self._sandbox, self._digest = opened(str(program), (ALLOWED,), "", seconds, memory_mb, key)
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -99,37 +95,35 @@ class MaskedPolicy(Around):
         return replace(turn, response=response, response_ids=None, logprobs=None, allowed=None)
 
 
-def read_program(file: str) -> str:
-    """Return a program's text; a ValueError if there is no such file, or it isn't text."""
-    path = Path(file)
-    if not path.is_file():
-        raise ValueError(f"there is no file {file!r}")
-    try:
-        return path.read_text(encoding="utf-8")
-    except UnicodeDecodeError:
-        raise ValueError(f"{file!r} isn't a program: it isn't text") from None
-
-
-def digest(source: str) -> str:
-    """Return what tells one program from another in manifests: the beginning of its SHA-256."""
-    return hashlib.sha256(source.encode()).hexdigest()[:16]
-
-
 def opened(
     file: str,
-    source: str,
     functions: Sequence[str],
     harness: str = "",
     seconds: float = 1.0,
     memory_mb: int = 256,
     key: str | None = None,
-) -> Sandbox:
-    """Open a sandbox with a program that has some functions, such as ``"act(observation, legal_actions)"``."""
+) -> tuple[Sandbox, str]:
+    """Open a sandbox with a program that has some functions, such as ``"act(observation, legal_actions)"``.
+
+    Returns the program's digest, too. A ValueError if there is no such file, it isn't text, lacks a function, or fails.
+    """
+    path = Path(file)
+    if not path.is_file():
+        raise ValueError(f"there is no file {file!r}")
+    try:
+        source = path.read_text(encoding="utf-8")
+    except UnicodeDecodeError:
+        raise ValueError(f"{file!r} isn't a program: it isn't text") from None
     sandbox = Sandbox(source, harness=harness, seconds=seconds, memory_mb=memory_mb, key=key)
     if (wrong := wrong_with(sandbox, functions)) is not None:
         sandbox.close()
         raise ValueError(f"the program {file!r} {wrong}")
-    return sandbox
+    return sandbox, digest(source)
+
+
+def digest(source: str) -> str:
+    """Return what tells one program from another in manifests: the beginning of its SHA-256."""
+    return hashlib.sha256(source.encode()).hexdigest()[:16]
 
 
 def wrong_with(sandbox: Sandbox, functions: Sequence[str]) -> str | None:

@@ -22,7 +22,7 @@ CASES = (
     ("program openai:m frozen-lake", (*DEAD, "--set", "seconds=-1"), "a number above 0 and up to 3600, got -1"),
     ("code-model openai:m frozen-lake", (*DEAD, "--set", "seconds=-1"), "a number above 0 and up to 3600, got -1"),
     ("code-model openai:good tic-tac-toe", DEAD, "for one player, got tic-tac-toe"),
-    ("library planner frozen-lake", (), "'planner' has no language model to ask"),
+    ("library openai:m frozen-lake", (*DEAD, "--set", "writer=planner"), "'planner' has no language model to ask"),
     ("library openai:m frozen-lake", ("--set", "lesons=3"), "no option of library named 'lesons'; did you mean"),
     ("library openai:m frozen-lake", (*DEAD, "--prompts", "all"), "'openai:m' is asked in several wordings: name one"),
     ("library openai:m frozen-lake", ("--base-url", "http://me:hunter2@localhost:1/v1"), "holds a secret"),

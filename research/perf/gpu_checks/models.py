@@ -1,6 +1,5 @@
 """Models of the recipes' real shapes with random weights, and a tokenizer for them: nothing is downloaded."""
 
-import itertools
 from typing import Any
 
 import numpy as np
@@ -73,11 +72,7 @@ def word_tokenizer(prompts: list[Prompt]) -> Any:
 def frozen_lake_prompts(count: int) -> list[Prompt]:
     """Return a prompt for each map, all different."""
     game, prompt_map = SCENARIOS["frozen-lake"].game(), PromptMap.from_file("without-clock")
-    prompts: dict[Prompt, None] = {}
-    for seed in itertools.count():
-        if len(prompts) == count:
-            break
-        state = game.initial_state(np.random.default_rng(seed))
-        request = TurnRequest(game.observe(state, "player_0"), game.instructions("player_0"), game.actions)
-        prompts[prompt_map(request)] = None
-    return list(prompts)
+    states = (game.initial_state(np.random.default_rng(seed)) for seed in range(10 * count))
+    rules = game.instructions("player_0")
+    prompts = (prompt_map(TurnRequest(game.observe(each, "player_0"), rules, game.actions)) for each in states)
+    return list(dict.fromkeys(prompts))[:count]

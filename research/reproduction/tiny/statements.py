@@ -5,15 +5,12 @@ The grammar that the demonstrator speaks, and that any model's reasoning can be 
     reasoning  = statement {(", " | "; ") statement}
     statement  = target " is " direction [" and " direction]     "goal is right and down", "nearest apple is left"
                | target cell " is " direction [" and " ...]      "apple (6, 5) is left and up"
-               | direction " is " kind                           "right is ice", "down is hole", "up is wall"
-               | direction {" " direction} [cell] " is " kind    "right down is hole", "right (8, 3) is free"
+               | direction {" " direction} [cell] " is " kind    "right is ice", "right down is hole"
                | ("head " | "player ") cell                      "head (7, 3)"
 
-``target is directions`` says where the nearest thing of that kind lies (by moves without obstacles; any one of them if
-several are equally near), ``target cell is directions`` that such a thing is in that cell, and its direction,
-``direction is kind`` what is in the neighbouring cell, ``direction direction is kind`` what is in the cell that these
-moves lead to, and which cell that is, ``head cell`` the cell of the player's own head. Boards are read
-from the grid that observations show (:class:`agents.tiny.Sight`).
+A target without a cell is the nearest one, by moves without obstacles; any of those that are equally near. Directions
+before a kind are moves, and a cell behind them the one that they lead to. Boards are read from the grid that
+observations show (:class:`agents.tiny.sight.Sight`).
 """
 
 import re

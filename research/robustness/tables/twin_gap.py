@@ -55,13 +55,6 @@ class Changed(NamedTuple):
 
 def changed_moves(results: ResultColumns, twins: Mapping[str, Sequence[str]]) -> dict[tuple[str, str], list[Changed]]:
     """Return ``{(agent, scenario): its seeds}`` of the scenarios for one player whose values are exact."""
-
-    def of_json(kept: Mapping[str, Any]) -> dict[str, list[Changed]]:
-        return {
-            agent: [Changed(float(lost), int(changed), int(common)) for lost, changed, common in seeds]
-            for agent, seeds in kept.items()
-        }
-
     found: dict[tuple[str, str], list[Changed]] = {}
     for source, (path, manifest) in enumerate(results.sources):
         folder = RunFolder(path, manifest)
@@ -71,7 +64,8 @@ def changed_moves(results: ResultColumns, twins: Mapping[str, Sequence[str]]) ->
             if name not in played or len(played) < 2 or any(solo_losses(results, one) is None for one in played):
                 continue
             file = cache.file("changed", results.scenarios[name], " ".join(played))
-            if (known := read_cache(file, of_json)) is None:
+            known = read_cache(file, lambda kept: {agent: [Changed(*one) for one in kept[agent]] for agent in kept})
+            if known is None:
                 known = _changed(results, folder, source, played)
                 write_cache(file, known)
             for agent, seeds in known.items():
