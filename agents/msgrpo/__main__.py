@@ -24,7 +24,14 @@ from agents.common.terminal import plain_streams
 from agents.common.toml import to_toml
 from agents.models.provider import find_model
 from agents.msgrpo.configuration.config import MSGRPOConfig
-from agents.msgrpo.errors import ConfigError, DeadRunError, RolloutError, TrainingDivergedError, UnusableModelError
+from agents.msgrpo.errors import (
+    ConfigError,
+    DeadRunError,
+    RolloutError,
+    TrainingDivergedError,
+    UnusableModelError,
+    refused,
+)
 from textgames.extras import Packages, missing_packages
 from textgames.tsmg import GameError
 
@@ -200,17 +207,13 @@ def load(config: MSGRPOConfig) -> tuple[Any, Any]:
             "ships with the package), smollm2 (a pretrained one of 135 million parameters), gguf:PATH, tiny-quick (a "
             "small one, made from scratch first) or tiny-legal (likewise, from random legal moves of the scenarios)"
         )
-    try:
+    with refused(f"model = {config.model!r} can't be used", OSError, ValueError):
         model, tokenizer = load_model(_source(config), dtype=config.param_dtype, device=_device(config))
-    except (OSError, ValueError) as error:
-        raise ConfigError(f"model = {config.model!r} can't be used: {error}") from error
     if config.tokenizer:
         from transformers import AutoTokenizer
 
-        try:
+        with refused(f"tokenizer = {config.tokenizer!r} can't be used", OSError, ValueError):
             tokenizer = AutoTokenizer.from_pretrained(config.tokenizer, trust_remote_code=False)
-        except (OSError, ValueError) as error:
-            raise ConfigError(f"tokenizer = {config.tokenizer!r} can't be used: {error}") from error
     # FlexAttention is put on it by the trainer, if it works, for trees alone
     attention = "sdpa" if config.attention in ("auto", "flex_attention") else config.attention
     if model.config._attn_implementation != attention:

@@ -30,7 +30,7 @@ from agents.models.local.transformers import TransformersModel
 from agents.msgrpo.configuration.config import MSGRPOConfig
 from agents.msgrpo.configuration.methods import Methods
 from agents.msgrpo.credit.batch import Batch, Credit, Floats, Heads, StepCredit, TokenRow, Trajectory
-from agents.msgrpo.errors import ConfigError, DivergenceError, TrainingDivergedError, UnusableModelError
+from agents.msgrpo.errors import ConfigError, DivergenceError, TrainingDivergedError, UnusableModelError, refused
 from agents.msgrpo.learner.distributed import Processes
 from agents.msgrpo.learner.prepare import copy_of_trained
 from agents.msgrpo.learner.scoring.packing import MicroBatch, SharedWork
@@ -123,13 +123,11 @@ class Beside:
                 f"another model or method, with the heads {state['heads']!r}: resume it with the method that it was "
                 "trained with, or begin a new run from its model"
             )
-        try:
-            with torch.no_grad():
-                for name, each in own_weights(self.model).items():
-                    each.copy_(state["weights"][name])
+        what = f"the checkpoint's {self.called} is of another model or method"
+        with refused(what, KeyError, RuntimeError, ValueError), torch.no_grad():
+            for name, each in own_weights(self.model).items():
+                each.copy_(state["weights"][name])
             self.processes.load_optimizer_state(self.optimizer, state["optimizer"])
-        except (KeyError, RuntimeError, ValueError) as error:
-            raise ConfigError(f"the checkpoint's {self.called} is of another model or method: {error}") from None
 
 
 def own_weights(model: nn.Module) -> dict[str, Tensor]:

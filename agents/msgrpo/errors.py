@@ -1,5 +1,8 @@
 """Errors of a training run, by what a person can do about them."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 
 class ConfigError(ValueError):
     """A setting that can't be used. The message names the setting, its value and what is accepted."""
@@ -35,3 +38,13 @@ class DeadRunError(RuntimeError):
 
 class CheckpointError(OSError):
     """A checkpoint can't be written. The message has the folder and the reason; nothing of it is left behind."""
+
+
+@contextmanager
+def refused(what: str, *kinds: type[Exception]) -> Iterator[None]:
+    """Turn errors of these kinds, ValueErrors by default, into a :class:`ConfigError` about ``what``."""
+    caught = kinds or (ValueError,)
+    try:
+        yield
+    except caught as error:
+        raise ConfigError(f"{what}: {error}") from error

@@ -15,7 +15,7 @@ from agents.loop.rollout import rollout
 from agents.models.provider import call_with
 from agents.msgrpo.configuration.config import MSGRPOConfig
 from agents.msgrpo.engines.engine import Engine, each_policy
-from agents.msgrpo.errors import ConfigError
+from agents.msgrpo.errors import ConfigError, refused
 from agents.msgrpo.trajectories import LEARNER, Game, game_name, tsmg_of
 from agents.policy import LanguageAgentPolicy, as_requests
 from agents.turn import Policy, Turn, TurnRequest, check_game
@@ -82,17 +82,13 @@ class Inside:
         wrapped = wrapped_in(config.around)
         assert wrapped is not None, "checked above"
         self._make: Callable[..., Around] = wrapper(wrapped.name)
-        try:
-            options = config.around_options
+        options = config.around_options
+        with refused(f"around = {config.around!r}", ValueError, TypeError, OSError):
             self._others = [None if one == LEARNER else load_agent(one, **options) for one in wrapped.inside]
-        except (ValueError, TypeError, OSError) as error:
-            raise ConfigError(f"around = {config.around!r}: {error}") from error
         stand_in = self._around(load_agent("random"))
         for game in (*games, *config.eval_scenarios):
-            try:
+            with refused(f"around = {config.around!r} can't play {game_name(game)}"):
                 check_game(stand_in, tsmg_of(game))
-            except ValueError as error:
-                raise ConfigError(f"around = {config.around!r} can't play {game_name(game)}: {error}") from error
 
     def rollout(
         self,
@@ -129,10 +125,8 @@ class Inside:
 
     def _around(self, learner: Policy) -> Around:
         players = [learner if other is None else other for other in self._others]
-        try:
+        with refused(f"around = {self._config.around!r}", ValueError, TypeError):
             around: Around = call_with(self._make, self._config.around_options, *players)
-        except (ValueError, TypeError) as error:
-            raise ConfigError(f"around = {self._config.around!r}: {error}") from error
         return around
 
 
@@ -151,8 +145,6 @@ def check_around(config: MSGRPOConfig) -> None:
             f"cost = {config.cost:g} is paid for the answers of the second player inside, and around = "
             f"{config.around!r} has none but the learner; accepted: router(AGENT, AGENT, {LEARNER}), or cost = 0"
         )
-    try:
+    with refused(f"around = {config.around!r}", ValueError, TypeError):
         spec = with_innermost(config.around, lambda one: "random" if one == LEARNER else one)
         check_agent(spec, **config.around_options)
-    except (ValueError, TypeError) as error:
-        raise ConfigError(f"around = {config.around!r}: {error}") from error

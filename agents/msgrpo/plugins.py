@@ -28,7 +28,7 @@ from pydantic import ConfigDict, TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass
 
 from agents.common.refusals import refusals
-from agents.msgrpo.errors import ConfigError
+from agents.msgrpo.errors import ConfigError, refused
 from textgames.importing import from_here
 from textgames.names import did_you_mean
 from textgames.plugins import installed, research_advice
@@ -174,12 +174,10 @@ class Registry(Generic[T]):
         if isinstance(found, Variant):
             return self.find(found.method)
         if found is None or isinstance(found, str):
-            try:
-                # only what the user has named may lie in the working directory
-                with from_here() if found is None else nullcontext():
-                    cls: type[T] = resolve_name(found or name)
-            except (ImportError, AttributeError) as error:
-                raise ConfigError(f"{self.setting} = {name!r} can't be imported: {error}") from error
+            # only what the user has named may lie in the working directory
+            place = from_here() if found is None else nullcontext()
+            with refused(f"{self.setting} = {name!r} can't be imported", ImportError, AttributeError), place:
+                cls: type[T] = resolve_name(found or name)
             found = cls
         return completed_class(found, Method)
 
@@ -239,10 +237,8 @@ class Registry(Generic[T]):
 
 def load_entry(entry: EntryPoint, setting: str) -> Any:
     """Load the object that an installed package adds under a name of a setting."""
-    try:
+    with refused(f"{setting} = {entry.name!r} ({entry.value}) can't be imported", ImportError, AttributeError):
         return entry.load()
-    except (ImportError, AttributeError) as error:
-        raise ConfigError(f"{setting} = {entry.name!r} ({entry.value}) can't be imported: {error}") from error
 
 
 OWN: Literal["auto"] = "auto"

@@ -29,7 +29,7 @@ from agents.msgrpo.critic import Beside
 from agents.msgrpo.engines import ENGINES
 from agents.msgrpo.engines.engine import Engine, EngineParts, completed_engine
 from agents.msgrpo.engines.live import CopyEngine, LiveEngine, merged_weights
-from agents.msgrpo.errors import ConfigError, RolloutError
+from agents.msgrpo.errors import ConfigError, RolloutError, refused
 from agents.msgrpo.learner.distributed import Processes
 from agents.msgrpo.segments import Segmenter
 from agents.msgrpo.tasks import Hint
@@ -86,12 +86,10 @@ def policy_of(
     config: MSGRPOConfig, games: Sequence[Game], engine: Engine, prompt_map: PromptMap, decoding: Decoding
 ) -> LanguageAgentPolicy:
     """Return the model as it plays these games."""
-    try:
+    with refused(f"legal_only = {str(config.legal_only).lower()}"):
         policy = LanguageAgentPolicy(engine, prompt_map, decoding, legal_only=config.legal_only)
         for game in games:
             policy.check_game(tsmg_of(game))
-    except ValueError as error:
-        raise ConfigError(f"legal_only = {str(config.legal_only).lower()}: {error}") from None
     return policy
 
 

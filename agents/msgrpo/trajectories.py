@@ -16,7 +16,7 @@ from agents.models.local.loading.card import Card
 from agents.msgrpo.configuration.config import MSGRPOConfig
 from agents.msgrpo.credit.batch import Batch, Floats, StepCredit, TokenRow, Trajectory
 from agents.msgrpo.draws import Drawn
-from agents.msgrpo.errors import ConfigError, RolloutError
+from agents.msgrpo.errors import ConfigError, RolloutError, refused
 from agents.msgrpo.filters import share_of_equals
 from agents.prompt import PromptMap
 from agents.prompt_texts import CARD_NAME, PromptTexts
@@ -149,19 +149,15 @@ def games_of(game: Game, config: MSGRPOConfig) -> list[Game]:
     tables = {name: scenarios_in(getattr(config, name)) for name in ("game", "eval_game")}
     for setting, named in {"scenarios": games, "eval_scenarios": config.eval_scenarios, **tables}.items():
         for one in named:
-            try:
+            with refused(setting, ValueError, ImportError):
                 settings_of(EpisodeTask.of(one, 0).env_id)  # which imports the module of "my_module:MyGame-v0"
-            except (ValueError, ImportError) as error:
-                raise ConfigError(f"{setting}: {error}") from None
     evaluated = config.eval_scenarios or (games if config.eval_game else ())
     places = [(one, config.game, config.max_steps) for one in games]
     for one, own, most in [*places, *((one, config.eval_game, 0) for one in evaluated)]:
         limit: dict[str, Any] = {"max_steps": most} if most else {}
-        try:
+        with refused(game_name(one), ValueError, TypeError):  # not every game has an action that does nothing
             task = game_task(with_settings(one, own), 0, invalid_action=config.invalid_action, **limit)
             env = parallel_env(task.env_id, **task.kwargs)
-        except (ValueError, TypeError) as error:  # not every game has an action that does nothing
-            raise ConfigError(f"{game_name(one)}: {error}") from None
         if env.rules.max_steps is None:
             raise ConfigError(
                 f"{game_name(one)} has no step limit, so an episode may never end: register it with one, "
@@ -177,15 +173,13 @@ def games_of(game: Game, config: MSGRPOConfig) -> list[Game]:
 
 def prompts_of(config: MSGRPOConfig, base: Card | None = None) -> PromptMap:
     """Return the prompts that the config names; if it names none, those that the model to be trained was made with."""
-    try:
+    with refused(f"prompt_file = {config.prompt_file!r} can't be used"):
         if config.prompt_file:
             prompts = PromptMap.from_file(config.prompt_file, config.response_mode)
         else:
             texts = PromptTexts.default() if base is None else base.texts
             known = texts if config.response_mode in texts.response else PromptTexts.default()
             prompts = PromptMap(config.response_mode, texts=known)
-    except ValueError as error:
-        raise ConfigError(f"prompt_file = {config.prompt_file!r} can't be used: {error}") from None
     if base is None or not (wrong := base.contradiction(prompts)):
         return prompts
     name = f"model = {config.model!r}" if config.model else "the model"

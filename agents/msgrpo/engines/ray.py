@@ -27,7 +27,7 @@ from agents.models.local.forward.llama_forward import unwrap
 from agents.msgrpo.engines import ENGINES
 from agents.msgrpo.engines.engine import Engine, EngineExtras, EngineParts, Weights, each_policy
 from agents.msgrpo.engines.live import LiveEngine, random_model
-from agents.msgrpo.errors import ConfigError, RolloutError
+from agents.msgrpo.errors import ConfigError, RolloutError, refused
 from agents.msgrpo.plugins import configured
 from agents.policy import LanguageAgentPolicy
 from agents.prompt import PromptMap
@@ -60,10 +60,8 @@ class Ray:
 
     def build(self, parts: EngineParts) -> Engine:
         self.check(parts.config.engine_urls)
-        try:
+        with refused("engine = 'ray'", ClusterError):
             return RayEngine(parts, self)
-        except ClusterError as error:
-            raise ConfigError(f"engine = 'ray': {error}") from None
 
 
 class LatestWeights(NamedTuple):

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import torch
 from torch import Tensor, nn
 
-from agents.msgrpo.errors import ConfigError
+from agents.msgrpo.errors import ConfigError, refused
 from textgames.extras import install_command
 
 T = TypeVar("T")
@@ -65,10 +65,8 @@ class Processes:
         """Take up what was learnt; settings, such as the learning rate, stay those that the optimiser was made with."""
         groups = optimizer.param_groups
         made_with = [{name: value for name, value in group.items() if name != "params"} for group in groups]
-        try:
+        with refused("the checkpoint's optimiser is that of other weights", KeyError, RuntimeError, ValueError):
             optimizer.load_state_dict(state)
-        except (KeyError, RuntimeError, ValueError) as error:
-            raise ConfigError(f"the checkpoint's optimiser is that of other weights: {error}") from error
         # torch restores the settings as well, which would undo those that were changed for a resume
         for group, settings in zip(optimizer.param_groups, made_with, strict=True):
             group.update(settings)

@@ -16,7 +16,7 @@ from agents.models.local.loading.adapters import WEIGHTS, check_shards, not_safe
 from agents.models.local.loading.load import damaged, fast_dtype, pick_device
 from agents.models.local.templates import with_arguments
 from agents.msgrpo.configuration.config import MSGRPOConfig
-from agents.msgrpo.errors import ConfigError, UnusableModelError
+from agents.msgrpo.errors import ConfigError, UnusableModelError, refused
 from agents.msgrpo.learner.scoring import tree_attention
 from textgames.extras import install_command
 
@@ -54,13 +54,11 @@ def with_adapter(model: Any, config: MSGRPOConfig) -> Any:
         target_modules="all-linear" if targets == ["all-linear"] else targets,
     )  # fmt: skip
     _let_gradients_in(model, config)
-    try:
-        with warnings.catch_warnings(), torch.random.fork_rng(devices=[]):
-            warnings.simplefilter("ignore", FutureWarning)  # peft asks transformers by names that are being retired
-            torch.manual_seed(config.seed)
-            return peft.get_peft_model(model, settings)
-    except ValueError as error:
-        raise ConfigError(f"lora_targets = {targets!r} can't be used: {error}") from None
+    refusing = refused(f"lora_targets = {targets!r} can't be used")
+    with refusing, warnings.catch_warnings(), torch.random.fork_rng(devices=[]):
+        warnings.simplefilter("ignore", FutureWarning)  # peft asks transformers by names that are being retired
+        torch.manual_seed(config.seed)
+        return peft.get_peft_model(model, settings)
 
 
 def check_same_adapter(model: Any, folder: Path) -> None:

@@ -25,7 +25,7 @@ from agents.loop.rollout import rollout
 from agents.models.local.transformers import TransformersModel
 from agents.msgrpo.configuration.config import MSGRPOConfig
 from agents.msgrpo.credit.batch import Batch
-from agents.msgrpo.errors import ConfigError
+from agents.msgrpo.errors import ConfigError, refused
 from agents.msgrpo.rewards import Reward, per_episode
 from agents.msgrpo.rollouts import layout_of
 from agents.msgrpo.trajectories import (
@@ -184,10 +184,8 @@ def check_yardsticks(config: MSGRPOConfig, games: Sequence[Game], sharded: bool)
                 f"model that isn't sharded; got {config.response_mode!r}{' and a sharded model' if sharded else ''}"
             )
     for game in games if config.eval_exploitability else ():
-        try:
+        with refused("eval_exploitability = true"):
             _exploitability(load_agent("random"), game)
-        except ValueError as error:
-            raise ConfigError(f"eval_exploitability = true: {error}") from None
 
 
 def _exploitability(policy: Policy, game: Game) -> float:
@@ -227,11 +225,9 @@ class Evaluator:
         self._model, self._tokenizer = model, tokenizer
         check_yardsticks(config, self.games, sharded)
         count = config.eval_regret_episodes
-        try:
-            wanted = self.games if count else ()
+        wanted = self.games if count else ()
+        with refused(f"eval_regret_episodes = {count}"):
             self._positions = {game_name(game): random_positions(evaluation_tasks(game, count)) for game in wanted}
-        except ValueError as error:
-            raise ConfigError(f"eval_regret_episodes = {count}: {error}") from None
         self._scales: dict[str, dict[str, Any]] = {}
 
     def evaluate(self, seen_layouts: set[str]) -> list[EvaluationResult]:

@@ -34,7 +34,7 @@ from agents.episode import Episode
 from agents.msgrpo.configuration.config import MSGRPOConfig
 from agents.msgrpo.credit.batch import Batch, Credit
 from agents.msgrpo.draws import Drawn
-from agents.msgrpo.errors import ConfigError
+from agents.msgrpo.errors import ConfigError, refused
 from agents.msgrpo.run.evaluating import NAMES, EvaluationResult
 from textgames.extras import install_command
 
@@ -439,11 +439,8 @@ def _open_metrics(path: Path, first: int) -> TextIO:
     """Open the file to append to it, without the lines of iterations that a resumed run does again."""
     kept = []
     if path.exists():
-        try:
-            with path.open("rb") as stream:
-                lines = list(read_lines(stream))
-        except LineTooLongError as error:
-            raise ConfigError(f"{path} isn't what a run writes: {error}") from None
+        with refused(f"{path} isn't what a run writes", LineTooLongError), path.open("rb") as stream:
+            lines = list(read_lines(stream))
         for number, line in enumerate(lines, 1):
             try:
                 text = line.decode("utf-8").rstrip("\r\n")

@@ -39,7 +39,7 @@ from agents.models.local.loading.adapters import save_pretrained
 from agents.models.local.loading.card import write_card, write_chat_template
 from agents.msgrpo.configuration.config import MSGRPOConfig, training_config_schema
 from agents.msgrpo.credit.batch import TokenRow
-from agents.msgrpo.errors import CheckpointError, ConfigError, DeadRunError, TrainingDivergedError
+from agents.msgrpo.errors import CheckpointError, ConfigError, DeadRunError, TrainingDivergedError, refused
 from agents.msgrpo.learner.distributed import Processes
 from agents.prompt import PromptMap
 from agents.wrappers import innermost
@@ -145,10 +145,8 @@ def find_checkpoint(path: str | Path) -> Path:
 def load_state(folder: Path) -> dict[str, Any]:
     """Read the training state of a checkpoint, all of whose files are as they were written."""
     check_sums(folder)
-    try:
+    with refused(f"can't read the training state {str(folder / STATE)!r}"):
         state: dict[str, Any] = load_tensors(folder / STATE)
-    except ValueError as error:
-        raise ConfigError(f"can't read the training state {str(folder / STATE)!r}: {error}") from error
     return state
 
 

@@ -19,7 +19,7 @@ from agents.baselines.scripted_player import ScriptedPlayer, as_turn
 from agents.episode import EpisodeTask
 from agents.load import load_agent
 from agents.loop.rollout import rollout
-from agents.msgrpo.errors import ConfigError
+from agents.msgrpo.errors import ConfigError, refused
 from agents.msgrpo.trajectories import Game, game_name, tsmg_of
 from agents.msgrpo.warmup.imitation import TaughtDecision
 from agents.policy import as_requests
@@ -172,11 +172,9 @@ def _of_one(
     scenario: Game, name: str, count: int, seeds: Sequence[int], prompt_map: PromptMap, explore: float, seed: int
 ) -> list[TaughtDecision]:
     where = game_name(scenario)
-    try:
+    with refused(f"the teacher {name!r} can't play {where}", ValueError, TypeError, OSError):
         teacher = load_agent(name)
         check_game(teacher, tsmg_of(scenario))
-    except (ValueError, TypeError, OSError) as error:
-        raise ConfigError(f"the teacher {name!r} can't play {where}: {error}") from error
     words = Words(prompt_map.mode, teacher)
     found: list[TaughtDecision] = []
     for first in range(0, len(seeds), 16):

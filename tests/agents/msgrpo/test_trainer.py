@@ -83,21 +83,6 @@ def test_games_are_trained_with_settings_of_the_run_and_evaluated_by_their_own(m
     assert [task.kwargs["size"] for task in seen] == [evaluated] * 2
 
 
-@pytest.mark.parametrize(
-    ("settings", "says"),
-    [
-        ({"game": {"sizes": 3}}, r"frozen-lake: FrozenLake has no setting 'sizes'.*did you mean 'size'"),
-        ({"game": {"size": 1}}, "frozen-lake: size must be a whole number from 2 to 100, got 1"),
-        ({"game": {"snak": {"width": 3}}}, "game: unknown scenario 'snak'; did you mean 'snake'?"),
-        ({"game": {"format_penalty": 0.5}}, r"format_penalty is no setting of \[game\]: it stands in \[rollout\]"),
-        ({"eval_game": {"size": 1}}, "frozen-lake: size must be a whole number from 2 to 100, got 1"),
-    ],
-)
-def test_settings_that_a_game_does_not_take_are_refused(make_trainer, settings, says):
-    with pytest.raises(ConfigError, match=says):
-        make_trainer(replace(SHORT, **settings), "frozen-lake")
-
-
 def test_groups_may_share_the_chance_of_transitions():
     """On slippery ice and beside random snakes, equal answers then lead to equal episodes, and only then."""
     for game in ("frozen-lake-slippery", "snake"):
@@ -430,6 +415,11 @@ def test_unusable_models_and_games_are_refused_with_a_reason(make_trainer, make_
         ("frozen-lake", {"invalid_action": "noop"}, "frozen-lake: invalid_action='noop' needs a game with an action"),
         ("TestCorridor-v0", {"max_prompt_tokens": 3}, "max_prompt_tokens is 3"),
         ("TestCorridor-v0", long, r"snake: its prompt has .* too little room"),
+        ("frozen-lake", {"game": {"sizes": 3}}, r"frozen-lake: FrozenLake has no setting 'sizes'.*did you mean 'size'"),
+        ("frozen-lake", {"game": {"size": 1}}, "frozen-lake: size must be a whole number from 2 to 100, got 1"),
+        ("frozen-lake", {"eval_game": {"size": 1}}, "frozen-lake: size must be a whole number from 2 to 100, got 1"),
+        ("frozen-lake", {"game": {"snak": {"width": 3}}}, "game: unknown scenario 'snak'; did you mean 'snake'?"),
+        ("frozen-lake", {"game": {"format_penalty": 0.5}}, r"format_penalty is no setting of \[game\]: it stands in"),
     ]:
         with pytest.raises((UnusableModelError, ConfigError), match=words):
             make_trainer(replace(SHORT, **settings), game)
