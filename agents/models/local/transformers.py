@@ -32,15 +32,15 @@ from agents.models.local.decoding.batching import cache_bytes, one_thread, split
 from agents.models.local.decoding.drafts import sample_drafted
 from agents.models.local.decoding.generic_decoder import GenericDecoder
 from agents.models.local.decoding.lean_decoder import LeanDecoder
-from agents.models.local.decoding.sampler import Decoder, Sampled, StopCheck, TokenIds, sample
+from agents.models.local.decoding.sampler import Budget, Decoder, Sampled, TokenIds, sample
 from agents.models.local.forward.llama_forward import unwrap, why_not
 from agents.models.local.loading.load import load_model
 from agents.models.local.loading.plain_llama import load_plain
 from agents.models.local.reader import Reader
 from agents.models.local.templates import Thinking
 from agents.models.provider import model_folder
-from agents.models.reasoning import NOT_BEGUN, Begun, reasoning_tokens, split_reasoning, still_reasons
-from agents.turn import Prompt, TokenSet, Turn, Usage, prefix_of
+from agents.models.reasoning import NOT_BEGUN, Begun, reasoning_tokens, split_reasoning
+from agents.turn import Prompt, Turn, Usage, prefix_of
 from textgames.texts.actions import THOUGHT
 
 _SMALL_MODEL = 5_000_000  # parameters
@@ -278,57 +278,18 @@ class TransformersModel(Reader):
         that of the one continuation that was allowed, so that training leaves them alone. Others draw as without one.
         """
         begun = begun or [NOT_BEGUN] * len(prompts)
-        texts = [each.text for each in begun]
-        check, budget = self.stop_check(decoding.stop), self._thinking.budget
-        if budget is None or all(each.opening == "none" for each in begun):
-            limits = [self.limit(prompt, decoding.max_tokens) for prompt in prompts]
-            return self._sample(prompts, decoding, seeds, limits, check.of(texts), rules=rules)
-        limits = [self.limit(prompt, decoding.max_tokens + budget) for prompt in prompts]
-        first = [min(budget, limit) for limit in limits]
-        sampled = self._sample(prompts, decoding, seeds, first, check.of(texts), rules=rules)
-        closing = tuple(self.tokenizer(CLOSING, add_special_tokens=False)["input_ids"])
-        rest: dict[int, tuple[TokenIds, int]] = {}  # by row: what is forced, and the tokens left
-        for row, done in enumerate(sampled):
-            forced = closing if still_reasons(self.decode(done.ids), begun[row].opening) else ()
-            left = limits[row] - budget - len(forced)
-            if not done.stopped and len(done.ids) >= budget and left >= 1:
-                rest[row] = forced, left
-        if rest:
-            before = {row: sampled[row].ids + forced for row, (forced, _) in rest.items()}
-            more = self._sample(
-                [prompts[row] + before[row] for row in rest],
-                decoding,
-                [seeds[row] for row in rest],
-                [left for _, left in rest.values()],
-                check.of([texts[row] for row in rest], list(before.values())),
-                budget,
-                None if rules is None else [rules[row] for row in rest],
-            )
-            for (row, (forced, _)), end in zip(rest.items(), more, strict=True):
-                sets = (None,) * budget + tuple(TokenSet((token,)) for token in forced) + (None,) * len(end.ids)
-                logprobs = sampled[row].logprobs + (0.0,) * len(forced) + end.logprobs
-                allowed = sets if forced else None
-                sampled[row] = end._replace(ids=before[row] + end.ids, logprobs=logprobs, allowed=allowed)
-        return sampled
-
-    def _sample(
-        self,
-        prompts: Sequence[TokenIds],
-        decoding: Decoding,
-        seeds: Sequence[tuple[int, ...]],
-        limits: Sequence[int],
-        check: StopCheck,
-        drawn: int = 0,
-        rules: Sequence[Rules | None] | None = None,
-    ) -> list[Sampled]:
+        check = self.stop_check(decoding.stop)
+        budget = None if all(each.opening == "none" for each in begun) else self._thinking.budget
+        closing = tuple(self.tokenizer(CLOSING, add_special_tokens=False)["input_ids"]) if budget is not None else ()
+        limits = [self.limit(prompt, decoding.max_tokens + (budget or 0)) for prompt in prompts]
         sampled: dict[int, Sampled] = {}
-        most = self.max_batch_tokens or max(1, cache_bytes(self.device) // max(1, self.decoder.bytes_per_token()))
+        room = self.max_batch_tokens or max(1, cache_bytes(self.device) // max(1, self.decoder.bytes_per_token()))
         small = self.device.type == "cpu" and self._parameters < _SMALL_MODEL
         training = self._model.training
         self._model.eval()  # dropout must not blur the sampled log-probabilities
         try:
             with torch.inference_mode(), one_thread() if small else nullcontext():
-                for rows in split_batch(prompts, limits, most):
+                for rows in split_batch(prompts, limits, room):
                     if rules is not None and isinstance(self.decoder, LeanDecoder):
                         forced = {row: one for row in rows if (one := rules[row]) is not None and not one.start.free}
                         chunk = sample_drafted(
@@ -347,10 +308,10 @@ class TransformersModel(Reader):
                         [prompts[row] for row in rows],
                         decoding,
                         [seeds[row] for row in rows],
-                        check.rows(rows),
+                        check.of([begun[row].text for row in rows]),
                         [limits[row] for row in rows],
-                        drawn=drawn,
                         rules=None if rules is None else [rules[row] for row in rows],
+                        budget=Budget(budget, closing, [begun[row].opening for row in rows]) if budget else None,
                     )
                     sampled |= zip(rows, chunk, strict=True)
         finally:

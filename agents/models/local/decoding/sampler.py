@@ -19,7 +19,7 @@ from torch import Tensor
 from agents.models.answers import Guide, Rules
 from agents.models.base import Decoding
 from agents.models.local.decoding.drawing import choose, choose_allowed, uniforms
-from agents.models.reasoning import end_of_response
+from agents.models.reasoning import Opening, end_of_response, still_reasons
 from agents.turn import Allowed, TokenSet
 
 TokenIds = tuple[int, ...]
@@ -62,6 +62,15 @@ class Sampled(NamedTuple):
     allowed: Allowed | None = None
 
 
+class Budget(NamedTuple):
+    """Behind so many ``tokens`` of a response that are all reasoning, by the row's opening, those of ``closing``
+    follow."""
+
+    tokens: int
+    closing: TokenIds
+    openings: Sequence[Opening]
+
+
 class StopCheck:
     """Tells when a row's last token completes a stop string or is an end-of-sequence token.
 
@@ -85,7 +94,6 @@ class StopCheck:
     ) -> None:
         self.decode, self.stop = decode, tuple(stop)
         self._begun: Sequence[str] = ()
-        self._before: Sequence[TokenIds] = ()
         # a token is at least one byte of text, but for a few empty ones
         self._tail = max((len(text.encode()) for text in stop), default=0) + 8
         last = {text[-1] for text in stop}
@@ -102,15 +110,11 @@ class StopCheck:
         ):
             self.may_end[:] = True
 
-    def of(self, begun: Sequence[str], before: Sequence[TokenIds] = ()) -> "StopCheck":
-        """Return the check for rows whose response has ``begun`` in the prompt, or had tokens drawn ``before``."""
+    def of(self, begun: Sequence[str]) -> "StopCheck":
+        """Return the check for rows whose response has ``begun`` in the prompt."""
         check = copy(self)
-        check._begun, check._before = begun, before or [()] * len(begun)
+        check._begun = begun
         return check
-
-    def rows(self, rows: Sequence[int]) -> "StopCheck":
-        """Return the check for some of the rows, in this order."""
-        return self.of([self._begun[row] for row in rows], [self._before[row] for row in rows])
 
     def ended(self, ids: NDArray[np.int64], rows: NDArray[np.intp], length: int) -> NDArray[np.bool_]:
         """Return which ``rows`` of the table ``ids (all rows, max_tokens)`` have ended after ``length`` tokens."""
@@ -118,7 +122,7 @@ class StopCheck:
         done: NDArray[np.bool_] = self.is_eos[last]
         for index in np.flatnonzero(self.may_end[last] & ~done) if self.stop else ():
             row = int(rows[index])
-            tokens = [*(self._before[row] if self._before else ()), *ids[row, :length].tolist()]
+            tokens = ids[row, :length].tolist()
             tail = self.decode(tokens[-self._tail :])
             if any(text in tail for text in self.stop):
                 begun = self._begun[row] if self._begun else ""
@@ -145,13 +149,12 @@ def sample(
     *,
     look_every: int | None = None,
     rules: Sequence[Rules | None] | None = None,
-    drawn: int = 0,
+    budget: Budget | None = None,
 ) -> list[Sampled]:
     """Return one response per prompt, each with its own seed; equal prompts are computed once.
 
-    ``limits`` are the most tokens of each row; ``drawn`` tokens of each response were drawn before, and stand in its
-    prompt. The host looks at the tokens every ``look_every`` steps: 1 on a CPU and with ``rules`` (one for each row,
-    ``None`` for a free one), which go by the text; else 8.
+    ``limits`` are the most tokens of each row. The host looks at the tokens every ``look_every`` steps: 1 on a CPU and
+    with ``rules`` (one for each row, ``None`` for a free one), which go by the text; else 8.
     """
     number: dict[TokenIds, int] = {}
     which = [number.setdefault(prompt, len(number)) for prompt in prompts]
@@ -162,9 +165,9 @@ def sample(
     record = _Record(check, limits)
     guides = {row: Guide(one, limits[row]) for row, one in enumerate(rules or ()) if one is not None}
     allowed: dict[int, list[TokenSet | None]] = {row: [] for row in guides}
-    draws = torch.from_numpy(uniforms(seeds, drawn + record.longest)[:, drawn:])  # (rows, steps)
-    draws = draws.to(device, non_blocking=True)
+    draws = torch.from_numpy(uniforms(seeds, record.longest)).to(device, non_blocking=True)  # (rows, steps)
     look_at = looks(limits, look_every)
+    closed = torch.zeros(len(prompts), dtype=torch.bool, device=device)  # rows whose reasoning the budget closes
     unseen: list[tuple[Tensor, Tensor]] = []
     for step in range(record.longest):
         if not guides:
@@ -179,8 +182,12 @@ def sample(
             seen = tokens.tolist()
             for at, row in guided:
                 guides[row].take(seen[at])
+        if budget is not None and 0 <= step - budget.tokens < len(budget.closing):
+            tokens = tokens.masked_fill(closed, budget.closing[step - budget.tokens])
+            chosen = chosen.masked_fill(closed, 0.0)
         unseen.append((tokens, chosen))
-        if step + 1 in look_at:
+        at_budget = budget is not None and step + 1 == budget.tokens
+        if at_budget or step + 1 in look_at:
             record.write(*_fetch(unseen))
             unseen.clear()
             if not record.live.any():
@@ -188,7 +195,9 @@ def sample(
             if (going := record.compact(batch.compact_at)) is not None:
                 keep = torch.from_numpy(going).to(device, non_blocking=True)
                 batch.keep(keep)
-                tokens, draws = tokens.index_select(0, keep), draws.index_select(0, keep)
+                tokens, draws, closed = (each.index_select(0, keep) for each in (tokens, draws, closed))
+            if budget is not None and at_budget:
+                closed = torch.tensor(record.close(budget), device=device)
         logits = batch.step(tokens)
     sampled = record.sampled()
     for row, sets_of_row in allowed.items():
@@ -223,7 +232,7 @@ class _Record:
         self._ids = np.zeros((count, self.longest), np.int64)
         self._logprobs = np.zeros((count, self.longest), np.float32)
         self._lengths, self._stopped = np.zeros(count, np.intp), np.zeros(count, bool)
-        self._written = 0
+        self._written, self._forced = 0, dict[int, Allowed]()
 
     def write(self, tokens: NDArray[np.int64], logprobs: NDArray[np.float32]) -> None:
         """Write down the next steps of all rows, ``(steps, rows)``, and see which have ended."""
@@ -245,8 +254,20 @@ class _Record:
         self.rows, self.live = self.rows[going], np.ones(len(going), bool)
         return going
 
+    def close(self, budget: Budget) -> list[bool]:
+        """Return which of the rows the budget closes now."""
+        texts = [self._check.decode(self._ids[row, : budget.tokens].tolist()) for row in self.rows]
+        rows = zip(self.rows.tolist(), texts, self.live.tolist(), strict=True)
+        closed = [live and still_reasons(text, budget.openings[row]) for row, text, live in rows]
+        sets = (None,) * budget.tokens + tuple(TokenSet((token,)) for token in budget.closing)
+        self._forced = dict.fromkeys(self.rows[closed].tolist(), sets)
+        return closed
+
     def sampled(self) -> list[Sampled]:
-        return [
-            Sampled(tuple(row[:n].tolist()), tuple(scores[:n].tolist()), bool(end))
-            for row, scores, n, end in zip(self._ids, self._logprobs, self._lengths, self._stopped, strict=True)
-        ]
+        found = []
+        for row, n in enumerate(self._lengths.tolist()):
+            forced = self._forced.get(row)
+            allowed = None if forced is None else (forced + (None,) * n)[:n]
+            ids, scores = tuple(self._ids[row, :n].tolist()), tuple(self._logprobs[row, :n].tolist())
+            found.append(Sampled(ids, scores, bool(self._stopped[row]), allowed))
+        return found
