@@ -193,22 +193,24 @@ class ServedModel:
 
     async def unknown_name(self) -> str | None:
         """Return why the server has no model of this name; ``None`` if it has, or if that can't be found out."""
-        models: Any = getattr(self._transport, "models", None)
-        dialect = copy(self._dialect)
-
-        async def listing() -> tuple[int, str]:
-            status, body = await models()
-            return status, self._text(body)
-
-        async def small_request() -> tuple[int, str]:
-            while True:  # what is learnt is learnt again in the run, which reports it
-                fields = self._fields(names.QUESTION, names.SMALL, None, {}, dialect)
-                status, _, body = await self._transport.complete(ROUTES[dialect.route].path, fields)
-                text = self._text(body)
-                if 200 <= status < 300 or dialect.learn(status, text, fields) is None:
-                    return status, text
-
-        return await names.unknown_name(self.name, self._transport.url, models and listing, small_request)
+        listed: list[str] | None = None
+        dialect = copy(self._dialect)  # what is learnt is learnt again in the run, which reports it
+        try:
+            if (models := getattr(self._transport, "models", None)) is not None:
+                async with asyncio.timeout(names.SECONDS):
+                    status, body = await models()
+                listed = names.read_names(self._text(body)) if status == 200 else None
+                if {self.name, f"{self.name}:latest"} & set(listed or ()):  # Ollama's default tag
+                    return None
+            async with asyncio.timeout(names.SECONDS):
+                while True:
+                    fields = self._fields(names.QUESTION, names.SMALL, None, {}, dialect)
+                    status, _, body = await self._transport.complete(ROUTES[dialect.route].path, fields)
+                    text = self._text(body)
+                    if 200 <= status < 300 or dialect.learn(status, text, fields) is None:
+                        return names.why_unknown(self.name, self._transport.url, status, text, listed)
+        except (TimeoutError, ProviderError):
+            return None
 
     def _text(self, body: bytes) -> str:
         """Return an answer's text without secrets, before anything is parsed, quoted or cut."""

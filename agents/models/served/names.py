@@ -4,12 +4,10 @@ Its list of models (``GET /models``) answers it if it has the name. Many servers
 one small request is sent, and only a refusal in words about the model counts.
 """
 
-import asyncio
 import re
-from collections.abc import Awaitable, Callable
 
 from agents.models.base import Decoding
-from agents.models.served.answers import ProviderError, parsed
+from agents.models.served.answers import parsed
 from agents.models.served.dialect import refusal_of
 from agents.turn import Message
 from textgames.names import did_you_mean
@@ -20,8 +18,6 @@ MOST_LENGTH = 100  # of a name in it
 QUESTION = (Message("user", "Say yes."),)
 SMALL = Decoding(temperature=1.0, max_tokens=16, stop=())
 
-Asked = Callable[[], Awaitable[tuple[int, str]]]  # the status and the text of an answer, without secrets
-
 _UNKNOWN = re.compile(
     r"not[ _](found|exist|available|supported|a valid|valid|recogni[sz]ed|have access)|n't (exist|have|found)|unknown"
     r"|invalid|no such|unsupported|does not exist|no endpoints",
@@ -29,20 +25,9 @@ _UNKNOWN = re.compile(
 )
 
 
-async def unknown_name(name: str, url: str, listing: Asked | None, small_request: Asked) -> str | None:
-    """Return why a server has no model of this name, as half a sentence; ``None`` if it has, or if nothing tells."""
-    listed: list[str] | None = None
-    try:
-        if listing is not None:
-            async with asyncio.timeout(SECONDS):
-                status, text = await listing()
-            listed = _read_names(text) if status == 200 else None
-        if listed is not None and {name, f"{name}:latest"} & set(listed):  # Ollama's default tag
-            return None
-        async with asyncio.timeout(SECONDS):
-            status, text = await small_request()
-    except (TimeoutError, ProviderError):
-        return None
+def why_unknown(name: str, url: str, status: int, text: str, listed: list[str] | None) -> str | None:
+    """Return why a server has no model of this name, as half a sentence, by its answer to the small request and the
+    names in its list; ``None`` if it has, or if nothing tells."""
     words, parameter = refusal_of(text)
     about_the_name = (
         (parameter == "model" or "model_not_found" in text)
@@ -58,7 +43,7 @@ async def unknown_name(name: str, url: str, listing: Asked | None, small_request
     return f"{url} has no model {name!r} (status {status}: {said}){instead}"
 
 
-def _read_names(text: str) -> list[str] | None:
+def read_names(text: str) -> list[str] | None:
     """Return the names in the answer of a models route; ``None`` if it is no list of models."""
     models = parsed(text)
     models = models.get("data") if isinstance(models, dict) else models
