@@ -137,8 +137,7 @@ class OpenAIServer:
         if unknown or sum(self.faults.values()) > 1 + 1e-9:
             raise ValueError(f"faults are {', '.join(FAULTS)}, adding up to at most 1; got {self.faults}")
         self.requests: list[dict[str, Any]] = []
-        """The bodies of all chat requests when :attr:`keep_requests` is set."""
-        self.keep_requests = False
+        """The bodies of all chat requests."""
         self.model: str | None = None
         self.fingerprint: str | None = None
         """The names that answers bear, where they aren't the requested one and none."""
@@ -355,8 +354,7 @@ class _Connection(asyncio.Protocol):
         except (ValueError, KeyError, TypeError, AttributeError):
             self.send(400, {"error": {"message": f"not a request of {route}", "type": "invalid_request_error"}})
             return
-        if server.keep_requests:
-            server.requests.append(request)
+        server.requests.append(request)
         if server.strict_names and request.get("model") not in (server.models or ("local", "m")):
             server.served["404"] += 1
             message = f"The model `{request.get('model')}` does not exist."

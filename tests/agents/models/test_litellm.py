@@ -51,7 +51,6 @@ class TestWithLiteLLM:
     def test_what_is_sent_and_what_comes_back(self, monkeypatch):
         monkeypatch.setenv("MY_KEY", KEY)
         with OpenAIServer(respond=up, prompt_cache=0.7) as server:
-            server.keep_requests = True
             server.model, server.fingerprint = "m-2026", "fp_1"
             options = {"key_variable": "MY_KEY", "headers": {"X-Title": "play"}, "extra_body": {"top_k": 5}}
             (completion,) = complete(server, send_seed=True, **options)
@@ -98,7 +97,6 @@ class TestWithLiteLLM:
 
     def test_reasoning_models(self):
         with OpenAIServer(respond=up, reasoning=40, refused=REFUSED_BY_OPENAI) as server:
-            server.keep_requests = True
             (completion,) = complete(
                 server, reasoning_effort="low", extra_body={"allowed_openai_params": ["reasoning_effort"]}
             )

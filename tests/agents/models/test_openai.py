@@ -32,7 +32,6 @@ def complete(server, **options):
 
 def test_what_is_sent_and_what_comes_back():
     with OpenAIServer(respond=up) as server:
-        server.keep_requests = True
         completion = complete(server, decoding=Decoding(temperature=0.25, max_tokens=50))
     messages = [{"role": "system", "content": "Play."}, {"role": "user", "content": "Where to?"}]
     sent = {"model": "local", "messages": messages, "temperature": 0.25, "max_tokens": 50, "stop": ["</action>"]}
@@ -48,7 +47,6 @@ def test_options_change_the_request():
     options = {"omit": ["temperature", "stop"], "max_tokens_field": "max_completion_tokens", "send_seed": True}
     options |= {"extra_body": {"reasoning_effort": "low"}, "headers": {"X-Extra": "yes"}}
     with OpenAIServer(respond=up) as server:
-        server.keep_requests = True
         said = [complete(server, decoding=Decoding(top_p=0.9), seed=seed, **options) for seed in ((1, 2), (1, 3))]
     first, second = server.requests
     kept = {key: first[key] for key in first if key not in ("messages", "model", "seed")}
@@ -69,7 +67,6 @@ def test_options_change_the_request():
 def test_legal_answers_are_told_in_the_servers_own_form(grammar, field, told):
     request = TurnRequest("here", "rules", ("up", "down"), seed=(1,))
     with OpenAIServer(respond=lambda request: "<action>up</action>") as server:
-        server.keep_requests = True
         model = OpenAIModel("local", base_url=server.base_url, api_key=KEY, grammar=grammar)
         (turn,) = LanguageAgentPolicy(model, PromptMap("direct"), legal_only=True).act([request])
         assert turn.response == "<action>up</action>"
@@ -82,7 +79,6 @@ def test_legal_answers_are_told_in_the_servers_own_form(grammar, field, told):
 
 def test_a_model_that_wants_the_limit_under_its_new_name_gets_it():
     with OpenAIServer(respond=up, faults={"old-limit": 1.0}) as server:
-        server.keep_requests = True
         assert complete(server).response == ANSWER
         refused = complete(server, max_tokens_field="max_tokens")
     assert ["max_tokens" in r for r in server.requests] == [True, False, True]

@@ -151,7 +151,6 @@ def test_a_models_card_says_how_it_was_asked(textbench):
 def test_own_prompts_are_kept_with_the_run(textbench):
     Path("mine.toml").write_text('opening = "Rules follow. $instructions"\n')
     with OpenAIServer() as server:
-        server.keep_requests = True
         command = ("run", "--agent", "openai:m", "--base-url", server.base_url, *LAKE, "--prompts", "mine.toml")
         assert textbench(*command, "--episodes", 2, "--out", "r").code == 0
         assert all(r["messages"][0]["content"].startswith("Rules follow.") for r in server.requests)

@@ -32,7 +32,6 @@ def listed_action(request) -> str:
 @pytest.fixture
 def server():
     with OpenAIServer(respond=listed_action) as running:
-        running.keep_requests = True
         yield running
 
 

@@ -24,7 +24,6 @@ def _notices(caplog):
 
 def test_a_reasoning_model_is_asked_as_it_wants_after_one_refusal_of_each_parameter(caplog):
     with OpenAIServer(respond=up, refused=REFUSED_BY_OPENAI, reasoning=600) as server:
-        server.keep_requests = True
         completions = ask(server, several(5), reasoning_effort="low", send_seed=True, max_retries=0)
     assert {(one.response, one.error) for one in completions} == {(ANSWER, None)}
     assert len(server.requests) == 4 + 5  # a refusal each, and the answers
@@ -48,7 +47,6 @@ def test_many_first_requests_at_once_all_learn():
 
 def test_what_is_set_by_hand_is_not_learnt():
     with OpenAIServer(respond=up, refused=REFUSED_BY_OPENAI) as server:
-        server.keep_requests = True
         by_hand = {"omit": ["temperature", "stop"], "max_tokens_field": "max_completion_tokens"}
         (completion,) = ask(server, reasoning_effort="high", reasoning_tokens=3000, **by_hand)
         (request,) = server.requests
@@ -60,7 +58,6 @@ def test_what_is_set_by_hand_is_not_learnt():
 
 def test_a_budget_that_reasoning_eats_up_is_raised_once_and_said_unless_it_is_set_by_hand(caplog):
     with OpenAIServer(respond=up, reasoning=300) as server:
-        server.keep_requests = True
         assert [one.response for one in ask(server, several(3))] == [ANSWER] * 3
         assert [r["max_tokens"] for r in server.requests] == [256, *[256 + REASONING_TOKENS] * 3]
         assert "reasoning ate up a whole response: 25,000 tokens more are allowed" in caplog.text
@@ -83,7 +80,6 @@ def test_a_server_with_a_short_context_gets_a_smaller_budget():
 @pytest.mark.parametrize("name", ["responses", "completions"])
 def test_a_model_with_another_route_is_asked_there(name, caplog):
     with OpenAIServer(respond=up, only_route=name, reasoning=7 if name == "responses" else 0) as server:
-        server.keep_requests = True
         first, second = ask(server, several(2), decoding=Decoding(top_p=0.9), send_seed=True)
         (by_hand,) = ask(server, route=name)
     assert first.response == second.response == by_hand.response == ANSWER

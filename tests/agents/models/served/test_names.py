@@ -30,7 +30,6 @@ def test_the_nearest_name_is_said_or_all_if_none_is_near():
 def test_without_the_name_in_a_list_the_answer_to_one_small_request_tells():
     for models in (["gpt-4o-mini"], None):
         with OpenAIServer(models=models) as server:
-            server.keep_requests = True
             assert unknown(server) is None
             assert [request["max_tokens"] for request in server.requests] == [16]
     with OpenAIServer(models=None, strict_names=True) as server:

@@ -25,10 +25,9 @@ def played(caplog):
     """``played(says, prompt, times, **options)``: completions, requests and notices of a model that says one thing."""
 
     def play(says, prompt=PROMPT, times=1, server=(), **options):
+        caplog.set_level(logging.WARNING, "agents.models.served")
         with OpenAIServer(respond=lambda request: says, **dict(server)) as running:
-            running.keep_requests = True
-            with caplog.at_level(logging.WARNING, logger="agents.models.served"):
-                completions = ask(running, [prompt] * times, **options)
+            completions = ask(running, [prompt] * times, **options)
         return completions, running.requests, [record.getMessage() for record in caplog.records]
 
     return play

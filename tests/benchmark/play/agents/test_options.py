@@ -33,7 +33,6 @@ def test_two_models_on_two_servers_with_different_settings(textbench, workplace,
         "b.v2.timeout=33",
     )
     with OpenAIServer() as first, OpenAIServer() as second:
-        first.keep_requests = second.keep_requests = True
         command = ["run", "--agent", "a=openai:m", "--agent", "b.v2=openai:m", *LAKE, "--out", "r"]
         for one in (f"a.base_url={first.base_url}", f"b.v2.base_url={second.base_url}", *sets):
             command += ["--set", one]
@@ -68,7 +67,6 @@ def test_two_models_on_two_servers_with_different_settings(textbench, workplace,
 
 def test_the_same_in_a_file(textbench):
     with OpenAIServer() as server:
-        server.keep_requests = True
         Path("run.toml").write_text(
             f'episodes = 2\nscenarios = ["frozen-lake"]\n[agents.hot]\nspec = "openai:m"\ntemperature = 1.5\n'
             f'base_url = "{server.base_url}"\nextra_body = {{ top_k = 3 }}\n[agents.random]\n'
@@ -86,7 +84,6 @@ def test_from_python():
     import benchmark
 
     with OpenAIServer() as server:
-        server.keep_requests = True
         own = {"m": {"base_url": server.base_url, "temperature": 0.7}}
         results = benchmark.evaluate(
             {"m": "openai:m"}, scenarios="frozen-lake", episodes=2, agent_options=own, quiet=True
