@@ -6,6 +6,7 @@ import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from copy import copy
+from functools import cached_property
 from typing import Any
 
 from agents.models.reasoning import Opening, check_thinking
@@ -74,8 +75,7 @@ class Thinking:
 
     def __init__(self, tokenizer: Any, arguments: Mapping[str, Any] | None, budget: int | None, name: str) -> None:
         self.arguments, self.budget, self._tokenizer = check_thinking(arguments, budget), budget, tokenizer
-        self._openings: dict[str, Opening] = {}
-        template = _template_of(tokenizer)
+        self.template = template = str(getattr(tokenizer, "chat_template", None) or "")
         if getattr(tokenizer, "chat_template", None) is not None:
             from jinja2 import Environment
 
@@ -102,41 +102,29 @@ class Thinking:
         return {name: value for name, value in chosen.items() if value is not None}
 
     def opening(self, prompt: Prompt) -> Opening:
-        """Return whether the model reasons before it responds to a prompt."""
-        prefix = prefix_of(prompt)
-        if prefix not in self._openings:
-            self._openings[prefix] = opening_of(self._tokenizer, prefix, self.arguments)
-        return self._openings[prefix]
+        """Return whether the model reasons before it responds to a prompt; behind a prefix it never does."""
+        return "none" if prefix_of(prompt) else self._opening
+
+    @cached_property
+    def _opening(self) -> Opening:
+        # with reasoning switched off a template closes it at the beginning of the response (Qwen3); that of a model
+        # which always reasons opens it there (DeepSeek-R1)
+        if THOUGHT not in self.template:
+            return "none"
+        begins = render(self._tokenizer, (Message("user", _MARK),), self.arguments).rpartition(_MARK)[2]
+        _, opened, inside = begins.rpartition(THINK)
+        return "none" if THOUGHT in inside else "open" if opened else "may"
 
 
 def with_arguments(tokenizer: Any, arguments: Mapping[str, Any], name: str) -> Any:
     """Return a tokenizer whose chat template sets its arguments, for models that are trained and saved with it; a
     ValueError as of :class:`Thinking`, or if one isn't true, false, a number or a text."""
-    Thinking(tokenizer, arguments, None, name)
+    template = Thinking(tokenizer, arguments, None, name).template
     if not arguments:
         return tokenizer
     if odd := [key for key, value in arguments.items() if not isinstance(value, bool | int | float | str)]:
         raise ValueError(f"chat_template_kwargs.{odd[0]} is true, false, a number or a text, got {arguments[odd[0]]!r}")
     sets = "".join(f"{{%- set {key} = {json.dumps(value)} -%}}" for key, value in arguments.items())
     tokenizer = copy(tokenizer)
-    tokenizer.chat_template = sets + _template_of(tokenizer)
+    tokenizer.chat_template = sets + template
     return tokenizer
-
-
-def opening_of(tokenizer: Any, prefix: str, arguments: Mapping[str, Any]) -> Opening:
-    """Return whether a model reasons before it responds.
-
-    If it does, its template knows ``</think>``. With reasoning switched off it closes it at the beginning of the
-    response (Qwen3); that of a model that always reasons opens it there (DeepSeek-R1). A prefix is behind reasoning.
-    """
-    if prefix or THOUGHT not in _template_of(tokenizer):
-        return "none"
-    begins = render(tokenizer, (Message("user", _MARK),), arguments).rpartition(_MARK)[2]
-    _, opened, inside = begins.rpartition(THINK)
-    if THOUGHT in inside:
-        return "none"
-    return "open" if opened else "may"
-
-
-def _template_of(tokenizer: Any) -> str:
-    return str(getattr(tokenizer, "chat_template", None) or "")

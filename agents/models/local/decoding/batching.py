@@ -30,6 +30,17 @@ def split_batch(prompts: Sequence[TokenIds], limits: Sequence[int], most: int) -
     return batches
 
 
+def in_parts(sizes: Sequence[int], most: int) -> list[range]:
+    """Return the indices of sizes in parts that add up to at most ``most`` each (or are one)."""
+    parts, begin, total = [], 0, 0
+    for index, size in enumerate(sizes):
+        if total and total + size > most:
+            parts.append(range(begin, index))
+            begin, total = index, 0
+        total += size
+    return [*parts, range(begin, len(sizes))]
+
+
 @contextmanager
 def one_thread() -> Iterator[None]:
     """Take one thread for a small model, unless the environment names a number: on a machine with other work, threads

@@ -14,6 +14,7 @@ import torch.nn.functional as F  # noqa: N812
 from numpy.typing import NDArray
 from torch import Tensor
 
+from agents.models.local.decoding.batching import in_parts
 from agents.models.local.decoding.sampler import TokenIds
 from agents.models.local.forward import llama_forward, path_attention
 from agents.models.local.forward.llama_forward import LlamaWeights
@@ -55,16 +56,10 @@ class KeptPrompts:
             wider = (0, 0, 0, max(self._used - have, have // 2))
             for index, (keys, values) in enumerate(self._layers):  # a layer at a time, for the sake of memory
                 self._layers[index] = F.pad(keys, wider), F.pad(values, wider)
-        passes: list[list[_Segment]] = [[]]
-        size = 0
-        for segment in segments.values():
-            new = len(segment.path) - segment.known
-            if passes[-1] and size + new > _PASS_TOKENS:
-                passes.append([])
-                size = 0
-            passes[-1].append(segment)
-            size += new
-        hidden = torch.cat([self._compute(weights, part, tail) for part in passes]).view(len(prompts), tail, -1)
+        placed = [*segments.values()]
+        passes = in_parts([len(each.path) - each.known for each in placed], _PASS_TOKENS)
+        hidden = torch.cat([self._compute(weights, placed[part.start : part.stop], tail) for part in passes])
+        hidden = hidden.view(len(prompts), tail, -1)
         order = {prompt: row for row, prompt in enumerate(segments)}
         rows = torch.tensor([order[prompt] for prompt in prompts])
         return [segments[prompt].path for prompt in prompts], hidden.index_select(0, rows)

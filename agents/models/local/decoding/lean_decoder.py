@@ -13,6 +13,7 @@ import torch
 import torch.nn.functional as F  # noqa: N812
 from torch import Tensor, nn
 
+from agents.models.local.decoding.batching import in_parts
 from agents.models.local.decoding.captured_step import Compute, Recorder
 from agents.models.local.decoding.kept_prompts import KeptPrompts, Slots
 from agents.models.local.decoding.sampler import COMPACT_AT, TokenIds
@@ -165,15 +166,8 @@ class LeanBatch:
 
     def read(self, suffixes: Sequence[TokenIds], tail: int) -> Tensor:
         """Compute the prompts' own tokens; return the hidden states ``(rows, tail, hidden)`` of their last ones."""
-        device = self.weights.embedding.device
-        limit = _PREFILL_TOKENS.get(device.type, _PREFILL_TOKENS_ELSEWHERE)
-        chunks, begin, tokens = [], 0, 0
-        for index, suffix in enumerate(suffixes):
-            if tokens and tokens + len(suffix) > limit:
-                chunks.append(range(begin, index))
-                begin, tokens = index, 0
-            tokens += len(suffix)
-        chunks.append(range(begin, len(suffixes)))
+        limit = _PREFILL_TOKENS.get(self.weights.embedding.device.type, _PREFILL_TOKENS_ELSEWHERE)
+        chunks = in_parts([len(suffix) for suffix in suffixes], limit)
         hidden = torch.cat([self._read_chunk(chunk, suffixes, tail) for chunk in chunks])
         return hidden.view(len(suffixes), tail, -1)
 
@@ -292,17 +286,21 @@ class LeanBatch:
         packing = Packing([len(suffix) for suffix in mine], device, self.shared)
         rows = packing.row + chunk.start
         columns = packing.column + self.filled - packing.lengths[packing.row]
+        mask: Tensor | None = None  # causal alone, as padding is on the right
+        if self.shared:
+            seen = torch.ones(packing.longest, packing.longest + self.shared, dtype=torch.bool, device=device)
+            mask = seen.tril(self.shared)
 
         def attend(layer: int, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-            keys, values = self.caches[layer]
-            keys[:, rows, columns] = k.transpose(0, 1)
-            values[:, rows, columns] = v.transpose(0, 1)
-            padded_keys, padded_values = packing.pad(k), packing.pad(v)
-            if self.shared:
-                before_keys, before_values = self.prefix[layer]
-                padded_keys = torch.cat([before_keys.expand(len(mine), -1, -1, -1), padded_keys], dim=2)
-                padded_values = torch.cat([before_values.expand(len(mine), -1, -1, -1), padded_values], dim=2)
-            return _attend_with_offset(packing, q, padded_keys, padded_values, self.shared)
+            tables = []
+            for cache, before, new in zip(self.caches[layer], self.prefix[layer], (k, v), strict=True):
+                cache[:, rows, columns] = new.transpose(0, 1)
+                table = packing.pad(new)
+                if self.shared:
+                    table = torch.cat([before.expand(len(mine), -1, -1, -1), table], dim=2)
+                tables.append(repeat_heads(table, q.shape[1] // k.shape[1]))
+            out = F.scaled_dot_product_attention(packing.pad(q), *tables, attn_mask=mask, is_causal=mask is None)
+            return packing.unpad(out)
 
         tokens = torch.tensor([token for suffix in mine for token in suffix], device=device)
         only = (packing.last[:, None] + torch.arange(1 - tail, 1, device=device)).flatten()
@@ -342,18 +340,6 @@ class LeanBatch:
             before = share[..., :shared].reshape(kv_heads, n * count, shared) @ before_values
             out = out + before.view(kv_heads, n, count, dim)
         return out
-
-
-def _attend_with_offset(packing: Packing, q: Tensor, keys: Tensor, values: Tensor, offset: int) -> Tensor:
-    """Attend causally in right-padded sequences whose keys have ``offset`` earlier tokens in front, seen by all."""
-    groups = q.shape[1] // keys.shape[1]
-    keys, values = repeat_heads(keys, groups), repeat_heads(values, groups)
-    if not offset:
-        out = F.scaled_dot_product_attention(packing.pad(q), keys, values, is_causal=True)
-    else:
-        mask = torch.ones(packing.longest, packing.longest + offset, dtype=torch.bool, device=q.device).tril(offset)
-        out = F.scaled_dot_product_attention(packing.pad(q), keys, values, attn_mask=mask)
-    return packing.unpad(out)
 
 
 def fingerprint(model: nn.Module) -> tuple[object, ...]:

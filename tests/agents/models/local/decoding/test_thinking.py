@@ -8,7 +8,7 @@ import torch
 
 import agents
 from agents import Decoding
-from agents.models.local.templates import opening_of
+from agents.models.local.templates import Thinking
 from agents.models.local.transformers import CLOSING, TransformersModel
 from agents.turn import Message, TokenSet
 from tests.tiny_models import byte_level_bpe, teach
@@ -95,7 +95,8 @@ def test_a_template_says_whether_a_model_reasons(template, prefix, arguments, op
     tokenizer = tokenizer_with(NEVER) if template is None else tokenizer_with(template)
     if template is None:
         tokenizer = transformers.PreTrainedTokenizerFast(tokenizer_object=tokenizer.backend_tokenizer)
-    assert opening_of(tokenizer, prefix, arguments) == opening
+    prompt = (*PROMPT, *([Message("assistant", prefix)] if prefix else []))
+    assert Thinking(tokenizer, arguments, None, "it").opening(prompt) == opening
 
 
 @pytest.mark.parametrize(
