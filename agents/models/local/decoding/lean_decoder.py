@@ -299,7 +299,9 @@ class LeanBatch:
                 if self.shared:
                     table = torch.cat([before.expand(len(mine), -1, -1, -1), table], dim=2)
                 tables.append(repeat_heads(table, q.shape[1] // k.shape[1]))
-            out = F.scaled_dot_product_attention(packing.pad(q), *tables, attn_mask=mask, is_causal=mask is None)
+            keys, values = tables
+            causal = mask is None
+            out = F.scaled_dot_product_attention(packing.pad(q), keys, values, attn_mask=mask, is_causal=causal)
             return packing.unpad(out)
 
         tokens = torch.tensor([token for suffix in mine for token in suffix], device=device)
