@@ -102,24 +102,12 @@ def test_both_cross_every_lake_that_is_not_slippery():
         assert all(episode.successes["player_0"] for episode in episodes)
 
 
-@pytest.mark.slow
-def test_the_planner_is_optimal_and_greedy_is_not_on_slippery_ice():
-    """The planner's mean return agrees with the exact optimum of the very same maps, greedy's lies below it."""
+def test_the_planner_is_optimal_on_slippery_ice():
     scenario = textgames.SCENARIOS["frozen-lake-slippery"]
-    seeds = range(20_000, 20_400)
-    game = scenario.game()
-    solver = ValueIteration(game)
-    starts = []
-    for seed in seeds:
-        env = scenario.parallel_env()
-        env.reset(seed=seed)
-        starts.append(env.state())
-    optimum = sum(solver.value(state, scenario.horizon, "player_0") for state in starts) / len(starts)
-    planner = mean_return(play("planner", scenario.name, seeds))
-    greedy = mean_return(play("greedy", scenario.name, seeds))
-    error = (optimum * (1 - optimum) / len(seeds)) ** 0.5
-    assert abs(planner - optimum) < 3 * error
-    assert greedy < optimum - 2 * error
+    solver = ValueIteration(scenario.game())
+    for episode in play("planner", scenario.name, range(20_000, 20_030)):
+        for step in episode.steps:
+            assert step.action in solver.best_actions(step.state, step.steps_left, "player_0")
 
 
 def test_the_planners_reason_is_the_exact_probability():
