@@ -8,7 +8,6 @@ import pytest
 from agents.baselines.games.guessing import PROMISING
 from agents.baselines.search import search_player_of
 from agents.turn import TurnRequest
-from textgames import SCENARIOS
 from textgames.exploration.guess_number import GuessNumber
 from textgames.exploration.guessing import GuessingGame, GuessState
 from textgames.exploration.mastermind import Mastermind
@@ -116,22 +115,6 @@ def test_other_texts_are_refused():
     for text in ("Guesses so far: none", "Guesses left: 9\nGuesses so far:\n1. red red red: 2 exact, 1 misplaced"):
         with pytest.raises(ValueError, match="not an observation of Mastermind"):
             search_player_of(game).plan(TurnRequest(text, game=game))
-
-
-@pytest.mark.parametrize("name", ["sliding-puzzle", "sliding-puzzle-far", "sokoban", "sokoban-two"])
-def test_the_planner_gets_the_value_of_the_start(name):
-    scenario = SCENARIOS[name]
-    game = scenario.game()
-    player = search_player_of(game)
-    for seed in range(10):
-        state, over, total, left = game.initial_state(np.random.default_rng(seed)), False, 0.0, scenario.horizon
-        value = max(player.values(ask(game, state, left)).values())
-        while not over:
-            action = player.plan(ask(game, state, left)).action
-            state, rewards, over = game.transition(state, {"player_0": action}, RNG)
-            total, left = total + rewards["player_0"], left - 1
-        assert game.succeeded(state, "player_0")
-        assert total == pytest.approx(value)
 
 
 def test_greedy_slides_towards_the_places():

@@ -63,8 +63,7 @@ class Team(TSMG[Hall]):
 class Sudden(Team):
     """All at once; ``player_0`` is out after the first round and is paid in the last."""
 
-    def to_move(self, state: Hall) -> tuple[str, ...]:
-        return TSMG.to_move(self, state)
+    to_move = TSMG.to_move  # as of a game that says nothing of turns
 
     def transition(self, state: Hall, joint_action: Mapping[str, str], rng: Any) -> Any:
         for player in self.to_move(state):
@@ -74,7 +73,6 @@ class Sudden(Team):
         return Hall(turn, True), {"player_0": 4.0 * (turn == 3), "player_1": 1.0, "player_2": 0.0}, turn == 3
 
 
-Sudden.to_move = TSMG.to_move  # type: ignore[method-assign]  # a game that says nothing of turns
 textgames.register("TurnsTeam-v0", Team, max_steps=9)
 textgames.register("TurnsSudden-v0", Sudden, max_steps=9)
 
