@@ -172,23 +172,6 @@ def test_a_kill_while_a_folder_is_removed_leaves_nothing_under_its_name(tmp_path
     assert kills > 4
 
 
-@pytest.mark.parametrize("mode", ["w", "wb"])
-def test_no_draft_is_where_it_is_expected(tmp_path, mode):
-    """Not under the name with the process's number, which a stranger can fill with links."""
-    victim = tmp_path / "victim"
-    victim.write_text("mine")
-    file = tmp_path / "folder/manifest.json"
-    file.parent.mkdir()
-    for number in (os.getpid(), os.getppid()):
-        (file.parent / f".manifest.json.{number}").symlink_to(victim)
-    (file.parent / ".writing-model").symlink_to(tmp_path / "folder")
-    with replacing(file, mode) as stream:
-        stream.write("new" if mode == "w" else b"new")
-    with replacing_folder(file.parent / "model"):
-        pass
-    assert (victim.read_text(), file.read_text()) == ("mine", "new")
-
-
 def test_drafts_have_other_names_every_time_and_follow_no_link(tmp_path, monkeypatch):
     names = set()
     for _ in range(20):
