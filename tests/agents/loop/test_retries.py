@@ -1,6 +1,7 @@
 """Answering again: in every loop, of every kind of player, with what was wrong in the conversation."""
 
 import asyncio
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
@@ -125,32 +126,27 @@ def test_the_next_turns_remember_the_answer_that_counted():
 def test_there_is_a_complaint_for_every_reason(reason):
     game = SCENARIOS["snake"].game()
     request = request_in(game, game.initial_state(np.random.default_rng(0)), "player_0")
-    from dataclasses import replace
-
     asked = replace(request, refused=(Refused(Turn("what it said"), str(reason)),))
     *_, said, complaint = PromptMap()(asked)
     assert (said.role, said.content, complaint.role) == ("assistant", "what it said", "user")
     assert PromptTexts.default().reasons[str(reason)] in complaint.content
     assert "$" not in complaint.content
-    own = PromptTexts(
-        **{**PromptTexts.default().as_data(), "complaint": "No: $reason!", "reasons": {str(reason): "so it is"}}
-    )
+    own = replace(PromptTexts.default(), complaint="No: $reason!", reasons={str(reason): "so it is"})
     assert PromptMap(texts=own)(asked)[-1].content == "No: so it is!"
 
 
 def test_texts_of_before_complain_in_the_packages_own_words():
     """Cards of earlier runs hold prompt texts without these parts."""
-    data = {
-        name: text for name, text in PromptTexts.default().as_data().items() if name not in ("unlisted", "complaint")
-    }
-    data.pop("reasons")
+    default = PromptTexts.default()
+    data = {part: text for part, text in default.as_data().items() if part not in ("unlisted", "complaint", "reasons")}
     old = PromptTexts(**data)
     assert old.as_data() == data
-    session = EpisodeSession("frozen-lake", 10_000, protocol="retry", moves="unlisted", prompt_map=PromptMap(texts=old))
-    session.respond("?")
-    ours = EpisodeSession("frozen-lake", 10_000, protocol="retry", moves="unlisted")
-    ours.respond("?")
-    assert session.messages == ours.messages
+    messages = []
+    for prompts in (PromptMap(texts=old), PromptMap()):
+        session = EpisodeSession("frozen-lake", 10_000, protocol="retry", moves="unlisted", prompt_map=prompts)
+        session.respond("?")
+        messages.append(session.messages)
+    assert messages[0] == messages[1]
 
 
 @pytest.mark.parametrize("name", SCENARIOS)
