@@ -3,6 +3,7 @@
 from collections import Counter
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 import textgames
@@ -122,7 +123,7 @@ def test_the_planners_reason_is_the_exact_probability():
 
 def test_greedy_without_any_way_says_so():
     game = textgames.game_of("TextFrozenLake-v0", desc=["SHF", "HHF", "FFG"])
-    (turn,) = load_agent("greedy").act([game.observe(game._a_start(), "player_0")])
+    (turn,) = load_agent("greedy").act([game.observe(game.initial_state(np.random.default_rng(0)), "player_0")])
     assert "no way to the goal" in turn.response
     assert "<action>left</action>" in turn.response  # off the board: stays where it is instead of a hole
 
