@@ -31,21 +31,18 @@ with which the mean gradient is the exact one's, whatever the lag."""
 MAX_STATES = 200_000
 
 
-class Compared(NamedTuple):
-    """What several batches' gradients are beside an exact one: figures, and the cosine of every batch."""
-
-    figures: dict[str, Any]
-    cosines: Floats
-
-
-def compared(gradients: Sequence[BatchGradient], exact: Tensor) -> Compared:
+def compared(gradients: Sequence[BatchGradient], exact: Tensor) -> dict[str, Any]:
     """Return the cosine with its interval over batches, and the bias, of independent batches' gradients."""
-    norm = float(exact.norm())
-    lengths = np.array([float(each.vector.norm()) for each in gradients])
+    found = quality(gradients, float(exact.norm()))
+    return {"cosine": found.cosine.to_json(), "bias": found.bias.to_json()}
+
+
+def cosines_of(gradients: Sequence[BatchGradient], exact: Tensor) -> Floats:
+    """Return (batches,) the cosine of every batch's gradient with the exact one."""
+    sizes = float(exact.norm()) * np.array([float(each.vector.norm()) for each in gradients])
     along = np.array([each.along for each in gradients])
-    cosines = np.divide(along, lengths * norm, out=np.zeros(len(along)), where=lengths * norm > 0)
-    found = quality(gradients, norm)
-    return Compared({"cosine": found.cosine.to_json(), "bias": found.bias.to_json()}, cosines)
+    found: Floats = np.divide(along, sizes, out=np.zeros(len(along)), where=sizes > 0)
+    return found
 
 
 def batch_gradient(model: ScoreModel, rows: BatchRows, credit: Credit, exact: Tensor) -> BatchGradient:
@@ -101,12 +98,14 @@ def staleness(
                     gradients[name].append(
                         gradients["token"][-1] if same else batch_gradient(model, own, credits[name], exact)
                     )
-        results = {name: compared(own or gradients["none"], exact) for name, own in gradients.items()}
-        fresh = fresh if lag else results["none"].cosines
-        for name, (figures, cosines) in results.items():
-            figures["minus_fresh"] = student(cosines - fresh).to_json()
-            figures["minus_none"] = student(cosines - results["none"].cosines).to_json()
-            means = {key: float(np.mean([each[key] for each in drift])) for key in drift[0]}
+        means = {key: float(np.mean([each[key] for each in drift])) for key in drift[0]}
+        plain = cosines_of(gradients["none"], exact)
+        fresh = fresh if lag else plain
+        for name in WEIGHTS:
+            gathered = gradients[name] or gradients["none"]
+            cosines = cosines_of(gathered, exact)
+            minus = {"minus_fresh": student(cosines - fresh), "minus_none": student(cosines - plain)}
+            figures = compared(gathered, exact) | {key: each.to_json() for key, each in minus.items()}
             rows.append({"lag": lag, "weights": name, **figures, **means})
     return rows
 
@@ -155,7 +154,7 @@ def group_sizes(
         for name, method in made.items():
             credits = [method.assign(each.batch, np.random.default_rng(0)) for each in of_batches]
             pairs = zip(of_batches, credits, strict=True)
-            found = compared([batch_gradient(model, *pair, exact) for pair in pairs], exact).figures
+            found = compared([batch_gradient(model, *pair, exact) for pair in pairs], exact)
             rows.append({"size": size, "method": name, **found, "silent": silent, "tokens": tokens})
     return rows
 

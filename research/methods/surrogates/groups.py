@@ -2,19 +2,17 @@
 
 import math
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 import torch
 from pydantic import Field, model_validator
 from torch import Tensor
 
-from agents.msgrpo import PPO, SURROGATES, ConfigError, PlainSurrogate, Shared, Surrogate, Tokens, configured
-from agents.msgrpo.credit import Floats
+from agents.msgrpo import PPO, SURROGATES, ConfigError, PlainSurrogate, Shared, Surrogate, TokenRow, Tokens, configured
+from agents.msgrpo.credit import Batch, Floats
 
-if TYPE_CHECKING:
-    from agents.msgrpo import TokenRow
-    from agents.msgrpo.credit import Batch
+Rows = Sequence[TokenRow]
 
 
 @configured
@@ -33,9 +31,7 @@ class NFT(PlainSurrogate):
     floor: float = Field(0.02, gt=0, lt=0.5)
     """The group's rate p is clipped to floor .. 1 - floor."""
 
-    def row_data(
-        self, rows: "Sequence[TokenRow]", batch: "Batch", log_ratios: Sequence[Tensor] | None
-    ) -> Mapping[str, Floats]:
+    def row_data(self, rows: Rows, batch: Batch, log_ratios: Sequence[Tensor] | None) -> Mapping[str, Floats]:
         """Return ``label`` c, ``rate`` p and ``weight`` of each row: its draw's scale, 0 in groups without
         difference."""
         labels, rates = np.array([float(each.success) for each in batch.trajectories]), np.zeros(len(batch))
@@ -82,9 +78,7 @@ class APO(PPO):
     def needs(self) -> frozenset[str]:
         return frozenset({"reference"})
 
-    def row_data(
-        self, rows: "Sequence[TokenRow]", batch: "Batch", log_ratios: Sequence[Tensor] | None
-    ) -> Mapping[str, Floats]:
+    def row_data(self, rows: Rows, batch: Batch, log_ratios: Sequence[Tensor] | None) -> Mapping[str, Floats]:
         """Return ``kl_weight`` of a row's tokens of positive advantage, ``length_factor`` of those of negative one."""
         weights, factors = np.ones(len(batch)), np.ones(len(batch))
         for members in batch.groups.values():
@@ -148,17 +142,13 @@ class P3O(PlainSurrogate):
     def needs(self) -> frozenset[str]:
         return frozenset({"current"}) if self.off_policy else frozenset()
 
-    def row_data(
-        self, rows: "Sequence[TokenRow]", batch: "Batch", log_ratios: Sequence[Tensor] | None
-    ) -> Mapping[str, Floats]:
+    def row_data(self, rows: Rows, batch: Batch, log_ratios: Sequence[Tensor] | None) -> Mapping[str, Floats]:
         """Return ``coefficient`` c_i of each row's episode, times its draw's scale."""
         returns = batch.returns(self.discount)
-        moved: dict[int, float] = {}  # draw -> l_i - old_i
-        trajectory_of: dict[int, int] = {}
-        for number, row in enumerate(rows):
-            by = 0.0 if log_ratios is None else float(log_ratios[number].sum())
-            moved[row.draw] = moved.get(row.draw, 0.0) + by
-            trajectory_of[row.draw] = row.trajectory
+        trajectory_of = {row.draw: row.trajectory for row in rows}
+        moved = dict.fromkeys(trajectory_of, 0.0)  # draw -> l_i - old_i
+        for row, told in zip(rows, log_ratios or (), strict=log_ratios is not None):
+            moved[row.draw] += float(told.sum())
         groups: dict[Hashable, list[int]] = {}
         for draw, trajectory in trajectory_of.items():
             groups.setdefault(batch.trajectories[trajectory].group, []).append(draw)
@@ -212,9 +202,7 @@ class LLDS:
     def needs(self) -> frozenset[str]:
         return self._base.needs
 
-    def row_data(
-        self, rows: "Sequence[TokenRow]", batch: "Batch", log_ratios: Sequence[Tensor] | None
-    ) -> Mapping[str, Floats]:
+    def row_data(self, rows: Rows, batch: Batch, log_ratios: Sequence[Tensor] | None) -> Mapping[str, Floats]:
         """Return ``share_of_mean``: what a row's lost nats are multiplied by, 0 in episodes of negative advantage."""
         tokens: dict[int, int] = {}
         advantages: dict[int, list[float]] = {}
