@@ -9,7 +9,7 @@ import pytest
 
 import agents
 import textgames  # noqa: F401 - registers the ids
-from tests.agents.baselines.own_poker import Undealt
+from tests.agents.baselines.own_game import Undealt
 from textgames.environments.solo import TextGameEnv
 
 

@@ -9,29 +9,18 @@ from agents import load_agent
 from agents.analysis.exploitability import measure
 from agents.baselines.games.equilibrium import EquilibriumPlayer
 from agents.baselines.search import find_search_player, search_player_of
-from tests.agents.baselines.own_poker import KuhnPoker, Undealt
+from tests.agents.baselines.own_game import Hiding, Undealt
 
 
-class Dealt(KuhnPoker):
-    """Kuhn poker with a setting that is no attribute of the game."""
-
-    def __init__(self, *, ante: float = 1.0) -> None:
-        self._worth = ante
-
-    def transition(self, state: Any, joint_action: Any, rng: Any) -> Any:
-        after, rewards, over = super().transition(state, joint_action, rng)
-        return after, {player: self._worth * reward for player, reward in rewards.items()}, over
-
-
-class Shared(KuhnPoker):
+class Shared(Hiding):
     """The same, in which both players win what one of them wins."""
 
-    def transition(self, state: Any, joint_action: Any, rng: Any) -> Any:
-        after, rewards, over = super().transition(state, joint_action, rng)
-        return after, dict.fromkeys(rewards, rewards["player_0"]), over
+    def outcomes(self, state: str, joint_action: Any) -> list[Any]:
+        ((_, after, rewards, over),) = super().outcomes(state, joint_action)
+        return [(1.0, after, dict.fromkeys(rewards, rewards["player_1"]), over)]
 
 
-@pytest.mark.parametrize("game", [KuhnPoker(), Dealt(ante=3.0), textgames.openspiel("kuhn_poker")])
+@pytest.mark.parametrize("game", [Hiding(), Hiding(worth=3.0), textgames.openspiel("kuhn_poker")])
 def test_planner_plays_the_equilibrium_of_a_game_of_ones_own(game):
     assert isinstance(find_search_player(game), EquilibriumPlayer)
     planner, greedy = measure(load_agent("planner"), game), measure(load_agent("greedy"), game)
@@ -40,9 +29,9 @@ def test_planner_plays_the_equilibrium_of_a_game_of_ones_own(game):
 
 
 def test_equal_games_are_solved_once_and_others_are_not_mixed_up():
-    for ante in (1.0, 2.0, 5.0):
-        game = Dealt(ante=ante)
-        assert measure(load_agent("planner"), game).returns["player_0"] == pytest.approx(-ante / 18, abs=0.01 * ante)
+    for worth in (1.0, 2.0, 5.0):
+        found = measure(load_agent("planner"), Hiding(worth=worth))
+        assert found.returns["player_1"] == pytest.approx(worth / (1 + worth), abs=0.01)
 
 
 def test_why_there_is_no_equilibrium_is_told():
