@@ -11,6 +11,7 @@ from agents import EpisodeTask, TurnRequest, load_agent
 from agents.baselines.random import BlindPlayer, RandomPlayer
 from agents.baselines.search import Choice, register_search_player
 from agents.loop.rollout import rollout
+from tests.agents.baselines.own_game import Undealt
 from tests.once_a_game import once_a_game
 from textgames.solving.blind import blind_play
 from textgames.solving.value_iteration import ValueIteration
@@ -158,38 +159,26 @@ def test_a_bare_observation_of_an_unknown_game():
             load_agent(spec).act(["You see a troll."])
 
 
-class Coin(textgames.TSMG):
-    actions = ("heads", "tails")
-
-    def initial_state(self, rng):
-        return 0
-
-    def transition(self, state, joint_action, rng):
-        return 1, {"player_0": float(joint_action["player_0"] == "tails")}, True
-
-    def observe(self, state, player):
-        return "Call it."
-
-    def instructions(self, player):
-        return "Tails wins."
+class Own(Undealt):
+    """A game that no player knows yet."""
 
 
-class CoinSearch:
+class OwnSearch:
     def __init__(self, game):
         self.game = game
 
     def greedy(self, request):
-        return Choice("heads", "Heads comes first.")
+        return Choice("left", "Left comes first.")
 
     def plan(self, request):
-        return Choice("tails", "Tails wins.")
+        return Choice("right", "Right is far away.")
 
 
 def test_a_users_game_needs_one_line():
-    request = TurnRequest("Call it.", legal_actions=Coin.actions, game=Coin())
-    with pytest.raises(ValueError, match=r"can't play Coin: .*register_search_player\(Coin, YourSearch\)"):
+    request = TurnRequest("Hide.", legal_actions=Own.actions, game=Own())
+    with pytest.raises(ValueError, match=r"can't play Own: .*register_search_player\(Own, YourSearch\)"):
         load_agent("greedy").act([request])
     assert "</action>" in load_agent("random").act([request])[0].response
-    register_search_player(Coin, CoinSearch)
-    assert load_agent("greedy").act([request])[0].response.endswith("<action>heads</action>")
-    assert load_agent("planner").act([request])[0].response.endswith("<action>tails</action>")
+    register_search_player(Own, OwnSearch)
+    assert load_agent("greedy").act([request])[0].response.endswith("<action>left</action>")
+    assert load_agent("planner").act([request])[0].response.endswith("<action>right</action>")
