@@ -28,7 +28,7 @@ except ModuleNotFoundError as error:
 from agents.models.answers import CLOSED_BY_A_BUDGET, LegalAnswers, Rules
 from agents.models.base import Decoding
 from agents.models.fingerprint import adapter_identity, weights_identity
-from agents.models.local.decoding.batching import cache_bytes, one_thread, split_batch
+from agents.models.local.decoding.batching import bytes_per_token, cache_bytes, one_thread, split_batch
 from agents.models.local.decoding.drafts import sample_drafted
 from agents.models.local.decoding.generic_decoder import GenericDecoder
 from agents.models.local.decoding.lean_decoder import LeanDecoder
@@ -283,7 +283,7 @@ class TransformersModel(Reader):
         closing = tuple(self.tokenizer(CLOSING, add_special_tokens=False)["input_ids"]) if budget is not None else ()
         limits = [self.limit(prompt, decoding.max_tokens + (budget or 0)) for prompt in prompts]
         sampled: dict[int, Sampled] = {}
-        room = self.max_batch_tokens or max(1, cache_bytes(self.device) // max(1, self.decoder.bytes_per_token()))
+        room = self.max_batch_tokens or max(1, cache_bytes(self.device) // max(1, bytes_per_token(self._model)))
         small = self.device.type == "cpu" and self._parameters < _SMALL_MODEL
         training = self._model.training
         self._model.eval()  # dropout must not blur the sampled log-probabilities

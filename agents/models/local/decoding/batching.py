@@ -5,8 +5,10 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 import torch
+from torch import nn
 
 from agents.models.local.decoding.sampler import TokenIds
+from agents.models.local.forward.llama_forward import unwrap
 
 _CPU_BYTES = 2**30
 _GPU_SHARE = 0.5  # of the unused memory when a batch comes: logits, prompts' attention and growing caches need the rest
@@ -54,6 +56,15 @@ def one_thread() -> Iterator[None]:
         yield
     finally:
         torch.set_num_threads(threads)
+
+
+def bytes_per_token(model: nn.Module) -> int:
+    """Return the memory of one token of one row in the caches."""
+    config = unwrap(model).config.get_text_config()
+    heads = getattr(config, "num_attention_heads", None) or 1
+    kv_heads = getattr(config, "num_key_value_heads", None) or heads
+    dim = getattr(config, "head_dim", None) or config.hidden_size // heads
+    return int(2 * config.num_hidden_layers * kv_heads * dim * next(model.parameters()).element_size())
 
 
 def cache_bytes(device: torch.device) -> int:

@@ -52,13 +52,6 @@ class GenericDecoder:
         out = self.model(input_ids=ids, attention_mask=mask, use_cache=True, **extra)
         return out.logits[:, -1], getattr(out, self._cache_name, None)
 
-    def bytes_per_token(self) -> int:
-        config = unwrap(self.model).config.get_text_config()
-        heads = getattr(config, "num_attention_heads", None) or 1
-        kv_heads = getattr(config, "num_key_value_heads", None) or heads
-        dim = getattr(config, "head_dim", None) or config.hidden_size // heads
-        return int(2 * config.num_hidden_layers * kv_heads * dim * next(self.model.parameters()).element_size())
-
     @torch.inference_mode()
     def check(self) -> None:
         """Compare a few decoded tokens with the model's own forward: caches come in many kinds. A ValueError has the

@@ -18,7 +18,7 @@ from agents.models.local.decoding.captured_step import Compute, Recorder
 from agents.models.local.decoding.kept_prompts import KeptPrompts, Slots
 from agents.models.local.decoding.sampler import COMPACT_AT, TokenIds
 from agents.models.local.forward import llama_forward
-from agents.models.local.forward.llama_forward import LlamaWeights, Packing, repeat_heads, unwrap
+from agents.models.local.forward.llama_forward import LlamaWeights, Packing, repeat_heads
 
 # columns by which a cache grows; on a CPU reserved columns push used ones out of its caches, and copying is cheaper
 _BLOCK = {"cpu": 32}
@@ -90,12 +90,6 @@ class LeanDecoder:
                 batch.keep(index)
                 hidden = hidden.index_select(0, index)
         return batch, hidden.flatten(0, 1)
-
-    def bytes_per_token(self) -> int:
-        inner = unwrap(self.model)
-        attention = inner.model.layers[0].self_attn
-        size = attention.q_proj.weight.element_size()
-        return int(2 * inner.config.num_hidden_layers * inner.config.num_key_value_heads * attention.head_dim * size)
 
     def forget(self) -> None:
         self._prefix = self._kept = None

@@ -49,9 +49,6 @@ class Decoder(Protocol):
         """Read distinct prompts, none empty, and begin a batch whose ``rows`` are their indices; return it and the
         logits ``(rows, vocabulary)`` of every row's first token."""
 
-    def bytes_per_token(self) -> int:
-        """Return the memory of one token of one row in the caches."""
-
 
 class Sampled(NamedTuple):
     """One response: its tokens, their log-probabilities (nats), whether it ended by itself, and the allowed tokens."""

@@ -5,6 +5,7 @@ import pytest
 import torch
 
 from agents.models.local.decoding import kept_prompts, lean_decoder
+from agents.models.local.decoding.batching import bytes_per_token
 from agents.models.local.decoding.lean_decoder import LeanDecoder
 from tests.agents.models.local.test_transformers import (
     LEAN,
@@ -76,7 +77,7 @@ def test_random_prompts_in_many_calls_and_passes(tokenizer, monkeypatch):
 
 def test_what_is_kept_is_bounded(tokenizer, monkeypatch):
     decoder = LeanDecoder(make_model("llama", tokenizer))
-    monkeypatch.setattr(kept_prompts, "_KEPT_BYTES", 60 * decoder.bytes_per_token())
+    monkeypatch.setattr(kept_prompts, "_KEPT_BYTES", 60 * bytes_per_token(decoder.model))
     for first in range(8):
         decoder.start([(first, *range(20, 50))], [0])
         assert decoder._kept is not None
