@@ -23,13 +23,8 @@ from agents.models.local.transformers import TransformersModel
 class Routes:
     """A server that can be paused, given weights, killed and started again.
 
-    Args:
-        model: gives the shape; its weights are copied, and zeroed, as the first ones arrive by an update.
-        tokenizer: its tokenizer.
-        scale_out: whether ``/inference/v1/generate`` is there.
-        dev_mode: whether the routes that change weights are there.
-        processed: log-probabilities after the temperature, or before it.
-        renews_output: whether a reload renews a tied output layer; vLLM's on a CPU doesn't by itself.
+    ``scale_out`` and ``dev_mode`` are whether their routes are there; ``processed``: log-probabilities are those after
+    the temperature; ``renews_output``: a reload renews a tied output layer, which vLLM's on a CPU doesn't by itself.
     """
 
     def __init__(

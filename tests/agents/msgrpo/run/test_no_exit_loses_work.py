@@ -5,6 +5,7 @@ import os
 import re
 import resource
 import shlex
+import shutil
 import signal
 import subprocess
 import sys
@@ -20,11 +21,12 @@ import torch
 
 from agents.msgrpo import MSGRPOTrainer
 from agents.msgrpo.__main__ import main
-from agents.msgrpo.errors import CheckpointError, TrainingDivergedError
-from agents.msgrpo.run.saving import STATE, SUMS, load_state
+from agents.msgrpo.errors import CheckpointError, ConfigError, TrainingDivergedError
+from agents.msgrpo.run.saving import STATE, SUMS, check_sums, load_state
 from tests.agents.msgrpo import runs
 from tests.agents.msgrpo.remembering import MOVING
 from tests.agents.msgrpo.runs import same_weights, untimed
+from tests.faults import broken, faults, full
 
 SHORT = replace(runs.SHORT, groups=4, group_size=8, iterations=5, minibatches=2, checkpoint_every=0, **runs.ALONE)
 
@@ -275,3 +277,54 @@ def test_other_refusals_of_the_operating_system_are_sentences(tiny_config, tmp_p
     (run / "last" / SUMS).unlink()  # as in checkpoints of earlier versions
     assert main(["--resume", str(run), "--quiet"]) == 2
     assert "are damaged (Error while deserializing header" in capsys.readouterr().err
+
+
+# ---------------------------------------------------------------- faults at every call that writes
+
+
+FAULTY = replace(runs.FAULTY, iterations=2, checkpoint_every=1, keep_checkpoints=1, samples_every=1, **runs.ALONE)
+
+
+@pytest.mark.parametrize(
+    ("happen", "lasting", "stride"),
+    [
+        (full, False, 45),
+        pytest.param(broken, True, 10, marks=pytest.mark.slow),
+        pytest.param(full, False, 1, marks=pytest.mark.nightly),
+        pytest.param(full, True, 10, marks=pytest.mark.slow),
+        pytest.param(broken, False, 10, marks=pytest.mark.slow),
+        pytest.param(full, True, 3, marks=pytest.mark.nightly),
+        pytest.param(broken, False, 3, marks=pytest.mark.nightly),
+    ],
+)
+def test_a_training_keeps_a_whole_checkpoint_and_ends_as_if_nothing_had_happened(
+    make_trainer, tmp_path, happen, lasting, stride
+):
+    out = tmp_path / "out"
+    config = replace(FAULTY, out=str(out))
+    with faults(out) as counting:
+        make_trainer(config).train()
+    whole, calls = metrics_in(out), counting.calls
+    assert {"open", "file.write", "fsync", "replace", "rename", "symlink", "rmdir"} <= set(calls)
+    stopped = 0
+    for at in range(2, len(calls) + 1, stride):
+        what = at, calls[at - 1]
+        shutil.rmtree(out)
+        try:
+            with faults(out, at, happen, lasting=lasting):
+                make_trainer(config).train()
+        except (OSError, ConfigError):  # which the command says in a sentence
+            stopped += 1
+        for name in ("last", "best"):
+            if (out / name).exists():
+                check_sums(out / name)
+                assert load_state(out / name)["iteration"] in (0, 1, 2)
+        if (out / "last" / STATE).exists():
+            trainer = make_trainer(config, resume=out)
+        else:
+            shutil.rmtree(out, ignore_errors=True)  # as it is told: there was no checkpoint yet
+            trainer = make_trainer(config)
+        trainer.train()
+        assert untimed(metrics_in(out)) == untimed(whole), what
+        assert [path.name for path in (out / "checkpoints").iterdir()] == ["iteration-000002"], what
+    assert stopped > 0.7 * len(range(2, len(calls) + 1, stride))
