@@ -282,7 +282,7 @@ def test_other_refusals_of_the_operating_system_are_sentences(tiny_config, tmp_p
 # ---------------------------------------------------------------- faults at every call that writes
 
 
-FAULTY = replace(runs.FAULTY, iterations=2, checkpoint_every=1, keep_checkpoints=1, samples_every=1, **runs.ALONE)
+FAULTY = replace(runs.SHORT, iterations=2, checkpoint_every=1, keep_checkpoints=1, samples_every=1, **runs.ALONE)
 
 
 @pytest.mark.parametrize(
