@@ -32,10 +32,7 @@ class Improvement:
     out: Path  # the folder, which becomes the agent's
 
     def make(self, say: Callable[[str], None], *, quiet: bool = False) -> None:
-        """Make the agent's folder; the same call resumes one that was stopped, and does nothing if it is made.
-
-        A UsageError if the folder is another improvement's or holds something else, and what the improver refuses.
-        """
+        """Make the agent's folder; the same call resumes one that was stopped. A UsageError for what can't be done."""
         check_writable(self.out)
         fresh = not self.out.exists()
         if not fresh and not (self.out / ABOUT).exists() and (others := strangers(self.out, ABOUT)):
@@ -98,7 +95,12 @@ class Improvement:
             return
         about = self._about()
         before, done = about["improvement"], (self.out / AGENT_NAME).exists()
-        reopened = done and about.get("budget_spent") and _is_larger(asked["budget"], before.get("budget"))
+        new, old = asked["budget"], before.get("budget")
+        larger = old is not None and new != old
+        larger &= all(
+            (inf if new[unit] is None else new[unit]) >= (inf if old[unit] is None else old[unit]) for unit in old or ()
+        )
+        reopened = done and about.get("budget_spent") and larger
         if reopened and not any(self.out.rglob("*.safetensors")):
             (self.out / AGENT_NAME).unlink()
             shutil.rmtree(self.out / EVALUATION, ignore_errors=True)  # of the agent that it was
@@ -123,10 +125,3 @@ class Improvement:
     def _write(self, about: Mapping[str, Any]) -> None:
         with replacing(self.out / ABOUT) as stream:
             stream.write(json.dumps(about, indent=1) + "\n")
-
-
-def _is_larger(new: Mapping[str, float | None], old: Mapping[str, float | None] | None) -> bool:
-    if old is None or new == old:
-        return False
-    limits = [[inf if one[unit] is None else float(one[unit] or 0) for unit in old] for one in (new, old)]
-    return all(now >= before for now, before in zip(*limits, strict=True))

@@ -60,8 +60,7 @@ class ImprovementTask:
         return play(*what, against=against, resample=resample, quiet=self.quiet)
 
     def both(self, before: AgentTable, after: AgentTable, seeds: Sequence[int]) -> tuple[Play, Play]:
-        """Play two agents on the same seeds; in games for several they meet: all seats of one say nothing of its
-        strength."""
+        """Play two agents on the same seeds; in games for several they meet, as all seats of one say nothing."""
         if all(num_players(scenario) == 1 for scenario in find_scenarios(self.scenarios).values()):
             return self.play(before, seeds, "before"), self.play(after, seeds, "after")
         met = self.play(after, seeds, "met", against=before)
@@ -75,10 +74,7 @@ class ImprovementTask:
         return second > first
 
     def questions(self, writer: str | None = None) -> Questions:
-        """Return a ``writer``'s language model, or that of the task's own agent, to be asked anything.
-
-        A writer is asked at the server of the task's own agent and as patiently, if it takes such options.
-        """
+        """Return a ``writer``'s language model, asked at the server of the task's own agent, or that of this agent."""
         asked: AgentTable = self.agent if writer is None else {"spec": writer}
         with suppress(ValueError):  # of no known agent, which is said below, or of a folder
             taken = {} if writer is None else options_taken(writer)[0]

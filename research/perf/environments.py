@@ -15,7 +15,7 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import gymnasium as gym
@@ -152,15 +152,21 @@ def contestants() -> Iterator[tuple[str, str, Steps]]:
         yield snake_group, f"textarena {env_id}, two players", textarena_steps(env_id, 2, responses(snake, "[{0}]"))
 
 
+def show(console: PlainConsole, title: str, heads: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+    """Print a table."""
+    table = Table(*heads, title=title, title_justify="left")
+    for row in rows:
+        table.add_row(*row)
+    console.print(table)
+
+
 def peers_table(console: PlainConsole, seconds: float, rounds: int) -> dict[str, float]:
     listed = list(contestants())
     rates = measure({name: steps for _, name, steps in listed}, seconds, rounds)
     for group in dict.fromkeys(group for group, _, _ in listed):
         names = [name for of, name, _ in listed if of == group]
-        table = Table("environment", "per CPU-second", f"{names[0]} is", title=group, title_justify="left")
-        for name in names:
-            table.add_row(name, f"{rates[name]:,.0f}", f"{rates[names[0]] / rates[name]:.2f} x")
-        console.print(table)
+        rows = [(name, f"{rates[name]:,.0f}", f"{rates[names[0]] / rates[name]:.2f} x") for name in names]
+        show(console, group, ("environment", "per CPU-second", f"{names[0]} is"), rows)
     return rates
 
 
@@ -174,13 +180,9 @@ def batch_table(console: PlainConsole, seconds: float, rounds: int) -> dict[str,
             env = gym.make_vec(env_id, num_envs=num_envs, vectorization_mode="vector_entry_point")
             entries[f"{num_envs} at once"] = batch_steps(env, actions)
         rates = measure(entries, seconds, rounds)
-        table = Table(
-            "environments", "steps per CPU-second", "of single", title=f"{env_id}, batches", title_justify="left"
-        )
-        for name, rate in rates.items():
-            table.add_row(name, f"{rate:,.0f}", f"{rate / rates['single']:.2f} x")
-            found[f"{env_id}, {name}"] = rate
-        console.print(table)
+        rows = [(name, f"{rate:,.0f}", f"{rate / rates['single']:.2f} x") for name, rate in rates.items()]
+        show(console, f"{env_id}, batches", ("environments", "steps per CPU-second", "of single"), rows)
+        found |= {f"{env_id}, {name}": rate for name, rate in rates.items()}
     return found
 
 
@@ -189,21 +191,17 @@ def size_table(console: PlainConsole, seconds: float, rounds: int) -> dict[str, 
     found = {}
     actions = responses(("up", "down", "left", "right"), THINK)
     for env_id in ("TextFrozenLake-v0", "TextSnake-v0"):
-        sides = (4, 8, 16, 32, 64)
-        entries = {}
-        for side in sides:
+        entries, rows = {}, []
+        for side in (4, 8, 16, 32, 64):
             board = {"size": side} if "Lake" in env_id else {"width": side, "height": side}
             entries[str(side)] = gymnasium_steps(gym.make(env_id, **board, max_steps=50), actions)
         rates = measure(entries, seconds, rounds)
-        title = f"{env_id}, board size (resets onto new boards included)"
-        table = Table(
-            "side", "cells", "steps per CPU-second", "us per step", "ns per cell", title=title, title_justify="left"
-        )
-        for side in sides:
-            rate = rates[str(side)]
-            table.add_row(str(side), str(side**2), f"{rate:,.0f}", f"{1e6 / rate:.1f}", f"{1e9 / rate / side**2:.1f}")
+        for side, rate in rates.items():
+            cells = int(side) ** 2
+            rows.append((side, str(cells), f"{rate:,.0f}", f"{1e6 / rate:.1f}", f"{1e9 / rate / cells:.1f}"))
             found[f"{env_id}, side {side}"] = rate
-        console.print(table)
+        heads = ("side", "cells", "steps per CPU-second", "us per step", "ns per cell")
+        show(console, f"{env_id}, board size (resets onto new boards included)", heads, rows)
     return found
 
 
@@ -218,10 +216,8 @@ def import_table(console: PlainConsole, rounds: int) -> dict[str, float]:
             )
             spent.append(float(done.stdout))
     medians = {module: statistics.median(spent) for module, spent in times.items()}
-    table = Table("import", "ms of CPU", "of gymnasium", title="Import", title_justify="left")
-    for module, spent in medians.items():
-        table.add_row(module, f"{spent * 1e3:.0f}", f"{spent / medians['gymnasium']:.2f} x")
-    console.print(table)
+    rows = [(name, f"{each * 1e3:.0f}", f"{each / medians['gymnasium']:.2f} x") for name, each in medians.items()]
+    show(console, "Import", ("import", "ms of CPU", "of gymnasium"), rows)
     return {f"import {module}": spent for module, spent in medians.items()}
 
 

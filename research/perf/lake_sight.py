@@ -91,8 +91,7 @@ def numbered(maps: Maps, view: View, numbers: dict[Hashable, int]) -> npt.NDArra
 
 
 def best(view: View, training: Maps, fresh: Maps) -> tuple[int, float, float]:
-    """Return how many different views there are, and the success of the best play on the training and the fresh
-    maps."""
+    """Return how many different views there are, and the best play's success on the training and the fresh maps."""
     numbers: dict[Hashable, int] = {}
     seen = numbered(training, view, numbers)
     policy = np.full((len(numbers), 2), 0.5)

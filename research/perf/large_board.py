@@ -6,9 +6,8 @@ The agents are the entries in ``leaderboards/`` under many names, 4 scenarios wi
 they are five random players that play every scenario that ships, against each other if several play, under many
 names. ``--episodes`` of them are on the page with their steps. ``--open`` needs playwright and chromium.
 
-Values of reference players and luck are in the cache folder after the first time; ``--twice`` makes the page twice, so
-that the second figures are those of a board that is made again. The time should grow with the agents, not with their
-pairs.
+Values of reference players and luck are in the cache folder after the first time: run it twice for the figures of a
+board that is made again. The time should grow with the agents, not with their pairs.
 """
 
 import argparse
@@ -91,8 +90,6 @@ def main() -> None:
     parser.add_argument("--suites", action="store_true", help="all suites in place of the entries' four scenarios")
     parser.add_argument("--seeds", type=int, default=10, help="with --suites: seeds of every table")
     parser.add_argument("--open", action="store_true", help="open the page in chromium, too")
-    parser.add_argument("--twice", action="store_true", help="make it a second time, with what the first has cached")
-    parser.add_argument("--keep", type=Path, help="copy the page here")
     args = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
         folder, page = Path(name) / "board", Path(name) / "page.html"
@@ -101,10 +98,7 @@ def main() -> None:
             make_wide_board(folder, args.agents, args.seeds)
         else:
             make_board(folder, args.agents)
-        for _ in range(1 + args.twice):
-            make_page(folder, page, args.episodes)
-        if args.keep:
-            shutil.copy(page, args.keep)
+        make_page(folder, page, args.episodes)
         if args.open:
             open_page(page)
 

@@ -156,8 +156,7 @@ def peaks(shape: Shape, config: MSGRPOConfig, load: Load, card: float = 0.0) -> 
 
 
 def host_memory(shape: Shape, config: MSGRPOConfig) -> float:
-    """Return what the copy before each update holds of the computer's memory, and at most takes: what is trained, and
-    AdamW's two moments, written into the same buffers every time."""
+    """Return the bytes of the computer's memory that the copy before each update holds: as a checkpoint."""
     return 3 * weight_memory(shape, config)["gradients"] if config.rollback else 0.0
 
 

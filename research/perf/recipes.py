@@ -34,11 +34,7 @@ FRESH_OFFSET, EPISODES, POSITIONS = 1000, 300, 100
 
 
 class Measured(NamedTuple):
-    """What one model reaches.
-
-    ``low`` and ``high`` are its 95% interval: Wilson's for a success, that over episodes for a regret; both are the
-    value itself if it is exact. ``each`` has an episode's successes, by seed, if there are such.
-    """
+    """What one model reaches with its 95% interval, both ends the value itself if it is exact; ``each`` by seed."""
 
     value: float
     low: float
@@ -125,10 +121,7 @@ def of_shares(each: list[float]) -> Measured:
 
 
 def gain_of(measure: str, base: Measured, trained: Measured) -> float:
-    """Return the lower end of the 95% interval of the gain.
-
-    Successes are compared seed by seed; of regrets the nearer ends are; what is exact has no interval.
-    """
+    """Return the lower end of the gain's 95% interval: successes seed by seed, regrets by their nearer ends."""
     if measure != "success":
         return base.low - trained.high
     gains = np.subtract(trained.each, base.each)

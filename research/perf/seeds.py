@@ -2,14 +2,10 @@
 
     python research/perf/seeds.py configs/tiny-frozen-lake.toml --seeds 5 --out runs/seeds
     python research/perf/seeds.py configs/tiny-self-play-tic-tac-toe.toml --seeds 3 --metric regret --out runs/x
-    python research/perf/seeds.py configs/tiny-frozen-lake.toml --seeds 5 --fresh 500 --out runs/lake
 
 Runs ``python -m agents.msgrpo`` once per seed into ``OUT/seed-K``, resumes interrupted runs, and prints, for
 every evaluation, the mean over seeds with its 95% interval (Student's t: the seeds are the sample, not the episodes).
 Run it again to print the table of what is there; ``--csv`` keeps its figures.
-
-``--fresh N`` also plays N episodes that no evaluation has played (seeds ``first_seed + 1000 + k``, those of ``textbench
-reproduce``) with the last iteration's weights, at temperatures 0.5 and 0, and counts the tokens that training took.
 """
 
 import argparse
@@ -21,17 +17,9 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-import numpy as np
-
-from agents import EpisodeTask, load_agent, rollout
 from agents.common import student
 from agents.msgrpo import MSGRPOConfig
 from research.jobs.report import table
-from research.jobs.tokens import TokensTaken, tokens_taken
-from textgames import SCENARIOS
-
-FRESH_OFFSET = 1000  # as textbench reproduce has it
-FRESH_TEMPERATURES = (0.5, 0.0)
 
 
 def train(config: str, out: Path, seed: int, overrides: list[str]) -> None:
@@ -61,48 +49,6 @@ def curves(folders: list[Path], metric: str) -> dict[str, dict[int, list[float]]
     return found
 
 
-def tokens_of(folder: Path) -> TokensTaken:
-    """Return the tokens that a run took."""
-    config = MSGRPOConfig.from_toml(folder / "last" / "msgrpo.toml")
-    return tokens_taken(map(json.loads, (folder / "metrics.jsonl").read_text().splitlines()), config)
-
-
-def play_fresh(folder: Path, episodes: int) -> dict[str, dict[str, float]]:
-    """Return ``{scenario: {temperature: mean return}}`` of the last checkpoint on fresh episodes; kept in
-    ``fresh.json``."""
-    kept = folder / "fresh.json"
-    if kept.exists() and (known := json.loads(kept.read_text()))["episodes"] == episodes:
-        returns: dict[str, dict[str, float]] = known["returns"]
-        return returns
-    config = MSGRPOConfig.from_toml(folder / "last" / "msgrpo.toml")
-    returns = {}
-    for name in config.eval_scenarios or config.scenarios:
-        first = SCENARIOS[name].seed(FRESH_OFFSET)
-        tasks = [EpisodeTask.of(name, first + k) for k in range(episodes)]
-        for temperature in FRESH_TEMPERATURES:
-            player = load_agent(f"hf:{folder / 'last'}", temperature=temperature, max_tokens=config.max_response_tokens)
-            played = rollout(player, tasks, max_concurrency=128)
-            mean = float(np.mean([next(iter(episode.returns.values())) for episode in played]))
-            returns.setdefault(name, {})[f"{temperature:g}"] = mean
-    kept.write_text(json.dumps({"episodes": episodes, "returns": returns}))
-    return returns
-
-
-def fresh_table(folders: list[Path], episodes: int) -> str:
-    """Return what the runs reach on fresh episodes and what they took, in Markdown."""
-    results = [play_fresh(folder, episodes) for folder in folders]
-    rows = []
-    for name in results[0]:
-        for temperature in results[0][name]:
-            values = [result[name][temperature] for result in results]
-            told = [f"{student(values):.3f}", f"{min(values):.3f}"]
-            rows.append([name, str(temperature), *told, " ".join(f"{value:.3f}" for value in values)])
-    head = ["scenario", "temperature", f"{episodes} fresh episodes [95% interval]", "worst", "each"]
-    tokens = [tokens_of(folder) for folder in folders]
-    counts = ", ".join(f"{kind} {np.mean([getattr(one, kind) for one in tokens]):,.0f}" for kind in TokensTaken._fields)
-    return "\n".join([table(head, rows), "", f"tokens of a run, mean over {len(folders)} seeds: {counts}", ""])
-
-
 def curves_tables(found: dict[str, dict[int, list[float]]], metric: str) -> str:
     """Return the curves as Markdown tables."""
     lines = []
@@ -127,7 +73,6 @@ def main() -> None:
     )
     parser.add_argument("--set", metavar="KEY=VALUE", action="append", default=[], help="override a setting")
     parser.add_argument("--csv", type=Path, help="also write every seed's figures to this file")
-    parser.add_argument("--fresh", type=int, default=0, metavar="N", help="also play N fresh episodes at the end")
     parser.add_argument("--table", action="store_true", help="run nothing")
     options = parser.parse_args()
     folders = [options.out / f"seed-{seed}" for seed in range(options.seeds)]
@@ -137,8 +82,6 @@ def main() -> None:
             list(pool.map(lambda seed: train(options.config, options.out, seed, options.set), range(options.seeds)))
     found = curves([folder for folder in folders if (folder / "metrics.jsonl").exists()], options.metric)
     print(curves_tables(found, options.metric))
-    if options.fresh:
-        print(fresh_table([folder for folder in folders if (folder / "last").exists()], options.fresh))
     if options.csv:
         with options.csv.open("w", newline="", encoding="utf-8") as file:
             rows = csv.writer(file, lineterminator="\n")

@@ -100,10 +100,7 @@ def judge(
 
 
 def beside(results: Reproduction, game: str, arm: str, other: str) -> Estimate | None:
-    """Return an arm's mean return on the fresh episodes of its game less another's, over runs paired by seed.
-
-    The interval is Student's; ``None`` without a pair.
-    """
+    """Return how much better an arm is than another on fresh episodes, over pairs of seeds; ``None`` without a pair."""
     own, theirs = (
         {run.seed: float(run.final[game].returns.mean()) for run in results.runs_of(game, name) if game in run.final}
         for name in (arm, other)
@@ -133,8 +130,7 @@ def verdict_of(estimate: Estimate, threshold: float) -> Verdict:
 
 
 def combine(verdicts: Sequence[Verdict]) -> Verdict:
-    """Return the verdict on a claim of several findings: it holds if all hold, fails if one fails, and else is
-    undecided."""
+    """Return the verdict on several findings: all have to hold, one that fails is enough to fail."""
     if not verdicts:
         return Verdict.UNTESTED
     if Verdict.FAILS in verdicts:

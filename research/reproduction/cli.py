@@ -124,7 +124,9 @@ def run(settings: Settings) -> int:
     experiment = EXPERIMENTS[kind]
     for name in OPTIONS:
         if getattr(settings, name) and name not in experiment.takes:
-            raise _refusal(name, experiment)
+            of = " and of ".join(other.called for other in EXPERIMENTS.values() if name in other.takes)
+            accepted = ", --".join(sorted(experiment.takes))
+            raise UsageError(f"--{name} is of {of}; a recipe of {experiment.called} takes --{accepted}")
     changes = {
         setting: getattr(settings, name) or None for name, setting in SETTINGS.items() if name in experiment.takes
     }
@@ -142,10 +144,3 @@ def run(settings: Settings) -> int:
         ship=Path(settings.ship) if settings.ship else None,
     )
     return int(resolve_name(experiment.command)(asked, options))
-
-
-def _refusal(name: str, experiment: Experiment) -> UsageError:
-    of = " and of ".join(other.called for other in EXPERIMENTS.values() if name in other.takes)
-    return UsageError(
-        f"--{name} is of {of}; a recipe of {experiment.called} takes --{', --'.join(sorted(experiment.takes))}"
-    )

@@ -1,10 +1,7 @@
 """A reproduction as ``textbench lab reproduce`` undertakes it, and what its command prints in the end."""
 
-from collections.abc import Sequence
-
 from research.jobs.command import Options, Undertaking, carry_out
 from research.jobs.report import publish
-from research.reproduction.claims import Claim
 from research.reproduction.jobs import ReproductionFolder, jobs_of
 from research.reproduction.pace import typical_seconds
 from research.reproduction.plots import draw_plots
@@ -50,8 +47,12 @@ def reproduce(experiment: Experiment, options: Options) -> int:
 
 def _report(experiment: Experiment, folder: ReproductionFolder, options: Options) -> int:
     results = read_reproduction(experiment, folder)
-    if not options.json:
-        _print_claims(claims_of(results, experiment))
+    for claim in () if options.json else claims_of(results, experiment):
+        print(f"{claim.text}\n  {str(claim.verdict).upper()}")
+        for finding in claim.findings:
+            needed, told = f"needed: above {finding.threshold:g}", f"{finding.estimate:z.3f}"
+            print(f"  {told:24} {needed}; {finding.verdict}: {finding.about} ({finding.samples})")
+        print()
     return publish(
         results,
         folder.path,
@@ -60,13 +61,3 @@ def _report(experiment: Experiment, folder: ReproductionFolder, options: Options
         lambda found, facts, **more: report_markdown(found, experiment, facts, **more),
         lambda found, facts, notes: report_data(found, experiment, facts, notes),
     )
-
-
-def _print_claims(claims: Sequence[Claim]) -> None:
-    for claim in claims:
-        print(f"{claim.text}\n  {str(claim.verdict).upper()}")
-        for finding in claim.findings:
-            needed = f"needed: above {finding.threshold:g}"
-            told = f"{finding.estimate:z.3f}"
-            print(f"  {told:24} {needed}; {finding.verdict}: {finding.about} ({finding.samples})")
-        print()

@@ -57,10 +57,7 @@ class ShuffledObservations:
 
 
 def control(policy: Policy, scenario: str, episodes: int, *, first_episode: int = 0) -> ControlResult:
-    """Play a scenario for one player with and without exchanged observations, and check the reasoning.
-
-    There are at least 2 ``episodes``, of which the first is that of this number.
-    """
+    """Play ``episodes`` (2 or more) with and without exchanged observations, and check the reasoning."""
     game, horizon = SCENARIOS[scenario].game(), SCENARIOS[scenario].horizon
     seeds = [SCENARIOS[scenario].seed(first_episode + k) for k in range(episodes)]
     tasks = [EpisodeTask.of(scenario, seed, protocol=PROTOCOL) for seed in seeds]

@@ -22,10 +22,7 @@ class Job(NamedTuple):
 
 
 def jobs_of(experiment: Experiment) -> list[Job]:
-    """Return all jobs of an experiment, in the order of importance.
-
-    They come seed by seed, each with its evaluation, so an experiment that is cut short has all arms with fewer seeds.
-    """
+    """Return all jobs, seed by seed: an experiment that is cut short has all arms with fewer seeds."""
     jobs = [Job(f"pretrain/{name}", "pretrain", agent=name) for name in experiment.bases]
     jobs += [Job(f"play/{name}", "play", (f"pretrain/{name}",), name) for name in experiment.bases]
     jobs += [Job(f"play/{name}", "play", (), name) for name in experiment.reference_agents]

@@ -169,20 +169,16 @@ def _finals_text(results: Reproduction, experiment: Experiment) -> str:
             finals = [run.final for run in results.runs_of(game, arm) if run.final]
             if finals:
                 players[f"small, post-trained on {game}, {arm} ({len(finals)} runs)"] = finals
-    rows = [
-        [name, *(_run_cell([one[scenario] for one in finals]) for scenario in experiment.scenarios)]
-        for name, finals in players.items()
-    ]
+    rows = []
+    for name, finals in players.items():
+        rows.append([name])
+        for scenario in experiment.scenarios:
+            data = _estimates([one[scenario] for one in finals])
+            success = f" / {data['success'].value:.1%}" if data["success"].value > 0 else ""
+            invalid = f", {data['invalid_rate']:.1%} invalid" if data["invalid_rate"] >= 0.005 else ""
+            rows[-1].append(f"{data['returned']:z.3f}{success}{invalid}")
     note = "Mean return, and success rate behind the slash where the game has one."
     return f"{note}\n\n{table(['agent', *experiment.scenarios], rows)}"
-
-
-def _run_cell(played: Sequence[Played]) -> str:
-    data = _estimates(played)
-    invalid = data["invalid_rate"]
-    marks = f", {invalid:.1%} invalid" if invalid >= 0.005 else ""
-    success = f" / {data['success'].value:.1%}" if data["success"].value > 0 else ""
-    return f"{data['returned']:z.3f}{success}{marks}"
 
 
 def _arms_text(results: Reproduction, experiment: Experiment) -> str:

@@ -85,8 +85,7 @@ class Experiment(SeededSettings):
 
     @classmethod
     def completed(cls, data: dict[str, Any]) -> dict[str, Any]:
-        """Return a recipe's content without its kind, which reproductions needn't say and their folders don't
-        record."""
+        """Return a recipe's content without its kind, which reproductions needn't say."""
         return {name: value for name, value in data.items() if name != "kind"}
 
     @model_validator(mode="after")

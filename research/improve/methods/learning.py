@@ -79,10 +79,7 @@ def config_of(
 def own_play(
     task: ImprovementTask, agent: AgentTable, episodes: int, attempts: int, *, needed: bool = True
 ) -> list[Path]:
-    """Return run folders of an agent's play on training seeds, as many of ``attempts`` as the budget reaches for.
-
-    A UsageError if it reaches for none, and one is needed.
-    """
+    """Return run folders of own play on training seeds, as many of ``attempts`` as the budget reaches for."""
     folders: list[Path] = []
     try:
         for attempt in range(1, attempts + 1):

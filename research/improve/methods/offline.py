@@ -241,8 +241,7 @@ def _taught(shown: Sequence[Shown], prompt_map: PromptMap) -> list["TaughtDecisi
 
 
 def improving(episodes: Sequence[RecordedEpisode], count: int) -> list[RecordedEpisode]:
-    """Return so many of the episodes from the worst to the best, at equal distances of their rank, both ends
-    included."""
+    """Return so many of the episodes from the worst to the best, at equal distances of their rank."""
     ordered = sorted(episodes, key=lambda one: one.result)
     places = np.unique(np.linspace(0, len(ordered) - 1, count).round().astype(int)) if count > 1 else [-1]
     return [ordered[place] for place in places]

@@ -100,10 +100,7 @@ def check_installed(method: str) -> None:
 
 
 def prefer(config: "MSGRPOConfig", pairs: Sequence[Pair], beta: float, sft: float) -> None:
-    """Write the folder ``config.out`` of the model that prefers the better answers.
-
-    Continues from the last checkpoint of a call that was stopped, and does nothing if everything is done.
-    """
+    """Write the folder ``config.out`` of the model that prefers the better answers; resumes its last checkpoint."""
     folder = Path(config.out)
     state = folder.with_name(f"{STATE}-{folder.name}")
     if folder.exists() and not state.exists():

@@ -59,10 +59,8 @@ class Writer:
 
 
 def program_in(answer: str) -> str:
-    """Return the program in an answer: its longest block, or the answer if that is nothing but a program; else empty.
-
-    What stands in the answer's reasoning doesn't count.
-    """
+    """Return the program in an answer, not in its reasoning: the longest block, or all of it; empty if there is
+    none."""
     answer = behind_thoughts(answer) or ""
     blocks: list[str] = [block.strip() for block in _BLOCK.findall(answer)]
     if blocks:

@@ -78,10 +78,8 @@ _closed: dict[str, Solution] = {}  # by state: solutions of this process that an
 
 
 def plan(rules: Any, observation: str, legal: list[str], steps_left: int | None, most_states: int) -> str:
-    """Return the action that is worth most by the rules, of equals the one that pays soonest.
-
-    A ValueError if the rules aren't of their form, or know none of the legal actions.
-    """
+    """Return the action that is worth most by the rules, of equals the one that pays soonest; a ValueError without
+    one."""
     state, steps = rules.parse(observation), WITHOUT_LIMIT if steps_left is None else steps_left
     key = key_of(state)
     solution = _closed.get(key)

@@ -81,8 +81,7 @@ def new_key() -> str:
 
 
 class Call(NamedTuple):
-    """One call: a function's name, its arguments as JSON, and a seed, of which a program sees :func:`digest_of`
-    alone."""
+    """A function's name, its arguments as JSON, and a seed, of which a program sees :func:`digest_of` alone."""
 
     function: str
     arguments: tuple[Any, ...]
@@ -147,8 +146,7 @@ class Sandbox:
         return self.calls([Call(function, arguments, seed)])[0]
 
     def calls(self, calls: Sequence[Call]) -> list[Answer]:
-        """Return the answers to some calls, in order. A call that fails, hangs or ends the process has its error
-        alone."""
+        """Return the answers to some calls, in order. One that fails, hangs or ends the process has its error alone."""
         digests = [digest_of(call, self._key) for call in calls]
         answers: dict[int, Answer] = {}
         with self._lock:

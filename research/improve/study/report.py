@@ -231,30 +231,25 @@ def draw_curve(findings: Findings, folder: Path) -> list[tuple[str, str]]:
     with style():
         figure, axes = figure_of(len(games), 1, 1.6 + 3.2 * len(games), 3.4)
         for axis, game in zip(axes[0], games, strict=True):
-            _draw_game(axis, findings, game)
+            for colour, name in zip(cycle(COLOURS), study.methods, strict=False):
+                points = [who for who in findings.results if who[:2] == (game, name)]
+                means = [over_seeds(findings, who, "regret") for who in points]
+                tokens = [spent(findings, who) for who in points]
+                with_intervals(axis, tokens, means, marker="o", capsize=2, label=name, color=colour)
+            dashes = cycle((":", "--", "-.", "-"))
+            for name in ("base", *study.players):
+                if (game, name, 0) in findings.results:
+                    level = over_seeds(findings, (game, name, 0), "regret").value
+                    axis.axhline(level, linestyle=next(dashes), color="grey", label=name)
+            axis.set_xscale("log")
+            axis.set_xticks(study.budgets, [f"{budget:,}" for budget in study.budgets])
+            axis.tick_params(which="minor", labelbottom=False)
+            axis.set_ylim(bottom=0)
+            axis.set_title(game, fontsize=9)
+            axis.set_xlabel("tokens to learn")
+            axis.set_ylabel("regret a decision")
+            axis.grid(alpha=0.3)
         figure.legend(*axes[0][0].get_legend_handles_labels(), loc="outside right center", fontsize=8)
         save(figure, folder / CURVE)
     caption = "Regret a decision by tokens spent to learn, with 95% intervals over seeds; level lines learn nothing"
     return [(CURVE, caption)]
-
-
-def _draw_game(axis: Any, findings: Findings, game: str) -> None:
-    colours = cycle(COLOURS)
-    for name in findings.study.methods:
-        points = [who for who in findings.results if who[:2] == (game, name)]
-        means = [over_seeds(findings, who, "regret") for who in points]
-        tokens = [spent(findings, who) for who in points]
-        with_intervals(axis, tokens, means, marker="o", capsize=2, label=name, color=next(colours))
-    dashes = cycle((":", "--", "-.", "-"))
-    for name in ("base", *findings.study.players):
-        if (game, name, 0) in findings.results:
-            level = over_seeds(findings, (game, name, 0), "regret").value
-            axis.axhline(level, linestyle=next(dashes), color="grey", label=name)
-    axis.set_xscale("log")
-    axis.set_xticks(findings.study.budgets, [f"{budget:,}" for budget in findings.study.budgets])
-    axis.tick_params(which="minor", labelbottom=False)
-    axis.set_ylim(bottom=0)
-    axis.set_title(game, fontsize=9)
-    axis.set_xlabel("tokens to learn")
-    axis.set_ylabel("regret a decision")
-    axis.grid(alpha=0.3)

@@ -21,8 +21,7 @@ from textgames import Scenario
 
 
 def make_base(job: ComparedJob, study: Comparison, folder: ComparedFolder, report: Report) -> dict[str, Any]:
-    """Make a small model that reads the game and its twin equally, or save the pretrained one with its adapter
-    merged."""
+    """Make a small model that reads the game and its twin equally, or save the pretrained one, its adapter merged."""
     place = folder.path / job.name / "model"
     if study.pretrained:
         from agents import PromptMap

@@ -1,18 +1,25 @@
-"""The machine: what it is, how fast products and copies are on it, and how much memory was used."""
+"""The machine: what it is, how fast products and copies are on it, how much memory was used, and waits for it."""
 
 import os
 import platform
 import time
-from collections.abc import Callable
+import warnings
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import nn
+from torch.overrides import TorchFunctionMode
 
 from agents.models.local.forward import LlamaWeights
 
+# On a CPU, if nothing waits, the calls are counted that would wait on a GPU: reading a value, copying to the host,
+# shapes that depend on values. Tensors that would be on the host in any case are counted too: an upper bound.
+_READS = ("item", "tolist", "cpu", "nonzero", "masked_select", "unique", "__bool__", "__int__", "__float__")
 _PRODUCTS = {"cuda": (4096, 8192), "cpu": (256, 512)}  # sizes of square matrices
 _COPY_BYTES = {"cuda": 2**30, "cpu": 2**26}
 
@@ -82,8 +89,7 @@ def rates(device: torch.device) -> dict[str, float]:
 
 
 class Memory:
-    """Peak memory since the last reset, in bytes: allocated and reserved on a GPU; on a CPU resident in the process,
-    beyond what was when this was made."""
+    """Peak bytes since the last reset: allocated and reserved on a GPU; on a CPU resident beyond what was before."""
 
     def __init__(self, device: torch.device) -> None:
         from training import resident
@@ -111,3 +117,38 @@ def bytes_beside(weights: LlamaWeights, model: nn.Module) -> int:
     maps = [m for layer in weights.layers for m in (*layer.qkv, layer.out, *layer.gate_up, layer.down)]
     parts = [part for m in (*maps, weights.head) for part in (m.weight, m.bias, *(m.added or ())) if part is not None]
     return sum(part.nbytes for part in parts if part.untyped_storage().data_ptr() not in own)
+
+
+@contextmanager
+def count_synchronisations(device: torch.device) -> Iterator[Counter[str]]:
+    """Count the host's waits for a device within the block, by the name of the call; on a GPU all under one name."""
+    counts: Counter[str] = Counter()
+    if device.type != "cuda":
+        with _CountReads(counts):
+            yield counts
+        return
+    mode = torch.cuda.get_sync_debug_mode()
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        torch.cuda.set_sync_debug_mode("warn")
+        try:
+            yield counts
+        finally:
+            torch.cuda.set_sync_debug_mode(mode)
+            counts["synchronisation"] = sum("called a synchronizing" in str(warning.message) for warning in seen)
+
+
+class _CountReads(TorchFunctionMode):
+    def __init__(self, counts: Counter[str]) -> None:
+        super().__init__()
+        self._counts = counts
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        name = getattr(func, "__name__", "")
+        if name in _READS:
+            self._counts[name] += 1
+        elif name in ("__getitem__", "__setitem__"):
+            parts = args[1] if isinstance(args[1], tuple) else (args[1],)
+            masks = any(isinstance(part, torch.Tensor) and part.dtype == torch.bool for part in parts)
+            self._counts["index by a mask"] += masks
+        return func(*args, **(kwargs or {}))

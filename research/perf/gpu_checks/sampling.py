@@ -16,9 +16,8 @@ from agents.models.local.decoding import Sampled, common_prefix, sample
 from agents.models.local.forward import CausalAttention, Packing, hidden_states, logits, read_weights
 from agents.msgrpo import TokenRow
 from agents.msgrpo.learner import TokenScorer, pack, score_rows
-from gpu_checks.machine import bytes_beside, clock
+from gpu_checks.machine import bytes_beside, clock, count_synchronisations
 from gpu_checks.models import frozen_lake_prompts, random_model, word_tokenizer
-from gpu_checks.synchronisations import count_synchronisations
 
 ROWS = 32
 _VLLM_ON_CPU = {
@@ -43,8 +42,7 @@ def waits(shape: Shape, dtype: torch.dtype, device: torch.device, tokens: int) -
 
 
 def recorded(shape: Shape, dtype: torch.dtype, device: torch.device, tokens: int) -> dict[str, float]:
-    """Return seconds a token of a batch with and without recorded steps, and how far the log-probabilities are
-    apart."""
+    """Return seconds a token with and without recorded steps, and how far the log-probabilities are apart."""
     decoder, made = _decoding(shape, dtype, device, tokens)
     found: dict[str, float] = {"rows": ROWS}
     scores, recorder = {}, decoder.recorder
@@ -71,8 +69,7 @@ def recorded(shape: Shape, dtype: torch.dtype, device: torch.device, tokens: int
 def _decoding(
     shape: Shape, dtype: torch.dtype, device: torch.device, tokens: int
 ) -> tuple[Any, Callable[..., list[Sampled]]]:
-    """Return a decoder, and a function of a length that has it answer all prompts with so many tokens, at most
-    ``tokens``."""
+    """Return a decoder, and a function of a length by which it answers all prompts with at most ``tokens``."""
     prompts = frozen_lake_prompts(ROWS)
     player = TransformersModel(random_model(shape, dtype, device), word_tokenizer(prompts))
     decoding, ids = Decoding(1.0, max_tokens=tokens), player.encode(prompts)
@@ -87,8 +84,7 @@ def _decoding(
 
 
 def adapter_memory(shape: Shape, rank: int, dtype: torch.dtype, device: torch.device) -> dict[str, Any]:
-    """Return what sampling holds beside the model's weights: adapters merged, and as factors; how far both are from
-    peft."""
+    """Return what sampling holds beside the weights, adapters merged and as factors, and how far off peft both are."""
     import peft
 
     model = peft.get_peft_model(

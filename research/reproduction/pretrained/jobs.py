@@ -30,8 +30,7 @@ class PretrainedJob(NamedTuple):
 
 
 def jobs_of(experiment: Pretrained) -> list[PretrainedJob]:
-    """Return all jobs, part by part; in a part seed by seed, so that one that is cut short has all arms with fewer
-    seeds."""
+    """Return all jobs, part by part, and there seed by seed: what is cut short has all arms with fewer seeds."""
     jobs: dict[str, PretrainedJob] = {}
     for part in experiment.parts:
         arms = {name: arm for name, arm in experiment.arms.items() if arm.part == part}
@@ -85,8 +84,7 @@ def _add(jobs: dict[str, PretrainedJob], experiment: Pretrained, name: str, part
 
 
 def model_needs(experiment: Pretrained, source: str, seed: int) -> tuple[str, ...]:
-    """Return the job that makes what a training begins from: a warm start, a run (of the same seed, if it has
-    that)."""
+    """Return the job that makes what a training begins from: a warm start, or a run of the same seed if it has that."""
     if not source:
         return ()
     own = experiment.starts.get(source) or experiment.arms[source]

@@ -24,10 +24,7 @@ def report_markdown(
     plots: Sequence[tuple[str, str, str]] = (),
     notes: Sequence[str] = (),
 ) -> str:
-    """Return the report for people, which names the ``command`` that runs the experiment.
-
-    ``plots`` are ``(part, file name, caption)`` of pictures beside it, ``notes`` what a reader must know.
-    """
+    """Return the report for people; ``plots`` are ``(part, file name, caption)``, ``notes`` what a reader must know."""
     experiment = findings.experiment
     parts = [f"# {experiment.title}", _introduction(findings, command), *(f"**Note.** {note}" for note in notes)]
     parts.append(_state(findings, command))

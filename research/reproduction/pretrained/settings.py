@@ -232,8 +232,7 @@ class Pretrained(ExperimentSettings):
         return {**self.players, **named}
 
     def imitation_config(self, start: str, seed: int) -> "MSGRPOConfig":
-        """Return the settings of one warm start, as ``textbench warmup`` has them; a UsageError if the config refuses
-        them."""
+        """Return the settings of one warm start; a UsageError if the config refuses them."""
         from agents.msgrpo import ConfigError
         from agents.msgrpo.warmup import warmup_config
 
@@ -246,10 +245,7 @@ class Pretrained(ExperimentSettings):
             raise UsageError(f"the settings of starts.{start}: {error}") from None
 
     def training_settings(self, arm: str, seed: int) -> dict[str, Any]:
-        """Return the fields of the MSGRPOConfig of one run: the recipe's or those of its file, then the arm's own.
-
-        A UsageError if the config refuses them.
-        """
+        """Return the settings of one run: the recipe's or its file's, then the arm's own; a UsageError if refused."""
         own = self.arms[arm]
         shared = _of_file(own.config) if own.config else {"response_mode": self.mode, **self.msgrpo}
         settings = {**shared, **own.msgrpo}
@@ -266,8 +262,7 @@ class Pretrained(ExperimentSettings):
         return found
 
     def game_of(self, arm: str) -> Scenario | str:
-        """Return what its trainer is given: the scenario as the arm sees it, or nothing, if its settings name
-        several."""
+        """Return what its trainer is given: the scenario as the arm sees it; nothing, if its settings name several."""
         view = self.arms[arm].view
         return seen(self.scenarios_of(arm)[0], view) if view else ""
 

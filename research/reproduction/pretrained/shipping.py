@@ -13,10 +13,8 @@ from research.reproduction.pretrained.settings import ARMS, STARTS, Pretrained
 
 
 def ship(experiment: Pretrained, folder: PretrainedFolder, place: Path, source: str) -> list[Path]:
-    """Write an adapter into ``place`` for every entry of ``ships`` that is there already; return their folders.
-
-    Their cards call the recipe ``source``. A UsageError if none is there, or one can't be made as small as asked.
-    """
+    """Write an adapter into ``place`` for every entry of ``ships`` that is done; the cards call the recipe
+    ``source``."""
     from research.reproduction.pretrained.shrinking import shrink
 
     written = []

@@ -114,10 +114,7 @@ def shrink(
 
 
 def _learnt(source: Path, base: str, lora: Any) -> Iterator[_Learnt]:
-    """Yield what an adapter has learnt, or without its settings whole weights beyond their base.
-
-    The maps of whole weights are matrices, and everything else of them is flat.
-    """
+    """Yield what an adapter has learnt, or whole weights beyond their base: maps as matrices, all else flat."""
     if lora is not None:
         tensors = load_file(source / WEIGHTS)
         names = [name.removesuffix(".lora_A.weight") for name in tensors if name.endswith(".lora_A.weight")]
@@ -145,8 +142,8 @@ def _learnt(source: Path, base: str, lora: Any) -> Iterator[_Learnt]:
 def _held(
     learnt: Iterator[_Learnt], settings: Any, *, rank: int, dtype: torch.dtype
 ) -> tuple[dict[str, Tensor], float]:
-    """Return an adapter's tensors (rank 0: the factors as they are), and the part of what was learnt that isn't in
-    them."""
+    """Return an adapter's tensors (rank 0: the factors as they are), and the share of what was learnt that they
+    lack."""
     tensors: dict[str, Tensor] = {}
     missing, whole = 0.0, 0.0
     for name, matrix, factors in learnt:

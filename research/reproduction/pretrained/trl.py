@@ -34,10 +34,7 @@ def train_by_trl(
     arm: str,
     report: Report,
 ) -> dict[str, Any]:
-    """Train until the run has what another one had, whose result ``like`` is; resumes the last checkpoint in ``out``.
-
-    TRL's trainer takes those settings of ``config`` that it knows.
-    """
+    """Train until the run has what ``like``, another one's result, has; resumes the last checkpoint in ``out``."""
     os.environ.setdefault("TRL_EXPERIMENTAL_SILENCE", "1")  # TRL says that a rollout function may change
     from datasets import concatenate_datasets
     from transformers import PrinterCallback, TrainerCallback

@@ -56,8 +56,7 @@ def heeding(rng: np.random.Generator, recipe: Recipe) -> list[Example]:
 
 
 def choosing(rng: np.random.Generator, recipe: Recipe) -> list[Example]:
-    """Return what the router's base imitates: the best move in one half of the positions, in the other a choice by
-    chance."""
+    """Return what the router's base imitates: best moves, and in half of the positions a choice by chance."""
     actions = ", ".join(LAKE.game().actions)
     found = [one for one, _ in best_moves(rng, recipe)]
     for at in range(0, len(found), 2):

@@ -63,8 +63,7 @@ def _logistic(level: float, spread: float) -> Callable[[int], float]:
 
 
 def slipping(shares: tuple[float, ...]) -> Iterator[Player]:
-    """Yield the best player of the lake of whose moves a share slips; its return is 1 with the chance that is its
-    value."""
+    """Yield the best player of the lake of whose moves a share slips; its value is its chance of a return of 1."""
     rungs = {}
     for scenario in SCENARIOS["frozen-lake"].levels:
         solved, play, rung = Listed(scenario.game(), scenario.horizon, LAKES), blind_play(scenario), scenario.rung
@@ -111,10 +110,8 @@ def _fit(player: Player, seen: dict[int, list[float]]) -> Fit:
 
 
 def figures(found: list[Found], level: float) -> dict[str, float]:
-    """Return bias, root mean square error, and how often the interval holds the level.
-
-    For a player beyond the ladder only its side counts: figures are taken as the end of the ladder there.
-    """
+    """Return bias, root mean square error and the interval's coverage; levels beyond the ladder are taken as its
+    end."""
     clipped = np.clip([one.level for one in found], LEVELS[0], LEVELS[-1])
     off = clipped - np.clip(level, LEVELS[0], LEVELS[-1])
     inside = [(one.low is None or one.low <= level) and (one.high is None or level <= one.high) for one in found]

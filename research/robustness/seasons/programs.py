@@ -30,8 +30,7 @@ def can_be_asked(spec: str) -> bool:
 
 
 def programs_of(spec: str, own: Mapping[str, Any]) -> dict[str, str]:
-    """Return the text of every program that an agent runs, by the name of its file; empty if it can't be asked
-    again."""
+    """Return ``{file: text}`` of every program that an agent runs; empty if it can't be asked again."""
     found: dict[str, str] = {}
 
     def read(name: str) -> str:

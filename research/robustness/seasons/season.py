@@ -105,8 +105,7 @@ class Season:
 
     @classmethod
     def open(cls, path: Path) -> "Season":
-        """Read and check a folder; a UsageError if a file hasn't its form, or what was published doesn't fit
-        together."""
+        """Read and check a folder; a UsageError if what was published hasn't its form or doesn't fit together."""
         if not (path / SEASON_NAME).exists():
             seasons = [file.parent.name for file in path.parent.glob(f"*/{SEASON_NAME}")]
             raise UsageError(
@@ -158,8 +157,7 @@ class Season:
         return _LEAST_OFFSET + int(self._follows(secret), 16) % _OFFSETS
 
     def key_of(self, name: str) -> str:
-        """Return the key of an agent's programs, unknown to all when they were registered; a UsageError before the
-        reveal."""
+        """Return the key of an agent's programs, unknown when they were registered; a UsageError before the reveal."""
         assert self.seed_offset  # which is refused before the reveal
         return self._follows(str(self.revealed and self.revealed["secret"]), "key", name)
 
@@ -223,10 +221,8 @@ class Season:
         return replace(options, **decided, agents=options.agents or tuple(shipped), given=given)
 
     def check(self, entry: Path, beside: Path | None = None) -> Verdict:
-        """Check an entry by the terms of the season, its agent's card and its programs.
-
-        ``beside`` is the folder of the other entries, if it isn't the one that this one lies in.
-        """
+        """Check an entry by the season's terms, its agent's card and programs; ``beside`` is where other entries
+        lie."""
         verdict = check_entry(entry, self.terms, beside)
         try:
             manifest = RunFolder.open(entry).manifest
@@ -251,8 +247,7 @@ class Season:
         return [one for one in every if one["agent"] not in entered]
 
     def check_card(self, card: Mapping[str, Any], own: Mapping[str, Any]) -> None:
-        """Raise a UsageError for an agent, as a run's manifest has it with its ``own`` options, that isn't registered
-        so."""
+        """Raise a UsageError for an agent, as a manifest has it with its ``own`` options, that isn't registered so."""
         registered = self.agents.get(folder_name(card["name"]))
         if registered is None:
             raise UsageError(

@@ -88,8 +88,7 @@ class Split(NamedTuple):
         return Estimate(self.mean, self.mean - half, self.mean + half) if half else Estimate(self.mean)
 
     def episodes_for(self, half_width: float) -> int | None:
-        """Return the episodes, in these wordings, that bring the interval over wordings to this half-width; ``None`` if
-        none do."""
+        """Return the episodes that bring the interval over these wordings to this half-width; ``None`` if none do."""
         left = (half_width / student_quantile(len(self.means) - 1, self.confidence)) ** 2 - max(
             0.0, self.between
         ) / len(self.means)
@@ -185,10 +184,7 @@ def _flips(results: ResultColumns, agent: str, scenario: Scenario) -> list[Wordi
 
 
 def flipped(differences: Array, wordings: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Return the wordings in which paired differences are clearly above 0, and those in which they are clearly below.
-
-    By the sign-flip test of every wording, with Holm's correction over all of them.
-    """
+    """Return the wordings in which paired differences are above 0, and below it, by sign-flip tests after Holm."""
     told = np.array(wordings)
     groups = {name: differences[told == name] for name in sorted(set(wordings))}
     sides: tuple[list[str], list[str]] = ([], [])

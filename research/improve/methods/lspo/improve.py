@@ -132,8 +132,7 @@ class Preference(NamedTuple):
 
 
 def play_in(folders: Sequence[Path], mode: str) -> Played:
-    """Return what was done in run folders, with responses in a mode, in an order of its own; a UsageError without
-    speech."""
+    """Return what was done in run folders, with responses in a mode; a UsageError without speech."""
     places = ("scenario", "seed", "agent", "round", "player")
     decisions = Source(read_columns(folders), mode, lenient=True).decisions()
     played = Played([], [])
@@ -182,7 +181,7 @@ class Latent(NamedTuple):
         return found
 
     def gains(self, speeches: Sequence[Speech]) -> Mapping[object, Weights]:
-        """Return ``{what is known: gain[i, j]}``: how much more one cluster is worth than another, 0 if that isn't
+        """Return ``{what is known: gain[i, j]}``: how much more a cluster is worth than another, 0 if that isn't
         sure."""
         known_in = [one.policy.keys() & one.values.keys() for one in self.solutions]
         met = dict.fromkeys(known for known, _ in map(self._knows, speeches) if all(known in one for one in known_in))

@@ -72,10 +72,7 @@ class Speaker:
 
 
 class Village:
-    """Scenarios of Werewolf as a game that ``regret`` solves, one drawn for each deal.
-
-    ``weights`` are of what the agent sees of those that it may name.
-    """
+    """Scenarios of Werewolf as a game that ``regret`` solves; ``weights`` are of what is seen of those to be named."""
 
     def __init__(self, scenarios: Sequence[Scenario], speaker: Speaker, weights: Weights) -> None:
         self._scenarios = {scenario.name: scenario for scenario in scenarios}
