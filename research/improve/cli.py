@@ -11,7 +11,6 @@ from research.improve.improvers import find_improver, improvers
 
 if TYPE_CHECKING:
     from benchmark.play import AgentTable
-    from research.improve.keeping import Improvement
 
 OF_THE_AGENT = tuple(name for name in OF_ONE_AGENT if name != "sets")  # and what its folder may use
 
@@ -75,10 +74,11 @@ def run(settings: Settings) -> int:
 
     from agents.common import read_setting
     from benchmark import UsageError
+    from benchmark.cli import play_both
     from benchmark.runs import find_scenarios
     from research.improve.budget import Budget
     from research.improve.improvers import checked
-    from research.improve.keeping import Improvement
+    from research.improve.keeping import EVALUATION, Improvement
 
     output = settings.output
     options = checked(
@@ -97,7 +97,17 @@ def run(settings: Settings) -> int:
     try:
         improvement.make(output.say, quiet=output.quiet)
         output.say(f"to play it: textbench run --agent {improvement.out}")
-        return _evaluated(settings, improvement, output) if settings.eval_episodes else 0
+        if not settings.eval_episodes:
+            return 0
+        own = without_spec(improvement.agent)
+        given: dict[str, Any] = {
+            "agents": (f"before={improvement.agent['spec']}", f"after={improvement.out}"),
+            "scenarios": improvement.scenarios,
+            "episodes": settings.eval_episodes,
+            "out": str(improvement.out / EVALUATION),
+        }
+        given |= {"agent_options": {"before": own}} if own else {}
+        return play_both(given, ("before", "after"), output, improvement.add_scores)
     except KeyboardInterrupt:
         output.say("the same command resumes this one")
         raise
@@ -122,19 +132,3 @@ def _agent(settings: Settings) -> "AgentTable":
         raise UsageError("the server's address holds a secret, and is kept in the agent's folder: set OPENAI_BASE_URL")
     Players([agent], checked).check_unmade()
     return from_anywhere({"spec": agent.spec, **checked.by_agent.get(agent.name, {})})
-
-
-def _evaluated(settings: Settings, improvement: "Improvement", output: Output) -> int:
-    from benchmark.cli import play_both
-    from research.improve.keeping import EVALUATION
-
-    own = without_spec(improvement.agent)
-    values = {
-        "agents": (f"before={improvement.agent['spec']}", f"after={improvement.out}"),
-        "agent_options": {"before": own} if own else None,
-        "scenarios": improvement.scenarios,
-        "episodes": settings.eval_episodes,
-        "out": str(improvement.out / EVALUATION),
-    }
-    given = {name: value for name, value in values.items() if value is not None}
-    return play_both(given, ("before", "after"), output, improvement.add_scores)

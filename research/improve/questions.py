@@ -41,8 +41,16 @@ class Questions:
         self._redactor = Redactor.from_environment(secrets=secrets_of(options))
         self._kept: dict[str, list[dict[str, Any]]] = {}
         self._asked: Counter[str] = Counter()
-        for line in _whole_lines(file):
-            self._kept.setdefault(line["key"], []).append(line)
+        text = file.read_text(encoding="utf-8") if file.exists() else ""
+        whole = text[: text.rfind("\n") + 1]
+        if whole != text:  # the last line of a process that was killed
+            with replacing(file) as stream:
+                stream.write(whole)
+        try:
+            for line in map(json.loads, whole.splitlines()):
+                self._kept.setdefault(line["key"], []).append(line)
+        except ValueError as error:
+            raise UsageError(f"{file} isn't what an improvement wrote ({error}); choose another --out") from None
 
     def ask(self, question: str) -> str:
         """Return the answer to a question, which is charged; a BudgetSpentError before it is asked."""
@@ -64,18 +72,3 @@ class Questions:
                 lines.write(self._redactor.scrub(json.dumps(call)) + "\n")
         self._meter.charge(Spent(sum(call["tokens"]), 1, call["seconds"]))
         return str(call["answer"])
-
-
-def _whole_lines(file: Path) -> list[dict[str, Any]]:
-    """Return the calls of a file; the last line of a process that was killed may be half of one, and is cut off."""
-    if not file.exists():
-        return []
-    text = file.read_text(encoding="utf-8")
-    whole = text[: text.rfind("\n") + 1]
-    if whole != text:
-        with replacing(file) as stream:
-            stream.write(whole)
-    try:
-        return [json.loads(line) for line in whole.splitlines()]
-    except ValueError as error:
-        raise UsageError(f"{file} isn't what an improvement wrote ({error}); choose another --out") from None

@@ -6,10 +6,9 @@
 A step is one decision: one player reads its observation and writes one response. Random play, resets included, steps
 per CPU-second of one process, the median over rounds in which ours and theirs play in turn.
 
-* Both play random legal actions. Ours are drawn from ``info["legal_actions"]``; if a game lists none, from the first
-  ones that the game drew itself. Theirs are drawn from the state of their game, as they are listed in texts alone. An
-  action that isn't legal would cost them less, as they only note it, and the second one in a row ends most games.
-* Both play with the same settings (rounds, sizes, guesses) where theirs has them.
+* Both play random legal actions, and the same settings (rounds, sizes, guesses) where theirs has them. Ours are drawn
+  from ``info["legal_actions"]``; if a game lists none, from the first ones that the game drew itself. Theirs are drawn
+  from the state of their game. An action that isn't legal would cost them less, and the second in a row ends most games.
 * Ours read responses with an action tag, and have all players outside, as the loop that plays episodes has them (one
   player: Gymnasium). Theirs read ``[...]``, and have a new environment for every episode, as their history survives a
   reset.
@@ -42,19 +41,12 @@ WARM_UP = 2000
 
 
 class Peer(NamedTuple):
-    """TextArena's version of a game.
-
-    Attributes:
-        env_id: its id.
-        num_players: how many play it.
-        action: a random legal action, as the game reads it, from its environment (without wrappers).
-        settings: those in which the scenario differs from what the id stands for.
-    """
+    """TextArena's version of a game."""
 
     env_id: str
     num_players: int
-    action: Callable[[random.Random, Any], str]
-    settings: Mapping[str, Any] = MappingProxyType({})
+    action: Callable[[random.Random, Any], str]  # a random legal one, from its environment without wrappers
+    settings: Mapping[str, Any] = MappingProxyType({})  # in which the scenario differs from what the id stands for
 
 
 def one_of(*names: str) -> Callable[[random.Random, Any], str]:

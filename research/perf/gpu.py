@@ -7,16 +7,13 @@
 
 Models have random weights of the recipes' shapes, so nothing is downloaded. docs/research/gpu.md explains the figures.
 
-* machine: rates of matrix products and of copies, which the shares below refer to.
 * attention: FlexAttention on token trees beside a dense mask.
 * sampling: device synchronisations per token; steps recorded and launched; memory of an adapter.
-* recipes: the last of some iterations of each file of configs/ that our own engine samples: seconds of rollout and
-  update, peak memory beside the computed one, the update's share of the rate of
-  products, the sampler's log-probabilities beside the learner's.
+* recipes: the last of some iterations of each file of configs/ that our own engine samples: seconds, peak memory beside
+  the computed one, the update's share of the rate of products, the sampler's log-probabilities beside the learner's.
 * vllm: vLLM beside our own generation, if it is installed.
 
-A part that fails is reported and the others follow; the exit code is then 1. What is measured when Ctrl-C or a
-time limit stops it is reported, too.
+A part that fails is reported and the others follow; the exit code is then 1. What Ctrl-C interrupts is reported, too.
 """
 
 import argparse

@@ -29,13 +29,7 @@ SWEEPS, EAGERNESS = 60, 6.0
 
 
 class Maps:
-    """Different maps with how often each occurs, as arrays.
-
-    Attributes:
-        tiles: one text of 16 tiles for each of the n maps.
-        counts: (n,)
-        ended, goals: (n, 16), whether a cell is a hole or the goal, and whether it is the goal.
-    """
+    """Different maps (n of them, ``tiles``) and how often each occurs (``counts``); (n, 16) ``ended`` and ``goals``."""
 
     def __init__(self, seeds: range) -> None:
         game = SCENARIO.game()

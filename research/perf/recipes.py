@@ -46,20 +46,14 @@ class Measured(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """What a recipe made of its base.
-
-    Attributes:
-        gain: the lower end of the interval of how much better the trained model is.
-        blind, best: what the best blind player and best play reach, if they are known.
-        seconds: of the commands, of the wall's clock; NaN if they had been run before.
-    """
+    """What a recipe made of its base."""
 
     base: Measured
     trained: Measured
-    gain: float
-    blind: float | None
-    best: float | None
-    seconds: float
+    gain: float  # the lower end of the interval of how much better the trained model is
+    blind: float | None  # what the best blind player reaches, if that is known
+    best: float | None  # and best play
+    seconds: float  # of the commands, of the wall's clock; NaN if they had been run before
 
     def to_json(self) -> dict[str, Any]:
         """Return the figures that documents have."""

@@ -19,7 +19,6 @@ from textgames import SCENARIOS, TRAINING_SEEDS
 from textgames.snake import (
     HORIZON,
     Snake,
-    SnakeState,
     SnakeValue,
     distance_table,
     features,
@@ -30,12 +29,6 @@ FITTED = {5: "snake-long", 3: "snake-poison"}  # pieces of good food, and a scen
 HELD_OUT = 5_000  # the first training seed that nothing is fitted on
 
 
-def good_food(game: Snake, state: SnakeState) -> list[int]:
-    """Return the cells of the food that is worth having."""
-    rewards = (game.apple_reward, game.banana_reward, game.fire_reward)
-    return [cell for cells, reward in zip(state[1:], rewards, strict=True) if reward > 0 for cell in cells]
-
-
 def fit(game: Snake, episodes: int) -> np.ndarray:
     """Return the coefficients, in the order of ``features``."""
     moves, gains, greedy = list[Move](), list[float](), players(game)["greedy"]
@@ -43,7 +36,12 @@ def fit(game: Snake, episodes: int) -> np.ndarray:
         played = list(episode(game, greedy, HORIZON, seed))
         moves += played
         gains += np.cumsum([move.paid for move in reversed(played)])[::-1].tolist()
-    heads, food = [move.state.snakes[0][0] for move in moves], [good_food(game, move.state) for move in moves]
+    worth = (game.apple_reward, game.banana_reward, game.fire_reward)
+    heads = [move.state.snakes[0][0] for move in moves]
+    food = [  # the cells of what is worth having
+        [cell for cells, reward in zip(move.state[1:], worth, strict=True) if reward > 0 for cell in cells]
+        for move in moves
+    ]
     times = tour_times(np.array(heads), np.array(food), distance_table(game.width, game.height))
     left = np.array([move.left for move in moves])
     return np.linalg.lstsq(features(times, left), np.array(gains), rcond=None)[0]

@@ -31,11 +31,6 @@ class Pace(NamedTuple):
     form: float = 0.0  # seconds of a decision, however short its text
 
 
-def pace_of(millions: float) -> Pace:
-    """Return the pace on one core of a model with so many parameters, from runs on two machines."""
-    return Pace(1.2e-3 + 2.9e-3 * millions, 0.45e-3 + 0.7e-3 * millions, 1.7e-3 + 2.9e-3 * millions)
-
-
 def kilocharacters(scenario: str) -> float:
     """Return how much text a decision of this scenario is taken on: the rules, its first observation and the form."""
     game = SCENARIOS[scenario].game()
@@ -77,7 +72,9 @@ def _seconds(job: Job, experiment: Experiment) -> float:
     made, recipe = not experiment.bases[base].source, experiment.recipe(base)
     attention = 2 * recipe.hidden_size**2 * (1 + recipe.kv_heads / recipe.heads)
     matrices = recipe.layers * (attention + 3 * recipe.hidden_size * recipe.intermediate_size)
-    pace = pace_of(matrices / 1e6 if made else EMBEDDED)
+    millions = matrices / 1e6 if made else EMBEDDED
+    # on one core, from runs on two machines
+    pace = Pace(1.2e-3 + 2.9e-3 * millions, 0.45e-3 + 0.7e-3 * millions, 1.7e-3 + 2.9e-3 * millions)
     if job.kind == "pretrain":
         text = sum(share * kilocharacters(name) for name, share in scenarios_of(recipe.games).items())
         return made * text * recipe.steps * recipe.batch_size * pace.imitate

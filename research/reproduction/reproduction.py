@@ -42,19 +42,17 @@ class Run:
 
 @dataclass(frozen=True)
 class Reproduction:
-    """Everything that was found so far.
-
-    ``agents`` are the fresh episodes, ``{base or reference agent: {scenario: episodes}}``; ``bases`` is what their
-    pretraining gave, ``{base: {recipe, losses, seconds, ...}}``.
-    """
+    """Everything that was found so far."""
 
     runs: tuple[Run, ...] = ()  # that are done; those whose fresh episodes aren't played yet have an empty ``final``
-    agents: Mapping[str, Mapping[str, Played]] = field(default_factory=dict)
+    agents: Mapping[str, Mapping[str, Played]] = field(
+        default_factory=dict
+    )  # ``{agent but runs: {scenario: episodes}}``
     parameters: Mapping[str, int] = field(default_factory=dict)  # ``{base: number of parameters}``
     controls: tuple[Mapping[str, Any], ...] = ()  # records, each with the ``agent`` that was tested
     missing: tuple[str, ...] = ()  # names of the jobs without a result
     seconds: Mapping[str, float] = field(default_factory=dict)  # ``{job: how long it took}`` of those that are done
-    bases: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    bases: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # ``{base: {recipe, losses, seconds, ...}}``
     code: tuple[str, ...] = ()  # the versions that made bases and runs, in the order of their first use
 
     def runs_of(self, game: str, arm: str) -> list[Run]:

@@ -1,8 +1,7 @@
-"""The models that the package ships, from a finished reproduction.
+"""The models that the package ships, from a finished reproduction: the small base, and one for every game.
 
-One is the small base. The others follow a rule that was fixed before any run: seed 0 of the first arm (the method's
-own), with the weights of its last iteration. It is neither the best run nor the best iteration, so that a
-shipped model shows what to expect.
+By a rule that was fixed before any run, that is seed 0 of the first arm (the method's own) with the weights of its last
+iteration: neither the best run nor the best iteration, so that a shipped model shows what to expect.
 """
 
 import json

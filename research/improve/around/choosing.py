@@ -41,6 +41,12 @@ def check_count(option: str, number: int) -> None:
         raise ValueError(f"{option} is a whole number from 1 to {MOST_ASKED:,}, got {number!r}")
 
 
+def check_readable(game: TSMG[Any]) -> None:
+    """Raise a ValueError, with the reason, for a game whose state can't be read from what it shows at the start."""
+    start = game.initial_state(np.random.default_rng(0))
+    search_player_of(game).state(request_in(game, start, game.to_move(start)[0]))
+
+
 def proposals_of(request: TurnRequest, count: int) -> list[TurnRequest]:
     """Return the request with other seeds; the first is the request itself: one proposal is the player's own answer."""
     return [request, *(replace(request, seed=(*request.seed, at)) for at in range(1, count))]
@@ -87,13 +93,11 @@ class SearchPolicy(Around):
         name, instead = type(game).__name__, "rank proposals by votes"
         if not lists_actions(game):
             raise ValueError(f"{name} doesn't list its actions, whose values could be compared: {instead}")
-        searcher = search_player_of(game)
-        if self.rank_by == "exact" and not searcher.exact:
+        if self.rank_by == "exact" and not search_player_of(game).exact:
             raise ValueError(f"{name} has no exact values: {instead} or by rollouts")
         if self.rank_by == "rollouts":
-            start = game.initial_state(np.random.default_rng(0))
             try:
-                searcher.state(request_in(game, start, game.to_move(start)[0]))
+                check_readable(game)
             except ValueError as error:
                 raise ValueError(f"{name} can't be played on from what it shows ({error}): {instead}") from None
 

@@ -17,11 +17,9 @@ from agents import (
     action_named,
     as_requests,
     lists_actions,
-    request_in,
-    search_player_of,
 )
 from agents.analysis import WORLD_QUESTION, asked_after
-from research.improve.around.choosing import check_count
+from research.improve.around.choosing import check_count, check_readable
 from textgames import TSMG
 
 SHOWN = "If you answer {action}, this is what you will see:\n{prediction}\nNow answer."
@@ -133,12 +131,10 @@ class TrueWorld:
         name = type(game).__name__
         if not lists_actions(game):
             raise ValueError(f"{self.name} can't tell what comes next in {name}, which doesn't list its actions")
-        start = game.initial_state(np.random.default_rng(0))
-        player, *others = game.to_move(start)
-        if others:
+        if len(game.to_move(game.initial_state(np.random.default_rng(0)))) > 1:
             raise ValueError(f"{self.name} can't tell what comes next in {name}, whose players answer at the same time")
         try:
-            search_player_of(game).state(request_in(game, start, player))
+            check_readable(game)
         except ValueError as error:
             raise ValueError(f"{self.name} can't read {name}: {error}") from None
 

@@ -96,20 +96,16 @@ def transitions(
 
     Another ``part`` plays other training seeds: 0 is what is learnt, 1 what is held out.
     """
+
+    def of_one(scenario: Scenario) -> Iterator[TaughtDecision]:
+        game, (player, *_) = scenario.game(), scenario.game().players
+        seeds = shuffled_seeds(np.random.default_rng([_STREAM, seed]), part)
+        for number in count():  # through the seeds again and again, played otherwise each time
+            state = game.initial_state(np.random.default_rng(seeds[number % len(seeds)]))
+            rng = np.random.default_rng([_STREAM, seed, part, number])
+            for one in rounds_of_play(game, state, scenario.horizon, rng):
+                asked = asked_after(request_in(game, one.state, player), one.joint_action[player])
+                yield TaughtDecision(prompts(asked), game.observe(one.next_state, player))
+
     each, more = divmod(wanted, len(scenarios))
-    return [
-        transition
-        for place, scenario in enumerate(scenarios)
-        for transition in islice(_of_one(scenario, prompts, seed, part), each + (place < more))
-    ]
-
-
-def _of_one(scenario: Scenario, prompts: PromptMap, seed: int, part: int) -> Iterator[TaughtDecision]:
-    game, (player, *_) = scenario.game(), scenario.game().players
-    seeds = shuffled_seeds(np.random.default_rng([_STREAM, seed]), part)
-    for number in count():  # through the seeds again and again, played otherwise each time
-        state = game.initial_state(np.random.default_rng(seeds[number % len(seeds)]))
-        rng = np.random.default_rng([_STREAM, seed, part, number])
-        for one in rounds_of_play(game, state, scenario.horizon, rng):
-            asked = asked_after(request_in(game, one.state, player), one.joint_action[player])
-            yield TaughtDecision(prompts(asked), game.observe(one.next_state, player))
+    return [one for place, scenario in enumerate(scenarios) for one in islice(of_one(scenario), each + (place < more))]

@@ -1,4 +1,1 @@
-"""Programs that a language model has written in place of answers: run apart from everything else, and played.
-
-``text of a program -> sandbox -> act(observation, legal_actions) | rules that are planned with``.
-"""
+"""Programs that a language model has written in place of answers: run in a sandbox, played, or planned with."""

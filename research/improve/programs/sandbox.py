@@ -75,11 +75,6 @@ def holds() -> bool:
     return sys.platform.startswith("linux") and platform.machine() in MACHINES
 
 
-def new_key() -> str:
-    """Draw a key for :class:`Sandbox` at random."""
-    return secrets.token_hex(16)
-
-
 class Call(NamedTuple):
     """A function's name, its arguments as JSON, and a seed, of which a program sees :func:`digest_of` alone."""
 
@@ -136,7 +131,7 @@ class Sandbox:
         self._order = json.dumps(order).encode() + b"\n"
         self._lock = threading.Lock()
         self._line: _Line | None = None
-        self._key = key or new_key()
+        self._key = key or secrets.token_hex(16)
         self.locks: tuple[str, ...] = ()
         self.functions: tuple[str, ...] = ()
         self.error: str | None = None

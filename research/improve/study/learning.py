@@ -87,24 +87,20 @@ def _train(study: Comparison, task: ImprovementTask, budget: int, rate: float) -
 
 
 def _imitate(task: ImprovementTask, options: dict[str, Any], budget: int, costs: Costs) -> Learning:
-    passes = int(options.get("passes", 1))
-    try:
-        examples = _imitate_in(passes, task, options, budget, costs)
-    except UsageError as error:
-        if not isinstance(few := error.__cause__, TooFewDecisionsError):
-            raise
-        # short episodes have few decisions, all of which are gone through as often as the budget pays for
-        passes = ceil(budget / few.found / costs.decision)
-        examples = _imitate_in(passes, task, options, budget, costs)
+    """Imitate as many decisions as the budget pays for, or all that short episodes have, more often."""
+    passes, few = int(options.get("passes", 1)), 0
+    while True:
+        examples = max(1, round(budget / passes / costs.decision))
+        try:
+            _improve("imitate", task, {**options, "examples": examples, "passes": passes})
+            break
+        except UsageError as error:
+            if few or not isinstance(error.__cause__, TooFewDecisionsError):
+                raise
+            few = error.__cause__.found
+            passes = ceil(budget / few / costs.decision)
     told = json.loads((task.out / MODEL / "warmup.json").read_text(encoding="utf-8"))
     return Learning(0, round(passes * examples * (told["tokens_alone"] + 1)), passes, examples)
-
-
-def _imitate_in(passes: int, task: ImprovementTask, options: dict[str, Any], budget: int, costs: Costs) -> int:
-    """Imitate as many decisions as the budget pays for in so many passes; return how many they are."""
-    examples = max(1, round(budget / passes / costs.decision))
-    _improve("imitate", task, {**options, "examples": examples, "passes": passes})
-    return examples
 
 
 def _own_play(

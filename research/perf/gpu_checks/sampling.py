@@ -95,25 +95,18 @@ def adapter_memory(shape: Shape, rank: int, dtype: torch.dtype, device: torch.de
             torch.nn.init.normal_(parameter, std=0.02)
     result: dict[str, Any] = {"rank": rank}
     prompt = tuple(range(1, 101))
-    logits = {}
     with torch.inference_mode():
         wanted = model(input_ids=torch.tensor([prompt], device=device)).logits[0, -1].float().log_softmax(-1)
         for name, fuse in (("merged", True), ("factors", False)):
             weights = read_weights(model, fuse=fuse)
             result[f"bytes_{name}"] = bytes_beside(weights, model)
-            logits[name] = _last_logprobs(weights, prompt, device)
-            result[f"largest_difference_{name}"] = float((logits[name] - wanted).abs().max())
+            packing = Packing([len(prompt)], device)
+            ids, attend = torch.tensor(prompt, device=device), CausalAttention(packing)
+            hidden = hidden_states(weights, ids, packing.positions, attend, only=packing.last)
+            found = logits(weights, hidden)[0].float().log_softmax(-1)
+            result[f"largest_difference_{name}"] = float((found - wanted).abs().max())
             del weights
     return result
-
-
-def _last_logprobs(weights: Any, prompt: tuple[int, ...], device: torch.device) -> torch.Tensor:
-
-    packing = Packing([len(prompt)], device)
-    attend = CausalAttention(packing)
-    ids = torch.tensor(prompt, device=device)
-    hidden = hidden_states(weights, ids, packing.positions, attend, only=packing.last)
-    return logits(weights, hidden)[0].float().log_softmax(-1)
 
 
 def beside_vllm(shape: Shape, dtype: torch.dtype, device: torch.device, tokens: int) -> dict[str, Any]:

@@ -27,7 +27,12 @@ def report_markdown(
     """Return the report for people; ``plots`` are ``(part, file name, caption)``, ``notes`` what a reader must know."""
     experiment = findings.experiment
     parts = [f"# {experiment.title}", _introduction(findings, command), *(f"**Note.** {note}" for note in notes)]
-    parts.append(_state(findings, command))
+    states = []
+    for name, part in experiment.parts.items():
+        missing, jobs = findings.missing_of(name)
+        state = "done" if not missing else "not run yet" if missing == jobs else f"{jobs - missing} of {jobs} jobs done"
+        states.append([part.title, f"`{command} --parts {name}`", state])
+    parts.append(table(["part", "command", "state"], states))
     for name, about in experiment.parts.items():
         missing, jobs = findings.missing_of(name)
         if missing == jobs:
@@ -56,15 +61,6 @@ def _introduction(findings: Findings, command: str) -> str:
         "episodes whose layouts the training, its warm start included, never drew. The command is "
         f"`{command}`, which goes on where it was stopped."
     )
-
-
-def _state(findings: Findings, command: str) -> str:
-    rows = []
-    for name, part in findings.experiment.parts.items():
-        missing, jobs = findings.missing_of(name)
-        state = "done" if not missing else "not run yet" if missing == jobs else f"{jobs - missing} of {jobs} jobs done"
-        rows.append([part.title, f"`{command} --parts {name}`", state])
-    return table(["part", "command", "state"], rows)
 
 
 def _runs_text(findings: Findings, part: str) -> str:

@@ -1,7 +1,6 @@
-"""The adapters that the package ships, from a finished part of the experiment.
+"""The adapters that the package ships, from a finished part of the experiment, by the rule of all models that ship.
 
-The rule is that of all models that ship, fixed before any run: seed 0 with the weights of its last iteration, neither
-the best run nor the best iteration, so that a shipped model shows what to expect.
+It is seed 0 with the weights of its last iteration, so that a shipped model shows what to expect.
 """
 
 from collections.abc import Sequence

@@ -141,7 +141,10 @@ def twin_gap_rows(results: ResultColumns, references: References) -> list[TwinGa
 
     A gap is in units of the normalised score if both of its ends are known, else in those of the return.
     """
-    twins = twins_of(results.scenarios)
+    twins: dict[str, list[str]] = {}
+    for name, scenario in results.scenarios.items():
+        if scenario.twin_number and scenario.plain_name in results.scenarios:
+            twins.setdefault(scenario.plain_name, []).append(name)
     changed = changed_moves(results, twins)
     rows = []
     for agent in results.agents:
@@ -158,15 +161,6 @@ def twin_gap_rows(results: ResultColumns, references: References) -> list[TwinGa
         if len(scored) > 1:
             rows.append(gap_row(agent, "", list(scored.values()), list(game_weights(results, list(scored)).values())))
     return rows
-
-
-def twins_of(scenarios: Mapping[str, Scenario]) -> dict[str, list[str]]:
-    """Return ``{scenario: its twins}`` of the scenarios that are there with some of their twins."""
-    found: dict[str, list[str]] = {}
-    for name, scenario in scenarios.items():
-        if scenario.twin_number and scenario.plain_name in scenarios:
-            found.setdefault(scenario.plain_name, []).append(name)
-    return found
 
 
 def paired_gaps(cells: Sequence[Cell], scenarios: Sequence[Scenario]) -> Array:
