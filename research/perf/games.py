@@ -8,7 +8,7 @@ per CPU-second of one process, the median over rounds in which ours and theirs p
 
 * Both play random legal actions, and the same settings (rounds, sizes, guesses) where theirs has them. Ours are drawn
   from ``info["legal_actions"]``; if a game lists none, from the first ones that the game drew itself. Theirs are drawn
-  from the state of their game. An action that isn't legal would cost them less, and the second in a row ends most games.
+  from the state of their game. An illegal action would cost them less, and the second in a row ends most games.
 * Ours read responses with an action tag, and have all players outside, as the loop that plays episodes has them (one
   player: Gymnasium). Theirs read ``[...]``, and have a new environment for every episode, as their history survives a
   reset.
