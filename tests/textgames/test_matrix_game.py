@@ -122,17 +122,7 @@ def test_best_responses_against_brute_force(game):
         assert yardstick.blind_value(start, None, ONE, {}) == pytest.approx(expectimax(start, "mean"))
 
 
-def test_best_responses_by_hand():
-    def value(opponent: str, rounds: int = 10, left: int | None = None) -> float:
-        game = MatrixGame(rounds=rounds, opponent=opponent)
-        return BestResponseYardstick(game).value(game.initial_state(np.random.default_rng()), left, ONE)
-
-    assert value("tit-for-tat") == 9 * 3 + 5  # cooperate, and defect in the last round
-    assert value("grim") == 9 * 3 + 5
-    assert value("always-cooperate") == 50
-    assert value("always-defect") == 10
-    assert value("uniform") == pytest.approx(30)
-    assert value("tit-for-tat", left=1) == 5
+def test_a_game_of_two_has_no_best_response():
     with pytest.raises(ValueError, match="no best response in a game of two"):
         BestResponseYardstick(MatrixGame())
     assert find_yardstick(MatrixGame()) is None

@@ -23,7 +23,6 @@ from requests.exceptions import ChunkedEncodingError
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.sync.client import connect
 
-from benchmark.cli import main
 from tests.integrations.openenv.serving import play, served
 from textbench.integrations.openenv import ServedGame, TextbenchEnv, server
 from textbench.integrations.openenv.gate import MOST_BYTES, Gate
@@ -205,11 +204,6 @@ def test_nothing_can_be_uploaded_and_no_file_is_served(url, path):
     assert after == before
 
 
-def test_beside_the_page_there_are_no_tools_either(url):
-    asked = {"jsonrpc": "2.0", "id": 1, "method": "openenv/session/create", "params": {}}
-    assert "this game has no tools" in requests.post(f"{url}/mcp", json=asked, timeout=30).json()["error"]["message"]
-
-
 def test_a_body_has_a_limit(url):
     headers = {"Content-Type": "application/json"}
     assert requests.post(f"{url}/reset", data=b" " * (MOST_BYTES + 1), headers=headers, timeout=30).status_code == 413
@@ -261,20 +255,3 @@ def test_sockets_that_say_nothing_are_closed(monkeypatch):
                     opened.recv(timeout=20)
             assert time.monotonic() - started < 8
         assert play(url, seed=3)[1].done
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["--token", "short"], "the token has at least 8 characters"),
-        (["--allow-host", "http://games.example.com"], "--allow-host takes a name without scheme and port"),
-        (["--allow-host", "games.example.com:80"], "--allow-host takes a name without scheme and port"),
-        (["--idle-timeout", "soon"], "--idle-timeout must be a whole number"),
-        (["--set", "size=1000000000"], "size"),
-    ],
-)
-def test_mistakes_are_one_sentence(arguments, message, capsys):
-    assert main(["serve", "frozen-lake", "--port", "0", *arguments]) == 2
-    said = capsys.readouterr().err
-    assert message in said
-    assert said.count("\n") == 1

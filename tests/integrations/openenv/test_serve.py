@@ -83,6 +83,11 @@ def test_port_that_is_taken_and_ctrl_c(server):
         (["frozen-lake", "--set", "size"], "--set takes NAME=VALUE, got 'size'"),
         (["frozen-lake", "--set", "sise=4"], "sise"),
         (["frozen-lake", "--set", "size=0"], "size"),
+        (["frozen-lake", "--set", "size=1000000000"], "size"),
+        (["frozen-lake", "--token", "short"], "the token has at least 8 characters"),
+        (["frozen-lake", "--allow-host", "http://games.example.com"], "takes a name without scheme and port"),
+        (["frozen-lake", "--allow-host", "games.example.com:80"], "takes a name without scheme and port"),
+        (["frozen-lake", "--idle-timeout", "soon"], "--idle-timeout must be a whole number"),
         (["frozen-lake", "--host", "192.0.2.1"], "can't listen on 192.0.2.1:0"),  # nobody's address
         (["frozen-lake", "--port", "70000"], "--port must be a whole number from 0 to 65,535, got '70000'"),
         (["frozen-lake", "--port", "many"], "--port must be a whole number from 0 to 65,535, got 'many'"),
