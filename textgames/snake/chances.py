@@ -24,25 +24,23 @@ class SettledRound(NamedTuple):
     over: bool
 
 
-class SnakeChances:
-    """The exact distribution of a game's ``transition``."""
-
-    def __init__(self, game: SnakeRules) -> None:
-        self._game = game
+class SnakeChances(SnakeRules):
+    """The rules with the exact distribution of ``transition``."""
 
     @property
-    def offered(self) -> bool:
+    def has_outcomes(self) -> bool:
         """Whether any round has few enough outcomes: so it is with two snakes on 100 cells, or three on 14.
 
         Only a board that was full before may lack more food than there are snakes.
         """
-        game = self._game
-        most: int = game.num_cells ** min(game.num_snakes, game.num_food) * len(ACTIONS) ** game.num_opponents
+        most: int = self.num_cells ** min(self.num_snakes, self.num_food) * len(ACTIONS) ** self.num_opponents
         return most <= MOST_OUTCOMES
 
     def outcomes(self, state: SnakeState, joint_action: JointAction) -> list[Outcome[SnakeState]]:
         """List all that may come of a round; a NotImplementedError if that is more than :data:`MOST_OUTCOMES`."""
-        rounds = self.settled(state, joint_action)
+        if not self.has_outcomes:
+            raise NotImplementedError(f"rounds of {self} may have too many outcomes to be listed")
+        rounds = self.settled_rounds(state, joint_action)
         counts = [self._count(settled.state) for settled in rounds]
         if sum(counts) > MOST_OUTCOMES:
             raise NotImplementedError(
@@ -54,22 +52,22 @@ class SnakeChances:
             for after in self._refilled(settled.state)
         ]
 
-    def settled(self, state: SnakeState, joint_action: JointAction) -> list[SettledRound]:
+    def settled_rounds(self, state: SnakeState, joint_action: JointAction) -> list[SettledRound]:
         """List what may come of all moves, one for every combination of the opponents' equally likely options."""
-        game, targets = self._game, self._game.player_targets(state, joint_action)
-        opponents = state.snakes[game.num_players :]
-        options = list(product(*[game.opponent_targets(snake) if snake else (OFF_BOARD,) for snake in opponents]))
+        targets = self.player_targets(state, joint_action)
+        opponents = state.snakes[self.num_players :]
+        options = list(product(*[self.opponent_targets(snake) if snake else (OFF_BOARD,) for snake in opponents]))
         found = []
         for drawn in options:
-            after, rewards = game.settled(state, [*targets, *drawn])
-            paid, over = dict(zip(game.players, rewards, strict=False)), not any(after.snakes[: game.num_players])
+            after, rewards = self.settled(state, [*targets, *drawn])
+            paid, over = dict(zip(self.players, rewards, strict=False)), not any(after.snakes[: self.num_players])
             found.append(SettledRound(1 / len(options), after, paid, over))
         return found
 
     def returning(self, state: SnakeState) -> tuple[int, int, int]:
         """Return how many apples, bananas and fires reappear: what is missing, until no cell is empty."""
         empty, numbers = len(self.empty_cells(state)), []
-        for cells, number in zip(state[1:], self._game.food_counts, strict=True):
+        for cells, number in zip(state[1:], self.food_counts, strict=True):
             numbers.append(min(number - len(cells), empty))
             empty -= numbers[-1]
         apples, bananas, fires = numbers
@@ -77,7 +75,7 @@ class SnakeChances:
 
     def empty_cells(self, state: SnakeState) -> list[int]:
         taken = set(state.apples).union(state.bananas, state.fires, *state.snakes)
-        return [cell for cell in range(self._game.num_cells) if cell not in taken]
+        return [cell for cell in range(self.num_cells) if cell not in taken]
 
     def _count(self, state: SnakeState) -> int:
         empty, count = len(self.empty_cells(state)), 1

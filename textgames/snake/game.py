@@ -1,16 +1,15 @@
 """Snake as a text-mediated stochastic game: rules, texts and chances together."""
 
-from collections.abc import Sequence
 from functools import cached_property
 from math import inf
 
 from textgames.snake.chances import SnakeChances
-from textgames.snake.rules import SnakeRules, SnakeState
+from textgames.snake.rules import SnakeState
 from textgames.snake.text import MARKS, SnakeText
-from textgames.tsmg import JointAction, Outcome, Player, Rewards
+from textgames.tsmg import JointAction, Player, Rewards
 
 
-class Snake(SnakeRules):
+class Snake(SnakeChances):
     """Simultaneous-move Snake with any number of players and built-in random opponents.
 
     Args:
@@ -33,19 +32,6 @@ class Snake(SnakeRules):
     @cached_property
     def text(self) -> SnakeText:
         return SnakeText(self)
-
-    @cached_property
-    def chances(self) -> SnakeChances:
-        return SnakeChances(self)
-
-    @property
-    def has_outcomes(self) -> bool:
-        return self.chances.offered
-
-    def outcomes(self, state: SnakeState, joint_action: JointAction) -> Sequence[Outcome[SnakeState]]:
-        if not self.has_outcomes:
-            raise NotImplementedError(f"rounds of {self} may have too many outcomes to be listed")
-        return self.chances.outcomes(state, joint_action)
 
     def forfeit(self, state: SnakeState, player: Player, rounds_left: float) -> Rewards:
         """Return what death pays, after rounds in which the snake eats what costs most."""

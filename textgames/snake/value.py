@@ -108,8 +108,7 @@ class SnakeValue(HeuristicYardstick):
         good = [reward for reward, number in zip(rewards, numbers, strict=True) for _ in range(number) if reward > 0]
         if not good:
             raise ValueError("there is no food that is worth having")
-        self._chances = game.chances
-        self._good = [reward > 0 for reward in rewards]
+        self._game, self._good = game, [reward > 0 for reward in rewards]
         self._worth = sum(good) / len(good)
         self._coefficients = np.array(COEFFICIENTS[min(COEFFICIENTS, key=lambda fitted: abs(fitted - len(good)))])
         self._distances = distance_table(game.width, game.height)
@@ -123,7 +122,7 @@ class SnakeValue(HeuristicYardstick):
     def moments(self, state: SnakeState, action: Action, steps_left: int | None, player: Player) -> Moments:
         after = None if steps_left is None else steps_left - 1
         chances, worths = [], []
-        for settled in self._chances.settled(state, {player: action}):
+        for settled in self._game.settled_rounds(state, {player: action}):
             guesses = np.zeros(1)
             if not settled.over:
                 food = self._food_after(settled.state)
@@ -138,11 +137,11 @@ class SnakeValue(HeuristicYardstick):
     def _food_after(self, state: SnakeState) -> Ints:
         """Return where the good food may be, (boards, pieces); pieces that return are on every set of cells."""
         there = self._good_food(state)
-        kinds = zip(self._chances.returning(state), self._good, strict=True)
+        kinds = zip(self._game.returning(state), self._good, strict=True)
         missing = sum(number for number, good in kinds if good)
         if not missing:
             return np.array([there], dtype=np.int64)
-        empty = self._chances.empty_cells(state)
+        empty = self._game.empty_cells(state)
         if comb(len(empty), missing) > MOST_OUTCOMES:
             raise NotImplementedError(f"{missing} pieces of food reappear at once, in too many ways to be listed")
         new = np.array(list(combinations(empty, missing)))

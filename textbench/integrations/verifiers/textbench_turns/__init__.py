@@ -4,6 +4,8 @@ The harnesses of verifiers continue one growing conversation. Here every turn is
 becomes a branch of the trace, and each branch a training sample, whose prompt doesn't grow with the episode.
 """
 
+from typing import Any
+
 import verifiers.v1 as vf
 from openai import AsyncOpenAI
 from pydantic import Field
@@ -26,18 +28,8 @@ class TurnHarness(vf.Harness[TurnHarnessConfig]):
     EXECUTES_CODE = False
     NEEDS_CONTAINER = False
 
-    async def session(
-        self,
-        ctx: vf.ModelContext,
-        trace: vf.Trace,
-        runtime: vf.Runtime,
-        endpoint: str,
-        secret: str,
-        mcp_urls: dict[str, str],
-        data: vf.TaskData,
-        tool_interception_url: str | None = None,
-    ) -> "TurnSession":
-        return TurnSession(self, ctx, trace, runtime, endpoint, secret, mcp_urls, data, tool_interception_url)
+    async def session(self, *args: Any, **kwargs: Any) -> "TurnSession":
+        return TurnSession(self, *args, **kwargs)
 
     async def launch(
         self,
@@ -60,22 +52,11 @@ class TurnHarness(vf.Harness[TurnHarnessConfig]):
 class TurnSession(vf.HarnessSession):
     """The connection of one player in one episode."""
 
-    def __init__(
-        self,
-        harness: TurnHarness,
-        ctx: vf.ModelContext,
-        trace: vf.Trace,
-        runtime: vf.Runtime,
-        endpoint: str,
-        secret: str,
-        mcp_urls: dict[str, str],
-        data: vf.TaskData,
-        tool_interception_url: str | None = None,
-    ) -> None:
-        super().__init__(harness, ctx, trace, runtime, endpoint, secret, mcp_urls, data, tool_interception_url)
+    def __init__(self, harness: TurnHarness, *args: Any, **kwargs: Any) -> None:
+        super().__init__(harness, *args, **kwargs)
         # how long a response may take is the agent's to say (--env.player.timeout.rollout)
         self._client = AsyncOpenAI(
-            base_url=endpoint, api_key=secret, timeout=None, max_retries=harness.config.max_retries
+            base_url=self.endpoint, api_key=self.secret, timeout=None, max_retries=harness.config.max_retries
         )
 
     async def ask(self, messages: vf.Messages) -> vf.ProgramResult:
