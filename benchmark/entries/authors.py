@@ -1,11 +1,8 @@
 """The author of an entry's responses, known by asking again if the player ships with the project.
 
-Scripted players and embedded models are deterministic: the same seeds give the same responses, and a model the same
-tokens. The author of all others can't be told; there only the parts of the card must agree.
-
-A larger model (``smollm2``, and the adapters on it) would be asked for hours. One episode of each scenario is asked
-again, which the entry's own text decides, every answer after the stored ones before it; as such a model computes in
-half precision, most of them must be the same.
+The author of all others can't be told; there only the parts of the card must agree. A larger model (``smollm2``, and
+the adapters on it) would be asked for hours: one episode of each scenario is asked again, which the entry's own text
+decides, every answer after the stored ones before it, and most must be the same, since it computes in half precision.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

@@ -1,8 +1,7 @@
 """The options of a run: one table for the command line, the configuration file, the environment and the manifest.
 
-An option comes, in this order, from the command line, the ``--config`` file, the environment (``TEXTBENCH_EPISODES``)
-and its default. Options that *count* decide what is played and can't change when a run is resumed (but for
-``episodes``, which may grow); the others (how fast, how long, for how much) can.
+Options that *count* decide what is played and can't change when a run is resumed (but for ``episodes``, which may
+grow); the others (how fast, how long, for how much) can.
 """
 
 import os

@@ -1,9 +1,8 @@
 """Answers of servers that were paid for, of episodes that have no scored record yet: ``answers.jsonl`` of a run folder.
 
-Every answer is written when it arrives, so that neither a kill nor a limit loses what was paid for: a resume plays the
-episode again from its seed, and takes from here what an earlier process was answered. A run that has ended without
-losing any leaves no such file. A decision is known by its episode, its round, its player, the number of the attempt,
-and by what was observed, so that an answer is never taken for another question's.
+Neither a kill nor a limit loses what was paid for: a resume plays the episode again from its seed, and takes from here
+what an earlier process was answered. A decision is known by its episode, its round, its player, the number of the
+attempt, and by what was observed, so that an answer is never taken for another question's.
 """
 
 import json

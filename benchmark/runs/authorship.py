@@ -1,11 +1,7 @@
 """The tier of an entry: who vouches for its responses, which nothing in the entry's folder can claim.
 
-``re-run here``: the player ships, or is a season's registered program, and every response was computed anew.
-``reproduced by maintainers``: they have played it themselves; ``known.toml`` lists its digest.
-``self-reported``: every other one.
-
-A check of an entry computes the responses of a player that ships, and reports that. A board computes nothing: there the
-tier is what ``known.toml`` has for the entry's digest.
+A check of an entry computes the responses of a player that ships, or is a season's registered program, and reports
+that: ``re-run here``. A board computes nothing: there the tier is what ``known.toml`` has for the entry's digest.
 """
 
 import tomllib

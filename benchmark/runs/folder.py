@@ -1,11 +1,8 @@
 """A run folder on disk: ``manifest.json`` (what was asked for, with which versions) and ``episodes.jsonl``.
 
-:meth:`RunFolder.append` hands every finished episode to the operating system in one write before it returns, so that
-it survives a killed process. For a power cut a file must be synced to the device, which takes milliseconds: that is
-done at most every :data:`SYNC_SECONDS` and at the end; ``textbench resume`` plays again what one costs.
-
-An interrupted write can only leave the last line unfinished. Readers skip such a line, and opening the folder for
-writing cuts it off.
+:meth:`RunFolder.append` hands every finished episode to the operating system before it returns, so that it survives a
+killed process; for a power cut a file is synced at most every :data:`SYNC_SECONDS` and at the end. An interrupted write
+can only leave the last line unfinished, which readers skip, and opening the folder for writing cuts off.
 """
 
 import json

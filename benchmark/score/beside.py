@@ -1,12 +1,10 @@
 """The rows of the tables beside the scores: reliability, skills, protocols and levels.
 
-* Reliability: how often a response is unreadable, out of tokens, or a refusal, and an episode forfeited or failed.
-* Skills: at which kinds of decisions a player loses value. A player that errs anywhere alike loses as much at decisions
-  of a kind as they are many, so the share of the decisions stands beside the share of the value lost.
-* Protocols: an agent that several sources hold under one name, with equal settings, has a row for each of its protocols
-  in a scenario, and the paired difference to the first, the standard one if that was played. Nothing is ranked.
-* Levels: an episode's ``y`` is 1 less its loss to the optimum of its own start, in units of the level's headroom
-  (optimum less blind play). Its mean over starts is the normalised score, and it is 1 for best play.
+A player that errs anywhere alike loses as much at decisions of a kind as they are many, so the share of the decisions
+stands beside the share of the value lost. An agent that several sources hold under one name, with equal settings, has a
+row for each of its protocols in a scenario, and the paired difference to the first, the standard one if that was
+played. For levels an episode's ``y`` is 1 less its loss to the optimum of its own start, in units of the level's
+headroom (optimum less blind play).
 """
 
 import json

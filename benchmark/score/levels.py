@@ -2,14 +2,12 @@
 
 An episode at a level comes to ``y``: on average 0 for the best blind play, and 1 for the optimum. The model is
 ``E[y | level] = p = LAPSE + (1 - 2 LAPSE) / (1 + exp((level - theta) / spread))``: ``theta`` is the player's level, and
-``spread`` says over how many levels it falls from good play to bad. ``LAPSE`` allows for a good player's rare failure,
-so that one episode at an easy level can't pull it down (Wichmann and Hill, "The psychometric function", 2001).
+``LAPSE`` allows for a good player's rare failure (Wichmann and Hill, "The psychometric function", 2001).
 
-The posterior is exact on a grid. Returns aren't coins, so the likelihood is the quasi-likelihood of variance
-``dispersion * p (1 - p)`` (McCullagh and Nelder, "Generalized Linear Models", 1989, chapter 9), with the dispersion of
-the residuals and no less than a coin's. The next episodes are best played at the level whose mean ``y`` has, for its
-own uncertainty, the largest covariance with ``theta`` (a linear Bayes update; Goldstein and Wooff, "Bayes Linear
-Statistics", 2007). ``docs/research/ladders.md`` reports the coverage.
+The posterior is exact on a grid, by the quasi-likelihood of variance ``dispersion * p (1 - p)`` (McCullagh and Nelder,
+"Generalized Linear Models", 1989, chapter 9), with the dispersion of the residuals and no less than a coin's. The next
+episodes are played at the level whose mean ``y`` has, for its own uncertainty, the largest covariance with ``theta``
+(Goldstein and Wooff, "Bayes Linear Statistics", 2007). ``docs/research/ladders.md`` reports the coverage.
 """
 
 from collections.abc import Mapping, Sequence

@@ -1,21 +1,11 @@
 """The luck in one episode, and returns corrected for it.
 
-**The luck of an episode.** With a value ``V_h(s)`` for every state and number of rounds left, the expected outcome of
-an action is ``Q_h(s, a) = E[r + V_{h-1}(s')]``, and the return of an episode splits without remainder into ::
+``R = V(s_0) + sum_t A_t + L``, without remainder (``docs/research/scores.md``). The values include the horizon:
+``V_0 = 0``. The action that the game executes in place of an unreadable response is the player's own doing, and so is
+the format penalty; only a random one is a part of luck.
 
-    R = V(s_0) + sum_t A_t + L,    A_t = Q(s_t, a_t) - V(s_t),    L = sum_t [r_t + V(s_{t+1}) - Q(s_t, a_t)].
-
-The draws of ``transition`` don't depend on the player, so every term of ``L`` has mean zero whatever the player does,
-for **any** fixed ``V``. The values include the horizon: ``V_0 = 0``. The action that the game executes in place of an
-unreadable response is the player's own doing, and so is the format penalty; only a random one is a part of luck.
-
-**Variance reduction.** ``R - beta L`` has the mean of ``R`` for every fixed ``beta``. With ``beta = 1`` an optimal
-player's corrected return is its start value exactly; a weak player rarely gets what the values promise it, and a
-smaller coefficient leaves less noise. One rule holds for every agent, so that none is chosen by its result: the
-regression of ``R - V(s_0)`` on ``L``, held between 0 and 1, over the nine of ten folds of episodes that the corrected
-one isn't in, so that the corrected mean is unbiased.
-
-Records hold no states, so every episode is played again (the rules only, some 0.5 ms an episode of Frozen Lake).
+The corrected return is ``R - beta L``. One rule for ``beta`` holds for every agent, so that none is chosen by its
+result. Records hold no states, so every episode is played again.
 """
 
 from collections.abc import Callable, Mapping, Sequence

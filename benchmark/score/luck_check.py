@@ -1,9 +1,6 @@
 """Luck as a check of entries: the luck of an honest player sums to a number whose spread is known.
 
-**Draws after the start.** Every term of luck has mean zero and a known variance, given what happened before, so their
-sum over the root of the summed variances, ``z``, is close to a standard normal number for a player that can't see the
-coming draw (a central limit theorem for martingales). A player that reads the random numbers, plays episodes again
-until they end well, or leaves out unlucky ones has more luck; :func:`power_of` computes how much more is found.
+**Draws after the start.** ``z`` is the sum of luck over the root of its summed variances (``docs/research/scores.md``).
 
 **The hidden part of the start.** Before each action of an honest player the hidden state is distributed as the draw of
 the start is, given all that happened, and the result of the action has a known mean::

@@ -1,11 +1,7 @@
 """One score over many scenarios: the mean over games of the normalised scores, floored at 0.
 
-A score below 0, worse than play that doesn't read, counts as 0, so that no scenario takes away what was won in another
-one. The scenarios of one game share its weight (``docs/research/scores.md``).
-
-Differences of two agents are by the resampling of the scores' intervals: with equal seeds two agents have equal weights
-of episodes in every resample, so whole starts stay paired; scenarios are independent. The further start, which was not
-played, may bring as large a difference as any start did, either way, and may take away a scenario's score, and no more.
+Differences of two agents are by the resampling of the scores' intervals (``docs/research/scores.md``): with equal seeds
+two agents have equal weights of episodes in every resample, so whole starts stay paired; scenarios are independent.
 Each agent's own further episode stands in beside a score that is below 0 beyond chance, and on other starts.
 """
 

@@ -1,13 +1,9 @@
 """The two ends of the normalised score's scale, episode by episode: the best blind play, and the reference.
 
-* **0 is the best blind player** (:mod:`textgames.solving.blind`). Its worth is computed for each episode's own first
-  state if the game's chances allow that, else it is its mean over many episodes of other starts, whose standard error
-  takes part in the scores' intervals.
-* **1 is the reference**: the optimum of a player that knows what players are told, if the game's search player knows
-  it, else the return of the ``planner`` agent on the same seeds, from the results or played here, which can be beaten.
-  A bound that only a player reaches that sees hidden things (``"clairvoyant"``) is never 1.
-
-Both are kept in the cache folder, by the source code that they depend on.
+The 1 is the optimum of a player that knows what players are told, if the game's search player knows it, else the return
+of the ``planner`` agent on the same seeds, from the results or played here. A bound that only a player reaches that
+sees hidden things (``"clairvoyant"``) is never 1. Both are kept in the cache folder, by the source code that they
+depend on; ``docs/research/scores.md`` has the 0.
 """
 
 from collections.abc import Callable, Mapping, Sequence

@@ -1,10 +1,8 @@
 """When a run with ``--until`` may look at its intervals, and how wide those must be for the looks that it takes.
 
-A run that stops as soon as the 95% interval is narrow stops too often when the sample happens to vary little. So it
-looks at few, planned numbers of episodes (50, 100, 200, ..., doubling to the most that it may play), and every interval
-is at the level ``1 - 0.05 / number of looks``: by Bonferroni's inequality all of these cover the truth together at
-least 95% of the time, whichever one is chosen. (Equal error spending; Pocock, "Group sequential methods in the design
-and analysis of clinical trials", 1977, spends a little better by the looks' correlation, for normal returns.)
+Looks are at few, planned numbers of episodes (50, 100, 200, ..., doubling to the most that it may play), and every
+interval is at the level ``1 - 0.05 / number of looks``: by Bonferroni's inequality all of these cover the truth
+together, whichever one is chosen.
 """
 
 from collections.abc import Iterable, Mapping

@@ -1,9 +1,7 @@
 """What a run would take in tokens and money, estimated before it is started: ``--dry-run``.
 
 The random player plays a few episodes of every scenario: its decisions, and the letters of the prompts that a language
-model would get in its place, stand for the agent's. The most that an agent may take is another reckoning: as many
-decisions and answers as there may be, every prompt as long as the longest that was seen, and every response as long as
-it may be, in the turns that a prompt shows too.
+model would get in its place, stand for the agent's. The most that an agent may take is another reckoning.
 """
 
 from collections.abc import Iterator, Mapping

@@ -1,8 +1,7 @@
 """What a run with ``--until`` will take, estimated before it is started.
 
-How widely an agent's returns vary isn't known before it has played. The scripted players play the first look's episodes
-here, which costs nothing, and their half-widths are carried over to more episodes by the square root. The least and the
-most that one of them would need stand for an agent's need.
+The scripted players play the first look's episodes here, and their half-widths are carried over to more episodes by the
+square root. The least and the most that one of them would need stand for an agent's need.
 """
 
 from collections.abc import Mapping, Sequence

@@ -1,8 +1,7 @@
 """Episodes as the page carries them: a small index that is read at once, and compressed blocks that are read on demand.
 
-The steps lie in blocks of some tens of episodes, each ``base64(zlib(json))``; a replay unpacks the one block that it
-needs. Episodes are sorted by scenario, seed and line-up, so the two of a side-by-side replay usually share a block, and
-neighbours that resemble each other compress well. The rest is :func:`inert_json`.
+Episodes are sorted by scenario, seed and line-up, so the two of a side-by-side replay usually share a block, and
+neighbours that resemble each other compress well.
 """
 
 import base64
