@@ -1,8 +1,11 @@
-"""Every call of a run that writes fails once, and from some moment on all do: what was said to be kept is kept."""
+"""Every call that writes fails, or the file is moved, replaced or cut meanwhile: what was said to be kept is kept."""
 
+import itertools
+import os
 import re
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,8 +15,8 @@ from benchmark.runs.folder import RunFolder
 from tests.benchmark.helpers import counted
 from tests.faults import broken, faults, full
 
-EPISODES = 6
-RUN = ("run", "--agent", "random", "--scenario", "frozen-lake", "--episodes", str(EPISODES), "--quiet", "--out", "o")
+RUN = ("run", "--agent", "random", "--scenario", "frozen-lake", "--quiet", "--out", "o")
+SIX = (*RUN, "--episodes", "6")
 
 
 def kept_in(path: Path) -> int:
@@ -35,14 +38,14 @@ def kept_in(path: Path) -> int:
 def test_a_run_loses_nothing_that_it_said_was_kept(textbench, monkeypatch, happen, lasting, stride):
     monkeypatch.setattr(folder_module, "SYNC_SECONDS", 0.0)  # a sync after every episode
     with faults(Path("o")) as counting:
-        assert textbench(*RUN).code == 0
+        assert textbench(*SIX).code == 0
     whole, number = counted("o"), len(counting.calls)
     assert {"write", "fsync", "open", "file.write", "replace"} <= set(counting.calls)
     stopped = 0
     for at in range(1, number + 1, stride):
         shutil.rmtree("o")
         with faults(Path("o"), at, happen, lasting=lasting):
-            done = textbench(*RUN)
+            done = textbench(*SIX)
         what = at, counting.calls[at - 1], done
         assert done.code in (0, 1, 2), what
         assert "Traceback" not in done.err, what
@@ -51,7 +54,7 @@ def test_a_run_loses_nothing_that_it_said_was_kept(textbench, monkeypatch, happe
             assert int(said[1]) <= kept_in(Path("o")), what
         elif done.code == 0:
             assert counted("o") == whole, what
-        again = textbench(*(("resume", "o", "--quiet") if Path("o/manifest.json").exists() else RUN))
+        again = textbench(*(("resume", "o", "--quiet") if Path("o/manifest.json").exists() else SIX))
         assert again.code == 0, (what, again)
         assert counted("o") == whole, what
         assert sorted(path.name for path in Path("o").iterdir()) == [".lock", "episodes.jsonl", "manifest.json"], what
@@ -63,7 +66,7 @@ def test_a_run_loses_nothing_that_it_said_was_kept(textbench, monkeypatch, happe
     [(full, 5), (broken, 5), *(pytest.param(how, 1, marks=pytest.mark.nightly) for how in (full, broken))],
 )
 def test_a_repair_loses_no_line(textbench, happen, stride):
-    assert textbench(*RUN).code == 0
+    assert textbench(*SIX).code == 0
     whole = counted("o")
     lines = Path("o/episodes.jsonl").read_bytes().splitlines(keepends=True)
     Path("o/episodes.jsonl").write_bytes(b"".join([*lines[:2], b"damaged\n", *lines[4:], b"half a line"]))
@@ -81,3 +84,76 @@ def test_a_repair_loses_no_line(textbench, happen, stride):
         assert textbench(*repair).code == 0, at
         assert counted("o") == whole, at
         assert "damaged" in Path("o/episodes.damaged.jsonl").read_text().splitlines(), at
+
+
+# ---------------------------------------------------------------- files that are lost
+
+
+def removed() -> None:
+    shutil.rmtree("o")
+
+
+def moved() -> None:
+    Path("o").rename("elsewhere")
+
+
+def replaced_whole() -> None:
+    """Another run takes the place of this one."""
+    Path("o").rename("elsewhere")
+    shutil.copytree("elsewhere", "o")
+    Path("o/manifest.json").write_text("{}")
+    Path("o/episodes.jsonl").write_text("theirs\n")
+
+
+def replaced() -> None:
+    Path("other").write_bytes(b"")
+    os.replace("other", "o/episodes.jsonl")
+
+
+def linked() -> None:
+    Path("o/episodes.jsonl").rename("diary")
+    Path("o/episodes.jsonl").symlink_to(Path("diary").absolute())
+
+
+def cut() -> None:
+    lines = Path("o/episodes.jsonl").read_bytes().splitlines(keepends=True)
+    os.truncate("o/episodes.jsonl", len(lines[0]))
+
+
+CHANGES = [
+    (removed, "was moved or removed", 0),
+    (moved, "was moved or removed", 0),
+    (replaced, "was replaced by another file", 0),
+    (replaced_whole, "was replaced by another file", 0),
+    (linked, "was replaced by another file", 0),
+    (cut, "was cut from", 1),
+]
+
+
+@pytest.mark.parametrize(("change", "said", "kept"), CHANGES, ids=lambda value: getattr(value, "__name__", None))
+@pytest.mark.parametrize(("at", "seconds"), [(5, 0.0), (12, 1000.0)], ids=["synced", "at the end"])
+def test_a_run_whose_file_is_changed_stops_and_claims_no_more_than_is_there(
+    textbench, monkeypatch, change, said, kept, at, seconds
+):
+    monkeypatch.setattr(folder_module, "SYNC_SECONDS", seconds)
+    append, count = RunFolder.append, itertools.count(1)
+
+    def then_changed(folder: RunFolder, record: Any) -> None:
+        append(folder, record)
+        if next(count) == at:
+            change()
+
+    monkeypatch.setattr(RunFolder, "append", then_changed)
+    done = textbench(*RUN, "--episodes", 12)
+    assert done.code == 1, done
+    assert f"o/episodes.jsonl {said}" in done.err
+    assert f"{kept} of 12 episodes are kept" in done.err
+    assert "Traceback" not in done.err
+    if change is replaced_whole:
+        assert Path("o/manifest.json").read_text() == "{}", "the manifest of another run was replaced"
+        assert Path("o/episodes.jsonl").read_text() == "theirs\n"
+    if change in (moved, replaced_whole):
+        shutil.rmtree("o", ignore_errors=True)
+        Path("elsewhere").rename("o")
+        assert textbench("resume", "o", "--quiet").code == 0
+        assert len(Path("o/episodes.jsonl").read_bytes().splitlines()) == 12
