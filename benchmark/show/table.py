@@ -21,6 +21,15 @@ Rows = Sequence[Mapping[str, Any]]
 First = Literal["ascending", "descending"]
 
 
+class Bar(NamedTuple):
+    """An interval on a scale of 0 to 100: its ends, its point, and marks for blind play and the reference."""
+
+    low: float
+    value: float
+    high: float
+    marks: tuple[float, ...] = ()
+
+
 class Figure(NamedTuple):
     """The content of one cell of a table."""
 
@@ -29,6 +38,7 @@ class Figure(NamedTuple):
     interval: str = ""  # ``"[0.620, 0.860]"``, or empty
     note: str = ""  # what a reader must know about this value
     href: str = ""  # the address within the page that it leads to
+    bar: Bar | None = None  # of its interval, as a page draws it
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from benchmark.score.document import AgentView, EstimateView, OverallView, Scena
 from benchmark.score.scores import ranked_by
 from benchmark.show import board
 from benchmark.show.notes import ENDS, by_suite, protocol_note, scale_ends
-from benchmark.show.table import Column, Elsewhere, Figure, Table, estimate_figure, number, value
+from benchmark.show.table import Bar, Column, Elsewhere, Figure, Table, estimate_figure, number, value
 from textgames.scenarios import ABOUT_SUITES
 
 MOST_COLUMNS = 6  # scenarios that the overall table shows as columns, if it is over no more
@@ -41,30 +41,6 @@ MEANINGS = {
 """{column of the scores: (term, what it counts)}; {aim} and {protocol} are the scenario's."""
 
 
-class Bar(NamedTuple):
-    """An interval on a scale of 0 to 100: its ends, its point, and marks for blind play and the reference."""
-
-    low: float
-    value: float
-    high: float
-    marks: tuple[float, ...] = ()
-
-
-class Drawn(NamedTuple):
-    """A figure as the page draws it: with a real minus sign and a bar."""
-
-    text: str
-    sort: float | str | None
-    interval: str
-    note: str
-    href: str
-    bar: Bar | None
-
-    @property
-    def sort_text(self) -> str:
-        return f"{self.sort:.7g}" if isinstance(self.sort, float) else str(self.sort)
-
-
 class Sortable:
     """A table as the page draws it; rows are in its default order."""
 
@@ -88,15 +64,15 @@ class Sortable:
         def place(value: float) -> float:
             return round(2 + 96 * (value - low) / (high - low or 1.0), 2)
 
-        def drawn(column: Column[Any], figure: Figure, row: Any) -> Drawn:
+        def drawn(column: Column[Any], figure: Figure, row: Any) -> Figure:
             bar = None
             if column.bar and (estimate := row[column.key]) is not None:
                 lowest, highest = _ends(estimate)
                 bar = Bar(place(lowest), place(estimate["value"]), place(highest), tuple(map(place, table.marks)))
-            text, sort, interval, note, href = figure
-            if column.key != "agent" and not isinstance(sort, str):
+            text, interval = figure.text, figure.interval
+            if column.key != "agent" and not isinstance(figure.sort, str):
                 text, interval = (part.replace("-", MINUS) for part in (text, interval))
-            return Drawn(text or DASH, sort, interval, note, href, bar)
+            return figure._replace(text=text or DASH, interval=interval, bar=bar)
 
         self.rows = [
             [drawn(column, figure, row) for column, figure in zip(self.columns, figures, strict=True)]
