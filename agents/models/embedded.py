@@ -2,10 +2,8 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from agents.models import hf
-from agents.models.base import NotLoaded
 from agents.models.local.loading.card import read_card
 from agents.models.provider import Provider
 
@@ -29,38 +27,29 @@ FOLDER = Path(__file__).parents[1] / "tiny" / "weights"
 
 
 def embedded_agents() -> tuple[str, ...]:
-    """Return the specs of the models that this installed version ships."""
-    return tuple(name for name in EMBEDDED if (FOLDER / name / "config.json").is_file())
+    """Return the specs of the models that ship with the package."""
+    return EMBEDDED
 
 
 def folder_of(name: str) -> str:
-    """Return the folder of a model's weights; a ValueError if this version doesn't ship it."""
-    if name not in embedded_agents():
+    """Return the folder of a model's weights; a ValueError for another name."""
+    if name not in EMBEDDED:
         raise ValueError(
-            f"the embedded model {name!r} isn't in this version of textbench (it ships: "
-            f"{', '.join(embedded_agents()) or 'none'}); play a model of your own with hf:PATH_OR_REPO"
+            f"there is no embedded model {name!r} ({', '.join(EMBEDDED)} are); play your own with hf:PATH_OR_REPO"
         )
     return str(FOLDER / name)
 
 
-def check(name: str, **options: Any) -> NotLoaded:
-    """Refuse a model that is known to be wrong before it is loaded."""
-    hf.PROVIDER.check_packages(name)
-    return hf.check(folder_of(name), **options)
-
-
-load = hf.loader(folder_of, CONTEXT_LENGTH)
-
 PROVIDER = Provider(
-    load,
+    hf.loader(folder_of, CONTEXT_LENGTH),
     description="a very small language model that ships with textbench",
     example="tiny",
     takes="",
     # the post-trained model, without saying on what, is the one of the paper's headline game
     models={**{name: name for name in EMBEDDED}, "tiny-msgrpo": "tiny-msgrpo-frozen-lake"},
     folder=folder_of,
-    missing=lambda: hf.PROVIDER.missing() or (None if embedded_agents() else "not shipped with this version"),
-    check=check,
+    missing=hf.PROVIDER.missing,
+    check=lambda name, **options: hf.check(folder_of(name), **options),
     card=lambda name: read_card(str(FOLDER / name)),
     reads=READS.get,
 )

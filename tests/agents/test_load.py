@@ -8,7 +8,6 @@ import pytest
 import agents
 from agents import LanguageAgentPolicy, ResponseCache, load_agent
 from agents.load import runs_program
-from agents.models import embedded
 from agents.models.openai import MissingAPIKeyError
 from agents.turn import Policy, is_served
 from agents.wrappers import questions, wrappers
@@ -209,18 +208,9 @@ def test_a_player_around_others_that_no_package_has_says_what_to_install(monkeyp
         load_agent("no_such_program:x.py")
 
 
-def test_embedded_models_that_are_not_in_this_version(monkeypatch, tmp_path):
-    monkeypatch.setattr(embedded, "FOLDER", tmp_path)
-    assert embedded.embedded_agents() == ()
-    with pytest.raises(ValueError, match=r"'tiny' isn't in this version of textbench \(it ships: none\)"):
-        load_agent("tiny")
-    (tmp_path / "tiny-msgrpo-snake").mkdir()
-    (tmp_path / "tiny-msgrpo-snake" / "config.json").write_text("{}")
-    assert embedded.embedded_agents() == ("tiny-msgrpo-snake",)
-    with pytest.raises(
-        ValueError, match=r"'tiny-msgrpo-frozen-lake' isn't in this version .*\(it ships: tiny-msgrpo-snake\)"
-    ):
-        load_agent("tiny-msgrpo")
+def test_an_embedded_model_that_there_is_not():
+    with pytest.raises(ValueError, match=r"no embedded model 'big' \(tiny, .*tiny-snake are\); play your own with hf:"):
+        load_agent("embedded:big")
 
 
 @pytest.mark.slow

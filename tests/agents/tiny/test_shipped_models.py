@@ -23,7 +23,6 @@ from agents.models.local.transformers import TransformersModel  # noqa: E402 - n
 
 FOLDER = Path(agents.__file__).parent / "tiny" / "weights"
 READERS = [(name, scenario) for name in embedded_agents() for scenario in READS[name]]
-pytestmark = pytest.mark.skipif(not embedded_agents(), reason="this version ships no models")
 
 
 @pytest.mark.parametrize("name", embedded_agents())

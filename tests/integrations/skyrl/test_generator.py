@@ -51,7 +51,7 @@ def generated(folder, step_wise):
     from skyrl.train.generators import SkyRLGymGenerator
     from skyrl.train.generators.utils import prepare_generator_input
 
-    from agents.models.embedded import load
+    from agents.models.embedded import PROVIDER
     from textbench.integrations.skyrl import start_rows
 
     @dataclass
@@ -77,7 +77,7 @@ def generated(folder, step_wise):
             "generator.max_input_length=8000",
         ]
     )
-    model = load("tiny")
+    model = PROVIDER.make("tiny")
     pd.DataFrame(start_rows("snake", 2, first_seed=12)).to_parquet(folder / "starts.parquet")
     data = PromptDataset([str(folder / "starts.parquet")], model.tokenizer, 1000, num_workers=1)
     asked, groups = prepare_generator_input(

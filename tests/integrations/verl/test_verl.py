@@ -42,12 +42,12 @@ def played(samples, row, server_class=TinyServer):
     from omegaconf import OmegaConf
     from verl.experimental.agent_loop.agent_loop import DictConfigWrap
 
-    from agents.models.embedded import load
+    from agents.models.embedded import PROVIDER
     from textbench.integrations.verl.agent_loop import GameAgentLoop
 
     rollout = {"prompt_length": 512, "response_length": 64}
     config = OmegaConf.create({"actor_rollout_ref": {"rollout": rollout}, "data": {}})
-    model = load("tiny")
+    model = PROVIDER.make("tiny")
     server = server_class(model)
     episodes: list[Episode] = []
 
