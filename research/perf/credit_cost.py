@@ -18,7 +18,6 @@ import sys
 import time
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import torch
@@ -33,20 +32,11 @@ PLAIN = MSGRPOConfig(
 PLAIN_PER_ROUND = 4
 
 
-class Timed:
-    """One trainer and the CPU seconds of its iterations, the first one left out."""
-
-    def __init__(self, config: MSGRPOConfig) -> None:
-        model, tokenizer = load(config)
-        self.trainer = MSGRPOTrainer(model, tokenizer, config=config, quiet=True)
-        self.trainer.iterate()
-
-    def iterate(self) -> tuple[float, dict[str, Any]]:
-        """CPU seconds of one iteration, and its metrics."""
-        self.trainer.iteration = 1  # the same episodes every time
-        started = time.process_time()
-        metrics = self.trainer.iterate()
-        return time.process_time() - started, metrics
+def trainer_of(config: MSGRPOConfig) -> MSGRPOTrainer:
+    """Return a trainer that has done its first iteration."""
+    trainer = MSGRPOTrainer(*load(config), config=config, quiet=True)
+    trainer.iterate()
+    return trainer
 
 
 def chosen(point: str | None, only: Sequence[str] | None) -> list[str]:
@@ -62,11 +52,11 @@ def chosen(point: str | None, only: Sequence[str] | None) -> list[str]:
 
 def measure(names: Sequence[str], rounds: int) -> tuple[dict[str, dict[str, float]], dict[str, str]]:
     """Figures of each method, and the reasons why some can't be measured here."""
-    plain, made, refused = Timed(PLAIN), {}, {}
+    plain, made, refused = trainer_of(PLAIN), {}, {}
     for full in names:
         point, name = full.split(".", 1)
         try:
-            made[full] = Timed(replace(PLAIN, **{POINTS[point].setting: name}))
+            made[full] = trainer_of(replace(PLAIN, **{POINTS[point].setting: name}))
         except ConfigError as error:
             refused[full] = str(error)
     ratios: dict[str, list[float]] = {full: [] for full in made}
@@ -78,9 +68,11 @@ def measure(names: Sequence[str], rounds: int) -> tuple[dict[str, dict[str, floa
         random.Random(number).shuffle(order)
         spent: dict[str, list[float]] = {}
         for full in order:
-            took, metrics = (plain if full == "plain" else made[full]).iterate()
-            spent.setdefault(full, []).append(took)
-            tokens[full] = metrics["update_tokens"]
+            trainer = plain if full == "plain" else made[full]
+            trainer.iteration = 1  # the same episodes every time
+            started = time.process_time()
+            tokens[full] = trainer.iterate()["update_tokens"]
+            spent.setdefault(full, []).append(time.process_time() - started)
         seconds += spent["plain"]
         for full in made:
             ratios[full].append(spent[full][0] / float(np.mean(spent["plain"])))

@@ -2,11 +2,10 @@
 
     python research/perf/engine_curves.py runs/engines --svg docs/engines/curves.svg --json docs/engines/curves.json
 
-``runs/engines`` has a folder for each arm (``live``, ``server-0``, ...) with the runs of ``seeds.py`` in it, so
-that what was interrupted is gone on with by the same command. For every arm: the mean return of the last ten
-iterations' rollouts, and the exact expected return of the last weights on the first hundred evaluation starts at
-temperature 0.5 (by dynamic programming over the model's own probabilities: nothing of it is luck but the seeds). Arms
-are compared with the first one seed by seed; intervals are Student's, over seeds.
+``runs/engines`` has a folder for each arm (``live``, ``server-0``, ...) with the runs of ``seeds.py`` in it. For every
+arm: the mean return of the last ten iterations' rollouts, and the exact expected return of the last weights on the
+first hundred evaluation starts at temperature 0.5 (by dynamic programming over the model's own probabilities). Arms are
+compared with the first one seed by seed; intervals are Student's, over seeds.
 """
 
 import argparse
