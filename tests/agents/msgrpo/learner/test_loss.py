@@ -2,102 +2,57 @@
 
 import math
 import random
-from typing import Any
+from collections.abc import Sequence
 
 import pytest
 import torch
 
 from agents.msgrpo import ConfigError
 from agents.msgrpo.learner.loss import importance_weights, loss_of, policy_loss
+from agents.msgrpo.surrogates import SURROGATES
 from agents.msgrpo.surrogates.tokens import PPO, Tokens
-
-
-def ragged(seed: int, rows: int = 5, longest: int = 6) -> dict[str, Any]:
-    """Random rows of different lengths; two rows may be of one episode, and some masks have holes."""
-    rng = random.Random(seed)
-    batch: dict[str, Any] = {name: [] for name in ("logp", "old", "ref", "entropy", "advantage", "episode")}
-    for _ in range(rows):
-        n = rng.randint(1, longest)
-        batch["logp"].append([-rng.random() * 3 for _ in range(n)])
-        batch["old"].append([x + rng.gauss(0, 0.3) for x in batch["logp"][-1]])
-        batch["ref"].append([x + rng.gauss(0, 0.3) for x in batch["logp"][-1]])
-        batch["entropy"].append([rng.random() for _ in range(n)])
-        batch["advantage"].append(rng.gauss(0, 1))
-        batch["episode"].append(rng.randint(0, 2))
-    return batch
-
-
-def plain_loss(
-    batch: dict[str, Any], normalizer: str, low: float, high: float, beta: float, kl: str, c: float
-) -> float:
-    total, tokens = 0.0, 0
-    for row, logps in enumerate(batch["logp"]):
-        for t, logp in enumerate(logps):
-            ratio, a = math.exp(logp - batch["old"][row][t]), batch["advantage"][row]
-            clipped = min(max(ratio, 1 - low), 1 + high)
-            total += -min(ratio * a, clipped * a)
-            log_r = batch["ref"][row][t] - logp
-            total += beta * (math.exp(log_r) - 1 - log_r if kl == "k3" else log_r**2 / 2)
-            total -= c * batch["entropy"][row][t]
-            tokens += 1
-    z = {"token": tokens, "step": len(batch["logp"]), "episode": len(set(batch["episode"]))}[normalizer]
-    return total / z
-
-
-def plain_gradient(batch: dict[str, Any], *options: Any) -> list[list[float]]:
-    h, gradient = 1e-6, []
-    for row, logps in enumerate(batch["logp"]):
-        gradient.append([])
-        for t, logp in enumerate(list(logps)):
-            sides = []
-            for shift in (h, -h):
-                batch["logp"][row][t] = logp + shift
-                sides.append(plain_loss(batch, *options))
-            batch["logp"][row][t] = logp
-            gradient[-1].append((sides[0] - sides[1]) / (2 * h))
-    return gradient
-
-
-def padded(rows: list[list[float]], *, left: bool = False, fill: float = math.nan) -> torch.Tensor:
-    longest = max(map(len, rows)) + 1
-    table = torch.full((len(rows), longest), fill, dtype=torch.float64)
-    for i, row in enumerate(rows):
-        place = slice(longest - len(row), longest) if left else slice(0, len(row))
-        table[i, place] = torch.tensor(row, dtype=torch.float64)
-    return table
-
-
-def tensors(batch: dict[str, Any], *, left: bool = False) -> dict[str, Any]:
-    """Padded with NaN: nothing of the padding may get into the result."""
-    logp = padded(batch["logp"], left=left)
-    return {
-        "logprobs": logp.clone().requires_grad_(True),
-        "old_logprobs": padded(batch["old"], left=left),
-        "ref_logprobs": padded(batch["ref"], left=left),
-        "entropy": padded(batch["entropy"], left=left),
-        "mask": ~torch.isnan(logp),
-        "advantages": torch.tensor(batch["advantage"], dtype=torch.float64),
-        "episode_ids": batch["episode"],
-    }
+from tests.agents.msgrpo.surrogates.formulas import ppo_token
+from tests.agents.msgrpo.surrogates.ragged import Row, by_differences, flat, ragged, through_loss
 
 
 @pytest.mark.parametrize("normalizer", ["token", "step", "episode"])
 @pytest.mark.parametrize("kl", ["k2", "k3"])
 @pytest.mark.parametrize("seed", range(3))
 def test_loss_and_gradient_equal_plain_loops(normalizer, kl, seed):
-    batch = ragged(seed)
-    inputs = tensors(batch, left=seed % 2 == 1)
+    rows, rng = ragged(seed, 5), random.Random(seed)
+    entropies, episodes = [[rng.random() for _ in row.logp] for row in rows], [rng.randint(0, 2) for _ in rows]
+    z = {"token": sum(len(row.logp) for row in rows), "step": len(rows), "episode": len(set(episodes))}[normalizer]
+
+    def plain(some: Sequence[Row]) -> float:
+        total = 0.0
+        for row, entropy in zip(some, entropies, strict=True):
+            for logp, old, ref, a, h in zip(*row, entropy, strict=True):
+                r = ref - logp
+                total += ppo_token(math.exp(logp - old), a, 0.2, 0.28) - 0.05 * h
+                total += 0.3 * (r**2 / 2 if kl == "k2" else math.exp(r) - 1 - r)
+        return total / z
+
+    def padded(values: list[list[float]]) -> torch.Tensor:
+        """With NaN, of which nothing may get into the result."""
+        longest = max(map(len, values)) + 1
+        pairs = [(each, [math.nan] * (longest - len(each))) for each in values]
+        return torch.tensor([pad + each if seed % 2 else each + pad for each, pad in pairs], dtype=torch.float64)
+
+    logp, old, ref = (padded([row[k] for row in rows]) for k in range(3))
+    mask, advantages = ~torch.isnan(logp), torch.tensor([row.advantages[0] for row in rows], dtype=torch.float64)
+    logp.requires_grad_(True)
     result = policy_loss(
-        **inputs, clip_low=0.2, clip_high=0.28, kl_coefficient=0.3, kl_estimator=kl, entropy_coefficient=0.05,
-        loss_normalizer=normalizer,
+        logp, old, advantages, mask, ref_logprobs=ref, entropy=padded(entropies), clip_low=0.2, clip_high=0.28,
+        kl_coefficient=0.3, kl_estimator=kl, entropy_coefficient=0.05, loss_normalizer=normalizer, episode_ids=episodes,
     )  # fmt: skip
-    options = (normalizer, 0.2, 0.28, 0.3, kl, 0.05)
-    assert result.loss.item() == pytest.approx(plain_loss(batch, *options), rel=1e-12)
+    assert result.loss.item() == pytest.approx(plain(rows), rel=1e-12)
     result.loss.backward()
-    got = inputs["logprobs"].grad[inputs["mask"]]
-    want = torch.tensor([g for row in plain_gradient(batch, *options) for g in row], dtype=torch.float64)
-    assert torch.allclose(got, want, atol=1e-8)
-    assert result.sums["tokens"] == len(want)
+    assert logp.grad is not None
+    assert torch.allclose(logp.grad[mask], flat(by_differences(plain, rows)), atol=1e-8)
+    assert result.sums["tokens"] == mask.sum()
+    own = SURROGATES.make("gspo", {"clip_low": 0.05, "clip_high": 0.05})
+    other = policy_loss(logp, old, advantages, mask, surrogate=own, denominator=2.0).loss
+    assert other.item() == pytest.approx(through_loss(own, rows, denominator=2.0).loss, rel=1e-12)
 
 
 X = torch.zeros(2, 3)
