@@ -12,12 +12,12 @@ from typing import Any
 
 from numpy.random import Generator
 
-from textgames.names import did_you_mean
 from textgames.open_spiel.library import library, load
 from textgames.open_spiel.library_facts import COLOURS, about, summary, turn_order
 from textgames.open_spiel.minimax import small_positions
 from textgames.open_spiel.names import reading_of
-from textgames.open_spiel.state import SpielState, resolved, sampled
+from textgames.open_spiel.state import SpielState, replay, resolved, sampled
+from textgames.settings import check_one_of
 from textgames.texts.actions import Unreadable, UnreadableReason
 from textgames.tsmg import TSMG, Action, JointAction, Outcome, Player, Rewards, Transition
 
@@ -80,16 +80,15 @@ class OpenSpiel(TSMG[SpielState]):
     # ---------------------------------------------------------------- rules
 
     def initial_state(self, rng: Generator) -> SpielState:
-        return sampled(SpielState(self.key, (), self._game.new_initial_state()), rng)
+        return sampled(replay(self.key, ()), rng)
 
     def initial_outcomes(self) -> Sequence[tuple[float, SpielState]]:
-        return self._listed(SpielState(self.key, (), self._game.new_initial_state()))
+        return self._listed(replay(self.key, ()))
 
     @cached_property
     def has_initial_outcomes(self) -> bool:
         """Whether chance begins the game in few enough ways to list them."""
-        start = SpielState(self.key, (), self._game.new_initial_state())
-        return len(list(islice(resolved(1.0, start), MAX_OUTCOMES + 1))) <= MAX_OUTCOMES
+        return len(list(islice(resolved(1.0, replay(self.key, ())), MAX_OUTCOMES + 1))) <= MAX_OUTCOMES
 
     @property
     def has_outcomes(self) -> bool:
@@ -225,10 +224,7 @@ class OpenSpiel(TSMG[SpielState]):
 
 
 def _reads_history(name: str, kind: Any, hidden: bool, observation: str) -> bool:
-    accepted = ("auto", "observation", "history")
-    if observation not in accepted:
-        near = did_you_mean(observation, accepted)
-        raise ValueError(f"observation must be one of {', '.join(accepted)}, got {observation!r}{near}")
+    check_one_of("observation", observation, ("auto", "observation", "history"))
     has = {"observation": kind.provides_observation_string, "history": kind.provides_information_state_string}
     if observation == "auto":
         return bool(has["history"] and (hidden or not has["observation"]))

@@ -61,13 +61,10 @@ class SpielState:
 
 def replay(game: Key, moves: tuple[Move, ...]) -> SpielState:
     """Return the state that moves lead to from the beginning."""
-    node = load(*game).new_initial_state()
+    state = SpielState(game, (), load(*game).new_initial_state())
     for move in moves:
-        if isinstance(move, tuple):
-            node.apply_actions(list(move))
-        else:
-            node.apply_action(move)
-    return SpielState(game, moves, node)
+        state = state.after(move)
+    return state
 
 
 def _named_actions(node: Any, place: int, reading: Reading) -> dict[Action, int]:

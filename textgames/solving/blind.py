@@ -131,13 +131,10 @@ def search(game: TSMG[Any], horizon: int | None) -> BlindPlay:
     """Find the best blind player of a game for one player, which needs a horizon or chances that can be computed."""
     if len(game.players) != 1:
         raise ValueError(f"blind play is for games of one player, {type(game).__name__} has {len(game.players)}")
-    exact = all(blind_evaluator(game, start, horizon, game.players[0]) is not None for start in _starts(game, 0, 3))
-    if exact:
-        try:
-            return _search(game, lambda first, count: computed(game, horizon, first, count), True)
-        except NotAllComputedError:  # a start that is larger than the first ones
-            pass
-    return _search(game, lambda first, count: played(game, horizon, first, count), False)
+    try:
+        return _search(game, lambda first, count: computed(game, horizon, first, count), True)
+    except NotAllComputedError:
+        return _search(game, lambda first, count: played(game, horizon, first, count), False)
 
 
 def _search(game: TSMG[Any], sample: Callable[[int, int], Evaluate], exact: bool) -> BlindPlay:

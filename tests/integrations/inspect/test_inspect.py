@@ -248,15 +248,15 @@ def test_every_scenario_is_a_task():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"episodes": 0}, "episodes is a whole number of at least 1, got 0"),
-        ({"seed_offset": "x"}, "seed_offset is a whole number of at least 0, got 'x'"),
+        ({"episodes": 0}, "episodes must be a whole number of at least 1, got 0"),
+        ({"seed_offset": "x"}, "seed_offset must be a whole number of at least 0, got 'x'"),
         ({"mode": "dirct"}, "did you mean 'direct'"),
         ({"opponents": "plannner"}, "did you mean 'planner'"),
         ({"seat": "player_7"}, "unknown seat 'player_7'"),
         ({"prompts": "nowhere.toml"}, "can't read the prompt file 'nowhere.toml'"),
         ({"protocol": "forfiet"}, "did you mean 'forfeit'"),
         ({"moves": "unlited"}, "did you mean 'unlisted'"),
-        ({"twin": "one"}, "twin is a whole number of at least 0, got 'one'"),
+        ({"twin": "one"}, "twin must be a whole number of at least 0, got 'one'"),
     ],
 )
 def test_mistakes_are_one_sentence(options, message):

@@ -13,6 +13,7 @@ from benchmark.runs.plan import find_scenarios
 from textbench.integrations.inspect.scorers import episode_return, failed, invalid, success
 from textbench.integrations.inspect.solver import play_episode
 from textgames.scenarios import Scenario
+from textgames.settings import check_whole
 
 
 def scenario_task(
@@ -47,10 +48,9 @@ def scenario_task(
     Raises:
         PrerequisiteError: a name or a value that isn't accepted; Inspect prints it as it is.
     """
-    for name, number, least in (("episodes", episodes, 1), ("seed_offset", seed_offset, 0), ("twin", twin, 0)):
-        if isinstance(number, bool) or not isinstance(number, int) or number < least:
-            raise PrerequisiteError(f"{name} is a whole number of at least {least}, got {number!r}")
     try:
+        for name, number, least in (("episodes", episodes, 1), ("seed_offset", seed_offset, 0), ("twin", twin, 0)):
+            check_whole(name, number, least, None)
         if isinstance(scenario, str):
             (scenario,) = find_scenarios([scenario]).values()
         if twin:

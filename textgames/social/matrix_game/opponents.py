@@ -8,7 +8,7 @@ from collections.abc import Hashable, Sequence
 from operator import mul
 from typing import Any
 
-from textgames.names import did_you_mean
+from textgames.settings import check_one_of
 from textgames.social.matrix_game.payoffs import Payoffs
 from textgames.solving.regret import hedge, hedge_rate
 
@@ -91,19 +91,15 @@ class HedgeOpponent(Opponent):
         return (*memory[:action], memory[action] + 1, *memory[action + 1 :])
 
 
-def opponent_names(payoffs: Payoffs) -> list[str]:
+def opponent_names(payoffs: Payoffs) -> tuple[str, ...]:
     """Return the opponents that there are in a game."""
     grim = ["grim"] if len(payoffs.actions) == 2 else []
-    return ["tit-for-tat", *grim, "uniform", "hedge", *(f"always-{action}" for action in payoffs.actions)]
+    return ("tit-for-tat", *grim, "uniform", "hedge", *(f"always-{action}" for action in payoffs.actions))
 
 
 def make_opponent(name: str, payoffs: Payoffs, rounds: int) -> Opponent:
     """Return the opponent of a name; a ValueError that lists the names if there is none."""
-    known = opponent_names(payoffs)
-    if not isinstance(name, str) or name not in known:
-        raise ValueError(
-            f"opponent must be None or one of {', '.join(known)}, got {name!r}{did_you_mean(str(name), known)}"
-        )
+    check_one_of("opponent", name, opponent_names(payoffs))
     if name == "hedge":
         return HedgeOpponent(payoffs, rounds)
     if name in ("tit-for-tat", "grim"):
