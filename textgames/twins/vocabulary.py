@@ -83,19 +83,18 @@ class Drawn(NamedTuple):
 class Vocabulary:
     """The table of one game.
 
-    The file's name takes part in what is drawn. ``digest`` gives 16 hexadecimal digits of the words that a twin is told
-    with, by its number: any change of them, or another story for it, changes these.
+    The file's name takes part in what is drawn.
     """
 
     def __init__(self, data: Mapping[str, Any], name: str) -> None:
         self._own, self._stories, self._name = data["own"], data["stories"], name
         self.stories = tuple(self._stories)
-        self.digest = cache(self._digest)
 
     def _story_of(self, number: int) -> str:
         return str(self.stories[(number - 1) % len(self.stories)])
 
-    def _digest(self, number: int) -> str:
+    def digest(self, number: int) -> str:
+        """Return 16 hexadecimal digits, which any change of the words that a twin is told with changes."""
         story = self._story_of(number)
         told = json.dumps([self._name, story, self._own, self._stories[story]], sort_keys=True)
         return sha256(told.encode()).hexdigest()[:16]
