@@ -40,12 +40,12 @@ def report_data(findings: Findings, facts: Facts, notes: Sequence[str] = ()) -> 
         "measured": _by_cell(findings.measured),
         "draws": _by_cell(findings.drawn),
         "thinking": [{"scenario": name, **without_facts(own)} for name, own in findings.thinking.items()],
-        "over_cells": {figure: _plain(over_cells(findings, figure)) for figure in PREDICTORS},
+        "over_cells": {figure: plain(over_cells(findings, figure)) for figure in PREDICTORS},
         "tuning": [
             {"game": game, "arm": arm, "means": {f"{rate:g}": mean for rate, mean in means.items()}}
             for (game, arm), means in findings.tuned.items()
         ],
-        "arms": [row for game in findings.study.trained for row in _plain(arms_on(findings, game))],
+        "arms": [row for game in findings.study.trained for row in plain(arms_on(findings, game))],
         "runs": [
             {"game": game, "arm": arm, **vars(run), "tokens": run.tokens.tolist(), "returns": run.returns.tolist()}
             for (game, arm), runs in findings.runs.items()
@@ -58,9 +58,9 @@ def report_data(findings: Findings, facts: Facts, notes: Sequence[str] = ()) -> 
             }
             for game, curve in curves(findings).items()
         },
-        "standings": _plain(standings(findings)),
-        "effects": _plain(effects(findings)),
-        "predictions": _plain(predictions(findings)),
+        "standings": plain(standings(findings)),
+        "effects": plain(effects(findings)),
+        "predictions": plain(predictions(findings)),
         "told_apart": [
             {"figure": figure, "method": method, "p_holm": p} for (figure, method), p in told_apart(findings).items()
         ],
@@ -88,11 +88,11 @@ def without_facts(document: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in document.items() if name != "facts"}
 
 
-def _plain(rows: Any) -> Any:
+def plain(rows: Any) -> Any:
     """Return named tuples as dictionaries, those inside them, too."""
     if hasattr(rows, "_asdict"):
-        return {name: _plain(value) for name, value in rows._asdict().items()}
-    return [_plain(row) for row in rows] if isinstance(rows, list) else rows
+        return {name: plain(value) for name, value in rows._asdict().items()}
+    return [plain(row) for row in rows] if isinstance(rows, list) else rows
 
 
 def report_markdown(

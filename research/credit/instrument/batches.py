@@ -47,10 +47,6 @@ class Setting:
         if self.groups > len(TRAINING_SEEDS):
             raise ValueError(f"there are {len(TRAINING_SEEDS):,} training layouts, so no {self.groups:,} groups")
 
-    @classmethod
-    def of(cls, scenario: "Scenario | Setting", **more: Any) -> "Setting":
-        return replace(scenario, **more) if isinstance(scenario, Setting) else cls(scenario, **more)
-
     @property
     def rounds(self) -> int:
         return self.scenario.horizon if self.max_steps is None else self.max_steps

@@ -272,7 +272,8 @@ def measure(
         ConfigError: no such method or rule.
         RuntimeError: a provider's error.
     """
-    setting = Setting.of(scenario, **{one.name: how.pop(one.name) for one in fields(Setting) if one.name in how})
+    setting = scenario if isinstance(scenario, Setting) else Setting(scenario)
+    setting = replace(setting, **{one.name: how.pop(one.name) for one in fields(Setting) if one.name in how})
     if not isinstance(methods, Mapping):
         methods = methods_of(default_methods() if methods is None else methods, setting)
     for rule in draws:

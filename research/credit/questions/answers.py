@@ -58,10 +58,6 @@ class Answer(NamedTuple):
     p_value: float
     p_holm: float  # over the tests of the question; 1 if it is compared with itself
 
-    def to_json(self) -> dict[str, Any]:
-        estimates = {name: getattr(self, name).to_json() for name in ("value", "difference")}
-        return {**self._asdict(), **estimates, "what": list(self.what)}
-
 
 def answers(figures: ByStage, comparison: Callable[[What], What]) -> list[Answer]:
     """Return every figure beside its comparison, paired by stage and averaged by run, with Holm's correction over

@@ -19,7 +19,7 @@ from research.credit.questions.answers import (
     splits,
     staleness,
 )
-from research.credit.report import how_done, pictured, without_facts
+from research.credit.report import how_done, pictured, plain, without_facts
 from research.jobs.pictures import COLOURS, figure_of, with_intervals
 from research.jobs.report import Facts, said_first, table, whole_report
 
@@ -28,8 +28,8 @@ def report_data(findings: Asked, facts: Facts, notes: Sequence[str] = ()) -> dic
     """Return the whole report as plain JSON data, all answers beside what they are computed from."""
     told = {"staleness": staleness, "groups": group_sizes, "penalties": penalties}
     data = {
-        **{name: [each.to_json() for each in of(findings)] for name, of in told.items()},
-        "splits": [each._asdict() for each in splits(findings)],
+        **{name: plain(of(findings)) for name, of in told.items()},
+        "splits": plain(splits(findings)),
         "collapses": [{"penalty": size, **own.to_json()} for size, own in collapses(findings).items()],
         "asked": [{"job": name, **without_facts(result)} for name, result in findings.asked.items()],
     }
