@@ -2,7 +2,6 @@
 
 from concurrent.futures import ThreadPoolExecutor
 
-import gymnasium as gym
 import pytest
 
 from agents import EpisodeSession, EpisodeTask, PromptMap, PromptTexts, Turn, load_agent, rollout
@@ -80,28 +79,6 @@ def test_outcome_tells_what_became_of_a_response():
     assert session.returns == {"player_0": -1.0}
     outcome = session.respond("<action>down</action>")
     assert (outcome.valid, outcome.action, outcome.unreadable) == (True, "down", None)
-
-
-@pytest.mark.parametrize(
-    ("response", "valid", "unreadable"),
-    [
-        ("<think>I could answer <action>left</action>", False, "unclosed_think"),
-        ("<think>I could answer <action>left</action></think><action>right</action>", True, None),
-    ],
-)
-def test_no_action_is_read_in_reasoning(response, valid, unreadable):
-    """In the session, in an environment of one and in one of many alike."""
-    outcome = EpisodeSession("frozen-lake", 10_000).respond(response)
-    assert (outcome.valid, outcome.unreadable) == (valid, unreadable)
-    env = gym.make("textgames:TextFrozenLake-v0")
-    env.reset(seed=10_000)
-    info = env.step(response)[-1]
-    assert (info["valid"], info["unreadable"]) == (valid, unreadable)
-    envs = gym.make_vec("textgames:TextFrozenLake-v0", num_envs=2, vectorization_mode="vector_entry_point")
-    envs.reset(seed=10_000)
-    assert envs.step((response, "right"))[-1]["valid"].tolist() == [valid, True]
-    if valid:
-        assert outcome.action == info["action"] == "right"
 
 
 def test_turn_with_an_error_leaves_the_episode_unscored():
