@@ -4,7 +4,6 @@ import json
 import pickle
 import re
 from dataclasses import replace
-from importlib.resources import files
 
 import numpy as np
 import pytest
@@ -260,15 +259,6 @@ def test_a_turn_of_the_history_shows_what_was_remembered_then():
     messages = PromptMap("direct", 2, PromptTexts(**REMEMBERS))(TurnRequest("three", history=history))
     seen = [message.content.splitlines()[0] for message in messages if message.role == "user"]
     assert seen == ["one [nothing yet]", "two [a]", "three [b]"]
-
-
-def test_the_prompts_with_subgoals_ship_with_the_package():
-    prompts = PromptMap.from_file(files("agents").joinpath("prompts/subgoals.toml"))
-    history = (("before", "<switch>SWITCH</switch>\n<subgoal>the corner</subgoal>\n<action>up</action>"),)
-    (message,) = prompts(TurnRequest("You are at (0, 0).", "Reach (1, 1).", ("left", "up"), history))
-    lines = message.content.splitlines()
-    assert lines[:5] == ["Reach (1, 1).", "", "You are at (0, 0).", "", "Your subgoal: the corner"]
-    assert lines[-1].startswith("NAME is one of: left, up.")
 
 
 PREFIXED = PromptTexts.from_file("prefixed")
