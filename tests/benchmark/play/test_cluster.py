@@ -49,7 +49,7 @@ def driver(*arguments):
 def told(done):
     document = json.loads(done.out)
     for score in document["scores"]:
-        score["seconds"] = None
+        score["seconds"] = score["cpu_seconds"] = None
     return {**document, "run": "", "sources": []}
 
 
