@@ -28,12 +28,10 @@ def mean_return(episodes):
 
 
 FAST = [
-    # it takes seconds to find its answer to random play among 24,576 information sets; Kuhn's and Leduc's are quick
-    pytest.param(
-        spec, *one.values, marks=pytest.mark.slow if (spec, *one.values) == ("greedy", "liars-dice") else one.marks
-    )
+    pytest.param(spec, *one.values, marks=one.marks)
     for one in once_a_game(list(textgames.SCENARIOS))
     for spec in ("random", "blind", "greedy")
+    if (spec, *one.values) != ("greedy", "liars-dice")  # as in Kuhn and Leduc, but among 24,576 information sets
 ]
 SEARCHED = [("planner", name) for name in ("frozen-lake-slippery", "snake", "snake-poison", "snake-duel")]
 

@@ -5,7 +5,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from agents.baselines.games.guessing import PROMISING
 from agents.baselines.search import search_player_of
 from agents.turn import TurnRequest
 from textgames.exploration.guess_number import GuessNumber
@@ -51,16 +50,6 @@ def test_the_planner_guesses_as_well_as_can_be(game, guesses):
     assert player.exact
     assert player.value(ask(game, GuessState(game.secrets[0]))) == pytest.approx(-guesses / len(game.secrets))
     assert sum(guesses_of_all(game)) == guesses
-
-
-@pytest.mark.slow
-def test_the_best_first_word_is_among_the_promising_ones():
-    game = WordGuess()
-    request = ask(game, GuessState("about"), 10)
-    values = search_player_of(game).values(request)
-    assert len(values) == len(game.secrets) > PROMISING
-    assert max(values.values()) == search_player_of(game).value(request)
-    assert search_player_of(game).plan(request).action == max(values, key=lambda word: values[word])
 
 
 def test_what_a_player_knows_that_a_model_is_not_told_is_no_optimum():
