@@ -25,7 +25,7 @@ from benchmark.score.beside import Rung, headroom_of, rungs_of, weights_of
 from benchmark.score.levels import BEYOND, LAPSE, SPREADS, STEP, Fit, Found, Seen
 from benchmark.score.references import References
 from tests.benchmark.helpers import counted
-from textgames import SCENARIOS, known_scenario
+from textgames import SCENARIOS
 
 EPISODES = 30
 
@@ -88,11 +88,15 @@ def test_episodes_are_put_where_they_tell_most(results):
         assert len(seeds) % BATCH in (1, (1 + EPISODES - 7) % BATCH)
 
 
-def test_a_level_counts_nowhere_twice(results):
+def test_a_level_counts_nowhere_twice_and_has_a_table(results):
     document = results.document(max_episodes=0)
     assert document["overall_scenarios"] == []
     assert all(row["rank"] is None for row in document["overall"])
     assert {row["level"] for row in document["scores"]} == set(range(1, 8))
+    text, rows = str(results.leaderboard()), rows_of(results, "frozen-lake")
+    assert "kept at each level" in text
+    assert f">7 at least {rows['planner']['level']['low']:.1f}" in text
+    assert f"<1 at most {rows['random']['level']['high']:.1f}" in text
 
 
 def test_one_level_alone_is_a_scenario_like_others(tmp_path):
@@ -105,13 +109,6 @@ def test_one_level_alone_is_a_scenario_like_others(tmp_path):
     assert "ladders" not in document
 
 
-def test_tables_show_the_levels(results):
-    text, rows = str(results.leaderboard()), rows_of(results, "frozen-lake")
-    assert "kept at each level" in text
-    assert f">7 at least {rows['planner']['level']['low']:.1f}" in text
-    assert f"<1 at most {rows['random']['level']['high']:.1f}" in text
-
-
 def test_a_run_ends_in_the_levels(textbench):
     arguments = ("--agent", "planner", "--agent", "random", "--scenario", "frozen-lake", "--scenario", "cliff-walking")
     ran = textbench("run", *arguments, "--levels", "1-4", "--episodes", 8, "--out", "run")
@@ -120,6 +117,11 @@ def test_a_run_ends_in_the_levels(textbench):
     assert "frozen-lake level" in ran.out
     assert "The level is where half of what is between 0 and 1 is kept" in ran.out
     assert "success" not in ran.out  # a mean over levels that nobody chose
+    lake = ("--agent", "random", "--scenario", "frozen-lake")
+    dry = textbench("run", *lake, "--levels", "2-5", "--episodes", 40, "--dry-run")
+    assert dry.code == 0
+    assert "40 episodes, at most" in dry.out
+    assert "where they tell most" in dry.out
 
 
 @pytest.mark.slow
@@ -134,15 +136,6 @@ def test_a_run_goes_on_as_if_it_had_never_stopped(textbench):
     Path("parts/episodes.jsonl").write_bytes(b"".join(lines[:-3]))
     assert textbench("resume", "parts", "--quiet").code == 0
     assert counted("parts") == counted("whole")
-
-
-def test_a_dry_run_spreads_the_episodes(textbench):
-    ran = textbench(
-        *("run", "--agent", "random", "--scenario", "frozen-lake", "--levels", "2-5", "--episodes", 40, "--dry-run")
-    )
-    assert ran.code == 0
-    assert "40 episodes, at most" in ran.out
-    assert "where they tell most" in ran.out
 
 
 def test_a_manifest_keeps_the_settings_of_its_levels(results):
@@ -196,6 +189,7 @@ def test_levels_that_contradict_each_other_are_refused(tmp_path):
         told = RunOptions(given=frozenset(options), **options)
         return list(with_levels(choose_scenarios(told), told, print).scenarios)
 
+    assert read_levels(" 1 - 10 ") == read_levels("01-10") == "1-10"
     assert choose(scenarios=("frozen-lake",), level=3) == ["frozen-lake-level-3"]
     assert choose(scenarios=("frozen-lake",), level=0) == ["frozen-lake"]
     assert choose(scenarios=("frozen-lake",), levels="2-3") == ["frozen-lake-level-2", "frozen-lake-level-3"]
@@ -222,13 +216,6 @@ def test_what_is_no_range_of_levels_is_said(text, textbench):
     assert ran.code == 2
     assert "--levels: levels are two numbers from 1 with a dash between" in ran.err
     assert "Traceback" not in ran.err
-
-
-def test_levels_are_named_in_one_way():
-    assert read_levels(" 1 - 10 ") == read_levels("01-10") == "1-10"
-    level = known_scenario("sokoban-level-2")
-    assert level is not None
-    assert json.loads(json.dumps(scenario_to_json(level)))["level"] == 2
 
 
 OWN_GAME = """

@@ -116,11 +116,13 @@ def test_every_table_shows_both(textbench):
     assert "luck is measured by value iteration, version 1" in page
 
 
-def test_few_episodes_are_plain(textbench):
+def test_few_and_very_many_episodes_are_plain(textbench, monkeypatch):
     done = textbench("run", "--agent", "greedy", "--scenario", ICE, "--episodes", 19, "--json", "--quiet")
     row = scores_of(done)["greedy", ICE]
     assert (row["luck_free_return"], row["luck"], row["normalized_by"]) == (None, None, "plain")
     assert row["normalized"] == row["normalized_plain"]
+    monkeypatch.setattr(results_module, "LUCK_LIMIT", 49)
+    assert read_columns([ENTRIES / "planner"]).cells["planner", ICE].luck is None
 
 
 def test_luck_is_computed_once_and_kept(workplace, monkeypatch):
@@ -151,11 +153,6 @@ def test_changed_episodes_have_no_kept_luck(workplace, monkeypatch):
     assert results.cells["planner", ICE].luck is None
     assert luck_free(results.cells["planner", ICE], results.scenarios[ICE]) is None
     assert results.cells["planner", "frozen-lake"].luck is not None
-
-
-def test_very_many_episodes_are_plain(monkeypatch):
-    monkeypatch.setattr(results_module, "LUCK_LIMIT", 49)
-    assert read_columns([ENTRIES / "planner"]).cells["planner", ICE].luck is None
 
 
 @pytest.mark.slow
