@@ -94,12 +94,8 @@ def test_chosen_is_worth_more_than_rejected(textbench, small_run, mode):
         asked = line["prompt"][-1]["content"]
         listed = asked.rpartition("NAME is one of: ")[2].partition(".")[0].split(", ")
         assert {line["better"], line["action"]} <= set(listed)
-
-
-def test_the_better_action_does_better(textbench, small_run):
-    """Where the lake isn't slippery, a lost goal is a lost point: the values say so, and the planner plays so."""
-    lines = exported(textbench, small_run, "--agent", "random", what="preferences")
-    dry = [line for line in lines if line["scenario"] == "frozen-lake"]
+    # where the lake isn't slippery, a lost goal is a lost point: the values say so, and the planner plays so
+    dry = [line for line in lines if (line["agent"], line["scenario"]) == ("random", "frozen-lake")]
     assert dry
     assert all((line["value_chosen"], line["value_rejected"]) == (1.0, 0.0) for line in dry)
 
@@ -195,23 +191,13 @@ def test_trl_trains_on_it(textbench, small_run, what, form):
     written = exported(textbench, small_run, *(["--text"] if form == "text" else []), what=what)
     data = load_dataset("json", data_files="out.jsonl", split="train", cache_dir="cache")
     assert len(data) == len(written)
-    model, tokenizer = (
-        AutoModelForCausalLM.from_pretrained(FOLDER / "tiny"),
-        AutoTokenizer.from_pretrained(FOLDER / "tiny"),
-    )
+    model, tokenizer = (kind.from_pretrained(FOLDER / "tiny") for kind in (AutoModelForCausalLM, AutoTokenizer))
     if form == "chat":
         tokenizer.chat_template = CHAT
     before = torch.cat([weight.detach().ravel().clone() for weight in model.parameters()])
     trainer, config = (SFTTrainer, SFTConfig) if what == "sft" else (DPOTrainer, DPOConfig)
-    args = config(
-        "trained",
-        max_steps=1,
-        per_device_train_batch_size=4,
-        use_cpu=True,
-        bf16=False,
-        report_to="none",
-        max_length=None,
-    )
+    here = {"use_cpu": True, "bf16": False, "report_to": "none"}
+    args = config("trained", max_steps=1, per_device_train_batch_size=4, max_length=None, **here)
     made = trainer(model, args=args, train_dataset=data, processing_class=tokenizer)
     made.train()
     assert not torch.equal(before, torch.cat([weight.detach().ravel() for weight in made.model.parameters()]))

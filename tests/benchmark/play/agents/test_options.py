@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmark import UsageError
+from benchmark import UsageError, evaluate
 from benchmark.play.agents.options import read_sets, with_agent_options
 from benchmark.play.options import RunOptions
 from benchmark.runs.folder import RunFolder
@@ -65,7 +65,7 @@ def test_two_models_on_two_servers_with_different_settings(textbench, workplace,
         assert "agent_options, a, temperature = 0.1, now it is 0.3" in other.err
 
 
-def test_the_same_in_a_file(textbench):
+def test_the_same_in_a_file_and_from_python(textbench):
     with OpenAIServer() as server:
         Path("run.toml").write_text(
             f'episodes = 2\nscenarios = ["frozen-lake"]\n[agents.hot]\nspec = "openai:m"\ntemperature = 1.5\n'
@@ -73,23 +73,16 @@ def test_the_same_in_a_file(textbench):
         )
         both = textbench("run", "--config", "run.toml", "--out", "both", "--quiet", "--json")
         one = textbench("run", "--config", "run.toml", "--agent", "hot", "--set", "hot.extra_body.min_p=0.1", "--quiet")
+        asked = [*server.requests]
+        own = {"m": {"base_url": server.base_url, "temperature": 0.7}}
+        call = {"scenarios": "frozen-lake", "episodes": 2, "agent_options": own, "quiet": True}
+        assert evaluate({"m": "openai:m"}, **call).complete
     assert (both.code, one.code) == (0, 0), both.err + one.err
     assert [row["agent"] for row in json.loads(both.out)["scores"]] == ["hot", "random"]
-    assert {r["temperature"] for r in server.requests} == {1.5}
-    assert (server.requests[0]["top_k"], "min_p" in server.requests[0]) == (3, False)
-    assert (server.requests[-1]["top_k"], server.requests[-1]["min_p"]) == (3, 0.1)
-
-
-def test_from_python():
-    import benchmark
-
-    with OpenAIServer() as server:
-        own = {"m": {"base_url": server.base_url, "temperature": 0.7}}
-        results = benchmark.evaluate(
-            {"m": "openai:m"}, scenarios="frozen-lake", episodes=2, agent_options=own, quiet=True
-        )
-    assert results.complete
-    assert {r["temperature"] for r in server.requests} == {0.7}
+    assert {r["temperature"] for r in asked} == {1.5}
+    assert (asked[0]["top_k"], "min_p" in asked[0]) == (3, False)
+    assert (asked[-1]["top_k"], asked[-1]["min_p"]) == (3, 0.1)
+    assert {r["temperature"] for r in server.requests[len(asked) :]} == {0.7}
 
 
 @pytest.mark.parametrize(
