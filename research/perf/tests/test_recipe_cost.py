@@ -65,7 +65,7 @@ def measure(lora_rank: int, out: str) -> dict[str, tuple[float, float]]:
         device="cpu", invalid_action="random", lora_rank=lora_rank, lora_targets=("all-linear",) if lora_rank else
         MSGRPOConfig().lora_targets, gradient_checkpointing=True, micro_batch_tokens=512, tree_tokens=512, out=out,
     )  # fmt: skip
-    tasks = [EpisodeTask.of("frozen-lake", seed) for seed in range(8)]
+    tasks = [EpisodeTask.of("frozen-lake", seed) for seed in range(2)]
     tokenizer = word_tokenizer([next(prompts_of_random_play(task, prompts_of(config)))[1] for task in tasks])
     small = random_model(SMALL, torch.float32, torch.device("cpu"))
     MSGRPOTrainer(small, tokenizer, config=replace(config, out=f"{out}/small"), quiet=True).iterate()  # imports
