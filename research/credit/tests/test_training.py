@@ -64,7 +64,6 @@ class Restless:
     response_tokens = 0
 
     def assign(self, batch: Batch, rng: np.random.Generator) -> Credit:
-        assert batch.rollouts is not None
         starts = [Start(each.task, each.states[0], 0, each.player) for each in batch.trajectories if each.task]
         batch.rollouts.returns_from(starts, 2)
         Restless.response_tokens += batch.rollouts.tokens

@@ -91,7 +91,6 @@ class Leaning(RandomPlayer):
     """Random, and says of itself that it goes right with a probability that depends on how many rounds are left."""
 
     def action_probabilities(self, request: TurnRequest) -> dict[str, float]:
-        assert request.steps_left is not None
         right = request.steps_left / 10
         return {a: right if a == "right" else (1 - right) / 3 for a in request.legal_actions}
 

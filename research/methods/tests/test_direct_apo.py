@@ -44,7 +44,6 @@ def test_every_visited_state_has_so_many_samples(scenario):
     assert {max(5, count) for count in visited.values()} == set(sampled.values())
     assert all(len(each) == 1 for each in branches)
     for each in branches:
-        assert each.task is not None
         assert each.steps_left[0] == 6 - each.task.start.elapsed_steps  # type: ignore[union-attr,operator]
     assert len({each.task.seed for each in branches}) == len({id(each.task) for each in branches})  # type: ignore[union-attr]
     assert {each.begins_a_game for each in iteration.played} == {True, False}  # the log knows what it cost

@@ -35,23 +35,13 @@ def test_groups_are_of_the_level_the_next_one_and_easier_ones():
     levels = [int(task.scenario.removeprefix("frozen-lake-level-")) for task in tasks]
     assert levels[::3] == levels[1::3] == levels[2::3]  # a group has one
     counted = Counter(levels[::3])
-    assert counted[5] == 4
-    assert counted[6] == 2
-    assert sum(count for level, count in counted.items() if level < 5) == 2
+    assert (counted[5], counted[6], sum(count for level, count in counted.items() if level < 5)) == (4, 2, 2)
     for task in tasks:
-        scenario = known_scenario(task.scenario)
-        assert scenario is not None
-        assert task.kwargs == {
-            **scenario.kwargs,
-            "max_steps": scenario.horizon,
-            "format_penalty": 1.0,
-            "invalid_action": "default",
-        }
+        scenario, rules = known_scenario(task.scenario), {"format_penalty": 1.0, "invalid_action": "default"}
+        assert task.kwargs == {**scenario.kwargs, **rules, "max_steps": scenario.horizon}
         assert task.layout_seed in TRAINING_SEEDS
-    plain = lake().tasks()
-    assert [(one.seed, one.noise, one.layout_seed) for one in tasks] == [
-        (one.seed, one.noise, one.layout_seed) for one in plain
-    ]
+    for one, plain in zip(tasks, lake().tasks(), strict=True):
+        assert (one.seed, one.noise, one.layout_seed) == (plain.seed, plain.noise, plain.layout_seed)
 
 
 def test_every_game_is_played_at_the_level_and_beside_it():

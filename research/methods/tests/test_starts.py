@@ -37,9 +37,7 @@ def test_a_share_of_whole_groups_begins_elsewhere_and_nothing_else_changes():
 def test_starts_can_be_reached_are_not_over_and_leave_as_many_rounds_as_the_setting_says():
     for counted in (False, True):
         for task in sampled("snake-duel", share=1.0, count_steps=counted):
-            assert task.start is not None
             env = textgames.parallel_env(task.env_id, **task.kwargs)
-            assert env.rules.max_steps is not None
             initial = env.game.initial_state(np.random.default_rng(task.layout_seed))
             assert task.start.state != initial
             Table(env.game, env.rules).resume(task.start.state, task.start.elapsed_steps)  # a player is to move
@@ -47,8 +45,6 @@ def test_starts_can_be_reached_are_not_over_and_leave_as_many_rounds_as_the_sett
         trajectories = iteration_of("snake-duel").play(sampled("snake-duel", share=1.0, count_steps=counted))
         assert len({each.group for each in trajectories}) <= 2 * 8
         for each in trajectories:
-            assert each.task is not None
-            assert each.task.start is not None
             assert each.states[0] == each.task.start.state
             assert each.steps_left[0] == each.task.kwargs["max_steps"] - each.task.start.elapsed_steps
 
@@ -63,7 +59,6 @@ def test_one_walk_draws_by_reach_and_many_walks_draw_evenly():
         method, drawn = ExploringStarts(share=1.0, walks=walks), dict[Any, int]()
         for _ in range(240):
             start = method.start(task, rng)
-            assert start is not None
             drawn[start.state] = drawn.get(start.state, 0) + 1
         counts[walks] = drawn
     assert initial not in counts[1] | counts[40]

@@ -60,7 +60,6 @@ def test_episodes_are_whole_and_what_they_share_was_played_once(game, settings):
 @pytest.mark.parametrize("game", ["taxi", "sliding-puzzle"])  # whose moves have one outcome each
 def test_every_step_of_a_joined_episode_follows_from_the_one_before(game):
     for each in grown(game, chains=2, rounds=2)[1]:
-        assert each.task is not None
         env = textgames.parallel_env(each.task.env_id, **each.task.kwargs)
         after = [*each.states[1:], each.end_state]
         for state, action, paid, then in zip(each.states, each.actions, each.rewards.tolist(), after, strict=True):
