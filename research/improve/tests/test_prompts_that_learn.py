@@ -37,7 +37,7 @@ def about():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("method", [pytest.param(GEPA, marks=pytest.mark.slow), LIBRARY], ids=["gepa", "library"])
+@pytest.mark.parametrize("method", [GEPA, LIBRARY], ids=["gepa", "library"])
 def test_a_perfect_helper_makes_a_perfect_player_whose_folder_plays(
     improve, textbench, method, heeding_url, monkeypatch
 ):
@@ -70,9 +70,9 @@ def test_a_perfect_helper_makes_a_perfect_player_whose_folder_plays(
     ("method", "helper"),
     [
         pytest.param(LIBRARY, "openai:useless", id="library"),
-        pytest.param(GEPA, "openai:useless", marks=pytest.mark.slow, id="gepa"),
-        pytest.param(LIBRARY, "openai:broken", marks=pytest.mark.slow, id="library, broken"),
-        pytest.param(GEPA, "openai:broken", marks=pytest.mark.slow, id="gepa, broken"),
+        pytest.param(GEPA, "openai:useless", id="gepa"),
+        pytest.param(LIBRARY, "openai:broken", id="library, broken"),
+        pytest.param(GEPA, "openai:broken", id="gepa, broken"),
     ],
 )
 def test_a_useless_helper_changes_nothing(improve, method, helper):

@@ -41,12 +41,7 @@ def make_trainer(make_llama, tmp_path):
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("mode", "tokens", "packing"),
-    [
-        ("direct", 24, "rows"),
-        ("think", 50, "tree"),
-        pytest.param("direct", 24, "tree", marks=pytest.mark.slow),
-        pytest.param("think", 50, "rows", marks=pytest.mark.slow),
-    ],
+    [("direct", 24, "rows"), ("think", 50, "tree"), ("direct", 24, "tree"), ("think", 50, "rows")],
 )
 def test_no_invalid_answer_and_the_learner_agrees_with_the_sampler(make_trainer, mode, tokens, packing):
     config = replace(SHORT, response_mode=mode, max_response_tokens=tokens, packing=packing, minibatches=1)

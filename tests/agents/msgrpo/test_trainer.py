@@ -174,9 +174,9 @@ def test_sampler_and_learner_agree(make_trainer):
     ("lora", "credit", "mixup"),
     [
         (0, "msgrpo", 0.3),  # with a reference that moves
-        pytest.param(4, "msgrpo", 0.0, marks=pytest.mark.slow),
-        pytest.param(4, "msgrpo", 0.3, marks=pytest.mark.slow),
-        pytest.param(0, MOVING, 0.0, marks=pytest.mark.slow),  # remembers a mean from one iteration to the next
+        (4, "msgrpo", 0.0),
+        (4, "msgrpo", 0.3),
+        (0, MOVING, 0.0),  # remembers a mean from one iteration to the next
     ],
 )
 def test_resume_equals_the_uninterrupted_run_bit_for_bit(make_trainer, tmp_path, lora, credit, mixup):

@@ -29,12 +29,7 @@ def submitted(textbench, *options):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "options",
-    [
-        pytest.param((), marks=pytest.mark.slow),
-        ("--protocol", "retry:1"),
-        *(pytest.param(("--protocol", each), marks=pytest.mark.slow) for each in ("default", "forfeit")),
-    ],
+    "options", [(), ("--protocol", "retry:1"), *(("--protocol", each) for each in ("default", "forfeit"))]
 )
 def test_an_entry_of_every_protocol_is_accepted(textbench, options):
     entry = submitted(textbench, *options)

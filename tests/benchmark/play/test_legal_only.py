@@ -19,14 +19,7 @@ pytest.importorskip("torch")
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "how",
-    [
-        ("--legal-only",),
-        ("--set", "tiny.legal_only=true"),
-        *(
-            pytest.param(each, marks=pytest.mark.slow)
-            for each in (("--protocol", "legal-only"), ("--config", "legal.toml"))
-        ),
-    ],
+    [("--legal-only",), ("--set", "tiny.legal_only=true"), ("--protocol", "legal-only"), ("--config", "legal.toml")],
 )
 def test_every_way_of_asking_is_the_same_protocol(textbench, how):
     Path("legal.toml").write_text("legal_only = true\n")

@@ -95,13 +95,7 @@ def test_random_is_what_a_plain_run_and_evaluate_play(textbench):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "name",
-    [
-        "blackjack",
-        *(pytest.param(each, marks=pytest.mark.slow) for each in ("nim", "frozen-lake-slippery", "snake", "taxi")),
-    ],
-)
+@pytest.mark.parametrize("name", ["blackjack", "nim", "frozen-lake-slippery", "snake", "taxi"])
 def test_a_mute_player_is_the_random_player(name):
     """Its returns are those of random play in distribution: the means differ by chance alone."""
     results = evaluate({"mute": Mute(), "random": "random"}, scenarios=name, episodes=150, quiet=True)

@@ -77,10 +77,7 @@ def test_secrets_in_an_old_run_are_not_shown(textbench, monkeypatch):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "limit",
-    [pytest.param({"requests_per_minute": 6000}, marks=pytest.mark.slow), {"most_in_flight": 4, "latency": 0.005}],
-)
+@pytest.mark.parametrize("limit", [{"requests_per_minute": 6000}, {"most_in_flight": 4, "latency": 0.005}])
 def test_under_a_rate_limit_every_episode_ends_scored(textbench, limit):
     with OpenAIServer(**limit) as server:
         command = ("run", "--agent", "openai:m", "--base-url", server.base_url, *LAKE, "--episodes", 32)

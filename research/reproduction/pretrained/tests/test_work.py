@@ -245,7 +245,6 @@ def test_the_report_of_it_has_figures_and_says_what_is_missing(done):
     assert np.isfinite([row["value"] for row in data["fresh"]]).all()
 
 
-@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")  # TRL's own calls of what transformers has renamed
 @pytest.mark.parametrize("equal", ["episodes", "seconds"])
 def test_trls_grpo_is_as_long_as_the_run_that_it_equals(equal, done, again):

@@ -146,7 +146,7 @@ def test_rollouts_of_servers_go_on_while_the_learner_learns(make_trainer, serve,
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("scale_out", [True, pytest.param(False, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("scale_out", [True, False])
 def test_servers_are_told_the_legal_answers_and_the_learner_finds_the_same_sets(make_llama, prompt_file, scale_out):
     tokenizer = make_tokenizer()
     config = replace(

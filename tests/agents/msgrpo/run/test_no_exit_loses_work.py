@@ -127,10 +127,10 @@ def break_at(trainer: MSGRPOTrainer, iteration: int, error: Exception, *, step: 
 @pytest.mark.parametrize(
     ("step", "credit"),  # MOVING remembers, from one iteration to the next
     [
-        pytest.param(None, "msgrpo", id="in a rollout, msgrpo", marks=pytest.mark.slow),
+        pytest.param(None, "msgrpo", id="in a rollout, msgrpo"),
         pytest.param(1, MOVING, id="between two steps of an update, moving"),
-        pytest.param(None, MOVING, id="in a rollout, moving", marks=pytest.mark.slow),
-        pytest.param(1, "msgrpo", id="between two steps of an update, msgrpo", marks=pytest.mark.slow),
+        pytest.param(None, MOVING, id="in a rollout, moving"),
+        pytest.param(1, "msgrpo", id="between two steps of an update, msgrpo"),
     ],
 )
 def test_after_any_error_the_resumed_run_equals_the_one_without_it(make_trainer, tmp_path, step, credit):
@@ -152,7 +152,7 @@ def test_after_any_error_the_resumed_run_equals_the_one_without_it(make_trainer,
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("lora", [0, pytest.param(4, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("lora", [0, 4])
 def test_a_divergence_in_the_second_step_saves_the_weights_from_before_the_first(make_trainer, tmp_path, lora):
     config = replace(SHORT, out=str(tmp_path / "run"), lora_rank=lora, iterations=2)
     trainer = make_trainer(config)
@@ -206,10 +206,7 @@ def files_of_at_most(size: int) -> Iterator[None]:
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "size",
-    [
-        pytest.param(15_000, id="the weights don't fit", marks=pytest.mark.slow),
-        pytest.param(100_000, id="the optimiser's state doesn't fit"),
-    ],
+    [pytest.param(15_000, id="the weights don't fit"), pytest.param(100_000, id="the optimiser's state doesn't fit")],
 )
 def test_a_full_disk_leaves_the_checkpoint_before_and_nothing_of_the_new_one(make_trainer, tmp_path, size):
     run = tmp_path / "run"
