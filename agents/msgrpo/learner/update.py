@@ -172,9 +172,6 @@ class Learner:
         self.parameters = [p for p in scorer.parameters() if p.requires_grad]
         self.normalizer = normalizer or NORMALIZERS.make(config.loss_normalizer, shared=vars(config))
 
-    def pack(self, rows: Sequence[TokenRow]) -> list[MicroBatch]:
-        return self.work.pack(rows)
-
     def _score(self, batch: MicroBatch) -> tuple[Tensor, Tensor]:
         return score_with(self.scorer, self.processes.forward, batch)
 

@@ -26,7 +26,7 @@ from agents.msgrpo.errors import ConfigError, DivergenceError
 from agents.msgrpo.learner.distributed import Processes
 from agents.msgrpo.learner.prepare import autocast_dtype, prepare_model
 from agents.msgrpo.learner.scoring.packing import MicroBatch, SharedWork
-from agents.msgrpo.learner.scoring.scorer import TokenScorer, choose_ways, score_rows
+from agents.msgrpo.learner.scoring.scorer import TokenScorer, choose_ways
 from agents.msgrpo.learner.update import learning_rate, make_optimizer, minibatches
 from agents.turn import Prompt, prefix_of
 
@@ -144,7 +144,7 @@ class _Imitator:
     def loss(self, rows: Sequence[TokenRow]) -> float:
         if not rows:
             return float("nan")
-        return -float(torch.cat(score_rows(self.scorer, rows, self.shared.pack(rows))).double().mean())
+        return -float(torch.cat([logprobs for logprobs, _ in self.shared.scores(rows, self.scorer.score)]).mean())
 
     def run(
         self,

@@ -87,17 +87,14 @@ def pack(
     begin with is left out of the trees.
     """
     known = len(trunk.ids) if trunk else 0
-    if packing == "tree":
-        trees: list[_TreeBuilder] = []
-        for number in sorted(range(len(rows)), key=lambda i: rows[i].prompt + rows[i].response):
-            ids = np.array(rows[number].prompt[known:] + rows[number].response, dtype=np.int64)
-            if not trees or not trees[-1].fits(ids, tree_tokens):
-                trees.append(_TreeBuilder())
-            trees[-1].add(number, ids, len(rows[number].prompt) - known, rows[number].allowed)
-        sequences = [tree.sequence() for tree in trees]
-    else:
-        sequences = [_plain(number, row) for number, row in enumerate(rows)]
-    sequences.sort(key=lambda sequence: len(sequence.ids))
+    trees: list[_TreeBuilder] = []  # a plain row is a tree of one branch
+    for number in range(len(rows)) if packing == "rows" else _alike(rows):
+        row = rows[number]
+        ids = np.array(row.prompt[known:] + row.response, dtype=np.int64)
+        if packing == "rows" or not trees or not trees[-1].fits(ids, tree_tokens):
+            trees.append(_TreeBuilder())
+        trees[-1].add(number, ids, len(row.prompt) - known, row.allowed)
+    sequences = sorted([tree.sequence() for tree in trees], key=lambda sequence: len(sequence.ids))
     batches: list[list[_Unpadded]] = []
     for sequence in sequences:  # ascending: the sequence at hand is the longest of its batch
         if not batches or (len(batches[-1]) + 1) * len(sequence.ids) > micro_batch_tokens:
@@ -114,8 +111,12 @@ def deal(rows: Sequence[TokenRow], count: int) -> list[list[int]]:
     """
     if count == 1:
         return [list(range(len(rows)))]
-    order = sorted(range(len(rows)), key=lambda number: rows[number].prompt + rows[number].response)
-    return [part.tolist() for part in np.array_split(np.array(order), count)]
+    return [part.tolist() for part in np.array_split(np.array(_alike(rows)), count)]
+
+
+def _alike(rows: Sequence[TokenRow]) -> list[int]:
+    """Return the numbers of rows in an order in which those that begin alike stand together."""
+    return sorted(range(len(rows)), key=lambda number: rows[number].prompt + rows[number].response)
 
 
 def longest_tree(config: MSGRPOConfig, width: int, *, lean: bool = False) -> int:
@@ -213,13 +214,6 @@ class SharedWork:
         return [
             tuple(torch.tensor(each, dtype=torch.float64) for each in scored[number]) for number in range(len(rows))
         ]
-
-
-def _plain(number: int, row: TokenRow) -> _Unpadded:
-    ids = np.array((*row.prompt, *row.response[:-1]), dtype=np.int64)  # nothing is predicted at the last token
-    first, n, all_places = len(row.prompt) - 1, len(row.response), np.arange(len(ids))
-    scored, targets, allowed = list(range(first, first + n)), list(row.response), list(row.allowed or (None,) * n)
-    return _Unpadded(ids, all_places, all_places, scored, targets, allowed, [number], [np.arange(n)])
 
 
 class _TreeBuilder:

@@ -35,7 +35,7 @@ def test_gradient_equals_the_plain_reference(make_llama, monkeypatch):
         monkeypatch.setattr(scorer, "LEAN_FROM", 0 if lean else 10**9)
         learner = make_learner(make_llama, replace(config, packing=way))
         assert learner.scorer.lean == lean
-        batches = learner.pack(rows)
+        batches = learner.work.pack(rows)
         assert len(batches) > 1
         assert {batch.trunk and batch.trunk.ids for batch in batches} == {beginning if lean and way == "tree" else None}
         want = want or plain(learner, rows, in_float64(make_llama(V)), config, formulas.ppo())
