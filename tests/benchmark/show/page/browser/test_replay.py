@@ -134,7 +134,7 @@ def test_unscored_and_stepless_episodes(visit, documents):
     view = document["episodes"][0]
     view |= {"error": "timeout after 60 s <b>", "terminated": False, "truncated": False}
     view["steps"] = {name: [] for name in view["steps"]}  # type: ignore[assignment]
-    view["final_board"] = view["final_observation"] = -1
+    view["final_board"] = view["final_observation"] = None
     page = visit(document)
     page.go(f"#replay?seed={view['seed']}", ".panel")
     assert page.text(".panel .notice") == "Unscored: timeout after 60 s <b>"
