@@ -9,6 +9,7 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -30,7 +31,6 @@ from agents.msgrpo.engines.live import LiveEngine, random_model
 from agents.msgrpo.errors import ConfigError, RolloutError, refused
 from agents.msgrpo.plugins import configured
 from agents.policy import LanguageAgentPolicy
-from agents.prompt import PromptMap
 from agents.turn import Policy, Prompt, Turn
 
 
@@ -69,19 +69,7 @@ class LatestWeights(NamedTuple):
 
     version: int
     weights: Any  # a reference to packed weights of this version
-    policies: Any = None  # with plans for those of the engine
-
-
-class ModelPlan(NamedTuple):
-    """A :class:`~agents.policy.LanguageAgentPolicy` of the model that is trained, but for the model."""
-
-    prompt_map: PromptMap
-    decoding: Decoding
-    name: str
-    legal_only: bool
-
-    def policy(self, engine: Engine) -> LanguageAgentPolicy:
-        return LanguageAgentPolicy(engine, self.prompt_map, self.decoding, self.name, legal_only=self.legal_only)
+    policies: Any = None  # those of the engine are yet to be given it
 
 
 @dataclass
@@ -116,7 +104,7 @@ class SamplerSetup:
     def policies(self, made: Sampler, news: LatestWeights) -> Policies:
         self._renew(made, news)
         engine = made.engine
-        played: Policies = each_policy(news.policies, lambda p: p.policy(engine) if isinstance(p, ModelPlan) else p)
+        played: Policies = each_policy(news.policies, lambda p: p(engine) if isinstance(p, partial) else p)
         return played
 
     def result(self, episode: Episode) -> Episode:
@@ -171,10 +159,13 @@ class RayEngine(EngineExtras):
     ) -> Iterator[Episode]:
         """Play the tasks on the workers; ``on_step`` is called when an episode arrives, for each of its steps."""
 
-        def plan(policy: Policy) -> ModelPlan | Policy:
+        def plan(policy: Policy) -> "partial[LanguageAgentPolicy] | Policy":
             if not isinstance(policy, LanguageAgentPolicy) or policy.model is not self:
                 return policy
-            return ModelPlan(policy.prompt_map, policy.decoding, policy.name, policy.legal_only)
+            return partial(
+                LanguageAgentPolicy, prompt_map=policy.prompt_map, decoding=policy.decoding, name=policy.name,
+                legal_only=policy.legal_only,
+            )  # fmt: skip
 
         news = self._news._replace(policies=each_policy(policies, plan))
         pace = Pace(max_concurrency, evenly=True)
