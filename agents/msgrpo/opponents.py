@@ -100,7 +100,7 @@ class Opponents:
             )
         for done, weights in state.items():
             self._frozen[done] = copy_of_trained(self._model).eval().requires_grad_(False)
-            self._frozen[done].load_state_dict(weights, strict=False)
+            self._frozen[done].load_state_dict({name: weights[name] for name in self._trained}, strict=False)
 
 
 def load_fixed(config: MSGRPOConfig, games: Sequence[Game]) -> dict[str, Policy]:
