@@ -4,7 +4,7 @@ import sys
 from pathlib import Path
 
 from agents.models.base import Decoding
-from agents.models.embedded import FOLDER, load
+from agents.models.embedded import FOLDER, PROVIDER
 
 MODEL = FOLDER / "tiny"
 GROUP = 16  # the tiny model does unlike enough in snake that no two groups of this size are all alike
@@ -14,7 +14,7 @@ class TinyServer:
     """The tiny model behind the method that verl's client calls on the actor of a vLLM or SGLang server."""
 
     def __init__(self) -> None:
-        self.model, self.answered = load("tiny"), 0
+        self.model, self.answered = PROVIDER.make("tiny"), 0
 
     def generate(self, request_id, prompt_ids, sampling_params, image_data=None, video_data=None):
         from verl.workers.rollout.replica import TokenOutput
