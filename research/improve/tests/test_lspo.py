@@ -125,16 +125,16 @@ def test_weights_of_choices_are_found_where_there_are_some_and_nowhere_else(heed
     assert weights["named"] - weights["other"] == pytest.approx(heed, abs=0.3)
 
 
-def pairs_of(player: str, out: Path):
+def pairs_of(player: str, out: Path, traversals: int):
     """What a player of the tests prefers to say."""
     played = play_in([played_by({"spec": f"{TALKERS}:{player}"}, 120, out)], "direct")
-    latent = solved([*find_scenarios(["werewolf-5"]).values()], played.speeches, played, 4, 4000, seed=0)
+    latent = solved([*find_scenarios(["werewolf-5"]).values()], played.speeches, played, 4, traversals, seed=0)
     return [one.pair for one in latent.preferences(played.speeches)]
 
 
 @pytest.mark.slow
 def test_the_seer_prefers_to_tell_whom_it_has_seen_where_it_is_heeded(workplace):
-    pairs = pairs_of("Talker", workplace)
+    pairs = pairs_of("Talker", workplace, 3000)
     told = [pair for pair in pairs if "I am the seer, and player_" in pair.chosen]
     assert len(told) > 10
     assert len(told) > 0.8 * len(pairs)
@@ -147,4 +147,4 @@ def test_the_seer_prefers_to_tell_whom_it_has_seen_where_it_is_heeded(workplace)
 
 @pytest.mark.nightly  # half a minute, as the one before
 def test_nobody_prefers_anything_where_nobody_is_heeded(workplace):
-    assert not pairs_of("Deaf", workplace)
+    assert not pairs_of("Deaf", workplace, 4000)
