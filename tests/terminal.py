@@ -34,7 +34,7 @@ class Terminal:
         import termios
 
         environment = {**os.environ, "PYTHONPATH": str(ROOT), "TERM": "xterm"}
-        for name in ("COLUMNS", "LINES", "NO_COLOR"):
+        for name in ("COLUMNS", "LINES", "NO_COLOR", "HF_HUB_DISABLE_PROGRESS_BARS"):  # set in this process by a run
             environment.pop(name, None)
         self.file, slave = pty.openpty()
         self.resize(columns, lines)

@@ -90,12 +90,19 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     with plain_streams():
         # not list(...): once imported, the command of that name is an attribute of this package
-        return _run([*(sys.argv[1:] if argv is None else argv)])
+        code = _run([*(sys.argv[1:] if argv is None else argv)])
+        try:
+            print(end="", flush=True)
+        except OSError:  # it has been reported, or is a pipe without a reader: Python would try again at exit
+            os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        return code
 
 
 def _run(arguments: list[str]) -> int:
     try:
-        return _dispatch(arguments)
+        code = _dispatch(arguments)
+        print(end="", flush=True)  # or Python writes the rest at exit, and complains in its own way
+        return code
     except SystemExit as stop:  # --help, or a usage error that has been printed
         return int(stop.code or 0)
     except BenchmarkError as error:
@@ -105,7 +112,6 @@ def _run(arguments: list[str]) -> int:
         _say("interrupted", arguments)
         return INTERRUPTED
     except BrokenPipeError:  # textbench ... | head
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # or Python complains once more when it flushes at exit
         return 0
     except OSError as error:  # a name that is too long, a full disk, a folder that may not be looked into
         from agents.common.files import refusal

@@ -105,6 +105,7 @@ def text_output(file: str) -> Iterator[TextIO]:
     with storing(file):
         if file == "-":
             yield sys.stdout
+            sys.stdout.flush()  # here it is known what couldn't be written
         elif target.exists() and not target.is_file():  # a pipe, which nothing can take the place of
             with target.open("w", encoding="utf-8", newline="") as stream:
                 yield stream

@@ -237,7 +237,7 @@ def test_who_stops_reading_makes_no_error(small_run, command):
     reading, writing = os.pipe()
     os.close(reading)
     process = [sys.executable, "-m", "benchmark.cli", *command]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": ""}
     with os.fdopen(writing, "w") as closed:
         done = subprocess.run(process, stdout=closed, stderr=subprocess.PIPE, text=True, env=environment)
     assert (done.returncode, done.stderr) == (0, "")
@@ -257,7 +257,8 @@ def test_doctor_names_what_is_missing_and_the_command_for_it(textbench):
 @pytest.mark.slow
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="only Linux has a device that is always full")
 @pytest.mark.parametrize("command", [("export", "r", "--csv", "-"), ("list",), ("export", "r", "--csv", "/dev/full")])
-def test_a_full_disk_is_one_sentence_and_exit_code_2(textbench, command):
+def test_a_full_disk_is_one_sentence_and_exit_code_2(textbench, command, monkeypatch):
+    monkeypatch.setenv("PYTHONUNBUFFERED", "")
     one = ["run", "--agent", "random", "--scenario", "frozen-lake", "--episodes", 1, "--quiet", "--out"]
     assert textbench(*one, "r").code == 0
     with open("/dev/full", "w") as full:

@@ -55,7 +55,7 @@ def test_the_command_makes_and_describes_a_model(tmp_path, capsys):
     assert main(["--out", str(out), "--quick", *settings]) == 0
     assert f"saved {out}; play it with: textbench run --agent hf:{out}" in capsys.readouterr().err
     card = (out / "README.md").read_text()
-    for part in ("--out DIR --quick --set steps=4", "- seed: 2", "from commit", "Not evaluated."):
+    for part in ("--out DIR --quick --set steps=4", "- seed: 2", ", commit ", "Not evaluated."):
         assert part in card
     assert str(tmp_path) not in card
     assert (out / "model.safetensors").stat().st_mode & 0o444 == 0o444
