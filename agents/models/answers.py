@@ -109,7 +109,7 @@ class Vocabulary:
 
 
 class State(NamedTuple):
-    """How far a response has come: ``text`` is the written part of the answer or, while the action has yet to be opened
+    """The state of a response: ``text`` is the written part of the answer or, while the action has yet to be opened
     (``free``), the end of the reasoning that may become a tag. In an open ``<think>`` (``thinking``) no action may be
     opened; a forced answer closes it."""
 
@@ -119,8 +119,8 @@ class State(NamedTuple):
 
 
 class Rules:
-    """Which tokens may follow in each state of a response. It begins in ``start``; ``reserve`` tokens are enough to end
-    with a legal answer from every state. A ValueError for a prefix that no answer continues, or a name that the
+    """The tokens that may follow in each state of a response. It begins in ``start``; ``reserve`` tokens are enough to
+    end with a legal answer from every state. A ValueError for a prefix that no answer continues, or a name that the
     tokenizer can't write."""
 
     def __init__(self, vocabulary: Vocabulary, answers: LegalAnswers) -> None:

@@ -19,7 +19,7 @@ CLOSE_TAG = "</action>"
 
 @dataclass(frozen=True, slots=True)
 class Decoding:
-    """How a response is drawn from the model's distribution; a ValueError names a field that is out of range.
+    """The way to draw a response from the model's distribution; a ValueError names a field that is out of range.
 
     Attributes:
         temperature: softmax temperature; 0 takes the most probable token. 0.5 is the paper's for evaluation, 1.25 its

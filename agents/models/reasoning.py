@@ -17,7 +17,7 @@ from textgames.texts.actions import THINK, THOUGHT, behind_thoughts
 Decode = Callable[[Sequence[int]], str]
 
 Opening = Literal["none", "may", "open"]
-"""Whether a response begins in the model's own reasoning: no; if it writes ``<think>``; or as the prompt ends so."""
+"""The model's own reasoning before a response: never, if it writes ``<think>``, or always, as the prompt ends so."""
 
 
 class Begun(NamedTuple):

@@ -103,10 +103,10 @@ class VLLMModel:
         legal = list(answers or [None] * len(prompts))
         fields = []
         for seed, own, each in zip(seeds, begun, legal, strict=True):
-            fields.append(sampling_fields(decoding, seed, own.opening, self._thinking.budget))
+            asked = sampling_fields(decoding, seed, own.opening, self._thinking.budget)
             if each is not None:
-                choice = self._vllm.sampling_params.StructuredOutputsParams(choice=each.endings())
-                fields[-1]["structured_outputs"] = choice
+                asked["structured_outputs"] = self._vllm.sampling_params.StructuredOutputsParams(choice=each.endings())
+            fields.append(asked)
         done = self._completed([self._encode(prompt) for prompt in prompts], fields)
         while going := [row for row, one in enumerate(done) if tokens_left(one, decoding, begun[row]) > 0]:
             parts = [going_on(done[row], decoding, seeds[row], begun[row]) for row in going]

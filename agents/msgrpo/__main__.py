@@ -222,8 +222,9 @@ def load(config: MSGRPOConfig) -> tuple[Any, Any]:
 
 
 def _device(config: MSGRPOConfig) -> str:
-    import torch  # of several processes on GPUs each has a device of its own
+    import torch
 
+    # several processes on GPUs have a device each
     if config.device == "auto" and "LOCAL_RANK" in os.environ and torch.cuda.is_available():
         return f"cuda:{os.environ['LOCAL_RANK']}"
     return config.device

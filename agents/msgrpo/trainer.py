@@ -317,16 +317,7 @@ class MSGRPOTrainer:
                 fly(config, training_tasks(config, games, 0), self.policy, self.source.play, self.log.say)
             with self.log:
                 try:
-                    if not any(done == self.iteration for done, _ in self.evaluations):
-                        self._evaluate_if_due()
-                    while self.iteration < config.iterations:
-                        self.log.iteration(self.iterate())
-                        self.watch.check()
-                        self._evaluate_if_due()
-                        if config.checkpoint_every and self.iteration % config.checkpoint_every == 0:
-                            self.save()
-                    self.watch.check_end()
-                    self.save()
+                    self._train()
                 except BaseException as error:
                     with uninterrupted():
                         self.source.drop()
@@ -335,6 +326,18 @@ class MSGRPOTrainer:
                 finally:
                     self.source.drop()
         return self.history
+
+    def _train(self) -> None:
+        if not any(done == self.iteration for done, _ in self.evaluations):
+            self._evaluate_if_due()
+        while self.iteration < self.config.iterations:
+            self.log.iteration(self.iterate())
+            self.watch.check()
+            self._evaluate_if_due()
+            if self.config.checkpoint_every and self.iteration % self.config.checkpoint_every == 0:
+                self.save()
+        self.watch.check_end()
+        self.save()
 
     def close(self) -> None:
         self.engine.close()

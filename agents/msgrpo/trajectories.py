@@ -239,7 +239,7 @@ def trajectory_of(episode: Episode, task: EpisodeTask, player: str) -> Trajector
 
 
 def group_of(task: EpisodeTask, player: str) -> Hashable:
-    """Return the label of what started from one state as one player against the same others."""
+    """Return the label of the trajectories that started from one state as one player against the same others."""
     return task.scenario, task.layout_seed if task.start is None else task.start, player, *task.team
 
 

@@ -13,7 +13,7 @@ from agents.models.reasoning import Opening, check_thinking
 from agents.turn import Message, Prompt, prefix_of
 from textgames.texts.actions import THINK, THOUGHT
 
-TEMPLATE_SECONDS = 5.0  # published templates take a millisecond
+TEMPLATE_SECONDS = 5.0  # to render a prompt; published templates take a millisecond
 
 _MARK = "(what the user says)"
 
@@ -70,8 +70,8 @@ def check_prefix(tokenizer: Any, prefix: str, name: str) -> None:
 
 
 class Thinking:
-    """Whether and for how long a model reasons: its chat template's arguments, and a budget of tokens. A ValueError if
-    the template fails or could run without end, doesn't read the arguments, or knows no reasoning."""
+    """The choices of whether and for how long a model reasons: its chat template's arguments, and a budget of tokens. A
+    ValueError if the template fails or could run without end, doesn't read the arguments, or knows no reasoning."""
 
     def __init__(self, tokenizer: Any, arguments: Mapping[str, Any] | None, budget: int | None, name: str) -> None:
         self.arguments, self.budget, self._tokenizer = check_thinking(arguments, budget), budget, tokenizer

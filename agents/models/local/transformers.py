@@ -222,7 +222,8 @@ class TransformersModel(Reader):
         turns: dict[int, Turn] = {}  # first of the others
         for row, ids in enumerate(encoded):
             try:
-                room, legal = self.limit(ids, decoding.max_tokens), answers and answers[row]
+                room = self.limit(ids, decoding.max_tokens)
+                legal = None if answers is None else answers[row]
                 rules[row] = self._rules(legal, begun[row], room) if legal else None
             except ValueError as error:
                 turns[row] = Turn("", finish_reason="error", error=str(error))

@@ -16,7 +16,8 @@ from textgames.texts.actions import OPEN_TAG, THINK, behind_thoughts
 
 OMITTABLE = ("temperature", "top_p", "stop", "max_tokens", "seed")
 """The parameters that a user may have left out."""
-LEARNABLE = ("temperature", "top_p", "stop", "seed", "store")  # without a limit, a response may cost anything
+# left out once a server refuses them; not so the limit, without which a response may cost anything
+LEARNABLE = ("temperature", "top_p", "stop", "seed", "store")
 REASONING_TOKENS = 25_000
 """The tokens that a reasoning model may use beside those of its response. OpenAI's advice is to reserve as many."""
 BUDGET_FIELDS = ("thinking_token_budget", "thinking_budget_tokens")  # vLLM's and llama.cpp's; each overlooks the other
@@ -130,12 +131,12 @@ class Dialect:
         if self.allowance and self._chooses_allowance and _TOO_MANY_TOKENS.search(lower):
             self.allowance //= 4
             return f"it doesn't take as many tokens: {self.allowance:,} are added for reasoning"
-        named = [
-            *(["summary"] if "reasoning" in sent and "summar" in lower else []),
-            *(n for n in LEARNABLE if n in sent and (parameter == n or re.search(rf"['\"`]{n}['\"`]", words))),
-        ]
-        for name in named:
-            if name not in self.left_out and (name == "summary" or _REFUSAL.search(lower)):
+        refused = ["summary"] if "reasoning" in sent and "summar" in lower else []
+        if _REFUSAL.search(lower):
+            named = [name for name in LEARNABLE if parameter == name or re.search(rf"['\"`]{name}['\"`]", words)]
+            refused += [name for name in named if name in sent]
+        for name in refused:
+            if name not in self.left_out:
                 self.left_out += (name,)
                 how = "; responses end at the stop string all the same" if name == "stop" else ""
                 return f"it doesn't take {name!r}, which is left out from here on{how}"

@@ -1,4 +1,4 @@
-"""Whether a server has a model of the name that it is asked for, before a run of errors.
+"""The question whether a server has a model of a name, before a run of errors.
 
 Its list of models (``GET /models``) answers it if it has the name. Many servers take names that they don't list; then
 one small request is sent, and only a refusal in words about the model counts.

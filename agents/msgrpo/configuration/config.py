@@ -174,6 +174,7 @@ class MSGRPOConfig(TrainingSettings):
 
     @classmethod
     def from_toml(cls, path: str | Path, overrides: Iterable[str] = ()) -> "MSGRPOConfig":
+        """Read a file, or a recipe that ships by its name, then apply ``key=value`` overrides."""
         file = recipe_path(path)
         known = () if file.exists() else tuple(packaged_recipes())
         near = did_you_mean(Path(path).name.removesuffix(".toml"), known)

@@ -2,7 +2,7 @@
 
 ``A_it = r_it + V(s_i,t+1) - V(s_it)`` with ``V(s)`` the mean return of ``rollouts`` fresh episodes from s by the policy
 that played, with as many rounds left (our reading of the paper's contexts); ``V`` is 0 after the last step. With
-several players, ``s_i,t+1`` is where the same player decides next; what is paid in between is in ``r_it``.
+several players, ``s_i,t+1`` is the state in which the same player decides next; what is paid in between is in ``r_it``.
 
 With ``expected`` (our extension) what may come of a step takes the place of what came: ``A_it = sum_o p_o (r_o +
 V(s_o)) - V(s_it)`` over the outcomes o of the executed action, less the format penalty of an invalid response.

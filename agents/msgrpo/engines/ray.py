@@ -69,7 +69,7 @@ class LatestWeights(NamedTuple):
 
     version: int
     weights: Any  # a reference to packed weights of this version
-    policies: Any = None  # those of the engine are yet to be given it
+    policies: Any = None  # those of the trained model lack its engine, which a worker gives them
 
 
 @dataclass
@@ -82,7 +82,7 @@ class Sampler:
 
 @dataclass(frozen=True)
 class SamplerSetup:
-    """How a worker makes its sampler; see :class:`agents.cluster.worker.AskedSetup`. Compared by ``key`` alone."""
+    """The making of a worker's sampler; see :class:`agents.cluster.worker.AskedSetup`. Compared by ``key`` alone."""
 
     key: str
     config: Any = field(compare=False)

@@ -247,9 +247,9 @@ class Learner:
             logprobs, entropies = self._score(batch)
             tokens = known.of_rows(numbers, logprobs, len(part) / len(rows))
             weights = None if weight_of is None else logprobs.new_tensor([weight_of[i] for i in numbers])
-            config, spread = self.config, None if weights is None else tokens.spread(weights)
+            config = self.config
             result = loss_of(
-                tokens, self.surrogate, z, weights=spread,
+                tokens, self.surrogate, z, weights=None if weights is None else tokens.spread(weights),
                 kl_coefficient=config.kl_coefficient, kl_estimator=config.kl_estimator,
                 entropy=entropies, entropy_coefficient=config.entropy_coefficient,
             )  # fmt: skip

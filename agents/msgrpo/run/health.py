@@ -314,9 +314,11 @@ class Canary:
 NORMS_KEPT = 100
 """Iterations whose gradient norms are what is usual."""
 
-FIRST, FORM_GAINED, ENTROPY_LEFT, ONE_ANSWER = 3, 0.2, 0.5, 0.9
-"""Format collapse: beside the first iterations the valid share is so much higher and the entropy at most this share of
-what it was, and one action has this share of all valid answers, while the game pays no more."""
+FIRST = 3
+"""Iterations that a run begins with, for format collapse, which may take no more than a dozen."""
+FORM_GAINED, ENTROPY_LEFT, ONE_ANSWER = 0.2, 0.5, 0.9
+"""Format collapse: the valid share is so much higher than at first, the entropy at most this share of what it was, and
+one action this share of all valid answers, while the game pays no more than at first."""
 
 
 class Watch:

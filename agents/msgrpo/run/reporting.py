@@ -122,7 +122,7 @@ def _start(name: str, arguments: dict[str, Any]) -> Any:
 
 
 def _arguments(name: str, config: MSGRPOConfig, out: Path, first: int, quiet: bool) -> dict[str, Any]:
-    """Return what a tracker is opened with: its project, the run's name, and what continues a run."""
+    """Return the arguments that a tracker is opened with: its project, the run's name, and what continues a run."""
     title = config.tracker_run or out.resolve().name
     if name == "tensorboard":
         return {"run_name": "tensorboard", "logging_dir": str(out), "purge_step": first + 1}
@@ -323,8 +323,10 @@ class RunLog:
                 parts.append(f"{name} {pattern.format(metrics[name])}")
         if len(self.history) > 1:
             parts[1] += f" (last {min(TREND, len(self.history))}: {self._mean('return', 0):.3f})"
-        did = f"entropy {metrics['entropy']:.3f} grad {metrics['grad_norm']:.2f}"
-        parts.append("no advantage anywhere, update skipped" if metrics.get("skipped") else did)
+        if metrics.get("skipped"):
+            parts.append("no advantage anywhere, update skipped")
+        else:
+            parts.append(f"entropy {metrics['entropy']:.3f} grad {metrics['grad_norm']:.2f}")
         return ", ".join([*parts, f"{metrics['seconds']:.1f} s"])
 
     def _mean(self, name: str, back: int) -> float | None:

@@ -191,7 +191,7 @@ STAGE, _STAGE_BYTES = "stage", 2**26
 
 
 class RunState(NamedTuple):
-    """The contents of a checkpoint: what continues a run, and the model's weights by name."""
+    """The contents of a checkpoint: the state that continues a run, and the model's weights by name."""
 
     iteration: int
     training: dict[str, Any]

@@ -55,7 +55,7 @@ class Words:
         return f"<think>{reasons}</think><plan>{plan}</plan>{acted}"
 
     def _sight(self, request: TurnRequest, action: str) -> str:
-        game = request.game  # some boards have words
+        game = request.game
         if game is None or not has_demonstrator(game):
             return ""
         if id(game) not in self._demonstrators:

@@ -244,8 +244,12 @@ def test_the_processor_is_asked(monkeypatch):
         words = flags.read_text().split()
         assert asked() is ("avx512_bf16" in words or "amx_bf16" in words)
     for name, has, fast in (
-        *(("avx512_bf16", True, True), ("avx512_bf16", False, False), ("amx_bf16", True, True)),
-        *(("bf16", True, True), ("bf16", False, False), ("avx2", True, False)),
+        ("avx512_bf16", True, True),
+        ("avx512_bf16", False, False),
+        ("amx_bf16", True, True),
+        ("bf16", True, True),
+        ("bf16", False, False),
+        ("avx2", True, False),
     ):
         monkeypatch.setattr(torch.cpu, "get_capabilities", lambda name=name, has=has: {"neon": True, name: has})
         assert asked() is fast, name

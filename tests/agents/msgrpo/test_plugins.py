@@ -250,8 +250,11 @@ def test_checkpoints_that_do_not_say_whose_state_it_is_are_taken_up_where_it_fit
 @pytest.mark.parametrize(
     ("point", "name", "setting", "own"),
     [
-        *(("credit", name, "discount", own) for name, own in {"rtg": 1.0, "gigpo": 0.95, "ppo_turn": 1.0}.items()),
-        *(("surrogate", name, "clip_low", own) for name, own in {"cispo": 0.2, "gspo": 3e-4}.items()),
+        ("credit", "rtg", "discount", 1.0),
+        ("credit", "gigpo", "discount", 0.95),
+        ("credit", "ppo_turn", "discount", 1.0),
+        ("surrogate", "cispo", "clip_low", 0.2),
+        ("surrogate", "gspo", "clip_low", 3e-4),
     ],
 )
 def test_the_run_s_settings_take_the_place_of_the_paper_s(point, name, setting, own):

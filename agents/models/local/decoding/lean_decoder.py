@@ -110,9 +110,11 @@ class LeanDecoder:
             batch = LeanBatch(weights, caches, [ids[known:]])
             batch.read([ids[known:]], 1)
             self.prefill_tokens += len(ids) - known
-            parts = zip(caches, batch.caches, strict=True)
-            grown = [[torch.cat((a, b[:, 0, : batch.filled]), dim=1) for a, b in zip(*p, strict=True)] for p in parts]
-            caches = [(keys, values) for keys, values in grown]
+            new = [(keys[:, 0, : batch.filled], values[:, 0, : batch.filled]) for keys, values in batch.caches]
+            caches = [
+                (torch.cat([keys, more_keys], dim=1), torch.cat([values, more_values], dim=1))
+                for (keys, values), (more_keys, more_values) in zip(caches, new, strict=True)
+            ]
             self._prefix = _Prefix(ids, caches, made_by)
         return caches
 
@@ -249,7 +251,7 @@ class LeanBatch:
 
     @property
     def compact_at(self) -> float:
-        # rows that have ended cost little where steps are recorded, and another recording costs a step
+        # rows that have ended cost little if steps are recorded, and another recording costs a step
         return COMPACT_AT if self._recorded is None else 0.5
 
     def _way(self, tokens: Tensor) -> Compute:

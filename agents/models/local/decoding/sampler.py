@@ -252,7 +252,7 @@ class _Record:
         return going
 
     def close(self, budget: Budget) -> list[bool]:
-        """Return which of the rows the budget closes now."""
+        """Return which of the rows the budget closes now, and note the tokens that are forced there."""
         texts = [self._check.decode(self._ids[row, : budget.tokens].tolist()) for row in self.rows]
         rows = zip(self.rows.tolist(), texts, self.live.tolist(), strict=True)
         closed = [live and still_reasons(text, budget.openings[row]) for row, text, live in rows]

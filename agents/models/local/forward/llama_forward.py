@@ -163,8 +163,8 @@ def _rotate(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
 def hidden_states(
     weights: LlamaWeights, ids: Tensor, positions: Tensor, attend: Attend, *, only: Tensor | None = None
 ) -> Tensor:
-    """Return final hidden states ``(T, hidden)``, normalised, of packed tokens ``ids (T,)`` at ``positions (T,)``, or
-    those of ``only`` some, which in the last layer spares the others all but their keys and values."""
+    """Return final hidden states ``(T, hidden)``, normalised, of packed tokens ``ids (T,)`` at ``positions (T,)``; with
+    ``only``, those of these tokens: in the last layer the others need no more than their keys and values."""
     dim, eps = weights.head_dim, weights.eps
     qkv_widths = [dim * heads for heads in (weights.heads, weights.kv_heads, weights.kv_heads)]
     x = F.embedding(ids, weights.embedding)

@@ -20,7 +20,7 @@ PLAIN_TEMPLATE = (
     "messages[-1]['role'] == 'assistant') %}{{ '\\n\\n' }}{% endif %}{% endfor %}"
 )
 """The text of :func:`agents.prompt.as_text`, as a chat template: the contents, joined by blank lines."""
-PLAIN_TEMPLATES = (  # with that of folders that were written before responses had prefixes
+PLAIN_TEMPLATES = (  # the second is in folders that were written before responses had prefixes
     PLAIN_TEMPLATE,
     "{% for message in messages %}{{ message['content'] }}{% if not loop.last %}{{ '\\n\\n' }}{% endif %}{% endfor %}",
 )

@@ -159,7 +159,8 @@ def test_the_config_and_the_pure_functions_need_no_torch():
 def test_every_preset_is_a_config_with_its_methods(name):
     config = MSGRPOConfig.preset(name)
     assert Methods.of(config)
-    assert (config.surrogate == "gspo") <= (config.loss_normalizer == "response")  # a ratio for each response
+    if config.surrogate == "gspo":  # a ratio for each response
+        assert config.loss_normalizer == "response"
     for setting, value in preset(name).items():
         assert getattr(config, setting) == value
 
