@@ -43,7 +43,8 @@ def test_a_pull_request_is_linted_typed_and_tested():
         "ruff check .",
         "ruff format --check .",
         "mypy",
-        "pytest -n logical tests research",
+        "pytest -n logical",
+        "pytest -n logical research",
     ]
     for name in ("ci.yml", "nightly.yml"):
         assert workflow(name)["env"]["PIP_EXTRA_INDEX_URL"] == "https://download.pytorch.org/whl/cpu"
