@@ -118,15 +118,18 @@ def claim_of_fetching(source: str) -> Iterator[Claim]:
 
 def names_code(spec: str) -> bool:
     """Report whether a spec is code to import that no installed package has registered and no sandbox holds."""
-    for one in innermost(spec):
-        if (baseline := baselines().get(one.partition(":")[0])) is not None and baseline.takes:
-            if not holds_programs(one):
-                return True
-        elif ":" in one and one not in registered_agents():
-            with suppress(ValueError):  # a provider without a model, which is said when it is made
-                if find_model(one) is None:
-                    return True
-    return False
+    return any(map(_is_code, innermost(spec)))
+
+
+def _is_code(spec: str) -> bool:
+    if (baseline := baselines().get(spec.partition(":")[0])) is not None and baseline.takes:
+        return not holds_programs(spec)
+    if ":" not in spec or spec in registered_agents():
+        return False
+    try:
+        return find_model(spec) is None
+    except ValueError:  # a provider without a model, which is said when it is made
+        return False
 
 
 def is_harmless(option: str, value: Any, folder: Path | None = None) -> bool:

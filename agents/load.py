@@ -107,12 +107,13 @@ def load_agent(spec: str, **options: Any) -> Policy:
 def check_agent(spec: str, **options: Any) -> Policy:
     """Refuse what :func:`load_agent` would, as far as that is known without loading weights or asking a server.
 
-    It returns the agent; one of a language model can't act. A missing key isn't refused: costs need none.
+    It returns the agent; one of a language model can't act. A missing key isn't refused: estimating costs needs none.
     """
     return _agent(spec, options, loads=False)
 
 
 def _agent(spec: str, options: Mapping[str, Any], *, loads: bool) -> Policy:
+    """Make an agent; of a language model load the weights, or reach for the server, only if ``loads``."""
     if not isinstance(spec, str):
         raise TypeError(f"an agent is named by a text such as 'planner' or 'hf:FOLDER', got {spec!r}")
     given = {name: value for name, value in options.items() if value is not None}
@@ -126,17 +127,7 @@ def _agent(spec: str, options: Mapping[str, Any], *, loads: bool) -> Policy:
     if found is None:
         player, arguments = _player(spec)
         _refuse_unknown(options, tuple(taken_by(player, arguments=len(arguments)).named) if callable(player) else ())
-        if inspect.isclass(player) or (callable(player) and not isinstance(player, Policy)):
-            try:
-                player = call_with(player, given, *arguments)
-            except TypeError as error:
-                raise TypeError(f"{spec!r} {error}") from error
-        if isinstance(player, Policy):
-            return player
-        raise TypeError(
-            f"{spec!r} is a {type(player).__name__} and no policy: a policy has a name and "
-            "act(requests) -> list of agents.Turn (see agents.turn.Policy)"
-        )
+        return _as_policy(player, arguments, spec, given)
     _refuse_unknown(options)
     provider, name = found
     provider.check_packages(spec)
@@ -350,4 +341,18 @@ def _import_attribute(module: str, attribute: str, spec: str) -> Any:
                 near = f"; the player {module} that ships stands alone: write {module}"
             raise ValueError(f"{spec!r}: {module} has no {part!r}{near}")
         found = getattr(found, part)
+    return found
+
+
+def _as_policy(found: Any, arguments: Sequence[str], spec: str, options: Mapping[str, Any]) -> Policy:
+    if inspect.isclass(found) or (callable(found) and not isinstance(found, Policy)):
+        try:
+            found = call_with(found, options, *arguments)
+        except TypeError as error:
+            raise TypeError(f"{spec!r} {error}") from error
+    if not isinstance(found, Policy):
+        raise TypeError(
+            f"{spec!r} is a {type(found).__name__} and no policy: a policy has a name and "
+            "act(requests) -> list of agents.Turn (see agents.turn.Policy)"
+        )
     return found

@@ -27,7 +27,7 @@ class PromptMap:
                 f"unknown mode {self.mode!r}{did_you_mean(str(self.mode), modes)}; there are {', '.join(modes)}"
             )
         if self.history_turns is not None:
-            check_whole("history_turns", self.history_turns, 0, None)
+            check_whole("history_turns (None: all turns)", self.history_turns, 0, None)
 
     @classmethod
     def from_file(cls, path: str | Path, mode: str = "think", history_turns: int | None = 0) -> "PromptMap":

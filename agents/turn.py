@@ -125,7 +125,7 @@ def total_usage(usages: Iterable[Usage]) -> Usage:
 
 
 class WeightsSpan(NamedTuple):
-    """Which weights (their number of updates) made the tokens ``start`` to ``stop`` (exclusive) of a response."""
+    """The weights (their number of updates) that made the tokens ``start`` to ``stop`` (exclusive) of a response."""
 
     version: int
     start: int

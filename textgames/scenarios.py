@@ -67,7 +67,7 @@ class Scenario(NamedTuple):
     vocabulary: str = ""
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _unpickled, (*self[:2], dict(self.kwargs), *self[3:])  # a MappingProxyType can't be pickled
+        return _unpickled, ({**self._asdict(), "kwargs": dict(self.kwargs)},)  # a MappingProxyType can't be pickled
 
     def make(self, **kwargs: Any) -> Any:
         """Make its environment: a Gymnasium one for one player, else a ParallelEnv.
@@ -232,8 +232,8 @@ def scenario_of_game(env_id: str) -> Scenario:
     return Scenario(env_id, env_id, {}, limit, FIRST_SEED_OF_OTHERS)
 
 
-def _unpickled(name: str, env_id: str, kwargs: dict[str, Any], *rest: Any) -> Scenario:
-    return Scenario(name, env_id, MappingProxyType(kwargs), *rest)
+def _unpickled(fields: dict[str, Any]) -> Scenario:
+    return Scenario(**{**fields, "kwargs": MappingProxyType(fields["kwargs"])})
 
 
 def _scenario(name: str) -> Scenario | None:

@@ -24,7 +24,7 @@ def asked_after(request: TurnRequest, action: str) -> TurnRequest:
 
 
 class WorldFidelity(NamedTuple):
-    """How good predictions are: means over pairs of a position and an action, with intervals over starts."""
+    """The worth of predictions: means over pairs of a position and an action, with intervals over starts."""
 
     possible: Estimate  #: the share of predictions that can occur
     probability: Estimate  #: the true probability of what was predicted

@@ -59,7 +59,7 @@ class BlindPlayer(ScriptedPlayer):
         policy = {} if play is None else play.policy
         reason = f"I don't read: {'uniform' if play is None else play.text}."
         draw = drawn(self.name, self.seed, request.seed or request.observation)
-        # where actions can't be listed, those that the distribution names are what may be said
+        # if actions can't be listed, those that the distribution names are what may be said
         names = request.legal_actions or tuple(policy)
         if not names and request.sample_action is not None:
             return Choice(request.sample_action(np.random.default_rng(draw)), reason)

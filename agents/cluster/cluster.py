@@ -27,7 +27,7 @@ MOST_FAILED_STARTS = 3
 """Starts that may fail in a row. A worker can die while it starts, with its machine; if none can start, something is
 missing there."""
 SECONDS_BETWEEN_LOOKS = 1.0
-"""How often the cluster is searched for machines that have come."""
+"""The time between two searches of the cluster for machines that have come."""
 MOST_DEATHS = 3
 """Workers that may die over the same episodes."""
 PORTIONS_IN_FLIGHT = 4
@@ -36,7 +36,7 @@ PORTIONS_IN_FLIGHT = 4
 
 @dataclass(frozen=True)
 class Pace:
-    """How much is under way at once."""
+    """The pace of a rollout: how much is under way at once."""
 
     max_concurrency: int  #: the most episodes in flight on one worker; with ``together``, on all of them
     together: bool = False  #: the players of all workers ask one server, which has to bear it
@@ -76,7 +76,7 @@ class Cluster:
         """Workers that wait, the one that has waited longest first."""
         self.starting: dict[Any, Any] = {}
         self.workers = 0
-        """How many there are, those just starting included."""
+        """The number of workers, those just starting included."""
 
     def __enter__(self) -> "Cluster":
         with ExitStack() as stack:

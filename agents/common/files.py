@@ -31,8 +31,8 @@ def replacing(file: Path, mode: str = "w", *, through_links: bool = False) -> It
 
     An error in the block leaves the old file as it was. The draft is synced first, since some file systems keep the new
     name and lose the content in a power cut. ``mode`` is ``"w"`` for UTF-8 text, or ``"wb"``. A link is replaced
-    itself, since one in a stranger's folder may lead anywhere; with ``through_links`` its target is replaced. An
-    OSError: the disk is full, the folder can't be written, or ``file`` is a device or a pipe.
+    itself, since one in a stranger's folder may lead anywhere; with ``through_links`` its target is replaced. Raise
+    an OSError if the disk is full, the folder can't be written, or ``file`` is a device or a pipe.
     """
     if through_links:
         file = Path(os.path.realpath(file))
@@ -58,8 +58,8 @@ def replacing_folder(folder: Path) -> Iterator[Path]:
     """Give the path of an empty draft folder; at the end of the block it takes the place of ``folder``.
 
     An error in the block leaves the old folder as it was, and a killed process one of the two, whole, or the old one
-    beside its place, where :func:`restore` finds it. Two processes mustn't replace a folder at once. An OSError: the
-    disk is full, the parent folder can't be written, or ``folder`` is a file or a link.
+    beside its place, where :func:`restore` finds it. Two processes mustn't replace a folder at once. Raise an OSError
+    if the disk is full, the parent folder can't be written, or ``folder`` is a file or a link.
     """
     if os.path.lexists(folder) and (folder.is_symlink() or not folder.is_dir()):
         raise _unfit(folder, "it is a file or a link; accepted: a folder", errno.ENOTDIR)

@@ -248,10 +248,10 @@ def bootstrap(table: Array, statistics: Sequence[Statistic], confidence: float =
         first = table[0, used]
         # if all episodes and the further ones are equal in what the statistic needs, so are all resamples
         constant = not one.errors and (table[:, used] == first).all() and all((e[used] == first).all() for e in further)
-        known = not isfinite(value) or constant
-        estimates.append(
-            Estimate(value) if known else _interval(value, *replicates(one, further, sums, rest), confidence)
-        )
+        if not isfinite(value) or constant:
+            estimates.append(Estimate(value))
+        else:
+            estimates.append(_interval(value, *replicates(one, further, sums, rest), confidence))
     return estimates
 
 

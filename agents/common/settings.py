@@ -39,12 +39,12 @@ class Setting:
     named: str | None = None  #: its flag, if its name doesn't make it; empty of a place
     alone: str | None = None  #: the value of the flag without a value; ``None`` if it needs one
     choices: Callable[[], Sequence[str]] | None = None  #: returns the accepted texts that aren't in a ``Literal``
-    words: bool = False  #: whether one flag takes several values: ``--scenario A B``
+    words: bool = False  #: one flag takes several values: ``--scenario A B``
     apart: str = ""  #: the flags of an equal ``apart`` exclude each other
     needs: tuple[str, ...] = ()  #: flags without all of which this one changes nothing
     names: tuple[str, ...] | None = None  #: of a part: its settings that are taken from everywhere
     texts: Mapping[str, str] = field(default_factory=dict)  #: of a part: those of the command line alone, with help
-    marks: frozenset[str] = frozenset()  #: what the owner of the settings says of the field, such as ``counts``
+    marks: frozenset[str] = frozenset()  #: words of the settings' owner on the field, such as ``counts``
     reads: Callable[[Any], Any] | None = None  #: returns the one spelling of a value, or raises a ValueError
     bounds: Mapping[str, Any] = field(default_factory=dict)  #: ``ge``, ``gt`` and ``le`` of a number
     name: str = ""
@@ -131,7 +131,7 @@ def place(metavar: str, text: str = "", default: Any = REQUIRED, **about: Any) -
 
 
 def part(cls: type, names: Sequence[str] | None = None, **texts: str) -> Any:
-    """Declare a field that holds settings of ``cls``: ``names`` of them, or all, and ``texts`` (see `Setting`)."""
+    """Declare a field that holds settings of ``cls``: ``names`` of them, or all, and ``texts`` besides."""
     taken = tuple(fields_of(cls)) if names is None else tuple(names)
     return field(default_factory=cls, metadata={"setting": Setting(names=taken, texts=texts)})
 

@@ -31,8 +31,8 @@ class Outcome(NamedTuple):
 
     reward: float  #: paid since the player's last outcome, until it is asked again or the episode is over
     valid: bool | None  #: ``None`` if others have to answer before the round is played, and of an error
-    action: str  #: the name of the action that was executed; empty in these cases, and if ``retry`` asks again
-    unreadable: str | None  #: why it wasn't valid (a value of ``textgames.UnreadableReason``), or ``None``
+    action: str  #: the name of the executed action; empty if ``valid`` is ``None``, and if ``retry`` asks again
+    unreadable: str | None  #: the reason if it isn't valid (a value of ``textgames.UnreadableReason``), or ``None``
 
 
 class EpisodeSession:

@@ -44,7 +44,7 @@ class Sight(NamedTuple):
     height: int  #: cells in a column
     head: tuple[int, int]  #: the player's cell
     kinds: dict[tuple[int, int], str]  #: ``{cell: kind}`` of every other cell, as statements call it
-    edge: str  #: what statements call the outside of the board
+    edge: str  #: the word of statements for the outside of the board
 
     @classmethod
     def of(cls, observation: str) -> "Sight":
@@ -69,7 +69,7 @@ class Sight(NamedTuple):
 
     @property
     def own(self) -> str:
-        """What statements call the cell that the player is on."""
+        """The word of statements for the cell that the player is on."""
         return "player" if self.edge == "edge" else "head"
 
     def beside(self, *directions: str) -> str:

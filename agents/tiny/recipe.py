@@ -12,7 +12,7 @@ from textgames.settings import check_number, check_whole
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """How a tiny model is made; by default one of 0.4 million parameters that reads both games."""
+    """The settings of a tiny model; by default one of 0.4 million parameters that reads both games."""
 
     #: what it learns to read: games with all variants, or single scenarios
     games: tuple[str, ...] = ("frozen-lake", "snake")

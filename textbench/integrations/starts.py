@@ -12,7 +12,7 @@ from agents.prompt import PromptMap
 from textgames.scenarios import TRAINING_SEEDS
 
 TRAINED_WITH = {"protocol": "default"}
-"""How training episodes are played, as in the paper: an unreadable answer executes the first legal action."""
+"""The protocol of training episodes, as in the paper: an unreadable answer executes the first legal action."""
 
 SEEDS = 2**52
 """Transitions have a seed below this."""

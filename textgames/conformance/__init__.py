@@ -53,7 +53,11 @@ def run_check(name: str, id: str, /, **settings: Any) -> None:
     except ConformanceError as error:
         raise ConformanceError(f"{id}: {name}: {error}") from error
     except Exception as error:  # whatever a game raises if it must not is a failed check
-        frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
-        names = [each.f_code.co_name for each in frames if isinstance(each.f_locals.get("self"), TSMG)]
-        where = f"{names[0]}() raised " if names else ""
-        raise ConformanceError(f"{id}: {name}: {where}{type(error).__name__}: {error}") from error
+        raise ConformanceError(f"{id}: {name}: {_raised_by(error)}{type(error).__name__}: {error}") from error
+
+
+def _raised_by(error: Exception) -> str:
+    for frame, _ in traceback.walk_tb(error.__traceback__):
+        if isinstance(frame.f_locals.get("self"), TSMG):
+            return f"{frame.f_code.co_name}() raised "
+    return ""

@@ -46,8 +46,7 @@ class Together:
 
 
 class Seat:
-    """The one player outside, and the players inside; a ValueError for a player or agent that there isn't, or is
-    missing.
+    """The one player outside, and the players inside; a ValueError for an unknown or missing player or agent.
 
     Args:
         player: the player outside; the first one when not given.
@@ -107,8 +106,8 @@ class Seat:
 
         An opponent that plays at several tables is asked for all of them at once. At a table without a response, where
         the episode has just begun, what is played before the player's first turn is kept as the table's ``early``, and
-        belongs to its first response; if the episode has ended by then, that does nothing else. Returns what the player
-        was paid and told, of the tables with a response; a TypeError for one that is no text.
+        belongs to its first response; if the episode has ended by then, that does nothing else. Return what the player
+        was paid and told, of the tables with a response, and raise a TypeError for a response that is no text.
         """
         for response in responses.values():
             if not isinstance(response, str):
@@ -140,14 +139,12 @@ class Seat:
         return {player: paid[player] + more[player]}, terminated, truncated, {player: infos[player] | response}
 
     def _answers(self, tables: Mapping[int, Table]) -> dict[int, dict[Player, str]]:
-        turns = {}
-        for i, table in tables.items():
-            game, state, rng = table.game, table.state, table.rng
-            left = None if table.rules.max_steps is None else table.rules.max_steps - table.elapsed
-            for other in table.asked:
-                if other in self._inside:
-                    told = game.observe(state, other), game.instructions(other), game.legal_actions(state, other)
-                    turns[i, other] = OpponentTurn(*told, other, rng, game, state, left)
+        turns = {
+            (i, other): _turn(table, other)
+            for i, table in tables.items()
+            for other in table.asked
+            if other in self._inside
+        }
         found: dict[tuple[int, Player], str] = {}
         for opponent in {id(each): each for each in self._inside.values()}.values():
             asked = {place: turn for place, turn in turns.items() if self._inside[place[1]] is opponent}
@@ -161,3 +158,10 @@ class Seat:
 
 
 _OF_THE_STATE = ("success", "legal_actions", "metrics")  # of an ``info``, what doesn't come from the response
+
+
+def _turn(table: Table, player: Player) -> OpponentTurn:
+    game, state, rng = table.game, table.state, table.rng
+    left = None if table.rules.max_steps is None else table.rules.max_steps - table.elapsed
+    legal = game.legal_actions(state, player)
+    return OpponentTurn(game.observe(state, player), game.instructions(player), legal, player, rng, game, state, left)

@@ -123,7 +123,7 @@ def make_game(
             raise TypeError(f"a game that is already built takes no settings, got {', '.join(settings)}")
         return game
     cls = load_game(game)
-    accepted = game_settings(cls)
+    accepted, switches = game_settings(cls), _switches(cls)
     if LEVEL in settings and LEVEL not in accepted:
         own, level = {name: value for name, value in settings.items() if name != LEVEL}, settings[LEVEL]
         decided = level_of(cls, level).settings if level != 0 else {}
@@ -140,7 +140,7 @@ def make_game(
             known = [*accepted, LEVEL, TWIN, *environments]
             near = did_you_mean(name, known)
             raise TypeError(f"{cls.__name__} has no setting {name!r}; it has {', '.join(known)}{near}")
-        if isinstance(taken_by(cls).named[name].default, bool):
+        if name in switches:
             check_switch(name, value)
     try:
         made = cls(**settings)
@@ -204,6 +204,11 @@ def game_settings(cls: type[TSMG[Any]]) -> tuple[str, ...]:
             f"call the game's own otherwise; names that are taken: {', '.join((*ENVIRONMENT_SETTINGS, *_ARGUMENTS))}"
         )
     return names
+
+
+@lru_cache(maxsize=64)
+def _switches(cls: type[TSMG[Any]]) -> frozenset[str]:
+    return frozenset(name for name, one in taken_by(cls).named.items() if isinstance(one.default, bool))
 
 
 def not_a_response(response: Any) -> str:

@@ -236,7 +236,7 @@ class Table:
     def _leave(
         self, infos: dict[Player, dict[str, Any]], staying: list[Player], over: bool, given_up: bool
     ) -> tuple[Collection[Player], Collection[Player]]:
-        """Let all leave whose own episode has ended; returns the terminated and the truncated players."""
+        """Let all leave whose own episode has ended; return the terminated and the truncated players."""
         agents, cut_off = self.agents, self.elapsed >= self.limit
         terminated = agents if over else [] if staying is agents else [one for one in agents if one not in staying]
         truncated = staying if cut_off and not over else []

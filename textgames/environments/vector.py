@@ -153,18 +153,7 @@ class TextVectorEnv(StatesLimit, gym.vector.VectorEnv[tuple[str, ...], Sequence[
         for i, response in enumerate(given):  # all before the first is played
             if not isinstance(response, str) and not self._over[i]:
                 raise TypeError(f"game {i}: {not_a_response(response)}")
-        restarted: dict[int, dict[str, Any]] = {}
-        if True in self._over:
-            over = [i for i, is_over in enumerate(self._over) if is_over]
-            table = self._tables[over[0]]
-            if table.state is None:
-                raise ResetNeeded("step() was called before reset(); call reset() first")
-            if self.autoreset_mode is AutoresetMode.DISABLED:
-                raise ResetNeeded(
-                    f"the episode of game {over[0]} ended after {table.elapsed} steps and autoreset is disabled; call "
-                    'reset(options={"reset_mask": terminations | truncations}) before the next step()'
-                )
-            restarted = self._reset_games(over)
+        restarted = self._restart() if True in self._over else {}
         n, player, observe, observations = self.num_envs, self._player, self.game.observe, self._observations
         rewards, terminations, truncations = np.zeros(n), np.zeros(n, np.bool_), np.zeros(n, np.bool_)
         told = [restarted.get(i, _NOTHING) for i in range(n)] if restarted else [_NOTHING] * n
@@ -195,7 +184,7 @@ class TextVectorEnv(StatesLimit, gym.vector.VectorEnv[tuple[str, ...], Sequence[
             return tuple(observations), rewards, terminations, truncations, self._laid_out(told)
         last = np.full(n, None, dtype=object)
         last[ended] = [observations[i] for i in ended]
-        final = self._laid_out([info if is_over else _NOTHING for info, is_over in zip(told, self._over, strict=True)])
+        final = self._laid_out([info if over else _NOTHING for info, over in zip(told, self._over, strict=True)])
         for i, info in self._reset_games(ended).items():
             told[i] = info
         mask = final["_success"]
@@ -222,6 +211,18 @@ class TextVectorEnv(StatesLimit, gym.vector.VectorEnv[tuple[str, ...], Sequence[
         for i, table in tables.items():
             self._observations[i] = self.game.observe(table.state, self._player)
         return {i: table.first_info(self._player) for i, table in tables.items()}
+
+    def _restart(self) -> dict[int, dict[str, Any]]:
+        ended = [i for i, over in enumerate(self._over) if over]
+        table = self._tables[ended[0]]
+        if table.state is None:
+            raise ResetNeeded("step() was called before reset(); call reset() first")
+        if self.autoreset_mode is AutoresetMode.DISABLED:
+            raise ResetNeeded(
+                f"the episode of game {ended[0]} ended after {table.elapsed} steps and autoreset is disabled; call "
+                'reset(options={"reset_mask": terminations | truncations}) before the next step()'
+            )
+        return self._reset_games(ended)
 
     def _laid_out(self, told: Sequence[dict[str, Any]], *, step: bool = True) -> dict[str, Any]:
         """Lay the infos of the games out as Gymnasium does: an array a name, and a mask of the games that have it.

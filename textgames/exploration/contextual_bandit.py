@@ -68,6 +68,11 @@ _VISIT = re.compile(r"^Round \d+: for (\(.*\)) ([a-z]+), reward (-?[\d.]+)$", re
 _NOW = re.compile(r"^Round \d+ of \d+: .* (\([^)]*\))\.$", re.MULTILINE)
 
 
+@lru_cache(maxsize=8192)
+def _visit_line(round_: int, context: int, name: str, reward: float) -> str:
+    return f"Round {round_}: for {_NAMES[context]} {name}, reward {number(reward)}"
+
+
 class Evidence(NamedTuple):
     """What an observation shows: who is there now, and ``(context, arm, reward)`` of all rounds so far."""
 
@@ -154,10 +159,7 @@ class ContextualBandit(OnePlayerGame[ContextualState]):
 
     def observe(self, state: ContextualState, player: Player) -> str:
         played, names = len(state.log), self.actions
-        lines = [
-            f"Round {index}: for {_NAMES[context]} {names[arm]}, reward {number(reward)}"
-            for index, (context, arm, reward) in enumerate(state.log, 1)
-        ]
+        lines = [_visit_line(index, visit[0], names[visit[1]], visit[2]) for index, visit in enumerate(state.log, 1)]
         if played:
             lines.append(f"Total reward so far: {number(sum([visit[2] for visit in state.log]))}.")
         if state.context == NOBODY:

@@ -7,6 +7,7 @@ The setting is that of Park et al., "Do LLM agents have regret? A case study in 
 import math
 import re
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from operator import mul
 from typing import NamedTuple
 
@@ -84,6 +85,12 @@ _ROUND = re.compile(r"^Day \d+: (.*); you took ([a-z]+)$", re.MULTILINE)
 _LOSS = re.compile(r"[a-z]+ ([\d.]+)")
 
 
+@lru_cache(maxsize=8192)
+def _round_line(day: int, losses: tuple[float, ...], chosen: int) -> str:
+    told = ", ".join(f"{name} {loss:.1f}" for name, loss in zip(ROADS, losses, strict=False))
+    return f"Day {day}: {told}; you took {ROADS[chosen]}"
+
+
 def read_losses(observation: str) -> list[tuple[float, ...]]:
     """Return the losses of all rounds so far; a ValueError if the text is not an observation of this game."""
     if "minutes" not in observation:
@@ -143,10 +150,7 @@ class OnlineLearning(OnePlayerGame[OnlineState]):
     def observe(self, state: OnlineState, player: Player) -> str:
         losses, chosen = state
         day = len(chosen)
-        lines = []
-        for index, choice in enumerate(chosen):
-            told = ", ".join([f"{name} {loss:.1f}" for name, loss in zip(ROADS, losses[index], strict=False)])
-            lines.append(f"Day {index + 1}: {told}; you took {ROADS[choice]}")
+        lines = [_round_line(index + 1, losses[index], choice) for index, choice in enumerate(chosen)]
         lost = sum([losses[index][choice] for index, choice in enumerate(chosen)])
         now = f"Day {day + 1} of {self.rounds}." if day < self.rounds else f"All {day} days are over."
         lines.append(f"{now} You have lost {lost:.1f} minutes so far.")

@@ -22,7 +22,7 @@ MEAN = LARGEST_LOSS / 2
 PERIODS = (6.0, 8.0, 10.0, 12.0, 14.0)
 """Periods of the waves that are believed in; they are drawn from [5, 15]."""
 STEADY, OTHERS = 0.98, 0.005
-"""How likely a pattern is before the first round: that of steady means, and each of the four others, which show
+"""The chance of a pattern before the first round: that of steady means, and each of the four others, which show
 themselves within a few rounds."""
 LEADER_IS_HIT = 0.9
 """How sure it is, under the adversarial pattern, that the action that has cost least is hit: sums are read rounded."""

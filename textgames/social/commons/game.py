@@ -104,17 +104,21 @@ class CommonsGame(CommonsText):
             deeds.append(Deed(action))
         rewards = [0.0] * len(bodies)
         dirt = self.clean(bodies, deeds, rewards, state.dirt)
-        # all beams are used at once: a player that is hit may still hit others
-        config, taken = self.config, [0] * len(bodies)
+        self._strike(bodies, deeds, rewards)
+        return bodies, deeds, rewards, dirt
+
+    def _strike(self, bodies: list[Body], deeds: list[Deed], rewards: list[float]) -> None:
+        """Use all beams at once: a player that is hit may still hit others."""
+        config, hits = self.config, [0] * len(bodies)
         for number in [number for number, deed in enumerate(deeds) if deed.action == BEAM]:
             reached = self._beams[bodies[number].heading][bodies[number].cell]
             struck = [i for i, body in enumerate(bodies) if i != number and not body.out and body.cell in reached]
             for other in struck:
-                taken[other] += 1
+                hits[other] += 1
             rewards[number] += config.beam_reward
             deeds[number] = deeds[number]._replace(struck=tuple(struck))
             bodies[number] = bodies[number]._replace(beam_wait=config.beam_cooldown)
-        for number, count in enumerate(taken):
+        for number, count in enumerate(hits):
             if not count:
                 continue
             body = bodies[number]
@@ -123,7 +127,6 @@ class CommonsGame(CommonsText):
                 bodies[number] = body._replace(hits=body.hits + count)
             else:  # one more than it misses, since every round's end takes one off
                 bodies[number] = body._replace(cell=body.home, hits=0, out=config.out_rounds + 1)
-        return bodies, deeds, rewards, dirt
 
     def _eaters(self, apples: Sequence[int], bodies: Sequence[Body]) -> Eaters:
         found = []

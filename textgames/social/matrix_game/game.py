@@ -31,6 +31,16 @@ class MatrixState(NamedTuple):
 _ROUND = re.compile(r"^Round \d+: you played ([a-z]+), the other ([a-z]+); ", re.MULTILINE)
 
 
+def _drawn(chances: tuple[float, ...], number: float) -> int:
+    """Return the action that a uniform number of [0, 1) stands for."""
+    possible = [action for action, chance in enumerate(chances) if chance > 0]
+    for action in possible[:-1]:
+        number -= chances[action]
+        if number < 0:
+            return action
+    return possible[-1]  # whatever the rounding of the sum
+
+
 class MatrixGame(BoardGame[MatrixState], ReadsBack[MatrixState]):
     """Two players choose at the same time in every round, are paid by a table, and see what the other chose.
 
@@ -102,13 +112,7 @@ class MatrixGame(BoardGame[MatrixState], ReadsBack[MatrixState]):
             return state, dict.fromkeys(self.players, 0.0), True
         if self.opponent is None:
             return self._played(state, chosen[0], chosen[1])
-        chances, number = self.opponent.chances(state.memory), rng.random()
-        *possible, last = [action for action, chance in enumerate(chances) if chance > 0]
-        for other in possible:
-            number -= chances[other]
-            if number < 0:
-                return self._played(state, chosen[0], other)
-        return self._played(state, chosen[0], last)  # whatever the rounding of the sum
+        return self._played(state, chosen[0], _drawn(self.opponent.chances(state.memory), rng.random()))
 
     def forfeit(self, state: MatrixState, player: Player, rounds_left: float) -> Rewards:
         return super().forfeit(state, player, min(rounds_left, self.rounds - len(state.history)))

@@ -143,7 +143,7 @@ class Werewolf(WerewolfText):
         return rules.winner(state) == side
 
     def metrics(self, state: WerewolfState, player: Player) -> dict[str, float]:
-        """Return whether it lives, its votes' share on wolves, the wolves that a seer saw, those a doctor saved."""
+        """Return whether it lives, its votes' share on wolves, a seer's wolves seen, a doctor's players saved."""
         number = self._numbers[player]
         role = state.roles[number]
         found = {"alive": float(state.alive[number])}

@@ -38,7 +38,7 @@ class _Nightly(NamedTuple):
 
 
 class WerewolfText(TSMG[WerewolfState]):
-    """The texts of Werewolf, whose settings these are."""
+    """The texts of Werewolf, by settings that the game itself sets."""
 
     _roles: tuple[str, ...]
     _speeches: bool
@@ -87,7 +87,7 @@ class WerewolfText(TSMG[WerewolfState]):
 
     def _deaths(self, state: WerewolfState) -> list[str]:
         shown = self._reveal or state.phase is Phase.OVER
-        names = [f"{name} (a {role})" * shown or name for name, role in zip(self.players, state.roles, strict=True)]
+        names = [f"{name} (a {role})" if shown else name for name, role in zip(self.players, state.roles, strict=True)]
         told = []
         for night, done in enumerate(state.nights, 1):
             if done.killed != NOBODY:
@@ -180,8 +180,8 @@ class WerewolfText(TSMG[WerewolfState]):
     def what_happened(
         self, state: WerewolfState, joint_action: JointAction, next_state: WerewolfState, player: Player
     ) -> str:
-        number, after, told = self._numbers[player], next_state, list[str]()
-        role = state.roles[number]
+        number, after = self._numbers[player], next_state
+        role, told = state.roles[number], list[str]()
         if not state.alive[number]:
             return ""
         if state.phase is Phase.NIGHT:
