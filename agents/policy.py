@@ -121,7 +121,7 @@ class LanguageAgentPolicy:
         if not asked:
             return []
         if self._local is None:
-            return _run(self._act_concurrently(asked))
+            return run_coroutine(self._act_concurrently(asked))
         prompts = [self.prompt_map(request) for request in asked]
         answers = [self._answers(*pair) for pair in zip(asked, prompts, strict=True)]
         constrained = (answers,) if self.legal_only else ()
@@ -162,7 +162,7 @@ class LanguageAgentPolicy:
             finally:
                 await self.aclose()
 
-        return _run(unknown()) if hasattr(self._server, "unknown_name") else None
+        return run_coroutine(unknown()) if hasattr(self._server, "unknown_name") else None
 
     async def _act_concurrently(self, requests: Sequence[TurnRequest]) -> list[Turn]:
         limit = asyncio.Semaphore(self.max_concurrency)
@@ -212,7 +212,7 @@ def lists_actions(game: "TSMG[Any]") -> bool:
     return all(game.legal_actions(state, player) for player in game.to_move(state))
 
 
-def _run(work: Coroutine[Any, Any, T]) -> T:
+def run_coroutine(work: Coroutine[Any, Any, T]) -> T:
     """Run a coroutine to its end, also from within a running event loop (a notebook's), then on a thread."""
     try:
         asyncio.get_running_loop()

@@ -4,7 +4,6 @@
 updates that the weights have had, from 0. :class:`agents.msgrpo.rollouts.EpisodeSource` sends them.
 """
 
-import asyncio
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol, runtime_checkable
@@ -19,6 +18,7 @@ from agents.models.answers import LegalAnswers
 from agents.models.base import AsyncLanguageModel, Decoding, LanguageModel
 from agents.msgrpo.errors import ConfigError
 from agents.msgrpo.plugins import completed_class
+from agents.policy import run_coroutine
 from agents.turn import Prompt, Turn, WeightsSpan
 
 Weights = Iterator[tuple[str, Tensor]]
@@ -41,7 +41,7 @@ class EngineExtras(Protocol):
         if isinstance(self, LanguageModel):
             return self.generate([prompt], decoding, [seed])
         assert isinstance(self, AsyncLanguageModel)
-        return [asyncio.run(self.generate_async(prompt, decoding, seed))]
+        return [run_coroutine(self.generate_async(prompt, decoding, seed))]
 
     def rollout(
         self,

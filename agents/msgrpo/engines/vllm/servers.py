@@ -34,6 +34,7 @@ from agents.models.served.loops import PerLoop
 from agents.models.vllm import cut_off, going_on, held_to, joined, sampling_fields, tokens_left
 from agents.msgrpo.engines.engine import EngineExtras, EngineParts, Weights
 from agents.msgrpo.errors import ConfigError, RolloutError
+from agents.policy import run_coroutine
 from agents.turn import Prompt, Turn, Usage, WeightsSpan, prefix_of
 
 if TYPE_CHECKING:
@@ -85,7 +86,7 @@ class Server:
             async with self._connections() as session:
                 return await self._request(session, method, path, body)
 
-        return asyncio.run(once())
+        return run_coroutine(once())
 
     async def _request(
         self, session: aiohttp.ClientSession, method: str, path: str, body: Mapping[str, Any] | None
@@ -404,7 +405,7 @@ class ServersEngine(EngineExtras):
             finally:
                 await self.aclose()
 
-        return asyncio.run(ask_all())
+        return run_coroutine(ask_all())
 
     def update_weights(self, weights: Weights, version: int) -> None:
         """Send new weights to every server that answers; a RolloutError if none does, or one refuses them."""
