@@ -115,13 +115,17 @@ def _checked(given: Mapping[str, Any]) -> RunOptions:
             continue
         if many:  # a name alone, or several
             several = [value] if isinstance(value, str | Scenario) or not isinstance(value, Iterable) else value
-            for one in several:
-                if isinstance(one, Scenario) and known_scenario(one.name) != one:
-                    raise UsageError(
-                        f"{one.name!r} has been changed, and scenarios are played by their names: register the game "
-                        "with these settings, and name it by its id, as in my_module:MyGame-v0"
-                    )
-            values[name] = tuple(one.name if isinstance(one, Scenario) else one for one in several)
+            values[name] = tuple(_name_of(one) if isinstance(one, Scenario) else one for one in several)
         else:
             values[name] = str(value) if isinstance(value, Path) else value
     return RunOptions.of(values)
+
+
+def _name_of(scenario: Scenario) -> str:
+    """Return a scenario's name; raises a UsageError if it isn't the scenario of that name any more."""
+    if known_scenario(scenario.name) != scenario:
+        raise UsageError(
+            f"{scenario.name!r} has been changed, and scenarios are played by their names: register the game with "
+            "these settings, and name it by its id, as in my_module:MyGame-v0"
+        )
+    return scenario.name

@@ -84,7 +84,8 @@ def run(command: str, folder: Path, url: str) -> subprocess.CompletedProcess[str
         small += ("model=tiny", "response_mode=think", "max_response_tokens=40")
         words += [word for setting in small for word in ("--set", setting)]
     if words[:2] == ["textbench", "run"]:
-        words += ["--episodes", "1"] if "--episodes" not in words else []
+        if "--episodes" not in words:
+            words += ["--episodes", "1"]
         words[words.index("--episodes") + 1] = "4" if "greedy" in words else "1"
     if words[:2] == ["textbench", "credit"]:
         words += ["--groups", "4", "--batches", "2"]

@@ -48,8 +48,10 @@ def report(
         unreadable = unreadable_answers(records, dict.fromkeys(suspects))
         if output.json:
             about = {"run": str(path), "complete": complete, "stopped": stopped}
-            about |= {"partial": None if complete else SHORT_FIRST}
-            about |= {"unreadable": [one.document() for one in unreadable]}
+            about |= {
+                "partial": None if complete else SHORT_FIRST,
+                "unreadable": [one.document() for one in unreadable],
+            }
             output.document(about | leaderboard.document)
         else:
             leaderboard.print(stats=output.stats)
@@ -60,12 +62,7 @@ def report(
             if not output.stats:
                 output.say(f"all figures: textbench leaderboard {quote(str(path))} --stats{own}")
             if results.unscored and stopped is None:
-                reasons = sum((Counter(row["errors"]) for row in leaderboard.scores), Counter[str]())
-                (reason, times), *others = reasons.most_common()
-                told = f"{reason} ({times} of them)" if others else reason
-                count = reasons.total()
-                are = f"{count} episode{' is' if count == 1 else 's are'} unscored: {told}"
-                output.say(f"{are}; play them again with: {again}")
+                output.say(f"{_why_unscored(leaderboard.scores)}; play them again with: {again}")
     elif not isinstance(error, KeyboardInterrupt | StorageError):
         # a player's own code: its author needs the traceback, its user the rest
         scrub = Redactor.from_environment(secrets=secrets_of(options)).scrub
@@ -86,6 +83,17 @@ def report(
         more += f" --max-cost {limit:g}" if beside is None else " and a larger --max-cost"
     print(f"  {again}{more}", file=sys.stderr, flush=True)
     return INTERRUPTED if isinstance(error, KeyboardInterrupt) else INCOMPLETE
+
+
+def _why_unscored(scores: Sequence[ScoreView]) -> str:
+    """Return how many episodes are unscored, and the reason of most of them."""
+    reasons: Counter[str] = Counter()
+    for row in scores:
+        reasons.update(row["errors"])
+    (reason, times), *others = reasons.most_common()
+    count = reasons.total()
+    told = f"{reason} ({times} of them)" if others else reason
+    return f"{count} episode{' is' if count == 1 else 's are'} unscored: {told}"
 
 
 def ask_at_terminal(question: str) -> bool:

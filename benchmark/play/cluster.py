@@ -5,7 +5,7 @@ makes the line of an episode that this process would have made, to the byte but 
 """
 
 import os
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
@@ -58,15 +58,7 @@ class TableSetup:
         with suppress(OSError):  # a machine need not have the folder
             os.chdir(self.folder)
         with TemporaryDirectory() as folder:
-            here = {file: Path(folder) / f"{number}.toml" for number, file in enumerate(self.prompts)}
-            for file, place in here.items():
-                place.write_bytes(self.prompts[file])
-            own = {
-                name: dict(one) | ({"prompts": str(here[one["prompts"]])} if one.get("prompts") else {})
-                for name, one in self.options.by_agent.items()
-            }
-            prompts = str(here[self.options.prompts]) if self.options.prompts else None
-            options = replace(self.options, prompts=prompts, agent_options=own or None)
+            options = _with_prompt_files(self.options, self.prompts, Path(folder))
             players = Players(self.specs, options, self.objects)
             policies = {spec.name: players.load(spec.name) for spec in self.specs}
         for card in self.cards:
@@ -121,6 +113,19 @@ def _notices() -> list[str]:
     return heard
 
 
+def _with_prompt_files(options: RunOptions, prompts: Mapping[str, bytes], folder: Path) -> RunOptions:
+    """Return the options with the contents of their files of prompts written into ``folder``."""
+    here = {file: folder / f"{number}.toml" for number, file in enumerate(prompts)}
+    for file, place in here.items():
+        place.write_bytes(prompts[file])
+    own = {
+        name: dict(one) | ({"prompts": str(here[one["prompts"]])} if one.get("prompts") else {})
+        for name, one in options.by_agent.items()
+    }
+    prompts_here = str(here[options.prompts]) if options.prompts else None
+    return replace(options, prompts=prompts_here, agent_options=own or None)
+
+
 def code_here() -> tuple[str, str | None]:
     """Return the version of the code that runs here, and its commit if it is known."""
     code = code_version()
@@ -142,42 +147,50 @@ def playing_elsewhere(options: RunOptions, players: Players, folder: RunFolder) 
         cards = {card["name"]: card for card in folder.manifest["agents"]}
         files = [*([options.prompts] if options.prompts else []), *own_prompts(options)]
         prompts = {file: read_bytes(file) for file in files}
+        yield partial(_play, cluster, options, players, cards, prompts)
 
-        def play(work: TableWork) -> Generator[Episode]:
-            """Play a table on the cluster."""
-            names = tuple(dict.fromkeys(work.seats.values()))
-            setup = TableSetup(
-                seats=dict(work.seats),
-                specs=tuple(players.specs[name] for name in names),
-                options=options,
-                cards=tuple(cards[name] for name in names),
-                code=code_here(),
-                folder=str(Path.cwd()),
-                prompts=prompts,
-                objects={name: policy for name, policy in players.policies.items() if name in names},
-            )
-            in_flight, served = options.max_concurrency or DEFAULT_CONCURRENCY, not players.served.isdisjoint(names)
-            pace = Pace(in_flight, together=served, cautious=options.max_cost is not None)
-            try:
-                tasks = iter(partial(next, work.tasks, None), None)  # until there is none for now
-                results = cluster.rollout(setup, tasks, work.total, pace=pace, timeout=work.seconds)
-            except TypeError as error:  # what pickle says of locks, clients and open files
-                why = " ".join(str(error).split())
-                raise UsageError(f"{' and '.join(names)} can't be sent to workers: {why}") from None
-            came = False
-            try:
-                with closing(results):
-                    for result in results:
-                        for notice in result.notices:
-                            NOTICES.warning("%s", notice)  # as if it had been here
-                        yield parse_line(result.line)
-                        came = True
-            except ClusterError as error:
-                raise Stopped(str(error)) from None
-            except PlayError as error:
-                if error.making and not came:
-                    raise UsageError(f"on the worker {error.host}: {error.reason}") from None
-                error.add_note(error.trace)
-                raise
 
-        yield play
+def _play(
+    cluster: Cluster,
+    options: RunOptions,
+    players: Players,
+    cards: Mapping[str, dict[str, Any]],
+    prompts: dict[str, bytes],
+    work: TableWork,
+) -> Generator[Episode]:
+    """Play a table on the cluster."""
+    names = tuple(dict.fromkeys(work.seats.values()))
+    setup = TableSetup(
+        seats=dict(work.seats),
+        specs=tuple(players.specs[name] for name in names),
+        options=options,
+        cards=tuple(cards[name] for name in names),
+        code=code_here(),
+        folder=str(Path.cwd()),
+        prompts=prompts,
+        objects={name: policy for name, policy in players.policies.items() if name in names},
+    )
+    served = not players.served.isdisjoint(names)
+    in_flight = options.max_concurrency or DEFAULT_CONCURRENCY
+    pace = Pace(in_flight, together=served, cautious=options.max_cost is not None)
+    try:
+        tasks = iter(partial(next, work.tasks, None), None)  # until there is none for now
+        results = cluster.rollout(setup, tasks, work.total, pace=pace, timeout=work.seconds)
+    except TypeError as error:  # what pickle says of locks, clients and open files
+        why = " ".join(str(error).split())
+        raise UsageError(f"{' and '.join(names)} can't be sent to workers: {why}") from None
+    came = False
+    try:
+        with closing(results):
+            for result in results:
+                for notice in result.notices:
+                    NOTICES.warning("%s", notice)  # as if it had been here
+                yield parse_line(result.line)
+                came = True
+    except ClusterError as error:
+        raise Stopped(str(error)) from None
+    except PlayError as error:
+        if error.making and not came:
+            raise UsageError(f"on the worker {error.host}: {error.reason}") from None
+        error.add_note(error.trace)
+        raise

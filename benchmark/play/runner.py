@@ -144,7 +144,8 @@ class PlanRun:
     _policies: dict[str, Policy] = field(default_factory=dict, init=False)
     _teams: dict[tuple[str, ...], _Team] = field(default_factory=dict, init=False)  # that play now, in one rollout
     _in_flight: int = field(default=0, init=False)
-    _heard: dict[str, Unreadable] = field(default_factory=dict, init=False)  # of models, none of it readable so far
+    # the answers of models of which none could be read so far
+    _heard: dict[str, Unreadable] = field(default_factory=dict, init=False)
     _given_up: list[str] = field(default_factory=list, init=False)
 
     def play(self) -> Incomplete | None:
@@ -231,7 +232,7 @@ class PlanRun:
             try:
                 with closing(records):
                     for record in records:
-                        if self.elsewhere is not None:  # whose cost is known when a record arrives
+                        if self.elsewhere is not None:  # the cost is known when the record arrives
                             for player, tokens in paid_tokens(record).items():
                                 self.meter.count_tokens(record.agents[player], *tokens)
                         self._keep(record)

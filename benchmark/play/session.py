@@ -46,7 +46,7 @@ from textgames import GameError
 
 @dataclass(frozen=True)
 class Ending:
-    """How one process's work on a run ended."""
+    """The end of one process's work on a run."""
 
     path: Path  # the run folder, which is closed
     done: int  # scored episodes
@@ -226,11 +226,7 @@ def play_all(runs: Sequence[PlannedRun], *, quiet: bool = False, ask: Callable[[
     while len(endings) < len(runs) and not (endings and endings[-1].stopped):
         run, beside = runs[len(endings)], 0.0
         if len(runs) > 1 and (limit := run.options.max_cost) is not None:
-            for path in (Path(str(each.options.out)) for each in runs if each is not run):
-                if (path / MANIFEST_NAME).exists():
-                    folder = RunFolder.open(path)
-                    answers = AnswersFile(path, Redactor.from_environment(), folder.scored, writing=False)
-                    beside += _meter(Plan.from_manifest(folder.manifest), folder, answers).spent
+            beside = sum(_spent(Path(str(each.options.out))) for each in runs if each is not run)
             # what is left is kept in the folder: a resume of it alone spends no more than all together may
             run = run._replace(options=replace(run.options, max_cost=max(0.0, limit - beside)))
         endings.append(open_session(run).play(quiet=quiet, limits=Limits(None, beside, began, ask)))
@@ -242,6 +238,15 @@ def play_all(runs: Sequence[PlannedRun], *, quiet: bool = False, ask: Callable[[
         for name, width in ending.too_wide.items()
     }
     return replace(endings[-1], done=done, total=total, too_wide=too_wide)
+
+
+def _spent(path: Path) -> float:
+    """Return the US dollars that the run in a folder has cost so far; 0 if there is no such run yet."""
+    if not (path / MANIFEST_NAME).exists():
+        return 0.0
+    folder = RunFolder.open(path)
+    answers = AnswersFile(path, Redactor.from_environment(), folder.scored, writing=False)
+    return _meter(Plan.from_manifest(folder.manifest), folder, answers).spent
 
 
 def reopen_session(

@@ -7,7 +7,7 @@ attempt, and by what was observed, so that an answer is never taken for another 
 
 import json
 import os
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from functools import cache
@@ -184,6 +184,14 @@ class AnswersFile:
         with suppress(StorageError):  # a full disk was reported by the write that met it; what was there is there
             self._rewrite()
 
+    def _lines(self) -> Iterator[dict[str, Any]]:
+        for key, answers in self._episodes.items():
+            marked = {decision: kept for decision, kept in answers.items() if kept.recorded}
+            yield from (_line_of(key, decision, kept) for decision, kept in marked.items())
+            if marked:
+                yield _line(key) | {"recorded": True}
+            yield from (_line_of(key, decision, kept) for decision, kept in answers.items() if not kept.recorded)
+
     def _bytes(self, line: Mapping[str, Any]) -> bytes:
         text = json.dumps(line, separators=(",", ":"))  # ASCII, so that half a surrogate pair is held as well
         return sealed(self._redactor.scrub(text).encode() + b"\n", _CLOSING)
@@ -197,12 +205,7 @@ class AnswersFile:
                 self._file.unlink(missing_ok=True)
             else:
                 with replacing(self._file, "wb") as stream:
-                    for key, answers in self._episodes.items():
-                        for recorded in (True, False):
-                            own = [(decision, kept) for decision, kept in answers.items() if kept.recorded == recorded]
-                            stream.writelines(self._bytes(_line_of(key, *one)) for one in own)
-                            if own and recorded:
-                                stream.write(self._bytes(_line(key) | {"recorded": True}))
+                    stream.writelines(map(self._bytes, self._lines()))
         except OSError as error:
             raise StorageError(f"can't write {self._file}: {error.strerror}") from None
         finally:

@@ -175,18 +175,7 @@ def find_scenarios(names: Sequence[str], groups: Sequence[str] = ("all", "paper"
             if (horizon := others[name].horizon) > MOST_ROUNDS:
                 raise UsageError(f"{name!r} has max_steps={horizon:,}; episodes have at most {MOST_ROUNDS:,} rounds")
         elif name in registered_ids():
-            own = [each for each, scenario in SCENARIOS.items() if scenario.env_id.rpartition(":")[2] == name]
-            shipped = f"its scenarios are {', '.join(own)}" if own else "it has no scenario of its own"
-            game = settings_of(name)["game"]
-            module, here = game.partition(":")[0] if isinstance(game, str) else game.__module__, ""
-            if module == "__main__":
-                here = "; other programs can read runs of it when its class is in a file of its own"
-            if module == "__main__" or module.partition(".")[0] == "textgames":
-                module = "textgames"  # which registers it wherever the run is read
-            raise UsageError(
-                f"{name!r} is a game, not a scenario of it; {shipped}; {module}:{name} is the game with the settings "
-                f"that it was registered with{here}"
-            )
+            raise UsageError(f"{name!r} is a game, not a scenario of it; {_scenarios_of_game(name)}")
         else:
             raise UsageError(f"no scenario named {name!r}; {why_unknown(name, groups)}")
     return {name: scenario for name, scenario in SCENARIOS.items() if name in wanted} | others
@@ -197,6 +186,18 @@ def find_scenario(name: str, verb: str) -> Scenario:
     if name in SUITES:
         raise UsageError(f"{verb} one scenario, {name!r} is several; see textbench list scenarios")
     return find_scenarios([name], groups=())[name]
+
+
+def _scenarios_of_game(env_id: str) -> str:
+    """Return the advice on a game's id, as half a sentence: its scenarios, and the game as it is."""
+    names = [name for name, scenario in SCENARIOS.items() if scenario.env_id.rpartition(":")[2] == env_id]
+    shipped = f"its scenarios are {', '.join(names)}" if names else "it has no scenario of its own"
+    game = settings_of(env_id)["game"]
+    module = game.partition(":")[0] if isinstance(game, str) else game.__module__
+    here = "; other programs can read runs of it when its class is in a file of its own" if module == "__main__" else ""
+    if module == "__main__" or module.partition(".")[0] == "textgames":
+        module = "textgames"  # which registers it wherever the run is read
+    return f"{shipped}; {module}:{env_id} is the game with the settings that it was registered with{here}"
 
 
 def find_suite(name: str) -> tuple[str, ...]:

@@ -10,7 +10,7 @@ headroom (optimum less blind play).
 import json
 from collections.abc import Mapping, Sequence
 from itertools import groupby, islice
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -71,9 +71,19 @@ def _reliability(agent: str, scenario: Scenario, cells: Sequence[Cell]) -> Relia
     for name, count in (("timed_out", late), ("failed", failed)):
         happened = (np.arange(episodes) < count).astype(float)
         shares[name] = to_view(stats.mean_estimate(happened, (0.0, 1.0))) if episodes else None
-    about: dict[str, Any] = {"agent": agent, "protocol": scenario.protocol, "moves": scenario.moves}
-    about |= {"episodes": episodes, "responses": int(columns["responses"].sum())}
-    return cast("ReliabilityView", about | shares)
+    return ReliabilityView(
+        agent=agent,
+        protocol=scenario.protocol,
+        moves=scenario.moves,
+        episodes=episodes,
+        responses=int(columns["responses"].sum()),
+        invalid=shares["invalid"],
+        cut_off=shares["cut_off"],
+        refused=shares["refused"],
+        forfeited=shares["forfeited"],
+        timed_out=shares["timed_out"],
+        failed=shares["failed"],
+    )
 
 
 def skill_rows(results: ResultColumns, agents: Sequence[str]) -> list[SkillView]:

@@ -111,14 +111,8 @@ class References:
 
     def _returns(self, scenario: Scenario, seeds: Sequence[int]) -> Returns | None:
         """Return the returns of :data:`STRONGEST` in these episodes; ``None`` if it can't play them or so many."""
-        known = self._known.setdefault(scenario.name, {})
-        if not known and self._results is not None:
-            for name, card in self._results.agents.items():
-                cell = self._results.cells.get((name, scenario.name))
-                if card["spec"] == STRONGEST and cell is not None:
-                    table = cell.table()
-                    known.update(zip(table["seed"].astype(int).tolist(), table["score"].tolist(), strict=True))
-                    break
+        if scenario.name not in self._known:
+            self._known[scenario.name] = self._from_results(scenario)
 
         def play(missing: Sequence[int]) -> dict[int, float] | None:
             if len(missing) > PLAY_LIMIT:
@@ -137,7 +131,17 @@ class References:
             except (NotImplementedError, ValueError, TypeError):  # it plays only games that it can read back
                 return None
 
-        return _looked_up(known, seeds, play, STRONGEST, scenario)
+        return _looked_up(self._known[scenario.name], seeds, play, STRONGEST, scenario)
+
+    def _from_results(self, scenario: Scenario) -> dict[int, float]:
+        if self._results is None:
+            return {}
+        for name, card in self._results.agents.items():
+            cell = self._results.cells.get((name, scenario.name))
+            if card["spec"] == STRONGEST and cell is not None:
+                table = cell.table()
+                return dict(zip(table["seed"].astype(int).tolist(), table["score"].tolist(), strict=True))
+        return {}
 
 
 class StartValues:

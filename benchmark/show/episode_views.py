@@ -23,16 +23,7 @@ _SLOTS = re.compile(f"({_SLOT}|{_STEPS})")
 
 def episode_views(results: ResultColumns, max_episodes: int) -> Iterator[EpisodeView]:
     """Yield the first episodes of every scenario, of the first line-ups, with the same seeds for all agents."""
-    played = dict.fromkeys(results.scenarios, 0)
-    seeds: dict[str, set[int]] = {name: set() for name in results.scenarios}
-    for (_, name), cell in results.cells.items():
-        played[name] += 1
-        seeds[name].update(map(int, cell.columns["seed"]))
-    for _, manifest in results.sources:
-        for row in manifest["matchups"]:
-            played[row["scenario"]] += len(row["agents"]) > 1  # a round robin has more tables than agents
-    each = max(1, max_episodes // max(1, sum(played.values())))
-    shown = {name: set(sorted(found)[:each]) for name, found in seeds.items()}
+    shown = _shown_seeds(results, max_episodes)
     # each scenario has the same share of the episodes
     tables = max(1, max_episodes // max(1, len(results.scenarios)))
     lineups: dict[str, set[tuple[str, ...]]] = {name: set() for name in results.scenarios}
@@ -50,6 +41,19 @@ def episode_views(results: ResultColumns, max_episodes: int) -> Iterator[Episode
                 lineups[key[0]].add(key[1])
                 yield _episode_view(len(seen), record, agents, results.scenarios[record.scenario], prompt_maps)
                 seen.add(key)
+
+
+def _shown_seeds(results: ResultColumns, max_episodes: int) -> dict[str, set[int]]:
+    tables = dict.fromkeys(results.scenarios, 0)
+    seeds: dict[str, set[int]] = {name: set() for name in results.scenarios}
+    for (_, scenario), cell in results.cells.items():
+        tables[scenario] += 1
+        seeds[scenario].update(map(int, cell.columns["seed"]))
+    for _, manifest in results.sources:
+        for row in manifest["matchups"]:
+            tables[row["scenario"]] += len(row["agents"]) > 1  # a round robin has more tables than agents
+    each = max(1, max_episodes // max(1, sum(tables.values())))
+    return {name: set(sorted(found)[:each]) for name, found in seeds.items()}
 
 
 def _episode_view(

@@ -115,17 +115,27 @@ def _aggregate(
             "generation_config": {"generation_args": arguments, "additional_details": rules},
         }
 
-    played_by = {"source_organization_name": organization, "evaluator_relationship": "other"}
-    code = {"version": source["textbench_version"], "additional_details": {"commit": source["commit"] or "unknown"}}
-    about["model_availability"] = "unknown"
     return {
         "schema_version": EEE_VERSION,
         "evaluation_id": f"textbench/{model}/{stamp}",
         **timed,
         "retrieved_timestamp": stamp,
-        "source_metadata": {"source_name": "textbench", "source_type": "evaluation_run", **played_by},
-        "eval_library": {"name": "textbench", **code},
-        "model_info": {"name": agent["name"], "id": model, "additional_details": about},
+        "source_metadata": {
+            "source_name": "textbench",
+            "source_type": "evaluation_run",
+            "source_organization_name": organization,
+            "evaluator_relationship": "other",
+        },
+        "eval_library": {
+            "name": "textbench",
+            "version": source["textbench_version"],
+            "additional_details": {"commit": source["commit"] or "unknown"},
+        },
+        "model_info": {
+            "name": agent["name"],
+            "id": model,
+            "additional_details": {**about, "model_availability": "unknown"},
+        },
         "evaluation_results": [result(row) for row in scores],
     }
 

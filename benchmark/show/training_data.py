@@ -131,13 +131,7 @@ class Source:
         for (path, manifest), known in zip(self._results.sources, self._results.names, strict=True):
             odd = {card["name"]: why for card in manifest["agents"] if (why := _why_unknown_prompts(card)) is not None}
             names = {agent: name for agent, name in known.items() if agent not in odd}
-            maps = {}
-            for card in (card for card in manifest["agents"] if card["name"] in names):
-                own = prompt_map_of(card) or PromptMap()
-                try:
-                    maps[card["name"]] = PromptMap(self._mode or own.mode, own.history_turns, own.texts)
-                except ValueError as error:
-                    raise UsageError(f"{card['name']}: {error}") from None
+            maps = {card["name"]: self._prompt_map(card) for card in manifest["agents"] if card["name"] in names}
             for record in RunFolder(path, manifest).records():
                 playing = set(record.agents.values())
                 for agent in sorted(playing & set(known) & set(odd)):
@@ -148,6 +142,13 @@ class Source:
                     self.left_out["they broke off with an error"] += 1
                     continue
                 yield record, self._results.scenarios[record.scenario], names, maps
+
+    def _prompt_map(self, card: Mapping[str, Any]) -> PromptMap:
+        own = prompt_map_of(card) or PromptMap()
+        try:
+            return PromptMap(self._mode or own.mode, own.history_turns, own.texts)
+        except ValueError as error:
+            raise UsageError(f"{card['name']}: {error}") from None
 
 
 def _why_unknown_prompts(card: Mapping[str, Any]) -> str | None:

@@ -1,6 +1,7 @@
 """What several tests of the benchmark look at, and how they change a run's folder."""
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -35,6 +36,35 @@ def change_manifest(folder, change) -> dict:
     change(manifest)
     file.write_text(json.dumps(manifest))
     return manifest
+
+
+READING = (
+    ("leaderboard", "{}", "--stats"),
+    ("leaderboard", "{}", "--html", "page.html"),
+    ("compare", "{}"),
+    ("replay", "{}", "--plain"),
+    ("export", "{}", "--csv", "rows.csv"),
+    ("export", "{}", "--sft", "rows.jsonl"),
+    ("submit", "{}", "--agent", "random", "--out", "entries"),
+    ("validate", "{}"),
+    ("merge", "{}", "--out", "merged"),
+    ("resume", "{}", "--quiet"),
+    ("resume", "{}", "--quiet", "--repair"),
+)
+
+
+def read_by_all(textbench, folder):
+    """What every reading command says of a folder: one sentence, or nothing wrong."""
+    said = []
+    for command in READING:
+        shutil.rmtree("merged", ignore_errors=True)
+        done = textbench(*(word.replace("{}", str(folder)) for word in command))
+        assert done.code in (0, 1, 2), (command, done)
+        assert "Traceback" not in done.err, (command, done)
+        if done.code == 2:
+            assert done.err.count("\n") == 1, (command, done.err)
+        said.append(done.err)
+    return said
 
 
 def play_and_submit(folder, reference_cache, names, *run, about=()) -> Path:

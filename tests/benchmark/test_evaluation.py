@@ -223,9 +223,9 @@ def test_it_works_where_an_event_loop_runs(workplace):
 
 
 def test_it_works_in_another_thread(workplace):
-    """And a scenario may be given as it is."""
+    """And a scenario may be given as it is, in whatever can be iterated."""
     found: list[benchmark.Results] = []
-    call = {"scenarios": SCENARIOS["snake"], "episodes": 2, "quiet": True}
+    call = {"scenarios": iter([SCENARIOS["snake"]]), "episodes": 2, "quiet": True}
     thread = threading.Thread(target=lambda: found.append(benchmark.evaluate("random", **call)))
     thread.start()
     thread.join()

@@ -163,18 +163,8 @@ def default_agents(scenarios: Iterable[Scenario]) -> list[str]:
 def left_out(players: Players, choice: Choice, *, named: bool, say: Say) -> frozenset[tuple[str, str]]:
     """Return the pairs (agent, scenario) that can't be played; refuses those that the user has ``named``."""
     without: dict[str, tuple[str, ...]] = {}
-    for name, (_, spec) in players.specs.items():
-        policy, reasons = players.policies.get(name), dict[str, str | None]()
-        try:  # an agent that can't be made is reported later
-            if policy is None and models_inside(spec):  # a model may be large, and what it plays is known without it
-                if players.options.legal_only:
-                    reasons = {each: why_not_legal_only(one.game()) for each, one in choice.scenarios.items()}
-            else:
-                policy = load_policy(spec, players.options, name) if policy is None else policy
-                reasons = {each: why_not_played(policy, one) for each, one in choice.scenarios.items()}
-        except (UsageError, ValueError, ImportError):
-            pass
-        reasons = {each: reason for each, reason in reasons.items() if reason is not None}
+    for name in players.specs:
+        reasons = _reasons(players, name, choice.scenarios)
         asked = [one for one in reasons if one in choice.named or len(reasons) == len(choice.scenarios)]
         if named and asked:
             raise UsageError(f"agent {name!r} on {asked[0]}: {reasons[asked[0]]}")
@@ -183,3 +173,18 @@ def left_out(players: Players, choice: Choice, *, named: bool, say: Say) -> froz
         agents = [name for name, missing in without.items() if missing == scenarios]
         say(f"not played by {' and '.join(agents)}, who can't play these games: {', '.join(scenarios)}")
     return frozenset((name, scenario) for name, missing in without.items() for scenario in missing)
+
+
+def _reasons(players: Players, agent: str, scenarios: Mapping[str, Scenario]) -> dict[str, str]:
+    """Return ``{scenario: why the agent can't play it}``; an agent that can't be made is reported later."""
+    spec, policy = players.specs[agent].spec, players.policies.get(agent)
+    try:
+        if policy is None and models_inside(spec):  # a model may be large, and what it plays is known without it
+            legal = players.options.legal_only
+            told = {name: why_not_legal_only(one.game()) if legal else None for name, one in scenarios.items()}
+        else:
+            policy = load_policy(spec, players.options, agent) if policy is None else policy
+            told = {name: why_not_played(policy, scenario) for name, scenario in scenarios.items()}
+    except (UsageError, ValueError, ImportError):
+        return {}
+    return {name: reason for name, reason in told.items() if reason is not None}

@@ -63,12 +63,7 @@ def forecast(plan: Plan, specs: Mapping[str, str], options: RunOptions) -> list[
         scenario, prompt_map = plan.scenarios[matchup.scenario], prompts_of[agent]
         key = matchup.scenario, repr(prompt_map)
         if key not in pilots:
-            found = []
-            for name in OWN_PLAYERS:
-                with suppress(NotImplementedError, ValueError, TypeError):  # no search, or none that reads this game
-                    found.append(_pilot(name, scenario, plan.seeds[matchup], options, prompt_map))
-            # but those whose own score is fixed by definition
-            pilots[key] = [pilot for pilot in found if pilot.half_width > 0] or found
+            pilots[key] = _pilots(scenario, plan.seeds[matchup], options, prompt_map)
         counts = [  # the look at which the interval has become narrow
             next((n for n in numbers if pilot.half_width * sqrt(numbers[0] / n) <= options.until), None)
             for pilot in pilots[key]
@@ -79,22 +74,31 @@ def forecast(plan: Plan, specs: Mapping[str, str], options: RunOptions) -> list[
         asked = 0 if specs[agent] in OWN_PLAYERS else asked
         letters = [asked * n * pilot.prompt_letters for n, pilot in zip(decisions, pilots[key], strict=True)]
         longest = answers_at_most(scenario.protocol) * longest_answer(agent, options)
-
-        def ends(values: Sequence[float]) -> tuple[int, int]:
-            return round(min(values)), round(max(values))
-
         needs.append(
             Need(
                 scenario=matchup.scenario,
                 agent=agent,
-                episodes=ends(episodes),
-                decisions=ends(decisions),
-                prompt_tokens=ends([count / LETTERS_PER_TOKEN for count in letters]),
-                completion_tokens=ends([asked * count * longest for count in decisions]),
+                episodes=_ends(episodes),
+                decisions=_ends(decisions),
+                prompt_tokens=_ends([count / LETTERS_PER_TOKEN for count in letters]),
+                completion_tokens=_ends([asked * count * longest for count in decisions]),
                 enough=None not in counts,
             )
         )
     return needs
+
+
+def _ends(values: Sequence[float]) -> tuple[int, int]:
+    return round(min(values)), round(max(values))
+
+
+def _pilots(scenario: Scenario, seeds: Sequence[int], options: RunOptions, prompts: PromptMap) -> list[Pilot]:
+    """Play the scripted players that can play the scenario, but those whose own score is fixed by definition."""
+    found = []
+    for name in OWN_PLAYERS:
+        with suppress(NotImplementedError, ValueError, TypeError):  # no search, or none that reads this game
+            found.append(_pilot(name, scenario, seeds, options, prompts))
+    return [pilot for pilot in found if pilot.half_width > 0] or found
 
 
 def _pilot(name: str, scenario: Scenario, seeds: Sequence[int], options: RunOptions, prompts: PromptMap) -> Pilot:

@@ -63,13 +63,7 @@ def render_page(document: ViewDocument, *, follow: str = "") -> str:
     # one strict function of all scripts: no global names, and one hash for the policy
     script = '(() => {\n"use strict";\n' + "\n".join(_asset(name) for name in SCRIPTS) + "})();\n"
     style = "\n".join(_asset(f"styles/{name}") for name in STYLES)
-    prompts: list[Any] = []  # every different one once; agents have ``{scenario: place in that list}``
-    agents: list[dict[str, Any]] = []
-    for agent in document["agents"]:
-        prompts += (messages for messages in agent["prompts"].values() if messages not in prompts)
-        places = {scenario: prompts.index(messages) for scenario, messages in agent["prompts"].items()}
-        about = {"kind": kind_of(agent), "size": size_of(agent), "spec": agent["spec"]}
-        agents.append({"name": agent["name"], **about, "prompts": places})
+    prompts, agents = _shared_prompts(document)
     data = {
         "scenarios": document["scenarios"],
         "title": document["title"],
@@ -130,6 +124,21 @@ def write_page(document: ViewDocument, path: str | Path) -> int:
     with replacing(Path(path), "wb", through_links=True) as stream:
         stream.write(content)
     return len(content)
+
+
+def _shared_prompts(document: ViewDocument) -> tuple[list[Any], list[dict[str, Any]]]:
+    """Return every different prompt once, and the agents with ``{scenario: place in that list}``."""
+    prompts: list[Any] = []
+    agents = []
+    for agent in document["agents"]:
+        places = {}
+        for scenario, messages in agent["prompts"].items():
+            if messages not in prompts:
+                prompts.append(messages)
+            places[scenario] = prompts.index(messages)
+        about = {"kind": kind_of(agent), "size": size_of(agent), "spec": agent["spec"]}
+        agents.append({"name": agent["name"], **about, "prompts": places})
+    return prompts, agents
 
 
 def played_on(document: ViewDocument) -> str:

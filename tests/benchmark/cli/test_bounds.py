@@ -13,7 +13,7 @@ from agents.common import reading
 from agents.models.cache import ResponseCache, ResponseCacheError
 from benchmark.runs.manifest import MOST_AGENTS, MOST_ROUNDS, MOST_SCENARIOS, MOST_SEATS
 from benchmark.runs.plan import Plan
-from tests.benchmark.helpers import change_manifest
+from tests.benchmark.helpers import READING, change_manifest, read_by_all
 
 SECONDS = 60  # for everything of a test, the import of transformers included: without bounds it would be hours
 
@@ -34,35 +34,6 @@ def watchdog():
     yield
     signal.alarm(0)
     signal.signal(signal.SIGALRM, before)
-
-
-READING = (
-    ("leaderboard", "{}", "--stats"),
-    ("leaderboard", "{}", "--html", "page.html"),
-    ("compare", "{}"),
-    ("replay", "{}", "--plain"),
-    ("export", "{}", "--csv", "rows.csv"),
-    ("export", "{}", "--sft", "rows.jsonl"),
-    ("submit", "{}", "--agent", "random", "--out", "entries"),
-    ("validate", "{}"),
-    ("merge", "{}", "--out", "merged"),
-    ("resume", "{}", "--quiet"),
-    ("resume", "{}", "--quiet", "--repair"),
-)
-
-
-def read_by_all(textbench, folder):
-    """What every reading command says of a folder: one sentence, or nothing wrong."""
-    said = []
-    for command in READING:
-        shutil.rmtree("merged", ignore_errors=True)
-        done = textbench(*(word.replace("{}", str(folder)) for word in command))
-        assert done.code in (0, 1, 2), (command, done)
-        assert "Traceback" not in done.err, (command, done)
-        if done.code == 2:
-            assert done.err.count("\n") == 1, (command, done.err)
-        said.append(done.err)
-    return said
 
 
 def with_scenarios(manifest, number):

@@ -33,7 +33,9 @@ def strange(small_run, added_players):
 
     def change(kind="textbench-run", agents=None, settings=None, operation=None, **scenario) -> dict:
         def changed(manifest):
-            manifest.update({"kind": kind}, **({"agent": "random"} if kind == "textbench-entry" else {}))
+            manifest["kind"] = kind
+            if kind == "textbench-entry":
+                manifest["agent"] = "random"
             manifest["scenarios"]["frozen-lake"].update(scenario)
             manifest["settings"].update(settings or {})
             manifest["operation"].update(operation or {})

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from benchmark.cli import COMMANDS, LAB
-from tests.benchmark.cli.test_bounds import read_by_all
+from tests.benchmark.helpers import read_by_all
 
 ONE_EPISODE = ("--agent", "random", "--scenario", "frozen-lake", "--episodes", "1", "--quiet")
 LEARN = ("--scenario", "frozen-lake", "--model", "tiny", "--full", "--examples", "10", "--quiet")

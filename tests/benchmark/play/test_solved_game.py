@@ -184,17 +184,23 @@ def test_a_game_without_a_search_player_is_said_before_the_first_episode(textben
         assert f"agent 'me' on {guess}: greedy and planner can't play Guess: they (and inspect) need" in done.err
         assert done.err.count("\n") == 1
         assert not Path("r").exists()
-    for command in (
-        ("play", "guess_game:GuessTogether-v0", "--against", agent),
-        ("inspect", "random", "--scenario", guess),
-    ):
-        done = textbench(*command)
-        assert (done.code, done.out) == (2, "")
-        assert "can't play Guess" in done.err or "(and inspect) need a player that reads Guess's" in done.err
+    done = textbench("play", "guess_game:GuessTogether-v0", "--against", agent)
+    assert (done.code, done.out) == (2, "")
+    assert "greedy and planner can't play Guess" in done.err
+
+
+def test_an_agent_that_is_inspected_needs_a_search_player_too(textbench, guess):
+    done = textbench("inspect", "random", "--scenario", guess)
+    assert (done.code, done.out) == (2, "")
+    assert "(and inspect) need a player that reads Guess's observations" in done.err
+    assert done.err.count("\n") == 1
+
+
+def test_without_a_named_agent_all_that_can_play_do(textbench, guess):
     document = json.loads(textbench("run", "--scenario", guess, "--dry-run", "--json").out)
-    assert [agent] not in [matchup["agents"] for matchup in document["matchups"]], (
-        "where nobody is named, who can plays"
-    )
+    players = [matchup["agents"] for matchup in document["matchups"]]
+    assert ["random"] in players
+    assert not [one for one in players if one in (["greedy"], ["planner"])]
 
 
 def test_a_search_player_may_refuse_settings(textbench, guess):

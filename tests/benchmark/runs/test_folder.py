@@ -232,8 +232,12 @@ def test_what_is_written_is_scrubbed(tmp_path):
 @pytest.mark.parametrize(
     "change",
     [
-        *({"seed": 2**53}, {"scenario": "chess"}, {"returns": {"player_0": float("nan")}}, {"agents": {}}),
-        *({"measured": {"cached_tokens": [10**12, 0]}}, {"measured": {"served_by": {"player_0": ["x" * 1001]}}}),
+        {"seed": 2**53},
+        {"scenario": "chess"},
+        {"returns": {"player_0": float("nan")}},
+        {"agents": {}},
+        {"measured": {"cached_tokens": [10**12, 0]}},
+        {"measured": {"served_by": {"player_0": ["x" * 1001]}}},
         {"metrics": {"player_0": {"regret": 1e300}}},
     ],
     ids=str,

@@ -116,8 +116,13 @@ ODD = {
     "steps": ([5], [{"round": 0}]),
 }
 ODD_IN_A_STEP = {
-    **{"player": ("player_9", []), "response": (None,), "reward": ("1", float("nan")), "round": (None,)},
-    **{"tokens": (5, [1], [1, "2"], [1, -2], [1, 2.5], [True, 2], [10**400, 0]), "valid": (1,), "verified": (True,)},
+    "player": ("player_9", []),
+    "response": (None,),
+    "reward": ("1", float("nan")),
+    "round": (None,),
+    "tokens": (5, [1], [1, "2"], [1, -2], [1, 2.5], [True, 2], [10**400, 0]),
+    "valid": (1,),
+    "verified": (True,),
 }
 
 

@@ -98,8 +98,12 @@ def test_costs_in_seconds_of_a_core_stand_beside_the_sizes_of_models(tmp_path):
     """Records of before have no such costs; an agent's row of sizes has the mean over all of its scenarios."""
     folder = write_run(tmp_path / "r", {"small": [1.0, 0.0], "large": [1.0, 1.0], "script": [0.0, 0.0]})
     assert [row["cpu_seconds"] for row in score_rows(read_columns([folder]))] == [None] * 3
-    sizes = {"small": 219200, "large": 630167424, "script": None}
-    change_manifest(folder, lambda m: [c.update(settings={"model_parameters": sizes[c["name"]]}) for c in m["agents"]])
+
+    def with_sizes(manifest):
+        for card, size in zip(manifest["agents"], (219200, 630167424, None), strict=True):
+            card["settings"] = {"model_parameters": size}
+
+    change_manifest(folder, with_sizes)
     records = lines_of(folder)
     for record, seconds in zip(records[:4], (1.0, 2.0, 4.0, 5.0), strict=True):  # the script's aren't known
         record["measured"]["cpu_seconds"] = {"player_0": seconds}

@@ -227,20 +227,25 @@ def test_games_without_a_scale_beside_others_have_columns_of_returns_and_are_sai
     assert "in no score: tic-tac-toe, nim." in " ".join(done.out.split())
 
 
-def test_lines_and_tables_say_how_many_episodes_are_missing(tmp_path):
-    documents = []
-    for number, errors in enumerate(({("down", 3)}, {("a", 3), ("down", 3)}, set())):
-        path = write_run(tmp_path / str(number), {"a": [1.0] * 20, "down": [1.0] * 20}, errors=errors)
-        if not errors:
-            (path / "episodes.jsonl").write_text("")
-        documents.append(results_document(read_columns([path]), max_episodes=0))
-    some, alike, none = documents
-    assert len(summary_lines(some, 120)) <= MOST_LINES
-    assert "Means of 19 to 20 of 20 planned episodes of frozen-lake" in " ".join(summary_lines(some, 120))
-    assert to_text(leaderboard_tables(alike)).count("19 of 20") == 2
-    said = " ".join(summary_lines(none, 120))
+def test_what_isnt_played_yet_isnt_said_to_have_no_scale(tmp_path):
+    path = write_run(tmp_path / "r", {"a": [1.0] * 20, "down": [1.0] * 20})
+    (path / "episodes.jsonl").write_text("")
+    said = " ".join(summary_lines(results_document(read_columns([path]), max_episodes=0), 120))
     assert "No episode of frozen-lake is scored yet; planned: 20." in said
     assert "No scale" not in said
+
+
+def test_a_run_with_unscored_episodes_still_ends_in_few_lines(tmp_path):
+    path = write_run(tmp_path / "r", {"a": [1.0] * 20, "down": [1.0] * 20}, errors={("down", 3)})
+    lines = summary_lines(results_document(read_columns([path]), max_episodes=0), 120)
+    assert len(lines) <= MOST_LINES
+    assert "Means of 19 to 20 of 20 planned episodes of frozen-lake" in " ".join(lines)
+
+
+def test_the_table_says_how_many_episodes_are_missing_if_every_agent_misses_as_many(tmp_path):
+    path = write_run(tmp_path / "r", {"a": [1.0] * 20, "down": [1.0] * 20}, errors={("a", 3), ("down", 3)})
+    document = results_document(read_columns([path]), max_episodes=0)
+    assert to_text(leaderboard_tables(document)).count("19 of 20") == 2
 
 
 @pytest.mark.slow
