@@ -21,9 +21,8 @@ BASE_SECONDS = 30.0
 SECONDS_OF_BATCH = {"measure": 1.7, "draws": 0.6, "think": 14.0}
 """What the other kinds of jobs took there: a base, and a batch of what is measured, by a tiny model that reasons."""
 
-
 PLAIN_TOKENS_PER_SECOND, SHORT_TOKENS_PER_SECOND = 10_000, 80_000
-"""That questions take: along plain runs, whose questions cost most, and in short runs from a weak base."""
+"""The pace of a run that asks questions, on one core: along a plain run, where they cost most, and from a weak base."""
 
 WORK = {
     "base": "research.credit.training:make_base",
@@ -72,7 +71,7 @@ def typical_seconds(study: Study, jobs: list[StudyJob]) -> Mapping[str, float]:
 
 
 def ask_questions(questions: Questions, options: Options) -> int:
-    """Do the same for the questions."""
+    """Answer what the folder lacks, then write and print the report; raises as :func:`carry_out` does."""
     folder, jobs = StudyFolder(options.out), questions_jobs_of(questions)
     penalty = questions.penalty
     short = 0.0 if penalty is None else len(penalty.penalties) * penalty.tokens / SHORT_TOKENS_PER_SECOND

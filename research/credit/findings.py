@@ -99,9 +99,18 @@ def read_findings(study: Study, folder: StudyFolder) -> Findings:
                 found.tuned.setdefault(arm, {})[job.rate] = mean
             case "train":
                 points = np.array(result["points"], dtype=np.float64)
-                spent = (result["rollout_tokens"], result["update_tokens"], result["training_seconds"])
-                told = (points[:, 0], points[:, 2], len(result["history"]), *spent, result.get("ends", {}))
-                found.runs.setdefault(arm, []).append(Run(job.seed, result["rate"], *told))
+                run = Run(
+                    seed=job.seed,
+                    rate=result["rate"],
+                    tokens=points[:, 0],
+                    returns=points[:, 2],
+                    iterations=len(result["history"]),
+                    rollout_tokens=result["rollout_tokens"],
+                    update_tokens=result["update_tokens"],
+                    seconds=result["training_seconds"],
+                    ends=result.get("ends", {}),
+                )
+                found.runs.setdefault(arm, []).append(run)
     return found
 
 

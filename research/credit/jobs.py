@@ -61,15 +61,16 @@ def base_job(game: str, run: int) -> StudyJob:
 
 def _trained(study: Study, games: Sequence[str]) -> list[StudyJob]:
     """Return the training of every arm on some games, and its tuning if there are several rates."""
-    tuned = {
-        (game, arm): [
-            StudyJob(f"tune/{game}/{arm}/{rate:g}", "tune", (f"stages/{game}/0",), game, 0, "", arm, TUNING_SEED, rate)
-            for rate in study.rates_of(arm)
-            if len(study.rates_of(arm)) > 1
-        ]
-        for game in games
-        for arm in study.arms
-    }
+    tuned: dict[tuple[str, str], list[StudyJob]] = {}
+    for game in games:
+        stages = (f"stages/{game}/0",)
+        for arm in study.arms:
+            rates = study.rates_of(arm)
+            tuned[game, arm] = [
+                StudyJob(f"tune/{game}/{arm}/{rate:g}", "tune", stages, game, arm=arm, seed=TUNING_SEED, rate=rate)
+                for rate in rates
+                if len(rates) > 1
+            ]
     jobs = [job for group in tuned.values() for job in group]
     for seed in range(study.seeds):
         for (game, arm), group in tuned.items():

@@ -107,9 +107,10 @@ def stages_table(findings: Findings) -> str:
         best = max(known, key=lambda name: known[name]) if known else "-"
         truth = document["truth"] or {}
         cosines = [_number(value_of(document, name, "gradient_cosine")) for name in ("msgrpo", "oracle")]
-        rows.append([*map(str, cell), str(truth.get("states", "-")), _number(truth.get("expected_return"))])
-        rows[-1] += [_number(known.get("msgrpo")), f"{best} {_number(known.get(best))}"]
-        rows[-1] += [cosines[0], cosines[1] + "*" * findings.is_weak(cell)]
+        row = [*map(str, cell), str(truth.get("states", "-")), _number(truth.get("expected_return"))]
+        row += [_number(known.get("msgrpo")), f"{best} {_number(known.get(best))}"]
+        row += [cosines[0], cosines[1] + "*" * findings.is_weak(cell)]
+        rows.append(row)
     head = ["game", "run", "stage", "states", "expected return", "msgrpo", "best correlation"]
     return table([*head, "msgrpo cosine", "oracle cosine"], rows)
 
@@ -137,7 +138,7 @@ def _draws_table(found: Mapping[str, Any], sizes: Sequence[int], reference: str)
         (silent,) = [each["without_signal"] for each in document["methods"] if each["name"] == "msgrpo"]
         for m in sizes:
             drawn = {rule: draw_of(document, rule, m, reference) for rule in ("aaw", "uniform", "unbiased", "off")}
-            cosines = {rule: _number(own and own["cosine"]["value"]) for rule, own in drawn.items()}
+            cosines = {rule: _number(None if own is None else own["cosine"]["value"]) for rule, own in drawn.items()}
             aaw, everything, shift, share = drawn["aaw"], drawn["off"], None, "-"
             if aaw is not None and everything is not None:
                 shift = aaw["mean_cosine"]["value"] - everything["mean_cosine"]["value"]
@@ -222,13 +223,15 @@ def thinking_told_apart(findings: Findings) -> dict[tuple[str, int], tuple[float
 def arms_table(findings: Findings) -> str:
     """Return every arm on every game, the one that learnt most first."""
     rows, apart = [], arms_told_apart(findings)
-    for row in [row for game in findings.study.trained for row in arms_on(findings, game)]:
-        beside = ["-", "-"]
-        if row.arm != findings.study.plain:
-            beside = [f"{row.minus_plain:z.3f}", f"{apart[row.game, row.arm]:.2f}"]
-        own = (f"{row.last:z.3f}", f"{row.iterations:.0f}", f"{row.tokens / 1e6:.2f}M", f"{row.rollout_share:.0%}")
-        told = (row.game, row.arm, str(row.runs), f"{row.rate:g}", f"{row.learning:z.3f}")
-        rows.append([*told, *beside, *own, duration(row.seconds)])
+    for game in findings.study.trained:
+        for row in arms_on(findings, game):
+            minus, p = "-", "-"
+            if row.arm != findings.study.plain:
+                minus, p = f"{row.minus_plain:z.3f}", f"{apart[game, row.arm]:.2f}"
+            cells = [game, row.arm, str(row.runs), f"{row.rate:g}", f"{row.learning:z.3f}", minus, p]
+            cells += [f"{row.last:z.3f}", f"{row.iterations:.0f}", f"{row.tokens / 1e6:.2f}M"]
+            cells += [f"{row.rollout_share:.0%}", duration(row.seconds)]
+            rows.append(cells)
     head = ["game", "arm", "runs", "rate", "learning", "minus plain", "p", "end", "iterations", "tokens"]
     return table([*head, "rollouts", "time"], rows)
 

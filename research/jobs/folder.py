@@ -1,4 +1,4 @@
-"""What an experiment consists of to those who don't know what it is about: jobs, and a folder of results.
+"""The parts that every experiment has, whatever it is about: jobs, and a folder of results.
 
 A job is done when its result file is there; result files appear in one step (:meth:`Folder.write_result`), so what is
 there is whole and a rerun does what is missing.

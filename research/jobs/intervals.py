@@ -31,7 +31,10 @@ FEW_RUNS = 5
 
 def mean_over_runs(trained: Array, possible: Sequence[float] = ()) -> Estimate:
     """Return the mean of (runs, episodes) with its interval over both, or that of one agent with that over its
-    episodes, by the least and the largest value that is ``possible`` if they are known."""
+    episodes.
+
+    ``possible`` are the least and the largest value that an episode of one agent can have, if they are known.
+    """
     if len(trained) == 1:
         return mean_estimate(trained[0], possible)
     if len(trained) < FEW_RUNS:

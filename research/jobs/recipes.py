@@ -45,7 +45,7 @@ class ExperimentSettings(BaseModel):
 
     @classmethod
     def checked(cls, data: Mapping[str, Any], source: str | Path) -> Self:
-        """Return a recipe's content as the record of its experiment; a UsageError says what can't be."""
+        """Return a recipe's content as the record of its experiment; raise a UsageError about what can't be."""
         try:
             return cls.model_validate(data)
         except ValidationError as error:
@@ -85,7 +85,7 @@ def shipped_recipes() -> dict[str, Path]:
 
 
 def read_recipe(source: str | Path) -> dict[str, Any]:
-    """Return the content of a recipe that ships, by its name, or of a TOML file; a UsageError if it is neither."""
+    """Return the content of a shipped recipe, by its name, or of a TOML file; raise a UsageError if it is neither."""
     shipped = shipped_recipes()
     file = shipped.get(str(source), Path(source))
     if not file.exists():
@@ -96,8 +96,9 @@ def read_recipe(source: str | Path) -> dict[str, Any]:
 def with_changes(data: Mapping[str, Any], changes: Mapping[str, Any] | None, chosen: Sequence[str]) -> dict[str, Any]:
     """Return a recipe's content with the command line's changes, if ``None`` changes nothing.
 
-    ``chosen`` are the settings, tables or lists, of which a change names what is kept; a UsageError if the recipe
-    doesn't have it. Tables keep the recipe's order, as the first arm is the one that others are beside.
+    ``chosen`` are the settings, tables or lists, of which a change names what is kept. If the recipe
+    doesn't have it, a UsageError is raised. Tables keep the recipe's order, as the first arm is the one that others are
+    beside.
     """
     values = {name: value for name, value in (changes or {}).items() if value is not None}
     for name in chosen:
@@ -111,7 +112,7 @@ def with_changes(data: Mapping[str, Any], changes: Mapping[str, Any] | None, cho
 
 
 def checked_training(settings: Mapping[str, Any], called: str) -> dict[str, Any]:
-    """Return the fields of the MSGRPOConfig of one run; a UsageError that calls them ``called`` if it refuses them."""
+    """Return the fields of one run's MSGRPOConfig; raise a UsageError about ``called`` if it refuses them."""
     from agents.msgrpo import ConfigError, MSGRPOConfig
 
     try:

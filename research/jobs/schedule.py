@@ -19,13 +19,15 @@ from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from graphlib import TopologicalSorter
 from multiprocessing import resource_tracker
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from agents.common import open_for_appending
 from benchmark import BenchmarkError
-from research.jobs.display import ProgressDisplay
 from research.jobs.folder import AnyJob, Folder
 from research.jobs.work import Work, do
+
+if TYPE_CHECKING:
+    from research.jobs.display import ProgressDisplay  # a worker has no use for it
 
 STOP_SECONDS = 10.0
 """How long workers have after Ctrl-C to write their checkpoints. Killed after that, they lose what came since the last
@@ -44,7 +46,7 @@ def run_jobs(
     jobs: Sequence[AnyJob],
     work: Mapping[str, Work],
     processes: int,
-    display: ProgressDisplay,
+    display: "ProgressDisplay",
     *,
     threads: int | None = None,
 ) -> None:
@@ -71,7 +73,8 @@ def run_jobs(
     context = multiprocessing.get_context("spawn")  # forking a process that has loaded torch is unsafe
     shares, stop = context.RawArray("d", len(left)), context.RawValue("b", False)
     executor = ProcessPoolExecutor(min(processes, len(left)), context, begin, (shares, stop, processes, threads))
-    waiting, errors = list[str](), folder.path / "errors.txt"
+    errors = folder.path / "errors.txt"
+    waiting: list[str] = []
     running: dict[Future[None], str] = {}
     failed: dict[str, BaseException] = {}
     with stopping(executor, stop):

@@ -14,7 +14,7 @@ _PRIOR_SECONDS = 60.0  # of work for which the typical seconds count as much as 
 
 
 class Timetable:
-    """Says how long what is left of all ``jobs`` will take, so many ``processes`` at a time.
+    """An estimate of how long what is left of all ``jobs`` will take, so many ``processes`` at a time.
 
     ``typical`` is ``{job: seconds that it takes where these were measured}``; results have the seconds that they took.
     """

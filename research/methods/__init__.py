@@ -20,14 +20,19 @@ _BY_CREDIT = ("riskpo", "adora", "rae", "hgpo", "g2po", "beacon", "salt", "mt_gr
               "ppo_bilevel", "istar")  # fmt: skip
 PRESETS: Mapping[str, Mapping[str, Any]] = {
     **{name: {"credit": name} for name in _BY_CREDIT},
-    **{name: {"reward": name} for name in ("empo", "otc", "gtalign")},  # gtalign wants payoffs stated, as matrix_weight
+    **{name: {"reward": name} for name in ("empo", "otc")},
     **{name: {"surrogate": name} for name in ("nft", "minpro", "llds", "apo")},
     **{name: {"task_sampling": name} for name in ("pcl", "ghpo")},
+    "gtalign": {"reward": "gtalign"},  # it also wants answers with payoffs, unless its matrix_weight is 0
     "gagpo": {"credit": "gagpo", "surrogate": "gspo", "loss_normalizer": "response"},
     "tree_grpo": {"task_sampling": "tree", "credit": "tree_grpo"},
     "at2po": {"task_sampling": "entropy_tree", "credit": "at2po", "surrogate": "atpo", "loss_normalizer": "response"},
-    "direct_apo": {  # its loss is that of a response
-        **{"task_sampling": "branch", "credit": "direct_apo", "surrogate": "direct_apo", "loss_normalizer": "step"}
+    # its loss is that of a response
+    "direct_apo": {
+        "task_sampling": "branch",
+        "credit": "direct_apo",
+        "surrogate": "direct_apo",
+        "loss_normalizer": "step",
     },
     "sapo": {"surrogate": "sapo", "loss_normalizer": "response"},
     # what all pairs on policy come to; it only decides what is drawn
@@ -35,6 +40,7 @@ PRESETS: Mapping[str, Mapping[str, Any]] = {
     "starpo_s": {"group_filter": "starpo_s", "clip_high": 0.28},
     "ragen2": {"group_filter": "ragen2"},
     "pf_ppo": {"episode_sampling": "pf_ppo"},
-    "hiper": {"response_mode": "think", "credit": "hiper"},  # it also wants prompts with subgoals: prompt_file
+    # it also wants prompts with subgoals: prompt_file = "subgoals"
+    "hiper": {"response_mode": "think", "credit": "hiper"},
 }
 """Settings of the papers' methods; docs/research/credit/methods.md has the sources."""

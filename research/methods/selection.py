@@ -47,12 +47,7 @@ class RAGEN2:
 
     def keep(self, batch: Batch) -> Kept:
         labels, stds = list(batch.groups), spreads(batch)
-        wanted, held, chosen = self.mass * float(stds.sum()) - self.slack, 0.0, []
-        for g in _largest_first(stds):
-            if stds[g] > 0 and (self.soft or held < wanted):
-                held += float(stds[g])
-                chosen.append(g)
-        chosen = sorted(chosen) if self.soft else chosen if held >= wanted else []
+        chosen = np.flatnonzero(stds).tolist() if self.soft else self._chosen(stds)
         share = len(chosen) / max(1, len(labels))
         scale = {"none": 1.0, "share": share, "root": math.sqrt(share)}[self.loss_scale]
         kept = Kept.of_groups(batch, [labels[g] for g in chosen], scale)
@@ -61,6 +56,15 @@ class RAGEN2:
         factor = dict(zip(labels, (stds / stds.max()).tolist(), strict=True))
         own = np.array([factor[batch.trajectories[index].group] for index in kept.indices])
         return Kept(kept.indices, kept.scale * own)
+
+    def _chosen(self, stds: Floats) -> list[int]:
+        wanted, held, chosen = self.mass * float(stds.sum()) - self.slack, 0.0, []
+        for g in _largest_first(stds):
+            if held >= wanted or stds[g] == 0:
+                break
+            held += float(stds[g])
+            chosen.append(g)
+        return chosen if held >= wanted else []
 
 
 def _largest_first(values: Floats) -> list[int]:

@@ -29,14 +29,14 @@ CONCURRENCY = 256  # episodes that a model sees together
 
 @dataclass(frozen=True)
 class Setting:
-    """What is played."""
+    """A game, its starts and the rules by which episodes of it are played."""
 
     scenario: Scenario  # the game
     groups: int = 8  # starts; the layouts of training seeds
     group_size: int = 16  # episodes from each start in a batch
     max_steps: int | None = None  # rounds after which an episode is cut off; ``None``: the scenario's own
     format_penalty: float = 1.0  # what an invalid response costs
-    invalid_action: InvalidAction = "default"  # what it does
+    invalid_action: InvalidAction = "default"  # what an invalid response does
     seed: int = 0  # of everything random
 
     def __post_init__(self) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields, replace
 from functools import cached_property
 from time import perf_counter
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 from zlib import crc32
 
 import numpy as np
@@ -85,7 +85,6 @@ class Instrument:
         self.no_gradient = why_no_gradient(policy) if gradient else "it wasn't asked for"
         self.model = None if self.no_gradient else ScoreModel(policy)
         self.credited: dict[str, Credited] = {}
-        self._chances: Chances | None = None
         self.batches: list[Batch] = []
         for number in range(batches):
             self._progress("batches played", number, batches)
@@ -99,6 +98,10 @@ class Instrument:
             return None
         self._progress("exact gradient", 0, 1)
         return exact_gradient(self.model, self.truth.answers, self.truth.solution, self.truth.halves)
+
+    @cached_property
+    def _chances(self) -> Chances:
+        return Chances(self.truth)
 
     def measure(
         self, methods: Mapping[str, CreditMethod], *, draws: Sequence[str] = (), sizes: Sequence[int] = ()
@@ -141,7 +144,6 @@ class Instrument:
             ready = with_needs(batch, method, self.policy, self.model, self.truth)
             seed = (self.setting.seed, number, crc32(name.encode()))
             if self.truth.is_exact and "rollouts" in method.needs:
-                self._chances = self._chances or Chances(self.truth)
                 drawn = DrawnReturns(self.policy, self._chances, np.random.default_rng((*seed, 1)))
                 ready = replace(ready, rollouts=drawn)
             before = 0 if ready.rollouts is None else ready.rollouts.tokens
@@ -186,14 +188,15 @@ class Instrument:
             scaled = {each: over_rows(np.array(own)[:, None], mean(0), COSINES) for each, own in variants[name].items()}
             told[name] = {"gradient": quality(means[name], norm, self.exact.reliability), "normalisations": scaled}
             if draws:
-                compared = compare_draws(drawn[name], draws, sizes, [norm] * number, seed=self.setting.seed)
+                compared = compare_draws(drawn[name], draws, sizes, [norm] * len(self.batches), seed=self.setting.seed)
                 told[name]["draws"] = tuple(compared)
         return told
 
     def _report(self, results: Sequence[MethodResult], skipped: Mapping[str, str]) -> CreditReport:
-        truth, exact, setting, policy = self.truth, self.exact, self.setting, cast("Any", self.policy)
+        truth, exact, setting = self.truth, self.exact, self.setting
         episodes = [each for batch in self.batches for each in batch.trajectories]
         lengths = [len(each) for each in episodes]
+        policy: Any = self.policy
         decoding = getattr(policy, "decoding", None)
         summary = TruthSummary(
             source=truth.answers.source,
@@ -207,12 +210,24 @@ class Instrument:
             other_forms=truth.other_forms(self.batches),
             forks=float(np.mean(np.abs(np.concatenate([*map(truth.advantages, episodes)])) > NOTHING)),
         )
-        names = ("groups", "group_size", "format_penalty", "invalid_action", "seed")
-        played = {name: getattr(setting, name) for name in names}
-        played |= {"batches": len(self.batches), "horizon": setting.rounds}
-        played |= {"temperature": None if decoding is None else decoding.temperature}
+        played = {
+            "groups": setting.groups,
+            "group_size": setting.group_size,
+            "batches": len(self.batches),
+            "horizon": setting.rounds,
+            "temperature": None if decoding is None else decoding.temperature,
+            "format_penalty": setting.format_penalty,
+            "invalid_action": setting.invalid_action,
+            "seed": setting.seed,
+        }
         return CreditReport(
-            *(policy.name, setting.scenario.name, played, summary, tuple(results), dict(skipped), self.no_gradient),
+            agent=policy.name,
+            game=setting.scenario.name,
+            setting=played,
+            truth=summary,
+            methods=tuple(results),
+            skipped=dict(skipped),
+            no_gradient=self.no_gradient,
             episode_tokens=float(np.mean([each.tokens for each in episodes])),
             episode_length=float(np.mean(lengths)),
             episode_lengths=(min(lengths), float(np.median(lengths)), max(lengths)),

@@ -41,13 +41,18 @@ class MethodResult:
     granularity: str = "step"
 
     def to_json(self) -> dict[str, Any]:
-        found: dict[str, Any] = vars(self) | {"gradient_cosine": None, "bias": None} | vars(self.fidelity)
-        del found["fidelity"], found["gradient"]
-        for name, figure in vars(self.gradient).items() if self.gradient is not None else ():
-            found[name if name == "bias" else f"gradient_{name}"] = figure
-        found = {name: each.to_json() if isinstance(each, Estimate) else each for name, each in found.items()}
-        normalisations = {name: figure.to_json() for name, figure in self.normalisations.items()}
-        return found | {"normalisations": normalisations, "draws": [draw.to_json() for draw in self.draws]}
+        found: dict[str, Any] = {"name": self.name, "gradient_cosine": None, "bias": None}
+        found |= {name: figure.to_json() for name, figure in vars(self.fidelity).items()}
+        if self.gradient is not None:
+            for name, figure in vars(self.gradient).items():
+                found[name if name == "bias" else f"gradient_{name}"] = figure.to_json()
+        return found | {
+            "normalisations": {name: figure.to_json() for name, figure in self.normalisations.items()},
+            "draws": [draw.to_json() for draw in self.draws],
+            "extra_tokens": self.extra_tokens,
+            "seconds": self.seconds,
+            "granularity": self.granularity,
+        }
 
 
 @dataclass(frozen=True)

@@ -29,6 +29,7 @@ with which the mean gradient is the exact one's, whatever the lag."""
 
 
 MAX_STATES = 200_000
+"""The most different states of a game whose policies are asked."""
 
 
 def compared(gradients: Sequence[BatchGradient], exact: Tensor) -> dict[str, Any]:

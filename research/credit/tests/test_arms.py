@@ -1,4 +1,4 @@
-"""What studies say of their arms, from runs written down by hand: the curve of doses, and the effects of factors."""
+"""The curve of doses and the effects of factors in a study's report, from runs written down by hand."""
 
 from dataclasses import replace
 from typing import Any

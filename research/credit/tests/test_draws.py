@@ -1,4 +1,4 @@
-"""What draw rules do to a gradient, on inner products that are known by hand and on a small game."""
+"""Gradients of what draw rules draw, on inner products that are known by hand and on a small game."""
 
 import numpy as np
 import pytest

@@ -1,6 +1,6 @@
 """Do an experiment's jobs in the process of a test: a worker's imports take longer than a miniature's jobs.
 
-What is true of workers, :mod:`research.jobs.tests.test_schedule` tests, and the miniature of the reproduction has one.
+Workers have tests of their own, :mod:`research.jobs.tests.test_schedule`; the miniature of the reproduction has one.
 """
 
 from collections.abc import Callable, Iterator

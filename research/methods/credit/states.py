@@ -52,7 +52,8 @@ class HGPO(ByReturn):
         levels += [(k, within_steps(batch, partial(_last_states, k), to_go, among)) for k in range(1, self.history + 2)]
         weights, mixed = np.array([float(k + 1) ** self.alpha for k, _ in levels]), []
         for own in zip(*[level for _, level in levels], strict=True):  # (T,) of each level
-            total, counted = weights @ np.array(own), weights @ (np.array(own) != 0)
+            values = np.array(own)
+            total, counted = weights @ values, weights @ (values != 0)
             mixed.append(total / np.where(counted > 0, counted, 1.0))
         return Credit.of(mixed)
 

@@ -147,8 +147,9 @@ class P3O(PlainSurrogate):
         returns = batch.returns(self.discount)
         trajectory_of = {row.draw: row.trajectory for row in rows}
         moved = dict.fromkeys(trajectory_of, 0.0)  # draw -> l_i - old_i
-        for row, told in zip(rows, log_ratios or (), strict=log_ratios is not None):
-            moved[row.draw] += float(told.sum())
+        if log_ratios is not None:
+            for row, told in zip(rows, log_ratios, strict=True):
+                moved[row.draw] += float(told.sum())
         groups: dict[Hashable, list[int]] = {}
         for draw, trajectory in trajectory_of.items():
             groups.setdefault(batch.trajectories[trajectory].group, []).append(draw)

@@ -67,6 +67,7 @@ class LadderSampling:
         groups = len(tasks) // size
         own = max(1, round(self.share * groups))
         first = int(rng.integers(2)) if (groups - own) % 2 else 0  # of an odd number either kind may have one more
+        # beside the policy's own level, one half is of the next level, the other of easier ones, if there are any
         drawn = [self.level] * own + [
             self.level + 1 if harder or self.level == 1 else int(rng.integers(1, self.level))
             for harder in ((rng.permutation(groups - own) + first) % 2).tolist()

@@ -144,8 +144,9 @@ def _joined(place: Fork, rest: Trajectory) -> Trajectory:
     joined: dict[str, Any] = {name: getattr(before, name)[:t] + getattr(rest, name) for name in _OF_STEPS}
     for name in ("rewards", "valid", "cut_off"):
         joined[name] = np.concatenate([getattr(before, name)[:t], getattr(rest, name)])
-    known = before.old_logprobs is not None and rest.old_logprobs is not None
-    joined["old_logprobs"] = before.old_logprobs[:t] + rest.old_logprobs if known else None  # type: ignore[index,operator]
+    joined["old_logprobs"] = None
+    if before.old_logprobs is not None and rest.old_logprobs is not None:
+        joined["old_logprobs"] = before.old_logprobs[:t] + rest.old_logprobs
     if before.allowed is not None or rest.allowed is not None:
         joined["allowed"] = (before.allowed or (None,) * len(before))[:t] + (rest.allowed or (None,) * len(rest))
     shared: dict[str, Any] = {"group": before.group, "task": before.task, "tree": before.tree}

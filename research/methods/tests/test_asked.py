@@ -1,4 +1,4 @@
-"""HCAPO and IGPO: what the model is asked, credit by hand, and who is refused."""
+"""HCAPO and IGPO: the questions to the model, credit by hand, and refused policies and games."""
 
 import math
 from dataclasses import replace

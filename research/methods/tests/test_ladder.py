@@ -1,4 +1,4 @@
-"""The curriculum: which levels an iteration plays, when it steps up, and that a resumed one goes on."""
+"""The curriculum: which levels an iteration plays, when it steps up, and that it resumes at its level."""
 
 from collections import Counter
 from typing import Any

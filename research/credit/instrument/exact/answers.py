@@ -96,7 +96,8 @@ def ask(
     questions, question_of = _questions(policy, graph, seed)
     requests = [question.request for question in questions]
     direct, exact = answers_directly(policy), None
-    if not direct and exact_probabilities(policy, requests[:1]) is not None:  # most policies are of one kind
+    # asked about one request first, as most policies know the probabilities of all or of none
+    if not direct and exact_probabilities(policy, requests[:1]) is not None:
         exact = exact_probabilities(policy, requests)
     if direct or (exact is not None and exact.source == "scored"):
         return Answers(questions, question_of, *_scored(policy, requests), (), "scored", None)
@@ -113,7 +114,7 @@ def ask(
             progress("responses sampled", len(turns) * samples, len(requests) * samples)
     reads = [_reads(graph, question) for question in questions]
     parts = (turns, [own[: samples // 2] for own in turns], [own[samples // 2 :] for own in turns])
-    responses, *halves = [[weighed(*pair) for pair in zip(part, reads, strict=True)] for part in parts]
+    responses, *halves = [[weighed(own, read) for own, read in zip(part, reads, strict=True)] for part in parts]
     prompts = [own[0].prompt_ids or () for own in turns]
     return Answers(questions, question_of, prompts, responses, tuple(halves), "sampled", samples)
 

@@ -17,14 +17,14 @@ from textgames import TSMG, InvalidAction
 
 @dataclass(frozen=True, eq=False)
 class Truth:
-    """What a policy's steps are really worth."""
+    """The true values of a policy's steps in a game."""
 
     graph: GameGraph  # everything that may happen
     answers: Answers  # what the policy may say wherever it is asked
     solution: Solution  # its values; exact, or those of the estimated probabilities
     halves: tuple[Solution, ...]  # the values under each half of the sampled answers; empty if nothing was sampled
     format_penalty: float  # what an invalid response costs
-    invalid_action: InvalidAction  # what it does
+    invalid_action: InvalidAction  # what an invalid response does
 
     @classmethod
     def of(

@@ -43,7 +43,7 @@ def _shape(name: str, about: str, fields: dict[str, Any]) -> Any:
 
 _OF_GRADIENT = {f"gradient_{name}": NotRequired[FigureShape] for name in _fields(GradientQuality) if name != "bias"}
 _OF_METHOD = {name: kind for name, kind in _fields(MethodResult).items() if name not in ("fidelity", "gradient")}
-_DRAW = _shape("DrawShape", "What a draw rule does to a method's gradient.", _fields(DrawResult))
+_DRAW = _shape("DrawShape", "The effect of a draw rule on a method's gradient.", _fields(DrawResult))
 _METHOD = _shape(
     "MethodShape",
     "The figures of one method of credit. Without a model in the process ``gradient_cosine`` and ``bias`` are null, "
@@ -54,7 +54,7 @@ _METHOD = _shape(
     | dict.fromkeys(["gradient_cosine", "bias"], FigureShape | None)
     | {"normalisations": dict[str, FigureShape], "draws": _LIST[_DRAW]},
 )
-_TRUTH = _shape("TruthShape", "How the true advantages were found.", _fields(TruthSummary))
+_TRUTH = _shape("TruthShape", "The source and the reliability of the true advantages.", _fields(TruthSummary))
 _ITEM = _shape("ItemShape", "An item of ``--checklist``; ``said`` is null if it is yours to tell.", _fields(Item))
 
 CreditDocument = _shape(
