@@ -106,7 +106,8 @@ def run(settings: Settings) -> int:
             "episodes": settings.eval_episodes,
             "out": str(improvement.out / EVALUATION),
         }
-        given |= {"agent_options": {"before": own}} if own else {}
+        if own:
+            given["agent_options"] = {"before": own}
         return play_both(given, ("before", "after"), output, improvement.add_scores)
     except KeyboardInterrupt:
         output.say("the same command resumes this one")

@@ -95,12 +95,7 @@ class Improvement:
             return
         about = self._about()
         before, done = about["improvement"], (self.out / AGENT_NAME).exists()
-        new, old = asked["budget"], before.get("budget")
-        larger = old is not None and new != old
-        larger &= all(
-            (inf if new[unit] is None else new[unit]) >= (inf if old[unit] is None else old[unit]) for unit in old or ()
-        )
-        reopened = done and about.get("budget_spent") and larger
+        reopened = done and about.get("budget_spent") and _is_larger(asked["budget"], before.get("budget"))
         if reopened and not any(self.out.rglob("*.safetensors")):
             (self.out / AGENT_NAME).unlink()
             shutil.rmtree(self.out / EVALUATION, ignore_errors=True)  # of the agent that it was
@@ -125,3 +120,10 @@ class Improvement:
     def _write(self, about: Mapping[str, Any]) -> None:
         with replacing(self.out / ABOUT) as stream:
             stream.write(json.dumps(about, indent=1) + "\n")
+
+
+def _is_larger(new: Mapping[str, float | None], old: Mapping[str, float | None] | None) -> bool:
+    if old is None or new == old:
+        return False
+    limits = [[inf if one[unit] is None else float(one[unit] or 0) for unit in old] for one in (new, old)]
+    return all(now >= before for now, before in zip(*limits, strict=True))

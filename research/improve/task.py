@@ -60,7 +60,7 @@ class ImprovementTask:
         return play(*what, against=against, resample=resample, quiet=self.quiet)
 
     def both(self, before: AgentTable, after: AgentTable, seeds: Sequence[int]) -> tuple[Play, Play]:
-        """Play two agents on the same seeds; in games for several they meet, as all seats of one say nothing."""
+        """Play two agents on the same seeds; in games for several players they play each other."""
         if all(num_players(scenario) == 1 for scenario in find_scenarios(self.scenarios).values()):
             return self.play(before, seeds, "before"), self.play(after, seeds, "after")
         met = self.play(after, seeds, "met", against=before)

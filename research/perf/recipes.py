@@ -34,7 +34,7 @@ FRESH_OFFSET, EPISODES, POSITIONS = 1000, 300, 100
 
 
 class Measured(NamedTuple):
-    """What one model reaches with its 95% interval, both ends the value itself if it is exact; ``each`` by seed."""
+    """One model's result with its 95% interval, both ends the value itself if it is exact; ``each`` by seed."""
 
     value: float
     low: float
@@ -46,7 +46,7 @@ class Measured(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """What a recipe made of its base."""
+    """Result of a recipe beside that of its base."""
 
     base: Measured
     trained: Measured

@@ -31,7 +31,9 @@ HELD_OUT = 5_000  # the first training seed that nothing is fitted on
 
 def fit(game: Snake, episodes: int) -> np.ndarray:
     """Return the coefficients, in the order of ``features``."""
-    moves, gains, greedy = list[Move](), list[float](), players(game)["greedy"]
+    greedy = players(game)["greedy"]
+    moves: list[Move] = []
+    gains: list[float] = []
     for seed in TRAINING_SEEDS[:episodes]:
         played = list(episode(game, greedy, HORIZON, seed))
         moves += played

@@ -58,8 +58,8 @@ def judge(
 ) -> list[Claim]:
     """Return all claims.
 
-    ``main`` is the method's own arm, which all claims but that about sampling are of. The ``pairs`` are each an arm
-    that draws by the method, and one that differs in nothing but how it draws.
+    ``main`` is the method's own arm, the subject of all claims but the one about sampling. Each of the ``pairs`` is an
+    arm that draws by the method, and one that differs in nothing but how it draws.
     """
     headline = []
     trained, large = results.final_returns(LAKE, main, LAKE), results.agents.get("large", {}).get(LAKE)

@@ -47,7 +47,8 @@ def reproduce(experiment: Experiment, options: Options) -> int:
 
 def _report(experiment: Experiment, folder: ReproductionFolder, options: Options) -> int:
     results = read_reproduction(experiment, folder)
-    for claim in () if options.json else claims_of(results, experiment):
+    claims = [] if options.json else claims_of(results, experiment)
+    for claim in claims:
         print(f"{claim.text}\n  {str(claim.verdict).upper()}")
         for finding in claim.findings:
             needed, told = f"needed: above {finding.threshold:g}", f"{finding.estimate:z.3f}"

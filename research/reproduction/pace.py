@@ -1,4 +1,4 @@
-"""How long jobs take before any is done: from the decisions of a job and the text that is read for each of them.
+"""Estimates of the time that jobs take: from the decisions of a job and the text that is read for each of them.
 
 What the jobs of a folder took corrects these figures (:class:`research.jobs.timetable.Timetable`).
 """
@@ -60,14 +60,15 @@ def training_seconds(config: "MSGRPOConfig", names: Sequence[str], pace: Pace) -
 
 def typical_seconds(experiment: Experiment, jobs: Sequence[Job]) -> Mapping[str, float]:
     """Return ``{job: seconds}`` of a reproduction to begin with."""
-    scripted = experiment.reference_agents
-    return {job.name: START_SECONDS + (job.agent not in scripted and _seconds(job, experiment)) for job in jobs}
+    return {job.name: START_SECONDS + _seconds(job, experiment) for job in jobs}
 
 
 def _seconds(job: Job, experiment: Experiment) -> float:
     from agents.msgrpo import MSGRPOConfig
     from agents.tiny import scenarios_of
 
+    if job.agent in experiment.reference_agents:
+        return 0.0
     base = job.agent if job.agent in experiment.bases else "small"
     made, recipe = not experiment.bases[base].source, experiment.recipe(base)
     attention = 2 * recipe.hidden_size**2 * (1 + recipe.kv_heads / recipe.heads)

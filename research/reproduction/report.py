@@ -171,12 +171,13 @@ def _finals_text(results: Reproduction, experiment: Experiment) -> str:
                 players[f"small, post-trained on {game}, {arm} ({len(finals)} runs)"] = finals
     rows = []
     for name, finals in players.items():
-        rows.append([name])
+        cells = [name]
         for scenario in experiment.scenarios:
             data = _estimates([one[scenario] for one in finals])
             success = f" / {data['success'].value:.1%}" if data["success"].value > 0 else ""
             invalid = f", {data['invalid_rate']:.1%} invalid" if data["invalid_rate"] >= 0.005 else ""
-            rows[-1].append(f"{data['returned']:z.3f}{success}{invalid}")
+            cells.append(f"{data['returned']:z.3f}{success}{invalid}")
+        rows.append(cells)
     note = "Mean return, and success rate behind the slash where the game has one."
     return f"{note}\n\n{table(['agent', *experiment.scenarios], rows)}"
 

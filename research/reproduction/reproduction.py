@@ -45,9 +45,8 @@ class Reproduction:
     """Everything that was found so far."""
 
     runs: tuple[Run, ...] = ()  # that are done; those whose fresh episodes aren't played yet have an empty ``final``
-    agents: Mapping[str, Mapping[str, Played]] = field(
-        default_factory=dict
-    )  # ``{agent but runs: {scenario: episodes}}``
+    # ``{base or reference agent: {scenario: fresh episodes}}``
+    agents: Mapping[str, Mapping[str, Played]] = field(default_factory=dict)
     parameters: Mapping[str, int] = field(default_factory=dict)  # ``{base: number of parameters}``
     controls: tuple[Mapping[str, Any], ...] = ()  # records, each with the ``agent`` that was tested
     missing: tuple[str, ...] = ()  # names of the jobs without a result

@@ -1,7 +1,7 @@
 """The models that the package ships, from a finished reproduction: the small base, and one for every game.
 
-By a rule that was fixed before any run, that is seed 0 of the first arm (the method's own) with the weights of its last
-iteration: neither the best run nor the best iteration, so that a shipped model shows what to expect.
+A rule that was fixed before any run picks the model of a game: seed 0 of the first arm (the method's own) with the
+weights of its last iteration, neither the best run nor the best iteration, so that it shows what to expect.
 """
 
 import json

@@ -208,11 +208,13 @@ def _weighted(episodes: Sequence[RecordedEpisode], returns: Mapping[str, Any], b
     of_seed: dict[tuple[str, int], list[float]] = {}
     for one in episodes:
         of_seed.setdefault((one.scenario, one.seed), []).append(one.result)
+    means = {name: float(own.mean()) for name, own in returns.items()}
+    spreads = {name: float(own.std()) or 1.0 for name, own in returns.items()}
     weights = []
     for one in episodes:
         others = of_seed[one.scenario, one.seed]
-        baseline = np.mean(others if len(others) > 1 else returns[one.scenario])
-        advantage = (one.result - baseline) / (returns[one.scenario].std() or 1.0)
+        baseline = float(np.mean(others)) if len(others) > 1 else means[one.scenario]
+        advantage = (one.result - baseline) / spreads[one.scenario]
         weights.append(exp(min(log(MOST_WEIGHT), advantage / beta)))
     mean = np.average(weights, weights=[len(one.decisions) for one in episodes])
     return [weight / float(mean) for weight in weights]

@@ -105,6 +105,13 @@ def prefer(config: "MSGRPOConfig", pairs: Sequence[Pair], beta: float, sft: floa
     state = folder.with_name(f"{STATE}-{folder.name}")
     if folder.exists() and not state.exists():
         return
+    with said_as_usage(), catch_warnings():
+        simplefilter("ignore", FutureWarning)  # TRL asks transformers by names that are being retired
+        _train(config, pairs, folder, state, beta, sft)
+    rmtree(state)
+
+
+def _train(config: "MSGRPOConfig", pairs: Sequence[Pair], folder: Path, state: Path, beta: float, sft: float) -> None:
     import torch
     from datasets import Dataset
     from transformers import PrinterCallback, set_seed
@@ -118,7 +125,7 @@ def prefer(config: "MSGRPOConfig", pairs: Sequence[Pair], beta: float, sft: floa
     from agents.msgrpo.warmup import prompts_taught
 
     class OnOurTokens(DPOTrainer):  # type: ignore[misc]
-        """On the tokens that the model meets in play, which TRL's own reading of texts needn't give."""
+        """TRL's trainer on the tokens that the model meets in play, which its own reading of texts needn't give."""
 
         def _prepare_dataset(self, dataset: Any, *others: Any, **more: Any) -> Any:
             return dataset
@@ -127,38 +134,35 @@ def prefer(config: "MSGRPOConfig", pairs: Sequence[Pair], beta: float, sft: floa
             save_pretrained(self.accelerator.unwrap_model(self.model), output_dir or self.args.output_dir)
 
     disable_progress_bar()  # type: ignore[no-untyped-call]
-    with said_as_usage(), catch_warnings():
-        simplefilter("ignore", FutureWarning)  # TRL asks transformers by names that are being retired
-        model, tokenizer = load(config)
-        prompt_map = prompts_taught(config, model)
-        reference = None if config.lora_rank else deepcopy(model)  # of an adapter it is the model without it
-        model = prepare_model(model, tokenizer, config)
-        set_seed(config.seed)
-        rows = _rows(model, tokenizer, pairs)
-        at_once = _at_once(rows, len(tokenizer))
-        steps = config.update_passes * ceil(len(pairs) / BATCH)
-        settings = DPOConfig(
-            output_dir=str(state), beta=beta, learning_rate=config.learning_rate, num_train_epochs=config.update_passes,
-            per_device_train_batch_size=at_once, gradient_accumulation_steps=BATCH // at_once,
-            lr_scheduler_type="linear", warmup_steps=min(10, steps // 10), seed=config.seed, max_length=None,
-            loss_type=["sigmoid", "sft"] if sft else ["sigmoid"], loss_weights=[1.0, sft] if sft else None,
-            use_cpu=not torch.cuda.is_available(), bf16=autocast_dtype(config) is not None,
-            gradient_checkpointing=config.gradient_checkpointing, save_strategy="steps",
-            save_steps=STEPS_BETWEEN_CHECKPOINTS, save_total_limit=1, report_to="none", logging_steps=10**6,
-            disable_tqdm=True,
-        )  # fmt: skip
-        data = Dataset.from_dict(rows)
-        trainer = OnOurTokens(model, reference, args=settings, processing_class=tokenizer, train_dataset=data)
-        trainer.remove_callback(PrinterCallback)  # standard output is the result's
-        state.mkdir(parents=True, exist_ok=True)
-        last = get_last_checkpoint(str(state))  # type: ignore[no-untyped-call]
-        trainer.train(resume_from_checkpoint=last)
-        trained = trainer.accelerator.unwrap_model(trainer.model)
-        if "ref" in getattr(trained, "peft_config", {}):
-            trained.delete_adapter("ref")
-        folder.mkdir(exist_ok=True)
-        save_model(trained.eval(), tokenizer, prompt_map, folder, trained.state_dict())
-    rmtree(state)
+    model, tokenizer = load(config)
+    prompt_map = prompts_taught(config, model)
+    reference = None if config.lora_rank else deepcopy(model)  # of an adapter it is the model without it
+    model = prepare_model(model, tokenizer, config)
+    set_seed(config.seed)
+    rows = _rows(model, tokenizer, pairs)
+    at_once = _at_once(rows, len(tokenizer))
+    steps = config.update_passes * ceil(len(pairs) / BATCH)
+    settings = DPOConfig(
+        output_dir=str(state), beta=beta, learning_rate=config.learning_rate, num_train_epochs=config.update_passes,
+        per_device_train_batch_size=at_once, gradient_accumulation_steps=BATCH // at_once,
+        lr_scheduler_type="linear", warmup_steps=min(10, steps // 10), seed=config.seed, max_length=None,
+        loss_type=["sigmoid", "sft"] if sft else ["sigmoid"], loss_weights=[1.0, sft] if sft else None,
+        use_cpu=not torch.cuda.is_available(), bf16=autocast_dtype(config) is not None,
+        gradient_checkpointing=config.gradient_checkpointing, save_strategy="steps",
+        save_steps=STEPS_BETWEEN_CHECKPOINTS, save_total_limit=1, report_to="none", logging_steps=10**6,
+        disable_tqdm=True,
+    )  # fmt: skip
+    data = Dataset.from_dict(rows)
+    trainer = OnOurTokens(model, reference, args=settings, processing_class=tokenizer, train_dataset=data)
+    trainer.remove_callback(PrinterCallback)  # standard output is the result's
+    state.mkdir(parents=True, exist_ok=True)
+    last = get_last_checkpoint(str(state))  # type: ignore[no-untyped-call]
+    trainer.train(resume_from_checkpoint=last)
+    trained = trainer.accelerator.unwrap_model(trainer.model)
+    if "ref" in getattr(trained, "peft_config", {}):
+        trained.delete_adapter("ref")
+    folder.mkdir(exist_ok=True)
+    save_model(trained.eval(), tokenizer, prompt_map, folder, trained.state_dict())
 
 
 def _rows(model: Any, tokenizer: Any, pairs: Sequence[Pair]) -> Rows:

@@ -110,8 +110,10 @@ def fidelity(player: RulesPlayer, scenario: Scenario, starts: int = STARTS) -> F
         raise ValueError(f"{scenario.name} hides something from its player, so rules can't tell what comes of a state")
     yardstick = ValueIteration(game, max_states=MAX_STATES)  # refuses games of several players and without chances
     certain = game.initial_outcomes() if game.has_initial_outcomes else ()
-    first = [game.initial_state(np.random.default_rng(scenario.seed(number))) for number in range(starts)]
-    first = [certain[0][1]] if len(certain) == 1 else first
+    if len(certain) == 1:
+        first = [certain[0][1]]
+    else:
+        first = [game.initial_state(np.random.default_rng(scenario.seed(number))) for number in range(starts)]
     space = StateSpace.of(game, first, scenario.horizon, MAX_STATES, too_many="too many to compare rules with")
     right, pairs, faults = _compare(player, game, space)
     (who,) = game.players

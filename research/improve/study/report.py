@@ -177,7 +177,7 @@ def _verdict(game: str, rows: Sequence[Difference]) -> str:
     own = [row for row in rows if row.who[0] == game]
     told = [
         f"`{_named(row.who)}` loses {'more' if row.less.value > 0 else 'less'} than `{_named(row.than)}`"
-        + " in the twin" * (row.place == "twin")
+        + (" in the twin" if row.place == "twin" else "")
         for row in own
         if row.p_holm < ALPHA
     ]

@@ -216,17 +216,14 @@ def jobs_of(study: Comparison) -> list[ComparedJob]:
     jobs: list[ComparedJob] = []
     for game in study.games:
         base, first = f"base/{game}", f"play/{game}/base/0"
-        tuned = {
-            method: [
-                ComparedJob(
-                    f"tune/{game}/{method}/{rate:g}",
-                    *("tune", (first,), game, method, study.tuning_budget, TUNING_SEED, rate),
-                )
+        tuned: dict[str, list[ComparedJob]] = {}
+        for method, learner in study.methods.items():
+            about = game, method, study.tuning_budget, TUNING_SEED
+            tuned[method] = [
+                ComparedJob(f"tune/{game}/{method}/{rate:g}", "tune", (first,), *about, rate)
                 for rate in learner.rates
                 if len(learner.rates) > 1
             ]
-            for method, learner in study.methods.items()
-        }
         jobs.append(ComparedJob(base, "base", (), game))
         jobs += [
             ComparedJob(f"play/{game}/base/{seed}", "play", (base,), game, "base", seed=seed)

@@ -75,15 +75,21 @@ def learn(job: ComparedJob, study: Comparison, folder: ComparedFolder, report: R
     shutil.rmtree(out, ignore_errors=True)
     agent = study.playing(folder.base(job.game))
     task = task_of(agent, job.game, job.seed, out, lambda line: None)
-    rates = study.methods[job.method].rates
-    tuned = {each: f"tune/{job.game}/{job.method}/{each:g}" for each in rates if len(rates) > 1 and not job.rate}
-    lost = {each: folder.result(name)["game"]["regret"] for each, name in tuned.items()}
-    rate = job.rate or min(lost or rates, key=lambda each: lost.get(each, 0.0), default=0.0)
+    rate = job.rate or _best_rate(job, study, folder)
     learnt = spend(job.method, study, task, job.budget, rate, costs)
     report(0.8)
     found = _played({"spec": str(out)}, job, study, folder)
     shutil.rmtree(out / "plays", ignore_errors=True)
     return {"rate": rate, "budget": job.budget, **learnt._asdict(), **found}
+
+
+def _best_rate(job: ComparedJob, study: Comparison, folder: ComparedFolder) -> float:
+    """Return the learning rate that lost least in tuning; 0 of a method that trains nothing."""
+    rates = study.methods[job.method].rates
+    if len(rates) < 2:
+        return rates[0] if rates else 0.0
+    lost = {rate: folder.result(f"tune/{job.game}/{job.method}/{rate:g}")["game"]["regret"] for rate in rates}
+    return min(lost, key=lambda rate: lost[rate])
 
 
 def play(job: ComparedJob, study: Comparison, folder: ComparedFolder, report: Report) -> dict[str, Any]:

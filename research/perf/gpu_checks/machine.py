@@ -1,4 +1,4 @@
-"""The machine: what it is, how fast products and copies are on it, how much memory was used, and waits for it."""
+"""The machine: what it is, how fast products and copies are on it, how much memory was used, and the host's waits."""
 
 import os
 import platform

@@ -72,7 +72,9 @@ def word_tokenizer(prompts: list[Prompt]) -> Any:
 def frozen_lake_prompts(count: int) -> list[Prompt]:
     """Return a prompt for each map, all different."""
     game, prompt_map = SCENARIOS["frozen-lake"].game(), PromptMap.from_file("without-clock")
-    states = (game.initial_state(np.random.default_rng(seed)) for seed in range(10 * count))
-    rules = game.instructions("player_0")
-    prompts = (prompt_map(TurnRequest(game.observe(each, "player_0"), rules, game.actions)) for each in states)
-    return list(dict.fromkeys(prompts))[:count]
+    rules, prompts, seed = game.instructions("player_0"), dict[Prompt, None](), 0
+    while len(prompts) < count:
+        state = game.initial_state(np.random.default_rng(seed))
+        prompts[prompt_map(TurnRequest(game.observe(state, "player_0"), rules, game.actions))] = None
+        seed += 1
+    return list(prompts)

@@ -53,7 +53,7 @@ class Trained(NamedTuple):
     seed: int
     success: Array  # of each iteration, of the episodes that it learnt from
     entropy: Array  # of each iteration, nats a token; NaN if it isn't told
-    points: list[Any]  # of every evaluation: iterations done, success, mean return
+    points: list[tuple[int, float, float]]  # of every evaluation: iterations done, success, mean return
     seconds: float  # of the processor, without evaluations
     tokens: int
 
@@ -112,10 +112,10 @@ def read_findings(experiment: Pretrained, folder: PretrainedFolder) -> Findings:
         if job.kind == "train" and job.name in there:
             result = there[job.name]
             history = result["history"]
-            points = [
-                (done, *(float(np.mean([one[name] for one in each])) for name in ("success", "mean_return")))
-                for done, each in result["evaluations"]
-            ]
+            points = []
+            for done, each in result["evaluations"]:
+                success, returned = (float(np.mean([one[name] for one in each])) for name in ("success", "mean_return"))
+                points.append((done, success, returned))
             own = Trained(
                 job.seed,
                 np.array([metrics["success"] for metrics in history], dtype=np.float64),

@@ -46,7 +46,7 @@ def _seconds(experiment: Pretrained, job: PretrainedJob, known: Mapping[str, flo
         return 0.0
     longer = 1 + 0.3 * player.shown  # of the texts of a prompt that tells so many examples
     thinks = player.options.get("mode", experiment.mode) == "think"
-    seconds = episode_seconds(job.scenario, PACE.sample * longer, 100 * TOKEN * thinks)
+    seconds = episode_seconds(job.scenario, PACE.sample * longer, 100 * TOKEN if thinks else 0.0)
     return (player.episodes or experiment.episodes) * seconds
 
 

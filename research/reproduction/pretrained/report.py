@@ -139,14 +139,16 @@ def _compare_text(findings: Findings, part: str) -> str:
             found = findings.difference(first, second, scenario)
             if found is not None:
                 estimate, of = found
-                told = (
-                    "better" if (estimate.low or 0) > 0 else "worse" if (estimate.high or 0) < 0 else "not told apart"
-                )
-                told = "no interval" if estimate.low is None else told
-                rows.append([f"{first} minus {second}", scenario, f"{estimate:z.3f}", told, of])
+                rows.append([f"{first} minus {second}", scenario, f"{estimate:z.3f}", _told_apart(estimate), of])
     if not rows:
         return ""
     return f"Differences:\n\n{table(['difference of', 'on', 'value (95% interval)', '', 'from'], rows)}"
+
+
+def _told_apart(estimate: Any) -> str:
+    if estimate.low is None:
+        return "no interval"
+    return "better" if estimate.low > 0 else "worse" if estimate.high < 0 else "not told apart"
 
 
 def _starts_text(findings: Findings) -> str:

@@ -133,8 +133,9 @@ class Pretrained(ExperimentSettings):
         changed = experiment.model_dump()
         for table in (*changed["arms"].values(), *changed["starts"].values()):
             table["seeds"] = min(table["seeds"], values.get("seeds", table["seeds"]))
-        for arm in changed["arms"].values() if "iterations" in values else ():
-            arm["msgrpo"] = {**arm["msgrpo"], "iterations": values["iterations"]}
+        if "iterations" in values:
+            for arm in changed["arms"].values():
+                arm["msgrpo"] = {**arm["msgrpo"], "iterations": values["iterations"]}
         return cls.checked(changed, source) if values else experiment
 
     @model_validator(mode="after")

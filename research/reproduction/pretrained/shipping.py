@@ -1,6 +1,6 @@
 """The adapters that the package ships, from a finished part of the experiment, by the rule of all models that ship.
 
-It is seed 0 with the weights of its last iteration, so that a shipped model shows what to expect.
+The rule picks seed 0 with the weights of its last iteration, so that a shipped model shows what to expect.
 """
 
 from collections.abc import Sequence

@@ -93,7 +93,7 @@ def shrink(
         if not isinstance(lora, peft.LoraConfig):
             raise ValueError(f"{source} holds an adapter of kind {lora.peft_type}; accepted are those of LoRA")
     keep = below is not None and (not rank or rank == lora.r)
-    learnt = _learnt(source, base, None if below is None else copy.copy(lora))
+    learnt = _between(base, source) if below is None else _of_adapter(source, copy.copy(lora))
     lora.base_model_name_or_path = base or below
     if not keep:
         lora.r = lora.lora_alpha = rank
@@ -113,19 +113,21 @@ def shrink(
     return Shrunk(out, lora.r, (out / WEIGHTS).stat().st_size, left_out)
 
 
-def _learnt(source: Path, base: str, lora: Any) -> Iterator[_Learnt]:
-    """Yield what an adapter has learnt, or whole weights beyond their base: maps as matrices, all else flat."""
-    if lora is not None:
-        tensors = load_file(source / WEIGHTS)
-        names = [name.removesuffix(".lora_A.weight") for name in tensors if name.endswith(".lora_A.weight")]
-        odd = [name for name in tensors if not name.endswith((".lora_A.weight", ".lora_B.weight"))]
-        if odd or lora.use_dora or lora.rank_pattern or lora.alpha_pattern:
-            told = f": {odd[0]}" if odd else ""
-            raise ValueError(f"{source} isn't a plain LoRA adapter of one rank and scale{told}")
-        for name in sorted(names):
-            down, up = (tensors[f"{name}.lora_{part}.weight"].float() for part in "AB")
-            yield _Learnt(name.removeprefix(PREFIX), _scale(lora) * (up @ down), (down, up))
-        return
+def _of_adapter(source: Path, lora: Any) -> Iterator[_Learnt]:
+    """Yield the map of each pair of an adapter's factors."""
+    tensors = load_file(source / WEIGHTS)
+    names = [name.removesuffix(".lora_A.weight") for name in tensors if name.endswith(".lora_A.weight")]
+    odd = [name for name in tensors if not name.endswith((".lora_A.weight", ".lora_B.weight"))]
+    if odd or lora.use_dora or lora.rank_pattern or lora.alpha_pattern:
+        told = f": {odd[0]}" if odd else ""
+        raise ValueError(f"{source} isn't a plain LoRA adapter of one rank and scale{told}")
+    for name in sorted(names):
+        down, up = (tensors[f"{name}.lora_{part}.weight"].float() for part in "AB")
+        yield _Learnt(name.removeprefix(PREFIX), _scale(lora) * (up @ down), (down, up))
+
+
+def _between(base: str, source: Path) -> Iterator[_Learnt]:
+    """Yield the differences of whole weights from their base: maps as matrices, all else flat."""
     before, after = (load_model(place, dtype="float32", device="cpu")[0] for place in (base, str(source)))
     head = before.get_output_embeddings()
     maps = {name for name, module in before.named_modules() if isinstance(module, nn.Linear) and module is not head}

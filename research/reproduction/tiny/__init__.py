@@ -1,1 +1,1 @@
-"""How the tiny models that ship were made: ``python -m research.reproduction.tiny``, with :mod:`agents.tiny`."""
+"""Making of the tiny models that ship, with :mod:`agents.tiny`: ``python -m research.reproduction.tiny --out DIR``."""

@@ -29,7 +29,7 @@ _THINK = re.compile(r"<think>(.*?)</think>", re.DOTALL)
 
 
 class Truth(NamedTuple):
-    """How many statements of a reasoning hold, how many don't, and how many of its parts are no statements."""
+    """Counts of a reasoning's statements that hold, of those that don't, and of its parts that are no statements."""
 
     true: int
     false: int

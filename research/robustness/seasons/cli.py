@@ -74,9 +74,8 @@ STEPS = {"new": New, "commit": Commit, "reveal": Reveal, "check": Check}
 def run(step: New | Commit | Reveal | Check) -> int:
     """Take the step of the season that was named."""
     path = Path(step.folder)
-    if isinstance(step, New | Reveal):
-        secret = Path(step.secret) if step.secret else path.resolve().with_name(f"{path.resolve().name}.secret")
     if isinstance(step, New):
+        secret = _secret_file(path, step.secret)
         about = {"name": path.resolve().name, "scenarios": [*step.scenarios], "episodes": step.episodes}
         new_season(path, secret, about | {name: getattr(step.rules, name) for name in ("protocol", "moves")})
         print(f"{path} is open. Publish it, and keep {secret} to yourself until it is closed.")
@@ -85,18 +84,13 @@ def run(step: New | Commit | Reveal | Check) -> int:
     season = Season.open(path)
     if isinstance(step, Commit):
         return _commit(season, step)
-    if isinstance(step, Check):
-        return _check(season, as_json=step.output.json)
-    try:
-        text = read_text(secret).strip()
-    except (OSError, ValueError) as error:
-        why = reason_of(error)
-        raise UsageError(f"the secret {secret} can't be read: {why}; say where it is: --secret FILE") from None
-    season = reveal(season, text)
-    many = "1 agent" if len(season.agents) == 1 else f"{len(season.agents)} agents"
-    print(f"{season.path} is closed with {many}; its first episode is {season.seed_offset:,}.")
-    print(f"Publish {season.path}. Everybody plays: textbench run --season {season.path} --agent NAME=SPEC")
-    return 0
+    if isinstance(step, Reveal):
+        return _reveal(season, _secret_file(path, step.secret))
+    return _check(season, as_json=step.output.json)
+
+
+def _secret_file(path: Path, named: str | None) -> Path:
+    return Path(named) if named else path.resolve().with_name(f"{path.resolve().name}.secret")
 
 
 def _commit(season: Season, step: Commit) -> int:
@@ -114,6 +108,19 @@ def _commit(season: Season, step: Commit) -> int:
             raise UsageError(f"the agent's name is {name!r}, which can't be told from {other!r}, who is registered")
     file = register(season, card, step.author, own, programs_of(spec, own))
     print(f"{file} registers {card['name']!r}. Publish it before the secret is revealed.")
+    return 0
+
+
+def _reveal(season: Season, secret: Path) -> int:
+    try:
+        text = read_text(secret).strip()
+    except (OSError, ValueError) as error:
+        why = reason_of(error)
+        raise UsageError(f"the secret {secret} can't be read: {why}; say where it is: --secret FILE") from None
+    season = reveal(season, text)
+    many = "1 agent" if len(season.agents) == 1 else f"{len(season.agents)} agents"
+    print(f"{season.path} is closed with {many}; its first episode is {season.seed_offset:,}.")
+    print(f"Publish {season.path}. Everybody plays: textbench run --season {season.path} --agent NAME=SPEC")
     return 0
 
 

@@ -39,6 +39,7 @@ from benchmark.score import (
 )
 from benchmark.show import AGENT, Column, Figure, Table, estimate, estimate_figure, value
 from textgames import Scenario
+from textgames.twins import Twin
 
 LIMIT = 500  # the most seeds of an agent that are played again for it
 
@@ -55,6 +56,13 @@ class Changed(NamedTuple):
 
 def changed_moves(results: ResultColumns, twins: Mapping[str, Sequence[str]]) -> dict[tuple[str, str], list[Changed]]:
     """Return ``{(agent, scenario): its seeds}`` of the scenarios for one player whose values are exact."""
+
+    def of_json(kept: Mapping[str, Any]) -> dict[str, list[Changed]]:
+        return {
+            agent: [Changed(float(lost), int(changed), int(common)) for lost, changed, common in seeds]
+            for agent, seeds in kept.items()
+        }
+
     found: dict[tuple[str, str], list[Changed]] = {}
     for source, (path, manifest) in enumerate(results.sources):
         folder = RunFolder(path, manifest)
@@ -64,8 +72,7 @@ def changed_moves(results: ResultColumns, twins: Mapping[str, Sequence[str]]) ->
             if name not in played or len(played) < 2 or any(solo_losses(results, one) is None for one in played):
                 continue
             file = cache.file("changed", results.scenarios[name], " ".join(played))
-            known = read_cache(file, lambda kept: {agent: [Changed(*one) for one in kept[agent]] for agent in kept})
-            if known is None:
+            if (known := read_cache(file, of_json)) is None:
                 known = _changed(results, folder, source, played)
                 write_cache(file, known)
             for agent, seeds in known.items():
@@ -77,7 +84,6 @@ def changed_moves(results: ResultColumns, twins: Mapping[str, Sequence[str]]) ->
 def _changed(results: ResultColumns, folder: RunFolder, source: int, played: Sequence[str]) -> dict[str, list[Changed]]:
     """Return ``{agent in the folder: its seeds}`` in a game, which comes first, and its twins."""
     decisions: dict[tuple[str, int], dict[str, dict[Any, Decision]]] = {}
-    games: dict[str, Any] = {twin: results.scenarios[twin].game() for twin in played[1:]}
     places = [place for place in results.places[source] if place[0] in played]
     seeds = set(sorted({seed for _, seed, _ in places})[:LIMIT])
     for record in folder.records_at([offset for _, seed, offset in places if seed in seeds]):
@@ -89,18 +95,24 @@ def _changed(results: ResultColumns, folder: RunFolder, source: int, played: Seq
     found: dict[str, list[Changed]] = {}
     for (agent, _), told in decisions.items():
         if len(told) == len(played):
-            pairs = [
-                [  # of decisions in equal states; the twin's with the game's name of its action
-                    (told[played[0]][state], one._replace(action=games[twin].own_action(one.action or "")))
-                    for state, one in told[twin].items()
-                    if state in told[played[0]]
-                ]
-                for twin in played[1:]
-            ]
+            pairs = [_pairs(told[played[0]], told[twin], results.scenarios[twin]) for twin in played[1:]]
             lost = sum(two.lost - one.lost for each in pairs for one, two in each if one.action != two.action)
             changed = sum(one.action != two.action for each in pairs for one, two in each)
             found.setdefault(agent, []).append(Changed(lost / len(pairs), changed, sum(map(len, pairs))))
     return found
+
+
+def _pairs(
+    game: Mapping[Any, Decision], twin: Mapping[Any, Decision], scenario: Scenario
+) -> list[tuple[Decision, Decision]]:
+    """Return the decisions in equal states; the twin's with the game's name of its action, if it has one."""
+    told = scenario.game()
+    assert isinstance(told, Twin)
+    return [
+        (game[state], decision._replace(action=told.own_action(decision.action) if decision.action else ""))
+        for state, decision in twin.items()
+        if state in game
+    ]
 
 
 LEAST_SEEDS = 6

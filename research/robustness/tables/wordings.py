@@ -20,14 +20,7 @@ import numpy as np
 
 from agents import wording_of
 from agents.common import CONFIDENCE, Array, Estimate, student_quantile
-from benchmark.score import (
-    EstimateView,
-    ResultColumns,
-    corrected_returns,
-    holm,
-    paired_p_value,
-    solo_scenarios,
-)
+from benchmark.score import EstimateView, ResultColumns, corrected_returns, holm, paired_p_value, solo_scenarios
 from benchmark.show import AGENT, SCENARIO, Column, Figure, Table, estimate, number, value
 from textgames import Scenario
 
@@ -81,7 +74,11 @@ class Split(NamedTuple):
 
     @property
     def over_wordings(self) -> Estimate:
-        return self._interval(self.error + max(0.0, self.between) / len(self.means), len(self.means) - 1)
+        return self._interval(self.error + self._wordings_part, len(self.means) - 1)
+
+    @property
+    def _wordings_part(self) -> float:
+        return max(0.0, self.between) / len(self.means)
 
     def _interval(self, variance: float, freedom: int) -> Estimate:
         half = student_quantile(freedom, self.confidence) * sqrt(variance)
@@ -89,9 +86,7 @@ class Split(NamedTuple):
 
     def episodes_for(self, half_width: float) -> int | None:
         """Return the episodes that bring the interval over these wordings to this half-width; ``None`` if none do."""
-        left = (half_width / student_quantile(len(self.means) - 1, self.confidence)) ** 2 - max(
-            0.0, self.between
-        ) / len(self.means)
+        left = (half_width / student_quantile(len(self.means) - 1, self.confidence)) ** 2 - self._wordings_part
         return ceil(self.within / left) if left > 0 else None
 
     @property
@@ -209,6 +204,12 @@ def _by_wording(row: WordingView) -> Figure:
     return Figure(", ".join(f"{name} {number(mean, '.2f')}" for name, mean in row["means"].items()), note=note)
 
 
+def _to_halve(row: WordingView) -> Figure:
+    if row["episodes_for_it"] is not None:
+        return Figure(f"{row['episodes_for_it']} episodes")
+    return Figure("" if row["wordings_for_it"] is None else f"{row['wordings_for_it']} wordings")
+
+
 _COLUMNS: tuple[Column[WordingView], ...] = (
     AGENT,
     SCENARIO,
@@ -222,18 +223,7 @@ _COLUMNS: tuple[Column[WordingView], ...] = (
         lambda row: Figure("more than any" if row["wording_worth"] is None else f"{row['wording_worth']} episodes"),
         wide_only=True,
     ),
-    Column(
-        "to_halve",
-        "to halve it",
-        lambda row: Figure(
-            f"{row['episodes_for_it']} episodes"
-            if row["episodes_for_it"] is not None
-            else ""
-            if row["wordings_for_it"] is None
-            else f"{row['wordings_for_it']} wordings"
-        ),
-        wide_only=True,
-    ),
+    Column("to_halve", "to halve it", _to_halve, wide_only=True),
 )
 
 

@@ -13,9 +13,19 @@ from agents.baselines.scripted_player import Choice, ScriptedPlayer, as_turn
 from agents.baselines.search import PlannerPlayer, search_player_of
 from agents.policy import as_requests
 from agents.turn import Turn, TurnRequest
+from benchmark.runs.plan import find_scenarios
+from benchmark.score.move_losses import Decision
 from benchmark.score.references import References
 from benchmark.show.page.page import render_page
-from research.robustness.tables.twin_gap import LEAST_SEEDS, Gaps, TwinGapView, gap_row, paired_gaps, twin_gap_rows
+from research.robustness.tables.twin_gap import (
+    LEAST_SEEDS,
+    Gaps,
+    TwinGapView,
+    _pairs,
+    gap_row,
+    paired_gaps,
+    twin_gap_rows,
+)
 from textgames.twins import Twin
 
 EPISODES = 24
@@ -82,6 +92,12 @@ def test_who_has_memorised_is_exposed_and_who_works_it_out_is_not(results):
         assert not same["above_zero"]
     assert all((row["scenario"], row["twins"], row["pairs"]) == ("frozen-lake", 2, EPISODES) for row in gaps.values())
     assert all(row["unit"] == "score" for row in gaps.values())
+
+
+def test_an_answer_that_named_no_action_names_none_in_the_game_either():
+    decision = Decision("player_0", "a state", 3, "", 0.5, {})
+    twin = find_scenarios(["frozen-lake-twin-1"])["frozen-lake-twin-1"]
+    assert _pairs({"a state": decision}, {"a state": decision}, twin) == [(decision, decision)]
 
 
 def row_of(gaps: np.ndarray) -> TwinGapView:

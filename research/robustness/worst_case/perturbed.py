@@ -82,8 +82,7 @@ class Perturbed(TSMG[Timed]):
         self._solved: dict[Any, tuple[Model, Solution]] = {}  # by each of the states
         for name in (*_FACTS, *_OF_A_STATE):
             own = getattr(game, name)
-            timed = name in _OF_A_STATE
-            setattr(self, name, wraps(own)(lambda state, *more, own=own: own(state.state, *more)) if timed else own)
+            setattr(self, name, own if name in _FACTS else _untimed(own))
         Model.of(game, [game.initial_state(np.random.default_rng(0))], 1)  # refuses a game without chances to move
 
     has_board = property(lambda self: self.original.has_board)
@@ -138,6 +137,10 @@ class Perturbed(TSMG[Timed]):
 def _drawn(ball: str, radius: float, draw: int, state: Any, action: Action, told: tuple[float, ...]) -> Floats:
     rng = np.random.default_rng([draw, crc32(repr((state, action)).encode())])
     return towards(rng.dirichlet(np.ones(len(told))), np.array(told), ball, radius)
+
+
+def _untimed(method: Callable[..., Any]) -> Callable[..., Any]:
+    return wraps(method)(lambda state, *others: method(state.state, *others))
 
 
 register_yardstick(Perturbed, ValueIteration)
