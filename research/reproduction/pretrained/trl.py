@@ -91,17 +91,18 @@ def train_by_trl(
     names = experiment.scenarios_of(arm)
     samples = config.episodes * experiment.steps_per_episode
     batch = min(experiment.micro_batch, samples)
-    arguments = GRPOConfig(
-        output_dir=str(out), max_steps=iterations, per_device_train_batch_size=batch,
-        gradient_accumulation_steps=samples // batch, num_generations=config.group_size * experiment.steps_per_episode,
-        max_completion_length=config.max_response_tokens, learning_rate=config.learning_rate,
-        lr_scheduler_type="constant" if by_seconds else config.schedule, weight_decay=config.weight_decay,
-        max_grad_norm=config.max_grad_norm, temperature=config.temperature, seed=config.seed, logging_steps=1,
-        save_strategy="steps", save_steps=SAVE_EVERY, save_total_limit=2, report_to="none", disable_tqdm=True,
-        use_cpu=next(model.parameters()).device.type == "cpu", bf16=product_dtype(config) == "bfloat16",
-    )  # fmt: skip
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", FutureWarning)  # TRL's own calls of what transformers has renamed
+        arguments = GRPOConfig(
+            output_dir=str(out), max_steps=iterations, per_device_train_batch_size=batch,
+            gradient_accumulation_steps=samples // batch,
+            num_generations=config.group_size * experiment.steps_per_episode,
+            max_completion_length=config.max_response_tokens, learning_rate=config.learning_rate,
+            lr_scheduler_type="constant" if by_seconds else config.schedule, weight_decay=config.weight_decay,
+            max_grad_norm=config.max_grad_norm, temperature=config.temperature, seed=config.seed, logging_steps=1,
+            save_strategy="steps", save_steps=SAVE_EVERY, save_total_limit=2, report_to="none", disable_tqdm=True,
+            use_cpu=next(model.parameters()).device.type == "cpu", bf16=product_dtype(config) == "bfloat16",
+        )  # fmt: skip
         trainer = GRPOTrainer(
             model,
             args=arguments,
