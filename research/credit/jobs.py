@@ -4,9 +4,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
+from benchmark import UsageError
 from research.credit.settings import STAGES, Study
 from research.jobs.folder import Folder
-from research.jobs.recipes import TUNING_SEED
+from research.jobs.recipes import TUNING_SEED, ExperimentSettings
 
 Kind = Literal["base", "stages", "measure", "draws", "think", "tune", "train", "ask"]
 
@@ -92,6 +93,17 @@ class StudyFolder(Folder):
     def __init__(self, path: Path, methods: tuple[str, ...] = ()) -> None:
         super().__init__(path)
         self.methods = methods
+
+    def claim(self, experiment: ExperimentSettings) -> None:
+        """Claim the folder; one whose arms were tuned with the seed of a training run is refused."""
+        super().claim(experiment)
+        for file in self.path.glob("tune/*/*/*/result.json"):
+            seed = self.result(str(file.parent.relative_to(self.path)))["settings"]["seed"]
+            if seed != TUNING_SEED:
+                raise UsageError(
+                    f"{self.path} has arms that were tuned with seed {seed}, now it is {TUNING_SEED}; choose another "
+                    "--out"
+                )
 
     def is_done(self, name: str) -> bool:
         if not super().is_done(name):

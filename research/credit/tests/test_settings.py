@@ -9,6 +9,7 @@ import pytest
 from benchmark.errors import UsageError
 from research.credit.jobs import StudyFolder, jobs_of
 from research.credit.settings import STAGES, Study
+from research.jobs.recipes import TUNING_SEED
 
 MINIATURE = Path("research/credit/recipes/credit-miniature.toml")
 STUDIES = sorted(file.stem for file in MINIATURE.parent.glob("*.toml") if file.stem != "credit-questions")
@@ -141,10 +142,17 @@ def test_a_folder_whose_stages_came_from_another_arm_is_refused(tmp_path):
         folder.claim(Study.read("credit-miniature"))
 
 
-def test_no_run_has_the_seed_that_arms_are_tuned_with():
+def test_no_run_has_the_seed_that_arms_are_tuned_with_and_a_folder_tuned_otherwise_is_refused(tmp_path):
     study = Study.read("credit", {"seeds": 8})
     seeds = {kind: {job.seed for job in jobs_of(study) if job.kind == kind} for kind in ("tune", "train")}
     assert not seeds["tune"] & seeds["train"]
+    folder = StudyFolder(tmp_path / "out")
+    folder.claim(study)
+    folder.write_result("tune/frozen-lake/rtg/0.001", {"settings": {"seed": TUNING_SEED}})
+    folder.claim(study)
+    folder.write_result("tune/frozen-lake/rtg/0.002", {"settings": {"seed": 5}})
+    with pytest.raises(UsageError, match="has arms that were tuned with seed 5, now it is 1000"):
+        folder.claim(study)
 
 
 def test_a_measurement_is_done_when_it_has_all_methods(tmp_path):
