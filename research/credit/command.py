@@ -19,10 +19,10 @@ TOKENS_PER_SECOND = 60_000
 
 BASE_SECONDS = 30.0
 SECONDS_OF_BATCH = {"measure": 1.7, "draws": 0.6, "think": 14.0}
-"""What the other kinds of jobs took there: a base, and a batch of what is measured, by a tiny model that reasons."""
+"""What the other kinds of jobs took on that core: a base, and a batch of draws or measures, by a tiny model."""
 
 PLAIN_TOKENS_PER_SECOND, SHORT_TOKENS_PER_SECOND = 10_000, 80_000
-"""The pace of a run that asks questions, on one core: along a plain run, where they cost most, and from a weak base."""
+"""The pace of a run that asks questions, on one core: along a plain run (the dearest), and from a weak base."""
 
 WORK = {
     "base": "research.credit.training:make_base",
