@@ -42,4 +42,4 @@ IMAGINE = Wrapper(
 MASKED = Wrapper(
     "research.improve.programs.players:MaskedPolicy", "an agent kept to what a program allows", holds=_holds
 )
-ROUTER = Wrapper("research.improve.around.choosing:RouterPolicy", "one of two agents for each decision", 2, 1)
+ROUTER = Wrapper("research.improve.around.router:RouterPolicy", "one of two agents for each decision", 2, 1)

@@ -16,7 +16,7 @@ from benchmark.cli import main
 from benchmark.errors import UsageError
 from benchmark.play.claims import names_code
 from benchmark.play.cost.prices import is_paid
-from research.improve.around.choosing import RouterPolicy
+from research.improve.around.router import RouterPolicy
 
 
 def episodes(policy: Policy, count: int = 120) -> list[Episode]:

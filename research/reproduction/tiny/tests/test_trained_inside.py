@@ -13,8 +13,8 @@ from agents.policy import as_requests
 from agents.prompt import PromptMap, as_text
 from agents.tiny import Recipe
 from agents.turn import Turn, TurnRequest
-from research.improve.around.choosing import RouterPolicy
 from research.improve.around.reading import AdvisedPolicy
+from research.improve.around.router import RouterPolicy
 from research.reproduction.tiny.inside import LAKE, choosing, heeding
 
 
