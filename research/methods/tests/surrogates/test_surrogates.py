@@ -10,7 +10,7 @@ import torch
 
 from agents.msgrpo.learner.update import UpdateStats, known_tokens
 from agents.msgrpo.surrogates import SURROGATES
-from research.methods.tests import formulas
+from research.methods.tests.surrogates import formulas
 from tests.agents.msgrpo.learner import test_surrogates
 from tests.agents.msgrpo.learner.learners import gradients, make_learner, ragged_rows
 from tests.agents.msgrpo.learner.test_distributed import run

@@ -1,0 +1,39 @@
+"""GTAlign's payments in a dilemma by hand."""
+
+from typing import Any
+
+import pytest
+
+from agents.episode import EpisodeTask
+from agents.msgrpo import ConfigError
+from agents.msgrpo.rewards import REWARDS
+from agents.turn import Turn
+from research.methods.rewards.gtalign import stated
+from tests.agents.msgrpo.hand_made import batch
+from tests.agents.msgrpo.played import iteration_of
+
+
+class Stating:
+    """Plays one action in each seat and states payoffs, of which one of four is wrong."""
+
+    name, history_turns = "stating", None
+    payoffs = "cooperate, cooperate: 3, 3; cooperate, defect: 0, 5; defect, cooperate: 5, 0; defect, defect: 2, 1"
+
+    def act(self, requests: Any) -> list[Turn]:
+        chosen = {"player_0": "cooperate", "player_1": "defect"}
+        told = f"<payoffs>{self.payoffs}</payoffs>"
+        return [Turn(f"{told if r.player == 'player_0' else ''}<action>{chosen[r.player]}</action>") for r in requests]
+
+
+def test_both_players_welfare_and_the_payoffs_that_an_answer_states_rightly():
+    """A dilemma's rounds pay 0 and 5: the geometric mean is 0 to both, whom the game pays 0 and 50."""
+    iteration = iteration_of("prisoners-dilemma", Stating())
+    played = batch(*iteration.play([EpisodeTask.of("prisoners-dilemma", 3)]))
+    rule = REWARDS.make("gtalign", {"matrix_weight": 2.0})
+    paid = {each.player: own.tolist() for each, own in zip(played.trajectories, rule.pay(played), strict=True)}
+    assert paid == {"player_0": [1.5] * 10, "player_1": [0.0] * 10}
+    assert rule.metrics == {"payoffs_right": 0.375}
+    assert stated(played.trajectories[0], 0)["defect", "defect"] == (2.0, 1.0)
+    rule.check(EpisodeTask.of("prisoners-dilemma", 0))
+    with pytest.raises(ConfigError, match="reward = 'gtalign' takes a game of two players that act at once"):
+        rule.check(EpisodeTask.of("kuhn-poker", 0))
