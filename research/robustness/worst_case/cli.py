@@ -12,6 +12,7 @@ from benchmark.play import OF_ONE_AGENT, RunOptions
 from benchmark.runs import find_scenario
 from research.robustness.worst_case.balls import BALLS
 from research.robustness.worst_case.dr_rpo import optimise
+from research.robustness.worst_case.parl import payments, tune
 from research.robustness.worst_case.policy_cliff import jumps
 from research.robustness.worst_case.solver import Model, Policy, follow, greedy
 from textgames import Scenario, game_of
@@ -69,10 +70,30 @@ class Cliff:
     output: Output = part(Output, ["json"])
 
 
-STEPS = {"worst": Worst, "cliff": Cliff}
+@settings
+class Reward:
+    """Tune payments beside a game's reward by the true return of the policy that is optimal under both.
+
+    PARL in tables: the lower level is the soft optimum of a temperature, the upper level moves what a step and a round
+    of progress pay, along its exact bilevel gradient. Gains of the true return are over no payments, with intervals
+    over starts; the gradient of a fixed policy is shown beside.
+
+    examples:
+      textbench robust reward frozen-lake-slippery
+      textbench robust reward frozen-lake-slippery --set success_rate=0.9 --temperature 0.3 --charge 1
+    """
+
+    game: Game = part(Game)
+    temperature: float = option(0.1, "T", "of the lower level's soft optimum", gt=0)
+    charge: float = option(0.1, "X", "for the square of a payment, in units of the true return", ge=0)
+    ascents: int = option(8, "N", "steps of the upper level", ge=1)
+    output: Output = part(Output, ["json"])
 
 
-def run(step: Worst | Cliff) -> int:
+STEPS = {"worst": Worst, "cliff": Cliff, "reward": Reward}
+
+
+def run(step: Worst | Cliff | Reward) -> int:
     """Compute the table of a step and print it."""
     given = step.game
     scenario = find_scenario(given.scenario, "measure")
@@ -84,6 +105,8 @@ def run(step: Worst | Cliff) -> int:
         model = Model.of(game, starts, scenario.horizon)
         if isinstance(step, Cliff):
             rows = [jump._asdict() for jump in jumps(model, step.prices, (0.0, *step.temperatures))]
+        elif isinstance(step, Reward):
+            rows = _ascents(model, step)
         else:
             policy = None if step.agent is None else _agent(step, scenario, game, starts)
             rows = [_row(model, step.ball, radius, policy) for radius in step.radii]
@@ -121,6 +144,21 @@ def _row(model: Model, name: str, radius: float, agent: Policy | None) -> dict[s
     found |= {"dr_rpo_gain": worth(dr_rpo) - nominal, "price": rules - worth(robust, 0.0)}
     found |= {"dr_rpo_price": rules - worth(dr_rpo, 0.0)} | ({} if agent is None else {"agent": worth(agent)})
     return {"ball": name, "radius": radius, **{key: student(each)._asdict() for key, each in found.items()}}
+
+
+def _ascents(model: Model, step: Reward) -> list[dict[str, Any]]:
+    """Return the parameters, the true return and both gradients after each step of the upper level."""
+    features, before, rows = payments(model), None, []
+    found = tune(model, np.array([*features.values()]), temperature=step.temperature, charge=step.charge)
+    for parameters, now in islice(found, step.ascents + 1):
+        before = now.returned if before is None else before
+        gained = {"objective": now.objective, "returned": now.returned, "gain": now.returned - before}
+        row = {"ascent": len(rows), **dict(zip(features, parameters.tolist(), strict=True))}
+        row |= {key: student(each)._asdict() for key, each in gained.items()}
+        for name, gradient in (("gradient", now.gradient), ("fixed", now.fixed)):
+            row |= {f"{name}_{key}": each for key, each in zip(features, gradient.tolist(), strict=True)}
+        rows.append(row)
+    return rows
 
 
 def _agent(step: Worst, scenario: Scenario, game: Any, starts: list[Any]) -> Policy:
