@@ -54,7 +54,11 @@ def rewarded(batch: Batch, rule: Reward, config: Any) -> tuple[Batch, Mapping[st
         )
     mode = rule.reward_mode if config.reward_mode == OWN else config.reward_mode
     new = [
-        replace(each, rewards=(each.rewards if mode == "add" else 0.0) + config.reward_weight * own - fine)
+        replace(
+            each,
+            rewards=(each.rewards if mode == "add" else 0.0) + config.reward_weight * own - fine,
+            earned=each.rewards,
+        )
         for each, own, fine in zip(earned, paid, fines, strict=True)
     ]
     result = replace(batch, trajectories=new)

@@ -239,7 +239,7 @@ class MSGRPOTrainer:
             learnt = self.critic.learn(lessons(methods, played, batch, credit), self._stream(4)) if self.critic else {}
             metrics |= stats.metrics()
             metrics |= {"effective_episodes": effective_sample_size(credit.draw_weight), **credit.metrics, **learnt}
-            metrics |= {**methods.sampler.metrics, **self.opponents.tokens(), **told}
+            metrics |= {**methods.sampler.metrics, **methods.draw.metrics, **self.opponents.tokens(), **told}
             skipped = not rows and not critic_alone
             self.skipped += skipped
             metrics |= {

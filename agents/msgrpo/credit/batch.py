@@ -72,6 +72,7 @@ class Trajectory:
     Attributes:
         group: trajectories with the same label started from the same state, as the same player.
         rewards: (T,) the format penalty included; they sum to the return.
+        earned: (T,) the game's own rewards, without format penalties, if a reward rule has changed ``rewards``.
         states: T states of the game, each as it was before the step.
         actions: T names of the actions that were executed.
         valid: (T,) whether the response named a legal action.
@@ -116,6 +117,7 @@ class Trajectory:
     values: Floats | None = None
     head_values: Mapping[str, StepCredit] = field(default_factory=dict)
     log_ratios: Floats | None = None
+    earned: Floats | None = None
     segments: tuple[tuple[Segment, ...], ...] | None = None
     task: EpisodeTask | None = None
     rounds: tuple[int, ...] = ()

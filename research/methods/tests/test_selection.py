@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from agents.msgrpo import ConfigError
+from agents.msgrpo import ConfigError, MSGRPOConfig
 from agents.msgrpo.credit import METHODS, Batch, Credit
 from agents.msgrpo.draws import DRAWS
 from agents.msgrpo.filters import FILTERS
@@ -75,7 +75,7 @@ def test_the_same_fractions_in_another_order_are_no_difference_anywhere(penaltie
     returns = played.returns()
     for name in ("ragen2", "starpo_s"):
         assert kept_groups(name, played) == {1}
-    highest = PFPPO(method="max_min").weights(np.array([*returns[:2], returns[0] - 1.0, returns[0] - 2.0]))
+    highest = PFPPO().weights(np.array([*returns[:2], returns[0] - 1.0, returns[0] - 2.0]), "max_min")
     assert highest.round().tolist() == [1, 1, 0, 1]
     seats = batch(trajectory([1.0]), *(trajectory([value]) for value in returns[:2]))
     a, b = METHODS.make("marshal", {"means": "distinct"}).assign(seats, np.random.default_rng(0)).draw_weight[1:]
@@ -122,3 +122,64 @@ def test_pf_ppo_of_worthless_episodes_draws_them_evenly():
         assert len(drawn.indices) == 2
         counts += np.bincount(drawn.indices, minlength=4)
     assert (np.abs(counts / 4_000 - 0.25) < 4.5 * np.sqrt(0.25 * 0.75 / 4_000)).all()
+
+
+def paid(returns, truths, **others):
+    """A batch whose episodes a reward rule paid ``returns`` and the game ``truths``."""
+    pairs = zip(returns, truths, strict=True)
+    return batch(*(trajectory([r], earned=np.array([t]), success=t > 0, **others) for r, t in pairs))
+
+
+def chosen(*batches, **settings):
+    """What the draw has chosen after some batches, and its R²."""
+    rule = DRAWS.make("pf_ppo", {"method": "auto", **settings})
+    for each in batches:
+        rule.draw(each, Credit.of([np.ones(1)] * len(each)), 1, np.random.default_rng(0))
+    ((by, _),) = [(name, own) for name, own in rule.metrics.items() if name.startswith("pf_ppo_by_") and own]
+    return by.removeprefix("pf_ppo_by_"), {
+        name: rule.metrics[f"pf_ppo_r2_{name}"] for name in ("pow", "max_min", "max_random")
+    }
+
+
+def test_auto_s_r2_by_hand():
+    """Returns of +-1 alone count. Six of a batch: R² is 1/2, adjusted 1 - 1/2 5/4. With another batch, which weighs as
+    much, it is 5/7, and they are worth 1 / (6/144 + 2/16) = 6 episodes as well: 1 - 2/7 5/4."""
+    six = paid([1.0, 1.0, 1.0, -1.0, -1.0, -1.0, 0.0], [1.0, 1.0, 1.0, 0.0, 0.0, 1.0, 5.0])
+    assert chosen(six)[1]["max_min"] == pytest.approx(3 / 8, abs=1e-6)
+    assert chosen(six, paid([1.0, -1.0], [1.0, 0.0]))[1]["max_min"] == pytest.approx(9 / 14, abs=1e-6)
+    assert chosen(paid([1.0, -1.0], [1.0, 0.0]))[1]["max_min"] == 0.0  # two points always lie on a line
+
+
+@pytest.mark.parametrize("truth", ["return", "success"])
+def test_auto_takes_the_filter_under_which_rewards_tell_the_truth(truth):
+    """Rewards of moderate size say nothing; or the highest one of each batch is a fraud; or all of them say nothing."""
+    rng, batches = np.random.default_rng(0), {"moderate": [], "fraud": [], "useless": []}
+    for _ in range(8):
+        rewards = np.array([-1.0, *rng.uniform(-0.7, 0.7, 14), 1.0])
+        coins = rng.integers(2, size=16).astype(float)
+        batches["moderate"].append(paid(rewards, np.where(np.abs(rewards) == 1, rewards > 0, coins)))
+        sound = np.append(rng.uniform(-1, 1, 15), 1.1)
+        batches["fraud"].append(paid(sound, np.append(sound[:15] > 0, 0.0)))
+        batches["useless"].append(paid(rewards, coins))
+    best, r2 = chosen(*batches["moderate"], truth=truth)
+    assert best == "max_min"
+    assert r2["max_min"] > 0.99 > 0.6 > max(r2["pow"], r2["max_random"])
+    assert chosen(*batches["fraud"], truth=truth)[0] == "pow"
+    assert max(chosen(*batches["useless"], truth=truth)[1].values()) < 0.3
+
+
+def test_auto_in_the_trainer_tells_what_it_drew_by_and_keeps_its_batches(make_trainer):
+    settings = {"draw": {"pf_ppo": {"method": "auto"}}}
+    plain = {"episode_sampling": "pf_ppo", "method_settings": settings, "response_mode": "direct", "eval_every": 0}
+    config = MSGRPOConfig(
+        iterations=2, groups=2, group_size=8, max_response_tokens=1, reward="length", samples_every=0, **plain
+    )
+    trainer = make_trainer(config)
+    *_, second = trainer.train()
+    assert sum(second[f"pf_ppo_by_{name}"] for name in ("pow", "max_min", "max_random")) == 1
+    assert 0 <= second["pf_ppo_r2_pow"] <= 1
+    kept = trainer.methods.draw.state_dict()
+    assert [len(returns) for returns, _ in kept["recent"]] == [16, 16]
+    other = DRAWS.make("pf_ppo", {"method": "auto"})
+    other.load_state_dict(kept)
+    assert other.r2("pow") == second["pf_ppo_r2_pow"]

@@ -148,12 +148,13 @@ def _row(model: Model, name: str, radius: float, agent: Policy | None) -> dict[s
 
 def _ascents(model: Model, step: Reward) -> list[dict[str, Any]]:
     """Return the parameters, the true return and both gradients after each step of the upper level."""
-    features, before, rows = payments(model), None, []
+    features, before = payments(model), None
+    rows: list[dict[str, Any]] = []
     found = tune(model, np.array([*features.values()]), temperature=step.temperature, charge=step.charge)
     for parameters, now in islice(found, step.ascents + 1):
         before = now.returned if before is None else before
         gained = {"objective": now.objective, "returned": now.returned, "gain": now.returned - before}
-        row = {"ascent": len(rows), **dict(zip(features, parameters.tolist(), strict=True))}
+        row: dict[str, Any] = {"ascent": len(rows), **dict(zip(features, parameters.tolist(), strict=True))}
         row |= {key: student(each)._asdict() for key, each in gained.items()}
         for name, gradient in (("gradient", now.gradient), ("fixed", now.fixed)):
             row |= {f"{name}_{key}": each for key, each in zip(features, gradient.tolist(), strict=True)}
