@@ -141,7 +141,8 @@ class PFPPO:
         spread = (w @ x**2) * (w @ y**2)
         if n <= 2 or spread < 1e-12:
             return 0.0
-        return max(0.0, 1 - (1 - (w @ (x * y)) ** 2 / spread) * (n - 1) / (n - 2))
+        explained = float((w @ (x * y)) ** 2 / spread)
+        return max(0.0, 1 - (1 - explained) * (n - 1) / (n - 2))
 
     def state_dict(self) -> dict[str, Any]:
         return {"recent": [list(each) for each in self._recent]} if self._recent else {}
