@@ -32,7 +32,7 @@ RULES = Baseline(
     holds=_holds,
 )
 
-SEARCH = Wrapper("research.improve.around.choosing:SearchPolicy", "the best of an agent's proposals by a value")
+SEARCH = Wrapper("research.improve.around.choosing:SearchPolicy", "the best of an agent's proposals by a value", 1, 1)
 ADVISED = Wrapper(
     "research.improve.around.reading:AdvisedPolicy", "an agent that reads another's advice", 2, tells_more=True
 )

@@ -1,5 +1,6 @@
 """Players that choose among answers of another: ``search(AGENT)``."""
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -18,12 +19,15 @@ from agents import (
     request_in,
     search_player_of,
 )
+from research.improve.around.tree import searched
+from research.improve.around.worlds import check_searchable, world_of
+from research.improve.programs.rules import RulesPlayer
 from textgames import TSMG, did_you_mean, rounds_of_play
 
 Rank = Callable[[TurnRequest, Sequence[str]], Mapping[str, float]]
 """``request, the action that each proposal names -> {action: value}``"""
 
-RANKS = ("votes", "rollouts", "exact")
+RANKS = ("votes", "rollouts", "tree", "exact")
 
 MOST_ASKED = 10_000
 """Questions or episodes for one decision, at most: more is a slip that would take days."""
@@ -53,43 +57,65 @@ class SearchPolicy(Around):
 
     * ``votes``: how many of them name the action (self-consistency, Wang et al. 2022, arXiv 2203.11171);
     * ``rollouts``: the mean return of so many episodes of uniformly random play after it: flat Monte-Carlo search;
+    * ``tree``: its visits in so many ``simulations`` of a tree search (:mod:`research.improve.around.tree`), at most
+      ``depth`` rounds ahead, by the game's rules, or by those of a second player: ``search(AGENT, rules:FILE)``, or
+      ``search(AGENT, WORLD)`` with a player that predicts what will be shown next;
     * ``exact``: the true value, the most that any value can give (Zhai et al. 2024, arXiv 2409.09345, learn one).
 
     Raises:
         ValueError: an option that is out of range.
     """
 
-    def __init__(self, inner: Policy, *, proposals: int = 8, rank_by: str | Rank = "votes", rollouts: int = 32) -> None:
-        for option, number in (("proposals", proposals), ("rollouts", rollouts)):
+    def __init__(
+        self,
+        inner: Policy,
+        world: Policy | None = None,
+        *,
+        proposals: int = 8,
+        rank_by: str | Rank = "votes",
+        rollouts: int = 32,
+        simulations: int = 64,
+        depth: int = 50,
+    ) -> None:
+        counts = {"proposals": proposals, "rollouts": rollouts, "simulations": simulations, "depth": depth}
+        for option, number in counts.items():
             check_count(option, number)
         if isinstance(rank_by, str) and rank_by not in RANKS:
             raise ValueError(f"rank_by is one of {', '.join(RANKS)}, got {rank_by!r}{did_you_mean(rank_by, RANKS)}")
-        super().__init__("search", inner)
+        if world is not None and rank_by != "tree":
+            raise ValueError(f"rank_by = {rank_by!r} asks no second player: search(AGENT, WORLD) takes rank_by=tree")
+        super().__init__("search", inner, *([] if world is None else [world]))
         self.proposals, self.rank_by, self.rollouts = proposals, rank_by, rollouts
+        self.world, self.simulations, self.depth = world, simulations, depth
         self._searchers = SearchPlayers()
 
     @classmethod
     def asks(cls, players: int, options: Mapping[str, Any]) -> tuple[int, ...]:
-        return (int(options["proposals"]),)
+        asked_ahead = int(options["simulations"]) * int(options["depth"])
+        return (int(options["proposals"]), *(asked_ahead,) * (players - 1))
 
     @property
     def settings(self) -> dict[str, Any]:
         rank_by = self.rank_by if isinstance(self.rank_by, str) else getattr(self.rank_by, "__qualname__", "a function")
-        return {"proposals": self.proposals, "rank_by": rank_by} | (
-            {"rollouts": self.rollouts} if rank_by == "rollouts" else {}
-        )
+        of_rank = {
+            "rollouts": {"rollouts": self.rollouts},
+            "tree": {"simulations": self.simulations, "depth": self.depth},
+        }
+        return {"proposals": self.proposals, "rank_by": rank_by} | of_rank.get(rank_by, {})
 
     def check_game(self, game: TSMG[Any]) -> None:
         """Raise a ValueError for a game whose actions can't be ranked so."""
         super().check_game(game)
-        if self.rank_by not in ("exact", "rollouts"):
+        if self.rank_by not in ("exact", "rollouts", "tree"):
             return
         name, instead = type(game).__name__, "rank proposals by votes"
         if not lists_actions(game):
             raise ValueError(f"{name} doesn't list its actions, whose values could be compared: {instead}")
         if self.rank_by == "exact" and not search_player_of(game).exact:
             raise ValueError(f"{name} has no exact values: {instead} or by rollouts")
-        if self.rank_by == "rollouts":
+        if self.rank_by == "tree":
+            check_searchable(game, self.world)
+        if self.rank_by == "rollouts" or (self.rank_by == "tree" and not isinstance(self.world, RulesPlayer)):
             try:
                 check_readable(game)
             except ValueError as error:
@@ -100,7 +126,13 @@ class SearchPolicy(Around):
         read = [(action, turn) for turn in turns if (action := action_named(request, turn.response)) is not None]
         if not read:
             return turns[0]
-        values = self._values(request, [action for action, _ in read])
+        proposed = [action for action, _ in read]
+        values: Mapping[str, Any]
+        if self.rank_by == "tree" and len(set(proposed)) > 1:
+            searched_in = world_of(request, self._searchers, self.world)
+            values = yield from searched(searched_in, request, Counter(proposed), self.simulations, self.depth)
+        else:
+            values = self._values(request, proposed)
         return max(read, key=lambda one: values[one[0]])[1]
 
     def _values(self, request: TurnRequest, proposed: Sequence[str]) -> Mapping[str, float]:

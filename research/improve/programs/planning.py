@@ -107,7 +107,11 @@ def predict(rules: Any, observation: str) -> list[Any]:
 
     The next state is ``null`` if the rules say that the game is over.
     """
-    state = rules.parse(observation)
+    return expand(rules, rules.parse(observation))
+
+
+def expand(rules: Any, state: Any) -> list[Any]:
+    """Return what :func:`predict` does of a state, as its key has it."""
     found: dict[str, Any] = {}
     for name in actions_in(rules, state):
         try:
