@@ -30,7 +30,7 @@ class World(Protocol):
     start: Any
 
     def moves(self, state: Any) -> tuple[str, Sequence[str]]:
-        """Return the player to move and its actions; none where nothing is known of what comes."""
+        """Return the player to move and its actions; none if nothing is known of what comes."""
 
     def step(self, state: Any, action: str, rng: np.random.Generator) -> Asking[Came]:
         """Sample what comes of an action."""
@@ -59,7 +59,7 @@ class RealRules:
 
 
 class LearnedRules:
-    """Rules that a program has (``rules:FILE``), in its sandbox; where they fail, the game is over and pays nothing."""
+    """Rules that a program has (``rules:FILE``), in its sandbox; if they fail, the game is over and pays nothing."""
 
     def __init__(self, request: TurnRequest, rules: RulesPlayer) -> None:
         self._sandbox, self._player = rules.sandbox, request.player

@@ -98,8 +98,10 @@ def test_the_form_of_a_spec(capsys):
         ("search(tiny)", "router(planner, random)"),
     )
     assert innermost("router(search(tiny), router(planner, random))") == ("tiny", "planner", "random")
-    for wrong in ("router(tiny)", "router(tiny,)", "router(a, b, c, d)", "search(tiny, tiny)"):
-        with pytest.raises(ValueError, match=r"is not of the form (router\(AGENT, AGENT\[, AGENT\]\)|search\(AGENT\))"):
+    for wrong in ("router(tiny)", "router(tiny,)", "router(a, b, c, d)", "search(a, b, c)"):
+        with pytest.raises(
+            ValueError, match=r"is not of the form (router\(AGENT, AGENT\[, AGENT\]\)|search\(AGENT\[, AGENT\]\))"
+        ):
             check_agent(wrong)
         assert main(["run", "--agent", wrong, "--scenario", "frozen-lake"]) == 2
         assert "is not of the form" in capsys.readouterr().err
