@@ -6,7 +6,7 @@ random below it. Chance is sampled anew in each simulation. The action with most
 """
 
 import math
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Mapping
 
 import numpy as np
@@ -68,7 +68,7 @@ def searched(
             came = yield from world.step(state, action, rng)
             walked.append((node, place, came.paid))
             state, left = came.state, left - 1
-        returns: Counter[str] = Counter()
+        returns: defaultdict[str, float] = defaultdict(float)
         for node, place, paid in reversed(walked):
             for player, reward in paid.items():
                 returns[player] += reward
