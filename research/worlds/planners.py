@@ -26,8 +26,9 @@ def welfare(game: Economist, workers: tuple[Worker, ...], taxes: tuple[int, ...]
 def saez(game: Economist, workers: tuple[Worker, ...]) -> tuple[int, ...]:
     """Return the flat tax nearest to Saez's formula ``(1 - g) / (1 - g + e)``.
 
-    ``g`` is the mean marginal utility of consumption weighted by income, over the plain mean, where that tax leads, and
-    ``e = 1/3`` is the elasticity of income to what is left of it, which this utility has without what is shared out.
+    ``g`` is the mean marginal utility of consumption, weighted by income, over the plain mean, at the equilibrium of
+    that tax. ``e = 1/3`` is the elasticity of income to its untaxed share, which this utility has without a share of
+    taxes.
     """
 
     def distance(taxes: tuple[int, ...]) -> float:
