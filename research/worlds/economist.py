@@ -132,7 +132,7 @@ class Economist(TSMG[Year]):
         year, now, then = (tuple(map(int, taxes.get(of, "").split())) for of in ("Year", "Now", "Last year"))
         workers = tuple((int(wage), story) for wage, story in re.findall(r", (\d+) a day: (.*)", observation))
         days = tuple(map(int, re.findall(r"(\d+) days, utility", observation)))
-        state = Year(workers, *year or (0,), now, (then, days) if then else ())
+        state = Year(workers, (year or (0,))[0], now, (then, days) if then else ())
         if not {story for _, story in workers} <= {*STORIES} or self.observe(state, player) != observation:
             raise ValueError(f"not an observation of this economy for {player}: {observation[:80]!r}")
         return state

@@ -8,7 +8,7 @@ import json
 from collections.abc import Sequence
 from functools import lru_cache
 from itertools import product
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -44,7 +44,8 @@ def saez(game: Economist, workers: tuple[Worker, ...]) -> tuple[int, ...]:
 class FreeMarket:
     """Sets no tax; and, as a worker, works as in the workers' equilibrium."""
 
-    name, settings = "free-market", {}
+    name = "free-market"
+    settings: ClassVar[dict[str, Any]] = {}
 
     def taxes(self, game: Economist, workers: tuple[Worker, ...]) -> tuple[int, ...]:
         return 0, 0
