@@ -48,8 +48,6 @@ def improve(
     rate: float = 4.0,
     pull: float = 0.05,
     follow: float = 0.02,
-    preferences: str = "table",
-    pairs: int = 2000,
     rank: int = 16,
     learning_rate: float | None = None,
 ) -> AgentTable:
@@ -63,9 +61,6 @@ def improve(
         pull: towards the magnet, in such units per nat.
         follow: the share of the way that the magnet comes after the table in the first step, which falls likewise; with
             0 it stays where the model began.
-        preferences: ``table`` solves the game; ``learned`` learns from pairs of its own answers which one wins, and
-            goes to the equilibrium of that; ``reward`` learns a reward for each answer from them, and goes to the best.
-        pairs: how many, if preferences are learnt.
         rank: of the LoRA adapter; 0 trains all weights.
         learning_rate: the highest; 1e-3 for an adapter and 1e-4 for all weights if nothing is said.
     """
@@ -74,9 +69,6 @@ def improve(
     if rate <= 0 or pull < 0 or not 0 <= follow <= 1:
         told = f"rate = {rate:g}, pull = {pull:g} and follow = {follow:g}"
         raise UsageError(f"rate is above 0, pull at least 0 and follow from 0 to 1, got {told}")
-    if preferences not in PREFERENCES or (preferences != "table" and rate * pull > 1):
-        told = f"preferences = {preferences!r}, rate = {rate:g} and pull = {pull:g}"
-        raise UsageError(f"preferences is one of {', '.join(PREFERENCES)}, if learnt with rate * pull <= 1, got {told}")
     if len(task.scenarios) > 1:
         raise UsageError(f"an equilibrium is of one game, got {', '.join(task.scenarios)}: choose one")
     scenario = find_scenario(task.scenarios[0], "learn")
@@ -88,8 +80,6 @@ def improve(
     game = scenario.game()
     tree = expand(game, scenario.horizon)
     asked = requests_of(tree, game, scenario.horizon)
-    if preferences != "table":
-        check_pairs(game, asked)
     steps = max(1, len(asked) // SETS_PER_STEP)
     config = config_of(task, len(asked), rank=rank, learning_rate=learning_rate, passes=passes, minibatches=steps)
 
@@ -100,19 +90,7 @@ def improve(
         chances = [score_actions(policy, policy.prompt_map(each), "", each.legal_actions) or {} for each in asked]
         legal = [{action: chance / sum(own.values()) for action, chance in own.items()} for own in chances]
         begun, most = behaviour_of(tree, legal), float(np.abs(tree.payoffs).max())
-        if preferences == "table":
-            table = descended(tree, begun, steps=STEPS, rate=rate / most, pull=pull * most, follow=follow)
-        else:
-            wins = sampled_wins(game, asked, legal, pairs, task.seed)
-            starts = [np.array([*own.values()]) for own in legal]
-            if preferences == "learned":
-                how = {"steps": STEPS, "rate": rate, "pull": pull, "follow": follow}
-                told = learned(task, config, scenario, asked, wins)
-                ends = [nash_md(own, start, **how) for own, start in zip(told, starts, strict=True)]
-            else:
-                ends = [best_by_reward(own, start, pull=pull) for own, start in zip(wins, starts, strict=True)]
-            answers = [dict(zip(each.legal_actions, own.tolist(), strict=True)) for each, own in zip(asked, ends)]
-            table = behaviour_of(tree, answers)
+        table = descended(tree, begun, steps=STEPS, rate=rate / most, pull=pull * most, follow=follow)
         task.say(f"exploitability {exploitability(tree, table):.4f} of the table, which is imitated")
         weights = iter(taught_weights(tree, table))
         decisions = []
@@ -124,7 +102,6 @@ def improve(
         return decisions, ()
 
     source = {"method": "nash", "rate": rate, "pull": pull, "follow": follow}
-    source |= {} if preferences == "table" else {"preferences": preferences, "pairs": pairs}
     with said_as_usage():
         made = taught(config, source, demonstrations, task.say, mixed=True)
     task.meter.charge(Spent(seconds=made["seconds"]))
