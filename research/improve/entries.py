@@ -33,6 +33,9 @@ RULES = Baseline(
 )
 
 SEARCH = Wrapper("research.improve.around.choosing:SearchPolicy", "the best of an agent's proposals by a value", 1, 1)
+WEBPILOT = Wrapper(
+    "research.improve.around.webpilot:WebPilotPolicy", "a tree search by an agent that plans and reflects", 1, 1, True
+)
 ADVISED = Wrapper(
     "research.improve.around.reading:AdvisedPolicy", "an agent that reads another's advice", 2, tells_more=True
 )

@@ -20,7 +20,7 @@ from agents import (
     search_player_of,
 )
 from research.improve.around.tree import searched
-from research.improve.around.worlds import check_searchable, world_of
+from research.improve.around.worlds import Asking, check_searchable, world_of
 from research.improve.programs.rules import RulesPlayer
 from textgames import TSMG, did_you_mean, rounds_of_play
 
@@ -121,8 +121,14 @@ class SearchPolicy(Around):
             except ValueError as error:
                 raise ValueError(f"{name} can't be played on from what it shows ({error}): {instead}") from None
 
+    def proposing(self, request: TurnRequest) -> Asking[TurnRequest]:
+        """Return the request that proposals are asked for with; a subclass may ask the players for more first."""
+        yield from ()
+        return request
+
     def decide(self, request: TurnRequest) -> Deciding:
-        turns = yield [Question(one) for one in proposals_of(request, self.proposals)]
+        shown = yield from self.proposing(request)
+        turns = yield [Question(one) for one in proposals_of(shown, self.proposals)]
         read = [(action, turn) for turn in turns if (action := action_named(request, turn.response)) is not None]
         if not read:
             return turns[0]

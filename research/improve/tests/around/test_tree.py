@@ -124,6 +124,7 @@ def test_only_a_true_world_gains(world, gains):
     ("spec", "options", "message"),
     [
         ("search(random)", {"simulations": 0}, "simulations is a whole number from 1 to 10,000, got 0"),
+        ("webpilot(random)", {"simulations": 0}, "simulations is a whole number from 1 to 10,000, got 0"),
         ("search(random, planner)", {"rank_by": "votes"}, "'votes' asks no second player"),
     ],
 )
