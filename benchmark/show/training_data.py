@@ -44,6 +44,7 @@ class RecordedDecision(NamedTuple):
     response: str  # in the form of the prompt map's mode
     result: float  # the return of the player's episode
     state: Any  # of the game's rules, in which it was taken
+    reward: float = 0.0  # of the decision itself
 
     @property
     def action(self) -> str:
@@ -124,7 +125,7 @@ class Source:
                 origin = {"scenario": record.scenario, "seed": record.seed, "round": step.index, "player": step.player}
                 origin |= {"agent": names[agent], "action": step.action}
                 result = record.returns[step.player]
-                yield RecordedDecision(origin, request, prompt_map, response, result, step.state)
+                yield RecordedDecision(origin, request, prompt_map, response, result, step.state, step.reward)
 
     def _records(self) -> Iterator[tuple[Episode, Scenario, Mapping[str, str], Mapping[str, PromptMap]]]:
         """Yield every scored episode with its scenario, ``{agent: name here}`` and ``{agent: prompt map}``."""

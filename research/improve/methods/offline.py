@@ -10,8 +10,9 @@
 - ``return``: all are imitated, each with a line in its prompt that says how the episode ended; the player is then asked
   for the best end (Decision Transformer, with the return in words).
 - ``context``: nothing is trained; prompts tell some of the episodes, from the worst to the best, as algorithm
-  distillation does (Laskin et al., arXiv 2210.14215; filtering, arXiv 2505.15143). So it works behind a server as well.
+  distillation does (Laskin et al., arXiv 2210.14215). So it works behind a server as well.
 
+With ``weigh`` whole learning histories are weighed in place of episodes (:mod:`research.improve.methods.histories`).
 A model that imitates what it says at a temperature below 1 becomes surer, and may play better by that alone.
 """
 
@@ -28,6 +29,7 @@ from benchmark import UsageError
 from benchmark.play import AgentTable
 from benchmark.score import read_columns
 from benchmark.show import EVALUATED, RecordedDecision, Source
+from research.improve.methods import histories
 from research.improve.methods.learning import (
     compared_seeds,
     config_of,
@@ -48,6 +50,7 @@ HELD_OUT = 10
 """Every so manieth seed is held out, to see what imitation learns."""
 
 EQUAL = "all episodes have the same return, so nothing tells good play from bad"
+NONE_IMPROVES = "no history improves, so none is left to learn from"
 
 MOST_WEIGHT = 20.0
 BEST = 10
@@ -63,6 +66,7 @@ class RecordedEpisode(NamedTuple):
     seed: int
     result: float  # its return
     decisions: list[RecordedDecision]  # that were valid
+    player: str = "player_0"
 
 
 def improve(
@@ -74,6 +78,7 @@ def improve(
     attempts: int = 4,
     top: float = 0.25,
     beta: float = 1.0,
+    weigh: list[str] | None = None,
     told: int = 4,
     rank: int = 16,
     learning_rate: float | None = None,
@@ -90,6 +95,9 @@ def improve(
         top: of ``filtered`` and ``context``: the share of a scenario's episodes, those of the highest returns, that is
             imitated or told of; equal returns go together.
         beta: of ``weighted``: how many standard deviations of the return are a factor of ``e``.
+        weigh: ``improvement``, ``stability`` or both: seeds are histories over ``learn_from``, in that order, and the
+            ``top`` share of them that improve most, or most steadily, is imitated (``weighted`` has their weights) or
+            told of.
         told: of ``context``: how many episodes the prompts tell.
         rank: of the LoRA adapter; 0 trains all weights.
         learning_rate: the highest; 1e-3 for an adapter and 1e-4 for all weights if nothing is said.
@@ -102,22 +110,32 @@ def improve(
             "top is above 0 and at most 1, beta above 0 and told at least 1, got "
             f"top = {top:g}, beta = {beta:g} and told = {told}"
         )
+    histories.check_measures(weigh or ())
+    if weigh and method == "return":
+        raise UsageError("weigh goes with the methods filtered, weighted and context, got method = 'return'")
     if method == "context" and len(task.scenarios) > 1:
         raise UsageError(f"histories in the prompt are of one scenario, got {', '.join(task.scenarios)}: choose one")
     mode = prompt_map_of(task.agent).mode if method == "context" else mode_of(task)
     folders = [Path(each) for each in learn_from] if learn_from else own_play(task, task.agent, episodes, attempts)
     found = recorded(folders, task.scenarios, mode, apart=frozenset(compared_seeds(task)))
+    if weigh:
+        weights = histories.weights(found, weigh, top)
+        shown = [
+            Shown(one, own if method == "weighted" else 1.0) for one, own in zip(found, weights, strict=True) if own
+        ]
+        task.say(f"{len(shown)} of {len(found)} episodes are of histories that are kept")
+    else:
+        shown = imitated(found, "filtered" if method == "context" else method, top, beta)
     if method == "context":
-        kept = found if top == 1 else [one.episode for one in imitated(found, "filtered", top, beta)]
+        kept = found if top == 1 and not weigh else [one.episode for one in shown]
         if not kept:
-            task.say(EQUAL)
+            task.say(NONE_IMPROVES if weigh else EQUAL)
             return task.agent
         made = with_history(task, kept, told)
         return in_folder(made, task.out) if plays_better(task, task.agent, made) else task.agent
-    shown = imitated(found, method, top, beta)
     learnt_from = [one for one in shown if one.episode.seed % HELD_OUT]
     if not learnt_from:
-        task.say(EQUAL)
+        task.say(NONE_IMPROVES if weigh else EQUAL)
         return task.agent
     before = task.agent
     if method == "return":  # the player is asked for the best result
@@ -133,6 +151,7 @@ def improve(
         return _taught(learnt_from, prompt_map), _taught(kept_out, prompt_map)
 
     source = {"method": method, "learn_from": [str(folder) for folder in folders], "top": top, "beta": beta}
+    source |= {"weigh": weigh} if weigh else {}
     with said_as_usage():
         made = taught(config, source, demonstrations, task.say)
     return learnt(task, before, made["seconds"])
@@ -148,7 +167,7 @@ def recorded(
     """
     found: dict[tuple[Any, ...], RecordedEpisode] = {}
     readable: set[str] = set()
-    for folder in folders:
+    for number, folder in enumerate(folders):
         results = read_columns([folder])
         for decision in Source(results, mode, lenient=True).decisions():
             told = decision.origin
@@ -157,8 +176,8 @@ def recorded(
             scored = 0 <= told["seed"] - scenario.first_seed < EVALUATED
             if scored or told["scenario"] not in scenarios or told["seed"] in apart:
                 continue
-            place = folder, *(told[name] for name in ("scenario", "seed", "player", "agent"))
-            episode = RecordedEpisode(told["scenario"], told["seed"], decision.result, [])
+            place = number, *(told[name] for name in ("scenario", "seed", "player", "agent"))
+            episode = RecordedEpisode(told["scenario"], told["seed"], decision.result, [], told["player"])
             found.setdefault(place, episode).decisions.append(decision)
     if not found:
         if not readable:
