@@ -31,6 +31,10 @@ RULES = Baseline(
     missing=_missing,
     holds=_holds,
 )
+UCB = Baseline("research.improve.around.bounds:UCBPlayer", "the largest upper confidence bound, in bandits")
+BOUNDS = Baseline(
+    "research.improve.around.bounds:BoundsAdvisor", "tells advised(A, bounds) what UCB computes, in bandits"
+)
 
 SEARCH = Wrapper("research.improve.around.choosing:SearchPolicy", "the best of an agent's proposals by a value", 1, 1)
 WEBPILOT = Wrapper(

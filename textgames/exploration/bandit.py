@@ -6,6 +6,7 @@ Settings in the manner of EVOLvE (Nie et al., "EVOLvE: Evaluating and Optimizing
 number of rounds is part of the problem and is told; and what can't be read is not a random pull.
 """
 
+import math
 import re
 import tomllib
 from collections.abc import Mapping
@@ -93,6 +94,15 @@ def read_evidence(observation: str, names: tuple[str, ...]) -> Evidence:
         pulls[name] += 1
         sums[name] += float(reward)
     return Evidence(tuple(pulls.values()), tuple(sums.values()))
+
+
+def exploration_bonuses(evidence: Evidence, scale: float = 1.0) -> list[float]:
+    """Return ``scale * sqrt(.5 ln t / n)`` of every arm after ``t`` rounds; infinity for one that wasn't chosen yet.
+
+    An arm's mean so far and its bonus are its upper confidence bound (Auer et al. 2002) for rewards from 0 to 1.
+    """
+    width = 0.5 * math.log(max(1, sum(evidence.pulls)))
+    return [scale * math.sqrt(width / n) if n else math.inf for n in evidence.pulls]
 
 
 class Bandit(OnePlayerGame[BanditState]):

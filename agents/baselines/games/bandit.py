@@ -1,6 +1,5 @@
 """The players of bandits: Bayes-optimal if beliefs can be enumerated, else an index or a sampling rule."""
 
-import math
 from typing import Literal
 
 import numpy as np
@@ -9,7 +8,7 @@ from numpy.typing import NDArray
 from agents.baselines.scripted_player import Choice
 from agents.baselines.search import SearchPlayer
 from agents.turn import TurnRequest
-from textgames.exploration.bandit import Bandit, Evidence, read_evidence
+from textgames.exploration.bandit import Bandit, Evidence, exploration_bonuses, read_evidence
 from textgames.exploration.contextual_bandit import CONTEXTS, FEATURES, ContextualBandit, Visit, best_on_average
 from textgames.exploration.contextual_bandit import read_evidence as read_visits
 from textgames.rounds import at_most
@@ -90,10 +89,8 @@ class BanditPlayer(SearchPlayer):
 
 def ucb(evidence: Evidence, scale: float = 1.0) -> int:
     """Pick every arm once, in order, then the largest ``mean + scale * sqrt(.5 ln t / n)`` after ``t`` rounds."""
-    if 0 in evidence.pulls:
-        return evidence.pulls.index(0)
-    width = 0.5 * math.log(sum(evidence.pulls))
-    bounds = [total / n + scale * math.sqrt(width / n) for n, total in zip(evidence.pulls, evidence.sums, strict=True)]
+    bonuses = exploration_bonuses(evidence, scale)
+    bounds = [total / max(n, 1) + bonus for n, total, bonus in zip(*evidence, bonuses, strict=True)]
     return bounds.index(max(bounds))
 
 
