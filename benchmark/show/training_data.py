@@ -44,7 +44,7 @@ class RecordedDecision(NamedTuple):
     response: str  # in the form of the prompt map's mode
     result: float  # the return of the player's episode
     state: Any  # of the game's rules, in which it was taken
-    reward: float = 0.0  # of the decision itself
+    reward: float = 0.0  # paid until the player's next decision
 
     @property
     def action(self) -> str:

@@ -1,6 +1,6 @@
 """Learning from play that is there, without further play: better play is imitated more than worse.
 
-``run folders -> decisions, returns -> weights -> imitation``. Four ways, by ``method``:
+``run folders -> decisions, returns -> weights -> imitation``. Five ways, by ``method``:
 
 - ``filtered``: the episodes of the highest returns are imitated, the others not at all (filtered behavioural cloning;
   the %BC of Chen et al., Decision Transformer, arXiv 2106.01345, section 4).
@@ -9,6 +9,7 @@
   1910.00177, equation 11).
 - ``return``: all are imitated, each with a line in its prompt that says how the episode ended; the player is then asked
   for the best end (Decision Transformer, with the return in words).
+- ``a2pr``: decisions are imitated whose action has an advantage, or with one that has (:mod:`.a2pr`).
 - ``context``: nothing is trained; prompts tell some of the episodes, from the worst to the best, as algorithm
   distillation does (Laskin et al., arXiv 2210.14215). So it works behind a server as well.
 
@@ -30,6 +31,7 @@ from benchmark.play import AgentTable
 from benchmark.score import read_columns
 from benchmark.show import EVALUATED, RecordedDecision, Source
 from research.improve.methods import histories
+from research.improve.methods.a2pr import regularised
 from research.improve.methods.learning import (
     compared_seeds,
     config_of,
@@ -45,11 +47,12 @@ from research.improve.task import ImprovementTask
 if TYPE_CHECKING:
     from agents.msgrpo.warmup import TaughtDecision
 
-Method = Literal["filtered", "weighted", "return", "context"]
+Method = Literal["filtered", "weighted", "return", "a2pr", "context"]
 HELD_OUT = 10
 """Every so manieth seed is held out, to see what imitation learns."""
 
 EQUAL = "all episodes have the same return, so nothing tells good play from bad"
+NO_BETTER = "no action does better there than the others of its state, so nothing tells good decisions from bad"
 NONE_IMPROVES = "no history improves, so none is left to learn from"
 
 MOST_WEIGHT = 20.0
@@ -79,6 +82,7 @@ def improve(
     top: float = 0.25,
     beta: float = 1.0,
     weigh: list[str] | None = None,
+    discount: float = 0.95,
     told: int = 4,
     rank: int = 16,
     learning_rate: float | None = None,
@@ -88,7 +92,7 @@ def improve(
 
     Args:
         task: the agent has a local model, or for ``context`` any language model.
-        method: ``filtered``, ``weighted``, ``return`` or ``context``.
+        method: ``filtered``, ``weighted``, ``return``, ``a2pr`` or ``context``.
         learn_from: run folders; without any the agent plays itself first.
         episodes: training seeds that it then plays, of each scenario.
         attempts: how often it plays each of them, with other samples.
@@ -98,6 +102,7 @@ def improve(
         weigh: ``improvement``, ``stability`` or both: seeds are histories over ``learn_from``, in that order, and the
             ``top`` share of them that improve most, or most steadily, is imitated (``weighted`` has their weights) or
             told of.
+        discount: of ``a2pr``: the factor of a return for each decision that it is further away.
         told: of ``context``: how many episodes the prompts tell.
         rank: of the LoRA adapter; 0 trains all weights.
         learning_rate: the highest; 1e-3 for an adapter and 1e-4 for all weights if nothing is said.
@@ -105,14 +110,14 @@ def improve(
     """
     from agents.msgrpo.warmup import taught
 
-    if not 0 < top <= 1 or beta <= 0 or told < 1:
+    if not 0 < top <= 1 or beta <= 0 or told < 1 or not 0 < discount < 1:
         raise UsageError(
-            "top is above 0 and at most 1, beta above 0 and told at least 1, got "
-            f"top = {top:g}, beta = {beta:g} and told = {told}"
+            "top is above 0 and at most 1, beta above 0, discount between 0 and 1 and told at least 1, got "
+            f"top = {top:g}, beta = {beta:g}, discount = {discount:g} and told = {told}"
         )
     histories.check_measures(weigh or ())
-    if weigh and method == "return":
-        raise UsageError("weigh goes with the methods filtered, weighted and context, got method = 'return'")
+    if weigh and method in ("return", "a2pr"):
+        raise UsageError(f"weigh goes with the methods filtered, weighted and context, got method = {method!r}")
     if method == "context" and len(task.scenarios) > 1:
         raise UsageError(f"histories in the prompt are of one scenario, got {', '.join(task.scenarios)}: choose one")
     mode = prompt_map_of(task.agent).mode if method == "context" else mode_of(task)
@@ -124,6 +129,8 @@ def improve(
             Shown(one, own if method == "weighted" else 1.0) for one, own in zip(found, weights, strict=True) if own
         ]
         task.say(f"{len(shown)} of {len(found)} episodes are of histories that are kept")
+    elif method == "a2pr":
+        shown = [Shown(one) for one in regularised(found, discount, np.random.default_rng(task.seed))]
     else:
         shown = imitated(found, "filtered" if method == "context" else method, top, beta)
     if method == "context":
@@ -135,7 +142,7 @@ def improve(
         return in_folder(made, task.out) if plays_better(task, task.agent, made) else task.agent
     learnt_from = [one for one in shown if one.episode.seed % HELD_OUT]
     if not learnt_from:
-        task.say(NONE_IMPROVES if weigh else EQUAL)
+        task.say(NO_BETTER if method == "a2pr" else NONE_IMPROVES if weigh else EQUAL)
         return task.agent
     before = task.agent
     if method == "return":  # the player is asked for the best result

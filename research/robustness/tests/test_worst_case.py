@@ -1,6 +1,7 @@
 """Perturbed rules beside linear programs, duals and value iteration; DR-RPO and the policy cliff by their bounds."""
 
 import json
+from dataclasses import fields
 from itertools import islice
 
 import numpy as np
@@ -9,6 +10,7 @@ from scipy.optimize import linprog, minimize_scalar
 
 from research.robustness.worst_case.balls import BALLS, distance, divergence, relative_entropy, total_variation
 from research.robustness.worst_case.dr_rpo import optimise
+from research.robustness.worst_case.learned import Estimate, features_of, learn
 from research.robustness.worst_case.perturbed import Perturbed, Timed
 from research.robustness.worst_case.policy_cliff import jumps
 from research.robustness.worst_case.solver import Model, follow, greedy, soft
@@ -153,6 +155,36 @@ def test_dr_rpo_comes_to_the_robust_optimum_and_gains_nothing_without_a_ball(bal
             assert (at_worst - plain).mean() > 0.01 if radius else (at_worst <= plain + 1e-9).all()
 
 
+@pytest.mark.parametrize(("features", "radius"), [("states", 0.0), ("states", 0.15), ("outcomes", 0.0)])
+def test_values_by_features_are_the_tables_if_every_outcome_was_seen_as_often_as_it_comes(features, radius):
+    _, model = lake(1)
+    table = features_of("states", model)
+    if features == "outcomes":  # an action mixes the ways that lead out of its state, each a feature
+        state = np.repeat(np.arange(len(model.space.decisions)), np.diff(model.space.first_round))
+        places = [(at, outcome) for at, outcome in np.argwhere(model.chances).tolist()]
+        ways = [(state[at], model.successors[at, outcome], model.paid[at, outcome]) for at, outcome in places]
+        table = np.zeros((len(table), len(known := list(dict.fromkeys(ways)))))
+        for (at, outcome), way in zip(places, ways, strict=True):
+            table[at, known.index(way)] += model.chances[at, outcome]
+    told = {each.name: getattr(model, each.name) for each in fields(model)}
+    estimate = Estimate(**told, features=table, seen=1e6 * model.chances, ridge=1e-6, bonus=0.0)
+    found, exact = (each.solve(greedy, total_variation, radius).values for each in (estimate, model))
+    assert found == pytest.approx(exact, abs=1e-6)
+
+
+def test_dr_rpo_from_play_comes_to_the_tables_policy_by_features_of_states_and_by_useless_ones_does_not():
+    _, model = lake(1, size=4, is_slippery=True, success_rate=0.9)
+    (table,) = islice(optimise(model, total_variation, 0.1), 60, 61)
+    by_states, by_actions = (learn(model, features_of(name, model), 0.1, 1000) for name in ("states", "actions"))
+    exact, nominal, learned, useless = (
+        model.start_values(model.solve(each, total_variation, 0.1))
+        for each in (follow(table.policy), model.policy("nominal"), by_states, by_actions)
+    )
+    assert learned == pytest.approx(exact, abs=2e-3)
+    assert learned > nominal + 0.01
+    assert useless < 0.1 * exact
+
+
 def test_the_optimum_jumps_at_any_price_and_the_soft_one_keeps_to_its_bound():
     _, model = lake(size=4)
     prices = (1e-6, 1e-3, 1e-2)
@@ -172,6 +204,12 @@ def test_the_command_tells_both(textbench):
     assert row["optimal"]["value"] >= row["nominal"]["value"] > row["agent"]["value"]
     told = textbench("robust", "cliff", "frozen-lake", "--starts", "2").out
     assert "farthest" in told
+    learned = textbench("robust", "worst", "frozen-lake-slippery", "--starts", "2", "--radius", "0.1", "--learn", "200")
+    assert "learned_gain" in learned.out
+    for more, why in (("--ball", "kl"), "accepted is tv"), (("--starts", "50"), "take fewer --starts"):
+        refused = textbench("robust", "worst", "frozen-lake-slippery", "--learn", "9", *more)
+        assert refused.code == 2
+        assert why in refused.err
     wrong = textbench("robust", "worst", "kuhn-poker")
     assert wrong.code == 2
     assert "no exact worst case" in wrong.err

@@ -12,10 +12,12 @@ from benchmark.play import OF_ONE_AGENT, RunOptions
 from benchmark.runs import find_scenario
 from research.robustness.worst_case.balls import BALLS
 from research.robustness.worst_case.dr_rpo import optimise
+from research.robustness.worst_case.learned import FEATURES, features_of, learn
 from research.robustness.worst_case.parl import payments, tune
 from research.robustness.worst_case.policy_cliff import jumps
 from research.robustness.worst_case.solver import Model, Policy, follow, greedy
 from textgames import Scenario, game_of
+from textgames.solving import Floats
 
 ROUNDS = 20  # of DR-RPO, each of which halves how far it is from its optimum
 
@@ -42,12 +44,17 @@ class Worst:
       textbench robust worst frozen-lake-slippery
       textbench robust worst frozen-lake-slippery --set size=8 --set success_rate=0.9 --horizon 60 --ball kl
       textbench robust worst frozen-lake-slippery --agent random
+      textbench robust worst frozen-lake-slippery --starts 5 --learn 2000
     """
 
     game: Game = part(Game)
     ball: str = option("tv", "NAME", "tv (total variation) or kl (relative entropy)", choices=lambda: tuple(BALLS))
     radii: tuple[float, ...] = option((0.0, 0.05, 0.1, 0.2), "X", "of the ball; repeatable", named="--radius")
     agent: str | None = option(None, "SPEC", "an agent, too")
+    learn: int | None = option(None, "EPISODES", "DR-RPO from so many episodes of play, too (ball tv)", ge=1)
+    features: str = option("states", "NAME", "of what is learned: states (one for each state and action) or actions",
+                           choices=lambda: FEATURES)  # fmt: skip
+    seed: int = option(0, "N", "of that play", ge=0)
     options: RunOptions = part(RunOptions, [name for name in OF_ONE_AGENT if name != "sets"])
     output: Output = part(Output, ["json"])
 
@@ -108,8 +115,11 @@ def run(step: Worst | Cliff | Reward) -> int:
         elif isinstance(step, Reward):
             rows = _ascents(model, step)
         else:
+            if step.learn and step.ball != "tv":
+                raise ValueError(f"--learn with --ball {step.ball}: accepted is tv, the ball of the linear method")
             policy = None if step.agent is None else _agent(step, scenario, game, starts)
-            rows = [_row(model, step.ball, radius, policy) for radius in step.radii]
+            features = features_of(step.features, model) if step.learn else np.zeros((0, 0))
+            rows = [_row(step, model, radius, policy, features) for radius in step.radii]
     except (ValueError, TypeError) as error:
         raise UsageError(f"{given.scenario}: {error}") from None
     about = {"scenario": given.scenario, "set": kwargs, "horizon": scenario.horizon, "starts": given.starts}
@@ -129,8 +139,9 @@ def _shown(value: Any) -> str:
     return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
-def _row(model: Model, name: str, radius: float, agent: Policy | None) -> dict[str, Any]:
+def _row(step: Worst, model: Model, radius: float, agent: Policy | None, features: Floats) -> dict[str, Any]:
     """Return what the policies get at a radius, and what the robust ones gain there and cost by the rules."""
+    name = step.ball
     if radius < 0:
         raise ValueError(f"--radius takes numbers of at least 0, got {radius}")
 
@@ -138,11 +149,14 @@ def _row(model: Model, name: str, radius: float, agent: Policy | None) -> dict[s
         return model.start_values(model.solve(policy, BALLS[name], radius))
 
     (regularised,) = islice(optimise(model, BALLS[name], radius), ROUNDS, ROUNDS + 1)
-    robust, dr_rpo = follow(model.solve(greedy, BALLS[name], radius).policy), follow(regularised.policy)
+    robust = {"": follow(model.solve(greedy, BALLS[name], radius).policy), "dr_rpo_": follow(regularised.policy)}
+    if step.learn:
+        robust["learned_"] = learn(model, features, radius, step.learn, step.seed)
     nominal, rules = worth(model.policy("nominal")), worth(greedy, 0.0)
-    found = {"nominal": nominal, "optimal": worth(greedy), "gain": worth(robust) - nominal}
-    found |= {"dr_rpo_gain": worth(dr_rpo) - nominal, "price": rules - worth(robust, 0.0)}
-    found |= {"dr_rpo_price": rules - worth(dr_rpo, 0.0)} | ({} if agent is None else {"agent": worth(agent)})
+    found = {"nominal": nominal, "optimal": worth(greedy)}
+    found |= {f"{who}gain": worth(policy) - nominal for who, policy in robust.items()}
+    found |= {f"{who}price": rules - worth(policy, 0.0) for who, policy in robust.items()}
+    found |= {} if agent is None else {"agent": worth(agent)}
     return {"ball": name, "radius": radius, **{key: student(each)._asdict() for key, each in found.items()}}
 
 

@@ -6,8 +6,7 @@ exact ``Q`` of the policy at its worst chances, and steps at every state and num
 
 ``pi' ~ (pi exp(rate Q) reference^(rate temperature))^(1 / (1 + rate temperature))``
 
-The paper learns ``Q`` from play, linear in features and with a bonus for the unknown; none of that is here, so what is
-measured is what its objective is worth, and not how fast it is learned.
+The paper learns ``Q`` from play, linear in features and with a bonus for the unknown: :mod:`.learned`.
 """
 
 from collections.abc import Iterator
