@@ -3,6 +3,9 @@
 from benchmark.cli import Command
 
 CREDIT = Command("research.credit.instrument.cli", "measure methods of credit against the true advantage")
+CHECK_CREDIT = Command(
+    "research.credit.checker.cli", "check the credit that any trainer assigned, by the rows that it writes"
+)
 IMPROVE = Command("research.improve.cli", "make a player better, by one of several methods and within a budget")
 REPRODUCE = Command("research.reproduction.cli", "reproduce the paper's experiment")
 SEASON = Command(

@@ -1,0 +1,1 @@
+"""The checker of other trainers' credit, ``textbench check-credit``: rows -> formulas and checks -> findings."""

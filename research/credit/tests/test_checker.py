@@ -1,0 +1,306 @@
+"""``textbench check-credit`` finds planted faults of trainers, names them, and passes correct ones."""
+
+import json
+import re
+from collections.abc import Callable
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from agents.msgrpo import MSGRPOConfig, MSGRPOTrainer, load
+from benchmark.cli import main
+from research.credit.checker.write_rows import write_episode
+
+EOS, GROUPS, SIZE = 2, 3, 4
+Rows = list[dict[str, Any]]
+
+
+def trained(credit: Callable[..., Any], *, updates: int = 1, seed: int = 0) -> Rows:
+    """Play a corridor at random and write the rows of a small trainer; ``credit(rewards, g)`` makes its advantages.
+
+    Rewards of a group are lists of (T,) arrays, and so are its advantages.
+    """
+    rng, rows = np.random.default_rng(seed), Rows()
+    for update, g in np.ndindex(updates, GROUPS):
+        lengths = rng.integers(2, 5, SIZE)
+        rewards = [np.round(rng.normal(0, 0.3, n) + (np.arange(n) == n - 1) * rng.integers(0, 2), 3) for n in lengths]
+        for i, (paid, advantages) in enumerate(zip(rewards, credit(rewards), strict=True)):
+            own = {"group": f"{update}.{g}", "episode": f"{update}.{g}.{i}", "update": update}
+            for t, (reward, advantage) in enumerate(zip(paid, advantages, strict=True)):
+                prompt = [5, 6, 7 + g] if t == 0 else [5, *rng.integers(10, 20, 2).tolist()]
+                ids = [*rng.integers(10, 20, rng.integers(1, 4)).tolist(), EOS]
+                logprobs = np.round(-rng.exponential(1.0, len(ids)), 5).tolist()
+                kind = "observation" if t else "prompt"
+                rows.append({**own, "turn": t, "kind": kind, "token_ids": prompt, "mask": False})
+                rows.append({
+                    **own, "turn": t, "token_ids": ids, "reward": float(reward), "advantage": float(advantage),
+                    "mask": True, "sampler_logprobs": logprobs, "old_logprobs": logprobs, "new_logprobs": logprobs,
+                    "state": f"{t}:{prompt}",
+                })  # fmt: skip
+    return weighed(rows)
+
+
+def weighed(rows: Rows, by: str = "token") -> Rows:
+    """Give all trained tokens the weight of a normaliser."""
+    for update in {row["update"] for row in rows}:
+        responses = [row for row in rows if row["update"] == update and "advantage" in row]
+        tokens, episodes = sum(len(row["token_ids"]) for row in responses), {row["episode"] for row in responses}
+        for row in responses:
+            per_response = 1 / len(responses) / len(row["token_ids"])
+            row["weight"] = {"token": 1 / tokens, "response": per_response, "episode": 1 / len(episodes)}[by]
+    return rows
+
+
+def returns(rewards: list[Any]) -> Any:
+    return np.array([paid.sum() for paid in rewards])
+
+
+def over_steps(rewards: list[Any], each: Any) -> list[Any]:
+    return [np.full(len(paid), one) for paid, one in zip(rewards, each, strict=True)]
+
+
+def grpo(rewards: list[Any], eps: float = 1e-6, ddof: int = 1) -> list[Any]:
+    own = returns(rewards)
+    return over_steps(rewards, (own - own.mean()) / (own.std(ddof=ddof) + eps))
+
+
+def rloo(rewards: list[Any]) -> list[Any]:
+    own = returns(rewards)
+    return over_steps(rewards, own - (own.sum() - own) / (len(own) - 1))
+
+
+def dr_grpo(rewards: list[Any]) -> list[Any]:
+    return over_steps(rewards, returns(rewards) - returns(rewards).mean())
+
+
+def to_go(rewards: list[Any]) -> list[Any]:
+    return [paid[::-1].cumsum()[::-1] for paid in rewards]
+
+
+def to_go_by_time(rewards: list[Any]) -> list[Any]:
+    """REINFORCE with returns-to-go, less the mean of the group's at the same time."""
+    own = to_go(rewards)
+    return [np.array([g - np.mean([o[t] for o in own if len(o) > t]) for t, g in enumerate(each)]) for each in own]
+
+
+def all_steps(rewards: list[Any]) -> list[Any]:
+    """Returns-to-go, normalised over all steps of the group."""
+    flat = np.concatenate(to_go(rewards))
+    return [(each - flat.mean()) / (flat.std(ddof=1) + 1e-8) for each in to_go(rewards)]
+
+
+def checked(tmp_path: Path, rows: Rows, *options: str, capsys: Any) -> dict[str, tuple[str, str]]:
+    file = tmp_path / "rows.jsonl"
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    code = main(["check-credit", str(file), "--eos", str(EOS), "--json", *options])
+    findings = json.loads(capsys.readouterr().out)["findings"]
+    assert code == int(any(each["result"] == "failed" for each in findings))
+    return {each["check"]: (each["result"], each["said"]) for each in findings}
+
+
+CORRECT = {
+    "msgrpo": (grpo, "msgrpo"),
+    "TRL's eps": (lambda r: grpo(r, 1e-4), "eps = 0.0001"),
+    "population": (lambda r: grpo(r, 1e-6, 0), "population's std"),
+    "no eps": (lambda r: grpo(r, 0.0), "scale = group_std, eps = "),
+    "rloo": (rloo, "rloo"),
+    "dr_grpo": (dr_grpo, "dr_grpo"),
+    "twice dr_grpo": (lambda r: [2 * a for a in dr_grpo(r)], "times 1.5"),
+    "rtg": (to_go_by_time, "spread = to_go, among = time, baseline = mean, scale = none"),
+    "all steps": (all_steps, "spread = to_go, among = group, baseline = mean, scale = group_std, eps = 1e-08"),
+    "reinforce": (to_go, "spread = to_go, among = group, baseline = none"),
+    "returns alone": (lambda r: over_steps(r, returns(r)), "spread = episode, among = group, baseline = none"),
+}
+
+
+@pytest.mark.parametrize("name", CORRECT)
+def test_correct_trainers_pass_and_their_formula_is_named(name, tmp_path, capsys):
+    credit, said = CORRECT[name]
+    found = checked(tmp_path, trained(credit, updates=2), "--normalizer", "token", capsys=capsys)
+    assert {result for result, _ in found.values()} == {"passed"}, found
+    assert said in found["formula"][1]
+
+
+def test_our_own_trainer_passes(tmp_path, capsys):
+    class Written(MSGRPOTrainer):
+        def update(self, rows, rng, batch):
+            turns: dict[int, list[Any]] = {}
+            for row in rows:
+                turn = {"prompt_ids": row.prompt, "response_ids": row.response, "advantage": row.advantage}
+                turn |= {
+                    "sampler_logprobs": row.logprobs,
+                    "reward": batch.trajectories[row.trajectory].rewards[row.step],
+                }
+                turns.setdefault(row.trajectory, []).append(turn)
+            with (tmp_path / "rows.jsonl").open("a") as stream:
+                for number, own in sorted(turns.items()):
+                    group = f"{self.iteration}: {batch.trajectories[number].group}"
+                    write_episode(stream, group, f"{self.iteration}.{number}", own, self.iteration)
+            return super().update(rows, rng, batch)
+
+    config = MSGRPOConfig(
+        model="tiny", scenarios=("frozen-lake",), groups=2, group_size=4, temperature=1.25, max_response_tokens=40,
+        episode_sampling="off", iterations=2, samples_every=0, threads=1, device="cpu", eval_every=0,
+    )  # fmt: skip
+    model, tokenizer = load(config)
+    trainer = Written(model, tokenizer, config=config)
+    for _ in range(2):
+        trainer.iterate()
+    assert main(["check-credit", str(tmp_path / "rows.jsonl")]) == 0
+    shown = capsys.readouterr().out
+    assert re.search(r"passed +starts", shown)
+    assert re.search(r"passed +formula +msgrpo", shown)
+
+
+def test_the_example_of_the_page_is_found_out(capsys):
+    example = Path(__file__).parents[1] / "checker" / "examples" / "trl-two-steps.jsonl"
+    assert main(["check-credit", str(example)]) == 1
+    assert "each turn was compared as a sample of its own, so that the deviation has each" in capsys.readouterr().out
+
+
+def test_parquet_is_read_as_json_lines_are(tmp_path, capsys):
+    parquet, pa = pytest.importorskip("pyarrow.parquet"), pytest.importorskip("pyarrow")
+    rows = trained(rloo)
+    names = {name: None for row in rows for name in row}
+    parquet.write_table(pa.Table.from_pylist([{**names, **row} for row in rows]), tmp_path / "rows.parquet")
+    assert main(["check-credit", str(tmp_path / "rows.parquet")]) == 0
+    assert re.search(r"formula +rloo", capsys.readouterr().out)
+
+
+REFUSED = {
+    "[" * 100_000: "row 1 isn't JSON",
+    '{"group": 0': "row 1 isn't JSON",
+    '{"group": 0, "episode": 0, "turn": 0, "rewards": 1}': "the fields are group, episode",
+    '{"group": 0, "episode": 0, "turn": -1}': "turn: Input should be greater than or equal to 0",
+    '{"group": 0, "episode": 0, "turn": 0, "reward": NaN}': "reward: Input should be a finite number",
+    '{"group": 0, "episode": 0, "turn": 0, "tokens": 2, "mask": [true]}': "mask has 1 values for 2 tokens",
+    '{"group": 0, "episode": 0, "turn": 0, "kind": "prompt"}': "1 rows and no response",
+}
+
+
+@pytest.mark.parametrize("text", REFUSED)
+def test_what_is_no_row_is_refused_in_a_sentence(text, tmp_path, capsys):
+    (tmp_path / "rows.jsonl").write_text(text)
+    assert main(["check-credit", str(tmp_path / "rows.jsonl")]) == 2
+    assert REFUSED[text] in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("option", "said"), [("--method", "rlo"), ("--normalizer", "tokens")])
+def test_unknown_names_are_refused(option, said, tmp_path, capsys):
+    (tmp_path / "rows.jsonl").write_text('{"group": 0, "episode": 0, "turn": 0, "advantage": 0}')
+    assert main(["check-credit", str(tmp_path / "rows.jsonl"), option, said]) == 2
+    assert "did you mean" in capsys.readouterr().err
+
+
+def responses(rows: Rows) -> Rows:
+    return [row for row in rows if "advantage" in row]
+
+
+def changed(rows: Rows, change: Callable[[dict[str, Any]], dict[str, Any] | None], every: int = 1) -> Rows:
+    """Change every nth response."""
+    chosen = {id(row) for row in responses(rows)[::every]}
+    return [{**row, **(change(row) or {})} if id(row) in chosen else row for row in rows]
+
+
+def last_of_each(rows: Rows) -> set[int]:
+    return {id(row) for row in {row["episode"]: row for row in responses(rows)}.values()}
+
+
+def only_last(rows: Rows) -> Rows:
+    last = last_of_each(rows)
+    return changed(rows, lambda row: {} if id(row) in last else {"advantage": 0.0})
+
+
+def shifted(rows: Rows) -> Rows:
+    own = responses(rows)
+    for row, after in pairwise(own):
+        if row["episode"] == after["episode"]:
+            row["advantage"] = after["advantage"]
+    return rows
+
+
+def rotated(rows: Rows) -> Rows:
+    """Give each episode the advantage of the next of its group."""
+    first = {row["episode"]: row["advantage"] for row in responses(rows)}
+    names = list(first)
+    nexts = {name: names[i // SIZE * SIZE + (i + 1) % SIZE] for i, name in enumerate(names)}
+    return changed(rows, lambda row: {"advantage": first[nexts[row["episode"]]]})
+
+
+def relabelled(rows: Rows) -> Rows:
+    """Label groups as if they were every nth episode, where advantages are those of episodes in a row."""
+    numbers = {name: i for i, name in enumerate(dict.fromkeys(row["episode"] for row in rows))}
+    return [{**row, "group": numbers[row["episode"]] % GROUPS} for row in rows]
+
+
+def samples(rewards: list[Any], own: bool = False) -> list[Any]:
+    """Each turn as a sample of its own, paid the episode's return or its own reward."""
+    flat = np.concatenate(rewards if own else over_steps(rewards, returns(rewards)))
+    each = rewards if own else over_steps(rewards, returns(rewards))
+    return [(one - flat.mean()) / (flat.std(ddof=1) + 1e-6) for one in each]
+
+
+def late(rewards: list[Any]) -> list[Any]:
+    return grpo([np.append(paid[:-1], 0.0) for paid in rewards])
+
+
+def other_temperature(row: dict[str, Any]) -> dict[str, Any]:
+    return {"sampler_logprobs": [0.6 * one for one in row["sampler_logprobs"]]}
+
+
+FAULTS: dict[str, tuple[Callable[[], Rows], str, str]] = {
+    "only the last turn": (lambda: only_last(trained(grpo)), "formula", "only the last turn"),
+    "one turn off": (lambda: shifted(trained(to_go_by_time)), "formula", "to the turn after it"),
+    "another episode's": (lambda: rotated(trained(grpo)), "formula", "other episodes of the same group"),
+    "labels in another order": (lambda: relabelled(trained(grpo)), "formula", "labels and rows part"),
+    "turns as samples": (lambda: trained(samples), "formula", "a longer episode counts more often"),
+    "turns by own reward": (lambda: trained(lambda r: samples(r, True)), "formula", "isn't credited"),
+    "late reward": (lambda: trained(late), "formula", "arrives too late"),
+    "noise": (lambda: trained(lambda r: [np.arange(len(one)) ** 1.5 for one in r]), "formula", "no known formula"),
+    "prompt trained": (lambda: [{**row, "mask": True} for row in trained(grpo)], "mask", "of kind prompt are trained"),
+    "end not trained": (
+        lambda: changed(trained(grpo), lambda row: {"mask": [*[True] * (len(row["token_ids"]) - 1), False]}),
+        "mask", "some aren't trained",
+    ),
+    "nothing trained": (lambda: changed(trained(grpo), lambda row: {"mask": False}), "mask", "no token"),
+    "no end": (
+        lambda: weighed(changed(trained(grpo), lambda row: {
+            name: row[name][:-1] for name in ("token_ids", "sampler_logprobs", "old_logprobs", "new_logprobs")
+        })),
+        "end", "accepted: 2",
+    ),
+    "other starts": (
+        lambda: [{**row, "token_ids": [9, 9]} if row["episode"] == "0.1.2" and row.get("kind") == "prompt" else row
+                 for row in trained(grpo)],
+        "starts", "2 starts",
+    ),
+    "trained again": (
+        lambda: [*(rows := trained(grpo)), *[{**row, "update": 1} for row in rows]], "repeats", "trained again",
+    ),
+    "a row twice": (lambda: [*(rows := trained(grpo)), responses(rows)[0]], "labels", "twice"),
+    "a turn left out": (lambda: [row for row in trained(grpo) if row["turn"] != 1], "labels", "left out"),
+    "two groups": (lambda: changed(trained(grpo), lambda row: {"group": "0.0"}, 7), "labels", "several groups"),
+    "the last turn masked": (
+        lambda: (lambda rows, last: changed(rows, lambda row: {"mask": id(row) not in last}))(
+            rows := trained(grpo), last_of_each(rows)
+        ),
+        "rewards", "isn't trained",
+    ),
+    "weights": (lambda: weighed(trained(grpo), "response"), "loss weights", "are those of response"),
+    "temperature": (lambda: changed(trained(grpo), other_temperature), "sampler", "differ in temperature"),
+    "weights changed": (
+        lambda: changed(trained(grpo), lambda row: {"new_logprobs": [one - 0.1 for one in row["old_logprobs"]]}),
+        "first ratios", "100% of the tokens",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_planted_faults_are_found_and_nothing_else(name, tmp_path, capsys):
+    rows, check, said = FAULTS[name]
+    found = checked(tmp_path, rows(), "--normalizer", "token", capsys=capsys)
+    assert found[check][0] == "failed", found
+    assert said in found[check][1]
