@@ -2,54 +2,31 @@
 
 The model reads the game's instructions and episodes of random play. What its rules say of every step of these is
 compared with what happened, and the differences go back to it as text. What it hands back is ``rules:FILE``, which asks
-no model any more (Lehrach et al., arXiv 2510.04542; Dainese et al., arXiv 2405.15383).
+no model any more (Lehrach et al., arXiv 2510.04542). The versions are a chain, each after the best so far, or a tree
+(:func:`research.improve.methods.versions.tree`); or they are made of the game's text alone
+(:func:`research.improve.methods.formalise.formalised`).
 """
 
-from collections.abc import Sequence
-from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
-from benchmark import UsageError, replay
+from benchmark import UsageError
 from benchmark.play import AgentTable
 from research.improve.budget import BudgetSpentError
+from research.improve.methods.formalise import formalised
+from research.improve.methods.rules_explain import SHOWN_FAILURES, SeenStep, seen_in, tested
+from research.improve.methods.versions import SEARCHES, Version, best_of
 from research.improve.methods.writing import Writer, check_sandbox, handed_back, keep_programs, scenario_of, transcript
-from research.improve.plays import Play
-from research.improve.programs.players import wrong_with
-from research.improve.programs.rules import RulesPlayer
-from research.improve.programs.sandbox import Answer, Call, Sandbox
 from research.improve.task import ImprovementTask
+from textgames import did_you_mean
 
-SHOWN_FAILURES = 5
-_CLOSE = 1e-6
-
-
-class SeenStep(NamedTuple):
-    """One step of real play, which rules have to explain."""
-
-    observation: str
-    legal: tuple[str, ...]
-    action: str
-    reward: float
-    after: str | None  # the next observation; None if the game was over
-
-
-class Tested(NamedTuple):
-    """Rules that were compared with real play."""
-
-    file: Path | None
-    passed: int
-    failures: tuple[str, ...]
-
-    @property
-    def rank(self) -> tuple[bool, int]:
-        """Larger for better ones."""
-        return self.file is not None, self.passed
+TEXT = "text"
 
 
 def improve(
     task: ImprovementTask,
     *,
     writer: str | None = None,
+    search: str = "chain",
     episodes: int = 10,
     shown: int = 2,
     rounds: int = 5,
@@ -60,8 +37,11 @@ def improve(
     """Let a language model write the rules that a planner plays with.
 
     Args:
-        task: the agent has a language model, unless there is a writer; the scenario is a game for one player.
+        task: the agent has a language model, unless there is a writer; the scenario is one game, for one player if play
+            is read.
         writer: the agent whose language model writes; the agent itself when not given.
+        search: ``chain`` rewrites the best version, ``tree`` one that an upper confidence bound chooses, and ``text``
+            has the model check what it wrote of the game's text alone, without any play.
         episodes: of random play that rules are compared with.
         shown: how many of them the writer reads.
         rounds: how often it may write.
@@ -70,95 +50,57 @@ def improve(
         seconds: of processor time that it has for a decision.
     """
     check_sandbox(seconds)
+    if search not in (known := (*SEARCHES, TEXT)):
+        raise UsageError(f"search is one of {', '.join(known)}, got {search!r}{did_you_mean(search, known)}")
     several = [name for name in task.scenarios if len(scenario_of(name).game().players) > 1]
-    if several or len(task.scenarios) > 1:
-        raise UsageError(f"code-model writes the rules of one game for one player, got {', '.join(task.scenarios)}")
+    if len(task.scenarios) > 1 or (several and search != TEXT):
+        raise UsageError(
+            f"code-model writes the rules of one game, which is for one player unless search=text, got "
+            f"{', '.join(task.scenarios)}"
+        )
     asked, options = Writer(task, writer, "code-model"), {"max_states": max_states, "seconds": seconds}
-    compared, found = task.seeds(seeds), list[Tested]()
+    compared, found = task.seeds(seeds), list[Version]()
     before = after = None
     try:
-        before = task.play(task.agent, compared, "before")
-        random = task.play({"spec": "random"}, task.seeds(episodes, after=seeds), "random")
-        steps = seen_in(random)
-        (scenario,) = random.scenarios.values()
-        transcripts = "\n\n".join(transcript(record, scenario) for record in random.records[:shown])
-        while len(found) < rounds and not (found and found[-1].passed == len(steps)):
-            about: dict[str, str] = {}
-            if (best := _best(found)) is not None and best.file is not None:
-                failures = "\n\n".join(best.failures[:SHOWN_FAILURES])
-                source = best.file.read_text(encoding="utf-8").strip()
-                about = {"source": source, "passed": str(best.passed), "total": str(len(steps)), "failures": failures}
-            found.append(tested(asked.write(transcripts, **about), steps, options))
-            task.say(f"round {len(found)}: the rules are right about {found[-1].passed} of {len(steps)} steps")
-        if (best := _best(found)) is not None and best.passed:
-            after = task.play({"spec": f"rules:{best.file}", **options}, compared, "planned")
+        if search == TEXT:
+            (seed,) = task.seeds(1, after=seeds)
+            formalised(asked, scenario_of(task.scenarios[0]), seed, rounds, options, found)
+        else:
+            random = task.play({"spec": "random"}, task.seeds(episodes, after=seeds), "random")
+            (scenario,) = random.scenarios.values()
+            transcripts = "\n\n".join(transcript(record, scenario) for record in random.records[:shown])
+            steps = seen_in(random)
+            while len(found) < rounds and not (found and found[-1].tested.passed == len(steps)):
+                found.append(_next(search, found, asked, transcripts, steps, options))
+                right = found[-1].tested.passed
+                task.say(f"round {len(found)}: the rules are right about {right} of {len(steps)} steps")
+        if (best := best_of(found)) is not None and best.tested.passed:
+            before, after = task.both(task.agent, {"spec": f"rules:{best.tested.file}", **options}, compared)
     except BudgetSpentError as spent:
         task.say(str(spent))
-    files = [one.file and f"programs/{one.file.name}" for one in found]
-    told = [
-        {"round": number, "file": file, "right": one.passed, "failures": one.failures}
-        for number, (one, file) in enumerate(zip(found, files, strict=True), 1)
-    ]
-    keep_programs(task, told)
-    best = _best(found)
-    if before is None or after is None or best is None or best.file is None or not task.is_better(after, before):
+    keep_programs(task, [_told(number, one, found) for number, one in enumerate(found, 1)])
+    best = best_of(found)
+    if before is None or after is None or best is None or best.tested.file is None:
         return task.agent
-    return handed_back(task, "rules", best.file, options)
+    return handed_back(task, "rules", best.tested.file, options) if task.is_better(after, before) else task.agent
 
 
-def _best(found: Sequence[Tested]) -> Tested | None:
-    """Return the rules that explain most, the last of equals, so that a repair continues."""
-    return max(reversed(found), key=lambda one: one.rank, default=None)
+def _next(
+    search: str, found: list[Version], asked: Writer, transcripts: str, steps: list[SeenStep], options: dict[str, Any]
+) -> Version:
+    """Have one more version written, after the one that the search chooses, and compare it with play."""
+    action, parent = SEARCHES[search](found)
+    about: dict[str, str] = {}
+    if parent is not None and (file := parent.tested.file) is not None:
+        failures = "\n\n".join(parent.tested.failures[:SHOWN_FAILURES])
+        about = {"source": file.read_text(encoding="utf-8").strip(), "failures": failures}
+        about |= {"passed": str(parent.tested.passed), "total": str(len(steps))}
+    new = tested(asked.write(transcripts, then=action, **about), steps, options)
+    return Version(action, parent, new, new.passed / len(steps))
 
 
-def seen_in(play: Play) -> list[SeenStep]:
-    """Return the different steps of some episodes, in the order in which they were played."""
-    steps: dict[SeenStep, None] = {}
-    for record in play.records:
-        played = replay(record, play.scenarios[record.scenario])
-        last = None if played.episode.terminated else next(iter(played.final_observations.values()), None)
-        afters = [*(step.observation for step in played.steps[1:]), last]
-        for step, request, after in zip(played.steps, played.asked, afters, strict=True):
-            steps[SeenStep(step.observation, request.legal_actions, step.action, step.reward, after)] = None
-    return list(steps)
-
-
-def tested(file: Path | None, steps: Sequence[SeenStep], options: dict[str, Any]) -> Tested:
-    """Compare rules with real play: a step is explained if it is among the outcomes of what was played."""
-    if file is None:
-        return Tested(None, 0, ("the answer has no block with a program",))
-    source, seconds = file.read_text(encoding="utf-8"), options["seconds"]
-    with Sandbox(source, harness=RulesPlayer.harness, seconds=seconds) as sandbox:
-        if (wrong := wrong_with(sandbox, RulesPlayer.functions)) is not None:
-            return Tested(file, 0, (f"The program {wrong}",))
-        seen = (text for step in steps for text in (step.observation, step.after) if text is not None)
-        texts = list(dict.fromkeys(seen))
-        said = dict(zip(texts, sandbox.calls([Call("predict", (text,)) for text in texts]), strict=True))
-    faults = [fault for step in steps if (fault := _fault(step, said)) is not None]
-    return Tested(file, len(steps) - len(faults), tuple(faults[:SHOWN_FAILURES]))
-
-
-def _fault(step: SeenStep, said: dict[str, Answer]) -> str | None:
-    """Return what rules get wrong of a step, for the writer; ``None`` if they explain it."""
-    seen = f"Where the observation is\n{step.observation}\nand {step.action} was played"
-    here = said[step.observation]
-    if here.error is not None:
-        return f"{seen}, the program failed: {here.error}"
-    _, outcomes = here.value
-    if step.legal and sorted(outcomes) != sorted(step.legal):
-        return f"{seen}: actions(state) is {sorted(outcomes)}, legal are {sorted(step.legal)}"
-    told = outcomes.get(step.action, "actions(state) doesn't have it")
-    if isinstance(told, str):
-        return f"{seen}, the program failed: {told}"
-    after = None if step.after is None else said[step.after]
-    if after is not None and after.error is not None:
-        return f"{seen}, the next observation was\n{step.after}\nand there the program failed: {after.error}"
-    key = None if after is None else after.value[0]
-    if any(to == key and abs(reward - step.reward) < _CLOSE for chance, to, reward in told if chance > 0):
-        return None
-    real = "the game was over" if key is None else f"the next state, as parse reads it, was {key}"
-    listed = "; ".join(
-        f"probability {chance:g}, reward {reward:g}, {'the game is over' if to is None else f'next state {to}'}"
-        for chance, to, reward in told
-    )
-    return f"{seen}, {real}, with the reward {step.reward:g}. outcomes(state, action) has only: {listed}"
+def _told(number: int, one: Version, found: list[Version]) -> dict[str, Any]:
+    file = one.tested.file and f"programs/{one.tested.file.name}"
+    parent = None if one.parent is None else found.index(one.parent) + 1
+    told = {"right": one.tested.passed, "failures": one.tested.failures}
+    return {"round": number, "action": one.action, "parent": parent, "file": file, **told}

@@ -42,12 +42,16 @@ class Writer:
         self._texts: dict[str, str] = texts[method]
         self._form = Template(texts["form"]).substitute(modules=", ".join(MODULES[1:]))
 
-    def write(self, transcripts: str, **best: str) -> Path | None:
-        """Return a new program, after ``best`` if there is one; ``None`` if the answer has none."""
+    def write(self, transcripts: str, first: str = "write", then: str = "better", **before: str) -> Path | None:
+        """Return a new program, or ``None`` if the answer has none.
+
+        The question is the method's text ``first``, and if there is a program ``before``, the text ``then`` about it.
+        """
         scenarios = [scenario_of(name) for name in self._task.scenarios]
         told = dict.fromkeys(scenario.game().instructions(scenario.game().players[0]) for scenario in scenarios)
-        question = [Template(self._texts["write"]).substitute(instructions="\n\n".join(told), transcripts=transcripts)]
-        question += [Template(self._texts["better"]).substitute(best)] if best else []
+        about = {"instructions": "\n\n".join(told), "transcripts": transcripts}
+        question = [Template(self._texts[first]).substitute(about, functions=self._texts.get("functions", "").strip())]
+        question += [Template(self._texts[then]).substitute(before)] if before else []
         answer = self._questions.ask("\n".join(part.strip() + "\n" for part in (*question, self._form)))
         if not (source := program_in(answer)):
             return None

@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from research.improve.methods.rules_explain import Explained
+from research.improve.methods.versions import Version, tree
 from research.improve.methods.writing import program_in
 
 ROOT = Path(__file__).parents[3]
@@ -31,10 +33,10 @@ def writing_url():
 def improve(workplace, textbench, writing_url, monkeypatch):
     monkeypatch.setenv("OPENAI_API_KEY", "not-needed")
 
-    def run(method: str, model: str, *more: str) -> Any:
+    def run(method: str, model: str, *more: str, scenario: str = "frozen-lake") -> Any:
         return textbench(
             *("improve", *METHODS[method], "--agent", f"openai:{model}", "--base-url", writing_url, "--out", "better"),
-            *("--scenario", "frozen-lake", "--mode", "direct", "--eval-episodes", 3, "--json", *more),
+            *("--scenario", scenario, "--mode", "direct", "--eval-episodes", 3, "--json", *more),
         )
 
     return run
@@ -92,6 +94,57 @@ def test_a_useless_writer_changes_nothing(improve, method, model):
     if wrong is not None:
         told = [one["error"] if method == "program" else one["failures"][0] for one in tried()]
         assert all(wrong in each for each in told)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("search", "model", "rounds", "success", "actions"),
+    [
+        ("chain", "stubborn-1", 5, 0, ["write", *["better"] * 4]),
+        ("tree", "stubborn-2", 5, 1, ["write", "better", "write"]),
+        ("tree", "mending", 2, 1, ["write", "fix"]),
+        ("tree", "useless", 3, 0, ["write", "better", "write"]),
+        ("text", "checking", 5, 1, ["text", "check"]),
+        ("text", "checking", 1, None, ["text"]),  # unchecked
+        ("text", "useless", 3, 0, ["text"]),  # it finds its program right
+        ("text", "broken", 2, 0, ["text", "text"]),
+    ],
+)
+def test_a_search_of_versions(improve, search, model, rounds, success, actions):
+    done = improve("code-model", model, "--set", f"search={search}", "--set", f"rounds={rounds}")
+    assert done.code == 0, done.err
+    assert [one["action"] for one in tried()] == actions
+    (after,) = about()["after"] or about()["before"]
+    assert after["success_rate"]["value"] == success if success is not None else after["success_rate"]["value"] < 1
+    assert any("random" in folder.name for folder in Path("better/plays").glob("*")) == (search != "text")
+    if search == "text":
+        assert "Played:" not in Path("better/calls.jsonl").read_text()
+
+
+@pytest.mark.slow
+def test_the_text_of_a_game_for_several_is_enough(improve):
+    done = improve("code-model", "good", "--set", "search=text", scenario="nim")
+    assert done.code == 0, done.err
+    assert about()["changed"] is True
+    refused = improve("code-model", "good", "--set", "search=tree", "--out", "other", scenario="nim")
+    assert (refused.code, "one player unless search=text, got nim" in refused.err) == (2, True)
+
+
+def version(share: float, parent: Version | None = None, **about: Any) -> Version:
+    return Version("write", parent, Explained(Path("a.py"), 0, (), **({"runs": True} | about)), share)
+
+
+def test_the_tree_goes_where_the_bound_is_highest():
+    a, b = version(0.8), version(0.2)
+    assert tree([]) == ("write", None)
+    assert tree([a]) == ("better", a)
+    assert tree([version(0.0, runs=False)])[0] == "fix"
+    # of two versions at the root: 0.5 + sqrt(ln 2 / 2) / 2 = 0.79 for another, 0.8 + sqrt(ln 2) / 2 = 1.22 below a
+    assert tree([a, b]) == ("better", a)
+    # with four fruitless ones below it, a has 0.16 + sqrt(ln 6 / 5) / 2 = 0.46, b 0.2 + sqrt(ln 6) / 2 = 0.87
+    worse = [version(0.0, a) for _ in range(4)]
+    assert tree([a, b, *worse]) == ("write", None)  # 0.5 + sqrt(ln 6 / 2) / 2 = 0.97
+    assert tree([a, b, *[version(0.1) for _ in range(6)], *worse]) == ("better", b)
 
 
 @pytest.mark.slow

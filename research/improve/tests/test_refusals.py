@@ -24,7 +24,8 @@ CASES = (
     ("program planner tic-tac-toe", (), "'planner' has no language model to ask"),
     ("program openai:m frozen-lake", (*DEAD, "--set", "seconds=-1"), SECONDS),
     ("code-model openai:m frozen-lake", (*DEAD, "--set", "seconds=-1"), SECONDS),
-    ("code-model openai:good tic-tac-toe", DEAD, "for one player, got tic-tac-toe"),
+    ("code-model openai:good tic-tac-toe", DEAD, "one player unless search=text, got tic-tac-toe"),
+    ("code-model openai:good frozen-lake", ("--set", "search=fan"), "search is one of chain, tree, text, got 'fan'"),
     ("library openai:m frozen-lake", (*DEAD, "--set", "writer=planner"), "'planner' has no language model to ask"),
     (
         "library openai:m frozen-lake",
