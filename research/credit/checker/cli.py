@@ -1,15 +1,24 @@
 """The command ``textbench check-credit``."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypedDict
 
 from annotated_types import Ge
 
-from agents.common import option, part, place, settings
+from agents.common import Estimate, option, part, place, settings
 from benchmark.cli import Output
+from benchmark.play import OF_ONE_AGENT, RunOptions
 
 if TYPE_CHECKING:
-    from research.credit.checker.checks import Finding
+    from research.credit.checker.likeness import Likeness
+    from research.credit.checker.rows import Dump
+
+
+class Truth(TypedDict):
+    """What is said of the true advantages."""
+
+    likeness: list["Likeness"]
+    methods: dict[str, float]  # the correlation if each had credited the same episodes
 
 
 @settings
@@ -18,7 +27,7 @@ class Settings:
 
     FILE has a row for each span of tokens, as JSON Lines or Parquet. Labels, starts, masks, ends of responses, rewards,
     weights of the loss and log-probabilities are compared with each other, and the advantages with all methods of
-    credit that are registered.
+    credit that are registered; with ``--game`` and ``--agent``, the policy that played, with the true advantages, too.
 
     Exit code 0 if no check failed, else 1.
 
@@ -26,6 +35,7 @@ class Settings:
       textbench check-credit rows.jsonl
       textbench check-credit rows.jsonl --method dr_grpo --normalizer token --eos 151645
       textbench check-credit rows.parquet --json
+      textbench check-credit rows.jsonl --game frozen-lake --agent hf:./the-policy-that-played
     """
 
     file: str = place("FILE", "the rows")
@@ -35,6 +45,9 @@ class Settings:
     )
     eos: tuple[Annotated[int, Ge(0)], ...] = option((), "ID", "a token that ends a response; repeatable", named="--eos")
     most_kl: float = option(0.01, "X", "nats a token that the sampler may differ from the learner", ge=0)
+    game: str | None = option(None, "SCENARIO", "the game that was played, whose truth is known", needs=("--agent",))
+    agent: str | None = option(None, "SPEC", "the policy that played it", needs=("--game",))
+    options: RunOptions = part(RunOptions, OF_ONE_AGENT)
     output: Output = part(Output, ["json"])
 
 
@@ -54,21 +67,62 @@ def run(settings: Settings) -> int:
     except ConfigError as error:
         raise UsageError(str(error)) from None
     failed = any(finding.result == "failed" for finding in findings)
+    updates = {row.update for row in dump.rows}
+    counts = {"updates": len(updates), "episodes": len(dump.episodes), "turns": len(dump.responses)}
+    truth = _truth(settings, dump) if settings.game else None
     if settings.output.json:
-        settings.output.document(_document(dump, findings))
+        told = [finding._asdict() for finding in findings]
+        settings.output.document({**counts, "findings": told, **({"truth": _plain(truth)} if truth else {})})
         return int(failed)
-    counts = ", ".join(f"{value:,} {name}" for name, value in _document(dump, []).items() if name != "findings")
-    print(f"{settings.file}: {counts}")
+    print(f"{settings.file}: " + ", ".join(f"{value:,} {name}" for name, value in counts.items()))
     for finding in findings:
         print(f"{finding.result:12} {finding.check:13} {finding.said}".rstrip())
+    if truth:
+        _print_truth(truth, settings)
     return int(failed)
 
 
-def _document(dump: Any, findings: "list[Finding]") -> dict[str, Any]:
-    updates = {row.update for row in dump.rows}
-    return {
-        "updates": len(updates),
-        "episodes": len(dump.episodes),
-        "turns": len(dump.responses),
-        "findings": [finding._asdict() for finding in findings],
-    }
+def _truth(settings: Settings, dump: "Dump") -> Truth:
+    """Return the likeness to the true advantages, and what it were with other methods."""
+    from benchmark import UsageError
+    from benchmark.play import load_one
+    from benchmark.runs import find_scenario
+    from research.credit.checker.likeness import correlations_of_methods, likenesses, true_advantages, truth_of
+
+    scenario = find_scenario(str(settings.game), "check")
+    policy, _ = load_one(str(settings.agent), settings.options, scenario)
+    try:
+        truth = truth_of(dump, policy, scenario)
+        return {
+            "likeness": likenesses(dump, truth),
+            "methods": correlations_of_methods(dump, true_advantages(dump, truth)),
+        }
+    except ValueError as error:
+        raise UsageError(f"{settings.game}: {error}") from None
+
+
+def _plain(truth: Truth) -> dict[str, Any]:
+    """Return the truth as JSON has it."""
+    rows = [
+        {name: each.to_json() if isinstance(each, Estimate) else each for name, each in one._asdict().items()}
+        for one in truth["likeness"]
+    ]
+    return {"likeness": rows, "methods": truth["methods"]}
+
+
+def _print_truth(truth: Truth, settings: Settings) -> None:
+    print(f"\nBeside the true advantages of {settings.agent} in {settings.game}, 95% intervals over groups:")
+    lines = [("", "turns", "correlation", "right sign", "offset")]
+    for one in truth["likeness"]:
+        figures = (f"{one.correlation:.2f}", f"{one.right_sign:.2f}", f"{one.offset:.2f}")
+        lines.append((one.turns, str(one.number), *figures))
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    for line in lines:
+        print("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip())
+    whole, *slices = truth["likeness"]
+    told = ", ".join(f"{name} {value:.2f}" for name, value in truth["methods"].items())
+    print(f"The noise of these advantages is {1 - whole.correlation.value**2:.0%} of their variance.")
+    off = [one.turns for one in slices if (one.offset.low or 0) > 0 or (one.offset.high or 0) < 0]
+    by_chance = f"{len(slices) / 20:.1f} of {len(slices)} parts are by chance"
+    print(f"Credited more or less than is due, with an interval without 0: {', '.join(off) or 'none'} ({by_chance}).")
+    print(f"Correlations of other methods on the same episodes: {told}")

@@ -1,7 +1,7 @@
 """Which formula made the advantages of a file: every registered method of credit, and what went wrong on the way."""
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import product
@@ -122,17 +122,24 @@ def _trajectory(rows: Sequence[Row], rewards: Floats) -> Trajectory:
     )
 
 
+def registered(names: Iterable[str] = ()) -> Iterator[Formula]:
+    """Yield methods with their defaults; a ConfigError if there is none of a name."""
+    shared = vars(MSGRPOConfig())
+    for name in names or METHODS.names:
+        METHODS.check(name)
+        yield Formula(name, partial(METHODS.make, name, {}, shared))
+
+
 def formulas(method: str = "") -> Iterator[Formula]:
     """Yield every method with its defaults, then other choices of a comparison; a given ``method`` alone.
 
     Raises:
         ConfigError: there is no method of that name.
     """
-    shared = vars(MSGRPOConfig())
-    for name in [method] if method else METHODS.names:
-        yield Formula(name, partial(METHODS.make, name, {}, shared))
+    yield from registered([method] if method else ())
     if method:
         return
+    shared = vars(MSGRPOConfig())
     yield Formula("msgrpo with the population's std", partial(PopulationStd, EPS[0]), PopulationStd)
     for spread, among, baseline, scale in product(("episode", "to_go"), ("group", "time", "state"), BASELINES, SCALES):
         choice = {"spread": spread, "among": among, "baseline": baseline, "scale": scale}
@@ -150,14 +157,14 @@ def match(shown: Played, method: str = "", enough: int = 4) -> Iterator[Match]:
     """Yield how far each formula that these rows suffice for has their advantages, until ``enough`` have all."""
     given, exact = _dumped(shown.rows), 0
     for formula in formulas(method):
-        expected = _expected(shown, formula.make)
+        expected = assigned(shown, formula.make)
         if expected is None:
             continue
         found = _compare(formula.name, given, expected)
         if formula.with_eps is not None:
             found = found._replace(name=f"{formula.name}, eps = {EPS[0]}")
             for eps in EPS[1:] if not found.exact and _nearly(given, expected) else ():
-                other = _expected(shown, partial(formula.with_eps, eps))
+                other = assigned(shown, partial(formula.with_eps, eps))
                 if other is not None and (one := _compare(f"{formula.name}, eps = {eps}", given, other)).exact:
                     found = one
                     break
@@ -167,7 +174,7 @@ def match(shown: Played, method: str = "", enough: int = 4) -> Iterator[Match]:
             return
 
 
-def _expected(shown: Played, make: Maker) -> Steps | None:
+def assigned(shown: Played, make: Maker) -> Steps | None:
     """Return what a method assigns, update after update; ``None`` if it needs what the rows don't have."""
     method = make()
     available = {"old_logprobs"} if all(each.old_logprobs is not None for each in shown.trajectories) else set()
@@ -218,13 +225,13 @@ def _compare(name: str, given: Steps, expected: Steps) -> Match:
 
 
 def explain(dump: Dump, method: str = "") -> Verdict:
-    """Find the formula of a file's advantages, or what they are instead."""
+    """Find the formula of a file's advantages, or what they are instead: that is looked for in its richest update."""
     shown = played(dump)
     found = list(match(shown, method))
     exact = [one for one in found if one.exact]
     if plain := [one for one in exact if not one.pooled]:
         return Verdict(plain)
-    for said, other in mistaken(dump, shown):
+    for said, other in mistaken(played(dump.richest_update())):
         for one in match(other, method, enough=1):
             if one.exact and not one.pooled:
                 return Verdict([one], said)
@@ -239,7 +246,7 @@ def explain(dump: Dump, method: str = "") -> Verdict:
     return Verdict([], _parts(shown, nearest) if nearest else "no formula can be computed from these rows")
 
 
-def mistaken(dump: Dump, shown: Played) -> Iterator[tuple[str, Played]]:
+def mistaken(shown: Played) -> Iterator[tuple[str, Played]]:
     """Yield what a trainer may have taken the episodes for, each with the sentence that says so."""
     each, rows = list(shown.trajectories), list(shown.rows)
     labels = [one.group for one in each]

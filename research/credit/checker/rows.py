@@ -46,7 +46,12 @@ class Row(BaseModel):
     cut_off: bool = False
     """Whether the response ended at the limit of tokens, without an end-of-sequence token."""
     state: Label | None = None
-    """What the player saw or a hash of it: equal states have equal labels. Methods that compare states need it."""
+    """What the player saw or a hash of it, for methods that compare states; for the truth it is the observation."""
+    action: str | None = None
+    """The action that was read from the response; left out of an invalid one. For the truth, as ``layout`` is."""
+    layout: int | None = None
+    """The ``layout_seed`` that the episode began with."""
+    player: str = "player_0"
     reward: float = 0.0
     """What the turn was paid; rewards of all of an episode's rows add up to its return."""
     advantage: float | tuple[float, ...] | None = None
@@ -97,6 +102,12 @@ class Dump:
     @cached_property
     def responses(self) -> list[Row]:
         return [row for row in self.rows if row.kind == "response"]
+
+    def richest_update(self) -> "Dump":
+        """Return the rows of the update with the most different advantages."""
+        different = {(row.update, row.advantage) for row in self.responses}
+        chosen = most_common([update for update, _ in different])
+        return Dump([row for row in self.rows if row.update == chosen])
 
     def has(self, name: str) -> bool:
         """Return whether all responses have a field."""

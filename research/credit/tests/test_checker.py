@@ -7,12 +7,17 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import gymnasium
 import numpy as np
 import pytest
 
+from agents import load_agent
 from agents.msgrpo import MSGRPOConfig, MSGRPOTrainer, load
 from benchmark.cli import main
+from research.credit.checker.likeness import likenesses, true_advantages, truth_of
+from research.credit.checker.rows import Dump, read
 from research.credit.checker.write_rows import write_episode
+from textgames import SCENARIOS
 
 EOS, GROUPS, SIZE = 2, 3, 4
 Rows = list[dict[str, Any]]
@@ -159,6 +164,83 @@ def test_the_example_of_the_page_is_found_out(capsys):
     example = Path(__file__).parents[1] / "checker" / "examples" / "trl-two-steps.jsonl"
     assert main(["check-credit", str(example)]) == 1
     assert "each turn was compared as a sample of its own, so that the deviation has each" in capsys.readouterr().out
+
+
+@pytest.fixture(scope="module")
+def lakes(tmp_path_factory):
+    """Rows of random play from eight starts, credited by MS-GRPO's formula."""
+    file, rng = tmp_path_factory.mktemp("truth") / "lakes.jsonl", np.random.default_rng(0)
+    env = gymnasium.make("TextFrozenLake-v0")
+    with file.open("w") as stream:
+        for layout in range(8):
+            episodes = []
+            for member in range(40):
+                observation, info = env.reset(seed=layout * 100 + member, options={"layout_seed": layout})
+                turns: Rows = []
+                while len(turns) < 8:
+                    action = str(rng.choice(info["legal_actions"]))
+                    turns.append({"response_ids": [1], "state": observation, "action": action, "layout": layout})
+                    observation, reward, terminated, _, info = env.step(f"<action>{action}</action>")
+                    turns[-1]["reward"] = float(reward)
+                    if terminated:
+                        break
+                episodes.append(turns)
+            credited = grpo([np.array([turn["reward"] for turn in turns]) for turns in episodes])
+            for member, (turns, own) in enumerate(zip(episodes, credited, strict=True)):
+                write_episode(stream, layout, f"{layout}.{member}", [
+                    {**turn, "advantage": float(a)} for turn, a in zip(turns, own, strict=True)
+                ])  # fmt: skip
+    return file
+
+
+def beside_the_truth(file, capsys):
+    capsys.readouterr()
+    main(["check-credit", str(file), "--game", "frozen-lake", "--agent", "random", "--json"])
+    truth = json.loads(capsys.readouterr().out)["truth"]
+    return {each["turns"]: each for each in truth["likeness"]}, truth["methods"]
+
+
+def test_the_true_advantages_are_those_of_the_instrument(lakes, capsys):
+    like, methods = beside_the_truth(lakes, capsys)
+    assert like["all"]["correlation"]["value"] == pytest.approx(methods["msgrpo"])
+    assert 0.1 < methods["msgrpo"] < 0.7
+    assert like["all"]["correlation"]["low"] > 0
+    assert sum(each["number"] for name, each in like.items() if name.startswith("turn ")) == like["all"]["number"]
+    assert sum(each["number"] for name, each in like.items() if name.startswith("of ")) == like["all"]["number"]
+
+
+def test_the_truth_itself_is_like_the_truth_and_its_opposite_is_not(lakes, tmp_path, capsys):
+    dump = read(lakes)
+    truth = truth_of(dump, load_agent("random"), SCENARIOS["frozen-lake"])
+    true = np.concatenate(true_advantages(dump, truth))
+    for sign in (1, -1):
+        added = [sign * float(a) + (row.turn == 0) for row, a in zip(dump.rows, true, strict=True)]
+        rows = [row.model_copy(update={"advantage": a}) for row, a in zip(dump.rows, added, strict=True)]
+        like = {each.turns: each for each in likenesses(Dump(rows), truth)}
+        assert like["turn 1"].right_sign.value == (sign == 1)
+        assert like["turn 1"].correlation.value == pytest.approx(sign)
+        assert like["turn 0"].offset.value > 0.5  # what was added to it
+
+
+def test_the_truth_is_told_in_a_table(lakes, capsys):
+    assert main(["check-credit", str(lakes), "--game", "frozen-lake", "--agent", "random"]) == 0
+    assert re.search(r"all +[\d,]+ +0\.\d\d \[.*\] +0\.\d\d \[", capsys.readouterr().out)
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"state": "elsewhere"}, "no state that can be reached"),
+        ({"action": "fly"}, "the action 'fly' isn't legal, left, down, right, up are"),
+        ({"layout": None}, "the truth takes layout of every response"),
+    ],
+)
+def test_rows_of_another_game_are_refused(lakes, tmp_path, change, said, capsys):
+    rows = [{**json.loads(line), **change} for line in lakes.read_text().splitlines()]
+    (tmp_path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    capsys.readouterr()
+    assert main(["check-credit", str(tmp_path / "rows.jsonl"), "--game", "frozen-lake", "--agent", "random"]) == 2
+    assert said in capsys.readouterr().err
 
 
 def test_parquet_is_read_as_json_lines_are(tmp_path, capsys):
