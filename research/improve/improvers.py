@@ -27,6 +27,7 @@ IMPROVERS = {
     "gepa": Improver("research.improve.methods.gepa:improve", "let a language model rewrite the prompts (GEPA)"),
     "library": Improver("research.improve.methods.library:improve", "collect lessons from failures that help"),
     "preferences": Improver("research.improve.methods.preferences:improve", "prefer its better answers (step DPO)"),
+    "value": Improver("research.improve.methods.value:improve", "learn what actions are worth, and search by it"),
     "nash": Improver("research.improve.methods.nash:improve", "play itself towards an equilibrium, small games"),
     "lspo": Improver("research.improve.methods.lspo.improve:improve", "tune what is said in Werewolf (LSPO)"),
     "world-model": Improver(

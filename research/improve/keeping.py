@@ -74,7 +74,8 @@ class Improvement:
         told = {"spent": asdict(meter.spent), "changed": made != self.agent, "budget_spent": meter.ended}
         self._write({"improvement": asked, **told})
         write_agent_folder(self.out, made)
-        approve_agent_folder(self.out, self.agent)
+        # options of players around the agent that this command has set, and the spec that its user has named
+        approve_agent_folder(self.out, {**made, "spec": self.agent["spec"]})
         cost = meter.spent
         say(f"{self.out}: {cost.tokens:,} tokens, {cost.calls:,} calls and {cost.seconds:.0f} s were spent")
         if made == self.agent:

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from agents import (
     request_in,
     search_player_of,
 )
+from research.improve.around.ranks import improved, judged, learned_value
 from research.improve.around.tree import searched
 from research.improve.around.worlds import Asking, check_searchable, world_of
 from research.improve.programs.rules import RulesPlayer
@@ -27,7 +29,7 @@ from textgames import TSMG, did_you_mean, rounds_of_play
 Rank = Callable[[TurnRequest, Sequence[str]], Mapping[str, float]]
 """``request, the action that each proposal names -> {action: value}``"""
 
-RANKS = ("votes", "rollouts", "tree", "exact")
+RANKS = ("votes", "rollouts", "tree", "exact", "value", "judge")
 
 MOST_ASKED = 10_000
 """Questions or episodes for one decision, at most: more is a slip that would take days."""
@@ -60,7 +62,9 @@ class SearchPolicy(Around):
     * ``tree``: its visits in so many ``simulations`` of a tree search (:mod:`research.improve.around.tree`), at most
       ``depth`` rounds ahead, by the game's rules, or by those of a second player: ``search(AGENT, rules:FILE)``, or
       ``search(AGENT, WORLD)`` with a player that predicts what will be shown next;
-    * ``exact``: the true value, the most that any value can give (Zhai et al. 2024, arXiv 2409.09345, learn one).
+    * ``exact``: the true value, the most that any value can give;
+    * ``value``: a learned ``value``, the folder that ``textbench improve value`` leaves (Zhai et al., arXiv 2409.09345);
+    * ``judge``: the votes times the odds of success that a second player states: ``search(AGENT, JUDGE)``.
 
     Raises:
         ValueError: an option that is out of range.
@@ -69,30 +73,39 @@ class SearchPolicy(Around):
     def __init__(
         self,
         inner: Policy,
-        world: Policy | None = None,
+        second: Policy | None = None,
         *,
         proposals: int = 8,
         rank_by: str | Rank = "votes",
         rollouts: int = 32,
         simulations: int = 64,
         depth: int = 50,
+        value: str | Path | None = None,
     ) -> None:
         counts = {"proposals": proposals, "rollouts": rollouts, "simulations": simulations, "depth": depth}
         for option, number in counts.items():
             check_count(option, number)
         if isinstance(rank_by, str) and rank_by not in RANKS:
             raise ValueError(f"rank_by is one of {', '.join(RANKS)}, got {rank_by!r}{did_you_mean(rank_by, RANKS)}")
-        if world is not None and rank_by != "tree":
-            raise ValueError(f"rank_by = {rank_by!r} asks no second player: search(AGENT, WORLD) takes rank_by=tree")
-        super().__init__("search", inner, *([] if world is None else [world]))
+        if second is not None and rank_by not in ("tree", "judge"):
+            raise ValueError(
+                f"rank_by = {rank_by!r} asks no second player: search(AGENT, WORLD) takes rank_by=tree, and "
+                "search(AGENT, JUDGE) rank_by=judge"
+            )
+        if second is None and rank_by == "judge":
+            raise ValueError("rank_by = 'judge' asks a second player: search(AGENT, JUDGE)")
+        if value is not None and rank_by != "value":
+            raise ValueError(f"value = {str(value)!r} decides nothing if rank_by = {rank_by!r}: add rank_by=value")
+        super().__init__("search", inner, *([] if second is None else [second]))
         self.proposals, self.rank_by, self.rollouts = proposals, rank_by, rollouts
-        self.world, self.simulations, self.depth = world, simulations, depth
+        self.world, self.simulations, self.depth = second, simulations, depth
         self._searchers = SearchPlayers()
+        self._learned, self._digest = learned_value(value) if rank_by == "value" else (None, "")
 
     @classmethod
     def asks(cls, players: int, options: Mapping[str, Any]) -> tuple[int, ...]:
-        asked_ahead = int(options["simulations"]) * int(options["depth"])
-        return (int(options["proposals"]), *(asked_ahead,) * (players - 1))
+        proposals, asked_ahead = int(options["proposals"]), int(options["simulations"]) * int(options["depth"])
+        return (proposals, *(proposals if options["rank_by"] == "judge" else asked_ahead,) * (players - 1))
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -100,6 +113,7 @@ class SearchPolicy(Around):
         of_rank = {
             "rollouts": {"rollouts": self.rollouts},
             "tree": {"simulations": self.simulations, "depth": self.depth},
+            "value": {"value": self._digest},
         }
         return {"proposals": self.proposals, "rank_by": rank_by} | of_rank.get(rank_by, {})
 
@@ -137,6 +151,9 @@ class SearchPolicy(Around):
         if self.rank_by == "tree" and len(set(proposed)) > 1:
             searched_in = world_of(request, self._searchers, self.world)
             values = yield from searched(searched_in, request, Counter(proposed), self.simulations, self.depth)
+        elif self.rank_by == "judge":
+            different = list(dict.fromkeys(proposed))
+            values = improved(proposed, different, (yield [judged(request, action, player=1) for action in different]))
         else:
             values = self._values(request, proposed)
         return max(read, key=lambda one: values[one[0]])[1]
@@ -149,6 +166,8 @@ class SearchPolicy(Around):
         different = list(dict.fromkeys(proposed))
         if len(different) == 1:
             return {different[0]: 0.0}  # there is nothing to choose
+        if self._learned is not None:
+            return self._learned.values_with(request, different)
         game = request.game
         if game is None:
             raise ValueError(f"{self.name} ranks by {self.rank_by}, which takes the game: ask it with a TurnRequest")
