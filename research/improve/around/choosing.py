@@ -63,7 +63,7 @@ class SearchPolicy(Around):
       ``depth`` rounds ahead, by the game's rules, or by those of a second player: ``search(AGENT, rules:FILE)``, or
       ``search(AGENT, WORLD)`` with a player that predicts what will be shown next;
     * ``exact``: the true value, the most that any value can give;
-    * ``value``: a learned ``value``, the folder that ``textbench improve value`` leaves (Zhai et al., arXiv 2409.09345);
+    * ``value``: a learned ``value``, a folder that ``textbench improve value`` leaves (Zhai et al., arXiv 2409.09345);
     * ``judge``: the votes times the odds of success that a second player states: ``search(AGENT, JUDGE)``.
 
     Raises:

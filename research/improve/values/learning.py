@@ -17,9 +17,9 @@ def learn(
 ) -> StepValue:
     """Learn the value of every decision of these episodes, each of one player.
 
-    The target of ``mc`` is what was paid for the decision and those after it: the value of the recorded play. That of ``td`` is what
-    was paid for the decision, and the largest value of an action at the next one, by the network as it was before
-    this pass: the value of the best play that is known (fitted Q iteration).
+    The target of ``mc`` is what was paid for the decision and those after it: the value of the recorded play. That of
+    ``td`` is what was paid for the decision, and the largest value of an action at the next one, by the network as it
+    was before this pass: the value of the best play that is known (fitted Q iteration).
     """
     decisions = [one for episode in episodes for one in episode]
     last = torch.tensor([at == len(episode) - 1 for episode in episodes for at in range(len(episode))])
