@@ -100,7 +100,7 @@ class SearchPolicy(Around):
         self.proposals, self.rank_by, self.rollouts = proposals, rank_by, rollouts
         self.world, self.simulations, self.depth = second, simulations, depth
         self._searchers = SearchPlayers()
-        self._learned, self._digest = learned_value(value) if rank_by == "value" else (None, "")
+        self._learned = learned_value(value) if rank_by == "value" else None  # with its digest
 
     @classmethod
     def asks(cls, players: int, options: Mapping[str, Any]) -> tuple[int, ...]:
@@ -110,10 +110,10 @@ class SearchPolicy(Around):
     @property
     def settings(self) -> dict[str, Any]:
         rank_by = self.rank_by if isinstance(self.rank_by, str) else getattr(self.rank_by, "__qualname__", "a function")
-        of_rank = {
+        of_rank: dict[str, dict[str, Any]] = {
             "rollouts": {"rollouts": self.rollouts},
             "tree": {"simulations": self.simulations, "depth": self.depth},
-            "value": {"value": self._digest},
+            "value": {"value": self._learned and self._learned[1]},
         }
         return {"proposals": self.proposals, "rank_by": rank_by} | of_rank.get(rank_by, {})
 
@@ -167,7 +167,7 @@ class SearchPolicy(Around):
         if len(different) == 1:
             return {different[0]: 0.0}  # there is nothing to choose
         if self._learned is not None:
-            return self._learned.values_with(request, different)
+            return self._learned[0].values_with(request, different)
         game = request.game
         if game is None:
             raise ValueError(f"{self.name} ranks by {self.rank_by}, which takes the game: ask it with a TurnRequest")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy.stats import spearmanr
 
-from agents import search_player_of
+from agents import find_search_player
 from benchmark import UsageError
 from benchmark.play import AgentTable
 from research.improve.budget import Spent
@@ -87,11 +87,8 @@ def compared(value: "StepValue", episodes: list[RecordedEpisode]) -> tuple[float
     exact, learnt = list[float](), list[float]()
     decisions = [one for episode in episodes for one in episode.decisions]
     for one in decisions:
-        try:
-            solver = search_player_of(one.request.game)
-        except ValueError:
-            return None
-        if not solver.exact:
+        solver = None if one.request.game is None else find_search_player(one.request.game)
+        if solver is None or not solver.exact:
             return None
         exact += solver.values(one.request).values()
         learnt += value.of(one.request, one.request.legal_actions).values()
