@@ -226,18 +226,19 @@ class Around:
 
 
 class Decision:
-    """One decision on its way: its open questions, those ``asked`` with their answers, and its turn if there is one."""
+    """One decision on its way: its open questions, its turn if there is one, and what was ``asked`` with the answers:
+    a list for all questions that were asked at the same time."""
 
     def __init__(self, deciding: Deciding) -> None:
         self._deciding = deciding
-        self.asked: list[tuple[Question, Turn]] = []
+        self.asked: list[list[tuple[Question, Turn]]] = []
         self._seconds = 0.0
         self.turn: Turn | None = None
         self.questions = next(deciding)
 
     def answer(self, turns: Sequence[Turn]) -> None:
         """Continue with the answers; an error of a provider ends the decision."""
-        self.asked += zip(self.questions, turns, strict=True)
+        self.asked.append(list(zip(self.questions, turns, strict=True)))
         self._seconds += max(turn.seconds for turn in turns)
         failed = [turn for turn in turns if turn.error is not None]
         try:
@@ -248,7 +249,7 @@ class Decision:
             turn = failed[0]
         except StopIteration as stopped:
             turn = stopped.value
-        answers = [answer for _, answer in self.asked]
+        answers = [answer for together in self.asked for _, answer in together]
         usage, discarded = (total_usage(one.usage for one in answers), total_usage(one.discarded for one in answers))
         if not usage.cached and any(one.usage.cached for one in answers):  # known in part: what was paid stands apart
             usage, discarded = usage._replace(cached=True), total_usage(one.paid for one in answers)

@@ -1,12 +1,15 @@
 """Training a model inside a player around it: ``around = "advised(tiny, learner)"``, for an advisor or a router.
 
-The update sees the learner's own turn in each decision, and whether it answered in the form that *it* was asked for. So
-a router's answer is invalid that names neither player, and an advisor may write any words. ``cost`` charges the others'
-answers to the learner. A decision asks the learner exactly once: a return would otherwise praise several answers.
+The update sees the learner's own turns in each decision, and whether it answered in the form that *it* was asked for.
+So a router's answer is invalid that names neither player, and an advisor may write any words. ``cost`` charges the
+second player's answers to the learner. If a decision asks the learner several times, one after another, each of its
+turns is a step: the game pays the last, and a method of credit finds all of them in one state. Several answers at once
+are refused: a return would praise those that weren't played.
 """
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
+from typing import NamedTuple
 
 from agents.episode import Episode, EpisodeTask, Step
 from agents.load import check_agent, load_agent
@@ -19,22 +22,26 @@ from agents.msgrpo.errors import ConfigError, refused
 from agents.msgrpo.trajectories import LEARNER, Game, game_name, tsmg_of
 from agents.policy import LanguageAgentPolicy, as_requests
 from agents.turn import Policy, Turn, TurnRequest, check_game
-from agents.wrappers import Around, Decision, innermost, with_innermost, wrapped_in, wrapper
+from agents.wrappers import Around, Decision, action_named, innermost, with_innermost, wrapped_in, wrapper
 
 SECOND = 1
 """The place of the player whose answers ``cost`` is paid for."""
 
 
+class Own(NamedTuple):
+    """One answer of the learner within a decision."""
+
+    turn: Turn
+    named: str  #: the answer among those that it was asked for; empty for words, and if it is none of them
+    unreadable: str | None  #: why it isn't an answer
+    bought: int  #: how often the second player was asked after it (and, for the first one, before it)
+
+
 @dataclass(slots=True, unsafe_hash=True)
 class TurnAround(Turn):
-    """The answer of the player around, and what is learnt from it: the learner's ``own`` turn.
+    """The answer of the player around, and what is learnt from it: the learner's ``own`` turns."""
 
-    ``unreadable`` is why that isn't an answer; ``bought`` is how often the second player inside was asked.
-    """
-
-    own: Turn | None = None
-    unreadable: str | None = None
-    bought: int = 0
+    own: tuple[Own, ...] = ()
 
 
 class PlayedAround:
@@ -56,16 +63,30 @@ class PlayedAround:
         assert turn is not None, "decisions are whole"
         if turn.error is not None:
             return turn
-        own = [(question, answer) for question, answer in decision.asked if question.player == self._place]
-        if len(own) != 1:
-            raise ConfigError(
-                f"around = {self._config.around!r} asks the learner {len(own)} times for one decision, and an answer "
-                "is learnt from where it is the only one; accepted: a player that asks it exactly once"
-            )
-        ((question, answer),) = own
-        bought = sum(question.player == SECOND for question, _ in decision.asked)
-        told = {each.name: getattr(turn, each.name) for each in fields(Turn)}
-        return TurnAround(**told, own=answer, unreadable=question.why_unanswered(answer.response), bought=bought)
+        own, early = list[Own](), 0
+        for together in decision.asked:
+            mine = [one for one in together if one[0].player == self._place]
+            if len(mine) > 1:
+                raise self._refused(f"{len(mine)} times at once")
+            for question, answer in mine:
+                unreadable = question.why_unanswered(answer.response)
+                named = None if question.words else action_named(question.request, answer.response)
+                own.append(Own(answer, named or "", unreadable, 0))
+            bought = sum(question.player == SECOND for question, _ in together)
+            if own:
+                own[-1] = own[-1]._replace(bought=own[-1].bought + bought)
+            else:
+                early += bought
+        if not own:
+            raise self._refused("0 times")
+        own[0] = own[0]._replace(bought=own[0].bought + early)
+        return TurnAround(**{each.name: getattr(turn, each.name) for each in fields(Turn)}, own=tuple(own))
+
+    def _refused(self, often: str) -> ConfigError:
+        return ConfigError(
+            f"around = {self._config.around!r} asks the learner {often} for one decision, and an answer is learnt from "
+            "if what follows depends on it; accepted: a player that asks it at least once, for one answer at a time"
+        )
 
 
 class Inside:
@@ -100,7 +121,8 @@ class Inside:
     ) -> Iterator[Episode]:
         """Play as :func:`agents.loop.rollout.rollout` does, with the player around in the place of the model.
 
-        Steps have the learner's turns and rewards: the format penalty is for its own answers, so the game charges none.
+        Steps have the learner's turns, one each, and rewards: the format penalty is for its own answers, so the game
+        charges none.
         """
         penalties = {task.seed: task.kwargs.get("format_penalty", 0.0) for task in tasks}
         free = [replace(task, kwargs={**task.kwargs, "format_penalty": 0.0}) for task in tasks]
@@ -108,15 +130,23 @@ class Inside:
         for episode in rollout(played, free, max_concurrency=max_concurrency, on_step=on_step):
             steps, returns = list[Step](), dict(episode.returns)
             for step in episode.steps:
-                turn = step.turn
-                if isinstance(turn, TurnAround) and turn.own is not None:
-                    invalid = turn.unreadable is not None
-                    charged = self._config.cost * turn.bought + penalties[episode.seed] * invalid
+                own = step.turn.own if isinstance(step.turn, TurnAround) else ()
+                for number, (turn, named, unreadable, bought) in enumerate(own, 1):
+                    charged = self._config.cost * bought + penalties[episode.seed] * (unreadable is not None)
                     returns[step.player] -= charged
-                    step = replace(
-                        step, turn=turn.own, valid=not invalid, unreadable=turn.unreadable, reward=step.reward - charged
+                    last = number == len(own)
+                    steps.append(
+                        replace(
+                            step,
+                            turn=turn,
+                            action=step.action if last else named,
+                            valid=unreadable is None,
+                            unreadable=unreadable,
+                            reward=step.reward * last - charged,
+                        )
                     )
-                steps.append(step)
+                if not own:
+                    steps.append(step)
             yield replace(episode, steps=tuple(steps), returns=returns)
 
     def _played(self, policy: Policy) -> Policy:

@@ -36,6 +36,11 @@ def check_reads_below(player: Policy) -> None:
         )
 
 
+def below(request: TurnRequest, *texts: str, **changes: Any) -> TurnRequest:
+    """Return the request with ``texts`` below its observation, a paragraph each, and with other ``changes``."""
+    return replace(request, observation="\n\n".join([request.observation, *texts]), **changes)
+
+
 class AdvisedPolicy(Around):
     """A player that reads another one's advice, the words of ``advice`` with ``{advice}`` in them.
 
@@ -65,8 +70,7 @@ class AdvisedPolicy(Around):
         (told,) = yield [Question(asked, 1, words=True)]
         words = action_named(request, told.response) or told.response.strip()
         if words:
-            below = self.advice.replace("{advice}", words)
-            request = replace(request, observation=f"{request.observation}\n\n{below}")
+            request = below(request, self.advice.replace("{advice}", words))
         (turn,) = yield [Question(request)]
         return turn
 
@@ -107,10 +111,7 @@ class ImaginePolicy(Around):
                 break
             (told,) = yield [Question(asked_after(request, action), 1, words=True)]
             shown.append(SHOWN.format(action=action, prediction=told.response.strip()))
-            again = replace(
-                request, observation="\n\n".join([request.observation, *shown]), seed=(*request.seed, revision)
-            )
-            (revised,) = yield [Question(again)]
+            (revised,) = yield [Question(below(request, *shown, seed=(*request.seed, revision)))]
             named = action_named(request, revised.response)
             turn = turn if named is None else revised
             if named in (None, action):

@@ -21,6 +21,7 @@ from agents import (
     search_player_of,
 )
 from research.improve.around.choosing import check_count, proposals_of
+from research.improve.around.reading import below
 from textgames import TSMG, did_you_mean
 
 RouteBy = Literal["share", "agreement", "loss", "player"]
@@ -110,9 +111,9 @@ class RouterPolicy(Around):
             (turn,) = yield [Question(request, int(to_second))]
             return self._by(turn, int(to_second))
         if self.route_by == "player":
-            asked = replace(
+            asked = below(
                 request,
-                observation=f"{request.observation}\n\n{self.asked}",
+                self.asked,
                 legal_actions=self.places,
                 action_help="",
                 moves_listed=True,

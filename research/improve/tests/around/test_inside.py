@@ -2,27 +2,20 @@
 
 import re
 from collections.abc import Sequence
-from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import pytest
 
-from agents.msgrpo import ConfigError, MSGRPOConfig, MSGRPOTrainer
+from agents.msgrpo import ConfigError
 from agents.msgrpo.__main__ import main
 from agents.msgrpo.draws import Drawn
 from agents.msgrpo.trajectories import training_rows
 from agents.policy import as_requests
 from agents.turn import Turn, TurnRequest
-from tests.agents.msgrpo.conftest import make_llama, prompt_file
+from research.improve.tests.around.conftest import late
 from tests.agents.msgrpo.remembering import Moving
 from tests.agents.msgrpo.runs import same_weights, untimed
-from tests.agents.msgrpo.test_trainer import BANDIT, SHORT
-from tests.tiny_models import word_tokenizer
-
-__all__ = ["make_llama", "prompt_file"]  # fixtures
-
-WORDS = ("red", "green", "blue", "The light is ", "\n", "first", "second")
+from tests.agents.msgrpo.test_trainer import BANDIT
 
 
 class Follower:
@@ -69,21 +62,6 @@ class Mute(Red):
 HERE = "research.improve.tests.around.test_inside"
 ADVISED, DEAF = f"advised({HERE}:Follower, learner)", f"advised({HERE}:Deaf, learner)"
 ROUTER = f"router({HERE}:Red, {HERE}:Right, learner)"
-
-
-@pytest.fixture
-def make(make_llama, prompt_file):
-    def make_trainer(around: str, config: MSGRPOConfig = SHORT, **settings: Any) -> MSGRPOTrainer:
-        tokenizer = word_tokenizer(WORDS)
-        config = replace(config, prompt_file=prompt_file, around=around, **settings)
-        model = make_llama(len(tokenizer), initializer_range=0.15)
-        return MSGRPOTrainer(model, tokenizer, "TestButtons-v0", config, quiet=True)
-
-    return make_trainer
-
-
-def late(trainer: MSGRPOTrainer, metric: str = "return") -> float:
-    return float(np.mean([each[metric] for each in trainer.train()[-5:]]))
 
 
 @pytest.mark.slow
@@ -182,7 +160,7 @@ class Asking(Moving):
         ("advised(random)", {}, "is no player around the model"),
         ("advised(learner)", {}, r"is not of the form advised\(AGENT, AGENT\)"),
         ("advised(rndom, learner)", {}, "did you mean 'random'"),
-        ("search(learner)", {}, "asks the learner 8 times for one decision"),
+        ("search(learner)", {}, "asks the learner 8 times at once"),
         (
             "router(random, learner)",
             {"around_options": {"route_by": "share", "share": 0.0}},
