@@ -50,3 +50,23 @@ MASKED = Wrapper(
     "research.improve.programs.players:MaskedPolicy", "an agent kept to what a program allows", holds=_holds
 )
 ROUTER = Wrapper("research.improve.around.router:RouterPolicy", "one of two agents for each decision", 2, 1)
+CONSULT = Wrapper(
+    "research.improve.around.consult:ConsultPolicy",
+    "an agent that asks two others in rounds, and answers in view of them",
+    3,
+    tells_more=True,
+)
+DECOMPOSED = Wrapper(
+    "research.improve.around.decomposed:DecomposedPolicy",
+    "an agent that first answers the subproblems another one writes",
+    2,
+    tells_more=True,
+)
+MODES = Wrapper("research.improve.around.modes:ModesPolicy", "an agent that chooses how it answers", 2, tells_more=True)
+THOUGHTS = Wrapper(
+    "research.improve.around.thoughts:ThoughtsPolicy",
+    "an agent on a graph of thoughts, by operations another one chooses",
+    1,
+    1,
+    tells_more=True,
+)

@@ -1,0 +1,78 @@
+"""A player that asks two others in rounds, and answers in view of them: ``consult(FIRST, SECOND, CHOOSER)``."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from agents import Around, Deciding, Policy, Question, Turn, TurnRequest, action_named
+from research.improve.around.choosing import check_count
+from research.improve.around.reading import below, check_reads_below
+
+PLACES = ("first", "second")
+ASKED = "Answer, or say which player is to be asked, the first or the second."
+LAST = "Answer."
+
+
+class ConsultPolicy(Around):
+    """Lets a chooser ask one of two players, read the answer, ask again, up to ``rounds`` times, and answer itself.
+
+    It names ``first``, ``second`` or an action, below what it has read so far; after the last round an action alone.
+    The latest answer that it has read is played if it names nothing; the first player's if it has read none. Training
+    with ``around = "consult(FIRST, SECOND, learner)"`` makes a chooser, on the return less a ``cost`` for each answer
+    of the second (Router-R1, arXiv 2506.09033). Our reading: a player that is asked again draws another answer, and the
+    model's tokens between two questions take the place of the paper's "think" actions.
+
+    Raises:
+        ValueError: less than one round, or a chooser that wouldn't read the answers.
+    """
+
+    def __init__(self, first: Policy, second: Policy, chooser: Policy, *, rounds: int = 3) -> None:
+        check_count("rounds", rounds)
+        check_reads_below(chooser)
+        super().__init__("consult", first, second, chooser)
+        self.rounds = rounds
+
+    @classmethod
+    def asks(cls, players: int, options: Mapping[str, Any]) -> tuple[int, ...]:
+        rounds = int(options["rounds"])
+        return rounds, rounds, rounds + 1
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        return {"rounds": self.rounds}
+
+    def decide(self, request: TurnRequest) -> Deciding:
+        """Ask the chooser, and whom it names, in turns; say which of the three gave the answer that is played."""
+        read, latest = list[str](), None
+        for number in range(self.rounds):
+            asked = below(
+                request,
+                *read,
+                ASKED,
+                legal_actions=(*PLACES, *request.legal_actions),
+                action_help="",
+                moves_listed=True,
+                seed=(*request.seed, 2, number),  # its draws are apart from those of the two
+            )
+            (told,) = yield [Question(asked, 2)]
+            named = action_named(asked, told.response)
+            if named not in PLACES:
+                break
+            place = PLACES.index(named)
+            fresh = replace(request, seed=(*request.seed, number)) if number else request
+            (turn,) = yield [Question(fresh, place)]
+            answer = action_named(request, turn.response) or turn.response.strip()
+            read.append(f"The {named} player answers: {answer}")
+            latest = self._by(turn, place)
+        else:
+            (told,) = yield [Question(below(request, *read, LAST, seed=(*request.seed, 2, self.rounds)), 2)]
+            named = action_named(request, told.response)
+        if named is not None:
+            return self._by(told, 2)
+        if latest is None:
+            (turn,) = yield [Question(request)]
+            latest = self._by(turn, 0)
+        return latest
+
+    def _by(self, turn: Turn, player: int) -> Turn:
+        return replace(turn, served_by=turn.served_by or self.players[player].name)
