@@ -88,7 +88,7 @@ def run(settings: Settings) -> int:
     improvement = Improvement(
         settings.method,
         options,
-        _agent(settings),
+        agent_of(settings.agent, settings.options),
         scenarios,
         Budget(settings.budget_tokens, settings.budget_calls, settings.budget_seconds),
         settings.seed,
@@ -114,7 +114,7 @@ def run(settings: Settings) -> int:
         raise
 
 
-def _agent(settings: Settings) -> "AgentTable":
+def agent_of(spec: str, given: RunOptions) -> "AgentTable":
     """Return the agent with the options that were given for it, as a table has them."""
     from dataclasses import replace
 
@@ -122,9 +122,8 @@ def _agent(settings: Settings) -> "AgentTable":
     from benchmark import UsageError
     from benchmark.play import AgentSpec, Players, from_anywhere, with_agent_folders, with_agent_options
 
-    given = settings.options
     values: dict[str, Any] = {name: getattr(given, name) for name in given.given & {*OF_THE_AGENT} - {"allow"}}
-    options = with_agent_folders(replace(given, agents=(settings.agent,)))
+    options = with_agent_folders(replace(given, agents=(spec,)))
     agent = AgentSpec.parse(options.agents[0])
     own = {**options.by_agent.get(agent.name, {}), **values}
     named = replace(options, agent_options={agent.name: own} if own else None)

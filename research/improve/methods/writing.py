@@ -38,9 +38,7 @@ class Writer:
     def __init__(self, task: ImprovementTask, writer: str | None, method: str) -> None:
         self._task = task
         self._questions: Questions = task.questions(writer)
-        texts = tomllib.loads(files(__package__).joinpath("programs.toml").read_text(encoding="utf-8"))
-        self._texts: dict[str, str] = texts[method]
-        self._form = Template(texts["form"]).substitute(modules=", ".join(MODULES[1:]))
+        self._texts = texts_of(method)
 
     def write(self, transcripts: str, first: str = "write", then: str = "better", **before: str) -> Path | None:
         """Return a new program, or ``None`` if the answer has none.
@@ -52,7 +50,7 @@ class Writer:
         about = {"instructions": "\n\n".join(told), "transcripts": transcripts}
         question = [Template(self._texts[first]).substitute(about, functions=self._texts.get("functions", "").strip())]
         question += [Template(self._texts[then]).substitute(before)] if before else []
-        answer = self._questions.ask("\n".join(part.strip() + "\n" for part in (*question, self._form)))
+        answer = self._questions.ask("\n".join(part.strip() + "\n" for part in (*question, self._texts["form"])))
         if not (source := program_in(answer)):
             return None
         file = self._task.out / "programs" / f"{digest(source)}.py"
@@ -60,6 +58,12 @@ class Writer:
         with replacing(file) as stream:
             stream.write(source)
         return file
+
+
+def texts_of(method: str) -> dict[str, str]:
+    """Return the questions of a method in ``programs.toml``, with the ``form`` of an answer that all share."""
+    texts = tomllib.loads(files(__package__).joinpath("programs.toml").read_text(encoding="utf-8"))
+    return {**texts[method], "form": Template(texts["form"]).substitute(modules=", ".join(MODULES[1:]))}
 
 
 def program_in(answer: str) -> str:

@@ -25,7 +25,8 @@ class Solution:
     says that nothing else can be reached, so that this answers for all of its states and any steps.
     """
 
-    def __init__(self, rules: Any, start: Any, steps: int, most_states: int) -> None:
+    def __init__(self, rules: Any, start: Any, steps: int, most_states: int, discount: float = 1.0) -> None:
+        self._discount = discount  # of what is paid a step later
         self.numbers = {key_of(start): 0}
         self.closed = True
         self._actions: list[list[str]] = []
@@ -61,7 +62,7 @@ class Solution:
         return dict(zip(self._actions[number], self._back_up(number, self._table(steps - 1)), strict=True))
 
     def _back_up(self, number: int, after: "array[float]") -> list[float]:
-        return [sum(p * (reward + after[to]) for p, to, reward in way) for way in self._ways[number]]
+        return [sum(p * (reward + self._discount * after[to]) for p, to, reward in way) for way in self._ways[number]]
 
     def _table(self, steps: int) -> "array[float]":
         while len(self._tables) <= steps and not self._settled:
@@ -100,6 +101,22 @@ def plan(rules: Any, observation: str, legal: list[str], steps_left: int | None,
         if len(best) == 1:
             break
     return best[0]
+
+
+def optimum(rules: Any, most_states: int) -> float:
+    """Return the optimum of a dynamic program, whose ``problem()`` has its start, its horizon and its discount."""
+    told = rules.problem()
+    try:
+        start, horizon, discount = told["start"], told["horizon"], float(told["discount"])
+        steps = WITHOUT_LIMIT if horizon is None else int(horizon)
+    except (TypeError, KeyError, ValueError):
+        raise ValueError(f"problem() is a dict with start, horizon and discount, got {told!r:.80}") from None
+    if steps < 1 or not 0 < discount <= 1:
+        raise ValueError(f"horizon is at least 1 and discount above 0 and up to 1, got {horizon!r} and {discount!r}")
+    solution = Solution(rules, start, steps, most_states, discount)
+    if len(solution.numbers) >= most_states:
+        raise ValueError(f"there are {most_states} states or more: leave out what doesn't matter")
+    return max(solution.values(0, steps).values(), default=0.0)
 
 
 def predict(rules: Any, observation: str) -> list[Any]:

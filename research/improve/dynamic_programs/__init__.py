@@ -1,0 +1,1 @@
+"""Dynamic programs that a language model writes of descriptions, solved and compared with the true optimum."""

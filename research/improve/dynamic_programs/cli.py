@@ -1,0 +1,106 @@
+"""The command ``textbench dynamic-program``."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from string import Template
+from typing import TYPE_CHECKING, Any
+
+from agents.common import REQUIRED, option, part, settings
+from benchmark.cli import Output
+from benchmark.play import RunOptions
+from research.improve.cli import OF_THE_AGENT, agent_of
+from research.improve.dynamic_programs.problems import NAMES
+
+if TYPE_CHECKING:
+    from research.improve.questions import Questions
+
+FUNCTIONS = ("problem()", "actions(state)", "outcomes(state, action)")
+_EQUAL = 1e-6  # optima that differ by no more, in units of the true one if that is above 1, are equal
+
+
+@settings
+class Settings:
+    """Let a model state described decision problems as dynamic programs, and count the optima that are exactly right.
+
+    The model reads a description alone and writes states, actions, transitions, rewards and horizon as a program, which
+    runs in a sandbox; our solver computes its optimum, which is compared with the true one, known in fractions. (Our
+    reading of DPLM, arXiv 2507.11737, which trains a model for that.) The same command asks nothing again.
+
+    examples:
+      textbench dynamic-program --agent openai:MODEL
+      textbench dynamic-program --agent openai:MODEL --problem queue --problem lake --json
+    """
+
+    agent: str = option(REQUIRED, "SPEC", "whose language model writes")
+    problems: tuple[str, ...] = option(NAMES, "NAME", f"of {', '.join(NAMES)}; repeatable (default: all)")
+    seconds: float = option(10.0, "S", "of processor time for a program", gt=0)
+    max_states: int = option(20_000, "N", "states of a program at most", ge=1)
+    out: str = option("runs/dynamic-program", "DIR", "where its answers are kept")
+    options: RunOptions = part(RunOptions, OF_THE_AGENT)
+    output: Output = part(Output, ["json", "quiet"])
+
+
+def run(settings: Settings) -> int:
+    """Print what the programs of a model are worth, beside the truth."""
+    from benchmark import unknown_name
+    from research.improve.budget import Budget, SpendingMeter
+    from research.improve.methods.writing import check_sandbox
+    from research.improve.questions import CALLS_NAME, Questions
+
+    for name in settings.problems:
+        if name not in NAMES:
+            raise unknown_name("problem", name, NAMES)
+    check_sandbox(settings.seconds)
+    agent, out = agent_of(settings.agent, settings.options), Path(settings.out)
+    out.mkdir(parents=True, exist_ok=True)
+    questions = Questions(agent, out / CALLS_NAME, SpendingMeter(Budget(), out / "seconds.json"))
+    rows = [_row(name, questions, settings) for name in settings.problems]
+    right = sum(row["right"] for row in rows)
+    if settings.output.json:
+        settings.output.document({"agent": settings.agent, "right": right, "of": len(rows), "problems": rows})
+        return 0
+    for line in _table(rows):
+        print(line)
+    print(f"{right} of {len(rows)} are exactly right.")
+    return 0
+
+
+def _row(name: str, questions: "Questions", settings: Settings) -> dict[str, Any]:
+    """Ask for the program of one problem, solve it and compare."""
+    from research.improve.dynamic_programs.problems import Problem
+    from research.improve.methods.writing import program_in, texts_of
+
+    problem = Problem(name)
+    true = float(problem.optimum())
+    texts = texts_of("dynamic-program")
+    question = Template(texts["write"]).substitute(problem=problem.text)
+    source = program_in(questions.ask(f"{question.strip()}\n{texts['form'].strip()}\n"))
+    value, wrong = solved(source, settings.seconds, settings.max_states)
+    right = value is not None and abs(value - true) <= _EQUAL * max(1.0, abs(true))
+    return {"problem": name, "true": true, "written": value, "right": right, "wrong": wrong}
+
+
+def solved(source: str, seconds: float, max_states: int) -> tuple[float | None, str | None]:
+    """Return the optimum of a program, or why it has none."""
+    from research.improve.programs.players import wrong_with
+    from research.improve.programs.rules import RulesPlayer
+    from research.improve.programs.sandbox import Sandbox
+
+    if not source:
+        return None, "the answer has no block with a program"
+    with Sandbox(source, harness=RulesPlayer.harness, seconds=seconds) as sandbox:
+        if (wrong := wrong_with(sandbox, FUNCTIONS)) is not None:
+            return None, f"the program {wrong}"
+        told = sandbox.call("optimum", max_states)
+    return told.value, told.error
+
+
+def _table(rows: Sequence[dict[str, Any]]) -> list[str]:
+    found = [("problem", "true", "written", "")]
+    for row in rows:
+        written = "none" if row["written"] is None else f"{row['written']:.6g}"
+        found.append(
+            (row["problem"], f"{row['true']:.6g}", written, "right" if row["right"] else row["wrong"] or "wrong")
+        )
+    widths = [max(map(len, column)) for column in zip(*found, strict=True)][:3]
+    return ["  ".join([*map(str.ljust, line[:3], widths), line[3]]).rstrip() for line in found]
