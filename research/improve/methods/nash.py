@@ -18,6 +18,7 @@ from benchmark.play import AgentTable, RunOptions, load_table
 from benchmark.runs import find_scenario
 from research.improve.budget import Spent
 from research.improve.methods.learning import MODEL, config_of, mode_of, said_as_usage, trained
+from research.improve.methods.preference_model import PREFERENCES, check_pairs, preferred
 from research.improve.task import ImprovementTask
 from textgames import Scenario
 from textgames.solving import (
@@ -48,6 +49,8 @@ def improve(
     rate: float = 4.0,
     pull: float = 0.05,
     follow: float = 0.02,
+    preferences: str = "table",
+    pairs: int = 2000,
     rank: int = 16,
     learning_rate: float | None = None,
 ) -> AgentTable:
@@ -61,6 +64,9 @@ def improve(
         pull: towards the magnet, in such units per nat.
         follow: the share of the way that the magnet comes after the table in the first step, which falls likewise; with
             0 it stays where the model began.
+        preferences: ``table`` solves the game; ``learned`` learns from pairs of its own answers which one wins, and
+            goes to the equilibrium of that; ``reward`` learns a reward for each answer from them, and goes to the best.
+        pairs: how many, if preferences are learnt.
         rank: of the LoRA adapter; 0 trains all weights.
         learning_rate: the highest; 1e-3 for an adapter and 1e-4 for all weights if nothing is said.
     """
@@ -69,11 +75,16 @@ def improve(
     if rate <= 0 or pull < 0 or not 0 <= follow <= 1:
         told = f"rate = {rate:g}, pull = {pull:g} and follow = {follow:g}"
         raise UsageError(f"rate is above 0, pull at least 0 and follow from 0 to 1, got {told}")
+    if preferences not in PREFERENCES or (preferences != "table" and rate * pull > 1):
+        told = f"preferences = {preferences!r}, rate = {rate:g} and pull = {pull:g}"
+        raise UsageError(f"preferences is one of {', '.join(PREFERENCES)}, if learnt with rate * pull <= 1, got {told}")
     if len(task.scenarios) > 1:
         raise UsageError(f"an equilibrium is of one game, got {', '.join(task.scenarios)}: choose one")
     scenario = find_scenario(task.scenarios[0], "learn")
     if (mode := mode_of(task)) != "direct":
         raise UsageError(f"nash computes the chances of answers that are the action alone: --mode direct, not {mode!r}")
+    if preferences != "table":
+        check_pairs(scenario.game())
     task.meter.check()
     before = _measured(task.agent, scenario)
     task.say(f"exploitability {before.value:.4f} before, {before.uniform:.4f} of uniform play")
@@ -90,7 +101,12 @@ def improve(
         chances = [score_actions(policy, policy.prompt_map(each), "", each.legal_actions) or {} for each in asked]
         legal = [{action: chance / sum(own.values()) for action, chance in own.items()} for own in chances]
         begun, most = behaviour_of(tree, legal), float(np.abs(tree.payoffs).max())
-        table = descended(tree, begun, steps=STEPS, rate=rate / most, pull=pull * most, follow=follow)
+        if preferences == "table":
+            table = descended(tree, begun, steps=STEPS, rate=rate / most, pull=pull * most, follow=follow)
+        else:
+            how = {"rate": rate, "pull": pull, "follow": follow}
+            found = preferred(task, config, scenario, asked, legal, kind=preferences, pairs=pairs, steps=STEPS, **how)
+            table = behaviour_of(tree, found)
         task.say(f"exploitability {exploitability(tree, table):.4f} of the table, which is imitated")
         weights = iter(taught_weights(tree, table))
         decisions = []
@@ -102,6 +118,7 @@ def improve(
         return decisions, ()
 
     source = {"method": "nash", "rate": rate, "pull": pull, "follow": follow}
+    source |= {} if preferences == "table" else {"preferences": preferences, "pairs": pairs}
     with said_as_usage():
         made = taught(config, source, demonstrations, task.say, mixed=True)
     task.meter.charge(Spent(seconds=made["seconds"]))

@@ -11,8 +11,10 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from benchmark import UsageError
 from benchmark.play import AgentTable
 from research.improve.budget import BudgetSpentError
+from research.improve.methods.social import told_together
 from research.improve.methods.writing import Writer, check_sandbox, handed_back, keep_programs, scenario_of, transcript
 from research.improve.plays import Play
 from research.improve.programs.players import ProgramPlayer, wrong_with
@@ -48,6 +50,7 @@ def improve(
     children: int = 4,
     seeds: int = 20,
     seconds: float = 1.0,
+    feedback: str = "reward",
 ) -> AgentTable:
     """Let a language model write the player.
 
@@ -58,7 +61,11 @@ def improve(
         children: how many each time.
         seeds: training seeds that every program plays.
         seconds: of processor time that a program has for a decision.
+        feedback: what the writer is told of a program: ``reward``, or ``social``, in games for several players
+            efficiency, equality, sustainability and peace, too.
     """
+    if feedback not in ("reward", "social"):
+        raise UsageError(f"feedback is reward or social, got {feedback!r}")
     check_sandbox(seconds)
     asked, options, compared = Writer(task, writer, "program"), {"seconds": seconds}, task.seeds(seeds)
     ranges = [scenario_of(name).game().return_range for name in task.scenarios]
@@ -75,7 +82,7 @@ def improve(
                 shown = plays[parent.file]
                 records = (min(shown.records, key=lambda one: sum(one.returns.values())),)
             told = "\n\n".join(transcript(record, shown.scenarios[record.scenario]) for record in records)
-            about = {} if parent is None or parent.file is None else _about(parent, plays)
+            about = {} if parent is None or parent.file is None else _about(parent, plays, feedback)
             for _ in range(children):
                 child = Candidate(generation, asked.write(told, **about), parent.file if parent and about else None)
                 tried.append(child)
@@ -126,7 +133,7 @@ def _play(
     child.mean, child.legal = play.mean, sum(step.valid for step in steps) / len(steps)
 
 
-def _about(parent: Candidate, plays: Mapping[Path, Play]) -> dict[str, str]:
+def _about(parent: Candidate, plays: Mapping[Path, Play], feedback: str) -> dict[str, str]:
     """Return what the writer is told of a program."""
     assert parent.file is not None
     results = f"It {parent.error}"
@@ -139,4 +146,5 @@ def _about(parent: Candidate, plays: Mapping[Path, Play]) -> dict[str, str]:
             "answers are legal actions. The episode above is the worst of them."
         )
         results += "\nSome of the other answers:\n" + "\n".join(errors) if errors else ""
+        results += "\n" + told_together(records) if feedback == "social" else ""
     return {"source": parent.file.read_text(encoding="utf-8").strip(), "results": results}

@@ -9,7 +9,9 @@ from typing import Any
 
 import pytest
 
+from agents import Episode, Step, Turn
 from research.improve.methods.rules_explain import Explained
+from research.improve.methods.social import social_metrics
 from research.improve.methods.versions import Version, tree
 from research.improve.methods.writing import program_in
 
@@ -157,6 +159,49 @@ def test_a_second_call_finds_everything_done_and_a_spent_budget_ends_it(improve)
     again = improve("program", "learning", "--budget-calls", "80")
     assert again.code == 0, again.err
     assert Path("better/calls.jsonl").read_text() == calls
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("model", "feedback", "gains"),
+    [("learning", "social", True), ("learning", "reward", False), ("useless", "social", False)],
+)
+def test_a_writer_that_reads_social_metrics_gains_in_a_dilemma(
+    workplace, textbench, writing_url, monkeypatch, model, feedback, gains
+):
+    monkeypatch.setenv("OPENAI_API_KEY", "not-needed")
+    done = textbench(
+        *("improve", *METHODS["program"], "--set", f"feedback={feedback}", "--agent", f"openai:{model}"),
+        *("--base-url", writing_url, "--mode", "direct", "--out", "better", "--eval-episodes", 0),
+        *("--scenario", "prisoners-dilemma", "--quiet"),
+    )
+    assert done.code == 0, done.err
+    assert about()["changed"] is gains
+    assert [one["mean"] for one in tried()] == [10, 30 if gains else 10]  # all defect, or all cooperate
+    last = json.loads(Path("better/calls.jsonl").read_text().splitlines()[-1])
+    told = "- efficiency 2.000 (", "- equality 1.000 (", "- sustainability 4.500 ("
+    assert all((each in json.dumps(last)) is (feedback == "social") for each in told)
+
+
+def test_social_metrics_by_hand():
+    def episode(rewards, **more):
+        steps = [
+            Step(index, player, "", Turn(""), "", True, None, reward)
+            for player, own in rewards.items()
+            for index, reward in enumerate(own)
+        ]
+        returns = {player: float(sum(own)) for player, own in rewards.items()}
+        return Episode("a", 0, None, dict.fromkeys(rewards, "x"), tuple(steps), returns, {}, True, False, **more)
+
+    # 4 rounds with 3 and 1: 4 / 4; 1 - (2 + 2) / (2 * 2 * 4); rounds 0, 1, 3 and round 3, on average 4/3 and 3
+    unequal = episode({"player_0": [1, 1, 0, 1], "player_1": [0, 0, 0, 1]})
+    assert social_metrics([unequal]) == pytest.approx({"efficiency": 1, "equality": 0.75, "sustainability": 13 / 6})
+    assert social_metrics([episode({"player_0": [-1], "player_1": [0]})]) == {"efficiency": -1}
+    # the game's own hold, and what an episode hasn't is no part of the mean
+    own = {"efficiency": 0.5, "peace": 1.5, "hits": 3.0}
+    owned = episode({"player_0": [0, 0, 0, 2], "player_1": [0, 0, 0, 0]}, metrics={"player_0": own})
+    told = social_metrics([unequal, owned])
+    assert told == pytest.approx({"efficiency": 0.75, "equality": 0.625, "sustainability": 31 / 12, "peace": 1.5})
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ No language model is here, so nothing that it answers tells how well a method wo
 with a perfect writer what it should, and with a useless or a broken one nothing.
 
 - ``good`` writes a right program, or right rules, at once;
-- ``learning`` writes one that fails, and a right one when it is shown that with its faults;
+- ``learning`` writes one that fails, and a right one when it is shown that with its faults, or social metrics;
 - ``stubborn-1`` and ``stubborn-2`` write rules that know nothing, again and again if they are shown them, but right
   ones when they are asked afresh for the second time;
 - ``mending`` writes rules that can't be run, and right ones when it is shown these with the error;
@@ -55,6 +55,7 @@ def outcomes(state, action):
     return [(1 / len(theirs), each, 0.0 if any(each) else -1.0, not any(each)) for each in theirs]
 """
 ENDLESS = "while True: pass"
+DEFECT, COOPERATE = (f"def act(observation, legal_actions):\n    return {each!r}" for each in ("defect", "cooperate"))
 
 
 ASKED_AFRESH: Counter[str] = Counter()
@@ -66,6 +67,8 @@ def answer(request: Mapping[str, Any]) -> str:
     rules = "parse(observation: str)" in prompt
     good, first, still = (RULES, OFF, UNMOVED) if rules else (PLAYER, FAILING, STILL)
     good = NIM if rules and "Nim" in prompt else good
+    if "cooperate against defect" in prompt:
+        good, first, still = COOPERATE, DEFECT, DEFECT
     shown = "best program so far" in prompt
     fails, checks = "This program fails" in prompt, "Check it against the rules" in prompt
     model = str(request["model"])
@@ -90,7 +93,8 @@ def answer(request: Mapping[str, Any]) -> str:
 
 def _faults_are_told(prompt: str, rules: bool) -> bool:
     """Whether the writer is told what was wrong, so that a method that kept it to itself would fail its test."""
-    return "outcomes(state, action) has only" in prompt if rules else "KeyError: 'nothing'" in prompt
+    told = "KeyError: 'nothing'" in prompt or "- efficiency 2.000" in prompt
+    return "outcomes(state, action) has only" in prompt if rules else told
 
 
 if __name__ == "__main__":
