@@ -16,8 +16,8 @@ is offline if a run has one iteration with many ``update_passes``. Its loss is `
 """
 ENTROPY_TREE = Variant("tree", {"choose": "entropy", "rounds": 2})
 
-_BY_CREDIT = ("riskpo", "adora", "rae", "hgpo", "g2po", "beacon", "salt", "mt_grpo", "marshal", "empg", "igpo", "hcapo",
-              "ppo_bilevel", "istar")  # fmt: skip
+_BY_CREDIT = ("riskpo", "adora", "rae", "hgpo", "g2po", "ecpo", "beacon", "salt",
+              "mt_grpo", "marshal", "empg", "igpo", "hcapo", "ppo_bilevel", "istar")  # fmt: skip
 PRESETS: Mapping[str, Mapping[str, Any]] = {
     **{name: {"credit": name} for name in _BY_CREDIT},
     **{name: {"reward": name} for name in ("empo", "otc")},

@@ -18,7 +18,7 @@ from tests.agents.msgrpo import test_plugins
 from tests.agents.msgrpo.credit.test_all_methods import SIMPLE, ragged
 from tests.agents.msgrpo.test_plugins import taken_up
 
-DISCOUNTS = {"beacon": 0.99} | dict.fromkeys(["hgpo", "g2po", "gagpo", "hcapo", "ppo_bilevel", "hiper"], 0.95)
+DISCOUNTS = {"beacon": 0.99} | dict.fromkeys(["hgpo", "g2po", "gagpo", "ecpo", "hcapo", "ppo_bilevel", "hiper"], 0.95)
 LIMITS = {"minpro": (0.2, 0.2), "atpo": (0.003, 0.004), "apo": (0.2, 0.2)}
 
 

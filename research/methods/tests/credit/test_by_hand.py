@@ -52,6 +52,9 @@ DISTINCT = (DISTINCT - DISTINCT.mean()) / DISTINCT.std(ddof=1)
 # G is 0.5, 1 and 0, 0, so V(A) = 0.25 and V(B) = 0.5; deltas are 0, 0.5 and 0, -0.5.
 TWICE = batch(trajectory([0.0, 1.0], "AB"), trajectory([0.0, 0.0], "AB"))
 GAE = np.array([0.5 * 0.5 * 0.5, 0.5, -0.5 * 0.5 * 0.5, -0.5]) / math.sqrt((2 * 0.125**2 + 2 * 0.5**2) / 3)
+# At A the mean of 1, 0 and 1 is 2/3; left has 1/2 of two visits and right 1 of one: gains -1/6 and 1/3, of which 2/3
+# and 1/2 count. Their variance is 1/18, that within left 1/6: a quarter is evidence.
+TRIED = batch(trajectory([1.0], "A"), trajectory([0.0], "A"), trajectory([1.0], "A", actions=("right",)))
 # Milestones at the second and the fourth step: what comes after the first is another segment.
 MILESTONES = batch(trajectory([0.0, 1.0, 0.0, 0.5]), trajectory([0.0, 0.0]))
 
@@ -96,6 +99,8 @@ CASES: list[tuple[str, dict[str, Any], Batch, Any]] = [
     ("marshal", {}, SEATS, [[-2 / SPREAD, 0], 2 / SPREAD, [-0.5 / SPREAD, 0.5 / SPREAD]]),
     ("marshal", {"means": "distinct"}, REPEATED, np.split(DISTINCT, [2, 4, 5])),
     ("gagpo", {"lam": 0.5, "discount": 0.5}, TWICE, np.split(GAE, 2)),
+    ("ecpo", {}, TRIED, [1 / 3 - 1 / 36, -2 / 3 - 1 / 36, 1 / 3 + 1 / 24]),
+    ("ecpo", {"step_weight": 0.0}, TRIED, [1 / 3, -2 / 3, 1 / 3]),
     ("beacon", {"discount": 0.5}, MILESTONES, [[0.875, 1.375, 0.625, 0.875], -1.125]),
     ("beacon", {"step_weight": 0.0}, MILESTONES, [0.75, -0.75]),
     ("tree_grpo", {}, FOREST, GROUP + TREE),
