@@ -1,11 +1,11 @@
 """Rows of a ``trl.GRPOTrainer`` for ``textbench check-credit`` (read with TRL 1.16; one process)."""
 
 from collections.abc import Mapping
-from itertools import count, groupby
+from itertools import count
 from pathlib import Path
 from typing import Any
 
-from research.credit.checker.write_rows import write_episode
+from research.credit.checker.write_rows import turns_of, write_episode
 
 Batch = Mapping[str, Any]
 
@@ -31,7 +31,7 @@ def write_batches(trainer: Any, path: Path, steps_per_episode: int = 0) -> None:
         batch = make(inputs)
         if trainer.model.training:
             update = next(updates)
-            samples = [turns_of(batch, i) for i in range(len(labels))]
+            samples = [_turns(batch, i) for i in range(len(labels))]
             with path.open("a", encoding="utf-8") as stream:
                 for first in range(0, len(labels), steps_per_episode or 1):
                     turns = [turn for own in samples[first : first + (steps_per_episode or 1)] for turn in own]
@@ -44,22 +44,13 @@ def write_batches(trainer: Any, path: Path, steps_per_episode: int = 0) -> None:
     trainer._calculate_rewards, trainer._generate_and_score_completions = calculate_rewards, generate_and_score
 
 
-def turns_of(batch: Batch, i: int) -> list[dict[str, Any]]:
+def _turns(batch: Batch, i: int) -> list[dict[str, Any]]:
     """Return the turns of sample i: its completion, cut where the tool mask changes."""
-    counted = batch["completion_mask"][i].tolist()
-    own = [place for place, one in enumerate(counted) if one]
-    tools = batch["tool_mask"][i].tolist() if "tool_mask" in batch else [1] * len(counted)
-    before = batch["prompt_ids"][i][batch["prompt_mask"][i].bool()].tolist()
-    turns = list[dict[str, Any]]()
-    for sampled, places in groupby(own, lambda place: tools[place]):
-        at = list(places)
-        ids = batch["completion_ids"][i][at].tolist()
-        if not sampled:
-            before = ids
-            continue
-        turn = {"prompt_ids": before, "response_ids": ids, "advantage": float(batch["advantages"][i])}
-        for name, column in (("sampler_logprobs", "sampling_per_token_logps"), ("old_logprobs", "old_per_token_logps")):
-            if batch.get(column) is not None:
-                turn[name] = batch[column][i][at].tolist()
-        turns, before = [*turns, turn], []
-    return turns
+    real = batch["completion_mask"][i].bool()
+    ids = batch["completion_ids"][i][real].tolist()
+    sampled = batch["tool_mask"][i][real].tolist() if "tool_mask" in batch else [1] * len(ids)
+    columns = {"sampler_logprobs": "sampling_per_token_logps", "old_logprobs": "old_per_token_logps"}
+    there = {name: batch[own][i][real].tolist() for name, own in columns.items() if batch.get(own) is not None}
+    prompt = batch["prompt_ids"][i][batch["prompt_mask"][i].bool()].tolist()
+    advantage = float(batch["advantages"][i])
+    return [{**turn, "advantage": advantage} for turn in turns_of(prompt, ids, sampled, **there)]

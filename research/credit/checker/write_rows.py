@@ -1,7 +1,8 @@
 """Write the rows of ``textbench check-credit`` from any trainer: a file to copy, which needs no package."""
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import groupby
 from typing import Any, TextIO
 
 
@@ -29,3 +30,26 @@ def write_episode(
             kind = "observation" if number else "prompt"
             stream.write(json.dumps({**place, "kind": kind, "token_ids": list(before)}) + "\n")
         stream.write(json.dumps({**place, "token_ids": list(response), **turn}) + "\n")
+
+
+def turns_of(
+    prompt_ids: Sequence[int], ids: Sequence[int], sampled: Sequence[int], **by_token: Sequence[float]
+) -> list[dict[str, Any]]:
+    """Cut a conversation into the turns that :func:`write_episode` takes.
+
+    Args:
+        prompt_ids: the tokens before the first response.
+        ids: all tokens after them, without padding.
+        sampled: for each of ``ids``, whether the model sampled it; the others are what the environment answered.
+        by_token: ``name=values`` of a row, one for each of ``ids``.
+    """
+    turns, before = list[dict[str, Any]](), list(prompt_ids)
+    for own, group in groupby(range(len(ids)), lambda place: bool(sampled[place])):
+        places = list(group)
+        if not own:
+            before += [ids[place] for place in places]
+            continue
+        columns = {name: [values[place] for place in places] for name, values in by_token.items()}
+        turns.append({"prompt_ids": before, "response_ids": [ids[place] for place in places], **columns})
+        before = []
+    return turns

@@ -14,6 +14,7 @@ import pytest
 from agents import load_agent
 from agents.msgrpo import MSGRPOConfig, MSGRPOTrainer, load
 from benchmark.cli import main
+from research.credit import checker
 from research.credit.checker.likeness import likenesses, true_advantages, truth_of
 from research.credit.checker.rows import Dump, read
 from research.credit.checker.write_rows import write_episode
@@ -160,10 +161,19 @@ def test_our_own_trainer_passes(tmp_path, capsys):
     assert re.search(r"passed +formula +msgrpo", shown)
 
 
-def test_the_example_of_the_page_is_found_out(capsys):
-    example = Path(__file__).parents[1] / "checker" / "examples" / "trl-two-steps.jsonl"
-    assert main(["check-credit", str(example)]) == 1
-    assert "each turn was compared as a sample of its own, so that the deviation has each" in capsys.readouterr().out
+@pytest.mark.parametrize(
+    ("example", "code", "said"),
+    [
+        ("trl-two-steps", 1, "compared as a sample of its own, so that the deviation has each return repeated"),
+        ("verl-steps", 1, "compared as a sample of its own, so that a longer episode counts more often"),
+        ("verl-grpo", 0, "passed +formula +msgrpo;"),
+        ("verl-rloo", 0, "passed +formula +rloo;"),
+    ],
+)
+def test_what_real_trainers_wrote(example, code, said, capsys):
+    """The files were made by TRL 1.16 and verl 0.9."""
+    assert main(["check-credit", str(Path(checker.__file__).parent / "examples" / f"{example}.jsonl")]) == code
+    assert re.search(said, capsys.readouterr().out)
 
 
 @pytest.fixture(scope="module")
