@@ -1,5 +1,5 @@
 from .game import FrozenLake
-from .rules import FROZEN, GOAL, HOLE, START, FrozenLakeState, Lake, move_table
+from .rules import FROZEN, GOAL, HOLE, START, FrozenLakeState, Lake, move_table, shortest_path
 
 __all__ = [
     "FROZEN",
@@ -10,4 +10,5 @@ __all__ = [
     "FrozenLakeState",
     "Lake",
     "move_table",
+    "shortest_path",
 ]

@@ -21,7 +21,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from agents.common import student
 from research.robustness.worst_case.solver import Model, Policy
-from textgames.frozen_lake import FROZEN, GOAL, HOLE, START, FrozenLake, FrozenLakeState, Lake
+from textgames.frozen_lake import FROZEN, GOAL, HOLE, START, FrozenLake, FrozenLakeState, Lake, shortest_path
 from textgames.solving import Floats, Indices
 
 FILE = Path(__file__).with_name("lakes.toml")
@@ -55,7 +55,7 @@ class Setting(BaseModel):
             start, goal = (0, size**2 - 1) if self.starts == "corner" else rng.integers(size**2, size=2).tolist()
             tiles[start], tiles[goal] = START, GOAL
             rows = ["".join(row) for row in tiles.reshape(size, size)]
-            if start != goal and FrozenLake(desc=rows).shortest_win < math.inf:
+            if start != goal and shortest_path(Lake.from_desc(rows), start) < math.inf:
                 return FrozenLakeState(Lake.from_desc(rows), start), steps
 
     def values(self, maps: int) -> tuple[Floats, Floats]:
