@@ -256,7 +256,8 @@ def updates_behind(episodes: Sequence[Episode], version: int, allowed: int, engi
 
 def layout_of(episode: Episode) -> str:
     """Return the digest of what the players of an episode saw first."""
-    return layout_digest("\n".join(step.observation for step in episode.steps if step.index == episode.steps[0].index))
+    first = {step.player: step.observation for step in episode.steps if step.index == episode.steps[0].index}
+    return layout_digest("\n".join(first.values()))  # a player inside another may have several steps in a round
 
 
 def layout_digest(observation: str) -> str:

@@ -83,3 +83,6 @@ def test_a_model_learns_to_ask_the_dear_one_only_where_the_cheap_one_does_not_kn
     """Of one answer 0.75 is the most, the dear one's less its cost; 5/6 is that of asking it after the cheap one."""
     assert late(trainer) > 0.76
     assert trainer.history[0]["return"] < 0.3
+    result = trainer.evaluate()[0]
+    assert result.mean_return > 0.76
+    assert result.layouts_seen_in_training == result.episodes  # there are three, however often it was asked
