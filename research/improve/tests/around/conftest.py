@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import textgames
-from agents import EpisodeTask, Policy, Turn, TurnRequest, Usage, as_requests, rollout
+from agents import Episode, EpisodeTask, Policy, Turn, TurnRequest, Usage, as_requests, rollout
 from agents.msgrpo import MSGRPOConfig, MSGRPOTrainer
 from tests.agents.msgrpo.conftest import Button, Buttons, make_llama, prompt_file
 from tests.agents.msgrpo.test_trainer import BANDIT, SHORT
@@ -83,7 +83,10 @@ class Unlit(Scripted):
 
 
 def mean_return(policy: Policy, episodes: int = 120) -> float:
-    played = rollout(policy, [EpisodeTask.of("frozen-lake", seed) for seed in range(episodes)])
+    return mean_return_of(rollout(policy, [EpisodeTask.of("frozen-lake", seed) for seed in range(episodes)]))
+
+
+def mean_return_of(played: Iterable[Episode]) -> float:
     return float(np.mean([episode.returns["player_0"] for episode in played]))
 
 

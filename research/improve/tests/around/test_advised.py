@@ -3,39 +3,25 @@
 import re
 from collections.abc import Sequence
 
-import numpy as np
 import pytest
 
 from agents import load_agent
-from agents.episode import EpisodeTask
 from agents.load import check_agent
-from agents.loop.rollout import rollout
-from agents.turn import Policy, Turn, TurnRequest, Usage
+from agents.turn import Turn, TurnRequest, Usage
 from research.improve.around.reading import AdvisedPolicy
+from research.improve.tests.around.conftest import Scripted, mean_return
 
 
-class Follower:
-    """Does what its advice says, and else its first legal action."""
-
-    name = "follower"
-
-    def act(self, requests: Sequence[TurnRequest | str]) -> list[Turn]:
-        return [Turn(f"<action>{self.choice(each)}</action>", usage=Usage(5, 1)) for each in requests]  # type: ignore[arg-type]
-
-    def choice(self, request: TurnRequest) -> str:
-        told = re.search(r"Advice: (.+)", request.observation)
-        return told[1] if told else request.legal_actions[0]
-
-
-def mean_return(policy: Policy) -> float:
-    played = rollout(policy, [EpisodeTask.of("frozen-lake", seed) for seed in range(60)])
-    return float(np.mean([episode.returns["player_0"] for episode in played]))
+def follow(request: TurnRequest) -> str:
+    """Do what the advice says, and else the first legal action."""
+    told = re.search(r"Advice: (.+)", request.observation)
+    return f"<action>{told[1] if told else request.legal_actions[0]}</action>"
 
 
 def test_true_advice_is_worth_everything_and_random_advice_nothing():
     random = load_agent("random")
-    assert mean_return(AdvisedPolicy(Follower(), load_agent("planner"))) == 1.0
-    assert mean_return(AdvisedPolicy(Follower(), random)) <= mean_return(random) + 0.15
+    assert mean_return(AdvisedPolicy(Scripted(follow), load_agent("planner")), 60) == 1.0
+    assert mean_return(AdvisedPolicy(Scripted(follow), random), 60) <= mean_return(random, 60) + 0.15
 
 
 class Says:

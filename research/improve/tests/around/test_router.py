@@ -17,14 +17,11 @@ from benchmark.errors import UsageError
 from benchmark.play.claims import names_code
 from benchmark.play.cost.prices import is_paid
 from research.improve.around.router import RouterPolicy
+from research.improve.tests.around.conftest import mean_return_of
 
 
 def episodes(policy: Policy, count: int = 120) -> list[Episode]:
     return list(rollout(policy, [EpisodeTask.of("frozen-lake", seed) for seed in range(count)]))
-
-
-def mean_return(played: Sequence[Episode]) -> float:
-    return float(np.mean([episode.returns["player_0"] for episode in played]))
 
 
 def asked(played: Sequence[Episode], name: str) -> float:
@@ -38,10 +35,10 @@ def test_the_rule_that_knows_beats_the_mixture_at_its_share():
     routed = episodes(RouterPolicy(random, planner, route_by="loss"))
     share = asked(routed, "planner")
     mixed = episodes(RouterPolicy(random, planner, route_by="share", share=share))
-    assert mean_return(routed) == 1.0  # no move that loses anything is played
+    assert mean_return_of(routed) == 1.0  # no move that loses anything is played
     assert 0.3 < share < 0.9
     assert asked(mixed, "planner") == pytest.approx(share, abs=0.1)
-    assert mean_return(mixed) < 0.9
+    assert mean_return_of(mixed) < 0.9
 
 
 @pytest.mark.slow
@@ -49,7 +46,7 @@ def test_a_player_that_agrees_by_chance_alone_is_no_better_than_a_mixture():
     random, planner = load_agent("random"), load_agent("planner")
     routed = episodes(RouterPolicy(random, planner, proposals=2, least=1.0), 240)
     mixed = episodes(RouterPolicy(random, planner, route_by="share", share=asked(routed, "planner")), 240)
-    assert mean_return(routed) <= mean_return(mixed) + 0.1
+    assert mean_return_of(routed) <= mean_return_of(mixed) + 0.1
 
 
 class Says:

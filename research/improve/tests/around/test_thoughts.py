@@ -7,8 +7,8 @@ import pytest
 
 from agents import SearchPlayers, TurnRequest, load_agent, questions
 from agents.load import check_agent
-from research.improve.around.thoughts import ThoughtsPolicy
-from research.improve.tests.around.conftest import Scripted, mean_return
+from research.improve.around.thoughts import OPERATIONS, ThoughtsPolicy
+from research.improve.tests.around.conftest import DEEPER, WORDS, Scripted, late, light, mean_return
 
 SEARCHERS = SearchPlayers()
 
@@ -82,6 +82,22 @@ def test_each_operation_reads_what_it_works_on():
 def test_what_cannot_be_followed_is_refused(spec, options, message):
     with pytest.raises(ValueError, match=message):
         check_agent(spec, **options)
+
+
+class Often(Scripted):
+    """Says the light with a chance of a half, else nothing that can be read."""
+
+    def __init__(self) -> None:
+        super().__init__(lambda one: light(one) if np.random.default_rng([*one.seed, 4]).random() < 0.5 else "none")
+
+
+@pytest.mark.slow
+def test_a_model_learns_which_operation_is_next(make):
+    """One answer is right in a half of the cases, and one of six nearly always; what can't be read plays red."""
+    words = (*WORDS, *OPERATIONS, "Answers so far:", "Which operation is next?")
+    trainer = make(f"thoughts({__name__}:Often, learner)", DEEPER, "TestDim-v0", words, iterations=25)
+    assert late(trainer) > 0.85
+    assert trainer.history[0]["return"] < 0.5
 
 
 def test_its_questions_are_counted():
