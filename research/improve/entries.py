@@ -35,6 +35,9 @@ UCB = Baseline("research.improve.around.bounds:UCBPlayer", "the largest upper co
 BOUNDS = Baseline(
     "research.improve.around.bounds:BoundsAdvisor", "tells advised(A, bounds) what UCB computes, in bandits"
 )
+LESSONS = Baseline(
+    "research.improve.methods.lessons:LessonsPlayer", "tells advised(A, lessons:FILE) what applies", takes="FILE"
+)
 
 SEARCH = Wrapper("research.improve.around.choosing:SearchPolicy", "the best of an agent's proposals by a value", 1, 1)
 WEBPILOT = Wrapper(

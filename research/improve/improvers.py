@@ -39,7 +39,7 @@ IMPROVERS = {
     ),
 }
 
-MAY_BE_NONE = ("rank", "rounds", "shown", "tries")
+MAY_BE_NONE = ("rank", "refine", "rounds", "shown", "tries")
 """Options that may be 0; of all other whole numbers 0 would leave nothing to learn from."""
 
 

@@ -9,7 +9,9 @@ with a perfect helper what it should, and with a useless one nothing.
 
 - ``heeding`` plays the best move where its prompt has the advice, and walks into the left border everywhere else;
 - ``studying`` plays the best move where its prompt tells of an earlier game with a return of 1, the same way;
-- ``wise`` gives the advice to everybody who asks; ``useless`` says something else; ``broken`` writes no valid text.
+- ``minding`` walks left where it is at the left border without the advice, or elsewhere with it, else as the best does;
+- ``wise`` gives the advice to everybody who asks, and the condition under which ``minding`` gains by it; ``useless``
+  says something else; ``broken`` writes no valid text.
 """
 
 import re
@@ -22,6 +24,7 @@ from tests.agents.openai_server import OpenAIServer
 from textgames.scenarios import SCENARIOS
 
 ADVICE = "Walk around every hole."
+EDGE = "Player: (0,"
 _GAME = SCENARIOS["frozen-lake"].game()
 _PLANNER = PlannerPlayer()
 
@@ -32,6 +35,10 @@ def answer(request: Mapping[str, Any]) -> str:
     heeds = {"heeding": ADVICE, "studying": "Return: 1\n"}
     if request["model"] in heeds:
         return f"<action>{_move(prompt) if heeds[request['model']] in prompt else 'left'}</action>"
+    if request["model"] == "minding":
+        return f"<action>{_move(prompt) if (ADVICE in prompt) == (EDGE in _board(prompt)) else 'left'}</action>"
+    if "<when>" in prompt:
+        return f"<when>\n{EDGE if request['model'] == 'wise' else 'not Player'}\n</when>"
     said = {"wise": ADVICE, "useless": "Be brave.", "broken": "Cost: $5."}[request["model"]]
     if "<lesson>" in prompt:
         return f"Here is what I learnt. <lesson>{said}</lesson>"
@@ -39,14 +46,18 @@ def answer(request: Mapping[str, Any]) -> str:
     return f"```\n{current}\n{said}\n```"
 
 
+def _board(prompt: str) -> str:
+    return str(re.findall(r"Board: .*?(?=\n\n)", prompt, re.DOTALL)[-1])  # the one to move on, below those of histories
+
+
 def _move(prompt: str) -> str:
-    board = re.findall(r"Board: .*?(?=\n\n)", prompt, re.DOTALL)[-1]  # the one to move on, below those of histories
+    board = _board(prompt)
     left = int(re.findall(r"this one included: (\d+)", prompt)[-1])
     request = TurnRequest(board, legal_actions=_GAME.actions, steps_left=left, game=_GAME)
     return _PLANNER.choose(request).action
 
 
 if __name__ == "__main__":
-    OpenAIServer(respond=answer, models=("heeding", "studying", "wise", "useless", "broken")).serve_forever(
+    OpenAIServer(respond=answer, models=("heeding", "studying", "minding", "wise", "useless", "broken")).serve_forever(
         lambda url: print(url, flush=True)
     )

@@ -4,14 +4,17 @@ import json
 import tomllib
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from agents.prompt_texts import PromptTexts
+from agents.turn import TurnRequest
 from benchmark.runs.folder import RunFolder
 from benchmark.runs.replay import replay
 from research.improve.feedback import Judge
+from research.improve.methods.lessons import HEADING, Lesson, LessonsPlayer, read_lessons, refined, write_lessons
 from research.improve.prompts import write_prompts
-from research.improve.tests.heeding_server import ADVICE
+from research.improve.tests.heeding_server import ADVICE, EDGE
 from textgames import SCENARIOS
 
 GEPA = ("gepa", "--set", "seeds=6", "--set", "batch=2", "--set", "rounds=3", "--set", "parts=opening")
@@ -20,11 +23,11 @@ LIBRARY = ("library", "--set", "seeds=6", "--set", "tries=3", "--set", "lessons=
 
 @pytest.fixture
 def improve(server, textbench):
-    def run(method, helper, *more, episodes=0):
+    def run(method, helper, *more, episodes=0, agent="openai:heeding"):
         if method is GEPA:
             pytest.importorskip("gepa")
         return textbench(
-            *("improve", *method, "--agent", "openai:heeding", "--set", f"writer={helper}", "--out", "better"),
+            *("improve", *method, "--agent", agent, "--set", f"writer={helper}", "--out", "better"),
             *("--mode", "direct", "--temperature", 0),
             *("--scenario", "frozen-lake", "--eval-episodes", episodes, *more),
         )
@@ -100,6 +103,40 @@ def test_a_spent_budget_ends_it_with_the_best_so_far(improve, method):
     assert first.read_bytes().startswith(kept)
     done = improve(method, "openai:wise", "--budget-calls", 200_000)  # it ended by itself
     assert "was made with budget, calls = 100000, now it is 200000" in done.err
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("helper", "refine", "gains"),
+    [("openai:wise", 1, True), ("openai:wise", 0, False), ("openai:useless", 1, False)],
+    ids=["wise", "without conditions", "useless"],
+)
+def test_a_lesson_that_harms_elsewhere_is_read_only_where_it_helps(improve, helper, refine, gains):
+    done = improve(LIBRARY, helper, "--set", f"refine={refine}", episodes=4, agent="openai:minding")
+    assert done.code == 0, done.err
+    (before,), (after,) = about()["before"], about()["after"]
+    assert (before["success_rate"]["value"], after["success_rate"]["value"]) == (0, int(gains))
+    assert about()["changed"] is gains
+    if gains:
+        agent = tomllib.loads(Path("better/agent.toml").read_text())
+        file = agent["spec"].removeprefix("advised(openai:minding, lessons:").removesuffix(")")
+        (kept,) = read_lessons(Path("better", file))
+        assert kept == Lesson(ADVICE, (EDGE,))
+        game = SCENARIOS["frozen-lake"].game()
+        start = game.observe(game.initial_state(np.random.default_rng(0)), game.players[0])
+        player = LessonsPlayer(str(Path("better", file)))
+        told = player.act([TurnRequest(start), TurnRequest(start.replace(EDGE, "Player: (1,"))])
+        assert [turn.response for turn in told] == [f"{HEADING}\n- {ADVICE}", ""]
+
+
+def test_conditions_by_hand(tmp_path):
+    lesson = refined(Lesson("Jump."), "So: <when>\nPlayer\nnot Holes: none\n</when>")
+    assert [lesson.applies(text) for text in ("Player", "Player. Holes: none", "Goal")] == [True, False, False]
+    assert refined(lesson, "I don't know.") == lesson
+    assert read_lessons(write_lessons(tmp_path, [lesson, Lesson("Run.")])) == (lesson, Lesson("Run."))
+    (tmp_path / "wrong.toml").write_text("[[lessons]]\ntext = 3\n")
+    with pytest.raises(ValueError, match=r"wrong.toml' are not tables .*textbench improve library --set refine=2"):
+        read_lessons(tmp_path / "wrong.toml")
 
 
 @pytest.mark.slow
