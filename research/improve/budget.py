@@ -113,6 +113,11 @@ class SpendingMeter:
         self.ended = True
         raise BudgetSpentError(why)
 
+    def reaches(self, done: int, more: int) -> bool:
+        """Report whether what is left reaches for so many more things, by the mean cost of those that are done."""
+        limits, spent = asdict(self.budget), asdict(self.spent)
+        return all(limit is None or spent[unit] * (done + more) <= limit * done for unit, limit in limits.items())
+
     def check(self) -> None:
         """Raise a BudgetSpentError if a limit is reached."""
         spent = asdict(self.spent)

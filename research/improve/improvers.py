@@ -25,6 +25,7 @@ IMPROVERS = {
     "imitate": Improver("research.improve.methods.imitate:improve", "imitate a cheap expert, such as planner"),
     "offline": Improver("research.improve.methods.offline:improve", "learn from play that is there, the best of it"),
     "gepa": Improver("research.improve.methods.gepa:improve", "let a language model rewrite the prompts (GEPA)"),
+    "evolve": Improver("research.improve.methods.evolve:improve", "let prompts, sampling and players around it evolve"),
     "library": Improver("research.improve.methods.library:improve", "collect lessons from failures that help"),
     "preferences": Improver("research.improve.methods.preferences:improve", "prefer its better answers (step DPO)"),
     "value": Improver("research.improve.methods.value:improve", "learn what actions are worth, and search by it"),
