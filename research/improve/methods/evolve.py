@@ -73,8 +73,7 @@ def improve(
     names, rng, known = sorted(space), np.random.default_rng([_STREAM, task.seed]), list[Genome]([{}])
     try:
         tried: list[tuple[Genome, Play]] = [({}, task.play(task.agent, task.seeds(seeds), "evolve"))]
-        # the last two plays are those of the comparison
-        while len(known) <= children and task.meter.reaches(len(tried), 3):
+        while len(known) <= children and task.meter.reaches(len(tried), 3):  # two of them are the comparison
             best = ranked(tried)[:parents]
             (mother, play), (father, _) = (best[int(rng.integers(len(best)))] for _ in range(2))
             child = crossed(mother, father, names, rng)
@@ -96,9 +95,9 @@ def improve(
         fittest, _ = ranked(tried)[0]
         if fittest:
             made, others = agent_of(task.agent, fittest), task.seeds(seeds, after=seeds)
-            gain, error = compared(task.play(task.agent, others, "before"), task.play(made, others, "after"))
-            task.say(f"{_shown(fittest)} on {seeds} other seeds: {gain:+.3f}, standard error {error:.3f}")
-            if gain > surety * error:
+            gain, spread = compared(task.play(task.agent, others, "before"), task.play(made, others, "after"))
+            task.say(f"{_shown(fittest)} on {seeds} other seeds: {gain:+.3f}, standard error {spread:.3f}")
+            if gain > surety * spread:
                 return made
     except BudgetSpentError as spent:
         task.say(str(spent))
