@@ -1,4 +1,4 @@
-"""Lessons with conditions, retrieved for the states that they are about and refined by where they helped or harmed.
+"""Lessons with conditions, each read in the states that meet it, and refined by those in which it helped or harmed.
 
 AlphaOPT (arXiv 2510.18428): a library holds insights with conditions of applicability, and evolves by a diagnosis of
 where retrieval went wrong. ``advised(AGENT, lessons:FILE)`` reads those whose condition an observation meets.

@@ -58,8 +58,8 @@ def improve(
         seeds: training seeds that each is tried on; as many others are failed on.
         surety: how many standard errors the gain of a lesson has to be above 0. One of 15 useless lessons is above 1.64
             in every third library, and above 2.7 in one of twenty.
-        refine: how often the condition of a lesson is written anew, by where it helped, harmed or was missed; each
-            condition is another try against chance, so raise the surety with it. 0 has no conditions.
+        refine: how often the condition of a lesson is written anew, by the states in which it helped, harmed or was
+            missed. Each is another try against chance, so raise the surety with it. 0 has no conditions.
     """
     if seeds < 2 or surety < 0:
         raise UsageError(f"seeds are at least 2 and surety at least 0, got seeds = {seeds} and surety = {surety:g}")
