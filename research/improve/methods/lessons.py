@@ -22,8 +22,7 @@ from research.improve.feedback import Judge
 from research.improve.plays import Play
 
 HEADING = "Lessons from earlier games:"
-SHOWN = 4
-"""States of a kind that the writer reads at most."""
+SHOWN = 4  # states of a kind that the writer reads at most
 
 NOT = "not "
 
@@ -73,15 +72,12 @@ class LessonsPlayer:
         self.settings = {"kind": self.name, "lessons": [one._asdict() for one in self.lessons]}
 
     def act(self, requests: Sequence[TurnRequest | str]) -> list[Turn]:
-        return [Turn(self.told(request.observation)) for request in as_requests(requests)]
-
-    def told(self, observation: str) -> str:
-        """Return the lessons that apply, one a line; nothing if none does."""
-        return told_of([lesson for lesson in self.lessons if lesson.applies(observation)])
+        seen = [request.observation for request in as_requests(requests)]
+        return [Turn(told_of([lesson for lesson in self.lessons if lesson.applies(text)])) for text in seen]
 
 
 def told_of(lessons: Sequence[Lesson]) -> str:
-    """Return lessons as players and writers read them."""
+    """Return lessons as players and writers read them; nothing of none."""
     return "\n".join([HEADING, *(f"- {lesson.text}" for lesson in lessons)]) if lessons else ""
 
 
