@@ -1,7 +1,7 @@
 """The language-agent policy ``pi = (rho, p_theta, decoding)`` (Dilkes et al., arXiv 2508.10839, section 4)."""
 
 import asyncio
-from collections.abc import Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, replace
 from time import perf_counter
@@ -58,6 +58,7 @@ class LanguageAgentPolicy:
         max_concurrency: the most requests to a server in flight during one :meth:`act`; the loop has its own.
         legal_only: draw only tokens that continue some legal answer (:mod:`agents.models.answers`). The text before the
             action is free, and so are decisions that list no actions. A ValueError if the model can't be constrained.
+            A function of the request returns the names that are accepted in place of all legal ones, or none.
     """
 
     def __init__(
@@ -68,7 +69,7 @@ class LanguageAgentPolicy:
         name: str | None = None,
         max_concurrency: int = DEFAULT_REQUESTS_IN_FLIGHT,
         *,
-        legal_only: bool = False,
+        legal_only: bool | Callable[[TurnRequest], tuple[str, ...]] = False,
     ) -> None:
         check_whole("max_concurrency", max_concurrency, 1, None)
         self._server = model if isinstance(model, AsyncLanguageModel) else None
@@ -145,7 +146,7 @@ class LanguageAgentPolicy:
 
     def _answers(self, request: TurnRequest, prompt: Prompt) -> LegalAnswers | None:
         """Return the legal answers; ``None`` if the decision's legal actions can't be listed, such as talk."""
-        names = request.legal_actions
+        names = self.legal_only(request) if callable(self.legal_only) else request.legal_actions
         return LegalAnswers(names, self._reasons, prefix_of(prompt)) if self.legal_only and names else None
 
     @property

@@ -6,3 +6,11 @@ from textgames.plugins import research_advice
 
 if advice := research_advice():
     raise pytest.UsageError(f"the tests of research need its entry points{advice}")
+
+
+@pytest.fixture(scope="session")
+def reader(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Return the spec of the model that reads documents of :mod:`research.tests.rooms`."""
+    from research.tests.rooms import make_reader
+
+    return make_reader(tmp_path_factory.mktemp("rooms") / "reader")

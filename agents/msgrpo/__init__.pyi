@@ -16,7 +16,7 @@ from .run.saving import iteration_of, load_state, save_model
 from .segments import Segmenter, needed_segmenter
 from .surrogates import SURROGATES
 from .surrogates.tokens import CISPO, GSPO, PPO, PlainSurrogate, Surrogate, Tokens
-from .tasks import Hint, Iteration
+from .tasks import Hint, Iteration, Mask
 from .trainer import MSGRPOTrainer
 from .trajectories import prompts_of, prompts_of_random_play, trajectories_of
 
@@ -40,6 +40,7 @@ __all__ = [
     "LiveEngine",
     "MSGRPOConfig",
     "MSGRPOTrainer",
+    "Mask",
     "Method",
     "PlainSurrogate",
     "RolloutError",

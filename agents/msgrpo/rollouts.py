@@ -32,7 +32,7 @@ from agents.msgrpo.engines.live import CopyEngine, LiveEngine, merged_weights
 from agents.msgrpo.errors import ConfigError, RolloutError, refused
 from agents.msgrpo.learner.distributed import Processes
 from agents.msgrpo.segments import Segmenter
-from agents.msgrpo.tasks import Hint
+from agents.msgrpo.tasks import Hint, Mask
 from agents.msgrpo.trajectories import Game, learners, training_tasks, trajectories_of, tsmg_of
 from agents.policy import LanguageAgentPolicy
 from agents.prompt import PromptMap
@@ -313,8 +313,17 @@ class Rollouts:
     def tasks(self, part: int = 0) -> list[EpisodeTask]:
         return training_tasks(self.config, self._games, self.number, part)
 
-    def play(self, tasks: Sequence[EpisodeTask], hint: Hint | None = None) -> list[Trajectory]:
+    def play(
+        self, tasks: Sequence[EpisodeTask], hint: Hint | None = None, mask: Mask | None = None
+    ) -> list[Trajectory]:
         policy = self.policy
+        if mask is not None:
+            free = policy.legal_only
+            with refused(f"task_sampling = {self.config.task_sampling!r} masks actions"):
+                policy = LanguageAgentPolicy(
+                    policy.model, policy.prompt_map, policy.decoding, policy.name,
+                    legal_only=lambda request: mask(request) or (request.legal_actions if free else ()),
+                )  # fmt: skip
         if hint is not None:
             prompts = policy.prompt_map
             hinted = HintedPromptMap(prompts.mode, prompts.history_turns, prompts.texts, hint)

@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 Hint = Callable[["TurnRequest"], str]
 """``request -> a text that is put before its observation``; empty for none."""
 
+Mask = Callable[["TurnRequest"], tuple[str, ...]]
+"""``request -> the legal actions that its response is held to``; empty for any response."""
+
 
 class Iteration(Protocol):
     """The part of the iteration that is being played which a sampler may use."""
@@ -36,8 +39,14 @@ class Iteration(Protocol):
     def tasks(self, part: int = 0) -> list[EpisodeTask]:
         """Return the tasks of ``groups x group_size`` episodes on training layouts; another ``part`` gives others."""
 
-    def play(self, tasks: Sequence[EpisodeTask], hint: Hint | None = None) -> list[Trajectory]:
-        """Play tasks with the current policy, in their order; trajectories have the prompts with the hints."""
+    def play(
+        self, tasks: Sequence[EpisodeTask], hint: Hint | None = None, mask: Mask | None = None
+    ) -> list[Trajectory]:
+        """Play tasks with the current policy, in their order.
+
+        Trajectories have the prompts with the hints, and in ``allowed`` the tokens that a mask left: the update takes
+        probabilities among these, as the sampler did.
+        """
 
     def prompt_values(self, tasks: Sequence[EpisodeTask]) -> Floats:
         """Return (n,) the critic's value of the first prompt of each task; for samplers that need ``values``."""

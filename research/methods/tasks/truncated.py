@@ -67,7 +67,8 @@ class TruncatedRollouts:
                 own, segment = task_of(before.segment), before.segment
                 elapsed = (own.start.elapsed_steps if own.start else 0) + segment.rounds[-1] + 1
                 start = EpisodeStart(segment.end_state, elapsed, self.window)
-                tasks[place] = replace(own, start=start, layout_seed=None, seed=task.seed, noise=task.noise)
+                own = replace(own, start=start, layout_seed=None)
+                tasks[place] = replace(own, seed=task.seed, chance_seed=task.chance_seed, noise=task.noise)
                 continue
             layout = task.scenario, task.layout_seed
             if layout not in firsts:
