@@ -105,7 +105,7 @@ class SearchPolicy(Around):
     @classmethod
     def asks(cls, players: int, options: Mapping[str, Any]) -> tuple[int, ...]:
         proposals, asked_ahead = int(options["proposals"]), int(options["simulations"]) * int(options["depth"])
-        return (proposals, *(proposals if options["rank_by"] == "judge" else asked_ahead,) * (players - 1))
+        return (proposals, *(proposals if options.get("rank_by") == "judge" else asked_ahead,) * (players - 1))
 
     @property
     def settings(self) -> dict[str, Any]:
