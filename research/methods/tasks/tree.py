@@ -129,7 +129,10 @@ def _steps(trajectories: list[Trajectory], after: bool = False) -> dict[Hashable
     found: dict[Hashable, Fork] = {}
     for each in trajectories:
         for t in range(len(each) - 1):
-            found.setdefault(each.nodes[t], Fork(each, t + after))
+            at = t + after
+            # within a decision that a player around asked several answers for, there is no state to begin from
+            if at == 0 or each.rounds[at] != each.rounds[at - 1]:
+                found.setdefault(each.nodes[t], Fork(each, at))
     return found or {each.nodes[0]: Fork(each, 0) for each in trajectories}
 
 

@@ -1,5 +1,6 @@
 """``consult(FIRST, SECOND, CHOOSER)``: a chooser that knows beats every mixture at fewer calls, and one is learnt."""
 
+from collections import Counter
 from dataclasses import replace
 
 import numpy as np
@@ -76,6 +77,14 @@ def test_each_of_the_learners_answers_is_a_step_and_the_game_pays_the_last(train
         assert all(each.valid[:-1])
         right = each.actions[-1] == each.states[0].light
         assert last == right - 0.5 * (not each.valid[-1])
+
+
+def test_a_tree_branches_between_decisions_and_not_within_one(make):
+    words = ("left", "right", "first", "second", "cell 0", "cell 1", "cell 2", "\n")
+    tree = {"task_sampling": "tree", "groups": 8, "group_size": 8, "around_options": {"rounds": 2}}
+    played = make("consult(random, random, learner)", DEEPER, "TestCorridor-v0", words, **tree).rollout().trajectories
+    assert max(len(each) for each in played) > 4  # longer than its rounds
+    assert all(max(Counter(each.rounds).values()) <= 3 for each in played)
 
 
 @pytest.mark.slow
