@@ -19,6 +19,8 @@ class Truth(TypedDict):
 
     likeness: list["Likeness"]
     methods: dict[str, float]  # the correlation if each had credited the same episodes
+    gradient: dict[str, Estimate]  # cosines with the exact gradient, of the file's and of the true advantages'
+    no_gradient: str | None  # why there are none
 
 
 @settings
@@ -87,15 +89,19 @@ def _truth(settings: Settings, dump: "Dump") -> Truth:
     from benchmark import UsageError
     from benchmark.play import load_one
     from benchmark.runs import find_scenario
+    from research.credit.checker.gradient import cosines, why_not
     from research.credit.checker.likeness import correlations_of_methods, likenesses, true_advantages, truth_of
 
     scenario = find_scenario(str(settings.game), "check")
     policy, _ = load_one(str(settings.agent), settings.options, scenario)
     try:
         truth = truth_of(dump, policy, scenario)
+        true, reason = true_advantages(dump, truth), why_not(dump, policy)
         return {
-            "likeness": likenesses(dump, truth),
-            "methods": correlations_of_methods(dump, true_advantages(dump, truth)),
+            "likeness": likenesses(dump, true),
+            "methods": correlations_of_methods(dump, true),
+            "gradient": cosines(dump, truth, policy, true) if reason is None else {},
+            "no_gradient": reason,
         }
     except ValueError as error:
         raise UsageError(f"{settings.game}: {error}") from None
@@ -107,7 +113,8 @@ def _plain(truth: Truth) -> dict[str, Any]:
         {name: each.to_json() if isinstance(each, Estimate) else each for name, each in one._asdict().items()}
         for one in truth["likeness"]
     ]
-    return {"likeness": rows, "methods": truth["methods"]}
+    gradient = {name: each.to_json() for name, each in truth["gradient"].items()}
+    return {**truth, "likeness": rows, "gradient": gradient}
 
 
 def _print_truth(truth: Truth, settings: Settings) -> None:
@@ -126,3 +133,5 @@ def _print_truth(truth: Truth, settings: Settings) -> None:
     by_chance = f"{len(slices) / 20:.1f} of {len(slices)} parts are by chance"
     print(f"Credited more or less than is due, with an interval without 0: {', '.join(off) or 'none'} ({by_chance}).")
     print(f"Correlations of other methods on the same episodes: {told}")
+    cosines = ", ".join(f"{name} {each:.2f}" for name, each in truth["gradient"].items())
+    print(f"Cosine with the exact gradient: {cosines or 'not computed, since ' + str(truth['no_gradient'])}")

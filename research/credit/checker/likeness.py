@@ -66,11 +66,11 @@ def _decisions(graph: GameGraph) -> list[tuple[Any, int, str]]:
     return [(graph.states[s], number, graph.players[p]) for (s, p), number in graph.decision_of.items()]
 
 
-def likenesses(dump: Dump, truth: Truth) -> list[Likeness]:
+def likenesses(dump: Dump, true: Sequence[Floats]) -> list[Likeness]:
     """Compare all turns, those of each place in an episode, and those of episodes of each length."""
     rows = list(dump.episodes.values())
     given = [np.array([float(np.mean(row.advantage)) for row in own]) for own in rows]  # type: ignore[arg-type]
-    table = _Table(rows, given, true_advantages(dump, truth))
+    table = _Table(rows, given, true)
     found = [table.of("all", np.ones(len(table.turn), dtype=bool))]
     found += [table.of(f"turn {turn}", table.turn == turn) for turn in np.unique(table.turn)]
     return found + [table.of(f"of {n} turns", table.length == n) for n in np.unique(table.length)]

@@ -15,9 +15,11 @@ from agents import load_agent
 from agents.msgrpo import MSGRPOConfig, MSGRPOTrainer, load
 from benchmark.cli import main
 from research.credit import checker
+from research.credit.checker.gradient import cosines
 from research.credit.checker.likeness import likenesses, true_advantages, truth_of
 from research.credit.checker.rows import Dump, read
 from research.credit.checker.write_rows import write_episode
+from research.credit.instrument.batches import Setting, play
 from textgames import SCENARIOS
 
 EOS, GROUPS, SIZE = 2, 3, 4
@@ -226,7 +228,7 @@ def test_the_truth_itself_is_like_the_truth_and_its_opposite_is_not(lakes, tmp_p
     for sign in (1, -1):
         added = [sign * float(a) + (row.turn == 0) for row, a in zip(dump.rows, true, strict=True)]
         rows = [row.model_copy(update={"advantage": a}) for row, a in zip(dump.rows, added, strict=True)]
-        like = {each.turns: each for each in likenesses(Dump(rows), truth)}
+        like = {each.turns: each for each in likenesses(Dump(rows), true_advantages(dump, truth))}
         assert like["turn 1"].right_sign.value == (sign == 1)
         assert like["turn 1"].correlation.value == pytest.approx(sign)
         assert like["turn 0"].offset.value > 0.5  # what was added to it
@@ -234,7 +236,39 @@ def test_the_truth_itself_is_like_the_truth_and_its_opposite_is_not(lakes, tmp_p
 
 def test_the_truth_is_told_in_a_table(lakes, capsys):
     assert main(["check-credit", str(lakes), "--game", "frozen-lake", "--agent", "random"]) == 0
-    assert re.search(r"all +[\d,]+ +0\.\d\d \[.*\] +0\.\d\d \[", capsys.readouterr().out)
+    shown = capsys.readouterr().out
+    assert "not computed, since random has no model in this process" in shown
+    assert re.search(r"all +[\d,]+ +0\.\d\d \[.*\] +0\.\d\d \[", shown)
+
+
+@pytest.mark.slow
+def test_the_gradient_of_true_advantages_points_along_the_exact_one(tmp_path):
+    policy: Any = load_agent("tiny", temperature=1.25)
+    setting = Setting(SCENARIOS["frozen-lake"], groups=4, group_size=32)
+    batch = play(policy, setting, 0)
+    layouts = dict(zip(batch.groups, setting.layouts(), strict=True))
+    file = tmp_path / "rows.jsonl"
+    with file.open("w") as stream:
+        for number, each in enumerate(batch.trajectories):
+            turns = [
+                {"prompt_ids": each.prompt_ids[t], "response_ids": each.response_ids[t], "layout": layouts[each.group],
+                 "state": setting.game().observe(each.states[t], each.player), "reward": float(each.rewards[t]),
+                 "advantage": 0.0, **({"action": each.actions[t]} if each.valid[t] else {})}
+                for t in range(len(each))
+            ]  # fmt: skip
+            write_episode(stream, str(each.group), number, turns)
+    dump = read(file)
+    truth = truth_of(dump, policy, SCENARIOS["frozen-lake"])
+    true = true_advantages(dump, truth)
+    for sign in (1, -1):
+        advantages = iter(sign * np.concatenate(true))
+        rows = [
+            row.model_copy(update={"advantage": float(next(advantages))}) if row.kind == "response" else row
+            for row in dump.rows
+        ]
+        found = cosines(Dump(rows), truth, policy, true)
+        assert found["true advantages"].value > 0.5
+        assert found["file"].value == pytest.approx(sign * found["true advantages"].value)
 
 
 @pytest.mark.parametrize(
