@@ -16,12 +16,13 @@ from agents import Episode
 from agents.common import replacing
 from benchmark import UsageError, replay
 from benchmark.play import AgentTable
+from benchmark.runs import find_scenario
 from research.improve.programs.players import digest
 from research.improve.programs.sandbox import NoSandboxError, Sandbox
 from research.improve.programs.worker import MODULES
 from research.improve.questions import Questions
 from research.improve.task import ImprovementTask
-from textgames import Scenario, behind_thoughts, known_scenario
+from textgames import Scenario, behind_thoughts
 
 PROGRAM = "program.py"
 """The file of the program that is handed back, in the task's folder."""
@@ -77,10 +78,8 @@ def program_in(answer: str) -> str:
 
 
 def scenario_of(name: str) -> Scenario:
-    """Return the scenario of a name that the command has checked."""
-    found = known_scenario(name)
-    assert found is not None
-    return found
+    """Return the scenario of a name that the command has checked, a game of one's own included."""
+    return find_scenario(name, "write for")
 
 
 def transcript(record: Episode, scenario: Scenario, most: int = 12) -> str:

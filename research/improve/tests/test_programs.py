@@ -13,7 +13,7 @@ from agents import Episode, Step, Turn
 from research.improve.methods.rules_explain import Explained
 from research.improve.methods.social import social_metrics
 from research.improve.methods.versions import Version, tree
-from research.improve.methods.writing import program_in
+from research.improve.methods.writing import program_in, scenario_of
 
 ROOT = Path(__file__).parents[3]
 METHODS = {
@@ -181,6 +181,10 @@ def test_a_writer_that_reads_social_metrics_gains_in_a_dilemma(
     last = json.loads(Path("better/calls.jsonl").read_text().splitlines()[-1])
     told = "- efficiency 2.000 (", "- equality 1.000 (", "- sustainability 4.500 ("
     assert all((each in json.dumps(last)) is (feedback == "social") for each in told)
+
+
+def test_programs_are_written_for_a_game_of_ones_own_too():
+    assert scenario_of("research.worlds:Economist-v0").horizon == 3
 
 
 def test_social_metrics_by_hand():
