@@ -45,4 +45,4 @@ def told_together(records: Sequence[Episode]) -> str:
     if len(records[0].returns) < 2:
         return ""
     lines = [f"- {name} {value:.3f} ({METRICS[name]})" for name, value in social_metrics(records).items()]
-    return "\n".join(["It played all seats at once. Together the players had:", *lines])
+    return "\n".join(["The program played all seats at once. Together the players had:", *lines])
