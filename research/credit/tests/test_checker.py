@@ -22,6 +22,7 @@ from research.credit.checker.write_rows import write_episode
 from research.credit.instrument.batches import Setting, play
 from textgames import SCENARIOS
 
+DOCS = Path(__file__).parents[3] / "docs" / "research" / "credit"
 EOS, GROUPS, SIZE = 2, 3, 4
 Rows = list[dict[str, Any]]
 
@@ -239,6 +240,20 @@ def test_the_truth_is_told_in_a_table(lakes, capsys):
     shown = capsys.readouterr().out
     assert "not computed, since random has no model in this process" in shown
     assert re.search(r"all +[\d,]+ +0\.\d\d \[.*\] +0\.\d\d \[", shown)
+
+
+def test_the_notebook_runs(tmp_path, monkeypatch, capsys):
+    pytest.importorskip("matplotlib").use("agg")
+    monkeypatch.chdir(tmp_path)
+    cells = json.loads((DOCS / "check.ipynb").read_text(encoding="utf-8"))["cells"]
+    names: dict[str, Any] = {}
+    for cell in cells:
+        if cell["cell_type"] == "code":
+            exec("".join(cell["source"]), names)
+    shown = capsys.readouterr().out
+    assert re.search(r"passed +formula +msgrpo", shown)
+    assert "a longer episode counts more often" in shown
+    assert (tmp_path / "check.svg").read_bytes().count(b"<use") == (DOCS / "check.svg").read_bytes().count(b"<use")
 
 
 @pytest.mark.slow
