@@ -20,7 +20,7 @@ _BY_CREDIT = ("riskpo", "adora", "rae", "hgpo", "g2po", "ecpo", "beacon", "salt"
               "mt_grpo", "marshal", "empg", "igpo", "hcapo", "ppo_bilevel", "istar")  # fmt: skip
 PRESETS: Mapping[str, Mapping[str, Any]] = {
     **{name: {"credit": name} for name in _BY_CREDIT},
-    **{name: {"reward": name} for name in ("empo", "otc")},
+    **{name: {"reward": name} for name in ("empo", "otc", "regret")},
     **{name: {"surrogate": name} for name in ("nft", "minpro", "llds", "apo")},
     **{name: {"task_sampling": name} for name in ("pcl", "ghpo")},
     # its credit has no bias where all episodes are learnt from

@@ -98,7 +98,7 @@ def test_the_sampler_of_levels_has_learnt_its_level():
         taken_up(MSGRPOConfig(task_sampling="ladder"), MSGRPOConfig())
 
 
-@pytest.mark.parametrize("name", ["empo", "otc", "gtalign"])
+@pytest.mark.parametrize("name", ["empo", "otc", "gtalign", "regret"])
 def test_a_reward_s_preset_has_it(name):
     assert type(Methods.of(MSGRPOConfig.preset(name)).reward).__name__.lower() == name
 

@@ -36,9 +36,10 @@ RISE = 1.5
 Observed: 2.2 or more over four seeds each, and 1.9 or more over two with responses of two tokens, where some seeds only
 learn to answer in the right form. Noise in place of credit fell by 0.1.
 """
-ELSEWHERE = {("credit", "hiper"), ("tasks", "ladder"), ("tasks", "camel"), ("reward", "empo"), ("reward", "gtalign")}
+ELSEWHERE = {("credit", "hiper"), ("tasks", "ladder"), ("tasks", "camel")}
+ELSEWHERE |= {("reward", name) for name in ("empo", "gtalign", "regret")}
 """They need prompts with subgoals (``research/methods/tests/credit/test_hiper_learns.py``), measured levels, a
-program that masks, a game that is to be left out of account, and one of two players."""
+program that masks, a game that is to be left out of account, one of two players, and one with a regret."""
 METHODS = [(point, name) for point in POINTS for name in POINTS[point].names if (point, name) not in ELSEWHERE]
 
 
