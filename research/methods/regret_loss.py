@@ -69,7 +69,7 @@ def train(losses: Tensor, seed: int, *, steps: int = 300, rate: float = 0.03, fo
     optimizer = torch.optim.Adam(layer.parameters(), lr=rate)
     for _ in range(steps):
         optimizer.zero_grad()
-        regret_loss(layer(losses), losses, focus).backward()
+        regret_loss(layer(losses), losses, focus).backward()  # type: ignore[no-untyped-call]
         optimizer.step()
     return layer
 
