@@ -242,6 +242,7 @@ def test_the_truth_is_told_in_a_table(lakes, capsys):
     assert re.search(r"all +[\d,]+ +0\.\d\d \[.*\] +0\.\d\d \[", shown)
 
 
+@pytest.mark.slow
 def test_the_notebook_runs(tmp_path, monkeypatch, capsys):
     pytest.importorskip("matplotlib").use("agg")
     monkeypatch.chdir(tmp_path)

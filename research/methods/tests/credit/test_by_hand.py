@@ -55,6 +55,9 @@ GAE = np.array([0.5 * 0.5 * 0.5, 0.5, -0.5 * 0.5 * 0.5, -0.5]) / math.sqrt((2 * 
 # At A the mean of 1, 0 and 1 is 2/3; left has 1/2 of two visits and right 1 of one: gains -1/6 and 1/3, of which 2/3
 # and 1/2 count. Their variance is 1/18, that within left 1/6: a quarter is evidence.
 TRIED = batch(trajectory([1.0], "A"), trajectory([0.0], "A"), trajectory([1.0], "A", actions=("right",)))
+# Two episodes stop at once, and two continue for 0.3, which costs 1 in the next turn. To continue is worth -0.7, and a
+# turn's own reward takes that away from MT-GRPO's first decision, exactly.
+DEARLY_BOUGHT = batch(*[trajectory([0.3, -1.0]), trajectory([0.3, -1.0]), trajectory([0.0]), trajectory([0.0])])
 # Milestones at the second and the fourth step: what comes after the first is another segment.
 MILESTONES = batch(trajectory([0.0, 1.0, 0.0, 0.5]), trajectory([0.0, 0.0]))
 
@@ -101,6 +104,8 @@ CASES: list[tuple[str, dict[str, Any], Batch, Any]] = [
     ("gagpo", {"lam": 0.5, "discount": 0.5}, TWICE, np.split(GAE, 2)),
     ("ecpo", {}, TRIED, [1 / 3 - 1 / 36, -2 / 3 - 1 / 36, 1 / 3 + 1 / 24]),
     ("ecpo", {"step_weight": 0.0}, TRIED, [1 / 3, -2 / 3, 1 / 3]),
+    ("mt_grpo", {}, DEARLY_BOUGHT, [[0, -HALF], [0, -HALF], 0, 0]),
+    ("rtg", {}, DEARLY_BOUGHT, [[-0.7 + 0.7 / 3, 0], [-0.7 + 0.7 / 3, 0], 1.4 / 3, 1.4 / 3]),
     ("beacon", {"discount": 0.5}, MILESTONES, [[0.875, 1.375, 0.625, 0.875], -1.125]),
     ("beacon", {"step_weight": 0.0}, MILESTONES, [0.75, -0.75]),
     ("tree_grpo", {}, FOREST, GROUP + TREE),
