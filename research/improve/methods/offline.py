@@ -13,6 +13,7 @@
 - ``context``: nothing is trained; prompts tell some of the episodes, from the worst to the best, as algorithm
   distillation does (Laskin et al., arXiv 2210.14215). So it works behind a server as well.
 
+With a ``critic`` decisions are judged by a learned step value, not by the return (:mod:`.critic`).
 With ``weigh`` whole learning histories are weighed in place of episodes (:mod:`research.improve.methods.histories`).
 A model that imitates what it says at a temperature below 1 becomes surer, and may play better by that alone.
 """
@@ -30,8 +31,10 @@ from benchmark import UsageError
 from benchmark.play import AgentTable
 from benchmark.score import read_columns
 from benchmark.show import EVALUATED, RecordedDecision, Source
+from research.improve.around.ranks import learned_value
 from research.improve.methods import histories
 from research.improve.methods.a2pr import regularised
+from research.improve.methods.critic import criticised, weights_of
 from research.improve.methods.learning import (
     compared_seeds,
     config_of,
@@ -81,6 +84,7 @@ def improve(
     attempts: int = 4,
     top: float = 0.25,
     beta: float = 1.0,
+    critic: str | None = None,
     weigh: list[str] | None = None,
     discount: float = 0.95,
     told: int = 4,
@@ -99,6 +103,8 @@ def improve(
         top: of ``filtered`` and ``context``: the share of a scenario's episodes, those of the highest returns, that is
             imitated or told of; equal returns go together.
         beta: of ``weighted``: how many standard deviations of the return are a factor of ``e``.
+        critic: of ``filtered``, ``weighted`` and ``return``: the folder of a learned value (``textbench improve
+            value``), by which each decision is judged on its own.
         weigh: ``improvement``, ``stability`` or both: seeds are histories over ``learn_from``, in that order, and the
             ``top`` share of them that improve most, or most steadily, is imitated (``weighted`` has their weights) or
             told of.
@@ -118,11 +124,17 @@ def improve(
     histories.check_measures(weigh or ())
     if weigh and method in ("return", "a2pr"):
         raise UsageError(f"weigh goes with the methods filtered, weighted and context, got method = {method!r}")
+    if critic and (weigh or method not in ("filtered", "weighted", "return")):
+        raise UsageError(f"a critic goes with filtered, weighted and return without weigh, got method = {method!r}")
+    with said_as_usage():
+        judge = learned_value(critic)[0] if critic else None
     if method == "context" and len(task.scenarios) > 1:
         raise UsageError(f"histories in the prompt are of one scenario, got {', '.join(task.scenarios)}: choose one")
     mode = prompt_map_of(task.agent).mode if method == "context" else mode_of(task)
     folders = [Path(each) for each in learn_from] if learn_from else own_play(task, task.agent, episodes, attempts)
     found = recorded(folders, task.scenarios, mode, apart=frozenset(compared_seeds(task)))
+    if judge is not None:
+        found = criticised(found, judge, advantages=method != "return")
     if weigh:
         weights = histories.weights(found, weigh, top)
         shown = [
@@ -131,6 +143,9 @@ def improve(
         task.say(f"{len(shown)} of {len(found)} episodes are of histories that are kept")
     elif method == "a2pr":
         shown = [Shown(one) for one in regularised(found, discount, np.random.default_rng(task.seed))]
+    elif judge is not None and method == "weighted":
+        weights = weights_of([one.result for one in found], beta)
+        shown = [Shown(one, weight) for one, weight in zip(found, weights, strict=True)]
     else:
         shown = imitated(found, "filtered" if method == "context" else method, top, beta)
     if method == "context":
@@ -158,7 +173,7 @@ def improve(
         return _taught(learnt_from, prompt_map), _taught(kept_out, prompt_map)
 
     source = {"method": method, "learn_from": [str(folder) for folder in folders], "top": top, "beta": beta}
-    source |= {"weigh": weigh} if weigh else {}
+    source |= ({"weigh": weigh} if weigh else {}) | ({"critic": critic} if critic else {})
     with said_as_usage():
         made = taught(config, source, demonstrations, task.say)
     return learnt(task, before, made["seconds"])

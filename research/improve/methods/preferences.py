@@ -1,7 +1,8 @@
 """Preferences between single steps: the agent's own answers in one state, ranked by what their actions are worth.
 
 Direct preference optimisation on step-level preferences (Zhai et al., arXiv 2409.09345, who rank by values that a tree
-search estimates; here they are exact if the game is solved), by TRL's trainer (Rafailov et al., arXiv 2305.18290).
+search estimates; here they are exact, or a step value that is learnt from the same play), by TRL's trainer (Rafailov et
+al., arXiv 2305.18290).
 ``sft`` adds the likelihood of the better answers to the loss, as RPO does (Pang et al., arXiv 2404.19733): else it may
 fall with that of the worse ones.
 """
@@ -11,15 +12,16 @@ from copy import deepcopy
 from math import ceil
 from pathlib import Path
 from shutil import rmtree
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from warnings import catch_warnings, simplefilter
 
-from agents import Message, Prompt
+from agents import Message, Prompt, SearchPlayer
 from benchmark import UsageError
 from benchmark.play import AgentTable
 from benchmark.score import read_columns
 from benchmark.show import Source, preferences
 from research.improve.methods.learning import config_of, learnt, own_play, said_as_usage
+from research.improve.methods.value import ranker_of, value_in
 from research.improve.task import ImprovementTask
 from textgames import missing_packages
 
@@ -56,11 +58,13 @@ def improve(
     rank: int = 16,
     learning_rate: float = 2e-4,
     passes: int = 4,
+    rank_by: Literal["exact", "value"] = "exact",
+    value: str | None = None,
 ) -> AgentTable:
     """Train the agent's model on preferences between its own answers.
 
     Args:
-        task: the agent has a local model, and its games tell what actions are worth.
+        task: the agent has a local model, and its games are solved or ``rank_by`` is ``value``.
         episodes: training seeds that the agent plays, of each scenario.
         attempts: how often it plays each of them, with other samples; two answers to one prompt are compared.
         temperature: of the agent's answers in this play.
@@ -70,11 +74,19 @@ def improve(
         rank: of the LoRA adapter; 0 trains all weights.
         learning_rate: the highest.
         passes: how often the model goes through the pairs.
+        rank_by: ``exact`` values, or a learned ``value``.
+        value: the folder of a learned value; without it one is learnt from this play.
     """
     check_installed("preferences")
+    if rank_by not in ("exact", "value") or (value and rank_by != "value"):
+        raise UsageError(f"rank_by is exact, or value with or without value=DIR, got {rank_by!r} and {value!r}")
+    ranker = value_in(value) if value else None
     config = config_of(task, episodes, rank=rank, learning_rate=learning_rate, passes=passes)
     player = {**task.agent, "temperature": temperature}
-    pairs = pairs_of(own_play(task, player, episodes, attempts))
+    folders = own_play(task, player, episodes, attempts)
+    if rank_by == "value" and ranker is None:
+        ranker = ranker_of(task, folders)
+    pairs = pairs_of(folders, ranker)
     if not pairs:
         task.say("no two answers to one prompt are worth differently, so there is nothing to prefer")
         return task.agent
@@ -84,12 +96,26 @@ def improve(
     return learnt(task, task.agent, task.meter.seconds_of("training"))
 
 
-def pairs_of(folders: Sequence[Path]) -> list[Pair]:
-    """Return every answer that is worth less than another to the same prompt, beside the best of these."""
-    lines = preferences(Source(read_columns(folders), lenient=True), own=True)
+class RankedBy(Source):
+    """Recorded decisions whose actions a player values in the place of the game's own solver."""
+
+    def __init__(self, folders: Sequence[Path], ranker: SearchPlayer) -> None:
+        super().__init__(read_columns(folders), lenient=True)
+        self._ranker = ranker
+
+    def solver(self, scenario: str) -> SearchPlayer:
+        return self._ranker
+
+
+def pairs_of(folders: Sequence[Path], ranker: SearchPlayer | None = None) -> list[Pair]:
+    """Return every answer that is worth less than another to the same prompt, beside the best of these.
+
+    They are worth what a ``ranker`` says; without one the game's solver.
+    """
+    source = Source(read_columns(folders), lenient=True) if ranker is None else RankedBy(folders, ranker)
     return sorted(  # folders have episodes in the order in which they ended
         Pair(tuple(Message(**one) for one in line["prompt"]), *(line[name][0]["content"] for name in Pair._fields[1:]))
-        for line in lines
+        for line in preferences(source, own=True)
     )
 
 

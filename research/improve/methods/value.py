@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy.stats import spearmanr
 
-from agents import find_search_player
+from agents import SearchPlayer, find_search_player
 from benchmark import UsageError
 from benchmark.play import AgentTable
+from research.improve.around.ranks import learned_value
 from research.improve.budget import Spent
 from research.improve.methods.learning import compared_seeds, own_play, plays_better, said_as_usage
 from research.improve.methods.offline import HELD_OUT, RecordedEpisode, recorded
@@ -77,6 +78,18 @@ def learnt_value(
     if (truth := compared(value, [one for one in found if one.seed % HELD_OUT == 0])) is not None:
         task.say(f"its rank correlation with the exact values of {truth[1]} held-out decisions: {truth[0]:.2f}")
     return value
+
+
+def value_in(folder: str) -> SearchPlayer:
+    """Return what ranks actions by the value of a folder; a UsageError if it holds none."""
+    with said_as_usage():
+        return learned_value(folder)[0]
+
+
+def ranker_of(task: ImprovementTask, folders: list[Path]) -> SearchPlayer:
+    """Return what ranks actions by a value that is learnt from run folders."""
+    learnt_value(task, folders)
+    return value_in(str(task.out / VALUE))
 
 
 def compared(value: "StepValue", episodes: list[RecordedEpisode]) -> tuple[float, int] | None:

@@ -6,11 +6,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from agents import EpisodeTask, TurnRequest, load_agent, request_in, rollout
+from agents import EpisodeTask, TurnRequest, load_agent, rollout
 from benchmark.show import RecordedDecision
 from research.improve.around.choosing import SearchPolicy
-from textgames import TRAINING_SEEDS, known_scenario, rounds_of_play
-from textgames.rounds import PlayedRound
+from research.improve.tests.conftest import USELESS
 
 pytest.importorskip("torch")
 LAKE = "frozen-lake-level-1"
@@ -19,24 +18,6 @@ LAKE = "frozen-lake-level-1"
 def decision(place: str, action: str, reward: float, left: int = 2) -> RecordedDecision:
     request = TurnRequest(f"You are at {place}.", legal_actions=("left", "right"), steps_left=left)
     return RecordedDecision({"action": action}, request, None, "", reward, None, reward)
-
-
-def played(episodes: int) -> list[list[RecordedDecision]]:
-    """Random play of small lakes."""
-    scenario, found, rng = known_scenario(LAKE), [], np.random.default_rng(0)
-    game = scenario.game()
-
-    def decided(one: PlayedRound) -> RecordedDecision:
-        request, reward = (
-            request_in(game, one.state, "player_0", scenario.horizon - one.played),
-            one.rewards["player_0"],
-        )
-        return RecordedDecision({"action": one.joint_action["player_0"]}, request, None, "", reward, None, reward)
-
-    for seed in TRAINING_SEEDS[:episodes]:
-        rounds = rounds_of_play(game, game.initial_state(np.random.default_rng(seed)), scenario.horizon, rng)
-        found.append([*map(decided, rounds)])
-    return found
 
 
 def success(**options) -> float:
@@ -62,19 +43,31 @@ def test_td_joins_what_no_episode_did_and_returns_do_not():
 
 
 @pytest.mark.slow
-def test_search_gains_by_a_learned_value_and_not_by_one_that_has_learnt_nothing(tmp_path):
-    from research.improve.values.folder import read_value, write_value
-    from research.improve.values.learning import learn
-    from research.improve.values.network import About, StepValue
-
-    about = {"scenarios": (LAKE,), "targets": "td"}
-    write_value(learn(played(300), about), tmp_path / "learned")
-    write_value(StepValue(About(decisions=1, **about)), tmp_path / "useless")
+def test_search_gains_by_a_learned_value_and_not_by_one_that_has_learnt_nothing(values):
     votes = success()
-    assert success(rank_by="value", value=tmp_path / "learned") >= votes + 0.3
-    assert success(rank_by="value", value=tmp_path / "useless") <= votes + 0.1
-    request = played(1)[0][0].request
-    assert read_value(tmp_path / "learned").of(request, ("left",)).keys() == {"left"}
+    assert success(rank_by="value", value=values / "learned") >= votes + 0.3
+    assert np.mean([success(rank_by="value", value=values / name) for name in USELESS]) <= votes + 0.1
+
+
+@pytest.mark.slow
+def test_preferences_by_a_learned_value_are_mostly_right_and_by_a_useless_one_as_often_wrong(values, textbench):
+    from research.improve.methods.preferences import pairs_of
+    from research.improve.methods.value import value_in
+
+    folders = [Path(f"sample-{sample}") for sample in (1, 2, 3)]
+    for sample, folder in enumerate(folders, 1):
+        play = ("run", "--agent", "random", "--mode", "direct", "--scenario", LAKE, "--episodes", 40, "--out", folder)
+        assert textbench(*play, "--seed-offset", 2000, "--resample", sample, "--quiet", "--json").code == 0
+    exact = {*pairs_of(folders)}
+
+    def right(value: str) -> float:
+        pairs = pairs_of(folders, value_in(str(values / value)))
+        known = [one in exact for one in pairs if {one, one._replace(chosen=one.rejected, rejected=one.chosen)} & exact]
+        assert len(known) > 15
+        return float(np.mean(known))
+
+    assert right("learned") > 0.75
+    assert np.mean([*map(right, USELESS)]) < 0.65
 
 
 def test_a_folder_of_anybodys_is_data(tmp_path):

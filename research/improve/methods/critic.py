@@ -1,0 +1,35 @@
+"""A critic beside imitation: recorded decisions are judged by what their actions are worth, not by how episodes ended.
+
+``A(s, a) = Q(s, a) - max_b Q(s, b)`` over the legal actions, 0 at best. ``filtered`` imitates the decisions of the
+largest advantages, ``weighted`` all of them with ``exp(A / beta)``, at most 20, A in standard deviations, and
+``return`` tells in the prompt what the critic expects after the decision in the place of the episode's return, which
+may have been lost later. Our reading of a critic beside a decision transformer (arXiv 2106.01345), whose returns join
+no two episodes.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from agents import SearchPlayer
+
+MOST_WEIGHT = 20.0
+
+
+def criticised(episodes: Sequence[Any], critic: SearchPlayer, *, advantages: bool) -> list[Any]:
+    """Return every decision as an episode of its own, whose result is its advantage, or its value, by a critic."""
+    found = []
+    for one in episodes:
+        for decision in one.decisions:
+            values = critic.values(decision.request)
+            baseline = max(values.values()) if advantages else 0.0
+            found.append(one._replace(decisions=[decision], result=values[decision.action] - baseline))
+    return found
+
+
+def weights_of(advantages: Sequence[float], beta: float) -> list[float]:
+    """Return ``exp(A / (beta sd(A)))``, at most 20, of mean 1."""
+    own = np.asarray(advantages, float)
+    weights = np.minimum(MOST_WEIGHT, np.exp(np.minimum(own / (beta * (own.std() or 1.0)), 100.0)))
+    return [float(weight) for weight in weights / weights.mean()]
