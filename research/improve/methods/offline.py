@@ -173,7 +173,8 @@ def improve(
         return _taught(learnt_from, prompt_map), _taught(kept_out, prompt_map)
 
     source = {"method": method, "learn_from": [str(folder) for folder in folders], "top": top, "beta": beta}
-    source |= ({"weigh": weigh} if weigh else {}) | ({"critic": critic} if critic else {})
+    source |= {"weigh": weigh} if weigh else {}
+    source |= {"critic": [critic]} if critic else {}
     with said_as_usage():
         made = taught(config, source, demonstrations, task.say)
     return learnt(task, before, made["seconds"])

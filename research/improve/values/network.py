@@ -31,8 +31,8 @@ class About(BaseModel):
     scenarios: tuple[str, ...] = Field(max_length=1000)
     targets: Targets
     decisions: int = Field(ge=1)
-    width: int = Field(64, ge=1, le=512)
-    buckets: int = Field(4096, ge=2, le=2**16)
+    width: int = Field(default=64, ge=1, le=512)
+    buckets: int = Field(default=4096, ge=2, le=2**16)
 
 
 class StepValue(nn.Module):
