@@ -41,7 +41,7 @@ class RouterPolicy(Around):
     * ``loss``: the second is asked if the first's action loses more than ``least`` (0) by the exact values, the best
       that any rule could know;
     * ``player``: the ``chooser`` answers ``first`` or ``second`` before either is asked; if neither, the first is.
-      Training with ``around`` makes one, on the return less a cost (Router-R1, arXiv 2506.09033).
+      Training with ``around`` makes one, on the return less a cost; ``consult`` asks in several rounds.
 
     The turn says which player answered (``served_by``); results count in how many episodes each did.
 

@@ -62,7 +62,10 @@ def test_words_without_a_place_are_refused():
         check_agent("advised(random, planner)", advice="Listen!")
 
 
-@pytest.mark.parametrize("spec", ["advised(tiny, planner)", "imagine(tiny, planner)"])
+READERS = ["advised(tiny, planner)", "imagine(tiny, planner)", "consult(random, planner, tiny)"]
+
+
+@pytest.mark.parametrize("spec", [*READERS, "decomposed(tiny, random)", "modes(tiny, planner)", "thoughts(tiny)"])
 def test_a_player_that_would_not_read_it_is_refused(spec):
     with pytest.raises(ValueError, match=r"reads observations up to .*Grid"):
         load_agent(spec, prompts="brief-coordinates")

@@ -12,7 +12,7 @@ from agents.msgrpo.draws import Drawn
 from agents.msgrpo.trajectories import training_rows
 from agents.policy import as_requests
 from agents.turn import Turn, TurnRequest
-from research.improve.tests.around.conftest import late
+from research.improve.tests.around.conftest import Lit, late
 from tests.agents.msgrpo.remembering import Moving
 from tests.agents.msgrpo.runs import same_weights, untimed
 from tests.agents.msgrpo.test_trainer import BANDIT
@@ -45,13 +45,6 @@ class Red(Follower):
         return "red"
 
 
-class Right(Red):
-    name = "right"
-
-    def _choice(self, request: TurnRequest) -> str:
-        return request.observation.removeprefix("The light is ").removesuffix(".")
-
-
 class Mute(Red):
     """Answers nothing that can be read."""
 
@@ -61,7 +54,7 @@ class Mute(Red):
 
 HERE = "research.improve.tests.around.test_inside"
 ADVISED, DEAF = f"advised({HERE}:Follower, learner)", f"advised({HERE}:Deaf, learner)"
-ROUTER = f"router({HERE}:Red, {HERE}:Right, learner)"
+ROUTER = f"router({HERE}:Red, {Lit.__module__}:Lit, learner)"
 
 
 @pytest.mark.slow
