@@ -34,7 +34,7 @@ def improve(
     episodes: int = 500,
     attempts: int = 4,
     proposals: int = 8,
-    passes: int = 10,
+    passes: int = 20,
 ) -> AgentTable:
     """Learn what actions are worth, and let the agent play the best of its proposals by that.
 
@@ -56,7 +56,7 @@ def improve(
 
 
 def learnt_value(
-    task: ImprovementTask, folders: list[Path], targets: "Targets" = "td", passes: int = 10
+    task: ImprovementTask, folders: list[Path], targets: "Targets" = "td", passes: int = 20
 ) -> "StepValue":
     """Learn a value from run folders, and write it below the task's folder; a UsageError if there is nothing."""
     with said_as_usage():

@@ -70,6 +70,18 @@ def test_preferences_by_a_learned_value_are_mostly_right_and_by_a_useless_one_as
     assert np.mean([*map(right, USELESS)]) < 0.65
 
 
+@pytest.mark.slow
+def test_the_command_leaves_an_agent_that_plays_better(textbench):
+    more = ("--set", "episodes=150", "--set", "attempts=2", "--set", "targets=mc", "--set", "passes=10")
+    play = ("--agent", "random", "--scenario", LAKE, "--eval-episodes", 60, "--out", "o", "--quiet")
+    done = textbench("improve", "value", *play, *more)
+    assert done.code == 0, done.err
+    about = json.loads(Path("o/improvement.json").read_text())
+    before, after = (about[when][0]["success_rate"]["value"] for when in ("before", "after"))
+    assert after > before + 0.2
+    assert 'rank_by = "value"' in Path("o/agent.toml").read_text()
+
+
 def test_a_folder_of_anybodys_is_data(tmp_path):
     from research.improve.values.folder import ABOUT, WEIGHTS, read_value, write_value
     from research.improve.values.network import About, StepValue
