@@ -98,6 +98,7 @@ class Step:
     steps_left: int | None = None  #: rounds until truncation, this one included; ``None`` without, and in records
     refused: tuple[Refused, ...] = ()  #: answers before ``turn`` that couldn't be read (``retry``)
     out: bool = False  #: whether the game ended the player's own episode; false in records
+    bought: int | None = None  #: answers of a second player that a learner inside another had; ``None`` without one
 
     @property
     def turns(self) -> tuple[Turn, ...]:

@@ -127,6 +127,7 @@ class Inside:
         penalties = {task.seed: task.kwargs.get("format_penalty", 0.0) for task in tasks}
         free = [replace(task, kwargs={**task.kwargs, "format_penalty": 0.0}) for task in tasks]
         played = each_policy(policies, self._played)
+        has_second = len(self._others) > SECOND and self._others[SECOND] is not None
         for episode in rollout(played, free, max_concurrency=max_concurrency, on_step=on_step):
             steps, returns = list[Step](), dict(episode.returns)
             for step in episode.steps:
@@ -143,6 +144,7 @@ class Inside:
                             valid=unreadable is None,
                             unreadable=unreadable,
                             reward=step.reward * last - charged,
+                            bought=bought if has_second else None,
                         )
                     )
                 if not own:

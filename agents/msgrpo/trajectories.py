@@ -234,6 +234,7 @@ def trajectory_of(episode: Episode, task: EpisodeTask, player: str) -> Trajector
         task=task,
         rounds=tuple([step.index for step in steps]),
         end_state=episode.end_state,
+        bought=tuple([step.bought for step in steps]),
         allowed=tuple([turn.allowed for turn in turns]) if any(turn.allowed for turn in turns) else None,
     )
 

@@ -92,6 +92,7 @@ class Trajectory:
         task: the episode that was played, from which the game can be made again.
         rounds: (T,) the round of the episode in which each step was taken, from 0.
         end_state: the game's state after the episode's last round.
+        bought: T numbers of answers that a second player gave, in training inside another player; ``None`` without one.
         hinted: whether the prompts had hints that a player wouldn't see otherwise.
         allowed: what might stand at the tokens of each of T responses; ``None`` if nothing was constrained.
         tree: which tree of its group the episode belongs to; ``None`` if episodes share no steps.
@@ -122,6 +123,7 @@ class Trajectory:
     task: EpisodeTask | None = None
     rounds: tuple[int, ...] = ()
     end_state: Any = None
+    bought: tuple[int | None, ...] = ()
     hinted: bool = False
     allowed: tuple[Allowed | None, ...] | None = None
     tree: Hashable = None
