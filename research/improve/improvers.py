@@ -29,6 +29,10 @@ IMPROVERS = {
     "library": Improver("research.improve.methods.library:improve", "collect lessons from failures that help"),
     "preferences": Improver("research.improve.methods.preferences:improve", "prefer its better answers (step DPO)"),
     "value": Improver("research.improve.methods.value:improve", "learn what actions are worth, and search by it"),
+    "internalise": Improver("research.improve.methods.internalise:improve", "learn a document by heart (TriMPI)"),
+    "mixed": Improver(
+        "research.improve.methods.mixed:improve", "prefer where it is easy, reinforce where it is hard (mixed)"
+    ),
     "nash": Improver("research.improve.methods.nash:improve", "play itself towards an equilibrium, small games"),
     "lspo": Improver("research.improve.methods.lspo.improve:improve", "tune what is said in Werewolf (LSPO)"),
     "world-model": Improver(

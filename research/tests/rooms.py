@@ -105,11 +105,7 @@ def make_reader(folder: Path) -> str:
         response_mode="direct", lora_rank=0, learning_rate=5e-3, update_passes=100, minibatches=1, warmup=5,
         schedule="linear",
     )  # fmt: skip
-    import time
-
-    t0 = time.process_time()
     result = imitate(tiny_llama(len(tokenizer), initializer_range=0.1), tokenizer, decisions, config, mixed=True)
-    print("CPU", time.process_time() - t0)
     folder.mkdir()
     save_model(result.model, tokenizer, rho, folder, result.model.state_dict())
     return f"hf:{folder}"

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +19,9 @@ if TYPE_CHECKING:
 
 MODEL = "model"
 """The folder of the weights in the task's."""
+
+LAST = "last"
+"""The checkpoint of a training's last iteration, in its folder."""
 
 COMPARED = 100
 """How many training seeds an agent plays before and after, from which nothing is learnt."""
@@ -74,6 +78,24 @@ def config_of(
     settings = {name: value for name, value in settings.items() if value is not None}
     with said_as_usage():
         return warmup_config(spec.removeprefix("hf:"), task.scenarios, decisions, **settings)
+
+
+def reinforce(config: "MSGRPOConfig", iterations: int, learning_rate: float, **settings: Any) -> str:
+    """Train a config's model by MS-GRPO in ``config.out``, and return its last checkpoint, below the task's folder.
+
+    ``settings`` count more than those of :func:`config_of`, of which the mode, the prompts and the adapter stay. The
+    same call resumes it, and does nothing if it is done.
+    """
+    from agents.msgrpo import MSGRPOTrainer, load
+
+    out, usual = Path(config.out), {"minibatches": 1, "update_passes": 1, "eval_every": 0, "samples_every": 0}
+    with said_as_usage():
+        config = replace(config, iterations=iterations, learning_rate=learning_rate, warmup=0, **(usual | settings))
+        trainer = MSGRPOTrainer(*load(config), config=config, quiet=True)
+        if (out / LAST).exists():
+            trainer.resume(out)
+        trainer.train()
+    return f"{out.name}/{LAST}"
 
 
 def own_play(

@@ -7,7 +7,7 @@ al., arXiv 2305.18290).
 fall with that of the worse ones.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from math import ceil
 from pathlib import Path
@@ -112,11 +112,19 @@ def pairs_of(folders: Sequence[Path], ranker: SearchPlayer | None = None) -> lis
 
     They are worth what a ``ranker`` says; without one the game's solver.
     """
+    return sorted(map(pair_of, worth_less(folders, ranker)))  # folders have episodes in the order in which they ended
+
+
+def worth_less(folders: Sequence[Path], ranker: SearchPlayer | None = None) -> list[dict[str, Any]]:
+    """Return the lines of these pairs, with their scenarios, seeds and values."""
     source = Source(read_columns(folders), lenient=True) if ranker is None else RankedBy(folders, ranker)
-    return sorted(  # folders have episodes in the order in which they ended
-        Pair(tuple(Message(**one) for one in line["prompt"]), *(line[name][0]["content"] for name in Pair._fields[1:]))
-        for line in preferences(source, own=True)
-    )
+    return [*preferences(source, own=True)]
+
+
+def pair_of(line: Mapping[str, Any]) -> Pair:
+    """Return the prompt and the two answers of a line."""
+    prompt = tuple(Message(**one) for one in line["prompt"])
+    return Pair(prompt, *(line[name][0]["content"] for name in Pair._fields[1:]))
 
 
 def check_installed(method: str) -> None:

@@ -43,6 +43,8 @@ CASES = (
         (*DEAD, "--set", "method=context"),
         "histories in the prompt are of one scenario, got frozen-lake, snake: choose one",
     ),
+    ("internalise tiny frozen-lake", (), "document = None tells nothing: name a text file that says how to play"),
+    ("mixed tiny frozen-lake", ("--set", "easy=2"), "the option easy of mixed is above 0 and at most 1, got 2"),
     ("lspo tiny frozen-lake", (), "lspo is for speeches in Werewolf, got frozen-lake: name werewolf-5 or werewolf-7"),
 )
 
@@ -50,7 +52,7 @@ CASES = (
 @pytest.mark.parametrize(("what", "more", "said"), CASES)
 def test_what_can_not_be_done_is_one_sentence_and_leaves_the_folder_free(textbench, workplace, what, more, said):
     method, agent, *scenarios = what.split()
-    pytest.importorskip("trl" if method == "lspo" else "torch")
+    pytest.importorskip("trl" if method in ("lspo", "mixed") else "torch")
     done = textbench("improve", method, "--agent", agent, "--scenario", *scenarios, "--out", "o", "--quiet", *more)
     assert (done.code, done.err.count("\n")) == (2, 1), done.err
     assert said in done.err
