@@ -11,6 +11,7 @@ import textgames
 from agents import EpisodeTask
 from agents.msgrpo import ConfigError, configured
 from agents.msgrpo.credit import Batch, Floats, Trajectory, task_of
+from research.improve.around.told import payoffs_in
 
 
 @configured
@@ -64,11 +65,7 @@ class GTAlign:
         return paid
 
 
-_CELL = re.compile(r"(\w+)\s*,\s*(\w+)\s*:\s*(-?\d+(?:\.\d+)?)\s*,\s*(-?\d+(?:\.\d+)?)\s*(?:;|$)")
-
-
-def stated(each: Trajectory, t: int) -> dict[tuple[str, str], tuple[float, ...]]:
+def stated(each: Trajectory, t: int) -> dict[tuple[str, str], tuple[float, float]]:
     """Return the payoffs that a response states, by own and other's action; of contradicting ones the last."""
     told = re.search(r"<payoffs>(.*?)</payoffs>", each.responses[t], re.DOTALL)
-    cells = _CELL.findall(told.group(1)) if told else []
-    return {(mine, his): (float(own), float(other)) for mine, his, own, other in cells}
+    return payoffs_in(told.group(1)) if told else {}

@@ -1,16 +1,22 @@
 """GTAlign's payments in a dilemma by hand."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from agents.episode import EpisodeTask
-from agents.msgrpo import ConfigError
+from agents.msgrpo import ConfigError, MSGRPOTrainer
 from agents.msgrpo.rewards import REWARDS
 from agents.turn import Turn
 from research.methods.rewards.gtalign import stated
+from tests.agents.msgrpo.conftest import make_llama, prompt_file
 from tests.agents.msgrpo.hand_made import batch
 from tests.agents.msgrpo.played import iteration_of
+from tests.agents.msgrpo.test_trainer import BANDIT
+from tests.tiny_models import word_tokenizer
+
+__all__ = ["make_llama", "prompt_file"]  # fixtures
 
 
 class Stating:
@@ -37,3 +43,21 @@ def test_both_players_welfare_and_the_payoffs_that_an_answer_states_rightly():
     rule.check(EpisodeTask.of("prisoners-dilemma", 0))
     with pytest.raises(ConfigError, match="reward = 'gtalign' takes a game of two players that act at once"):
         rule.check(EpisodeTask.of("kuhn-poker", 0))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", [0, 1, 2])
+@pytest.mark.parametrize(("reward", "paid"), [("gtalign", 3.0), ("game", 1.0)])
+def test_two_seats_come_to_mutual_welfare_by_it_and_to_defection_by_their_own_payoffs(
+    make_llama, prompt_file, reward, paid, seed
+):
+    """In a dilemma of one round both get 3 if they cooperate, 1 if they defect, and 2.25 by chance."""
+    tokenizer = word_tokenizer(("cooperate", "defect", "\n"), gaps=True)
+    settings: dict[str, Any] = {"game": {"rounds": 1}, "invalid_action": "random", "prompt_file": prompt_file}
+    if reward == "gtalign":
+        settings["method_settings"] = {"reward": {"gtalign": {"matrix_weight": 0.0}}}
+    config = replace(BANDIT, seed=seed, reward=reward, iterations=20, stop_after=0, **settings)
+    model = make_llama(len(tokenizer), seed=seed, initializer_range=0.15)
+    trainer = MSGRPOTrainer(model, tokenizer, "prisoners-dilemma", config, quiet=True)
+    history = trainer.train()
+    assert sum(each["game_return"] for each in history[-5:]) / 5 == pytest.approx(paid, abs=0.2)
