@@ -28,6 +28,7 @@ IMPROVERS = {
     "evolve": Improver("research.improve.methods.evolve:improve", "let prompts, sampling and players around it evolve"),
     "library": Improver("research.improve.methods.library:improve", "collect lessons from failures that help"),
     "preferences": Improver("research.improve.methods.preferences:improve", "prefer its better answers (step DPO)"),
+    "co-evolve": Improver("research.improve.methods.co_evolve:improve", "train with a judge that learns along"),
     "value": Improver("research.improve.methods.value:improve", "learn what actions are worth, and search by it"),
     "internalise": Improver("research.improve.methods.internalise:improve", "learn a document by heart (TriMPI)"),
     "mixed": Improver(
