@@ -56,22 +56,34 @@ class Rounds:
         return Place(task.scenario, trajectory.player, trajectory.states[t], rounds_before(trajectory, t), task.team)
 
     def realised(self, i: int, t: int) -> Ahead:
-        """Return what came of the step: up to the player's next decision, its end, or where the episode was left."""
+        """Return what came of the step: up to the player's next decision, its end, or where the episode was left.
+
+        If a decision has several steps, of a learner inside another player, the state doesn't tell what was answered
+        in it so far. So what came of each of them includes the rest of the decision.
+        """
         trajectory = self._batch.trajectories[i]
         start, limit = task_of(trajectory).start, self.environment(trajectory).rules.max_steps
         ahead: Place | None = None
-        if t + 1 < len(trajectory):
-            ahead = self.place(i, t + 1)
+        after = t + 1
+        while after < len(trajectory) and trajectory.rounds[after] == trajectory.rounds[t]:
+            after += 1
+        if after < len(trajectory):
+            ahead = self.place(i, after)
         elif not trajectory.terminated and start is not None and start.rounds is not None:
             elapsed = start.elapsed_steps + start.rounds
             if limit is None or elapsed < limit:
                 elapsed = 0 if limit is None else elapsed
                 ahead = self.place(i, t)._replace(state=trajectory.end_state, elapsed=elapsed)
-        return 1.0, float(trajectory.rewards[t]), ahead
+        return 1.0, float(trajectory.rewards[t:after].sum()), ahead
 
     def expected(self, i: int, t: int) -> list[Ahead]:
         """Return what may have come of the step, up to the round after it, in a game of one mover that tells it."""
         trajectory = self._batch.trajectories[i]
+        if len(set(trajectory.rounds)) < len(trajectory) or any(trajectory.bought):
+            raise ConfigError(
+                "expected = true knows the game's rewards, and neither what a learner inside another player pays for "
+                "answers nor what came of its questions: set expected = false in [credit.vine]"
+            )
         env, here = self.environment(trajectory), self.place(i, t)
         game, player, action = env.game, trajectory.player, trajectory.actions[t]
         if not game.has_outcomes:

@@ -54,7 +54,7 @@ class BoundsAdvisor(UCBPlayer):
         told = "Average so far + exploration bonus = upper confidence bound of every arm:"
         lines = [
             f"{arm}: not {chosen} yet, so try it first"
-            if not bonus < float("inf")
+            if bonus == float("inf")
             else f"{arm}: {mean:.2f} + {bonus:.2f} = {mean + bonus:.2f}"
             for arm, (mean, bonus) in bounds.items()
         ]

@@ -45,15 +45,9 @@ class ConsultPolicy(Around):
         """Ask the chooser, and whom it names, in turns; say which of the three gave the answer that is played."""
         read, latest = list[str](), None
         for number in range(self.rounds):
-            asked = below(
-                request,
-                *read,
-                ASKED,
-                legal_actions=(*PLACES, *request.legal_actions),
-                action_help="",
-                moves_listed=True,
-                seed=(*request.seed, 2, number),  # its draws are apart from those of the two
-            )
+            names = (*PLACES, *request.legal_actions) if request.legal_actions else ()  # else any text is an action
+            # its draws are apart from those of the two
+            asked = below(request, *read, ASKED, legal_actions=names, seed=(*request.seed, 2, number))
             (told,) = yield [Question(asked, 2)]
             named = action_named(asked, told.response)
             if named not in PLACES:

@@ -23,8 +23,8 @@ class ModesPolicy(Around):
 
     One model routes and answers, so that ``around = "modes(learner, TOOL)"`` trains both. ``cost`` is the price of the
     tool, ``reward = "a2fm"`` that of modes which weren't needed, and ``forced`` the share of decisions whose mode is
-    drawn, so that each is learnt before it is chosen; it is for training alone. The turn says the mode
-    (``served_by``). Our reading: a tool is asked once.
+    drawn, so that each is learnt before it is chosen; evaluations of the training draw them too, so a trained model is
+    played with 0. The turn says the mode (``served_by``). Our reading: a tool is asked once.
 
     Raises:
         ValueError: ``forced`` out of range, or an agent that wouldn't read what stands below an observation.

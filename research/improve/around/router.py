@@ -21,7 +21,7 @@ from agents import (
     search_player_of,
 )
 from research.improve.around.choosing import check_count, proposals_of
-from research.improve.around.reading import below
+from research.improve.around.reading import below, check_reads_below
 from textgames import TSMG, did_you_mean
 
 RouteBy = Literal["share", "agreement", "loss", "player"]
@@ -46,7 +46,8 @@ class RouterPolicy(Around):
     The turn says which player answered (``served_by``); results count in how many episodes each did.
 
     Raises:
-        ValueError: an option that is out of range, or a rule that goes with another number of players.
+        ValueError: an option that is out of range, a rule that goes with another number of players, or a chooser that
+            wouldn't read what it is asked.
     """
 
     asked = "Who is to answer here, the first player or the second?"
@@ -72,13 +73,15 @@ class RouterPolicy(Around):
                 "router(FIRST, SECOND, CHOOSER), and its only one"
             )
         if least is not None and route_by in ("share", "player"):
-            raise ValueError(f"least = {least!r} decides nothing where route_by = {route_by!r}: leave it out")
+            raise ValueError(f"least = {least!r} decides nothing if route_by = {route_by!r}: leave it out")
         check_count("proposals", proposals)
         if not 0 <= share <= 1:
             raise ValueError(f"share is a number from 0 to 1, got {share!r}")
         if least is not None and not (0 <= least < math.inf and (least <= 1 or route_by != "agreement")):
             accepted = "from 0 to 1, a share of the proposals" if route_by == "agreement" else "of at least 0, a loss"
             raise ValueError(f"least is a number {accepted}, got {least!r}")
+        if chooser is not None:
+            check_reads_below(chooser)
         super().__init__("router", first, second, *([] if chooser is None else [chooser]))
         self.route_by, self.share, self.proposals = route_by, share, proposals if route_by == "agreement" else 1
         self.least = _LEAST.get(route_by, 0.0) if least is None else least

@@ -11,6 +11,7 @@ from textgames import did_you_mean
 
 OPERATIONS = ("propose", "refine", "aggregate", "score", "answer")
 SCHEDULE = "propose propose propose aggregate answer"
+MOST_OPERATIONS = 6
 ASKED = "Which operation is next?"
 SCORE = "How good an answer is this, from 0 to 10? Write the number alone: {answer}"
 REFINE = "Your answer so far: {answer}\nLook for a mistake in it, and answer again."
@@ -42,25 +43,32 @@ class ThoughtsPolicy(Around):
     """
 
     def __init__(
-        self, agent: Policy, policy: Policy | None = None, *, operations: int = 6, schedule: str | None = None
+        self, agent: Policy, policy: Policy | None = None, *, operations: int | None = None, schedule: str | None = None
     ) -> None:
         players = [agent] if policy is None else [agent, policy]
         for player in players:
             check_reads_below(player)
         if policy is not None and schedule is not None:
             raise ValueError(f"schedule = {schedule!r} with a policy, which chooses operations itself: leave one out")
-        check_count("operations", operations)
-        if policy is not None and operations < 2:
-            raise ValueError(f"operations = {operations} leaves the policy no choice: accepted are 2 or more")
+        if policy is None and operations is not None:
+            raise ValueError(
+                f"operations = {operations} without a policy, which would choose them: set schedule instead"
+            )
         super().__init__("thoughts", *players)
-        self.schedule = read_schedule(schedule or SCHEDULE)
-        self.operations = len(self.schedule) if policy is None else operations
+        self.schedule = read_schedule(SCHEDULE if schedule is None else schedule)
+        self.operations = len(self.schedule)
+        if policy is not None:
+            self.operations = MOST_OPERATIONS if operations is None else operations
+            check_count("operations", self.operations)
+            if self.operations < 2:
+                raise ValueError(f"operations = {operations} leaves the policy no choice: accepted are 2 or more")
 
     @classmethod
     def asks(cls, players: int, options: Mapping[str, Any]) -> tuple[int, ...]:
         if players == 1:
-            return (len(read_schedule(options["schedule"] or SCHEDULE)),)
-        return int(options["operations"]), int(options["operations"]) - 1
+            return (len(read_schedule(SCHEDULE if options["schedule"] is None else options["schedule"])),)
+        operations = MOST_OPERATIONS if options["operations"] is None else int(options["operations"])
+        return operations, operations - 1
 
     @property
     def settings(self) -> dict[str, Any]:

@@ -22,6 +22,7 @@ class GTAlign:
     less the least that the round can pay, and c is the share of the round's payoffs that the answer's ``<payoffs>``
     state rightly, each as ``own action, other's action: own payoff, other's payoff`` and ended by a semicolon. Our
     reading: the other player takes the user's place, and payoffs are those of the round, which the rules give exactly.
+    If a learner inside another player answers several times in one decision, the last answer is paid.
     """
 
     matrix_weight: float = Field(0.5, ge=0)
@@ -50,19 +51,30 @@ class GTAlign:
                 raise ConfigError(
                     "reward = 'gtalign' takes both players' rounds; accepted: self-play, without opponents"
                 )
-            theirs = dict(zip(partner.rounds, partner.rewards, strict=True))
+            mine_by, theirs_by = by_round(each), by_round(partner)
             for t, state in enumerate(each.states):
+                if each.rounds[t] in each.rounds[t + 1 :]:
+                    own.append(0.0)
+                    continue
                 table: dict[tuple[str, str], tuple[float, ...]] = {}
                 for mine, his in product(game.legal_actions(state, each.player), game.legal_actions(state, other)):
                     outcomes = game.outcomes(state, {each.player: mine, other: his})
                     table[mine, his] = tuple(sum(p * r[one] for p, _, r, _ in outcomes) for one in (each.player, other))
                 least = min(min(pair) for pair in table.values())
                 right.append(float(np.mean([stated(each, t).get(key) == pair for key, pair in table.items()])))
-                gains = (each.rewards[t] - least, theirs.get(each.rounds[t], least) - least)
+                gains = (mine_by[each.rounds[t]] - least, theirs_by.get(each.rounds[t], least) - least)
                 own.append(float(np.sqrt(np.maximum(gains, 0.0).prod()) + self.matrix_weight * right[-1]))
             paid.append(np.array(own, dtype=np.float64))
         self.metrics = {"payoffs_right": float(np.mean(right))}
         return paid
+
+
+def by_round(each: Trajectory) -> dict[int, float]:
+    """Return what each round paid the player, for all answers of its decision together."""
+    paid = dict.fromkeys(each.rounds, 0.0)
+    for at, reward in zip(each.rounds, each.rewards.tolist(), strict=True):
+        paid[at] += reward
+    return paid
 
 
 def stated(each: Trajectory, t: int) -> dict[tuple[str, str], tuple[float, float]]:

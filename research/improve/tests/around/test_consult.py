@@ -7,6 +7,8 @@ import numpy as np
 import pytest
 
 from agents import SearchPlayers, TurnRequest, load_agent
+from agents.msgrpo import ConfigError
+from agents.msgrpo.credit.fresh import Rounds
 from research.improve.around.consult import ConsultPolicy
 from research.improve.around.router import RouterPolicy
 from research.improve.tests.around.conftest import DEEPER, WORDS, Lit, Scripted, late, light, mean_return
@@ -54,6 +56,19 @@ def test_it_reads_every_answer_and_without_one_of_its_own_plays_the_latest():
     assert (turn.response, turn.usage[:2]) == ("perhaps up", (50, 5))
 
 
+def test_a_chooser_answers_in_words_if_no_actions_are_listed():
+    words = "<action>I am no wolf.</action>"
+    asked, player = list[TurnRequest](), load_agent("random")
+    chooser = Scripted(lambda request: asked.append(request) or words)
+    unlisted = TurnRequest("where", legal_actions=("left",), moves_listed=False)
+    (turn, _) = ConsultPolicy(player, player, chooser).act([TurnRequest("where", action_help="words"), unlisted])
+    assert turn.response == words
+    assert [(one.legal_actions, one.action_help, one.moves_listed) for one in asked] == [
+        ((), "words", True),
+        (("first", "second", "left"), "", False),  # what the protocol keeps back is kept back
+    ]
+
+
 class Sometimes(Scripted):
     """Knows the light in a third of the cases, and says when it doesn't."""
 
@@ -77,6 +92,16 @@ def test_each_of_the_learners_answers_is_a_step_and_the_game_pays_the_last(train
         assert all(each.valid[:-1])
         right = each.actions[-1] == each.states[0].light
         assert last == right - 0.5 * (not each.valid[-1])
+
+
+def test_what_comes_of_a_question_includes_the_rest_of_its_decision(trainer):
+    batch = trainer.rollout()
+    consequences, played = Rounds(batch), batch.trajectories
+    i = max(range(len(played)), key=lambda at: len(played[at]))
+    for t in range(3):
+        assert consequences.realised(i, t) == (1.0, pytest.approx(played[i].rewards[t:].sum()), None)
+    with pytest.raises(ConfigError, match="nor what came of its questions: set expected = false"):
+        consequences.expected(i, 0)
 
 
 def test_a_tree_branches_between_decisions_and_not_within_one(make):

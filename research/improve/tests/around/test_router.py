@@ -134,7 +134,7 @@ def test_everybody_inside_counts():
         ({"proposals": 0}, "proposals is a whole number from 1 to 10,000, got 0"),
         ({"least": 5}, "least is a number from 0 to 1, a share of the proposals, got 5"),
         ({"least": float("nan")}, "least is a number from 0 to 1, a share of the proposals, got nan"),
-        ({"least": 0.5, "route_by": "share"}, "least = 0.5 decides nothing where route_by = 'share': leave it out"),
+        ({"least": 0.5, "route_by": "share"}, "least = 0.5 decides nothing if route_by = 'share': leave it out"),
         ({"least": -3, "route_by": "loss"}, "least is a number of at least 0, a loss, got -3"),
         ({"least": float("inf"), "route_by": "loss"}, "least is a number of at least 0, a loss, got inf"),
         ({"route_by": "player"}, "with 2 players: 'player' is the rule of"),

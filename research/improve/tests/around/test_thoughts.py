@@ -75,6 +75,8 @@ def test_each_operation_reads_what_it_works_on():
     [
         ("thoughts(random)", {"schedule": "propose agregate"}, r"got 'agregate' \(did you mean 'aggregate'"),
         ("thoughts(random)", {"schedule": "score answer"}, "the first operation has to be propose"),
+        ("thoughts(random)", {"schedule": ""}, "schedule = '': the first operation has to be propose"),
+        ("thoughts(random)", {"operations": 3}, "operations = 3 without a policy"),
         ("thoughts(random, random)", {"schedule": "propose"}, "with a policy, which chooses operations itself"),
         ("thoughts(random, random)", {"operations": 1}, "operations = 1 leaves the policy no choice"),
     ],

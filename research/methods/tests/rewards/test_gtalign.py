@@ -3,6 +3,7 @@
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pytest
 
 from agents.episode import EpisodeTask
@@ -40,6 +41,15 @@ def test_both_players_welfare_and_the_payoffs_that_an_answer_states_rightly():
     assert paid == {"player_0": [1.5] * 10, "player_1": [0.0] * 10}
     assert rule.metrics == {"payoffs_right": 0.375}
     assert stated(played.trajectories[0], 0)["defect", "defect"] == (2.0, 1.0)
+    first = played.trajectories[0]
+    asked_first = replace(  # a question in the first round, before its answer
+        first,
+        rewards=np.insert(first.rewards, 0, -1.0),
+        states=(first.states[0], *first.states),
+        responses=("", *first.responses),
+        rounds=(0, *first.rounds),
+    )
+    assert rule.pay(batch(asked_first, played.trajectories[1]))[0].tolist() == [0.0, *[1.5] * 10]
     rule.check(EpisodeTask.of("prisoners-dilemma", 0))
     with pytest.raises(ConfigError, match="reward = 'gtalign' takes a game of two players that act at once"):
         rule.check(EpisodeTask.of("kuhn-poker", 0))
