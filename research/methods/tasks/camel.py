@@ -54,6 +54,15 @@ class FadingMask:
         return self.epsilon * max(0.0, 1 - iteration.number / (self.fade * int(iteration.config.iterations)))
 
     def sample(self, iteration: Iteration, rng: np.random.Generator) -> list[Trajectory]:
+        if iteration.config.engine == "ray":
+            raise ConfigError(
+                "engine = 'ray' with task_sampling = 'camel', whose program runs here: accepted are others"
+            )
+        if iteration.config.legal_only and self.among == "all":
+            raise ConfigError(
+                "legal_only = true with [tasks.camel] among = 'all', which takes unmasked decisions for free: "
+                "accepted is among = 'allowed', or legal_only = false"
+            )
         epsilon, asked, held = self.epsilon_of(iteration), 0, 0
 
         def mask(request: TurnRequest) -> tuple[str, ...]:

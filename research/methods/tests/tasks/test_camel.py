@@ -83,3 +83,12 @@ def test_a_program_is_wanted():
     (task, *_) = iteration_of("frozen-lake", groups=1, group_size=2).tasks()
     with pytest.raises(ConfigError, match="has no program; accepted is a file with allowed"):
         SAMPLERS.make("camel").check(task)
+
+
+@pytest.mark.parametrize(
+    ("setting", "said"),
+    [({"legal_only": True}, "accepted is among = 'allowed'"), ({"engine": "ray"}, "whose program runs here")],
+)
+def test_other_masks_and_other_places_are_refused(setting, said):
+    with pytest.raises(ConfigError, match=said):
+        SAMPLERS.make("camel").sample(iteration_of("frozen-lake", **setting), np.random.default_rng(0))
