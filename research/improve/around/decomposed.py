@@ -5,7 +5,7 @@ from typing import Any
 
 from agents import Around, Deciding, Policy, Question, TurnRequest
 from research.improve.around.choosing import check_count
-from research.improve.around.reading import below, check_reads_below
+from research.improve.around.reading import below, check_reads_below, said
 
 WRITE = "Don't answer yet. Write the questions that have to be answered first, one a line."
 ANSWER = "Answer this question alone: {question}"
@@ -40,14 +40,14 @@ class DecomposedPolicy(Around):
     def decide(self, request: TurnRequest) -> Deciding:
         """Have the questions written, answer each, and answer the request with them; as it is if there are none."""
         (written,) = yield [Question(below(request, WRITE, seed=(*request.seed, 1)), 1, words=True)]
-        lines = [line.strip() for line in written.response.splitlines()]
+        lines = [line.strip() for line in said(written).splitlines()]
         asked = [line for line in lines if line][: self.subproblems]
         if asked:
             turns = yield [
                 Question(below(request, ANSWER.format(question=one), seed=(*request.seed, 2, at)), words=True)
                 for at, one in enumerate(asked)
             ]
-            answers = [f"{one}\n{turn.response.strip()}" for one, turn in zip(asked, turns, strict=True)]
+            answers = [f"{one}\n{said(turn)}" for one, turn in zip(asked, turns, strict=True)]
             request = below(request, *answers)
         (turn,) = yield [Question(request)]
         return turn

@@ -20,7 +20,7 @@ from agents import (
 )
 from agents.analysis import WORLD_QUESTION, asked_after
 from research.improve.around.choosing import check_count, check_readable
-from textgames import TSMG
+from textgames import TSMG, behind_thoughts
 
 SHOWN = "If you answer {action}, this is what you will see:\n{prediction}\nNow answer."
 """What stands below the observation where the player answers again."""
@@ -39,6 +39,11 @@ def check_reads_below(player: Policy) -> None:
 def below(request: TurnRequest, *texts: str, **changes: Any) -> TurnRequest:
     """Return the request with ``texts`` below its observation, a paragraph each, and with other ``changes``."""
     return replace(request, observation="\n\n".join([request.observation, *texts]), **changes)
+
+
+def said(turn: Turn) -> str:
+    """Return the words of an answer behind its thoughts; all of them if the thoughts don't end."""
+    return (behind_thoughts(turn.response) or turn.response).strip()
 
 
 class AdvisedPolicy(Around):

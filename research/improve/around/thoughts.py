@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from agents import Around, Deciding, Policy, Question, Turn, TurnRequest, action_named
 from research.improve.around.choosing import check_count
-from research.improve.around.reading import below, check_reads_below
+from research.improve.around.reading import below, check_reads_below, said
 from textgames import did_you_mean
 
 OPERATIONS = ("propose", "refine", "aggregate", "score", "answer")
@@ -88,7 +88,7 @@ class ThoughtsPolicy(Around):
             )
             (turn,) = yield [Question(again, words=operation == "score")]
             if operation == "score":
-                found = re.search(r"\d+(?:\.\d+)?", turn.response)
+                found = re.search(r"\d+(?:\.\d+)?", said(turn))
                 graph[at] = graph[at]._replace(score=None if found is None else min(10.0, float(found[0])))
             else:
                 named = action_named(request, turn.response)

@@ -19,18 +19,20 @@ from research.improve.methods import learning
 from textgames.exploration import Bandit
 
 SHOWN = "Round 7 of 25. Total reward so far: 4.\nred: pressed 4 times, total reward 3, average 0.75\n"
+TWICE = "blue: pressed 2 times, total reward 1, average 0.50"
 
 
 @pytest.mark.parametrize(
-    ("blue", "arm", "told"),
+    ("blue", "settings", "arm", "told"),
     [
         # 3/4 + sqrt(.5 ln 6 / 4) = 1.223 against 1/2 + sqrt(.5 ln 6 / 2) = 1.169
-        ("blue: pressed 2 times, total reward 1, average 0.50", "red", ["0.75 + 0.47 = 1.22", "0.50 + 0.67 = 1.17"]),
-        ("blue: not pressed yet", "blue", ["0.75 + 0.42 = 1.17", "not pressed yet, so try it first"]),
+        (TWICE, {}, "red", ["0.75 + 0.47 = 1.22", "0.50 + 0.67 = 1.17"]),
+        (TWICE, {"prior": "gaussian", "scale": 2.0}, "blue", ["0.75 + 0.95 = 1.70", "0.50 + 1.34 = 1.84"]),
+        ("blue: not pressed yet", {}, "blue", ["0.75 + 0.42 = 1.17", "not pressed yet, so try it first"]),
     ],
 )
-def test_bounds_by_hand(blue, arm, told):
-    asked = TurnRequest(SHOWN + blue, legal_actions=("red", "blue"), game=Bandit(num_arms=2))
+def test_bounds_by_hand(blue, settings, arm, told):
+    asked = TurnRequest(SHOWN + blue, legal_actions=("red", "blue"), game=Bandit(num_arms=2, **settings))
     assert f"<action>{arm}</action>" in UCBPlayer().act([asked])[0].response
     _, red, other = BoundsAdvisor().act([asked])[0].response.splitlines()
     assert [red, other] == [f"red: {told[0]}", f"blue: {told[1]}"]

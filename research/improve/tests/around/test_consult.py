@@ -56,6 +56,14 @@ def test_it_reads_every_answer_and_without_one_of_its_own_plays_the_latest():
     assert (turn.response, turn.usage[:2]) == ("perhaps up", (50, 5))
 
 
+def test_a_player_that_is_asked_again_draws_anew():
+    seeds = list[tuple[int, ...]]()
+    second = Scripted(lambda request: seeds.append(request.seed) or "up")
+    player = ConsultPolicy(Scripted(light), second, Scripted(lambda request: "second"))
+    player.act([TurnRequest("where", legal_actions=("up",), seed=(5,))])
+    assert len({*seeds}) == 3
+
+
 def test_a_chooser_answers_in_words_if_no_actions_are_listed():
     words = "<action>I am no wolf.</action>"
     asked, player = list[TurnRequest](), load_agent("random")

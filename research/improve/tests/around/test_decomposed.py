@@ -45,17 +45,20 @@ def test_the_questions_decide(written, least, most):
 
 
 def test_what_is_asked_and_read():
-    read = list[str]()
+    read, seeds = list[str](), list[tuple[int, ...]]()
 
     def solver(request: TurnRequest) -> str:
         read.append(request.observation)
+        seeds.append(request.seed)
         return f"<action>answer {len(read)}</action>"
 
-    player = DecomposedPolicy(Scripted(solver), Scripted(lambda request: "a?\nb?\nc?"), subproblems=2)
+    player = DecomposedPolicy(
+        Scripted(solver), Scripted(lambda request: "<think>\nHm?\n</think>\na?\nb?\nc?"), subproblems=2
+    )
     (turn,) = player.act([TurnRequest("where")])
     asked = [f"where\n\nAnswer this question alone: {one}?" for one in "ab"]
     assert read == [*asked, "where\n\na?\n<action>answer 1</action>\n\nb?\n<action>answer 2</action>"]
-    assert turn.usage[:2] == (40, 4)
+    assert (turn.usage[:2], len({*seeds})) == ((40, 4), 3)
 
 
 @pytest.mark.slow

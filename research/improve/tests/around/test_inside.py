@@ -124,6 +124,9 @@ def test_an_answer_is_invalid_that_is_not_in_the_learners_own_form(make):
     routed = make(ROUTER, groups=4, format_penalty=0.5, cost=0.25).rollout().trajectories
     words = make(ADVISED, groups=4, format_penalty=0.5).rollout().trajectories
     mute = make(f"advised({HERE}:Mute, learner)", format_penalty=0.5).rollout().trajectories
+    helped = make(f"advised(learner, {HERE}:Mute)", format_penalty=0.5, cost=0.25).rollout().trajectories
+    for each in helped:  # an answer that came before the learner's own is paid as well
+        assert each.rewards[0] == (each.actions[0] == each.states[0].light) - 0.25 - 0.5 * (not each.valid[0])
     assert 0 < sum(~each.valid[0] for each in routed) < len(routed)
     for each in routed:
         pressed, right = each.actions[0], each.states[0].light

@@ -49,8 +49,8 @@ def test_a_policy_that_knows_gains_over_one_answer_at_equal_calls_and_a_random_o
 
 def test_each_operation_reads_what_it_works_on():
     says = {
-        "agent": iter(["up", "8 of 10", "left", "it is 3.5", "hm", "down"]),
-        "policy": iter(["score", "propose", "score", "refine", "aggregate", "?"]),
+        "agent": iter(["up", "left", "<think>10</think>8 of 10", "it is 3.5", "hm", "down"]),
+        "policy": iter(["propose", "score", "score", "refine", "aggregate", "?"]),
     }
     read: dict[str, list[str]] = {"agent": [], "policy": []}
 
@@ -59,14 +59,12 @@ def test_each_operation_reads_what_it_works_on():
 
     thoughts = ThoughtsPolicy(player("agent"), player("policy"), operations=8)
     (turn,) = thoughts.act([TurnRequest("where", legal_actions=("up", "left", "down"))])
-    assert turn.response == "up"  # the answer of the highest score
-    assert read["agent"][:2] == [
-        "where",
-        "where\n\nHow good an answer is this, from 0 to 10? Write the number alone: up",
-    ]
-    assert "\n\nYour answer so far: up\n" in read["agent"][4]
+    assert turn.response == "left"  # the answer of the highest score
+    asked = "where\n\nHow good an answer is this, from 0 to 10? Write the number alone: "
+    assert read["agent"][:4] == ["where", "where", f"{asked}left", f"{asked}up"]
+    assert "\n\nYour answer so far: left\n" in read["agent"][4]
     assert "\n\nYour answers so far: up, left, hm\n" in read["agent"][5]
-    lines = "1. up (propose, score 8)\n2. left (propose, score 3.5)\n3. hm (refine)\n4. down (aggregate)"
+    lines = "1. up (propose, score 3.5)\n2. left (propose, score 8)\n3. hm (refine)\n4. down (aggregate)"
     assert read["policy"][-1] == f"where\n\nAnswers so far:\n{lines}\n\nWhich operation is next?"
 
 
