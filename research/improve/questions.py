@@ -49,7 +49,7 @@ class Questions:
         try:
             for line in map(json.loads, whole.splitlines()):
                 self._kept.setdefault(line["key"], []).append(line)
-        except ValueError as error:
+        except (ValueError, TypeError, KeyError) as error:
             raise UsageError(f"{file} isn't what an improvement wrote ({error}); choose another --out") from None
 
     def ask(self, question: str) -> str:

@@ -54,7 +54,7 @@ def run(settings: Settings) -> int:
     agent, out = agent_of(settings.agent, settings.options), Path(settings.out)
     out.mkdir(parents=True, exist_ok=True)
     questions = Questions(agent, out / CALLS_NAME, SpendingMeter(Budget(), out / "seconds.json"))
-    rows = [_row(name, questions, settings) for name in settings.problems]
+    rows = [_row(name, questions, settings) for name in dict.fromkeys(settings.problems)]
     right = sum(row["right"] for row in rows)
     if settings.output.json:
         settings.output.document({"agent": settings.agent, "right": right, "of": len(rows), "problems": rows})
@@ -92,7 +92,9 @@ def solved(source: str, seconds: float, max_states: int) -> tuple[float | None, 
         if (wrong := wrong_with(sandbox, FUNCTIONS)) is not None:
             return None, f"the program {wrong}"
         told = sandbox.call("optimum", max_states)
-    return told.value, told.error
+    if told.error is None and not isinstance(told.value, float):  # the process is the program's
+        return None, "the program answered in the solver's place"
+    return told.value, told.error and " ".join(told.error.split())
 
 
 def _table(rows: Sequence[dict[str, Any]]) -> list[str]:

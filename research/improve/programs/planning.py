@@ -113,10 +113,10 @@ def optimum(rules: Any, most_states: int) -> float:
         raise ValueError(f"problem() is a dict with start, horizon and discount, got {told!r:.80}") from None
     if steps < 1 or not 0 < discount <= 1:
         raise ValueError(f"horizon is at least 1 and discount above 0 and up to 1, got {horizon!r} and {discount!r}")
-    solution = Solution(rules, start, steps, most_states, discount)
-    if len(solution.numbers) >= most_states:
-        raise ValueError(f"there are {most_states} states or more: leave out what doesn't matter")
-    return max(solution.values(0, steps).values(), default=0.0)
+    solution = Solution(rules, start, steps, most_states + 1, discount)
+    if len(solution.numbers) > most_states:
+        raise ValueError(f"there are more than {most_states} states: leave out what doesn't matter")
+    return float(max(solution.values(0, steps).values(), default=0.0))
 
 
 def predict(rules: Any, observation: str) -> list[Any]:

@@ -37,6 +37,11 @@ def problem(): return {"start": 0, "horizon": 9, "discount": 1}
 def actions(state): return ["wait"]
 def outcomes(state, action): return [(1, state, 0, False)]
 """
+LYING = """
+import json
+say = json.dumps  # what the process sends
+json.dumps = lambda told, **how: say([told[0], "value", "best"] if "value" in str(told) else told, **how)
+"""
 
 
 def answer(request: Mapping[str, Any]) -> str:
@@ -100,15 +105,22 @@ def test_the_lake_is_worth_what_the_game_is():
     [
         (USELESS.replace('"horizon": 9, ', ""), "problem() is a dict with start, horizon and discount, got"),
         (USELESS.replace('"discount": 1', '"discount": 2'), "discount above 0 and up to 1, got 9 and 2.0"),
-        (USELESS.replace("[(1, state", "[(1, state + 1"), "there are 5 states or more"),
+        (USELESS.replace("[(1, state", "[(1, state + 1"), "there are more than 5 states"),
         (USELESS.replace("(1, state", "(0.5, state"), "probabilities sum to 1, got 0.5"),
         (USELESS.replace("def actions", "def choices"), "has no function actions(state)"),
+        (USELESS.replace('["wait"]', "1 / 0"), "ZeroDivisionError"),
+        (USELESS + LYING, "the program answered in the solver's place"),
     ],
 )
 def test_a_program_that_is_none_is_told_apart(source, wrong):
     value, why = solved(source, 5.0, 5)
     assert value is None
     assert wrong in str(why)
+
+
+def test_as_many_states_are_allowed_as_are_said():
+    assert solved(SOURCES["queue"], 5.0, 3) == (pytest.approx(float(Problem("queue").optimum())), None)
+    assert solved(SOURCES["queue"], 5.0, 2)[0] is None
 
 
 def test_a_problem_that_there_is_not(workplace, textbench):
