@@ -5,8 +5,8 @@ where retrieval went wrong. ``advised(AGENT, lessons:FILE)`` reads those whose c
 
 Our reading: a condition has phrases, all of which an observation holds, except for those behind ``not``, of which it
 holds none. A retrieved lesson helped in a state if the move there was one of the best and harmed if it wasn't, by exact
-values or the search player's; in games without either, by whether the episode gained over the same seed without it. It
-is missed in states in which it wasn't retrieved and a move lost.
+values or the search player's; in games without either, it harmed if the episode returned less than the same seed did
+before. It is missed in states in which it wasn't retrieved and a move lost.
 """
 
 import re
@@ -120,10 +120,10 @@ def states_of(lesson: Lesson, after: Play, before: Play) -> dict[str, list[str]]
     judges = {name: Judge(scenario) for name, scenario in after.scenarios.items()}
     for record in after.records:
         replayed = replay_if_unchanged(record, after.scenarios[record.scenario])
-        if replayed is None:
-            continue
         place = record.scenario, record.seed
-        lost = before.returns.get(place, 0.0) - after.returns[place]
+        if replayed is None or place not in before.returns:
+            continue
+        lost = before.returns[place] - after.returns[place]
         moves = [(move.step, move.lost) for move in judges[record.scenario].moves(replayed)]
         for step, loss in moves or [(step, lost) for step in replayed.steps]:
             if lesson.applies(step.observation):
