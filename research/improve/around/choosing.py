@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,12 +16,12 @@ from agents import (
     TurnRequest,
     action_named,
     lists_actions,
-    request_in,
     search_player_of,
 )
+from research.improve.around.questions import Asking, check_count, check_readable, check_reads_below, proposals_of
 from research.improve.around.ranks import improved, judged, learned_value
 from research.improve.around.tree import searched
-from research.improve.around.worlds import Asking, check_searchable, world_of
+from research.improve.around.worlds import check_searchable, world_of
 from research.improve.programs.rules import RulesPlayer
 from textgames import TSMG, did_you_mean, rounds_of_play
 
@@ -30,26 +29,6 @@ Rank = Callable[[TurnRequest, Sequence[str]], Mapping[str, float]]
 """``request, the action that each proposal names -> {action: value}``"""
 
 RANKS = ("votes", "rollouts", "tree", "exact", "value", "judge")
-
-MOST_ASKED = 10_000
-"""Questions or episodes for one decision, at most: more is a slip that would take days."""
-
-
-def check_count(option: str, number: int) -> None:
-    """Raise a ValueError for an option that says how often something is done for each decision, out of range."""
-    if not 1 <= number <= MOST_ASKED:
-        raise ValueError(f"{option} is a whole number from 1 to {MOST_ASKED:,}, got {number!r}")
-
-
-def check_readable(game: TSMG[Any]) -> None:
-    """Raise a ValueError, with the reason, for a game whose state can't be read from what it shows at the start."""
-    start = game.initial_state(np.random.default_rng(0))
-    search_player_of(game).state(request_in(game, start, game.to_move(start)[0]))
-
-
-def proposals_of(request: TurnRequest, count: int) -> list[TurnRequest]:
-    """Return the request with other seeds; the first is the request itself: one proposal is the player's own answer."""
-    return [request, *(replace(request, seed=(*request.seed, at)) for at in range(1, count))]
 
 
 class SearchPolicy(Around):
@@ -67,7 +46,7 @@ class SearchPolicy(Around):
     * ``judge``: the votes times the odds of success that a second player states: ``search(AGENT, JUDGE)``.
 
     Raises:
-        ValueError: an option that is out of range.
+        ValueError: an option that is out of range, or a second player that wouldn't read what it is asked.
     """
 
     def __init__(
@@ -96,6 +75,8 @@ class SearchPolicy(Around):
             raise ValueError("rank_by = 'judge' asks a second player: search(AGENT, JUDGE)")
         if value is not None and rank_by != "value":
             raise ValueError(f"value = {str(value)!r} decides nothing if rank_by = {rank_by!r}: add rank_by=value")
+        if second is not None:
+            check_reads_below(second)
         super().__init__("search", inner, *([] if second is None else [second]))
         self.proposals, self.rank_by, self.rollouts = proposals, rank_by, rollouts
         self.world, self.simulations, self.depth = second, simulations, depth

@@ -5,8 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from agents import Around, Deciding, Policy, Question, Turn, TurnRequest, action_named
-from research.improve.around.choosing import check_count
-from research.improve.around.reading import below, check_reads_below
+from research.improve.around.questions import below, check_count, check_reads_below
 
 PLACES = ("first", "second")
 ASKED = "Answer, or say which player is to be asked, the first or the second."

@@ -4,8 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from agents import Around, Deciding, Policy, Question, TurnRequest
-from research.improve.around.choosing import check_count
-from research.improve.around.reading import below, check_reads_below, said
+from research.improve.around.questions import below, check_count, check_reads_below, said
 
 WRITE = "Don't answer yet. Write the questions that have to be answered first, one a line."
 ANSWER = "Answer this question alone: {question}"

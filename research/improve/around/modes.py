@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from agents import Around, Deciding, Policy, Question, TurnRequest, action_named
-from research.improve.around.reading import below, check_reads_below
+from research.improve.around.questions import below, check_reads_below
 
 MODES = ("instant", "reasoning", "agentic")
 ASKED = "How is this to be answered: instantly, after reasoning, or with the tool?"

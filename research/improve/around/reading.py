@@ -19,31 +19,11 @@ from agents import (
     lists_actions,
 )
 from agents.analysis import WORLD_QUESTION, asked_after
-from research.improve.around.choosing import check_count, check_readable
-from textgames import TSMG, behind_thoughts
+from research.improve.around.questions import below, check_count, check_readable, check_reads_below
+from textgames import TSMG
 
 SHOWN = "If you answer {action}, this is what you will see:\n{prediction}\nNow answer."
 """What stands below the observation where the player answers again."""
-
-
-def check_reads_below(player: Policy) -> None:
-    """Raise a ValueError for a player whose prompts show observations up to some text alone."""
-    prompt_map = getattr(player, "prompt_map", None)
-    if prompt_map is not None and prompt_map.texts.cut_at:
-        raise ValueError(
-            f"{player.name} reads observations up to {prompt_map.texts.cut_at!r} alone, so it wouldn't see what is "
-            "written below them: give it other prompts, such as --prompts brief"
-        )
-
-
-def below(request: TurnRequest, *texts: str, **changes: Any) -> TurnRequest:
-    """Return the request with ``texts`` below its observation, a paragraph each, and with other ``changes``."""
-    return replace(request, observation="\n\n".join([request.observation, *texts]), **changes)
-
-
-def said(turn: Turn) -> str:
-    """Return the words of an answer behind its thoughts; all of them if the thoughts don't end."""
-    return (behind_thoughts(turn.response) or turn.response).strip()
 
 
 class AdvisedPolicy(Around):
@@ -88,12 +68,13 @@ class ImaginePolicy(Around):
     or one of the ends of the scale, :class:`TrueWorld` and :class:`FalseWorld`.
 
     Raises:
-        ValueError: less than one revision, or a player that wouldn't read what is imagined.
+        ValueError: less than one revision, or a player that wouldn't read what is imagined or asked.
     """
 
     def __init__(self, player: Policy, world: Policy, *, revisions: int = 1) -> None:
         check_count("revisions", revisions)
-        check_reads_below(player)
+        for one in (player, world):
+            check_reads_below(one)
         super().__init__("imagine", player, world)
         self.revisions = revisions
 

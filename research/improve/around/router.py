@@ -20,8 +20,7 @@ from agents import (
     lists_actions,
     search_player_of,
 )
-from research.improve.around.choosing import check_count, proposals_of
-from research.improve.around.reading import below, check_reads_below
+from research.improve.around.questions import below, check_count, check_reads_below, proposals_of
 from textgames import TSMG, did_you_mean
 
 RouteBy = Literal["share", "agreement", "loss", "player"]

@@ -5,8 +5,7 @@ from collections.abc import Generator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from agents import Around, Deciding, Policy, Question, Turn, TurnRequest, action_named
-from research.improve.around.choosing import check_count
-from research.improve.around.reading import below, check_reads_below, said
+from research.improve.around.questions import below, check_count, check_reads_below, said
 from textgames import did_you_mean
 
 OPERATIONS = ("propose", "refine", "aggregate", "score", "answer")

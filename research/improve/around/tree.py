@@ -12,7 +12,8 @@ from collections.abc import Mapping
 import numpy as np
 
 from agents import TurnRequest
-from research.improve.around.worlds import Asking, World
+from research.improve.around.questions import Asking
+from research.improve.around.worlds import World
 
 EXPLORATION = 1.25
 """The weight of the bound in units of the spread of the returns that were seen."""

@@ -6,9 +6,7 @@ from typing import Any
 
 from agents import Policy, Question, TurnRequest
 from research.improve.around.choosing import SearchPolicy
-from research.improve.around.reading import check_reads_below
-from research.improve.around.worlds import Asking
-from textgames import behind_thoughts
+from research.improve.around.questions import Asking, below, check_reads_below, said
 
 PLAN = "Before the first move, write a plan for the whole episode in a few words."
 PLANNED = "Your plan: {told}"
@@ -67,25 +65,25 @@ class WebPilotPolicy(SearchPolicy):
 
     def proposing(self, request: TurnRequest) -> Asking[TurnRequest]:
         """Return the request with the plan and the reflection below its observation, after asking for them."""
-        below = list[str]()
+        told = list[str]()
         if self.plan:
             first = request.history[0][0] if request.history else request.observation
             key = (request.seed[:1], request.player, first)
             if key not in self._plans:
-                told = yield from self._told(request, f"{first}\n\n{PLAN}", (*request.seed[:1], 3))
+                plan = yield from self._told(request, f"{first}\n\n{PLAN}", (*request.seed[:1], 3))
                 if len(self._plans) >= MOST_PLANS:
                     self._plans.clear()
-                self._plans[key] = told
-            below.append(PLANNED.format(told=self._plans[key]))
+                self._plans[key] = plan
+            told.append(PLANNED.format(told=self._plans[key]))
         if self.reflect and request.history:
             observation, response = request.history[-1]
             question = REFLECT.format(response=response, after=request.observation)
-            told = yield from self._told(request, "\n\n".join([observation, *below, question]), (*request.seed, 4))
-            below.append(REFLECTED.format(told=told))
-        return replace(request, observation="\n\n".join([request.observation, *below]))
+            words = yield from self._told(request, "\n\n".join([observation, *told, question]), (*request.seed, 4))
+            told.append(REFLECTED.format(told=words))
+        return below(request, *told)
 
     @staticmethod
     def _told(request: TurnRequest, observation: str, seed: tuple[int, ...]) -> Asking[str]:
         asked = replace(request, observation=observation, history=(), history_steps_left=(), seed=seed)
         (turn,) = yield [Question(asked, words=True)]
-        return (behind_thoughts(turn.response) or turn.response).strip()
+        return said(turn)

@@ -1,20 +1,18 @@
 """The worlds that a tree is searched in: a game's own rules, rules that a program has, another player's predictions."""
 
 import json
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Annotated, Any, NamedTuple, Protocol
 
 import numpy as np
+from pydantic import Field, FiniteFloat, TypeAdapter, ValidationError
 
-from agents import Policy, Question, SearchPlayer, SearchPlayers, Turn, TurnRequest
+from agents import Policy, Question, SearchPlayer, SearchPlayers, TurnRequest
 from agents.analysis import asked_after
+from research.improve.around.questions import Asking
 from research.improve.programs.rules import RulesPlayer
 from textgames import TSMG
-
-T = TypeVar("T")
-Asking = Generator[list[Question], list[Turn], T]
-"""Yields questions to the players of :class:`~agents.Around`, as its decisions do."""
 
 
 class Came(NamedTuple):
@@ -58,20 +56,31 @@ class RealRules:
         return Came(None if over else after, paid)
 
 
+_Outcome = tuple[Annotated[FiniteFloat, Field(ge=0)], str | None, FiniteFloat]
+_EXPANDED = TypeAdapter(tuple[str, dict[str, str | Annotated[list[_Outcome], Field(min_length=1)]]])
+"""A state and what each action leads to, or why that isn't known. A program may say anything in the harness's place."""
+
+
 class LearnedRules:
     """Rules that a program has (``rules:FILE``), in its sandbox; if they fail, the game is over and pays nothing."""
 
     def __init__(self, request: TurnRequest, rules: RulesPlayer) -> None:
         self._sandbox, self._player = rules.sandbox, request.player
         self._known: dict[str, Mapping[str, Any]] = {}
-        told = self._sandbox.call("predict", request.observation)
-        self.start, known = told.value if told.error is None else ("", {})
-        self._known[self.start] = known
+        self.start, self._known[self.start] = self._told("predict", request.observation)
+
+    def _told(self, function: str, argument: Any) -> tuple[str, Mapping[str, Any]]:
+        try:
+            return _EXPANDED.validate_python(self._sandbox.call(function, argument).value)
+        except ValidationError:
+            return "", {}
 
     def moves(self, state: str) -> tuple[str, Sequence[str]]:
         if state not in self._known:
-            told = self._sandbox.call("expand", json.loads(state))
-            self._known[state] = told.value[1] if told.error is None else {}
+            try:
+                self._known[state] = self._told("expand", json.loads(state))[1]
+            except (ValueError, RecursionError):
+                self._known[state] = {}
         return self._player, list(self._known[state])
 
     def step(self, state: str, action: str, rng: np.random.Generator) -> Asking[Came]:
@@ -100,7 +109,8 @@ class Predictions:
             return None
 
     def moves(self, state: str) -> tuple[str, Sequence[str]]:
-        return self._request.player, self._game.legal_actions(self._read(state), self._request.player)
+        here = self._read(state)
+        return self._request.player, () if here is None else self._game.legal_actions(here, self._request.player)
 
     def step(self, state: str, action: str, rng: np.random.Generator) -> Asking[Came]:
         game, player = self._game, self._request.player

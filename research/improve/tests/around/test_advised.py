@@ -63,7 +63,7 @@ def test_words_without_a_place_are_refused():
 
 
 READERS = ["advised(tiny, planner)", "imagine(tiny, planner)", "consult(random, planner, tiny)"]
-READERS += ["router(random, planner, tiny)"]
+READERS += ["router(random, planner, tiny)", "imagine(random, tiny)"]
 
 
 @pytest.mark.parametrize("spec", [*READERS, "decomposed(tiny, random)", "modes(tiny, planner)", "thoughts(tiny)"])

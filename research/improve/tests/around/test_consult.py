@@ -9,6 +9,7 @@ import pytest
 from agents import SearchPlayers, TurnRequest, load_agent
 from agents.msgrpo import ConfigError
 from agents.msgrpo.credit.fresh import Rounds
+from agents.msgrpo.trajectories import training_tasks
 from research.improve.around.consult import ConsultPolicy
 from research.improve.around.router import RouterPolicy
 from research.improve.tests.around.conftest import DEEPER, WORDS, Lit, Scripted, late, light, mean_return
@@ -100,6 +101,8 @@ def test_each_of_the_learners_answers_is_a_step_and_the_game_pays_the_last(train
         assert all(each.valid[:-1])
         right = each.actions[-1] == each.states[0].light
         assert last == right - 0.5 * (not each.valid[-1])
+    for episode in trainer.source.play(trainer.policy, training_tasks(trainer.config, trainer.games, 1)):
+        assert episode.returns["player_0"] == pytest.approx(sum(step.reward for step in episode.steps))
 
 
 def test_what_comes_of_a_question_includes_the_rest_of_its_decision(trainer):

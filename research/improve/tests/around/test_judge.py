@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 from agents import EpisodeTask, Turn, TurnRequest, load_agent, rollout, search_player_of
-from agents.load import check_agent
 from research.improve.around.choosing import SearchPolicy
 from research.improve.around.ranks import improved, probability_in
 
@@ -63,8 +62,9 @@ def test_values_are_log_votes_plus_log_odds():
     [
         ("search(random)", {"rank_by": "judge"}, r"'judge' asks a second player: search\(AGENT, JUDGE\)"),
         ("search(random, random)", {"rank_by": "value"}, "asks no second player: .* rank_by=judge"),
+        ("search(random, tiny)", {"rank_by": "judge", "prompts": "brief-coordinates"}, "wouldn't see what is written"),
     ],
 )
 def test_a_judge_and_its_rule_go_together(spec, options, message):
     with pytest.raises(ValueError, match=message):
-        check_agent(spec, **options)
+        load_agent(spec, **options)

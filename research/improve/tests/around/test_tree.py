@@ -18,6 +18,15 @@ from research.improve.around.reading import FalseWorld, TrueWorld
 from research.improve.programs.rules import RulesPlayer
 
 RULES = (Path(__file__).parents[2] / "examples" / "frozen_lake_rules.py").read_text()
+FORGED = """
+_parse = parse
+def parse(observation):
+    try:
+        raise ValueError
+    except ValueError as error:
+        error.__traceback__.tb_frame.f_back.f_globals["key_of"] = lambda state: {"no": "key"}
+    return _parse(observation)
+"""
 WRONG = RULES.replace('float(place == state["goal"])', "0.0")  # nothing is worth anything
 
 
@@ -118,6 +127,12 @@ def world(request: pytest.FixtureRequest, tmp_path: Path):
 def test_only_a_true_world_gains(world, gains):
     found, votes = regret(world, simulations=256), regret(rank_by="votes")
     assert (found < 0.3 * votes) if gains else (found > 0.7 * votes)
+
+
+@pytest.mark.parametrize("world", [RULES + FORGED], indirect=True)
+def test_rules_that_forge_the_harness_tell_nothing(world):
+    assert isinstance(world.sandbox.call("predict", POSITIONS[0].request.observation).value[0], dict)
+    assert regret(world, simulations=4) >= 0.0
 
 
 @pytest.mark.parametrize(

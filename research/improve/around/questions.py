@@ -1,0 +1,54 @@
+"""What players around others have in common: how often they ask, with which draws, and below which observation."""
+
+from collections.abc import Generator
+from dataclasses import replace
+from typing import Any, TypeVar
+
+import numpy as np
+
+from agents import Policy, Question, Turn, TurnRequest, request_in, search_player_of
+from textgames import TSMG, behind_thoughts
+
+T = TypeVar("T")
+Asking = Generator[list[Question], list[Turn], T]
+"""Yields questions to the players of :class:`~agents.Around`, as its decisions do."""
+
+MOST_ASKED = 10_000
+"""Questions or episodes for one decision, at most: more is a slip that would take days."""
+
+
+def check_count(option: str, number: int) -> None:
+    """Raise a ValueError for an option that says how often something is done for each decision, out of range."""
+    if not 1 <= number <= MOST_ASKED:
+        raise ValueError(f"{option} is a whole number from 1 to {MOST_ASKED:,}, got {number!r}")
+
+
+def check_readable(game: TSMG[Any]) -> None:
+    """Raise a ValueError, with the reason, for a game whose state can't be read from what it shows at the start."""
+    start = game.initial_state(np.random.default_rng(0))
+    search_player_of(game).state(request_in(game, start, game.to_move(start)[0]))
+
+
+def proposals_of(request: TurnRequest, count: int) -> list[TurnRequest]:
+    """Return the request with other seeds; the first is the request itself: one proposal is the player's own answer."""
+    return [request, *(replace(request, seed=(*request.seed, at)) for at in range(1, count))]
+
+
+def check_reads_below(player: Policy) -> None:
+    """Raise a ValueError for a player whose prompts show observations up to some text alone."""
+    prompt_map = getattr(player, "prompt_map", None)
+    if prompt_map is not None and prompt_map.texts.cut_at:
+        raise ValueError(
+            f"{player.name} reads observations up to {prompt_map.texts.cut_at!r} alone, so it wouldn't see what is "
+            "written below them: give it other prompts, such as --prompts brief"
+        )
+
+
+def below(request: TurnRequest, *texts: str, **changes: Any) -> TurnRequest:
+    """Return the request with ``texts`` below its observation, a paragraph each, and with other ``changes``."""
+    return replace(request, observation="\n\n".join([request.observation, *texts]), **changes)
+
+
+def said(turn: Turn) -> str:
+    """Return the words of an answer behind its thoughts; all of them if the thoughts don't end."""
+    return (behind_thoughts(turn.response) or turn.response).strip()
