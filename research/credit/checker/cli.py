@@ -46,7 +46,7 @@ class Settings:
         "", "NAME", "what the loss is divided by: token, response, step, episode, episode_mean", named="--normalizer"
     )
     eos: tuple[Annotated[int, Ge(0)], ...] = option((), "ID", "a token that ends a response; repeatable", named="--eos")
-    most_kl: float = option(0.01, "X", "nats a token that the sampler may differ from the learner", ge=0)
+    most_kl: float = option(0.01, "X", "nats a token that log-probabilities may differ by", ge=0)
     game: str | None = option(None, "SCENARIO", "the game that was played, whose truth is known", needs=("--agent",))
     agent: str | None = option(None, "SPEC", "the policy that played it", needs=("--game",))
     options: RunOptions = part(RunOptions, OF_ONE_AGENT)

@@ -9,13 +9,14 @@ from agents import Policy
 from agents.common import Array, Estimate, over_rows, ratio
 from agents.msgrpo.credit import Floats
 from benchmark import UsageError
-from research.credit.checker.formulas import assigned, played, registered
+from research.credit.checker.formulas import assigned, registered
+from research.credit.checker.played import played
 from research.credit.checker.rows import Dump, Row, place
 from research.credit.instrument.exact.solution import GameGraph
 from research.credit.instrument.exact.truth import Truth
 from textgames import Scenario, layout_generator
 
-NEEDED = ("layout", "state")
+NEEDED = ("advantage", "layout", "state")
 
 
 class Likeness(NamedTuple):
@@ -32,7 +33,8 @@ def truth_of(dump: Dump, policy: Policy, scenario: Scenario, **rules: Any) -> Tr
     """Return the true values of a policy from the layouts of a file; a UsageError names the field that it lacks."""
     if lacking := [name for name in NEEDED if not dump.has(name)]:
         raise UsageError(
-            f"the truth takes {' and '.join(lacking)} of every response: the layout_seed and the observation"
+            f"the truth takes {' and '.join(lacking)} of every response: the layout is the layout_seed, and the state "
+            "is the observation"
         )
     game, unused = scenario.game(), np.random.default_rng(0)
     layouts = sorted({row.layout for row in dump.responses if row.layout is not None})

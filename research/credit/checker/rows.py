@@ -34,13 +34,13 @@ class Row(BaseModel):
     """The episodes that are compared with each other have one label."""
     episode: Label
     """The rows of one episode have one label."""
-    turn: int = Field(ge=0)
+    turn: int = Field(ge=0, lt=2**31)
     """The response's place in its episode, from 0; a prompt has that of the response after it."""
     kind: Literal["response", "prompt", "observation", "padding"] = "response"
     """Only a response is sampled from the model, and trained."""
     update: int = 0
     """The iteration that the row was trained in."""
-    tokens: int | None = Field(None, ge=1)
+    tokens: int | None = Field(None, ge=1, le=2**20)
     """How many tokens the span has; not needed with ``token_ids``."""
     token_ids: tuple[int, ...] | None = Field(None, min_length=1)
     cut_off: bool = False
@@ -76,8 +76,16 @@ class Row(BaseModel):
     @property
     def length(self) -> int:
         """The number of tokens, 1 if the row doesn't tell it."""
-        lists = [own for name in BY_TOKEN if isinstance(own := getattr(self, name), tuple)]
-        return self.tokens or len(self.token_ids or (lists[0] if lists else (0,)))
+        if self.tokens or self.token_ids:
+            return self.tokens or len(self.token_ids or ())
+        return next((len(own) for name in BY_TOKEN if isinstance(own := getattr(self, name), tuple)), 1)
+
+    @property
+    def trained(self) -> Bools:
+        """(tokens,) whether the loss counts a token: all of a response's if the row has no mask."""
+        if isinstance(self.mask, tuple):
+            return np.array(self.mask)
+        return np.full(self.length, self.kind == "response" if self.mask is None else self.mask)
 
     def each(self, name: str) -> Any:
         """Return (tokens,) values of a field that may be one number; ``None`` if the row doesn't have it."""

@@ -121,6 +121,10 @@ CORRECT = {
     "rtg": (to_go_by_time, "spread = to_go, among = time, baseline = mean, scale = none"),
     "all steps": (all_steps, "spread = to_go, among = group, baseline = mean, scale = group_std, eps = 1e-08"),
     "reinforce": (to_go, "spread = to_go, among = group, baseline = none"),
+    "a mean of earlier returns": (
+        lambda r: over_steps(r, returns(r) - 0.25),
+        "baseline = none, scale = none, times 1, ",
+    ),
     "returns alone": (lambda r: over_steps(r, returns(r)), "spread = episode, among = group, baseline = none"),
 }
 
@@ -389,8 +393,106 @@ def late(rewards: list[Any]) -> list[Any]:
     return grpo([np.append(paid[:-1], 0.0) for paid in rewards])
 
 
-def other_temperature(row: dict[str, Any]) -> dict[str, Any]:
-    return {"sampler_logprobs": [0.6 * one for one in row["sampler_logprobs"]]}
+def tempered(factor: float) -> Callable[[dict[str, Any]], dict[str, Any]]:
+    return lambda row: {"sampler_logprobs": [factor * one for one in row["sampler_logprobs"]]}
+
+
+def unlike_first(row: dict[str, Any]) -> dict[str, Any]:
+    first, *others = row["old_logprobs"]
+    return {"sampler_logprobs": [first - 1.5, *others]}
+
+
+def by_token(make: Callable[[int, float], Any]) -> Callable[[dict[str, Any]], dict[str, Any]]:
+    """Make a response's advantages from its number of tokens and the advantage that it had."""
+    return lambda row: {"advantage": make(len(row["token_ids"]), row["advantage"])}
+
+
+def to_bfloat16(value: float) -> float:
+    bits = np.array([value], np.float32).view(np.uint32) + 0x8000 & 0xFFFF0000
+    return float(bits.astype(np.uint32).view(np.float32)[0])
+
+
+def rounded(to: Callable[[float], Any]) -> Rows:
+    return changed(trained(grpo), lambda row: {"advantage": float(to(row["advantage"]))})
+
+
+def whitened(rows: Rows) -> Rows:
+    """Whiten the advantages of an update over its turns once more."""
+    for update in (0, 1):
+        own = [row for row in responses(rows) if row["update"] == update]
+        flat = np.array([row["advantage"] for row in own])
+        for row, each in zip(own, (flat - flat.mean()) / flat.std(), strict=True):
+            row["advantage"] = float(each)
+    return rows
+
+
+def overlong(rows: Rows) -> Rows:
+    """Leave a turn that was cut off, the last of its episode and paid, out of the loss."""
+    last = last_of_each(rows)
+    masked = changed(
+        rows, lambda row: {"mask": False, "cut_off": True, "advantage": 0.0} if id(row) in last else None, 3
+    )
+    return [{name: value for name, value in row.items() if name != "weight"} for row in masked]
+
+
+def likely(rows: Rows) -> Rows:
+    """Play the same in two updates, with labels of their own: each token had a probability of nearly 1."""
+    names = ("sampler_logprobs", "old_logprobs", "new_logprobs")
+    sure = changed(rows, lambda row: dict.fromkeys(names, [-0.001] * len(row["token_ids"])))
+    return [
+        {**row, "update": update, "episode": f"{update}: {row['episode']}", "group": f"{update}: {row['group']}"}
+        for update in (0, 1)
+        for row in sure
+    ]
+
+
+def half_precision(row: dict[str, Any]) -> dict[str, Any]:
+    return {"new_logprobs": [one + 0.015 * (-1) ** at * (at > 1) for at, one in enumerate(row["old_logprobs"])]}
+
+
+def prompts_in_two_spans(rows: Rows) -> Rows:
+    return [
+        {**row, "token_ids": part}
+        for row in rows
+        for part in (
+            [row["token_ids"][:1], row["token_ids"][1:]] if row.get("kind") == "prompt" else [row["token_ids"]]
+        )
+    ]
+
+
+RIGHT: dict[str, tuple[Callable[[], Rows], str, str, str]] = {
+    "bfloat16": (lambda: rounded(to_bfloat16), "formula", "passed", "msgrpo, rounded to bfloat16"),
+    "float16": (lambda: rounded(np.float16), "formula", "passed", "msgrpo, rounded to float16"),
+    "three digits": (lambda: rounded(lambda a: round(a, 3)), "formula", "passed", "msgrpo, rounded to 3 decimals"),
+    "whitened": (lambda: whitened(trained(grpo, updates=2)), "formula", "passed", "by update, plus"),
+    "a critic": (
+        lambda: changed(trained(grpo), by_token(lambda n, a: [a + 0.3 * at**2 for at in range(n)])),
+        "formula", "not checked", "a critic's depend on its values",
+    ),
+    "overlong responses": (lambda: overlong(trained(grpo)), "formula", "passed", "msgrpo;"),
+    "one episode each": (
+        lambda: [{**row, "group": row["episode"]} for row in trained(to_go)], "labels", "passed", "",
+    ),
+    "labels by update": (
+        lambda: [{**row, "episode": row["episode"][2:]} for row in trained(grpo, updates=2)], "repeats", "passed", "",
+    ),
+    "played alike": (lambda: likely(trained(grpo)), "repeats", "passed", ""),
+    "prompts of two spans": (lambda: prompts_in_two_spans(trained(grpo)), "starts", "passed", ""),
+    "half precision": (lambda: changed(trained(grpo), half_precision), "first ratios", "passed", ""),
+    "tied groups": (
+        lambda: changed(trained(grpo), lambda row: {"advantage": 0.0, "reward": 0.0}),
+        "formula", "not checked", "are equal",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", RIGHT)
+def test_other_trainers_that_are_right_pass(name, tmp_path, capsys):
+    rows, check, result, said = RIGHT[name]
+    found = checked(tmp_path, rows(), capsys=capsys)
+    assert found[check][0] == result, found
+    assert said in found[check][1]
+    assert not [name for name, each in found.items() if each[0] == "failed"], found
 
 
 FAULTS: dict[str, tuple[Callable[[], Rows], str, str]] = {
@@ -432,12 +534,44 @@ FAULTS: dict[str, tuple[Callable[[], Rows], str, str]] = {
         "rewards", "isn't trained",
     ),
     "weights": (lambda: weighed(trained(grpo), "response"), "loss weights", "are those of response"),
-    "temperature": (lambda: changed(trained(grpo), other_temperature), "sampler", "differ in temperature"),
+    "temperature": (lambda: changed(trained(grpo), tempered(0.6)), "sampler", "differ in temperature"),
+    "log-probabilities before the temperature": (
+        lambda: changed(trained(grpo), tempered(1.5)), "sampler", "aren't of the distribution it drew from",
+    ),
+    "a few tokens' probabilities": (
+        lambda: changed(trained(grpo), unlike_first, 40), "sampler", "more than 1 nat",
+    ),
+    "all 0": (lambda: changed(trained(grpo), lambda row: {"advantage": 0.0}), "formula", "differ in 3 of 3 groups"),
+    "opposite sign": (
+        lambda: changed(trained(grpo), lambda row: {"advantage": -row["advantage"]}), "formula", "the opposite sign",
+    ),
+    "the last token alone": (
+        lambda: changed(trained(grpo), by_token(lambda n, a: [0.0] * (n - 1) + [a])), "formula", "at some tokens alone",
+    ),
+    "divided among tokens": (
+        lambda: changed(trained(grpo), by_token(lambda n, a: [0.0] * (n - 1) + [n * a])),
+        "formula", "in the mean of a response's tokens",
+    ),
+    "two values with an offset": (
+        lambda: trained(lambda r: over_steps(r, np.where(returns(r) > returns(r).mean(), 5.0, 4.9))),
+        "formula", "no known formula",
+    ),
     "weights changed": (
         lambda: changed(trained(grpo), lambda row: {"new_logprobs": [one - 0.1 for one in row["old_logprobs"]]}),
-        "first ratios", "100% of the tokens",
+        "first ratios", "100% of them",
     ),
 }  # fmt: skip
+
+
+ALSO = {
+    "labels in another order": {"starts"},
+    "end not trained": {"loss weights"},
+    "a row twice": {"loss weights", "formula"},
+    "a turn left out": {"loss weights", "formula"},
+    "two groups": {"formula"},
+    "the last turn masked": {"loss weights"},
+}
+"""Other checks that a fault fails as well."""
 
 
 @pytest.mark.parametrize("name", FAULTS)
@@ -446,3 +580,5 @@ def test_planted_faults_are_found_and_nothing_else(name, tmp_path, capsys):
     found = checked(tmp_path, rows(), "--normalizer", "token", capsys=capsys)
     assert found[check][0] == "failed", found
     assert said in found[check][1]
+    others = {name for name, each in found.items() if each[0] == "failed"} - {check}
+    assert others == ALSO.get(name, set()), found

@@ -1,0 +1,112 @@
+"""Which formula made the advantages of a file, or what they are instead."""
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from agents.msgrpo.credit import METHODS, Floats
+from research.credit.checker.matching import Given, Match, match, mean_advantage
+from research.credit.checker.mistakes import differing, displaced, mistaken
+from research.credit.checker.played import TOLERANCE, Played, played
+from research.credit.checker.rows import Dump, Row
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """The outcome: the formulas that have all advantages, or the nearest one; the fault, or what rows lack."""
+
+    matches: Sequence[Match] = ()
+    fault: str = ""
+    lacks: str = ""
+    rounded: str = ""
+
+
+def explain(dump: Dump, method: str = "") -> Verdict:
+    """Find the formula of a file's advantages, or what they are instead: that is looked for in its richest update.
+
+    Raises:
+        ConfigError: there is no method of that name.
+    """
+    if method:
+        METHODS.check(method)
+    trained = [row for row in dump.responses if row.trained.any()]
+    if not trained:
+        return Verdict(lacks="no response is trained")
+    lists = [row for row in trained if isinstance(row.advantage, tuple)]
+    if uneven := [row for row in lists if np.ptp(np.asarray(row.advantage)[row.trained]) > TOLERANCE]:
+        return _by_token(dump, method, f"{len(uneven):,} of {len(trained):,} responses")
+    given = np.array([mean_advantage(row) for row in trained])
+    if np.abs(given).max() <= TOLERANCE:
+        return _zero(played(dump))
+    exact = _explained(dump, method, TOLERANCE)
+    if exact.matches or (rounding := _rounding(given)) is None:
+        return exact
+    tolerance, name = rounding
+    rounded = _explained(dump, method, tolerance)
+    return replace(rounded, rounded=name) if rounded.matches else exact
+
+
+def _explained(dump: Dump, method: str, tolerance: float) -> Verdict:
+    shown = played(dump)._replace(tolerance=tolerance)
+    found = list(match(shown, method))
+    exact = [one for one in found if one.exact]
+    if plain := [one for one in exact if not one.pooled]:
+        return Verdict(plain)
+    for said, other in mistaken(played(dump.richest_update())._replace(tolerance=tolerance)):
+        for one in match(other, method, enough=1):
+            if one.exact and not one.pooled:
+                return Verdict([one], said)
+    if exact:  # with rewards at the end alone it is the same as turns that are compared as samples
+        return Verdict(exact)
+    given = Given.of(shown)
+    for one in found:
+        if said := displaced(shown, given, one):
+            return Verdict([one], said)
+    if whole := [one for one in found if one.share == 1]:
+        return Verdict(whole[:1])
+    nearest = max(found, key=lambda one: one.share, default=None)
+    return Verdict(fault=differing(shown, given, nearest) if nearest else "no formula can be computed from these rows")
+
+
+def _rounding(values: Floats) -> tuple[float, str] | None:
+    """Return what rounding may have changed, by the coarsest type that has all values; ``None`` for exact ones."""
+    single = values.astype(np.float32)
+    if (single == values).all() and not (single.view(np.uint32) & 0xFFFF).any():
+        return 2**-7, "bfloat16"
+    for digits in (3, 4, 5):
+        if (np.round(values, digits) == values).all() and np.abs(values).max() > 0.1:
+            return 0.51 * 10**-digits, f"{digits} decimals"
+    with np.errstate(over="ignore"):
+        return (2**-10, "float16") if (values.astype(np.float16) == values).all() else None
+
+
+def _zero(shown: Played) -> Verdict:
+    """Say what advantages are worth that are all 0."""
+    returns = defaultdict[Any, list[float]](list)
+    for each in shown.trajectories:
+        returns[each.group].append(each.returned())
+    differ = sum(np.ptp(own) > TOLERANCE for own in returns.values())
+    if differ:
+        return Verdict(fault=f"all advantages are 0, and returns differ in {differ} of {len(returns)} groups")
+    return Verdict(lacks="all advantages are 0, as returns of each group are equal: formulas aren't told apart")
+
+
+def _by_token(dump: Dump, method: str, number: str) -> Verdict:
+    """Say what the advantages are of which tokens of one response have different ones."""
+    said = f"tokens of a response have different advantages, in {number}"
+    for how, reduced in (("at some tokens alone", _peak), ("in the mean of a response's tokens", mean_advantage)):
+        rows = [row.model_copy(update={"advantage": reduced(row)}) if row.trained.any() else row for row in dump.rows]
+        verdict = explain(Dump(rows), method)
+        if verdict.matches and not verdict.fault:
+            return replace(verdict, fault=f"{said}: those of {verdict.matches[0].said} stand {how}")
+    if method:
+        return Verdict(fault=f"{said}, and {method} gives all tokens of a response one")
+    return Verdict(lacks=f"{said}: a critic's depend on its values, which rows don't have")
+
+
+def _peak(row: Row) -> float:
+    """Return the advantage of the largest size."""
+    return float(max(np.asarray(row.each("advantage"))[row.trained], key=abs))
