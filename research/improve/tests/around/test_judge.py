@@ -6,11 +6,12 @@ from math import log
 import numpy as np
 import pytest
 
-from agents import EpisodeTask, Turn, TurnRequest, load_agent, rollout, search_player_of
+from agents import EpisodeTask, SearchPlayers, Turn, TurnRequest, load_agent, rollout
 from research.improve.around.choosing import SearchPolicy
 from research.improve.around.ranks import improved, probability_in
 
 LAKE = "frozen-lake-level-1"
+SEARCHERS = SearchPlayers()
 
 
 class Judge:
@@ -23,9 +24,8 @@ class Judge:
 
     def percent(self, request: TurnRequest) -> float:
         board, _, asked = request.observation.partition("\n\n")
-        values = search_player_of(request.game).values(
-            TurnRequest(board, legal_actions=request.game.actions, steps_left=request.steps_left, game=request.game)
-        )
+        after = TurnRequest(board, legal_actions=request.game.actions, steps_left=request.steps_left, game=request.game)
+        values = SEARCHERS.of(after).values(after)
         return round(100 * values[re.search(r"action is: (\w+)", asked)[1]], 2)
 
 

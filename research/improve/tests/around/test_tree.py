@@ -16,6 +16,7 @@ from agents.load import check_agent
 from research.improve.around.choosing import SearchPolicy
 from research.improve.around.reading import FalseWorld, TrueWorld
 from research.improve.programs.rules import RulesPlayer
+from research.improve.tests.around.conftest import Scripted
 
 RULES = (Path(__file__).parents[2] / "examples" / "frozen_lake_rules.py").read_text()
 FORGED = """
@@ -74,8 +75,12 @@ register_search_player(Trap, Reader)
 
 @pytest.mark.parametrize(
     ("game", "best"),
-    [(Trap(0.5, (1, 0, 0), 1), "risky"), (Trap(-0.2, (-1, 1, 1), 2), "safe")],  # means 1/3; truly 1 and -1
-    ids=["one's own next move", "another's reply"],
+    [  # means 1/3; truly 1 and -1
+        (Trap(0.5, (1, 0, 0), 1), "risky"),
+        (Trap(50.0, (100, 0, 0), 1), "risky"),
+        (Trap(-0.2, (-1, 1, 1), 2), "safe"),
+    ],
+    ids=["one's own next move", "in larger units", "another's reply"],
 )
 def test_a_tree_sees_what_flat_search_gets_wrong(game, best):
     requests = [request_in(game, "start", "player_0", 5, seed=(at,)) for at in range(10)]
@@ -86,6 +91,16 @@ def test_a_tree_sees_what_flat_search_gets_wrong(game, best):
     )  # as many, for two actions
     named = [{action_named(requests[0], turn.response) for turn in turns} for turns in (tree, flat)]
     assert named == [{best}, {"safe", "risky"} - {best}]
+
+
+def test_the_first_simulation_follows_most_proposals_and_none_outlasts_the_clock():
+    agent = Scripted(lambda request: "risky" if len(request.seed) == 1 else "safe")  # one of eight says risky
+    game, once = Trap(0.5, (1, 1, 1), 1), SearchPolicy(agent, rank_by="tree", simulations=1)
+    turns = once.act([request_in(game, "start", "player_0", 5, seed=(at,)) for at in range(10)])
+    assert {turn.response for turn in turns} == {"safe"}
+    often = SearchPolicy(agent, rank_by="tree", simulations=200)
+    named = [often.act([request_in(game, "start", "player_0", left, seed=(0,))])[0].response for left in (1, 2)]
+    assert named == ["safe", "risky"]
 
 
 POSITIONS = [
