@@ -49,6 +49,9 @@ class Settings:
     most_kl: float = option(0.01, "X", "nats a token that log-probabilities may differ by", ge=0)
     game: str | None = option(None, "SCENARIO", "the game that was played, whose truth is known", needs=("--agent",))
     agent: str | None = option(None, "SPEC", "the policy that played it", needs=("--game",))
+    max_steps: int | None = option(
+        None, "N", "rounds after which it was cut off (default: the scenario's)", ge=1, needs=("--game",)
+    )
     options: RunOptions = part(RunOptions, OF_ONE_AGENT)
     output: Output = part(Output, ["json"])
 
@@ -95,7 +98,7 @@ def _truth(settings: Settings, dump: "Dump") -> Truth:
     scenario = find_scenario(str(settings.game), "check")
     policy, _ = load_one(str(settings.agent), settings.options, scenario)
     try:
-        truth = truth_of(dump, policy, scenario)
+        truth = truth_of(dump, policy, scenario, settings.max_steps)
         true, reason = true_advantages(dump, truth), why_not(dump, policy)
         return {
             "likeness": likenesses(dump, true),

@@ -1,7 +1,7 @@
 """The advantages of a file beside the true ones, in a game whose chances are known."""
 
-from collections.abc import Sequence
-from typing import Any, NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -12,7 +12,6 @@ from benchmark import UsageError
 from research.credit.checker.formulas import assigned, registered
 from research.credit.checker.played import played
 from research.credit.checker.rows import Dump, Row, place
-from research.credit.instrument.exact.solution import GameGraph
 from research.credit.instrument.exact.truth import Truth
 from textgames import Scenario, layout_generator
 
@@ -29,7 +28,7 @@ class Likeness(NamedTuple):
     offset: Estimate  # the mean assigned less the mean true advantage, each in its own standard deviations
 
 
-def truth_of(dump: Dump, policy: Policy, scenario: Scenario, **rules: Any) -> Truth:
+def truth_of(dump: Dump, policy: Policy, scenario: Scenario, max_steps: int | None = None) -> Truth:
     """Return the true values of a policy from the layouts of a file; a UsageError names the field that it lacks."""
     if lacking := [name for name in NEEDED if not dump.has(name)]:
         raise UsageError(
@@ -39,33 +38,38 @@ def truth_of(dump: Dump, policy: Policy, scenario: Scenario, **rules: Any) -> Tr
     game, unused = scenario.game(), np.random.default_rng(0)
     layouts = sorted({row.layout for row in dump.responses if row.layout is not None})
     starts = [game.initial_state(layout_generator(layout, unused)) for layout in layouts]
-    return Truth.of(policy, game, starts, scenario.horizon, **rules)
+    return Truth.of(policy, game, starts, max_steps or scenario.horizon)
 
 
 def true_advantages(dump: Dump, truth: Truth) -> list[Floats]:
     """Return (T,) true advantages of each episode's turns; a UsageError names a row that the game doesn't have."""
     graph = truth.graph
-    numbers = {(graph.game.observe(state, player), player): number for state, number, player in _decisions(graph)}
-    found = []
-    for rows in dump.episodes.values():
-        own = list[float]()
-        for row in rows:
-            decision = numbers.get((str(row.state), row.player))
-            if decision is None:
-                raise UsageError(f"no state that can be reached shows {row.player} this observation: {place(row)}")
-            actions = graph.decisions[decision].actions
-            if row.action is not None and row.action not in actions:
-                raise UsageError(
-                    f"the action {row.action!r} isn't legal, {', '.join(map(str, actions))} are: {place(row)}"
-                )
-            chosen = -1 if row.action is None else actions.index(row.action)
-            own.append(truth.solution.advantage(row.turn, decision, chosen))
-        found.append(np.array(own))
-    return found
+    if len(graph.decisions) != len(graph.players) * len(set(graph.state_of.tolist())):
+        raise UsageError("players take turns in this game: the truth is computed if each player acts in every round")
+    numbers: dict[tuple[str, str], list[int]] = {}
+    for number, decision in enumerate(graph.decisions):
+        player = graph.players[decision.player]
+        shown = graph.game.observe(graph.states[decision.state], player)
+        numbers.setdefault((shown, player), []).append(number)
+    return [np.array([_true(row, truth, numbers) for row in rows]) for rows in dump.episodes.values()]
 
 
-def _decisions(graph: GameGraph) -> list[tuple[Any, int, str]]:
-    return [(graph.states[s], number, graph.players[p]) for (s, p), number in graph.decision_of.items()]
+def _true(row: Row, truth: Truth, numbers: Mapping[tuple[str, str], Sequence[int]]) -> float:
+    graph, found = truth.graph, numbers.get((str(row.state), row.player), ())
+    if not found:
+        raise UsageError(f"no state that can be reached shows {row.player} this observation: {place(row)}")
+    if len(found) > 1:
+        raise UsageError(f"{len(found)} states show {row.player} this observation, and one is accepted: {place(row)}")
+    if row.turn >= graph.horizon:
+        raise UsageError(
+            f"the game is cut off after {graph.horizon} rounds: {place(row)}; --max-steps N says another number"
+        )
+    actions = graph.decisions[found[0]].actions
+    if row.action is not None and row.action not in actions:
+        legal = ", ".join(map(str, actions))
+        raise UsageError(f"the action {row.action!r} isn't legal, {legal} are: {place(row)}")
+    chosen = -1 if row.action is None else actions.index(row.action)
+    return truth.solution.advantage(row.turn, found[0], chosen)
 
 
 def likenesses(dump: Dump, true: Sequence[Floats]) -> list[Likeness]:

@@ -52,6 +52,7 @@ class Row(BaseModel):
     layout: int | None = None
     """The ``layout_seed`` that the episode began with."""
     player: str = "player_0"
+    """The seat; what each player of a game does is an episode with a label of its own."""
     reward: float = 0.0
     """What the turn was paid; rewards of all of an episode's rows add up to its return."""
     advantage: float | tuple[float, ...] | None = None
@@ -155,6 +156,8 @@ def _row(path: Path, number: int, line: Any) -> Row:
         wrong = error.errors(include_url=False)[0]
         name = ".".join(map(str, wrong["loc"]))
         said = wrong["msg"].removeprefix("Value error, ")
+        if wrong["type"] == "model_type":
+            said = f"a {type(line).__name__} isn't a row: each line is one JSON object"
         fields = f"; the fields are {', '.join(Row.model_fields)}" if wrong["type"] == "extra_forbidden" else ""
         raise UsageError(f"{path}, row {number}: {name + ': ' if name else ''}{said}{fields}") from None
 

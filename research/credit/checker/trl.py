@@ -35,6 +35,8 @@ def write_batches(trainer: Any, path: Path, steps_per_episode: int = 0) -> None:
             with path.open("a", encoding="utf-8") as stream:
                 for first in range(0, len(labels), steps_per_episode or 1):
                     turns = [turn for own in samples[first : first + (steps_per_episode or 1)] for turn in own]
+                    if not turns:
+                        continue  # nothing of it was sampled
                     turns[-1]["reward"] = paid[first]
                     if steps_per_episode:  # drawn steps, whose first isn't the episode's
                         turns = [{**turn, "prompt_ids": ()} for turn in turns]

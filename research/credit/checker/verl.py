@@ -22,6 +22,8 @@ def write_batch(stream: TextIO, data: Any, update: int = 0, episode_column: str 
         there = {name: batch[own][i][after].tolist() for name, own in columns.items() if own in batch}
         prompt, ids = batch["prompts"][i][before].tolist(), batch["responses"][i][after].tolist()
         turns = turns_of(prompt, ids, batch["response_mask"][i][after].tolist(), **there)
+        if not turns:
+            continue  # nothing of it was sampled
         turns[-1]["reward"] = float(batch["token_level_rewards"][i].sum())
         label = str(named[episode_column][i]) if episode_column else f"{update}.{i}"
         for earlier in episodes.get(label, []):

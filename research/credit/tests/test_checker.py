@@ -210,9 +210,9 @@ def lakes(tmp_path_factory):
     return file
 
 
-def beside_the_truth(file, capsys):
+def beside_the_truth(file, capsys, *options):
     capsys.readouterr()
-    main(["check-credit", str(file), "--game", "frozen-lake", "--agent", "random", "--json"])
+    main(["check-credit", str(file), "--game", "frozen-lake", "--agent", "random", "--json", *options])
     truth = json.loads(capsys.readouterr().out)["truth"]
     return {each["turns"]: each for each in truth["likeness"]}, truth["methods"]
 
@@ -224,6 +224,11 @@ def test_the_true_advantages_are_those_of_the_instrument(lakes, capsys):
     assert like["all"]["correlation"]["low"] > 0
     assert sum(each["number"] for name, each in like.items() if name.startswith("turn ")) == like["all"]["number"]
     assert sum(each["number"] for name, each in like.items() if name.startswith("of ")) == like["all"]["number"]
+
+
+def test_an_episode_that_goes_on_longer_is_worth_something_else(lakes, capsys):
+    own, longer = (beside_the_truth(lakes, capsys, *more)[1]["msgrpo"] for more in ((), ("--max-steps", "30")))
+    assert longer < own
 
 
 def test_the_truth_itself_is_like_the_truth_and_its_opposite_is_not(lakes, tmp_path, capsys):
@@ -291,12 +296,19 @@ def test_the_gradient_of_true_advantages_points_along_the_exact_one(tmp_path):
         assert found["file"].value == pytest.approx(sign * found["true advantages"].value)
 
 
+def test_a_game_of_turns_has_no_truth_here(lakes, capsys):
+    assert main(["check-credit", str(lakes), "--game", "nim", "--agent", "random"]) == 2
+    assert "players take turns in this game" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("change", "said"),
     [
         ({"state": "elsewhere"}, "no state that can be reached"),
         ({"action": "fly"}, "the action 'fly' isn't legal, left, down, right, up are"),
+        ({"turn": 8}, "the game is cut off after 8 rounds"),
         ({"layout": None}, "the truth takes layout of every response"),
+        ({"advantage": None}, "the truth takes advantage of every response"),
     ],
 )
 def test_rows_of_another_game_are_refused(lakes, tmp_path, change, said, capsys):
@@ -319,6 +331,8 @@ def test_parquet_is_read_as_json_lines_are(tmp_path, capsys):
 REFUSED = {
     "[" * 100_000: "row 1 isn't JSON",
     '{"group": 0': "row 1 isn't JSON",
+    "[1]": "a list isn't a row",
+    '{"group": 0, "episode": 0, "turn": 0, "tokens": 1000000000000}': "less than or equal to 1048576",
     '{"group": 0, "episode": 0, "turn": 0, "rewards": 1}': "the fields are group, episode",
     '{"group": 0, "episode": 0, "turn": -1}': "turn: Input should be greater than or equal to 0",
     '{"group": 0, "episode": 0, "turn": 0, "reward": NaN}': "reward: Input should be a finite number",
