@@ -41,7 +41,7 @@ class ConsultPolicy(Around):
         return {"rounds": self.rounds}
 
     def decide(self, request: TurnRequest) -> Deciding:
-        """Ask the chooser, and whom it names, in turns; say which of the three gave the answer that is played."""
+        """Ask the chooser, then the player that it names, and so on; the turn says which of the three answered."""
         read, latest = list[str](), None
         for number in range(self.rounds):
             names = (*PLACES, *request.legal_actions) if request.legal_actions else ()  # else any text is an action

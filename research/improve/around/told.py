@@ -26,12 +26,12 @@ class ToldPolicy(Around):
     another outcome, without training. The game still pays by its own table, and each seat reads its own payoff first.
 
     Raises:
-        ValueError: no cell in ``payoffs``, or a game whose rules have no such cell.
+        ValueError: ``payoffs`` with no cell, or with something else, or a game whose rules have no such cell.
     """
 
     def __init__(self, player: Policy, *, payoffs: str = "") -> None:
         self.cells = payoffs_in(payoffs)
-        if not self.cells:
+        if not self.cells or _CELL.sub("", payoffs).strip():
             raise ValueError(
                 f"payoffs is {payoffs!r}; accepted are cells, OWN ACTION, OTHER'S: OWN PAYOFF, OTHER'S, and semicolons "
                 "between them: payoffs = 'defect, cooperate: 2, 0; defect, defect: 0, 0'"

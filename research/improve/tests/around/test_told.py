@@ -47,7 +47,11 @@ def test_a_player_that_reads_payoffs_aims_at_the_outcome_that_is_best_by_those_i
 
 @pytest.mark.parametrize(
     ("payoffs", "why"),
-    [("none", "payoffs is 'none'; accepted are cells"), ("stag, hare: 1, 2", "payoffs has a cell stag, hare, and")],
+    [
+        ("none", "payoffs is 'none'; accepted are cells"),
+        ("cooperate, cooperate: 1, 1 defect, defect: 4, 4", "semicolons between them"),
+        ("stag, hare: 1, 2", "payoffs has a cell stag, hare, and"),
+    ],
 )
 def test_cells_that_there_are_not_are_refused(textbench, payoffs, why):
     told = ("--agent", "t=told(random)", "--set", f"t.payoffs={payoffs}", "--scenario", "prisoners-dilemma")
