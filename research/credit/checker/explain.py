@@ -45,8 +45,7 @@ def explain(dump: Dump, method: str = "") -> Verdict:
     if exact.matches or (rounding := _rounding(given)) is None:
         return exact
     tolerance, name = rounding
-    rounded = _explained(dump, method, tolerance)
-    return replace(rounded, rounded=name) if rounded.matches else exact
+    return replace(_explained(dump, method, tolerance), rounded=name)
 
 
 def _explained(dump: Dump, method: str, tolerance: float) -> Verdict:
@@ -55,9 +54,10 @@ def _explained(dump: Dump, method: str, tolerance: float) -> Verdict:
     exact = [one for one in found if one.exact]
     if plain := [one for one in exact if not one.pooled]:
         return Verdict(plain)
-    for said, other in mistaken(played(dump.richest_update())._replace(tolerance=tolerance)):
-        for one in match(other, method, enough=1):
-            if one.exact and not one.pooled:
+    richest = played(dump.richest_update())._replace(tolerance=tolerance)
+    if _first_of(richest.excerpt(), method) is None:  # else other updates or groups differ, and not all of them
+        for said, other in mistaken(richest):
+            if one := _first_of(other, method):
                 return Verdict([one], said)
     if exact:  # with rewards at the end alone it is the same as turns that are compared as samples
         return Verdict(exact)
@@ -69,6 +69,10 @@ def _explained(dump: Dump, method: str, tolerance: float) -> Verdict:
         return Verdict(whole[:1])
     nearest = max(found, key=lambda one: one.share, default=None)
     return Verdict(fault=differing(shown, given, nearest) if nearest else "no formula can be computed from these rows")
+
+
+def _first_of(shown: Played, method: str) -> Match | None:
+    return next((one for one in match(shown, method, enough=1) if one.exact and not one.pooled), None)
 
 
 def _rounding(values: Floats) -> tuple[float, str] | None:

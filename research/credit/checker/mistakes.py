@@ -56,12 +56,12 @@ def displaced(shown: Played, given: Given, one: Match) -> str:
         return ""
     first, last = np.zeros(len(e), bool), np.zeros(len(e), bool)
     first[begins] = last[begins + lengths - 1] = True
-    several = (lengths > 1).any()
-    if several and given.close(np.where(last, given.advantage, np.roll(e, -1))).all():
+    at_place = given.close(e)
+    if not at_place[~last].all() and given.close(np.where(last, given.advantage, np.roll(e, -1))).all():
         return f"each turn has the advantage that {one.name} assigns to the turn after it"
-    if several and given.close(np.where(first, given.advantage, np.roll(e, 1))).all():
+    if not at_place[~first].all() and given.close(np.where(first, given.advantage, np.roll(e, 1))).all():
         return f"each turn has the advantage that {one.name} assigns to the turn before it"
-    if several and given.close(np.where(last, e, given.advantage)).all():
+    if at_place[last].all() and not last.all() and at_place[~last].mean() < 0.5:
         carried = "0" if given.close(np.where(last, given.advantage, 0.0)).all() else "others"
         turns = f"{(~last).sum()} of {len(e)} turns"
         return f"only the last turn of each episode has the advantage of {one.name}; {turns} carry {carried}"

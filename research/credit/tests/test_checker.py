@@ -518,6 +518,17 @@ FAULTS: dict[str, tuple[Callable[[], Rows], str, str]] = {
     "turns by own reward": (lambda: trained(lambda r: samples(r, True)), "formula", "isn't credited"),
     "late reward": (lambda: trained(late), "formula", "arrives too late"),
     "noise": (lambda: trained(lambda r: [np.arange(len(one)) ** 1.5 for one in r]), "formula", "no known formula"),
+    "noise in another update": (
+        lambda: [
+            {**row, "advantage": number % 5.0} if row["update"] and "advantage" in row else row
+            for number, row in enumerate(trained(grpo, updates=2))
+        ],
+        "formula", "the nearest, msgrpo, has",
+    ),
+    "noise at a turn": (
+        lambda: changed(trained(grpo), lambda row: {"advantage": row["advantage"] + 0.05}, 99),
+        "formula", "has 97% of them",
+    ),
     "prompt trained": (lambda: [{**row, "mask": True} for row in trained(grpo)], "mask", "of kind prompt are trained"),
     "end not trained": (
         lambda: changed(trained(grpo), lambda row: {"mask": [*[True] * (len(row["token_ids"]) - 1), False]}),
