@@ -65,7 +65,9 @@ DECOMPOSED = Wrapper(
     2,
     tells_more=True,
 )
-TOLD = Wrapper("research.improve.around.told:ToldPolicy", "an agent that is told other payoffs of a matrix game")
+WITH_PAYOFFS = Wrapper(
+    "research.improve.around.with_payoffs:WithPayoffs", "an agent that is told other payoffs of a matrix game"
+)
 MODES = Wrapper("research.improve.around.modes:ModesPolicy", "an agent that chooses how it answers", 2, tells_more=True)
 THOUGHTS = Wrapper(
     "research.improve.around.thoughts:ThoughtsPolicy",

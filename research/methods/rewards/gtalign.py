@@ -11,7 +11,7 @@ import textgames
 from agents import EpisodeTask
 from agents.msgrpo import ConfigError, configured
 from agents.msgrpo.credit import Batch, Floats, Trajectory, task_of
-from research.improve.around.told import payoffs_in
+from research.improve.around.with_payoffs import payoffs_in
 
 
 @configured

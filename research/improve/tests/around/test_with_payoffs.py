@@ -1,4 +1,4 @@
-"""``told(AGENT)``: a player that reasons by the payoffs that it reads aims at another outcome under other ones."""
+"""``with_payoffs(AGENT)``: a player that reasons by the payoffs that it reads aims at another outcome by other ones."""
 
 import numpy as np
 import pytest
@@ -9,7 +9,7 @@ from agents.msgrpo.rewards import REWARDS
 from agents.msgrpo.trajectories import trajectories_of
 from agents.prompt import PromptMap
 from agents.turn import TurnRequest
-from research.improve.around.told import LINE, ToldPolicy, payoffs_in
+from research.improve.around.with_payoffs import LINE, WithPayoffs, payoffs_in
 from research.improve.tests.around.conftest import Scripted
 from tests.agents.msgrpo.hand_made import batch
 
@@ -30,7 +30,7 @@ def blind(request: TurnRequest) -> str:
 
 def outcome(player, payoffs: str = TOLD) -> tuple[list[str], float, float]:
     """Return the actions of a dilemma's first round, the share of payoffs stated rightly, and a seat's return."""
-    agent = ToldPolicy(Scripted(player), payoffs=payoffs) if payoffs else Scripted(player)
+    agent = WithPayoffs(Scripted(player), payoffs=payoffs) if payoffs else Scripted(player)
     tasks = [EpisodeTask.of("prisoners-dilemma", 3)]
     (episode,) = rollout(agent, tasks)
     rule = REWARDS.make("gtalign")
@@ -54,7 +54,7 @@ def test_a_player_that_reads_payoffs_aims_at_the_outcome_that_is_best_by_those_i
     ],
 )
 def test_cells_that_there_are_not_are_refused(textbench, payoffs, why):
-    told = ("--agent", "t=told(random)", "--set", f"t.payoffs={payoffs}", "--scenario", "prisoners-dilemma")
+    told = ("--agent", "t=with_payoffs(random)", "--set", f"t.payoffs={payoffs}", "--scenario", "prisoners-dilemma")
     refused = textbench("run", *told, "--episodes", 1)
     assert refused.code == 2
     assert why in refused.err

@@ -1,4 +1,4 @@
-"""A player that is told other payoffs than the game pays: ``told(AGENT)``."""
+"""A player that is told other payoffs than the game pays: ``with_payoffs(AGENT)``."""
 
 import re
 from dataclasses import replace
@@ -19,7 +19,7 @@ def payoffs_in(text: str) -> dict[tuple[str, str], tuple[float, float]]:
     return {(mine, his): (float(own), float(other)) for mine, his, own, other in _CELL.findall(text)}
 
 
-class ToldPolicy(Around):
+class WithPayoffs(Around):
     """A player whose rules of a matrix game have the cells of ``payoffs`` in place of the game's own.
 
     It is GTAlign's change of payoffs at inference (arXiv 2510.08872): a player that reasons by what it reads aims at
@@ -36,7 +36,7 @@ class ToldPolicy(Around):
                 f"payoffs is {payoffs!r}; accepted are cells, OWN ACTION, OTHER'S: OWN PAYOFF, OTHER'S, and semicolons "
                 "between them: payoffs = 'defect, cooperate: 2, 0; defect, defect: 0, 0'"
             )
-        super().__init__("told", player)
+        super().__init__("with_payoffs", player)
         self.payoffs = payoffs
 
     @property
