@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from agents import SearchPlayer
+from benchmark import UsageError
 
 MOST_WEIGHT = 20.0
 
@@ -22,7 +23,9 @@ def criticised(episodes: Sequence[Any], critic: SearchPlayer, *, advantages: boo
     found = []
     for one in episodes:
         for decision in one.decisions:
-            values = critic.values(decision.request)
+            if advantages and not decision.request.legal_actions:
+                raise UsageError(f"{one.scenario} lists no legal actions, which a critic compares: --set method=return")
+            values = critic.values_with(decision.request, decision.request.legal_actions or (decision.action,))
             baseline = max(values.values()) if advantages else 0.0
             found.append(one._replace(decisions=[decision], result=values[decision.action] - baseline))
     return found

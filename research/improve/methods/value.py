@@ -29,7 +29,7 @@ VALUE = "value"
 def improve(
     task: ImprovementTask,
     *,
-    targets: "Targets" = "td",
+    targets: "Targets" = "mc",
     learn_from: list[str] | None = None,
     episodes: int = 500,
     attempts: int = 4,
@@ -47,6 +47,8 @@ def improve(
         proposals: how many of its answers the agent chooses from.
         passes: how often the value goes through the decisions.
     """
+    if targets not in ("mc", "td"):
+        raise UsageError(f"targets is mc or td, got {targets!r}")
     folders = [Path(each) for each in learn_from] if learn_from else own_play(task, task.agent, episodes, attempts)
     learnt_value(task, folders, targets, passes)
     spec = f"search({task.agent['spec']})"
@@ -56,15 +58,13 @@ def improve(
 
 
 def learnt_value(
-    task: ImprovementTask, folders: list[Path], targets: "Targets" = "td", passes: int = 20
+    task: ImprovementTask, folders: list[Path], targets: "Targets" = "mc", passes: int = 20
 ) -> "StepValue":
     """Learn a value from run folders, and write it below the task's folder; a UsageError if there is nothing."""
     with said_as_usage():
         from research.improve.values.folder import write_value
         from research.improve.values.learning import learn
 
-    if targets not in ("mc", "td"):
-        raise UsageError(f"targets is mc or td, got {targets!r}")
     found = recorded(folders, task.scenarios, "direct", apart=frozenset(compared_seeds(task)))
     learnt_from = [one for one in found if one.seed % HELD_OUT] or found
     with task.meter.timed(VALUE):

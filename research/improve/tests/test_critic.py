@@ -1,11 +1,13 @@
 """Decisions judged by a critic: what is imitated loses less by one that knows, and no less by one that doesn't."""
 
+from dataclasses import replace
 from math import exp
 
 import numpy as np
 import pytest
 
 from agents import SearchPlayer, search_player_of
+from benchmark import UsageError
 from benchmark.runs import find_scenarios
 from research.improve.around.ranks import learned_value
 from research.improve.methods.critic import criticised, weights_of
@@ -14,6 +16,7 @@ from research.improve.tests.conftest import USELESS
 
 pytest.importorskip("torch")
 from research.improve.values.measure import SCENARIO, random_play
+from research.improve.values.network import About, StepValue, ValuePlayer
 
 SOLVER = search_player_of(find_scenarios([SCENARIO])[SCENARIO].game())
 
@@ -82,3 +85,13 @@ def test_the_line_tells_what_the_critic_expects(play):
     shown = imitated(found, "return", 0.25, 1.0)
     best = max(range(len(found)), key=lambda at: found[at].result)
     assert shown[best].line == "Your result: 10 of 10."
+
+
+def test_without_a_list_of_legal_actions_there_is_a_value_and_no_advantage(play):
+    critic = ValuePlayer(StepValue(About(scenarios=(SCENARIO,), targets="mc", decisions=1)))
+    one = play[0].decisions[0]
+    unlisted = [play[0]._replace(decisions=[one._replace(request=replace(one.request, legal_actions=()))])]
+    (found,) = criticised(unlisted, critic, advantages=False)
+    assert found.result == pytest.approx(critic.values(one.request)[one.action], rel=1e-4)
+    with pytest.raises(UsageError, match="lists no legal actions, which a critic compares: --set method=return"):
+        criticised(unlisted, critic, advantages=True)

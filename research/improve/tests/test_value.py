@@ -72,7 +72,7 @@ def test_preferences_by_a_learned_value_are_mostly_right_and_by_a_useless_one_as
 
 @pytest.mark.slow
 def test_the_command_leaves_an_agent_that_plays_better(textbench):
-    more = ("--set", "episodes=150", "--set", "attempts=2", "--set", "targets=mc", "--set", "passes=10")
+    more = ("--set", "episodes=150", "--set", "attempts=2", "--set", "passes=10")
     play = ("--agent", "random", "--scenario", LAKE, "--eval-episodes", 60, "--out", "o", "--quiet")
     done = textbench("improve", "value", *play, *more)
     assert done.code == 0, done.err

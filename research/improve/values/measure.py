@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 
 from agents import EpisodeTask, PromptMap, load_agent, request_in, rollout, search_player_of
 from agents.common import replacing, student
@@ -67,6 +68,7 @@ def measured() -> dict[str, Any]:
     for seed in SEEDS:
         play = random_play(SCENARIO, EPISODES, seed)
         held_out = random_play(SCENARIO, 100, seed, after=len(TRAINING_SEEDS) - 100)
+        torch.manual_seed(seed)
         useless = StepValue(About(scenarios=(SCENARIO,), targets="td", decisions=1))
         ranks: dict[str, str | Rank] = {"votes": "votes", "exact": "exact", "nothing learnt": by(useless)}
         truth: dict[str, float] = {}
