@@ -83,7 +83,9 @@ def measured() -> dict[str, Any]:
     means = []
     for name in dict.fromkeys(row["rank_by"] for row in rows):
         same = [row for row in rows if row["rank_by"] == name]
-        figures = {key: student([row[key] for row in same])._asdict() for key in same[0].keys() - {"seed", "rank_by"}}
+        figures = {
+            key: student([row[key] for row in same])._asdict() for key in sorted(same[0].keys() - {"seed", "rank_by"})
+        }
         means.append({"rank_by": name, **figures})
     return {"command": "python -m research.improve.values.measure", "rows": rows, "means": means}
 
