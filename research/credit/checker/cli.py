@@ -60,8 +60,10 @@ def run(settings: Settings) -> int:
     """Check a file, print the findings and return 1 if any check failed."""
     from agents.msgrpo import ConfigError
     from benchmark import UsageError, unknown_name
-    from research.credit.checker.checks import NORMALIZERS, Stated, check
-    from research.credit.checker.rows import read
+    from research.credit.checker.checks import check
+    from research.credit.checker.finding import Stated
+    from research.credit.checker.reading import read
+    from research.credit.checker.tokens import NORMALIZERS
 
     if settings.normalizer and settings.normalizer not in NORMALIZERS:
         raise unknown_name("normaliser", settings.normalizer, NORMALIZERS)
