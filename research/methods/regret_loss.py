@@ -97,9 +97,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
     options = parser.parse_args(arguments)
     own = (options.pattern, options.actions, options.rounds)
-    rows = [
-        measured(sequences(*own, 256, 2 * seed), sequences(*own, 1024, 2 * seed + 1), seed) for seed in options.seeds
-    ]
+    try:
+        lots = [(sequences(*own, 256, 2 * seed), sequences(*own, 1024, 2 * seed + 1), seed) for seed in options.seeds]
+    except ValueError as error:
+        parser.error(str(error))
+    rows = [measured(*each) for each in lots]
     for name in rows[0]:
         print(f"{name:10} {student([row[name] for row in rows]):.3f}")
 

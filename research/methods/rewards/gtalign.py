@@ -33,8 +33,8 @@ class GTAlign:
 
     def check(self, task: EpisodeTask) -> None:
         game = textgames.parallel_env(task.env_id, **task.kwargs).game
-        both = game.to_move(game.initial_state(np.random.default_rng(0)))
-        if len(both) != 2 or not game.has_outcomes:
+        first = game.to_move(game.initial_state(np.random.default_rng(0)))
+        if len(first) != 2 or len(game.players) != 2 or not game.has_outcomes:
             raise ConfigError(
                 f"reward = 'gtalign' takes a game of two players that act at once and whose payoffs the rules list, "
                 f"and {task.scenario} isn't one; accepted: prisoners-dilemma, stag-hunt, chicken"

@@ -4,10 +4,11 @@ With probability ``epsilon_k`` a decision of iteration k is held to the actions 
 legal_actions)`` of a program returns, as ``masked(AGENT)`` has it in play; epsilon falls evenly to 0. The mask is one
 of tokens: the policy samples among those that begin an allowed answer. Evaluations play without a mask.
 
-The update has the log-probabilities of this sampling as its old ones (where ``old_logprobs`` keeps the sampler's). With
-``among = "all"`` those of the policy are without the mask, so that the ratio weighs what the policy would have done
-itself, and allowed actions become likelier than others; with ``"allowed"`` they are among the same tokens as in
-sampling, on policy, and a forced action teaches nothing.
+The sampler's log-probabilities are those under the mask. With ``among = "all"`` the learner's are without it, so that
+the ratio is the policy's own share in what the mask made it do, and allowed actions become likelier than others. If
+``old_logprobs`` are recomputed, as ``auto`` does with several minibatches or passes, the ratio begins at 1, and a masked
+decision weighs as much as the policy's own. With ``"allowed"`` both are among the same tokens, on policy, and a forced
+action teaches nothing.
 
 Our reading: the paper masks ranges of continuous actions, by programs that a language model writes; here the programs
 are yours, and an action is allowed or not. The log's ``return`` is that of play with the mask; ``masked`` is the share

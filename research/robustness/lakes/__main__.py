@@ -163,10 +163,16 @@ def main() -> None:
     parser.add_argument("page", type=Path, help="the page with the table")
     parser.add_argument("--maps", type=int, default=MAPS)
     options = parser.parse_args()
+    try:
+        page = options.page.read_text(encoding="utf-8")
+        options.values.touch()
+    except (OSError, UnicodeDecodeError) as error:
+        parser.error(str(error))
+    if options.maps < 2 or BEGIN not in page or END not in page:
+        parser.error(f"--maps takes at least 2, got {options.maps}; {options.page} needs the lines {BEGIN} and {END}")
     card = Card.model_validate(tomllib.loads(FILE.read_text(encoding="utf-8")))
     values = measure(card, options.maps)
     options.values.write_text(json.dumps(values, indent=1) + "\n", encoding="utf-8")
-    page = options.page.read_text(encoding="utf-8")
     options.page.write_text(with_table(page, table(card, values)), encoding="utf-8")
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
-from research.robustness.lakes.__main__ import BEGIN, END, FILE, Card, Setting, episodes_to_tell, measure, table
+from research.robustness.lakes.__main__ import BEGIN, END, FILE, Card, Setting, episodes_to_tell, main, measure, table
 
 PAGE, VALUES = (Path(__file__).parents[3] / "docs" / "research" / name for name in ("lakes.md", "lakes.json"))
 
@@ -56,3 +56,12 @@ def test_episodes_that_two_rates_take():
 def test_a_setting_says_what_it_takes():
     with pytest.raises(ValidationError, match="corner"):
         Setting(size=4, ice=0.8, starts="middle", steps=8, success=1, source="")
+
+
+def test_a_page_without_a_table_or_a_file_that_cannot_be_written_is_refused(monkeypatch, capsys, tmp_path):
+    (tmp_path / "page.md").write_text("No table\n")
+    for values, page, why in (("a.json", "page.md", "needs the lines"), ("no/a.json", "page.md", "No such file")):
+        monkeypatch.setattr("sys.argv", ["lakes", str(tmp_path / values), str(tmp_path / page)])
+        with pytest.raises(SystemExit, match="2"):
+            main()
+        assert why in capsys.readouterr().err

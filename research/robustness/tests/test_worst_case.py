@@ -172,6 +172,17 @@ def test_values_by_features_are_the_tables_if_every_outcome_was_seen_as_often_as
     assert found == pytest.approx(exact, abs=1e-6)
 
 
+def test_the_bonus_by_hand_falls_with_visits():
+    """With ridge 4 it is 0.5 / 2 where nothing was seen, and 0.5 / 4 for an action that was taken 12 times for nothing."""
+    _, model = lake(1)
+    told = {each.name: getattr(model, each.name) for each in fields(model)}
+    seen = np.zeros(model.chances.shape)
+    seen[0, np.flatnonzero((model.chances[0] > 0) & (model.paid[0] == 0))[0]] = 12
+    estimate = Estimate(**told, features=features_of("states", model), seen=seen, ridge=4.0, bonus=0.5)
+    first = estimate.solve(greedy, total_variation, 0.1).action_values[0]
+    assert first[:2].tolist() == pytest.approx([0.125, 0.25])
+
+
 def test_dr_rpo_from_play_comes_to_the_tables_policy_by_features_of_states_and_by_useless_ones_does_not():
     _, model = lake(1, size=4, is_slippery=True, success_rate=0.9)
     (table,) = islice(optimise(model, total_variation, 0.1), 60, 61)

@@ -51,8 +51,9 @@ def test_both_players_welfare_and_the_payoffs_that_an_answer_states_rightly():
     )
     assert rule.pay(batch(asked_first, played.trajectories[1]))[0].tolist() == [0.0, *[1.5] * 10]
     rule.check(EpisodeTask.of("prisoners-dilemma", 0))
-    with pytest.raises(ConfigError, match="reward = 'gtalign' takes a game of two players that act at once"):
-        rule.check(EpisodeTask.of("kuhn-poker", 0))
+    for game in ("kuhn-poker", "werewolf-5"):  # one moves at a time; two of five act at first
+        with pytest.raises(ConfigError, match=f"gtalign' takes a game of two players that act at once.*{game} isn't"):
+            rule.check(EpisodeTask.of(game, 0))
 
 
 @pytest.mark.slow

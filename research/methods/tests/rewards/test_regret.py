@@ -56,6 +56,9 @@ def test_attention_becomes_hedge_where_there_is_something_to_learn(capsys):
     main(["--pattern", "uniform", "--rounds", "5", "--seeds", "0", "1"])
     told = {name: float(value) for name, value, *_ in map(str.split, capsys.readouterr().out.splitlines())}
     assert told["trained"] > 0.9 * told["even"]
+    with pytest.raises(SystemExit, match="2"):
+        main(["--pattern", "uniformly"])
+    assert "pattern must be one of" in capsys.readouterr().err
 
 
 def test_a_game_without_regret_is_refused():
