@@ -6,8 +6,8 @@ of tokens: the policy samples among those that begin an allowed answer. Evaluati
 
 The sampler's log-probabilities are those under the mask. With ``among = "all"`` the learner's are without it, so that
 the ratio is the policy's own share in what the mask made it do, and allowed actions become likelier than others. If
-``old_logprobs`` are recomputed, as ``auto`` does with several minibatches or passes, the ratio begins at 1, and a masked
-decision weighs as much as the policy's own. With ``"allowed"`` both are among the same tokens, on policy, and a forced
+``old_logprobs`` are recomputed, as ``auto`` does with several minibatches or passes, the ratio begins at 1, and masked
+decisions weigh as much as the policy's own. With ``"allowed"`` both are among the same tokens, on policy, and a forced
 action teaches nothing.
 
 Our reading: the paper masks ranges of continuous actions, by programs that a language model writes; here the programs

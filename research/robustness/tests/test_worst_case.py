@@ -173,7 +173,7 @@ def test_values_by_features_are_the_tables_if_every_outcome_was_seen_as_often_as
 
 
 def test_the_bonus_by_hand_falls_with_visits():
-    """With ridge 4 it is 0.5 / 2 where nothing was seen, and 0.5 / 4 for an action that was taken 12 times for nothing."""
+    """With ridge 4 it is 0.5 / 2 if nothing was seen, and 0.5 / 4 for an action that was taken 12 times for nothing."""
     _, model = lake(1)
     told = {each.name: getattr(model, each.name) for each in fields(model)}
     seen = np.zeros(model.chances.shape)
