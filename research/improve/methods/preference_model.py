@@ -17,6 +17,7 @@ from agents import PromptMap, TurnRequest, prefix_of
 from agents.analysis import answer_after, score_actions
 from benchmark import UsageError
 from benchmark.play import RunOptions, load_table
+from research.improve.budget import Spent
 from research.improve.methods.learning import said_as_usage, trained
 from research.improve.task import ImprovementTask
 from textgames import TSMG, Scenario
@@ -44,7 +45,7 @@ def preferred(
     task: ImprovementTask,
     config: "MSGRPOConfig",
     scenario: Scenario,
-    asked: Sequence[TurnRequest],
+    asked: list[TurnRequest],
     chances: Sequence[Mapping[str, float]],
     *,
     kind: str,
@@ -83,11 +84,7 @@ def sampled_wins(
 
 
 def learned(
-    task: ImprovementTask,
-    config: "MSGRPOConfig",
-    scenario: Scenario,
-    asked: Sequence[TurnRequest],
-    wins: Sequence[Floats],
+    task: ImprovementTask, config: "MSGRPOConfig", scenario: Scenario, asked: list[TurnRequest], wins: list[Floats]
 ) -> list[Floats]:
     """Teach a copy of the agent's model which of two answers won, and return its (A, A) ``P(a beats b)`` by prompt."""
     from agents.msgrpo.warmup import TaughtDecision, taught
@@ -109,7 +106,8 @@ def learned(
 
     folder, source = str(task.out / "preferences"), {"method": "preferences", "wins": [own.tolist() for own in wins]}
     with said_as_usage():
-        taught(replace(config, out=folder), source, demonstrations, task.say, mixed=True)
+        made = taught(replace(config, out=folder), source, demonstrations, task.say, mixed=True)
+    task.meter.charge(Spent(seconds=made["seconds"]))
     policy: Any = load_table({**trained(task, folder), "temperature": 1.0}, RunOptions(), scenario)[0]
     found = [np.full(own.shape, 0.5) for own in wins]
     for n, a, b in pairs:  # a pair is asked in both orders
@@ -141,8 +139,7 @@ def best_by_reward(wins: Floats, reference: Floats, *, pull: float) -> Floats:
 
     Rewards are those of Bradley and Terry, of most likelihood if each two answers had met once more, with a draw.
     """
-    wins = wins + 0.5 * (1 - np.eye(len(wins)))
-    np.fill_diagonal(wins, 0.0)
+    wins = (wins + 0.5) * (1 - np.eye(len(wins)))
     strength = np.ones(len(wins))
     for _ in range(1000):
         strength = wins.sum(axis=1) / ((wins + wins.T) / (strength[:, None] + strength)).sum(axis=1)

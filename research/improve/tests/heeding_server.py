@@ -38,7 +38,8 @@ def answer(request: Mapping[str, Any]) -> str:
     if request["model"] == "minding":
         return f"<action>{_move(prompt) if (ADVICE in prompt) == (EDGE in _board(prompt)) else 'left'}</action>"
     if "<when>" in prompt:
-        return f"<when>\n{EDGE if request['model'] == 'wise' else 'not Player'}\n</when>"
+        harmed = "It was read, and the move was bad" in prompt
+        return f"<when>\n{EDGE if request['model'] == 'wise' and harmed else 'not Player'}\n</when>"
     said = {"wise": ADVICE, "useless": "Be brave.", "broken": "Cost: $5."}[request["model"]]
     if "<lesson>" in prompt:
         return f"Here is what I learnt. <lesson>{said}</lesson>"
