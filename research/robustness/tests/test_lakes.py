@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
-from research.robustness.lakes.__main__ import BEGIN, END, FILE, Card, Setting, episodes_to_tell, main, measure, table
+from research.robustness.lakes.__main__ import BEGIN, END, main, table
+from research.robustness.lakes.card import FILE, Card, Setting, episodes_to_tell, measure
 
 PAGE, VALUES = (Path(__file__).parents[3] / "docs" / "research" / name for name in ("lakes.md", "lakes.json"))
 
