@@ -28,11 +28,15 @@ class Judge:
         self._solver = found if isinstance(found, SearchPlayer) else None
 
     def moves(self, replayed: Replay) -> list[JudgedMove]:
+        """Return the decisions whose actions are valued; none if the game's reference player can't."""
         if self._solver is None:
             return []
         judged = []
         for step, request in requests_of(replayed):
-            values = self._solver.values(request)
+            try:
+                values = self._solver.values(request)
+            except ValueError:  # one that follows fixed rules, as in Werewolf
+                return []
             if step.action in values:
                 best = best_actions(self._solver, request, values)
                 lost = 0.0 if step.action in best else max(values.values()) - values[step.action]

@@ -169,3 +169,11 @@ def test_no_move_of_an_equilibrium_is_told_as_a_loss(textbench, game):
     for record in RunFolder.open(Path("duel")).records():
         for move in judge.moves(replay(record, SCENARIOS[game])):
             assert move.lost == 0 or record.agents[move.step.player] == "random"
+
+
+def test_without_values_of_actions_an_episode_is_told_by_its_end(textbench):
+    played = ("run", "--agent", "random", "--scenario", "werewolf-5", "--episodes", 1, "--quiet", "--out", "night")
+    assert textbench(*played).code == 0
+    (record, *_), judge = RunFolder.open(Path("night")).records(), Judge(SCENARIOS["werewolf-5"])
+    assert judge.moves(replay(record, SCENARIOS["werewolf-5"])) == []
+    assert "Its return was" in judge.words(record)
