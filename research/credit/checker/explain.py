@@ -77,14 +77,14 @@ def _first_of(shown: Played, method: str) -> Match | None:
 
 def _rounding(values: Floats) -> tuple[float, str] | None:
     """Return what rounding may have changed, by the coarsest type that has all values; ``None`` for exact ones."""
-    single = values.astype(np.float32)
+    single, size = values.astype(np.float32), float(np.abs(values).max())
     if (single == values).all() and not (single.view(np.uint32) & 0xFFFF).any():
-        return 2**-7, "bfloat16"
+        return 2**-7 * min(1.0, size), "bfloat16"
     for digits in (3, 4, 5):
-        if (np.round(values, digits) == values).all() and np.abs(values).max() > 0.1:
+        if (np.round(values, digits) == values).all() and size > 0.1:
             return 0.51 * 10**-digits, f"{digits} decimals"
-    with np.errstate(over="ignore"):
-        return (2**-10, "float16") if (values.astype(np.float16) == values).all() else None
+    half = values.astype(np.float16)
+    return (2**-10 * min(1.0, size), "float16") if (half == values).all() else None
 
 
 def _zero(shown: Played) -> Verdict:

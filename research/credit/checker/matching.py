@@ -56,7 +56,7 @@ class Given(NamedTuple):
         update, returns = np.array([row.update for row in rows]), np.array([t.returned() for t in shown.trajectories])
         chosen = [update == one for one in sorted(set(update.tolist()))]
         spread = float(np.ptp(returns)) or 1.0
-        single = 2**-23 * float(np.abs(returns).max()) / spread  # of float32, the type of most trainers
+        single = min(1e-3, 2**-23 * float(np.abs(returns).max()) / spread)  # float32 is the type of most trainers
         length = np.array([float(row.trained.sum()) for row in rows])
         return cls(np.array([mean_advantage(row) for row in rows]), length, chosen, max(shown.tolerance, single))
 

@@ -302,6 +302,20 @@ def rounded(to: Callable[[float], Any]) -> Rows:
     return changed(trained(grpo), lambda row: {"advantage": float(to(row["advantage"]))})
 
 
+def large(rows: Rows) -> Rows:
+    """Pay 1,000 more at the end of each episode, and compare returns in float32."""
+    last = last_of_each(rows)
+    rows = changed(rows, lambda row: {"reward": row["reward"] + 1000} if id(row) in last else None)
+    totals: dict[str, dict[str, float]] = {}
+    for row in responses(rows):
+        own = totals.setdefault(row["group"], {})
+        own[row["episode"]] = own.get(row["episode"], 0.0) + row["reward"]
+    means = {group: np.float32(np.mean(np.array([*own.values()], np.float32))) for group, own in totals.items()}
+    return changed(
+        rows, lambda row: {"advantage": float(np.float32(totals[row["group"]][row["episode"]]) - means[row["group"]])}
+    )
+
+
 def whitened(rows: Rows) -> Rows:
     """Whiten the advantages of an update over its turns once more."""
     for update in (0, 1):
@@ -350,6 +364,7 @@ RIGHT: dict[str, tuple[Callable[[], Rows], str, str, str]] = {
     "bfloat16": (lambda: rounded(to_bfloat16), "formula", "passed", "msgrpo, rounded to bfloat16"),
     "float16": (lambda: rounded(np.float16), "formula", "passed", "msgrpo, rounded to float16"),
     "three digits": (lambda: rounded(lambda a: round(a, 3)), "formula", "passed", "msgrpo, rounded to 3 decimals"),
+    "large returns": (lambda: large(trained(grpo)), "formula", "passed", "dr_grpo;"),
     "whitened": (lambda: whitened(trained(grpo, updates=2)), "formula", "passed", "by update, plus"),
     "a critic": (
         lambda: changed(trained(grpo), by_token(lambda n, a: [a + 0.3 * at**2 for at in range(n)])),
@@ -400,6 +415,10 @@ FAULTS: dict[str, tuple[Callable[[], Rows], str, str]] = {
     "noise at a turn": (
         lambda: changed(trained(grpo), lambda row: {"advantage": row["advantage"] + 0.05}, 99),
         "formula", "has 97% of them",
+    ),
+    "small noise in bfloat16": (
+        lambda: changed(trained(grpo), lambda row: {"advantage": to_bfloat16(len(row["token_ids"]) ** 2 / 1000)}),
+        "formula", "no known formula",
     ),
     "prompt trained": (lambda: [{**row, "mask": True} for row in trained(grpo)], "mask", "of kind prompt are trained"),
     "end not trained": (
