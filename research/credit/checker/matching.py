@@ -134,7 +134,7 @@ def _change(given: Given, expected: Floats) -> tuple[float, float] | None:
     if factor > TOLERANCE and close(d, factor * e, given.tolerance).all():
         return factor, 0.0
     near = 10 * given.tolerance
-    if len(np.unique(np.round(e, 5))) < 3 and abs(d.mean()) > near and abs(np.average(d, weights=length)) > near:
+    if len(np.unique(np.round(d, 5))) < 3 and abs(d.mean()) > near and abs(np.average(d, weights=length)) > near:
         return None
     factor = float((d - d.mean()) @ (e - e.mean()) / ((e - e.mean()) @ (e - e.mean())))
     offset = float(d.mean() - factor * e.mean())

@@ -316,6 +316,16 @@ def large(rows: Rows) -> Rows:
     )
 
 
+def two_values(rows: Rows) -> Rows:
+    """Pay every other episode 1 and credit it 5, the others 4.9; each group is an update."""
+    last = last_of_each(rows)
+    won = {id(row): int(row["episode"][-1]) % 2 for row in rows}
+    own = changed(
+        rows, lambda row: {"reward": float(id(row) in last and won[id(row)]), "advantage": 4.9 + 0.1 * won[id(row)]}
+    )
+    return weighed([{**row, "update": int(row["group"][2:])} for row in own])
+
+
 def whitened(rows: Rows) -> Rows:
     """Whiten the advantages of an update over its turns once more."""
     for update in (0, 1):
@@ -469,7 +479,7 @@ FAULTS: dict[str, tuple[Callable[[], Rows], str, str]] = {
         "formula", "in the mean of a response's tokens",
     ),
     "two values with an offset": (
-        lambda: trained(lambda r: over_steps(r, np.where(returns(r) > returns(r).mean(), 5.0, 4.9))),
+        lambda: two_values(trained(grpo)),
         "formula", "no known formula",
     ),
     "weights changed": (
