@@ -266,8 +266,12 @@ class Evaluator:
         return result
 
     def _reward(self, episodes: Sequence[Episode], tasks: Sequence[EpisodeTask]) -> float | None:
-        """Return what the rule of training pays an episode, if there is one that can be asked."""
+        """Return what the rule of training pays an episode, if there is one that can be asked about this game."""
         if not self._rule.evaluates or self._outside is not None:
+            return None
+        try:
+            self._rule.check(tasks[0])
+        except ConfigError:  # only evaluations have this game
             return None
         played = zip(episodes, cycle(tasks), strict=False)
         parts = [

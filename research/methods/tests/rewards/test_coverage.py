@@ -71,6 +71,16 @@ def test_a_game_without_the_part_or_the_chances_is_refused():
         REWARDS.make("coverage", {"reach": 1}).check(EpisodeTask.of("prisoners-dilemma", 0))
 
 
+@pytest.mark.parametrize(("game", "paid"), [("frozen-lake", True), ("TestCorridor-v0", False)])
+def test_an_evaluation_on_a_game_that_has_no_such_part_is_not_paid(make_trainer, game, paid):
+    config = MSGRPOConfig(
+        reward="coverage", method_settings={"reward": {"coverage": {"part": "position"}}}, eval_scenarios=(game,),
+        eval_episodes=2, response_mode="direct", max_response_tokens=1, samples_every=0,
+    )  # fmt: skip
+    (result,) = make_trainer(config, "frozen-lake").evaluate()
+    assert (result.reward is not None) == paid
+
+
 @pytest.mark.slow
 def test_a_model_trained_by_coverage_visits_more_than_one_trained_by_the_game(prompt_file, make_llama):
     """The goal lies below the start: by the game an episode ends there, and by coverage it goes elsewhere first."""
