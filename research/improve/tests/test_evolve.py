@@ -42,6 +42,14 @@ def test_a_search_that_pays_is_found_and_useless_choices_change_nothing(evolve, 
 
 
 @pytest.mark.slow
+def test_the_best_is_handed_back_only_if_it_gains_on_other_seeds(evolve):
+    more = ("--set", "children=2", "--set", "surety=99")
+    done, agent = evolve("tiny", "temperature=0.3,spec=search(AGENT)", "--temperature", 2.0, *more)
+    assert "on 20 other seeds: " in done.err
+    assert agent == {"spec": "tiny", "temperature": 2.0}
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("helper", ["wise", "useless", "broken"])
 def test_a_writer_makes_the_text(server, evolve, helper):
     more = ("--mode", "direct", "--temperature", 0.5, "--set", f"writer=openai:{helper}", "--set", "children=6")

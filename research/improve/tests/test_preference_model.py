@@ -35,6 +35,10 @@ def test_a_step_and_a_reward_are_their_formulas():
     shares = OFTEN_ROCK * np.exp(2 * beaten)
     assert beaten == pytest.approx([0.5, 0.7, 0.3])
     assert nash_md(CIRCLE, OFTEN_ROCK, steps=1, rate=2.0, pull=0.1) == pytest.approx(shares / shares.sum())
+    mixed = (shares / shares.sum()) ** 0.9 * OFTEN_ROCK**0.1  # the second step has half the rate
+    mixed /= mixed.sum()
+    shares = mixed * np.exp(CIRCLE @ mixed)
+    assert nash_md(CIRCLE, OFTEN_ROCK, steps=2, rate=2.0, pull=0.1) == pytest.approx(shares / shares.sum())
     # 7 wins of 10 and a draw: the odds are 7.5 to 3.5, and their power of 1 / pull is what is played
     odds = (7.5 / 3.5) ** 2
     found = best_by_reward(np.array([[0.0, 7.0], [3.0, 0.0]]), np.array([0.5, 0.5]), pull=0.5)
