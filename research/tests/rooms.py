@@ -81,9 +81,9 @@ class Rooms(TSMG[Room]):
 
 
 textgames.register("Rooms-v0", Rooms, max_steps=4)
-textgames.register("Doors-v0", Rooms, max_steps=8, rooms=8, doors=True)
+textgames.register("SparseRooms-v0", Rooms, max_steps=8, rooms=8, doors=True)
 register_yardstick(Rooms, ValueIteration)
-ROOMS, SPARSE = f"{__name__}:Rooms-v0", f"{__name__}:Doors-v0"
+ROOMS, SPARSE = f"{__name__}:Rooms-v0", f"{__name__}:SparseRooms-v0"
 
 
 def make_reader(folder: Path) -> str:
