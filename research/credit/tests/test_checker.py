@@ -180,7 +180,7 @@ def test_what_real_trainers_wrote(example, code, said, capsys):
 def test_the_notebook_runs(tmp_path, monkeypatch, capsys):
     pytest.importorskip("matplotlib").use("agg")
     monkeypatch.chdir(tmp_path)
-    cells = json.loads((DOCS / "check.ipynb").read_text(encoding="utf-8"))["cells"]
+    cells = json.loads((DOCS / "check-example.ipynb").read_text(encoding="utf-8"))["cells"]
     names: dict[str, Any] = {}
     for cell in cells:
         if cell["cell_type"] == "code":
