@@ -5,8 +5,8 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from research.credit.checker import episodes, tokens
-from research.credit.checker.explain import explain
 from research.credit.checker.finding import Finding, MissingError, Stated
+from research.credit.checker.formula.explain import explain
 from research.credit.checker.rows import Dump
 
 

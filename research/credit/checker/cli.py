@@ -10,12 +10,12 @@ from benchmark.cli import Output
 from benchmark.play import OF_ONE_AGENT, RunOptions
 
 if TYPE_CHECKING:
-    from research.credit.checker.likeness import Likeness
     from research.credit.checker.rows import Dump
+    from research.credit.checker.truth.likeness import Likeness
 
 
 class Truth(TypedDict):
-    """What is said of the true advantages."""
+    """The comparison with the true advantages."""
 
     likeness: list["Likeness"]
     methods: dict[str, float]  # the correlation if each had credited the same episodes
@@ -94,8 +94,8 @@ def _truth(settings: Settings, dump: "Dump") -> Truth:
     from benchmark import UsageError
     from benchmark.play import load_one
     from benchmark.runs import find_scenario
-    from research.credit.checker.gradient import cosines, why_not
-    from research.credit.checker.likeness import correlations_of_methods, likenesses, true_advantages, truth_of
+    from research.credit.checker.truth.gradient import cosines, why_not
+    from research.credit.checker.truth.likeness import correlations_of_methods, likenesses, true_advantages, truth_of
 
     scenario = find_scenario(str(settings.game), "check")
     policy, _ = load_one(str(settings.agent), settings.options, scenario)

@@ -1,4 +1,4 @@
-"""What a check takes and what comes of it."""
+"""A check's settings and its outcome."""
 
 from typing import Literal, NamedTuple
 
@@ -14,7 +14,7 @@ class Finding(NamedTuple):
 
 
 class Stated(NamedTuple):
-    """What is known of the trainer beside its rows."""
+    """The statements about the trainer beside its rows."""
 
     method: str = ""
     normalizer: str = ""

@@ -1,4 +1,4 @@
-"""What a trainer writes of one update: a row for each span of tokens."""
+"""The rows that a trainer writes, one for each span of tokens."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -34,12 +34,12 @@ class Row(BaseModel):
     update: int = 0
     """The iteration that the row was trained in."""
     tokens: int | None = Field(None, ge=1, le=2**20)
-    """How many tokens the span has; not needed with ``token_ids``."""
+    """The number of the span's tokens; not needed with ``token_ids``."""
     token_ids: tuple[int, ...] | None = Field(None, min_length=1)
     cut_off: bool = False
     """Whether the response ended at the limit of tokens, without an end-of-sequence token."""
     state: Label | None = None
-    """What the player saw or a hash of it, for methods that compare states; for the truth it is the observation."""
+    """The observation, or a hash of it for methods that compare states; the truth needs the observation itself."""
     action: str | None = None
     """The action that was read from the response; left out of an invalid one. For the truth, as ``layout`` is."""
     layout: int | None = None
@@ -47,7 +47,7 @@ class Row(BaseModel):
     player: str = "player_0"
     """The seat; what each player of a game does is an episode with a label of its own."""
     reward: float = 0.0
-    """What the turn was paid; rewards of all of an episode's rows add up to its return."""
+    """The turn's own; rewards of all of an episode's rows add up to its return."""
     advantage: float | tuple[float, ...] | None = None
     mask: bool | tuple[bool, ...] | None = None
     """Whether the loss counts a token; left out: it counts responses alone, which is then not checked."""

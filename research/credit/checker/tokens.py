@@ -8,7 +8,7 @@ import numpy as np
 
 from agents.msgrpo.credit import Floats
 from research.credit.checker.finding import MissingError, Stated, needs
-from research.credit.checker.played import TOLERANCE
+from research.credit.checker.formula.played import TOLERANCE
 from research.credit.checker.rows import Dump, Row, place
 
 NORMALIZERS = ("token", "response", "step", "episode", "episode_mean")

@@ -16,8 +16,8 @@ from research.credit.instrument.gradients.quality import cosine_of_means
 NOTHING = 1e-9
 """Advantages of no larger size count as 0: they are what rounding leaves."""
 
-_CORRELATIONS: Range = (-1.0, 1.0)
-_SHARES: Range = (0.0, 1.0)
+CORRELATIONS: Range = (-1.0, 1.0)
+SHARES: Range = (0.0, 1.0)
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ def compare(batches: Sequence[Batch], credits: Sequence[Credit], truth: Truth) -
         met: dict[tuple[int, int, int], tuple[float, float, float]] = {}
         for trajectory, advantages in zip(batch.trajectories, credit.advantages, strict=True):
             assigned, true = per_step(advantages), truth.advantages(trajectory)
-            both = (assigned, true, assigned * assigned, true * true, assigned * true, *_agreement(assigned, true))
+            both = (assigned, true, assigned * assigned, true * true, assigned * true, *agreement(assigned, true))
             sums += [len(assigned), *(part.sum() for part in both)]
             for cell, x, y in zip(truth.cells(trajectory), assigned.tolist(), true.tolist(), strict=True):
                 visits, total, _ = met.get(cell, (0.0, 0.0, y))
@@ -79,7 +79,7 @@ def compare(batches: Sequence[Batch], credits: Sequence[Credit], truth: Truth) -
     return Compared(np.array(parts), cells)
 
 
-def _agreement(x: Array, y: Array) -> Array:
+def agreement(x: Array, y: Array) -> Array:
     """Return (2, n) how far each assigned advantage has the true one's sign, and whether it counts: the true one isn't
     0."""
     counted = (np.abs(y) > NOTHING).astype(np.float64)
@@ -98,16 +98,17 @@ def fidelity(compared: Compared) -> Fidelity:
             visits[row, place], sums[row, place], true[place] = count, total, advantage
     met_at_all = visits.sum(axis=0)
     means = np.divide(sums.sum(axis=0), met_at_all, out=np.zeros_like(true), where=met_at_all > 0)
-    agreeing, counted = (_agreement(means, true) * met_at_all).sum(axis=-1).tolist()
+    agreeing, counted = (agreement(means, true) * met_at_all).sum(axis=-1).tolist()
     return Fidelity(
-        correlation=over_rows(compared.parts, _correlation, _CORRELATIONS),
-        sign_agreement=over_rows(compared.parts, ratio(6, 7), _SHARES),
+        correlation=over_rows(compared.parts, correlation, CORRELATIONS),
+        sign_agreement=over_rows(compared.parts, ratio(6, 7), SHARES),
         mean_correlation=_mean_correlation(visits, sums, true),
         mean_sign_agreement=Estimate(agreeing / counted if counted else nan),
     )
 
 
-def _correlation(means: Array) -> Array:
+def correlation(means: Array) -> Array:
+    """Return Pearson's correlation of the means (..., 6 or more) of 1, x, y, xx, yy and xy; NaN if one doesn't vary."""
     n, x, y, xx, yy, xy = np.moveaxis(means[..., :6], -1, 0)
     spread_x, spread_y = xx / n - (x / n) ** 2, yy / n - (y / n) ** 2
     found: Array = (xy / n - x * y / n**2) / np.sqrt(spread_x * spread_y)

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from research.credit.checker.verl import write_batch
+from research.credit.checker.writers.verl import write_batch
 
 GROUPS, SIZE, PROMPT, RESPONSE = 2, 4, 3, 12
 

@@ -10,13 +10,13 @@ import pytest
 
 from agents import load_agent
 from benchmark.cli import main
-from research.credit.checker.gradient import cosines
-from research.credit.checker.likeness import likenesses, true_advantages, truth_of
 from research.credit.checker.reading import read
 from research.credit.checker.rows import Dump
-from research.credit.checker.write_rows import write_episode
+from research.credit.checker.truth.gradient import cosines
+from research.credit.checker.truth.likeness import likenesses, true_advantages, truth_of
+from research.credit.checker.writers.write_rows import write_episode
 from research.credit.instrument.batches import Setting, play
-from research.credit.tests.test_checker import Rows, grpo
+from research.credit.tests.checker.small_trainer import Rows, grpo
 from textgames import SCENARIOS
 
 

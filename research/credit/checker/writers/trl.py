@@ -5,7 +5,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-from research.credit.checker.write_rows import turns_of, write_episode
+from research.credit.checker.writers.write_rows import turns_of, write_episode
 
 Batch = Mapping[str, Any]
 

@@ -1,4 +1,4 @@
-"""How far formulas have the advantages of a file, exactly or once a batch is whitened."""
+"""Compare formulas with the advantages of a file, as they are or whitened by batch."""
 
 from collections.abc import Iterator
 from functools import partial
@@ -7,8 +7,8 @@ from typing import NamedTuple, Self
 import numpy as np
 
 from agents.msgrpo.credit import Bools, Floats
-from research.credit.checker.formulas import EPS, assigned, formulas
-from research.credit.checker.played import TOLERANCE, Played
+from research.credit.checker.formula.formulas import EPS, assigned, formulas
+from research.credit.checker.formula.played import TOLERANCE, Played
 from research.credit.checker.rows import Row
 
 NEARLY = 0.999
@@ -16,7 +16,7 @@ NEARLY = 0.999
 
 
 class Match(NamedTuple):
-    """How far a formula has the advantages of a file."""
+    """A formula beside the advantages of a file."""
 
     name: str
     share: float  # of the turns whose advantage isn't 0 in both

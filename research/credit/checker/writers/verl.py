@@ -2,7 +2,7 @@
 
 from typing import Any, TextIO
 
-from research.credit.checker.write_rows import turns_of, write_episode
+from research.credit.checker.writers.write_rows import turns_of, write_episode
 
 
 def write_batch(stream: TextIO, data: Any, update: int = 0, episode_column: str = "") -> None:

@@ -22,7 +22,7 @@ def why_not(dump: Dump, policy: Policy) -> str | None:
     """Return why there is no gradient to compare; ``None`` if there is one."""
     if (reason := why_no_gradient(policy)) is not None:
         return reason
-    if not dump.has("token_ids") or any(place not in _prompts(dump) for place in map(_place, dump.responses)):
+    if not dump.has("token_ids") or not _prompts(dump).keys() >= set(map(_place, dump.responses)):
         return "gradients take the token_ids of each response and of a prompt or observation for each turn"
     return None
 

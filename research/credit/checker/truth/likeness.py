@@ -6,20 +6,21 @@ from typing import NamedTuple
 import numpy as np
 
 from agents import Policy
-from agents.common import Array, Estimate, over_rows, ratio
+from agents.common import ANYWHERE, Array, Estimate, over_rows, ratio
 from agents.msgrpo.credit import Floats
 from benchmark import UsageError
-from research.credit.checker.formulas import assigned, registered
-from research.credit.checker.played import played
+from research.credit.checker.formula.formulas import assigned, registered
+from research.credit.checker.formula.played import played
 from research.credit.checker.rows import Dump, Row, place
 from research.credit.instrument.exact.truth import Truth
+from research.credit.instrument.fidelity import CORRELATIONS, SHARES, agreement, correlation
 from textgames import Scenario, layout_generator
 
 NEEDED = ("advantage", "layout", "state")
 
 
 class Likeness(NamedTuple):
-    """How like the true advantages those of some turns are; intervals are over groups."""
+    """The likeness of some turns' advantages to the true ones; intervals are over groups."""
 
     turns: str
     number: int
@@ -93,23 +94,14 @@ class _Table:
 
     def of(self, turns: str, chosen: Array) -> Likeness:
         x, y, group = self.given[chosen], self.true[chosen], self.group[chosen]
-        counted = np.abs(y) > 1e-9
-        agrees = counted * np.where(np.abs(x) > 1e-9, x * y > 0, 0.5)
-        columns = np.stack([np.ones_like(x), x, y, x * x, y * y, x * y, x - y, agrees, counted], axis=1)
+        columns = np.stack([np.ones_like(x), x, y, x * x, y * y, x * y, *agreement(x, y), x - y], axis=1)
         sums = np.array([columns[group == one].sum(axis=0) for one in np.unique(group)])
-        signs = over_rows(sums, ratio(7, 8), (0.0, 1.0))
-        return Likeness(turns, len(x), over_rows(sums, _correlation, (-1.0, 1.0)), signs, over_rows(sums, ratio(6, 0)))
+        figures = (correlation, CORRELATIONS), (ratio(6, 7), SHARES), (ratio(8, 0), ANYWHERE)
+        return Likeness(turns, len(x), *(over_rows(sums, of, within) for of, within in figures))
 
 
 def _scaled(values: Floats) -> Floats:
     return values / values.std() if np.ptp(values) else values
-
-
-def _correlation(means: Array) -> Array:
-    n, x, y, xx, yy, xy = np.moveaxis(means[..., :6], -1, 0)
-    spread = (xx / n - (x / n) ** 2) * (yy / n - (y / n) ** 2)
-    found: Array = (xy / n - x * y / n**2) / np.sqrt(np.maximum(spread, 0))
-    return np.where(spread > 1e-18, found, np.nan)
 
 
 def correlations_of_methods(dump: Dump, true: Sequence[Floats]) -> dict[str, float]:

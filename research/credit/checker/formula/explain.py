@@ -1,4 +1,4 @@
-"""Which formula made the advantages of a file, or what they are instead."""
+"""Find the formula that made the advantages of a file, or the mistake that did."""
 
 from collections import defaultdict
 from collections.abc import Sequence
@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from agents.msgrpo.credit import METHODS, Floats
-from research.credit.checker.matching import Given, Match, match, mean_advantage
-from research.credit.checker.mistakes import differing, displaced, mistaken
-from research.credit.checker.played import TOLERANCE, Played, played
+from research.credit.checker.formula.matching import Given, Match, match, mean_advantage
+from research.credit.checker.formula.mistakes import differing, displaced, mistaken
+from research.credit.checker.formula.played import TOLERANCE, Played, played
 from research.credit.checker.rows import Dump, Row
 
 
@@ -88,7 +88,7 @@ def _rounding(values: Floats) -> tuple[float, str] | None:
 
 
 def _zero(shown: Played) -> Verdict:
-    """Say what advantages are worth that are all 0."""
+    """Explain advantages that are all 0."""
     returns = defaultdict[Any, list[float]](list)
     for each in shown.trajectories:
         returns[each.group].append(each.returned())
@@ -99,7 +99,7 @@ def _zero(shown: Played) -> Verdict:
 
 
 def _by_token(dump: Dump, method: str, number: str) -> Verdict:
-    """Say what the advantages are of which tokens of one response have different ones."""
+    """Explain advantages that differ between the tokens of one response."""
     said = f"tokens of a response have different advantages, in {number}"
     for how, reduced in (("at some tokens alone", _peak), ("in the mean of a response's tokens", mean_advantage)):
         rows = [row.model_copy(update={"advantage": reduced(row)}) if row.trained.any() else row for row in dump.rows]

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from research.credit.checker.matching import Given, Match, close
-from research.credit.checker.played import Played, trajectory_of
+from research.credit.checker.formula.matching import Given, Match, close
+from research.credit.checker.formula.played import Played, trajectory_of
 from research.credit.checker.rows import most_common, place
 
 

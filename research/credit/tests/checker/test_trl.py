@@ -8,7 +8,7 @@ import pytest
 
 from agents import load_agent
 from benchmark.cli import main
-from research.credit.checker.trl import write_batches
+from research.credit.checker.writers.trl import write_batches
 from textbench.integrations.trl import (
     StepRollouts,
     episode_return,

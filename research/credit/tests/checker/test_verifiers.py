@@ -10,7 +10,7 @@ pytest.importorskip("verifiers.v1", reason="needs verifiers: .ci/adapters verifi
 from research.credit.checker.checks import check
 from research.credit.checker.finding import Stated
 from research.credit.checker.reading import read
-from research.credit.checker.verifiers import write_trace
+from research.credit.checker.writers.verifiers import write_trace
 
 
 def trace(group: int, turns: int, reward: float, advantage: float, rng: np.random.Generator) -> Any:

@@ -10,7 +10,7 @@ import numpy as np
 
 from agents.msgrpo import ConfigError, Method, MSGRPOConfig
 from agents.msgrpo.credit import METHODS, Batch, Credit, CreditMethod, Floats
-from research.credit.checker.played import Played
+from research.credit.checker.formula.played import Played
 
 BASELINES, SCALES = ("mean", "others", "leave_one_out", "none"), ("none", "group_std", "batch_std", "returns_std")
 EPS = (1e-6, 1e-4, 1e-8, 1e-5, 0.0)

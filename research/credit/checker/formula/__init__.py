@@ -1,0 +1,1 @@
+"""Formulas of advantages: which of them a file has, and which mistake was made on the way."""

@@ -1,0 +1,1 @@
+"""A file beside the truth: its advantages and its gradient beside the exact ones."""

@@ -1,0 +1,1 @@
+"""Writers of rows: one without any package, and those of trainers."""
