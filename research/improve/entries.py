@@ -36,7 +36,9 @@ BOUNDS = Baseline(
     "research.improve.around.bounds:BoundsAdvisor", "tells advised(A, bounds) what UCB computes, in bandits"
 )
 LESSONS = Baseline(
-    "research.improve.methods.lessons:LessonsPlayer", "tells advised(A, lessons:FILE) what applies", takes="FILE"
+    "research.improve.methods.rewriting.lessons:LessonsPlayer",
+    "tells advised(A, lessons:FILE) what applies",
+    takes="FILE",
 )
 
 SEARCH = Wrapper("research.improve.around.choosing:SearchPolicy", "the best of an agent's proposals by a value", 1, 1)

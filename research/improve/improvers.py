@@ -1,7 +1,8 @@
 """Ways to make a player better: ``improve(task, **options) -> agent``, kept like a run.
 
-One file an improver, whose parameters after the task are its options, and a line here; other packages add theirs under
-the entry-point group ``textbench.improvers``. What it may use is :class:`research.improve.task.ImprovementTask`.
+One file an improver, in the folder below ``methods`` that it is like, whose parameters after the task are its options,
+and a line here; other packages add theirs under the entry-point group ``textbench.improvers``. What it may use is
+:class:`research.improve.task.ImprovementTask`.
 """
 
 from collections.abc import Callable, Mapping
@@ -21,28 +22,27 @@ class Improver(NamedTuple):
     description: str  # what it does, in one line
 
 
+def _own(module: str, description: str) -> Improver:
+    """Return the improver of a module below ``methods``."""
+    return Improver(f"research.improve.methods.{module}:improve", description)
+
+
 IMPROVERS = {
-    "imitate": Improver("research.improve.methods.imitate:improve", "imitate a cheap expert, such as planner"),
-    "offline": Improver("research.improve.methods.offline:improve", "learn from play that is there, the best of it"),
-    "gepa": Improver("research.improve.methods.gepa:improve", "let a language model rewrite the prompts (GEPA)"),
-    "evolve": Improver("research.improve.methods.evolve:improve", "let prompts, sampling and players around it evolve"),
-    "library": Improver("research.improve.methods.library:improve", "collect lessons from failures that help"),
-    "preferences": Improver("research.improve.methods.preferences:improve", "prefer its better answers (step DPO)"),
-    "co-evolve": Improver("research.improve.methods.co_evolve:improve", "train with a judge that learns along"),
-    "value": Improver("research.improve.methods.value:improve", "learn what actions are worth, and search by it"),
-    "internalise": Improver("research.improve.methods.internalise:improve", "learn a document by heart (TriMPI)"),
-    "mixed": Improver(
-        "research.improve.methods.mixed:improve", "prefer where it is easy, reinforce where it is hard (mixed)"
-    ),
-    "nash": Improver("research.improve.methods.nash:improve", "play itself towards an equilibrium, small games"),
-    "lspo": Improver("research.improve.methods.lspo.improve:improve", "tune what is said in Werewolf (LSPO)"),
-    "world-model": Improver(
-        "research.improve.methods.world_model:improve", "learn what actions lead to, and read it before it answers"
-    ),
-    "program": Improver("research.improve.methods.program:improve", "let a language model write a program that plays"),
-    "code-model": Improver(
-        "research.improve.methods.code_model:improve", "let a language model write the rules that a planner plays by"
-    ),
+    "imitate": _own("imitating.imitate", "imitate a cheap expert, such as planner"),
+    "offline": _own("imitating.offline", "learn from play that is there, the best of it"),
+    "gepa": _own("rewriting.gepa", "let a language model rewrite the prompts (GEPA)"),
+    "evolve": _own("rewriting.evolve", "let prompts, sampling and players around it evolve"),
+    "library": _own("rewriting.library", "collect lessons from failures that help"),
+    "preferences": _own("preferring.preferences", "prefer its better answers (step DPO)"),
+    "co-evolve": _own("preferring.co_evolve", "train with a judge that learns along"),
+    "value": _own("predicting.value", "learn what actions are worth, and search by it"),
+    "internalise": _own("reinforcing.internalise", "learn a document by heart (TriMPI)"),
+    "mixed": _own("reinforcing.mixed", "prefer where it is easy, reinforce where it is hard (mixed)"),
+    "nash": _own("preferring.nash", "play itself towards an equilibrium, small games"),
+    "lspo": _own("lspo.improve", "tune what is said in Werewolf (LSPO)"),
+    "world-model": _own("predicting.world_model", "learn what actions lead to, and read it before it answers"),
+    "program": _own("programming.program", "let a language model write a program that plays"),
+    "code-model": _own("programming.code_model", "let a language model write the rules that a planner plays by"),
 }
 
 MAY_BE_NONE = ("rank", "refine", "rounds", "shown", "tries")

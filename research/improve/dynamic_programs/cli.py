@@ -44,7 +44,7 @@ def run(settings: Settings) -> int:
     """Print what the programs of a model are worth, beside the truth."""
     from benchmark import unknown_name
     from research.improve.budget import Budget, SpendingMeter
-    from research.improve.methods.writing import check_sandbox
+    from research.improve.methods.programming.writing import check_sandbox
     from research.improve.questions import CALLS_NAME, Questions
 
     for name in settings.problems:
@@ -68,7 +68,7 @@ def run(settings: Settings) -> int:
 def _row(name: str, questions: "Questions", settings: Settings) -> dict[str, Any]:
     """Ask for the program of one problem, solve it and compare."""
     from research.improve.dynamic_programs.problems import Problem
-    from research.improve.methods.writing import program_in, texts_of
+    from research.improve.methods.programming.writing import program_in, texts_of
 
     problem = Problem(name)
     true = float(problem.optimum())

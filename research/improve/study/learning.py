@@ -18,9 +18,9 @@ from benchmark import UsageError
 from benchmark.play import write_agent_folder
 from research.improve.budget import Budget, SpendingMeter
 from research.improve.improvers import checked, find_improver
+from research.improve.methods.imitating.offline import HELD_OUT, imitated, recorded
 from research.improve.methods.learning import MODEL, mode_of, own_play
-from research.improve.methods.offline import HELD_OUT, imitated, recorded
-from research.improve.methods.preferences import pairs_of
+from research.improve.methods.preferring.preferences import pairs_of
 from research.improve.study.settings import TRAINER, UNTRAINED, Comparison, Learner
 from research.improve.task import ImprovementTask
 

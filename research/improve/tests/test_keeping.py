@@ -19,7 +19,7 @@ from benchmark.runs.folder import EPISODES_NAME
 from research.improve.budget import Budget, BudgetSpentError, SpendingMeter, Spent
 from research.improve.improvers import IMPROVERS, checked, find_improver
 from research.improve.keeping import ABOUT, EVALUATION, SECONDS
-from research.improve.methods.writing import PROGRAM, PROGRAMS
+from research.improve.methods.programming.writing import PROGRAM, PROGRAMS
 from research.improve.questions import CALLS_NAME
 from research.improve.task import ImprovementTask
 from tests.agents.openai_server import OpenAIServer

@@ -30,7 +30,7 @@ from research.improve.methods.lspo.speeches import (
     unnamed,
 )
 from research.improve.methods.lspo.village import Speaker, Village, targets_of
-from research.improve.methods.preferences import Pair, check_installed, prefer
+from research.improve.methods.preferring.preferences import Pair, check_installed, prefer
 from research.improve.task import ImprovementTask
 from textgames import Scenario
 from textgames.social.werewolf import Phase, Werewolf

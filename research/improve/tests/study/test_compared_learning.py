@@ -31,7 +31,7 @@ def test_play_and_rollouts_and_updates_count_a_decision_alike(base, tmp_path):
     """An improver's play is counted from records, MS-GRPO's by its engine, updates by their rows."""
     from agents.models.base import Decoding
     from research.credit.training import CountingEngine
-    from research.improve.methods.offline import recorded
+    from research.improve.methods.imitating.offline import recorded
     from research.improve.prompts import prompt_map_of
     from research.improve.study.learning import count_tokens, task_of
     from research.jobs.bases import load

@@ -1,0 +1,1 @@
+"""Improvers that learn a model beside the player: the value of its actions, or their consequences."""

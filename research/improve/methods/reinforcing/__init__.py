@@ -1,0 +1,1 @@
+"""Improvers that end in MS-GRPO, from preferences (mixed) or from a document (internalise)."""

@@ -1,0 +1,1 @@
+"""Improvers that rewrite the texts and settings of a player, and what they share."""
