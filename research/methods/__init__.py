@@ -23,7 +23,7 @@ PRESETS: Mapping[str, Mapping[str, Any]] = {
     **{name: {"reward": name} for name in ("empo", "otc", "regret")},
     **{name: {"surrogate": name} for name in ("nft", "minpro", "llds", "apo")},
     **{name: {"task_sampling": name} for name in ("pcl", "ghpo")},
-    # its credit has no bias where all episodes are learnt from
+    # its credit has no bias if all episodes are learnt from
     "subpo": {"reward": "coverage", "credit": "rtg", "episode_sampling": "off"},
     "gtalign": {"reward": "gtalign"},  # it also wants answers with payoffs, unless its matrix_weight is 0
     "gagpo": {"credit": "gagpo", "surrogate": "gspo", "loss_normalizer": "response"},

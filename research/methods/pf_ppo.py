@@ -23,14 +23,14 @@ class PFPPO:
     """
 
     method: Weighing | Literal["auto"] = "pow"
-    """How a return becomes a weight: ``|R|^power``; 1 for the batch's highest or lowest return, else 0; or 0.4 for the
+    """The weight of a return: ``|R|^power``; 1 for the batch's highest or lowest return, else 0; or 0.4 for the
     highest, 0.1 for the others; auto: the one of these that has the largest R²."""
     power: float = Field(2.0, ge=0)
     """The exponent of pow."""
     resample_all: bool = True
     """Draw as many episodes as there are, as in the paper; otherwise episodes_drawn of them."""
     truth: Literal["return", "success"] = "return"
-    """What returns should tell, for auto: the game's own return, if a reward rule pays something else, or success."""
+    """The truth of auto's regression: the game's own return, if a reward rule pays something else, or success."""
     recent: int = Field(8, ge=1)
     """Batches that R² is taken over."""
 
@@ -46,7 +46,7 @@ class PFPPO:
         return Drawn.plain(np.sort(drawn))
 
     def weights(self, returns: Floats, by: Weighing) -> Floats:
-        """Return (N,) what the episodes are drawn by, from (N,) returns."""
+        """Return the (N,) weights that the episodes are drawn by, from (N,) returns."""
         if by == "pow":
             return np.abs(returns) ** self.power + 1e-8
         highest = same(returns, returns.max())

@@ -35,7 +35,7 @@ WAYS: dict[str, dict[str, Any]] = {
     "league": {},
     "fixed": {"opponents": ["random", "greedy"]},
 }
-SETUPS: dict[int, dict[str, Any]] = {  # by the number of snakes: the board, the base, and who is met on how many starts
+SETUPS: dict[int, dict[str, Any]] = {  # by the number of snakes: the board, the base, and starts against each opponent
     2: {
         "game": {},
         "ways": tuple(WAYS),

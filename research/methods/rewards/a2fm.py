@@ -21,7 +21,7 @@ class A2FM:
         1 - p^power   else
 
     which is the adaptive part of its policy optimisation (arXiv 2510.12838): what is solved instantly isn't paid for in
-    a dear mode, and where instant answers fail all modes are paid alike. Our reading: p is measured among what the
+    a dear mode, and if instant answers fail, all modes are paid alike. Our reading: p is measured among what the
     model chose itself, and the group's best return stands for a correct answer.
     """
 

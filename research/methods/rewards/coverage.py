@@ -5,10 +5,10 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from pydantic import Field
 
-import textgames
 from agents import EpisodeTask
 from agents.msgrpo import ConfigError, configured
 from agents.msgrpo.credit import Batch, Floats, Trajectory, task_of
+from textgames import game_of
 
 
 @configured
@@ -29,7 +29,7 @@ class Coverage:
     reward_mode: ClassVar[Literal["add", "replace"]] = "replace"
 
     def check(self, task: EpisodeTask) -> None:
-        game = textgames.parallel_env(task.env_id, **task.kwargs).game
+        game = game_of(task.env_id, **task.kwargs)
         state = game.initial_state(np.random.default_rng(0))
         if self.part and not hasattr(state, self.part):
             parts = ", ".join(getattr(state, "_fields", ())) or "none"
@@ -63,7 +63,7 @@ class Coverage:
         found, reached = {state: over}, {state: over}
         if self.reach and not over:
             task = task_of(each)
-            game = textgames.parallel_env(task.env_id, **task.kwargs).game
+            game = game_of(task.env_id, **task.kwargs)
         for _ in range(0 if over else self.reach):
             reached = {
                 after: ended

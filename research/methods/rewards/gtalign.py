@@ -7,11 +7,11 @@ from typing import ClassVar, Literal
 import numpy as np
 from pydantic import Field
 
-import textgames
 from agents import EpisodeTask
 from agents.msgrpo import ConfigError, configured
 from agents.msgrpo.credit import Batch, Floats, Trajectory, task_of
 from research.improve.around.with_payoffs import payoffs_in
+from textgames import game_of
 
 
 @configured
@@ -32,7 +32,7 @@ class GTAlign:
     evaluates: ClassVar[bool] = False
 
     def check(self, task: EpisodeTask) -> None:
-        game = textgames.parallel_env(task.env_id, **task.kwargs).game
+        game = game_of(task.env_id, **task.kwargs)
         first = game.to_move(game.initial_state(np.random.default_rng(0)))
         if len(first) != 2 or len(game.players) != 2 or not game.has_outcomes:
             raise ConfigError(
@@ -45,7 +45,7 @@ class GTAlign:
         paid, right = list[Floats](), list[float]()
         for each in batch.trajectories:
             task, own = task_of(each), list[float]()
-            game = textgames.parallel_env(task.env_id, **task.kwargs).game
+            game = game_of(task.env_id, **task.kwargs)
             (other,) = [player for player in game.players if player != each.player]
             if (partner := seats.get((task.seed, other))) is None:
                 raise ConfigError(

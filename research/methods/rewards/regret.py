@@ -1,14 +1,14 @@
 """Regret: the growth of an episode's regret as a loss, in place of the game's reward."""
 
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 from pydantic import Field
 
-import textgames
 from agents import EpisodeTask
 from agents.msgrpo import ConfigError, configured
 from agents.msgrpo.credit import Batch, Floats, task_of
+from textgames import game_of
 
 
 @configured
@@ -32,7 +32,7 @@ class Regret:
     reward_mode: ClassVar[Literal["add", "replace"]] = "replace"
 
     def check(self, task: EpisodeTask) -> None:
-        game = textgames.parallel_env(task.env_id, **task.kwargs).game
+        game = game_of(task.env_id, **task.kwargs)
         known = game.metrics(game.initial_state(np.random.default_rng(0)), game.players[0])
         if self.metric not in known:
             raise ConfigError(
@@ -42,10 +42,10 @@ class Regret:
             )
 
     def pay(self, batch: Batch) -> list[Floats]:
-        games, regrets = dict[str, Any](), list[Floats]()
+        regrets = list[Floats]()
         for each in batch.trajectories:
             task = task_of(each)
-            game = games.setdefault(task.scenario, textgames.parallel_env(task.env_id, **task.kwargs).game)
+            game = game_of(task.env_id, **task.kwargs)
             states = (*each.states, each.end_state)
             regrets.append(np.array([game.metrics(state, each.player)[self.metric] for state in states]))
         last = np.array([own[-1] for own in regrets])

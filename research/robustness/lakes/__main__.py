@@ -1,4 +1,4 @@
-"""Compute what blind play and the optimum are worth in the settings of published results, and write the page's table.
+"""Compute the values of blind play and the optimum in the settings of published results, and write the page's table.
 
     python -m research.robustness.lakes docs/research/lakes.json docs/research/lakes.md
 

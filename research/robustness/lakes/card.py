@@ -1,4 +1,4 @@
-"""The card's settings and results, and what blind play and the optimum are worth in each setting, exactly on a map.
+"""The card's settings and results, and the values of blind play and the optimum in each setting, exactly on a map.
 
 Blind play draws every move from one distribution, the best of 35: those of quarters.
 """
@@ -13,9 +13,9 @@ from annotated_types import Ge, Le
 from pydantic import BaseModel, ConfigDict, Field
 
 from agents.common import student
-from research.robustness.worst_case.solver import Model, Policy
+from research.robustness.worst_case.solver import Model, follow
 from textgames.frozen_lake import FROZEN, GOAL, HOLE, START, FrozenLake, FrozenLakeState, Lake, shortest_path
-from textgames.solving import Floats, Indices
+from textgames.solving import Floats
 
 FILE = Path(__file__).with_name("lakes.toml")
 MAPS, SEED = 2000, 0
@@ -26,7 +26,7 @@ Rate = Annotated[float, Ge(0), Le(1)]
 
 
 class Setting(BaseModel):
-    """How maps are drawn and when episodes end; lakes.toml says what each field means."""
+    """A way of drawing maps, and the limit of an episode; lakes.toml says what each field means."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -58,19 +58,10 @@ class Setting(BaseModel):
             start, steps = self.draw(rng)
             model = Model.of(game, [start], steps)
             best.append(model.start_values(model.solve())[0])
-            blind.append([model.start_values(model.solve(fixed(shares)))[0] for shares in BLIND])
+            fixed = [follow(np.tile(shares, (steps, len(model.space.decisions)))) for shares in BLIND]
+            blind.append([model.start_values(model.solve(policy))[0] for policy in fixed])
         table = np.array(blind)
         return np.array(best), table[:, table.mean(axis=0).argmax()]
-
-
-def fixed(shares: Floats) -> Policy:
-    """Return the policy that draws each move by the same shares."""
-
-    def chosen(values: Floats, first: Indices, left: int) -> tuple[Floats, Floats]:
-        chances = np.tile(shares, len(first))
-        return chances, np.add.reduceat(chances * values, first)
-
-    return chosen
 
 
 class Result(BaseModel):

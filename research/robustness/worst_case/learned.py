@@ -14,7 +14,7 @@ feature for each state and action the ball is the table's. Our reading: a round 
 as rules don't know the time; the paper's least worth is 0, that of a state in which all is lost.
 """
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from itertools import islice
 
 import numpy as np
@@ -92,8 +92,7 @@ def learn(model: Model, features: Floats, radius: float, episodes: int, seed: in
         wanted = episodes * (number + 1) // ROUNDS
         estimate.play(solution.policy, wanted - done, rng)
         done = wanted
-    last = Estimate(**told, features=features, seen=estimate.seen, bonus=0.0)
-    (found,) = islice(optimise(last, total_variation, radius), ROUNDS, ROUNDS + 1)
+    (found,) = islice(optimise(replace(estimate, bonus=0.0), total_variation, radius), ROUNDS, ROUNDS + 1)
     return follow(found.policy)
 
 

@@ -36,8 +36,8 @@ class Upper(NamedTuple):
 
 
 def payments(model: Model) -> Mapping[str, Floats]:
-    """Return what the parameters multiply, (rounds, outcomes): ``step`` is 1 in every round, ``progress`` how many
-    rounds fewer it is to the nearest pay above 0, on the luckiest way; the end of the game is as far as the horizon."""
+    """Return the parameters' features, (rounds, outcomes): ``step`` is 1 in every round, ``progress`` how many rounds
+    fewer it is to the nearest pay above 0, on the luckiest way; the end of the game is as far as the horizon."""
     away = np.full(model.space.within[-1] + 1, float(model.horizon))
     left = np.where(model.paid > 0, 0.0, model.horizon)
     for _ in range(model.horizon):
