@@ -82,12 +82,13 @@ def _row(name: str, questions: "Questions", settings: Settings) -> dict[str, Any
 
 def solved(source: str, seconds: float, max_states: int) -> tuple[float | None, str | None]:
     """Return the optimum of a program, or why it has none."""
+    from research.improve.methods.programming.writing import NO_PROGRAM
     from research.improve.programs.players import wrong_with
     from research.improve.programs.rules import RulesPlayer
     from research.improve.programs.sandbox import Sandbox
 
     if not source:
-        return None, "the answer has no block with a program"
+        return None, NO_PROGRAM
     with Sandbox(source, harness=RulesPlayer.harness, seconds=seconds) as sandbox:
         if (wrong := wrong_with(sandbox, FUNCTIONS)) is not None:
             return None, f"the program {wrong}"

@@ -6,10 +6,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from agents import PromptMap, options_taken, questions, wrapped_in
+from agents import PromptMap, SearchPlayer, options_taken, questions, wrapped_in
 from agents.models import find_model
 from benchmark import BenchmarkError, UsageError
 from benchmark.play import AgentTable
+from research.improve.around.ranks import learned_value
 from research.improve.budget import BudgetSpentError, Spent
 from research.improve.task import ImprovementTask
 from textgames import TRAINING_SEEDS
@@ -116,6 +117,12 @@ def own_play(
             ) from None
         task.say(str(spent))
     return folders
+
+
+def value_in(folder: str) -> SearchPlayer:
+    """Return the player that values actions by a folder's learned value; a UsageError if it holds none."""
+    with said_as_usage():
+        return learned_value(folder)[0]
 
 
 def trained(task: ImprovementTask, folder: str) -> AgentTable:

@@ -10,7 +10,7 @@ with a perfect helper what it should, and with a useless one nothing.
 - ``heeding`` plays the best move where its prompt has the advice, and walks into the left border everywhere else;
 - ``studying`` plays the best move where its prompt tells of an earlier game with a return of 1, the same way;
 - ``minding`` walks left where it is at the left border without the advice, or elsewhere with it, else as the best does;
-- ``wise`` gives the advice to everybody who asks, and the condition under which ``minding`` gains by it; ``useless``
+- ``wise`` gives the advice to all that ask, and the condition under which ``minding`` gains by it; ``useless``
   says something else; ``broken`` writes no valid text.
 """
 
@@ -30,7 +30,7 @@ _PLANNER = PlannerPlayer()
 
 
 def answer(request: Mapping[str, Any]) -> str:
-    """What each of the models answers to a request."""
+    """Return the answer of each of the models to a request."""
     prompt = "\n\n".join(message["content"] for message in request["messages"])
     heeds = {"heeding": ADVICE, "studying": "Return: 1\n"}
     if request["model"] in heeds:

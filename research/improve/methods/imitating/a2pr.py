@@ -5,7 +5,7 @@ behaviour proposes, and only if that has an advantage; the model (a VAE) is fitt
 state is what a player reads, ``beta(a|s)`` is the share of a's recorded decisions there, and: ::
 
     Q(s, a) = mean over recorded rounds of (r + discount V(s')),   A(s, a) = Q(s, a) - sum_a beta(a|s) Q(s, a)
-    beta+(a|s) ~ beta(a|s) where A(s, a) > 0, and beta(a|s) in a state without such actions
+    beta+(a|s) ~ beta(a|s) if A(s, a) > 0, and beta(a|s) in a state without such actions
     V(s) = sum_a beta+(a|s) Q(s, a)
 
 until V stands still. Each decision is imitated with the better one, by A, of its own action and a draw of beta+, and
@@ -19,7 +19,8 @@ from typing import Any
 
 import numpy as np
 
-TIE = 1e-9
+from agents.analysis import TIE
+
 STILL, MOST_SWEEPS = 1e-6, 1000  # V moves by less, or so many times
 
 
@@ -28,12 +29,12 @@ def regularised(episodes: Sequence[Any], discount: float, rng: np.random.Generat
     decisions = [each for one in episodes for each in one.decisions]
     states: dict[tuple[str, str, str], int] = {}
     pairs: dict[tuple[int, str], int] = {}
+    here, taken = [], []
     for each in decisions:
         place = each.origin["scenario"], each.origin["player"], each.request.observation
-        pairs.setdefault((states.setdefault(place, len(states)), each.action), len(pairs))
-    of_state = np.array([state for state, _ in pairs])
-    here = [states[each.origin["scenario"], each.origin["player"], each.request.observation] for each in decisions]
-    pair = np.array([pairs[state, each.action] for state, each in zip(here, decisions, strict=True)])
+        here.append(states.setdefault(place, len(states)))
+        taken.append(pairs.setdefault((here[-1], each.action), len(pairs)))
+    of_state, pair = np.array([state for state, _ in pairs]), np.array(taken)
     after = np.array([*here[1:], 0])
     after[np.cumsum([len(one.decisions) for one in episodes]) - 1] = len(states)  # the end, of value 0
     paid = np.array([each.reward for each in decisions])

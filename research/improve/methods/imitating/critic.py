@@ -8,6 +8,7 @@ no two episodes.
 """
 
 from collections.abc import Sequence
+from math import log
 from typing import Any
 
 import numpy as np
@@ -33,6 +34,10 @@ def criticised(episodes: Sequence[Any], critic: SearchPlayer, *, advantages: boo
 
 def weights_of(advantages: Sequence[float], beta: float) -> list[float]:
     """Return ``exp(A / (beta sd(A)))``, at most 20, of mean 1."""
-    own = np.asarray(advantages, float)
-    weights = np.minimum(MOST_WEIGHT, np.exp(np.minimum(own / (beta * (own.std() or 1.0)), 100.0)))
-    return [float(weight) for weight in weights / weights.mean()]
+    return exponential(advantages, beta * (float(np.std(advantages)) or 1.0))
+
+
+def exponential(advantages: Sequence[float], beta: float, decisions: Sequence[int] | None = None) -> list[float]:
+    """Return ``exp(A / beta)``, at most 20, of mean 1 over the decisions of each; equally many when not given."""
+    weights = np.exp(np.minimum(np.asarray(advantages, float) / beta, log(MOST_WEIGHT)))
+    return [float(weight) for weight in weights / np.average(weights, weights=decisions)]

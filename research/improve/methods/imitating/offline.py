@@ -20,7 +20,6 @@ A model that imitates what it says at a temperature below 1 becomes surer, and m
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
-from math import exp, log
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
@@ -31,10 +30,9 @@ from benchmark import UsageError
 from benchmark.play import AgentTable
 from benchmark.score import read_columns
 from benchmark.show import EVALUATED, RecordedDecision, Source
-from research.improve.around.ranks import learned_value
 from research.improve.methods.imitating import histories
 from research.improve.methods.imitating.a2pr import regularised
-from research.improve.methods.imitating.critic import criticised, weights_of
+from research.improve.methods.imitating.critic import criticised, exponential, weights_of
 from research.improve.methods.learning import (
     compared_seeds,
     config_of,
@@ -43,6 +41,7 @@ from research.improve.methods.learning import (
     own_play,
     plays_better,
     said_as_usage,
+    value_in,
 )
 from research.improve.prompts import behind_the_rules, in_folder, prompt_map_of, with_texts
 from research.improve.task import ImprovementTask
@@ -58,7 +57,6 @@ EQUAL = "all episodes have the same return, so nothing tells good play from bad"
 NO_BETTER = "no action does better there than the others of its state, so nothing tells good decisions from bad"
 NONE_IMPROVES = "no history improves, so none is left to learn from"
 
-MOST_WEIGHT = 20.0
 BEST = 10
 """How a return is called in prompts: from 0, the lowest of its scenario, to this."""
 
@@ -126,8 +124,7 @@ def improve(
         raise UsageError(f"weigh goes with the methods filtered, weighted and context, got method = {method!r}")
     if critic and (weigh or method not in ("filtered", "weighted", "return")):
         raise UsageError(f"a critic goes with filtered, weighted and return without weigh, got method = {method!r}")
-    with said_as_usage():
-        judge = learned_value(critic)[0] if critic else None
+    judge = value_in(critic) if critic else None
     if method == "context" and len(task.scenarios) > 1:
         raise UsageError(f"histories in the prompt are of one scenario, got {', '.join(task.scenarios)}: choose one")
     mode = prompt_map_of(task.agent).mode if method == "context" else mode_of(task)
@@ -252,14 +249,12 @@ def _weighted(episodes: Sequence[RecordedEpisode], returns: Mapping[str, Any], b
         of_seed.setdefault((one.scenario, one.seed), []).append(one.result)
     means = {name: float(own.mean()) for name, own in returns.items()}
     spreads = {name: float(own.std()) or 1.0 for name, own in returns.items()}
-    weights = []
+    advantages = []
     for one in episodes:
         others = of_seed[one.scenario, one.seed]
         baseline = float(np.mean(others)) if len(others) > 1 else means[one.scenario]
-        advantage = (one.result - baseline) / spreads[one.scenario]
-        weights.append(exp(min(log(MOST_WEIGHT), advantage / beta)))
-    mean = np.average(weights, weights=[len(one.decisions) for one in episodes])
-    return [weight / float(mean) for weight in weights]
+        advantages.append((one.result - baseline) / spreads[one.scenario])
+    return exponential(advantages, beta, [len(one.decisions) for one in episodes])
 
 
 def _line(result: int) -> str:

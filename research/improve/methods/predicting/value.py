@@ -13,17 +13,16 @@ from scipy.stats import spearmanr
 from agents import SearchPlayer, find_search_player
 from benchmark import UsageError
 from benchmark.play import AgentTable
-from research.improve.around.ranks import learned_value
 from research.improve.budget import Spent
 from research.improve.methods.imitating.offline import HELD_OUT, RecordedEpisode, recorded
-from research.improve.methods.learning import compared_seeds, own_play, plays_better, said_as_usage
+from research.improve.methods.learning import compared_seeds, own_play, plays_better, said_as_usage, value_in
 from research.improve.task import ImprovementTask
 
 if TYPE_CHECKING:
     from research.improve.values.network import StepValue, Targets
 
 VALUE = "value"
-"""The folder of what is learnt in the task's."""
+"""The folder of the learned value in the task's."""
 
 
 def improve(
@@ -80,14 +79,8 @@ def learnt_value(
     return value
 
 
-def value_in(folder: str) -> SearchPlayer:
-    """Return what ranks actions by the value of a folder; a UsageError if it holds none."""
-    with said_as_usage():
-        return learned_value(folder)[0]
-
-
 def ranker_of(task: ImprovementTask, folders: list[Path]) -> SearchPlayer:
-    """Return what ranks actions by a value that is learnt from run folders."""
+    """Learn a value from run folders, and return the player that values actions by it."""
     learnt_value(task, folders)
     return value_in(str(task.out / VALUE))
 

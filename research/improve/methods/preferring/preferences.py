@@ -20,8 +20,8 @@ from benchmark import UsageError
 from benchmark.play import AgentTable
 from benchmark.score import read_columns
 from benchmark.show import Source, preferences
-from research.improve.methods.learning import config_of, learnt, own_play, said_as_usage
-from research.improve.methods.predicting.value import ranker_of, value_in
+from research.improve.methods.learning import config_of, learnt, own_play, said_as_usage, value_in
+from research.improve.methods.predicting.value import ranker_of
 from research.improve.task import ImprovementTask
 from textgames import missing_packages
 
@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
 STATE = "dpo"
 """What the folder of TRL's checkpoints begins with, beside that of the model."""
+
+NO_PAIRS = "no two answers to one prompt are worth differently, so there is nothing to prefer"
 
 BATCH = 16  # pairs of an optimiser step
 LOGITS = 2**26  # numbers at a time; TRL keeps them of all tokens of a sequence, in several copies
@@ -88,12 +90,10 @@ def improve(
         ranker = ranker_of(task, folders)
     pairs = pairs_of(folders, ranker)
     if not pairs:
-        task.say("no two answers to one prompt are worth differently, so there is nothing to prefer")
+        task.say(NO_PAIRS)
         return task.agent
     task.say(f"{len(pairs):,} pairs of answers")
-    with task.meter.timed("training"):
-        prefer(config, pairs, beta, sft)
-    return learnt(task, task.agent, task.meter.seconds_of("training"))
+    return preferring(task, config, pairs, beta, sft)
 
 
 class RankedBy(Source):
@@ -131,6 +131,15 @@ def check_installed(method: str) -> None:
     """Raise a UsageError for a method that learns from preferences if what trains is missing."""
     if (missing := missing_packages("trl", "datasets", extra="trl")) is not None:
         raise UsageError(f"the method {method} needs {missing}")
+
+
+def preferring(
+    task: ImprovementTask, config: "MSGRPOConfig", pairs: Sequence[Pair], beta: float, sft: float
+) -> AgentTable:
+    """Train on the pairs, and return the better one of the task's agent and the agent with these weights."""
+    with task.meter.timed("training"):
+        prefer(config, pairs, beta, sft)
+    return learnt(task, task.agent, task.meter.seconds_of("training"))
 
 
 def prefer(config: "MSGRPOConfig", pairs: Sequence[Pair], beta: float, sft: float) -> None:

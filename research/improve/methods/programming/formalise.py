@@ -8,7 +8,7 @@ import numpy as np
 from agents import TurnRequest, request_in
 from research.improve.methods.programming.rules_explain import Explained
 from research.improve.methods.programming.versions import Version
-from research.improve.methods.programming.writing import Writer
+from research.improve.methods.programming.writing import NO_PROGRAM, Writer
 from research.improve.programs.players import wrong_with
 from research.improve.programs.rules import RulesPlayer
 from research.improve.programs.sandbox import Sandbox
@@ -45,7 +45,7 @@ def formalised(
 def planned(file: Path | None, request: TurnRequest, options: dict[str, Any]) -> Explained:
     """Plan by rules for one observation; ``failures`` has what came of it in a sentence."""
     if file is None:
-        return Explained(None, 0, ("the answer has no block with a program",))
+        return Explained(None, 0, (NO_PROGRAM,))
     with Sandbox(file.read_text(encoding="utf-8"), harness=RulesPlayer.harness, seconds=options["seconds"]) as sandbox:
         if (wrong := wrong_with(sandbox, RulesPlayer.functions)) is not None:
             return Explained(file, 0, (f"The program {wrong}",))

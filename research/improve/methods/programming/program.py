@@ -16,6 +16,7 @@ from benchmark.play import AgentTable
 from research.improve.budget import BudgetSpentError
 from research.improve.methods.programming.social import told_together
 from research.improve.methods.programming.writing import (
+    NO_PROGRAM,
     Writer,
     check_sandbox,
     handed_back,
@@ -127,7 +128,7 @@ def _play(
 ) -> None:
     """Play a program once, or say why it can't be."""
     if child.file is None:
-        child.error = "the answer has no block with a program"
+        child.error = NO_PROGRAM
         return
     with Sandbox(child.file.read_text(encoding="utf-8"), **options) as sandbox:
         child.error = wrong_with(sandbox, ProgramPlayer.functions)

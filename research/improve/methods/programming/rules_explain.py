@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from benchmark import replay
+from research.improve.methods.programming.writing import NO_PROGRAM
 from research.improve.plays import Play
 from research.improve.programs.players import wrong_with
 from research.improve.programs.rules import RulesPlayer
@@ -25,7 +26,7 @@ class SeenStep(NamedTuple):
 
 
 class Explained(NamedTuple):
-    """What rules explain of real play."""
+    """The steps of real play that rules explain, and those that they get wrong."""
 
     file: Path | None
     passed: int
@@ -48,7 +49,7 @@ def seen_in(play: Play) -> list[SeenStep]:
 def tested(file: Path | None, steps: Sequence[SeenStep], options: dict[str, Any]) -> Explained:
     """Compare rules with real play: a step is explained if it is among the outcomes of what was played."""
     if file is None:
-        return Explained(None, 0, ("the answer has no block with a program",))
+        return Explained(None, 0, (NO_PROGRAM,))
     source, seconds = file.read_text(encoding="utf-8"), options["seconds"]
     with Sandbox(source, harness=RulesPlayer.harness, seconds=seconds) as sandbox:
         if (wrong := wrong_with(sandbox, RulesPlayer.functions)) is not None:

@@ -1,4 +1,4 @@
-"""Which version of a program is written anew: the best so far, or one that a tree of versions is searched for."""
+"""The choice of the version that is written anew: the best so far, or one by a search of the tree of versions."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -21,7 +21,7 @@ class Version:
 
 
 Choice = tuple[str, Version | None]
-"""How the next version is asked for, and after which."""
+"""The question that asks for the next version, and the version that it is about."""
 
 
 def chain(found: Sequence[Version]) -> Choice:
@@ -72,4 +72,4 @@ def _bound(shares: Sequence[float], total: int) -> float:
 
 
 SEARCHES: dict[str, Callable[[Sequence[Version]], Choice]] = {"chain": chain, "tree": tree}
-"""How versions are searched for, by name."""
+"""The ways to search for versions, by name."""

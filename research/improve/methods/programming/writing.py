@@ -30,6 +30,8 @@ PROGRAM = "program.py"
 PROGRAMS = "programs.json"
 """The file that tells of every program that was tried."""
 
+NO_PROGRAM = "the answer has no block with a program"
+
 _BLOCK = re.compile(r"```(?:python|py)?[ \t]*\n(.*?)(?:```|\Z)", re.DOTALL)
 
 

@@ -5,7 +5,7 @@ the largest differences, a share of ``easy``, are easy, and the others hard. DPO
 trains that model on the layouts of the hard pairs, with ``kl_coefficient`` towards it.
 
 Our reading: the paper tells easy from hard by a reward model's scores and trains on the hard prompts by PPO; here the
-scores are exact values, and what is trained on are the episodes in which hard pairs were found.
+scores are exact values, and the training is on the layouts of the episodes in which hard pairs were found.
 """
 
 from collections.abc import Mapping, Sequence
@@ -21,7 +21,7 @@ from agents.msgrpo.credit import Trajectory
 from benchmark import UsageError
 from benchmark.play import AgentTable
 from research.improve.methods.learning import MODEL, config_of, learnt, own_play, reinforce, trained
-from research.improve.methods.preferring.preferences import check_installed, pair_of, prefer, worth_less
+from research.improve.methods.preferring.preferences import NO_PAIRS, check_installed, pair_of, preferring, worth_less
 from research.improve.task import ImprovementTask
 
 HARD = "hard"
@@ -72,7 +72,7 @@ def improve(
     lines = worth_less(own_play(task, {**task.agent, "temperature": temperature}, episodes, attempts))
     gaps = np.array([line["value_chosen"] - line["value_rejected"] for line in lines])
     if not lines:
-        task.say("no two answers to one prompt are worth differently, so there is nothing to prefer")
+        task.say(NO_PAIRS)
         return task.agent
     is_easy = gaps >= np.quantile(gaps, 1 - easy, method="higher") - TIE
     pairs = sorted(pair_of(line) for line, plain in zip(lines, is_easy, strict=True) if plain)
@@ -85,12 +85,10 @@ def improve(
         f"{len(pairs):,} easy pairs of answers, {len(lines) - len(pairs):,} hard ones on "
         f"{sum(map(len, hard.values()))} layouts"
     )
-    with task.meter.timed("training"):
-        prefer(config, pairs, beta, sft)
-    preferring = learnt(task, task.agent, task.meter.seconds_of("training"))
+    preferred = preferring(task, config, pairs, beta, sft)
     if not hard:
         task.say("all pairs are easy, so nothing is left to reinforce")
-        return preferring
+        return preferred
     sampler = f"{__name__}:{HardLayouts.__name__}"
     with task.meter.timed(HARD):
         folder = reinforce(
@@ -98,9 +96,9 @@ def improve(
             groups=groups, group_size=group_size, temperature=temperature, kl_coefficient=kl_coefficient,
             task_sampling=sampler, method_settings={"tasks": {sampler: {"layouts": hard}}},
         )  # fmt: skip
-    before = task.agent if preferring == task.agent else trained(task, str(task.out / MODEL))  # from here
+    before = task.agent if preferred == task.agent else trained(task, str(task.out / MODEL))  # from here
     after = learnt(task, before, task.meter.seconds_of(HARD), folder)
-    return preferring if after == before else after
+    return preferred if after == before else after
 
 
 @configured

@@ -3,7 +3,7 @@
 ARTEMIS (arXiv 2512.09108) evolves agents' configurations by crossover and mutation under a budget. A genome has the
 settings that aren't the agent's own. A child takes each from one of two parents, drawn from the best on common seeds,
 and one of them anew: another choice, or a text that a writer makes of episodes with their faults in words. Our reading:
-what has the highest mean of many is partly lucky, so it is handed back only if it gains on other seeds, too.
+the highest mean of many is partly luck, so its genome is handed back only if it gains on other seeds, too.
 """
 
 import re

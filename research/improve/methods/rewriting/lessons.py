@@ -48,7 +48,7 @@ KINDS = {
 
 
 class Lesson(NamedTuple):
-    """What a player is told, in the states whose observations hold these phrases; in all if there are none."""
+    """A text that a player reads in the states whose observations hold these phrases; in all if there are none."""
 
     text: str
     when: tuple[str, ...] = ()

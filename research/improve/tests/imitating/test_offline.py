@@ -11,7 +11,8 @@ import pytest
 from agents.prompt import PromptMap
 from agents.prompt_texts import PromptTexts
 from benchmark.errors import UsageError
-from research.improve.methods.imitating.offline import MOST_WEIGHT, RecordedEpisode, Shown, _saying, imitated, recorded
+from research.improve.methods.imitating.critic import MOST_WEIGHT
+from research.improve.methods.imitating.offline import RecordedEpisode, Shown, _saying, imitated, recorded
 from textgames.scenarios import SCENARIOS
 
 SEEDED = (*("run", "--agent", "random", "--scenario", "frozen-lake", "--mode", "direct", "--quiet", "--json"),)

@@ -51,7 +51,7 @@ def test_search_gains_by_a_learned_value_and_not_by_one_that_has_learnt_nothing(
 
 @pytest.mark.slow
 def test_preferences_by_a_learned_value_are_mostly_right_and_by_a_useless_one_as_often_wrong(values, textbench):
-    from research.improve.methods.predicting.value import value_in
+    from research.improve.methods.learning import value_in
     from research.improve.methods.preferring.preferences import pairs_of
 
     folders = [Path(f"sample-{sample}") for sample in (1, 2, 3)]

@@ -62,7 +62,7 @@ ASKED_AFRESH: Counter[str] = Counter()
 
 
 def answer(request: Mapping[str, Any]) -> str:
-    """What each of the models answers to a request."""
+    """Return the answer of each of the models to a request."""
     prompt = "\n\n".join(message["content"] for message in request["messages"])
     rules = "parse(observation: str)" in prompt
     good, first, still = (RULES, OFF, UNMOVED) if rules else (PLAYER, FAILING, STILL)
@@ -92,7 +92,7 @@ def answer(request: Mapping[str, Any]) -> str:
 
 
 def _faults_are_told(prompt: str, rules: bool) -> bool:
-    """Whether the writer is told what was wrong, so that a method that kept it to itself would fail its test."""
+    """Report whether the writer is told what was wrong, so that a method that kept it to itself would fail its test."""
     told = "KeyError: 'nothing'" in prompt or "- efficiency 2.000" in prompt
     return "outcomes(state, action) has only" in prompt if rules else told
 
