@@ -18,7 +18,7 @@ from textgames import Action
 
 
 def welfare(game: Economist, workers: tuple[Worker, ...], taxes: tuple[int, ...]) -> float:
-    """Return the mean utility where the workers settle."""
+    """Return the mean utility if the workers settle."""
     return float(game.utilities(workers, taxes, np.array([game.settled(workers, taxes)])).mean())
 
 

@@ -131,7 +131,7 @@ def paid(returns, truths, **others):
 
 
 def chosen(*batches, **settings):
-    """What the draw has chosen after some batches, and its R²."""
+    """Return the draw's choice after some batches, and its R²."""
     rule = DRAWS.make("pf_ppo", {"method": "auto", **settings})
     for each in batches:
         rule.draw(each, Credit.of([np.ones(1)] * len(each)), 1, np.random.default_rng(0))
