@@ -49,16 +49,14 @@ def improve(
     if targets not in ("mc", "td"):
         raise UsageError(f"targets is mc or td, got {targets!r}")
     folders = [Path(each) for each in learn_from] if learn_from else own_play(task, task.agent, episodes, attempts)
-    learnt_value(task, folders, targets, passes)
+    learn_value(task, folders, targets, passes)
     spec = f"search({task.agent['spec']})"
     made = {**task.agent, "spec": spec, "rank_by": "value", "proposals": proposals, "value": str(task.out / VALUE)}
     better = plays_better(task, task.agent, made)
     return {**made, "value": VALUE} if better else task.agent
 
 
-def learnt_value(
-    task: ImprovementTask, folders: list[Path], targets: "Targets" = "mc", passes: int = 20
-) -> "StepValue":
+def learn_value(task: ImprovementTask, folders: list[Path], targets: "Targets" = "mc", passes: int = 20) -> None:
     """Learn a value from run folders, and write it below the task's folder; a UsageError if there is nothing."""
     with said_as_usage():
         from research.improve.values.folder import write_value
@@ -76,12 +74,11 @@ def learnt_value(
     )
     if (truth := compared(value, [one for one in found if one.seed % HELD_OUT == 0])) is not None:
         task.say(f"its rank correlation with the exact values of {truth[1]} held-out decisions: {truth[0]:.2f}")
-    return value
 
 
 def ranker_of(task: ImprovementTask, folders: list[Path]) -> SearchPlayer:
     """Learn a value from run folders, and return the player that values actions by it."""
-    learnt_value(task, folders)
+    learn_value(task, folders)
     return value_in(str(task.out / VALUE))
 
 
