@@ -54,7 +54,7 @@ READING = (
 
 
 def read_by_all(textbench, folder):
-    """What every reading command says of a folder: one sentence, or nothing wrong."""
+    """Check what every reading command says of a folder: one sentence, or nothing wrong."""
     said = []
     for command in READING:
         shutil.rmtree("merged", ignore_errors=True)

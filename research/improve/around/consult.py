@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from agents import Around, Deciding, Policy, Question, Turn, TurnRequest, action_named
-from research.improve.around.questions import below, check_count, check_reads_below
+from agents import Around, Deciding, Policy, Question, TurnRequest, action_named
+from research.improve.around.questions import below, by_player, check_count, check_reads_below
 
 PLACES = ("first", "second")
 ASKED = "Answer, or say which player is to be asked, the first or the second."
@@ -56,16 +56,13 @@ class ConsultPolicy(Around):
             (turn,) = yield [Question(fresh, place)]
             answer = action_named(request, turn.response) or turn.response.strip()
             read.append(f"The {named} player answers: {answer}")
-            latest = self._by(turn, place)
+            latest = by_player(turn, self.players[place])
         else:
             (told,) = yield [Question(below(request, *read, LAST, seed=(*request.seed, 2, self.rounds)), 2)]
             named = action_named(request, told.response)
         if named is not None:
-            return self._by(told, 2)
+            return by_player(told, self.players[2])
         if latest is None:
             (turn,) = yield [Question(request)]
-            latest = self._by(turn, 0)
+            latest = by_player(turn, self.players[0])
         return latest
-
-    def _by(self, turn: Turn, player: int) -> Turn:
-        return replace(turn, served_by=turn.served_by or self.players[player].name)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from agents import Around, Deciding, Policy, Question, TurnRequest, action_named
-from research.improve.around.questions import below, check_reads_below
+from research.improve.around.questions import below, check_reads_below, choice
 
 MODES = ("instant", "reasoning", "agentic")
 ASKED = "How is this to be answered: instantly, after reasoning, or with the tool?"
@@ -51,8 +51,7 @@ class ModesPolicy(Around):
         if rng.random() < self.forced:
             mode = MODES[rng.integers(len(MODES))]
         else:
-            seed = (*request.seed, 1)
-            asked = below(request, ASKED, legal_actions=MODES, action_help="", moves_listed=True, seed=seed)
+            asked = choice(request, ASKED, names=MODES, seed=(*request.seed, 1))
             (told,) = yield [Question(asked)]
             mode = action_named(asked, told.response) or MODES[0]
         if mode == "reasoning":

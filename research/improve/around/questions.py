@@ -1,4 +1,4 @@
-"""What players around others have in common: how often they ask, with which draws, and below which observation."""
+"""Common pieces of players around others: the numbers of their questions, their draws, and texts below observations."""
 
 from collections.abc import Generator
 from dataclasses import replace
@@ -47,6 +47,16 @@ def check_reads_below(player: Policy) -> None:
 def below(request: TurnRequest, *texts: str, **changes: Any) -> TurnRequest:
     """Return the request with ``texts`` below its observation, a paragraph each, and with other ``changes``."""
     return replace(request, observation="\n\n".join([request.observation, *texts]), **changes)
+
+
+def choice(request: TurnRequest, *texts: str, names: tuple[str, ...], seed: tuple[int, ...]) -> TurnRequest:
+    """Return the request for one of ``names``, with ``texts`` below the observation."""
+    return below(request, *texts, legal_actions=names, action_help="", moves_listed=True, seed=seed)
+
+
+def by_player(turn: Turn, player: Policy) -> Turn:
+    """Return the turn with the player as the one that it was served by, unless it names another one."""
+    return replace(turn, served_by=turn.served_by or player.name)
 
 
 def said(turn: Turn) -> str:

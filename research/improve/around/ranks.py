@@ -8,11 +8,11 @@ the share of the proposals, and the judge states ``p`` as a number, which any se
 import re
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import replace
 from math import log
 from pathlib import Path
 
 from agents import Question, SearchPlayer, Turn, TurnRequest
+from research.improve.around.questions import below
 
 CERTAIN = 0.999
 """The most that is believed of a stated probability, and less than 1 - this: its log-odds are finite."""
@@ -38,9 +38,9 @@ def learned_value(folder: str | Path | None) -> tuple[SearchPlayer, str]:
 
 def judged(request: TurnRequest, action: str, player: int) -> Question:
     """Return the question to a judge, at place ``player``, for an action's probability of success."""
-    asked = replace(
+    asked = below(
         request,
-        observation=f"{request.observation}\n\n{ASKED.format(action=action)}",
+        ASKED.format(action=action),
         legal_actions=(),
         action_help="a number from 0 to 100",
         sample_action=None,

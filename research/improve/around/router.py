@@ -3,7 +3,6 @@
 import math
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -20,7 +19,7 @@ from agents import (
     lists_actions,
     search_player_of,
 )
-from research.improve.around.questions import below, check_count, check_reads_below, proposals_of
+from research.improve.around.questions import by_player, check_count, check_reads_below, choice, proposals_of
 from textgames import TSMG, did_you_mean
 
 RouteBy = Literal["share", "agreement", "loss", "player"]
@@ -111,29 +110,20 @@ class RouterPolicy(Around):
         if self.route_by == "share":
             to_second = np.random.default_rng([*request.seed, 1]).random() < self.share
             (turn,) = yield [Question(request, int(to_second))]
-            return self._by(turn, int(to_second))
+            return by_player(turn, self.players[int(to_second)])
         if self.route_by == "player":
-            asked = below(
-                request,
-                self.asked,
-                legal_actions=self.places,
-                action_help="",
-                moves_listed=True,
-                seed=(*request.seed, 2),  # its draws are apart from those of the two
-            )
+            # its draws are apart from those of the two
+            asked = choice(request, self.asked, names=self.places, seed=(*request.seed, 2))
             (told,) = yield [Question(asked, 2)]
             chosen = int(action_named(asked, told.response) == self.places[1])
             (turn,) = yield [Question(request, chosen)]
-            return self._by(turn, chosen)
+            return by_player(turn, self.players[chosen])
         turns = yield [Question(one) for one in proposals_of(request, self.proposals)]
         settled = self._settled(request, turns)
         if settled is not None:
-            return self._by(settled, 0)
+            return by_player(settled, self.players[0])
         (turn,) = yield [Question(request, 1)]
-        return self._by(turn, 1)
-
-    def _by(self, turn: Turn, player: int) -> Turn:
-        return replace(turn, served_by=turn.served_by or self.players[player].name)
+        return by_player(turn, self.players[1])
 
     def _settled(self, request: TurnRequest, turns: list[Turn]) -> Turn | None:
         """Return the first player's answer, if it is to be played."""

@@ -1,11 +1,11 @@
 """A player on a graph of thoughts, whose operations another one chooses: ``thoughts(AGENT[, POLICY])``."""
 
 import re
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from agents import Around, Deciding, Policy, Question, Turn, TurnRequest, action_named
-from research.improve.around.questions import below, check_count, check_reads_below, said
+from research.improve.around.questions import Asking, below, check_count, check_reads_below, choice, said
 from textgames import did_you_mean
 
 OPERATIONS = ("propose", "refine", "aggregate", "score", "answer")
@@ -94,24 +94,15 @@ class ThoughtsPolicy(Around):
                 graph.append(Thought(turn, named or turn.response.strip(), operation, named is not None))
         return best_of(graph).turn
 
-    def _next(
-        self, request: TurnRequest, graph: Sequence[Thought], number: int
-    ) -> Generator[list[Question], list[Turn], str]:
+    def _next(self, request: TurnRequest, graph: Sequence[Thought], number: int) -> Asking[str]:
         """Return the operation that the schedule has, or the one that the policy names in view of the graph."""
         if len(self.players) == 1:
             return self.schedule[number]
         if not graph:
             return OPERATIONS[0]
         lines = [f"{at}. {one.answer} ({one.made}{scored(one)})" for at, one in enumerate(graph, 1)]
-        asked = below(
-            request,
-            "Answers so far:\n" + "\n".join(lines),
-            ASKED,
-            legal_actions=OPERATIONS,
-            action_help="",
-            moves_listed=True,
-            seed=(*request.seed, number, 1),
-        )
+        graph_shown = "Answers so far:\n" + "\n".join(lines)
+        asked = choice(request, graph_shown, ASKED, names=OPERATIONS, seed=(*request.seed, number, 1))
         (named,) = yield [Question(asked, 1)]
         return action_named(asked, named.response) or "answer"
 

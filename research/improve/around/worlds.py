@@ -16,7 +16,7 @@ from textgames import TSMG
 
 
 class Came(NamedTuple):
-    """What came of an action."""
+    """The outcome of an action."""
 
     state: Any  # None if the game is over
     paid: Mapping[str, float]

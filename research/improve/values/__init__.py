@@ -1,1 +1,1 @@
-"""What an action is worth here, learnt from recorded play: ``network``, ``learning``, and the ``folder`` of one."""
+"""Values of actions, learnt from recorded play: ``network``, ``learning``, and the ``folder`` of one."""

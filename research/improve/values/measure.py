@@ -1,4 +1,4 @@
-"""How true a learned step value is, and what a search by it loses: ``python -m research.improve.values.measure FILE``.
+"""The truth of a learned step value, and a search's loss by it: ``python -m research.improve.values.measure FILE``.
 
 Random play of 600 small lakes, whose exact values are known, is learnt from with three seeds, on both kinds of targets.
 A search over eight random proposals plays 200 other lakes by each value, by the exact one, by votes, and by a network
