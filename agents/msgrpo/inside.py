@@ -63,7 +63,7 @@ class PlayedAround:
         assert turn is not None, "decisions are whole"
         if turn.error is not None:
             return turn
-        own, early = list[Own](), 0
+        own, bought = list[Own](), 0
         for together in decision.asked:
             mine = [one for one in together if one[0].player == self._place]
             if len(mine) > 1:
@@ -72,14 +72,11 @@ class PlayedAround:
                 unreadable = question.why_unanswered(answer.response)
                 named = None if question.words else action_named(question.request, answer.response)
                 own.append(Own(answer, named or "", unreadable, 0))
-            bought = sum(question.player == SECOND for question, _ in together)
+            bought += sum(question.player == SECOND for question, _ in together)
             if own:
-                own[-1] = own[-1]._replace(bought=own[-1].bought + bought)
-            else:
-                early += bought
+                own[-1], bought = own[-1]._replace(bought=own[-1].bought + bought), 0
         if not own:
             raise self._refused("0 times")
-        own[0] = own[0]._replace(bought=own[0].bought + early)
         return TurnAround(**{each.name: getattr(turn, each.name) for each in fields(Turn)}, own=tuple(own))
 
     def _refused(self, often: str) -> ConfigError:
