@@ -70,8 +70,7 @@ def _training_data(settings: Export, results: Results) -> None:
             continue
         first = next(lines, None)
         count = 0 if first is None else training_data.write_lines(chain([first], lines), file, text=settings.text)
-        for why, episodes in source.left_out.items():
-            print(f"{episodes} episodes were left out: {why}", file=sys.stderr)
+        _tell_left_out(source)
         if not count:
             raise UsageError(f"there is nothing to write to {file}: no decision of these runs is of that kind")
         print(f"{file}: {count} lines", file=sys.stderr)
@@ -81,6 +80,11 @@ def _training_data(settings: Export, results: Results) -> None:
             "others; textbench run --seed-offset 100000 plays episodes to train on",
             file=sys.stderr,
         )
+
+
+def _tell_left_out(source: training_data.Source) -> None:
+    for why, episodes in source.left_out.items():
+        print(f"{episodes} episodes were left out: {why}", file=sys.stderr)
 
 
 def _publish(settings: Export, results: Results) -> None:
@@ -94,5 +98,9 @@ def _publish(settings: Export, results: Results) -> None:
     if settings.eval_results and settings.benchmark:
         files += published.write_eval_results(document, Path(settings.eval_results), settings.benchmark)
     if settings.every_eval_ever and settings.organization:
-        files += published.write_every_eval_ever(document, Path(settings.every_eval_ever), settings.organization)
+        source = training_data.Source(results.columns) if settings.instances else None
+        out = Path(settings.every_eval_ever)
+        files += published.write_every_eval_ever(document, out, settings.organization, source)
+        if source is not None:
+            _tell_left_out(source)
     print("\n".join(map(str, files)), file=sys.stderr)

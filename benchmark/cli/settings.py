@@ -450,6 +450,7 @@ class Export:
     """the Hub's dataset that is the benchmark"""
     every_eval_ever: str | None = option(None, "DIR", "a JSON file for every model, by that schema")
     organization: str | None = option(None, "NAME", "the provider of the results", needs=("--every-eval-ever",))
+    instances: bool = switch("beside it a line for every episode, responses included", needs=("--every-eval-ever",))
     imports: Texts = imports()
 
 

@@ -125,7 +125,7 @@ def write_csv(rows: Iterator[Row], fields: Mapping[str, type], file: str) -> int
         writer = csv.DictWriter(stream, list(fields), lineterminator="\n")
         writer.writeheader()
         for row in rows:
-            cells = {name: _plain(row[name]) for name in fields}
+            cells = {name: plain(row[name]) for name in fields}
             for name, value in cells.items():
                 if isinstance(value, bool):
                     cells[name] = str(value).lower()
@@ -136,7 +136,7 @@ def write_csv(rows: Iterator[Row], fields: Mapping[str, type], file: str) -> int
     return count
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
     """Write lone surrogates in a response, which UTF-8 can't hold, as ``\\udc00``."""
     return value.encode("utf-8", "backslashreplace").decode() if isinstance(value, str) else value
 
@@ -154,7 +154,7 @@ def write_parquet(rows: Iterator[Row], fields: Mapping[str, type], file: str) ->
     written = replacing(Path(file), "wb", through_links=True)
     with storing(file), written as stream, pq.ParquetWriter(stream, schema) as writer:
         while batch := list(islice(rows, _BATCH)):
-            columns = {name: [_plain(row[name]) for row in batch] for name in fields}
+            columns = {name: [plain(row[name]) for row in batch] for name in fields}
             writer.write_table(pa.table(columns, schema=schema))
             count += len(batch)
     return count

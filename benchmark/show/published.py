@@ -2,7 +2,8 @@
 
 * ``.eval_results/*.yaml`` belongs into a model's own repository; its ``dataset`` is a benchmark that is registered on
   the Hub, whose tasks are named as our scenarios (https://huggingface.co/docs/hub/eval-results).
-* Every Eval Ever (schema 0.3.0, https://evalevalai.com) takes one JSON file for every model, below ``data/``.
+* Every Eval Ever (schema 0.3.0, https://evalevalai.com) takes one JSON file for every model, below ``data/``, and a
+  line for every episode in a file beside it.
 """
 
 import hashlib
@@ -12,17 +13,24 @@ import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
+from agents.common.files import replacing
+from agents.episode import Episode, Step
 from agents.protocol import STANDARD
-from benchmark.errors import UsageError
+from agents.turn import Message, Prompt, total_usage, without_prefix
+from benchmark.errors import UsageError, storing
 from benchmark.runs.folder import folder_name, write_atomically
+from benchmark.runs.replay import replay_if_unchanged, requests_of
 from benchmark.score.document import AgentView, ScoreView
 from benchmark.score.protocols import label, plain_name
+from benchmark.show.export import plain
 from benchmark.show.notes import ENDS, protocol_note
 from benchmark.show.page.tables import LOCAL, SCRIPTED, kind_of
 from benchmark.show.table import estimate_figure
+from benchmark.show.training_data import Source
 
 EEE_VERSION = "0.3.0"
 
@@ -58,15 +66,111 @@ def _entry(document: Mapping[str, Any], agent: AgentView, row: ScoreView, benchm
     return "\n".join([*lines, f"  notes: {quoted(', '.join(notes))}", ""])
 
 
-def write_every_eval_ever(document: Mapping[str, Any], folder: Path, organization: str) -> list[Path]:
-    """Write ``FOLDER/data/textbench/DEVELOPER/MODEL/UUID.json`` for every model, as ``organization`` provides it."""
+def write_every_eval_ever(
+    document: Mapping[str, Any], folder: Path, organization: str, source: Source | None = None
+) -> list[Path]:
+    """Write ``FOLDER/data/textbench/DEVELOPER/MODEL/UUID.json`` for every model, as ``organization`` provides it.
+
+    With a ``source`` of the same results, ``UUID_samples.jsonl`` beside it has a line for every episode and seat.
+    """
     written = []
     for agent, scores in _models(document):
         data = _aggregate(document, agent, scores, organization)
-        text = json.dumps(data, indent=1, ensure_ascii=False) + "\n"
-        name = uuid.UUID(bytes=hashlib.sha256(text.encode()).digest()[:16], version=4)
-        written.append(_write(folder / "data" / "textbench" / data["model_info"]["id"] / f"{name}.json", text))
+        name = uuid.UUID(bytes=hashlib.sha256(_json(data).encode()).digest()[:16], version=4)
+        place = Path("data", "textbench", data["model_info"]["id"])
+        if source is not None:
+            samples = place / f"{name}_samples.jsonl"
+            digest, rows = _write_lines(folder / samples, _instances(source, agent, scores, data))
+            if rows:
+                data["detailed_evaluation_results"] = {
+                    **{"format": "jsonl", "file_path": samples.as_posix(), "total_rows": rows},
+                    **{"hash_algorithm": "sha256", "checksum": digest},
+                }
+                written.append(folder / samples)
+        written.append(_write(folder / place / f"{name}.json", _json(data)))
     return written
+
+
+def _json(data: Mapping[str, Any]) -> str:
+    return json.dumps(data, indent=1, ensure_ascii=False) + "\n"
+
+
+def _instances(
+    source: Source, agent: AgentView, scores: Sequence[ScoreView], data: Mapping[str, Any]
+) -> Iterator[dict[str, Any]]:
+    """Yield an instance for every scored episode and seat of an agent: the prompts and responses of all turns.
+
+    Its score is the return on the scale of the normalised score, so that their mean is the normalised plain return. Of
+    a decision that was asked again, the last answer is given. Episodes of a game that has changed since are left out.
+    """
+    rows = {plain_name(row["scenario"]): row for row in scores}
+    for record, scenario, names, prompt_maps in source.records():
+        seats = [player for player, name in record.agents.items() if names.get(name) == agent["name"]]
+        if not seats or record.scenario not in rows:
+            continue
+        replayed = replay_if_unchanged(record, scenario)
+        if replayed is None:
+            source.left_out[f"{scenario.name}'s rules or texts have changed since they were played"] += 1
+            continue
+        requests = list(requests_of(replayed))
+        for player in seats:
+            if asked := [(step, request) for step, request in requests if step.player == player]:
+                prompt_map = prompt_maps[record.agents[player]]
+                turns = [(step, without_prefix(prompt_map(request))) for step, request in asked]
+                yield _instance(record, player, turns, rows[record.scenario], data)
+
+
+def _instance(
+    record: Episode, player: str, turns: Sequence[tuple[Step, Prompt]], row: ScoreView, data: Mapping[str, Any]
+) -> dict[str, Any]:
+    messages: list[dict[str, Any]] = []
+    answers = []
+    for step, prompt in turns:
+        for message in (*prompt, Message("assistant", step.turn.response)):
+            messages.append({"turn_idx": len(messages), "role": message.role, "content": plain(message.content)})
+        answer = {"turn_idx": len(messages) - 1, "source": f"messages[{len(messages) - 1}].content"}
+        extracted = {"extracted_value": step.action if step.valid else "", "extraction_method": "action tag"}
+        answers.append({**answer, **extracted, "is_terminal": step is turns[-1][0]})
+    asked = {"raw": plain("\n\n".join(message.content for message in turns[0][1])), "reference": []}
+    hashed = json.dumps(asked, sort_keys=True, separators=(",", ":"))
+    usage = total_usage(turn.usage for step, _ in turns for turn in step.turns)
+    tokens = {"input_tokens": usage.prompt_tokens, "output_tokens": usage.completion_tokens}
+    blind, reference, earned = row["blind"]["value"], row["reference"]["value"], record.returns[player]
+    assert blind is not None, "a normalised score has a zero"
+    assert reference is not None, "and a one"
+    return {
+        **{name: data[name] for name in ("schema_version", "evaluation_id")},
+        **{"model_id": data["model_info"]["id"], "evaluation_name": row["scenario"]},
+        "evaluation_result_id": f"{row['scenario']}:normalized",
+        "sample_id": f"{record.scenario}/{record.seed}" + (f"/{player}" if len(record.agents) > 1 else ""),
+        "sample_hash": hashlib.sha256(hashed.encode()).hexdigest(),
+        "interaction_type": "multi_turn",
+        "input": asked,
+        "messages": messages,
+        "answer_attribution": answers,
+        "evaluation": {
+            "score": (earned - blind) / (reference - blind),
+            "is_correct": record.successes[player],
+            "num_turns": len(turns),
+        },
+        **({"token_usage": {**tokens, "total_tokens": sum(tokens.values())}} if any(tokens.values()) else {}),
+        "metadata": {"seed": str(record.seed), "player": player, "return": str(earned)},
+    }
+
+
+def _write_lines(file: Path, lines: Iterator[dict[str, Any]]) -> tuple[str, int]:
+    """Write JSON lines to a file, and return its SHA-256 and their number; without a line no file is written."""
+    first, digest, count = next(lines, None), hashlib.sha256(), 0
+    if first is None:
+        return "", 0
+    file.parent.mkdir(parents=True, exist_ok=True)
+    with storing(file), replacing(file, "wb") as stream:
+        for line in chain([first], lines):
+            text = json.dumps(line).encode() + b"\n"
+            digest.update(text)
+            stream.write(text)
+            count += 1
+    return digest.hexdigest(), count
 
 
 def _aggregate(

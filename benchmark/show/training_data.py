@@ -93,7 +93,7 @@ class Source:
     def mean_returns(self) -> dict[tuple[str, str], float]:
         """Return ``{(scenario, player): mean return}`` of the used episodes, minus infinity if all are equal."""
         returns: dict[tuple[str, str], list[float]] = {}
-        for record, scenario, names, _ in self._records():
+        for record, scenario, names, _ in self.records():
             for player, agent in record.agents.items():
                 if agent in names:
                     returns.setdefault((scenario.name, player), []).append(record.returns[player])
@@ -107,7 +107,7 @@ class Source:
         reasoning.
         """
         self.left_out.clear()
-        for record, scenario, names, prompt_maps in self._records():
+        for record, scenario, names, prompt_maps in self.records():
             replayed = replay_if_unchanged(record, scenario)
             if replayed is None:
                 self.left_out[f"{scenario.name}'s rules or texts have changed since they were played"] += 1
@@ -127,7 +127,7 @@ class Source:
                 result = record.returns[step.player]
                 yield RecordedDecision(origin, request, prompt_map, response, result, step.state, step.reward)
 
-    def _records(self) -> Iterator[tuple[Episode, Scenario, Mapping[str, str], Mapping[str, PromptMap]]]:
+    def records(self) -> Iterator[tuple[Episode, Scenario, Mapping[str, str], Mapping[str, PromptMap]]]:
         """Yield every scored episode with its scenario, ``{agent: name here}`` and ``{agent: prompt map}``."""
         for (path, manifest), known in zip(self._results.sources, self._results.names, strict=True):
             odd = {card["name"]: why for card in manifest["agents"] if (why := _why_unknown_prompts(card)) is not None}

@@ -1,9 +1,10 @@
 """What goes to other catalogues is read by their own code: Hugging Face's parser, Every Eval Ever's schema.
 
-The schema (version 0.3.0 of the package ``every-eval-ever``, which wants Python 3.12) stands beside this file, under
-its own licence. With the package, ``python -m every_eval_ever validate data/*/*/*/*.json`` says the same.
+The schemas (version 0.3.0 of the package ``every-eval-ever``, which wants Python 3.12) stand beside this file, under
+their own licence. With the package, ``python -m every_eval_ever validate data/*/*/*/*`` says the same.
 """
 
+import hashlib
 import json
 import shutil
 from pathlib import Path
@@ -15,7 +16,7 @@ import benchmark
 from agents import LanguageAgentPolicy, ScriptedModel
 from benchmark.show.published import _model_id
 
-SCHEMA = Path(__file__).with_name("every_eval_ever") / "eval.schema.json"
+SCHEMAS = Path(__file__).with_name("every_eval_ever")
 PUBLISH = ("--eval-results", "hub", "--benchmark", "me/games", "--every-eval-ever", "eee", "--organization", "us")
 
 
@@ -71,7 +72,7 @@ def test_every_eval_evers_schema_takes_it(textbench, played):
     assert file.parts[:3] == ("eee", "data", "textbench")
     assert len(file.parts) == 6
     data = json.loads(file.read_text(encoding="utf-8"))
-    schema = json.loads(SCHEMA.read_text(encoding="utf-8"))
+    schema = json.loads((SCHEMAS / "eval.schema.json").read_text(encoding="utf-8"))
     jsonschema.validate(data, schema)
     assert data["schema_version"] == schema["version"]
     assert data["model_info"]["id"] == "/".join(file.parts[3:5])
@@ -84,6 +85,35 @@ def test_every_eval_evers_schema_takes_it(textbench, played):
     before = file.read_bytes()
     assert textbench("export", "r/random", *PUBLISH).code == 0
     assert [one.read_bytes() for one in Path("eee").rglob("*.json")] == [before]  # the same results, the same file
+
+
+def test_every_episode_is_an_instance(textbench, played):
+    jsonschema = pytest.importorskip("jsonschema")
+    done = textbench("export", "r/random", *PUBLISH, "--instances")
+    assert done.code == 0, done.err
+    (file,) = Path("eee").rglob("*.json")
+    data = json.loads(file.read_text(encoding="utf-8"))
+    told, samples = data["detailed_evaluation_results"], file.with_name(f"{file.stem}_samples.jsonl")
+    assert told["file_path"] == samples.relative_to("eee").as_posix()
+    assert told["checksum"] == hashlib.sha256(samples.read_bytes()).hexdigest()
+    lines = [json.loads(line) for line in samples.read_text(encoding="utf-8").splitlines()]
+    assert told["total_rows"] == len(lines) == 2 * 4
+    schema = json.loads((SCHEMAS / "instance_level_eval.schema.json").read_text(encoding="utf-8"))
+    for line in lines:
+        jsonschema.validate(line, schema)
+        assert (line["evaluation_id"], line["model_id"]) == (data["evaluation_id"], data["model_info"]["id"])
+        assert line["evaluation"]["num_turns"] == len(line["answer_attribution"])
+        answer = line["answer_attribution"][-1]
+        assert (answer["is_terminal"], answer["extracted_value"]) == (True, "down")
+        assert line["messages"][answer["turn_idx"]]["content"] == "<action>down</action>"
+        assert line["input"]["raw"] == line["messages"][0]["content"]
+    for result in data["evaluation_results"]:
+        of = [line for line in lines if line["evaluation_result_id"] == result["evaluation_result_id"]]
+        row = played["modèle", result["evaluation_name"]]
+        zero, one = row["blind"]["value"], row["reference"]["value"]
+        mean = sum(line["evaluation"]["score"] for line in of) / len(of)
+        assert mean == pytest.approx((row["mean_return"]["value"] - zero) / (one - zero))
+    assert textbench("export", "r/random", "--eval-results", "h", "--benchmark", "a/b", "--instances").code == 2
 
 
 @pytest.mark.slow
