@@ -19,7 +19,7 @@ from agents.models.base import NotLoaded
 from agents.models.provider import Provider
 from agents.models.served.address import MissingAPIKeyError, check_timeout, check_url, read_headers, read_key
 from agents.models.served.answers import NO_ANSWER, ProviderError
-from agents.models.served.dialect import Dialect
+from agents.models.served.dialect import BUDGET_FIELDS, Dialect
 from agents.models.served.model import ServedModel
 from agents.models.served.routes import CONTINUE
 from textgames.extras import install_command, missing_packages
@@ -43,9 +43,9 @@ class LiteLLMModel(ServedModel):
             (``ANTHROPIC_API_KEY``, ``GEMINI_API_KEY``, AWS's and Azure's variables ...).
         route: ``"chat"``, or ``"completions"`` for base models. If a model needs OpenAI's Responses interface,
             LiteLLM asks there by itself.
-        timeout, max_retries, patience, omit, reasoning_effort, reasoning_tokens, send_seed, extra_body, headers: as for
-            :class:`~agents.models.openai.OpenAIModel`; LiteLLM translates the effort and the limit for each provider.
-            Fields of ``extra_body`` are further arguments of LiteLLM.
+        timeout, max_retries, patience, omit, reasoning_effort, reasoning_tokens, thinking_budget, send_seed,
+            extra_body, headers: as for :class:`~agents.models.openai.OpenAIModel`; LiteLLM translates effort, budget
+            and limit for each provider. Fields of ``extra_body`` are further arguments of LiteLLM.
 
     Raises:
         ModuleNotFoundError: LiteLLM isn't installed.
@@ -66,6 +66,7 @@ class LiteLLMModel(ServedModel):
         omit: Collection[str] = (),
         reasoning_effort: str | None = None,
         reasoning_tokens: int | None = None,
+        thinking_budget: int | None = None,
         send_seed: bool = False,
         extra_body: Mapping[str, Any] | None = None,
         headers: Mapping[str, str] | None = None,
@@ -97,7 +98,7 @@ class LiteLLMModel(ServedModel):
         super().__init__(
             model,
             LiteLLMTransport(f"{self.base_url or provider} (LiteLLM)", arguments, provider in OPEN_SERVERS),
-            Dialect(route, omit, "auto", reasoning_effort, reasoning_tokens),
+            Dialect(route, omit, "auto", reasoning_effort, reasoning_tokens, None, thinking_budget),
             Redactor.from_environment(secrets=[key or "", *url_secrets(base_url or ""), *sent_headers.values()]),
             max_retries=max_retries,
             patience=patience,
@@ -134,6 +135,12 @@ class LiteLLMTransport:
         litellm, seconds = load_litellm(self.url), self._arguments["timeout"]
         if not self._open:  # providers that continue an assistant's message do so unasked
             fields = {name: value for name, value in fields.items() if name not in CONTINUE}
+        budget = {name: fields[name] for name in BUDGET_FIELDS if name in fields}
+        if budget:  # Anthropic's words, which LiteLLM translates; servers of open models get their own
+            thinking = {"type": "enabled", "budget_tokens": budget[BUDGET_FIELDS[0]]}
+            others = {name: value for name, value in fields.items() if name not in budget}
+            own = {"extra_body": {**budget, **fields.get("extra_body", {})}}
+            fields = others | (own if self._open else {"thinking": thinking})
         try:
             async with asyncio.timeout(seconds):
                 answer = await getattr(litellm, FUNCTIONS[path])(**self._arguments, **fields)

@@ -41,6 +41,9 @@ def claims_of(options: RunOptions, env_ids: Iterable[str] = (), folder: Path | N
         claims.append(Claim("--base-url", url, f"the server {url}"))
     if options.cache is not None:
         claims.append(Claim("--cache", options.cache, f"the response cache {options.cache}"))
+    if options.extra_body:
+        text = json.dumps(options.extra_body, sort_keys=True)
+        claims.append(Claim("--allow", f"extra_body={text}", f"the extra_body {text}"))
     code = {spec.name for spec in specs if names_code(spec.spec)}  # which may do with its options what it likes
     for name, own in options.by_agent.items():
         claims += () if name in code else _own(name, own, folder)

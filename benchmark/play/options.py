@@ -4,7 +4,9 @@ Options that *count* decide what is played and can't change when a run is resume
 grow); the others (how fast, how long, for how much) can.
 """
 
+import json
 import os
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import field, replace
 from pathlib import Path
@@ -33,6 +35,26 @@ def levels_in(text: str) -> range:
     """Return the levels of such a range."""
     first, last = map(int, text.split("-"))
     return range(first, last + 1)
+
+
+def read_effort(text: str) -> str:
+    """Return an effort of reasoning if it is one word, as servers differ in theirs; else raise a ValueError."""
+    if not re.fullmatch(r"[a-z]+", text):
+        raise ValueError(
+            f"an effort of reasoning is a word of the server's, such as minimal, low or high; got {text!r}"
+        )
+    return text
+
+
+def read_table(text: str) -> dict[str, Any]:
+    """Return the table that a JSON text is; a ValueError if it is none."""
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        found = None
+    if not isinstance(found, dict):
+        raise ValueError(f"a table is written as JSON, such as '{{\"top_k\": 20}}', got {text!r}")
+    return found
 
 
 @settings
@@ -85,6 +107,20 @@ class RunOptions:
     """nucleus sampling (default 1: off)"""
     max_tokens: int | None = option(None, "N", ge=1, le=10**6, marks="counts agent")
     """longest response, in tokens (default 256)"""
+    reasoning_effort: str | None = option(None, "WORD", marks="counts agent added", reads=read_effort)
+    """how much a reasoning model reasons, in the server's words: minimal, low, medium, high (none: not at all)"""
+    reasoning_tokens: int | None = option(None, "N", ge=0, le=10**7, marks="counts agent added")
+    """tokens for reasoning besides --max-tokens (default with an effort: 25,000)"""
+    thinking_budget: int | None = option(None, "N", ge=1, le=10**7, marks="counts agent added")
+    """most tokens of reasoning, where the server closes it: vLLM, llama.cpp, litellm: (Anthropic, Gemini); and hf:"""
+    max_tokens_field: str | None = option(None, "NAME", marks="counts agent added")
+    """the server's name of the limit: max_tokens, max_completion_tokens or auto (default: learnt from a refusal)"""
+    chat_template_kwargs: Mapping[str, Any] | str | None = option(
+        None, "JSON", marks="counts agent added", reads=read_table
+    )
+    """arguments of an open model's chat template: '{"enable_thinking": false}'"""
+    extra_body: Mapping[str, Any] | str | None = option(None, "JSON", marks="counts agent added", reads=read_table)
+    """further fields of every request to a server: '{"top_k": 20}'"""
     mode: str | None = option(None, "MODE", marks="counts agent")
     """response mode (default: as it was trained, or think)"""
     history: int | None = option(None, "K", ge=0, le=10**6, marks="counts")
@@ -232,7 +268,8 @@ def arguments_of(options: RunOptions) -> list[str]:
         if name in options.given and name != "base_url" and one.metavar:
             value = getattr(options, name)
             for each in value if one.many else [value]:
-                words += [one.flag] if one.switch else [one.flag, str(each)]
+                text = json.dumps(each) if isinstance(each, Mapping) else str(each)
+                words += [one.flag] if one.switch else [one.flag, text]
     return words
 
 

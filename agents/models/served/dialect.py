@@ -22,6 +22,14 @@ REASONING_TOKENS = 25_000
 """The tokens that a reasoning model may use beside those of its response. OpenAI's advice is to reserve as many."""
 BUDGET_FIELDS = ("thinking_token_budget", "thinking_budget_tokens")  # vLLM's and llama.cpp's; each overlooks the other
 
+FIXES = {
+    **{f"'{name}'": f"omit=['{name}'] in the agent's options leaves it out" for name in OMITTABLE},
+    "reasoning.effort": "leave out --reasoning-effort, or give a word that this server takes",
+    "chat_template_kwargs": "leave out --chat-template-kwargs",
+    **dict.fromkeys((*BUDGET_FIELDS, "'thinking'"), "leave out --thinking-budget"),
+}
+"""``{pattern of a parameter in a refusal: the fix}``; names that are words of other sentences too are quoted."""
+
 LimitField = Literal["auto", "max_tokens", "max_completion_tokens"]
 _REFUSAL = re.compile(
     r"unsupported|not support|unrecogni[sz]ed|unknown|unexpected|not permitted|not allowed|deprecated|only the default"

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import re
 from collections.abc import Mapping
 from copy import copy
 from dataclasses import replace
@@ -15,7 +16,7 @@ from agents.models.base import Decoding, seed_number
 from agents.models.reasoning import Begun
 from agents.models.served import names, pacing
 from agents.models.served.answers import MAX_ANSWER_BYTES, ProviderError, usage_in
-from agents.models.served.dialect import OMITTABLE, Dialect, refusal_of
+from agents.models.served.dialect import FIXES, OMITTABLE, Dialect, refusal_of
 from agents.models.served.loops import PerLoop
 from agents.models.served.routes import CONTINUE, ROUTES, Route
 from agents.turn import Prompt, Turn, Usage, eaten_up, total_usage
@@ -228,9 +229,10 @@ class ServedModel:
     def _status_error(self, status: int, headers: Mapping[str, str], text: str) -> ProviderError:
         """Return the error for a status other than 200, with advice if there is any."""
         said, parameter = refusal_of(text)
-        for name in OMITTABLE:
-            if status == 400 and (f"'{name}'" in said or parameter == name):
-                said += f" (omit=[{name!r}] in the agent's options leaves it out)"
+        fixes = FIXES | {re.escape(f"'{name}'"): f"leave {name!r} out of extra_body" for name in self._extra_body}
+        for name, fix in fixes.items() if status in (400, 422) else ():
+            if re.search(name, f"{said} '{parameter}'"):
+                said += f" ({fix})"
         if any(name in said for name in CONTINUE):
             said += " (it can't go on from the prompts' [prefix]: take that out)"
         if "insufficient_quota" in text and "insufficient_quota" not in said:

@@ -33,7 +33,7 @@ def why_unknown(name: str, url: str, status: int, text: str, listed: list[str] |
         (parameter == "model" or "model_not_found" in text)
         or (listed is not None and status == 404)
         or ((re.search(r"\bmodels?\b", words, re.IGNORECASE) or name in words) and _UNKNOWN.search(words))
-    )
+    ) and parameter in (None, "model")  # else "'seed' is not supported with this model"
     if status not in (400, 403, 404, 422) or not about_the_name:
         return None
     said = " ".join(words.split())[:200]

@@ -76,6 +76,8 @@ def with_agent_options(options: RunOptions, specs: Mapping[str, str]) -> RunOpti
         given[name] = checked = _checked(name, specs[name], own)
         if checked.get("prompts"):
             checked["prompts"] = str(prompt_path(checked["prompts"]))
+    for name in specs if options.extra_body else ():
+        _refuse_secret(name, "extra_body", options.extra_body)
     prompts = str(prompt_path(options.prompts)) if options.prompts else options.prompts
     own_options = {name: own for name, own in given.items() if own} or None
     return _of_one_protocol(replace(options, prompts=prompts, agent_options=own_options, sets=()), specs)

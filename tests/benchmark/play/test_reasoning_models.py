@@ -1,7 +1,10 @@
 """Models that reason, behind a real local server: what is recorded, what is said, and what it costs."""
 
 import json
+import shutil
 from pathlib import Path
+
+import pytest
 
 from benchmark.runs.folder import RunFolder
 from tests.agents.openai_server import OpenAIServer
@@ -94,3 +97,72 @@ def test_responses_with_a_prefix_are_recorded_whole_and_who_begins_anew_is_refus
         refused.err.split()
     )
     assert not Path("s").exists()
+
+
+OPTIONS = {
+    "reasoning_effort": "minimal",
+    "reasoning_tokens": 900,
+    "thinking_budget": 700,
+    "max_tokens_field": "max_completion_tokens",
+    "chat_template_kwargs": {"enable_thinking": True},
+    "extra_body": {"top_k": 20},
+}
+
+
+def test_settings_of_reasoning_are_options_that_are_sent_and_kept(textbench):
+    words = [each for name, value in OPTIONS.items() for each in (f"--{name.replace('_', '-')}", value)]
+    words = [json.dumps(word) if isinstance(word, dict) else word for word in words]
+    with OpenAIServer() as server:
+        agents = ("--agent", "m=openai:o", "--agent", "n=openai:o", "--set", "n.reasoning_effort=high")
+        done = textbench("run", *agents, "--base-url", server.base_url, *LAKE, *words, "--quiet")
+        assert done.code == 0, done.err
+        shutil.copytree("r", "theirs")  # a folder that nobody here has allowed anything
+        resume = ("resume", "theirs", "--episodes", 3, "--base-url", server.base_url, "--allow", "openai:o")
+        refused = textbench(*resume)
+        allowed = textbench(*resume, "--allow", 'extra_body={"top_k": 20}')
+    assert (refused.code, allowed.code) == (2, 0), allowed.err
+    assert """the extra_body {"top_k": 20}, which you haven't""" in " ".join(refused.err.split())
+    *_, request = (one for one in server.requests if one["reasoning_effort"] == "minimal")
+    assert (request["max_completion_tokens"], request["thinking_token_budget"], request["top_k"]) == (1156, 700, 20)
+    assert request["chat_template_kwargs"] == {"enable_thinking": True}
+    assert {one["reasoning_effort"] for one in server.requests} == {"minimal", "high"}
+    manifest = RunFolder.open(Path("r")).manifest
+    assert {name: manifest["settings"][name] for name in OPTIONS} == OPTIONS
+    assert [card["settings"]["model_reasoning_effort"] for card in manifest["agents"]] == ["minimal", "high"]
+    everything = " ".join(textbench("run", "--help", "all").out.split())
+    assert all(f"--{name.replace('_', '-')}" in everything for name in OPTIONS)
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "fix"),
+    [
+        ("reasoning_effort", "minimal", "leave out --reasoning-effort, or give a word that this server takes"),
+        ("thinking_budget", 5, "leave out --thinking-budget"),
+        ("chat_template_kwargs", '{"a": 1}', "leave out --chat-template-kwargs"),
+        ("extra_body", '{"top_k": 2}', "leave 'top_k' out of extra_body"),
+    ],
+)
+def test_a_refusal_of_such_a_setting_is_one_sentence_with_the_fix(textbench, option, value, fix):
+    names = {"thinking_budget": "thinking_token_budget", "extra_body": "top_k"}
+    with OpenAIServer(refused={names.get(option, option): ""}) as server:
+        command = ("--agent", "m=openai:o", "--base-url", server.base_url, f"--{option.replace('_', '-')}", value)
+        done = textbench("run", *command, *LAKE)
+    assert done.code == 1
+    told = " ".join(done.err.split())
+    assert f"Unsupported parameter: '{names.get(option, option)}' is not supported with this model. ({fix})" in told
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--reasoning-effort", "4"), "an effort of reasoning is a word of the server's, such as minimal, low or high"),
+        (("--extra-body", "top_k"), """a table is written as JSON, such as '{"top_k": 20}', got 'top_k'"""),
+        (("--extra-body", '{"k": "sk-0123456789abcdefghij0123456789"}'), "holds what looks like a key"),
+        (("--max-tokens-field", "max"), "max_tokens_field is auto, max_tokens, max_completion_tokens, got 'max'"),
+    ],
+)
+def test_a_wrong_setting_of_reasoning_is_refused_before_the_first_episode(textbench, words, said):
+    done = textbench("run", "--agent", "openai:o", "--base-url", "http://127.0.0.1:9/v1", *LAKE, *words)
+    assert done.code == 2
+    assert said in " ".join(done.err.split())
+    assert not Path("r").exists()
