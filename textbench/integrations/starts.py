@@ -7,7 +7,7 @@ import numpy as np
 
 from agents.episode import Episode, EpisodeTask, invalid_rate
 from agents.loop.live import environment_of
-from agents.loop.session import EpisodeSession, Opponents, check_seat
+from agents.loop.session import EpisodeSession, Opponents, Outcome, check_seat
 from agents.prompt import PromptMap
 from textgames.scenarios import TRAINING_SEEDS
 
@@ -94,6 +94,55 @@ def begin(
         prompt_map=prompt_map,
         **TRAINED_WITH | dict(settings or {}),
     )
+
+
+class Conversation:
+    """An episode as one conversation, which grows by a response and an observation with every turn.
+
+    Attributes:
+        session: the episode; its prompt map has ``history_turns=None``, so that a prompt ends with the new observation.
+        turns: how many responses were given.
+    """
+
+    def __init__(self, session: EpisodeSession) -> None:
+        self.session, self.turns = session, 0
+
+    @property
+    def over(self) -> bool:
+        """Whether the episode is over; one that ended before its player was asked takes one response."""
+        return self.session.over
+
+    def opening(self) -> list[dict[str, str]]:
+        """Return the first prompt.
+
+        A player can be out before it is asked, as one that dies in Werewolf's first night. It reads how that ended, and
+        whatever it answers, :meth:`answer` pays the episode's return.
+        """
+        if self.session.over:
+            return [{"role": "user", "content": self.session.last_observation(self.session.seat)}]
+        return self.session.messages
+
+    def answer(self, response: str) -> Outcome:
+        """Give a response; a RuntimeError says that the episode is over."""
+        session = self.session
+        out = session.over and not self.turns
+        outcome = Outcome(session.returns[session.seat], None, "", None) if out else session.respond(response)
+        self.turns += 1
+        return outcome
+
+    def observation(self) -> list[dict[str, str]]:
+        """Return the message that the conversation grows by; none when the episode is over."""
+        return [] if self.session.over else self.session.messages[-1:]
+
+    def metrics(self) -> dict[str, float]:
+        """Return the metrics of the player so far: return, success (1 or 0), steps, share of invalid responses."""
+        session, seat = self.session, self.session.seat
+        return {
+            "return": session.returns[seat],
+            "success": float(session.over and session.episode.successes[seat]),
+            "steps": self.turns,
+            "invalid_rate": invalid_rate(session.steps_of(seat)),
+        }
 
 
 def figures(episode: Episode, seat: str) -> dict[str, float]:

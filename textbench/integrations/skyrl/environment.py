@@ -7,9 +7,7 @@ from typing import Any
 from skyrl_gym.envs.base_text_env import BaseTextEnv, BaseTextEnvStepOutput, ConversationType
 
 from agents import PromptMap
-from agents.episode import invalid_rate
-from agents.loop.session import Outcome
-from textbench.integrations.starts import Start, begin, list_starts, rows_of
+from textbench.integrations.starts import Conversation, Start, begin, list_starts, rows_of
 
 ENV_CLASS = "textbench"
 OPTIONS = ("scenario", "mode", "opponents", "seed", "settings")
@@ -43,46 +41,33 @@ class GameEnv(BaseTextEnv):
                 f"environment.skyrl_gym.{ENV_CLASS} has no option {', '.join(unknown)}; there are {', '.join(OPTIONS)}"
             )
         scenario = row.get("scenario") or options.get("scenario") or "frozen-lake"
-        self.session = begin(
+        session = begin(
             Start(scenario, int(row.get("layout_seed") or 0), row.get("seat") or ""),
             (int(options.get("seed", 0)), next(_episodes)),
             PromptMap(options.get("mode", "think"), history_turns=None),
             options.get("opponents", "random"),
             options.get("settings"),
         )
-        self.max_turns = self.session.task.kwargs.get("max_steps") or 10**6
+        self.session, self._conversation = session, Conversation(session)
+        self.max_turns = session.task.kwargs.get("max_steps") or 10**6
 
     def init(self, prompt: ConversationType) -> tuple[ConversationType, dict[str, Any]]:
-        """Return the first prompt, which the game writes: ``prompt`` comes from the data set and is empty.
-
-        A player can be out before it is asked, as one that dies in Werewolf's first night. It reads how that ended, and
-        whatever it answers, :meth:`step` pays what the episode has paid.
-        """
-        if self.session.over:
-            return [{"role": "user", "content": self.session.last_observation(self.session.seat)}], {}
-        return self.session.messages, {}
+        """Return the first prompt, which the game writes: ``prompt`` comes from the data set and is empty."""
+        return self._conversation.opening(), {}
 
     def step(self, action: str) -> BaseTextEnvStepOutput:
-        session = self.session
-        out = session.over and not self.turns
-        outcome = Outcome(session.returns[session.seat], None, "", None) if out else session.respond(action)
-        self.turns += 1
+        outcome = self._conversation.answer(action)
+        self.turns = self._conversation.turns
         return BaseTextEnvStepOutput(
-            observations=[] if session.over else session.messages[-1:],
+            observations=self._conversation.observation(),
             reward=outcome.reward,
-            done=session.over,
+            done=self.session.over,
             metadata={"valid": outcome.valid, "action": outcome.action, "unreadable": outcome.unreadable},
             postprocessed_action=None,
         )
 
     def get_metrics(self) -> dict[str, Any]:
-        session, seat = self.session, self.session.seat
-        return {
-            "return": session.returns[seat],
-            "success": float(session.over and session.episode.successes[seat]),
-            "steps": self.turns,
-            "invalid_rate": invalid_rate(session.steps_of(seat)),
-        }
+        return self._conversation.metrics()
 
 
 def start_rows(
