@@ -7,6 +7,7 @@ The games, scenarios and suites that ship are data: one file a suite in ``shelf/
 registered under its id, with its ``yardstick``, the ``vocabulary`` of its twins, and its ``ladder``, if it names them.
 """
 
+import json
 import re
 import tomllib
 from collections.abc import Iterable, Mapping
@@ -16,10 +17,19 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import gymnasium
 
-from textgames.environments.rules import TWIN, game_settings, load_game
+from textgames.environments.rules import (
+    INVALID_ACTION,
+    LEVEL,
+    TWIN,
+    EpisodeRules,
+    game_settings,
+    load_game,
+    make_game,
+)
 from textgames.ladders import Ladder, Level, ladder_of, register_ladder
 from textgames.names import nearest_or_all
 from textgames.registry import game_of, parallel_env, register, settings_of, shared_game
+from textgames.settings import taken_by
 from textgames.tsmg import TSMG
 from textgames.twins import Twin, has_twins, register_vocabulary, vocabulary_digest
 from textgames.yardsticks import register_yardstick
@@ -32,7 +42,7 @@ TRAINING_SEEDS = range(10_000)
 
 
 _LEVEL_SUFFIX, _TWIN_SUFFIX = "-level-", "-twin-"
-_NAME = re.compile(rf"(.+?)(?:{_LEVEL_SUFFIX}([1-9]\d*))?(?:{_TWIN_SUFFIX}([1-9]\d*))?", re.ASCII)
+_NAME = re.compile(rf"(.+?)(?:\(([^()]*)\))?(?:{_LEVEL_SUFFIX}([1-9]\d*))?(?:{_TWIN_SUFFIX}([1-9]\d*))?", re.ASCII)
 
 _TURNED = re.compile(rf"(.+?)({_TWIN_SUFFIX}[1-9]\d*)({_LEVEL_SUFFIX}[1-9]\d*)", re.ASCII)
 _ITSELF = re.compile(rf"(.+?)(?:{_LEVEL_SUFFIX}|{_TWIN_SUFFIX})0+", re.ASCII)
@@ -83,8 +93,51 @@ class Scenario(NamedTuple):
 
     def settings(self, **kwargs: Any) -> dict[str, Any]:
         """Return the settings of its environment, horizon included, with ``kwargs`` in place of its own."""
-        fits = self._game_with(kwargs).usual_limit == self.game().usual_limit
-        return {"max_steps": self.horizon if fits else "auto", **self.kwargs, **kwargs}
+        return {"max_steps": self.horizon_with(kwargs), **self.kwargs, **kwargs}
+
+    def horizon_with(self, kwargs: Mapping[str, Any]) -> int:
+        """Return the horizon with other settings: its own, or that of another board if they make one."""
+        limit = self._game_with(kwargs).usual_limit
+        return self.horizon if limit is None or limit == self.game().usual_limit else limit
+
+    def with_settings(self, **settings: Any) -> "Scenario":
+        """Return the scenario with other settings of its game, named after them: ``frozen-lake(size=6)``.
+
+        Also ``max_steps``, its horizon, which otherwise follows the board; ``level`` and ``twin`` number those of the
+        scenario. Settings that are the scenario's own change nothing. A ValueError for an unknown setting lists all.
+        """
+        registered = settings_of(self.env_id)
+        defaults = {name: one.default for name, one in taken_by(load_game(registered.pop("game"))).named.items()}
+        numbers = {name: settings.pop(name) for name in (LEVEL, TWIN) if name in settings and name not in defaults}
+        if numbers or self.twin_number:
+            plain = self.twin(0).with_settings(**settings)
+            level = plain.level(numbers[LEVEL]) if numbers.get(LEVEL) else plain
+            return level.twin(numbers.get(TWIN, self.twin_number))
+        rounds = settings.pop("max_steps", None)
+        now = {**defaults, **registered, **self.kwargs}
+        own = {name: value for name, value in settings.items() if name not in now or value != now[name]}
+        named = {name: value for name, value in {**registered, **self.kwargs}.items() if name in defaults} | own
+        try:
+            game = make_game(settings_of(self.env_id)["game"], named, ("max_steps",))
+        except TypeError as error:
+            raise ValueError(str(error)) from None
+        fits = self.horizon if game.usual_limit in (None, self.game().usual_limit) else game.usual_limit
+        changed = own if rounds in (None, fits) else {**own, "max_steps": rounds}
+        horizon = EpisodeRules.checked(game, fits if rounds is None else rounds, 0.0, INVALID_ACTION).max_steps
+        if not changed:
+            return self
+        if self.level_number or self.name.endswith(")"):
+            raise ValueError(f"{self.name} has its own settings; give the plain scenario all of them at once")
+        told = ",".join(f"{name}={json.dumps(changed[name])}" for name in sorted(changed))
+        if set("()") & set(told):
+            raise ValueError(f"a setting in a scenario's name has no parentheses, got {told}")
+        kwargs = MappingProxyType({**self.kwargs, **own})
+        return self._replace(name=f"{self.name}({told})", kwargs=kwargs, horizon=horizon, training=False)
+
+    @property
+    def standard_name(self) -> str:
+        """The name of the scenario that it has other settings than; its own if it has that one's."""
+        return re.sub(r"(?<! )\([^()]*\)", "", self.name, count=1)
 
     def _game_with(self, kwargs: Mapping[str, Any]) -> TSMG[Any]:
         # what isn't the game's own, such as a render mode and gymnasium.make's arguments, plays no part in its rules
@@ -238,13 +291,26 @@ def _unpickled(fields: dict[str, Any]) -> Scenario:
 
 def _scenario(name: str) -> Scenario | None:
     parts = _NAME.fullmatch(name)
-    plain, level, twin = parts.groups() if parts else (name, None, None)
+    plain, settings, level, twin = parts.groups() if parts else (name, None, None, None)
     scenario = SCENARIOS.get(plain)
+    if scenario is not None and settings is not None:
+        scenario = scenario.with_settings(**_read_settings(settings))
     if scenario is not None and level:
         scenario = scenario.level(int(level))
     if scenario is not None and twin:
         scenario = scenario.twin(int(twin))
+    if scenario is not None and scenario.name != name:
+        raise ValueError(f"{name!r} is {scenario.name}")
     return scenario
+
+
+def _read_settings(text: str) -> dict[str, Any]:
+    """Read the settings in a scenario's name, ``size=6,is_slippery=true``: values are TOML's."""
+    try:
+        (settings,) = tomllib.loads(f"settings = {{{text}}}").values()
+    except (ValueError, RecursionError):
+        raise ValueError(f"the settings in a name are (NAME=VALUE,...), such as (size=6), got ({text})") from None
+    return dict(settings)
 
 
 def why_unknown(name: str, also: Iterable[str] = ()) -> str:

@@ -25,11 +25,11 @@ def read_toml(file: Path | Traversable, name: str, refusal: Refusal = ValueError
         raise refusal(f"{name} isn't TOML: {error}") from None
 
 
-def read_setting(text: str, form: str, refusal: Refusal = ValueError) -> tuple[str, Any]:
+def read_setting(text: str, form: str, refusal: Refusal = ValueError, flag: str = "--set") -> tuple[str, Any]:
     """Read the name and the value (:func:`read_value`) of a ``--set NAME=VALUE``, or raise what ``refusal`` makes."""
     name, equals, value = text.partition("=")
     if not equals or not name.strip():
-        raise refusal(f"--set takes {form}, got {text!r}")
+        raise refusal(f"{flag} takes {form}, got {text!r}")
     return name.strip(), read_value(value.strip())
 
 

@@ -80,7 +80,7 @@ def with_settings(game: Game, table: Mapping[str, Any]) -> Game:
     if not own:
         return game
     scenario = game if isinstance(game, Scenario) else known_scenario(game) or scenario_of_game(game)
-    return scenario._replace(kwargs={**scenario.kwargs, **own})
+    return scenario._replace(kwargs={**scenario.kwargs, **own}, horizon=scenario.horizon_with(own))
 
 
 def training_tasks(config: MSGRPOConfig, games: Sequence[Game], iteration: int, part: int = 0) -> list[EpisodeTask]:

@@ -25,7 +25,7 @@ def run(settings: Play) -> int:
 
     Without ``--against`` the other seats have greedy, or random in a game that greedy can't play.
     """
-    scenario = find_scenario(settings.scenario, "play")
+    scenario = find_scenario(settings.scenario, "play", settings.settings)
     me, *others = scenario.game().players
     if settings.against is not None and not others:
         raise UsageError(f"{settings.scenario} is played alone: leave out --against {settings.against}")

@@ -88,6 +88,7 @@ class Play:
     scenario: str = place("SCENARIO", "see textbench list scenarios")
     episode: int = option(0, "K", "the scenario's episode K, from 0", ge=0, le=9_999_999)
     against: str | None = option(None, "SPEC", "the agent in the other seats (default greedy, or random)")
+    settings: Texts = option((), "NAME=VALUE", "another setting of the game, as in --setting size=6")
 
 
 @settings

@@ -74,6 +74,8 @@ class RunOptions:
     """a scenario to play, or paper (default: its four) or all"""
     suites: tuple[str, ...] = option((), "NAME", marks="unstored")
     """a suite to play, besides the scenarios that are named; see textbench list suites"""
+    settings: tuple[str, ...] = option((), "NAME=VALUE", marks="unstored")
+    """another setting of the game, as in --setting size=6 (or --scenario 'frozen-lake(size=6)'); scored apart"""
     twin: int | None = option(None, "K", ge=0, le=2**31, marks="counts added")
     """play twin K of every scenario that has twins: the same game under another text (0: the game itself)"""
     twins: int | None = option(None, "N", ge=1, le=100, marks="counts added")

@@ -12,6 +12,7 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 from agents.common.refusals import shown
+from agents.common.toml import read_setting
 from agents.protocol import check_moves, same_protocol
 from benchmark.errors import UsageError, unknown_name
 from benchmark.runs.manifest import MOST_EPISODES, MOST_ROUNDS, MOST_SEEDS, OLD_PROTOCOL, RUN_KIND
@@ -154,7 +155,8 @@ def find_scenarios(names: Sequence[str], groups: Sequence[str] = ("all", "paper"
     """Return scenarios by name, in the order of the table, then other games.
 
     ``names`` are those of scenarios, the groups ``"all"`` and ``"paper"``, or ``"my_module:MyGame-v0"``: a game of the
-    user's own, as it was registered; ``-level-3`` behind a name is a level of it, and ``-twin-3`` behind that a twin.
+    user's own, as it was registered; ``(size=6)`` behind a name are other settings, ``-level-3`` is a level of it, and
+    ``-twin-3`` behind that a twin.
     ``groups`` are those that an error about an unknown name may offer.
     """
     wanted: set[str] = set()
@@ -165,15 +167,13 @@ def find_scenarios(names: Sequence[str], groups: Sequence[str] = ("all", "paper"
         elif name in SCENARIOS:
             wanted.add(name)
         elif (known := known_scenario(name)) is not None:
-            others[name] = known
+            others[name] = _playable(known)
         elif ":" in name:
             import_registration(name)
             try:
-                others[name] = scenario_of_game(name)
+                others[name] = _playable(scenario_of_game(name))
             except ValueError as error:
                 raise UsageError(str(error)) from None
-            if (horizon := others[name].horizon) > MOST_ROUNDS:
-                raise UsageError(f"{name!r} has max_steps={horizon:,}; episodes have at most {MOST_ROUNDS:,} rounds")
         elif name in registered_ids():
             raise UsageError(f"{name!r} is a game, not a scenario of it; {_scenarios_of_game(name)}")
         else:
@@ -181,11 +181,29 @@ def find_scenarios(names: Sequence[str], groups: Sequence[str] = ("all", "paper"
     return {name: scenario for name, scenario in SCENARIOS.items() if name in wanted} | others
 
 
-def find_scenario(name: str, verb: str) -> Scenario:
+def find_scenario(name: str, verb: str, settings: Sequence[str] = ()) -> Scenario:
     """Return the one scenario of that name, for a command that can't ``verb`` several; else raises a UsageError."""
     if name in SUITES:
         raise UsageError(f"{verb} one scenario, {name!r} is several; see textbench list scenarios")
-    return find_scenarios([name], groups=())[name]
+    return with_settings(find_scenarios([name], groups=())[name], settings)
+
+
+def with_settings(scenario: Scenario, texts: Sequence[str]) -> Scenario:
+    """Return a scenario with the settings of ``--setting NAME=VALUE``; a UsageError names those that there are."""
+    try:
+        pairs = [read_setting(text, "NAME=VALUE", flag="--setting") for text in texts]
+        made = scenario.with_settings(**dict(pairs)) if pairs else scenario
+    except ValueError as error:
+        raise UsageError(f"{scenario.name}: {error}") from None
+    return _playable(made)
+
+
+def _playable(scenario: Scenario) -> Scenario:
+    if scenario.horizon > MOST_ROUNDS:
+        raise UsageError(
+            f"{scenario.name!r} has max_steps={scenario.horizon:,}; episodes have at most {MOST_ROUNDS:,} rounds"
+        )
+    return scenario
 
 
 def _scenarios_of_game(env_id: str) -> str:

@@ -106,12 +106,13 @@ def overall_scenarios(results: ResultColumns) -> list[str]:
     standard, players = (STANDARD["protocol"], STANDARD["moves"]), _agents_by_protocol(results)
     # that of most agents; a plain run's if other ones have as many
     protocol = max(players, key=lambda one: (len(players[one]), one == standard), default=standard)
-    # a twin is the same game again: beside the game itself it would count twice; so would the levels of one ladder
+    # a twin is the same game again: beside the game itself it would count twice; so would levels and other settings
     rungs = Counter(one.ladder_name for one in results.scenarios.values() if one.level_number)
     shared = [
         one.name
         for one in solo_scenarios(results)
-        if (not one.twin_number or one.plain_name not in results.scenarios)
+        if (one.standard_name == one.name or one.standard_name not in results.scenarios)
+        and (not one.twin_number or one.plain_name not in results.scenarios)
         and (not one.level_number or (rungs[one.ladder_name] == 1 and one.ladder_name not in results.scenarios))
         and one.rules == protocol
         and is_shared(results, one.name)

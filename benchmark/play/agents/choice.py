@@ -19,10 +19,10 @@ from benchmark.play.agents.options import with_agent_options, with_keys
 from benchmark.play.agents.players import Players, embedded_models, load_policy, missing_models, why_not_played
 from benchmark.play.options import RunOptions, levels_in
 from benchmark.play.until import first_plan
-from benchmark.runs.plan import Plan, find_scenarios, find_suite, played_by
+from benchmark.runs.plan import Plan, find_scenarios, find_suite, played_by, with_settings
 from benchmark.score.stopping import MOST
 from textgames.environments.rules import EpisodeRules
-from textgames.scenarios import SCENARIOS, SUITES, Scenario
+from textgames.scenarios import SCENARIOS, Scenario
 
 Say = Callable[[str], None]
 
@@ -89,8 +89,10 @@ def choose_scenarios(options: RunOptions) -> Choice:
     inside = [name for suite in options.suites for name in find_suite(suite)]
     if options.suites and not names and not inside:
         raise UsageError(f"the suite {options.suites[0]!r} has no scenarios in this version of textbench")
-    found = played_by({"protocol": options.protocol, "moves": options.moves}, find_scenarios([*names, *inside]))
-    return Choice(found, frozenset(names) - SUITES.keys())
+    chosen = {name: with_settings(one, options.settings) for name, one in find_scenarios([*names, *inside]).items()}
+    named = frozenset(chosen[name].name for name in names if name in chosen)
+    found = {scenario.name: scenario for scenario in chosen.values()}
+    return Choice(played_by({"protocol": options.protocol, "moves": options.moves}, found), named)
 
 
 def with_levels(choice: Choice, options: RunOptions, say: Say) -> Choice:

@@ -8,18 +8,20 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, cast
 
+import gymnasium
 import numpy as np
 import pytest
 import torch
 
 import textgames
+from agents.episode import EpisodeTask
 from agents.loop.rollout import rollout
 from agents.models.local.transformers import TransformersModel
 from agents.msgrpo import ConfigError, MSGRPOConfig, MSGRPOTrainer
 from agents.msgrpo.draws import Drawn
 from agents.msgrpo.errors import TrainingDivergedError, UnusableModelError
 from agents.msgrpo.run.evaluating import EvaluationResult, evaluation_tasks
-from agents.msgrpo.trajectories import training_rows, training_tasks
+from agents.msgrpo.trajectories import games_of, training_rows, training_tasks
 from tests.agents.msgrpo import runs
 from tests.agents.msgrpo.remembering import MOVING
 from tests.agents.msgrpo.runs import same_weights, untimed
@@ -81,6 +83,12 @@ def test_games_are_trained_with_settings_of_the_run_and_evaluated_by_their_own(m
     trainer.evaluator.play = lambda policy, tasks: seen.extend(tasks) or play(policy, tasks)
     assert [result.scenario for result in trainer.evaluate()] == ["frozen-lake"]
     assert [task.kwargs["size"] for task in seen] == [evaluated] * 2
+
+
+def test_a_larger_board_has_the_steps_that_gymnasium_gives_it():
+    games = games_of("", replace(SHORT, game={"size": 6}, scenarios=("frozen-lake", "frozen-lake(size=8)")))
+    by_gym = gymnasium.make("TextFrozenLake-v0", size=6).unwrapped.rules.max_steps
+    assert [EpisodeTask.of(game, 0).kwargs["max_steps"] for game in games] == [by_gym, by_gym]
 
 
 def test_groups_may_share_the_chance_of_transitions():
