@@ -123,7 +123,8 @@ class Scenario(NamedTuple):
             raise ValueError(str(error)) from None
         fits = self.horizon if game.usual_limit in (None, self.game().usual_limit) else game.usual_limit
         changed = own if rounds in (None, fits) else {**own, "max_steps": rounds}
-        horizon = EpisodeRules.checked(game, fits if rounds is None else rounds, 0.0, INVALID_ACTION).max_steps
+        horizon = fits if rounds is None else rounds
+        EpisodeRules.checked(game, horizon, 0.0, INVALID_ACTION)
         if not changed:
             return self
         if self.level_number or self.name.endswith(")"):
