@@ -50,6 +50,9 @@ Transition = tuple[StateT, Rewards, bool]
 Outcome = tuple[float, StateT, Rewards, bool]
 """A transition that may come of a round, with its probability before it."""
 
+SeenBoard = tuple[tuple[str, ...], Mapping[str, str]]
+"""The rows of a board, one character a cell, and what its characters are."""
+
 _NO_TAG = Unreadable(UnreadableReason.NO_TAG)
 
 
@@ -330,6 +333,13 @@ class TSMG(ABC, Generic[StateT]):
         With it ``render_mode="human"`` is in colour and ``"rgb_array"`` shows tiles; else both show text.
         """
         raise NotImplementedError(f"{type(self).__name__} has no board(state); it is drawn as text")
+
+    def seen_by(self, state: StateT, player: Player) -> SeenBoard | None:
+        """Return the board and its legend as ``player`` may see them; ``None`` if its picture is its observation.
+
+        By default that is the spectator's board if the game hides nothing. Equal observations have equal boards.
+        """
+        return (self.board(state), self.legend) if self.has_board and not self.hidden_information else None
 
     def describe(self, state: StateT) -> str:
         """Return the state as text for ``render_mode="ansi"``: the board, or without one the first observation."""

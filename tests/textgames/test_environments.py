@@ -1,5 +1,6 @@
 """The Gymnasium environment, batches and the PettingZoo environment: what is theirs and not the games'."""
 
+import contextlib
 import copy
 import io
 import json
@@ -19,7 +20,7 @@ from pettingzoo.utils.conversions import aec_to_parallel
 
 import textgames
 from agents import EpisodeTask
-from textgames.environments.render import show
+from textgames.environments.render import render_state
 from textgames.environments.solo import TextGameEnv
 from textgames.environments.spaces import ObservationText, ResponseText
 from textgames.frozen_lake import FrozenLake
@@ -323,7 +324,7 @@ def test_pictures():
     env: Any = gym.make("TextSnake-v0", width=7, height=3, render_mode="rgb_array")
     env.reset(seed=0)
     frame = env.render()
-    assert (frame.shape, frame.dtype) == ((3 * 32, 7 * 32, 3), np.uint8)
+    assert (frame.shape, frame.dtype) == (((3 + 14) * 32, 7 * 32, 3), np.uint8)
     for y, row in enumerate(env.unwrapped.game.board(env.unwrapped.state)):
         for x, mark in enumerate(row):
             assert tuple(frame[y * 32 + 5, x * 32 + 5]) == env.unwrapped.game.palette[mark]
@@ -343,8 +344,9 @@ def test_the_live_board_is_drawn_over_itself_on_a_terminal_only():
     game = textgames.game_of("TextFrozenLake-v0", desc=("SH", "FG"))
     state = game.initial_state(np.random.default_rng(0))
     plain, live = io.StringIO(), Terminal()
-    show(game, state, "step 0", plain)
-    show(game, state, "step 0", live)
+    for terminal in (plain, live):
+        with contextlib.redirect_stdout(terminal):
+            render_state(game, state, "human", "step 0", None, "player_0")
     assert plain.getvalue() == "step 0\nP O\n_ G\n\n"
     assert live.getvalue().startswith("\x1b[H\x1b[2J")
     assert "48;2;213;94;0" in live.getvalue()

@@ -38,13 +38,24 @@ def test_long_lines_are_broken_and_the_last_of_many_lines_are_shown():
 
 
 def test_a_mark_without_a_colour_is_written_on_its_tile():
-    picture = board_picture(("ab", "  "), {"b": (1, 2, 3), " ": (0, 0, 0)})
+    picture = board_picture(("ab", "  "), {"b": (1, 2, 3), " ": (0, 0, 0)}, {})
     assert picture.shape == (64, 64, 3)
     tile = picture[6:26, 10:22, 0] < 128
     assert np.array_equal(tile[::2, ::2], glyph("a"))
     assert tuple(picture[16, 48]) == (1, 2, 3)
 
 
+def test_the_legend_stands_below_the_board_and_its_marks_on_the_tiles():
+    picture = board_picture(("ab",), {"a": (1, 2, 3), "b": (240, 250, 255)}, {"a": "wall", "b": "ice"})
+    assert picture.shape == (3 * 32, 7 * 12, 3)
+    for row in (0, 1):
+        mark = picture[row * 32 + 6 : row * 32 + 26 : 2, 10:22:2, 0] > 128
+        assert np.array_equal(mark, glyph("a"))
+    assert np.array_equal(picture[6:26:2, 42:54:2, 0] < 128, glyph("b"))
+    told = picture[32 + 6 : 32 + 26 : 2, 36:84:2, 0] > 128
+    assert np.array_equal(told, np.hstack([glyph(char) for char in "wall"]))
+
+
 def test_a_ragged_board_is_refused():
     with pytest.raises(ValueError, match="rows of one length"):
-        board_picture(("abc", "a"), {})
+        board_picture(("abc", "a"), {}, {})

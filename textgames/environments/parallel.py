@@ -28,12 +28,21 @@ class AllSeats(OneTable):
         format_penalty: float = 0.0,
         invalid_action: str = INVALID_ACTION,
         render_mode: str | None = None,
+        render_view: str | None = None,
         **settings: Any,
     ) -> None:
         self.game, self.rules = made(
-            game, settings, max_steps, format_penalty, invalid_action, render_mode, ALL_SEATS_SETTINGS, max_cycles
+            game,
+            settings,
+            max_steps,
+            format_penalty,
+            invalid_action,
+            render_mode,
+            render_view,
+            ALL_SEATS_SETTINGS,
+            max_cycles,
         )
-        self.render_mode = render_mode
+        self.render_mode, self.render_view, self._player = render_mode, render_view, self.game.players[0]
         self.possible_agents = list(self.game.players)
         self.agents = []
         commands = response_space(self.game).commands
@@ -78,6 +87,7 @@ class TextParallelEnv(AllSeats, ParallelEnv[str, str, str]):  # type: ignore[mis
     Args:
         game: as for :class:`textgames.environments.solo.TextGameEnv`, like the other settings.
         max_cycles: another name for ``max_steps``, the one that PettingZoo uses.
+        render_view: the view ``"player"`` is that of the first player here.
 
     Only those in :attr:`to_move` are asked. A player who is out stays in ``agents`` until the game is over, as it may
     be paid late, unless the game says that this never happens: a dead snake leaves, and the others play on.

@@ -1,13 +1,15 @@
-"""Drawing a state: as text, as a live board in the terminal, or as a picture. One way for all games."""
+"""Drawing a state: as text, as a live board in the terminal, or as a picture. One way for all games.
+
+A view is ``"player"`` (what the player of the environment may see, or the first of several), another player's name, or
+``"spectator"`` (everything, what is hidden included).
+"""
 
 import sys
 from typing import Any, TextIO
 
-import numpy as np
-from numpy.typing import NDArray
-
-from textgames.environments.pictures import board_picture, text_picture
-from textgames.tsmg import TSMG
+from textgames.environments.pictures import Picture, board_picture, png, text_picture
+from textgames.settings import check_one_of
+from textgames.tsmg import TSMG, Player, SeenBoard
 
 _HOME_AND_CLEAR = "\x1b[H\x1b[2J"
 _RESET = "\x1b[0m"
@@ -15,30 +17,54 @@ _RESET = "\x1b[0m"
 RENDER_MODES = ["ansi", "human", "rgb_array"]
 
 
-def render_state(game: TSMG[Any], state: Any, mode: str | None, title: str) -> str | NDArray[np.uint8] | None:
-    """Render one state in a render mode; ``title`` is a line above the board that ``"human"`` shows.
+def check_view(game: TSMG[Any], view: str) -> None:
+    """Refuse a view that isn't known, with a ValueError."""
+    check_one_of("render_view", view, ("player", "spectator", *game.players))
+
+
+def render_state(
+    game: TSMG[Any], state: Any, mode: str | None, title: str, view: str | None, player: Player
+) -> str | Picture | None:
+    """Render one state in a render mode, as ``player`` sees it in the view ``"player"``.
+
+    Without a view it is that one in a game that hides something, else the spectator's. ``title`` is a line above the
+    board that ``"human"`` shows.
 
     Returns:
         Text for ``"ansi"``; for ``"rgb_array"`` an array of shape (height, width, 3), uint8; else ``None``.
     """
-    if mode == "ansi":
-        return game.describe(state)
+    if mode is None:
+        return None
+    view = view or ("player" if game.hidden_information else "spectator")
+    check_view(game, view)
+    seen, text = _seen(game, state, player if view == "player" else view)
     if mode == "rgb_array":
-        return board_picture(game.board(state), game.palette) if game.has_board else text_picture(game.describe(state))
-    if mode == "human":
-        show(game, state, title, sys.stdout)
+        return text_picture(text) if seen is None else board_picture(seen[0], game.palette, seen[1])
+    if mode == "ansi":
+        return text
+    _show(game, seen[0] if seen else None, text, title, sys.stdout)
     return None
 
 
-def show(game: TSMG[Any], state: Any, title: str, out: TextIO) -> None:
-    """Draw the state on a terminal, over the one before it; elsewhere print it after the one before it."""
-    text = game.describe(state)
+def observed_picture(game: TSMG[Any], state: Any, player: Player) -> bytes:
+    """Return what a player sees as a PNG file: its board, or else all of its text."""
+    seen, text = _seen(game, state, player)
+    return png(text_picture(text, whole=True) if seen is None else board_picture(seen[0], game.palette, seen[1]))
+
+
+def _seen(game: TSMG[Any], state: Any, viewer: str) -> tuple[SeenBoard | None, str]:
+    """Return a board with its legend, if there is one, and the text, as a player or the spectator sees them."""
+    if viewer == "spectator":
+        return (game.board(state), game.legend) if game.has_board else None, game.describe(state)
+    return game.seen_by(state, viewer), game.observe(state, viewer)
+
+
+def _show(game: TSMG[Any], rows: tuple[str, ...] | None, text: str, title: str, out: TextIO) -> None:
+    """Draw a state on a terminal, over the one before it; elsewhere print its text after the one before it."""
     if out.isatty():
         colours = {mark: f"\x1b[48;2;{r};{g};{b}m\x1b[38;2;0;0;0m" for mark, (r, g, b) in game.palette.items()}
-        lines = text.splitlines()
-        if game.has_board:
-            lines = ["".join(f"{colours.get(mark, '')}{mark} {_RESET}" for mark in row) for row in game.board(state)]
-        text = "\n".join(lines)
+        if rows is not None:
+            text = "\n".join("".join(f"{colours.get(mark, '')}{mark} {_RESET}" for mark in row) for row in rows)
         out.write(_HOME_AND_CLEAR)
     out.write(f"{title}\n{text}\n\n")
     out.flush()

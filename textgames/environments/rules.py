@@ -7,7 +7,7 @@ from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 
-from textgames.environments.render import RENDER_MODES
+from textgames.environments.render import RENDER_MODES, check_view
 from textgames.ladders.ladder import Level, ladder_of
 from textgames.names import did_you_mean
 from textgames.settings import check_number, check_one_of, check_switch, check_whole, taken_by
@@ -15,7 +15,7 @@ from textgames.tsmg import TSMG
 from textgames.twins.twin import twin_of
 
 ENVIRONMENT_SETTINGS = (
-    "max_steps", "format_penalty", "invalid_action", "render_mode", "seat", "opponents"
+    "max_steps", "format_penalty", "invalid_action", "render_mode", "render_view", "seat", "opponents"
 )  # fmt: skip
 """The settings of environments that are not their game's."""
 
@@ -182,6 +182,7 @@ def made(
     format_penalty: float,
     invalid_action: str,
     render_mode: str | None,
+    render_view: str | None,
     environments: Sequence[str] = ENVIRONMENT_SETTINGS,
     max_cycles: int | None = None,
 ) -> tuple[TSMG[Any], EpisodeRules]:
@@ -191,6 +192,8 @@ def made(
     rules = EpisodeRules.checked(built, limit, format_penalty, invalid_action)
     if render_mode is not None:
         check_one_of("render_mode", render_mode, tuple(RENDER_MODES))
+    if render_view is not None:
+        check_view(built, render_view)
     return built, rules
 
 

@@ -48,6 +48,8 @@ class TextGameEnv(StatesLimit, OneTable, gym.Env[str, str]):
             the episode ends, or ``"forfeit"``: it ends and pays what a loss pays (:meth:`textgames.tsmg.TSMG.forfeit`).
         render_mode: ``"ansi"`` (text), ``"human"`` (a live board in the terminal), ``"rgb_array"`` (a picture) or
             ``None``.
+        render_view: what is drawn: ``"player"`` (what the player may see), another player's name or ``"spectator"``
+            (all). ``None``: the player's view in a game that hides something, else the spectator's.
         seat: in a game of several players, the one that plays outside; the first one when not given.
         opponents: the players inside then; see :class:`textgames.environments.opponents.Seat`.
         **settings: the game's own settings; every game has ``level`` and ``twin``.
@@ -77,12 +79,15 @@ class TextGameEnv(StatesLimit, OneTable, gym.Env[str, str]):
         format_penalty: float = 0.0,
         invalid_action: str = INVALID_ACTION,
         render_mode: str | None = None,
+        render_view: str | None = None,
         seat: str | None = None,
         opponents: Any = None,
         **settings: Any,
     ) -> None:
-        self.game, self.rules = made(game, settings, max_steps, format_penalty, invalid_action, render_mode)
-        self.render_mode = render_mode
+        self.game, self.rules = made(
+            game, settings, max_steps, format_penalty, invalid_action, render_mode, render_view
+        )
+        self.render_mode, self.render_view = render_mode, render_view
         self.observation_space = ObservationText()
         self.action_space = response_space(self.game)
         self._seat = Seat(self.game, seat, opponents)

@@ -314,6 +314,8 @@ class OneTable:
     game: TSMG[Any]
     rules: EpisodeRules
     render_mode: str | None
+    render_view: str | None
+    _player: Player  # as whom the view "player" sees
     _table: Table
     _counts = "step"  # what is counted above a rendered board
 
@@ -326,6 +328,8 @@ class OneTable:
         self._require_reset("save_state()")
         return self._table.snapshot()
 
-    def render(self) -> str | NDArray[np.uint8] | None:
+    def render(self, view: str | None = None) -> str | NDArray[np.uint8] | None:
+        """Draw the state in the mode ``render_mode``; ``view`` is one of ``render_view``, in its place."""
         self._require_reset("render()")
-        return render_state(self.game, self._table.state, self.render_mode, f"{self._counts} {self._table.elapsed}")
+        title, view = f"{self._counts} {self._table.elapsed}", view or self.render_view
+        return render_state(self.game, self._table.state, self.render_mode, title, view, self._player)

@@ -62,6 +62,7 @@ class TextVectorEnv(StatesLimit, gym.vector.VectorEnv[tuple[str, ...], Sequence[
         invalid_action: str = INVALID_ACTION,
         autoreset_mode: str | AutoresetMode = AutoresetMode.NEXT_STEP,
         render_mode: str | None = None,
+        render_view: str | None = None,
         seat: str | None = None,
         opponents: Any = None,
         **settings: Any,
@@ -69,9 +70,11 @@ class TextVectorEnv(StatesLimit, gym.vector.VectorEnv[tuple[str, ...], Sequence[
         check_whole("num_envs", num_envs, 1, MOST_ENVS)
         if max_episode_steps is not None:
             check_whole("max_episode_steps", max_episode_steps, 1, None)
-        self.game, self.rules = made(game, settings, max_steps, format_penalty, invalid_action, render_mode)
+        self.game, self.rules = made(
+            game, settings, max_steps, format_penalty, invalid_action, render_mode, render_view
+        )
         self._most = max_episode_steps
-        self.render_mode = render_mode
+        self.render_mode, self.render_view = render_mode, render_view
         self.num_envs = int(num_envs)
         if not isinstance(autoreset_mode, AutoresetMode):
             check_one_of("autoreset_mode", autoreset_mode, tuple(mode.value for mode in AutoresetMode))
@@ -191,11 +194,15 @@ class TextVectorEnv(StatesLimit, gym.vector.VectorEnv[tuple[str, ...], Sequence[
         final_infos = {"final_obs": last, "_final_obs": mask, "final_info": final, "_final_info": mask}
         return tuple(observations), rewards, terminations, truncations, final_infos | self._laid_out(told)
 
-    def render(self) -> tuple[Any, ...]:
+    def render(self, view: str | None = None) -> tuple[Any, ...]:
+        """Draw every game, as :meth:`TextGameEnv.render` does."""
         if self._tables[0].state is None:
             raise ResetNeeded("render() was called before reset(); call reset() first")
+        seen = view or self.render_view
         return tuple(
-            render_state(self.game, table.state, self.render_mode, f"game {i}, step {table.elapsed}")
+            render_state(
+                self.game, table.state, self.render_mode, f"game {i}, step {table.elapsed}", seen, self._player
+            )
             for i, table in enumerate(self._tables)
         )
 

@@ -17,6 +17,7 @@ from textgames.exploration.deduction import Indices
 from textgames.exploration.guessing import GuessingGame, GuessState
 from textgames.settings import check_whole
 from textgames.texts.commands import Command
+from textgames.tsmg import SeenBoard
 
 COLOURS = ("red", "green", "blue", "yellow", "white", "orange", "purple", "black")
 # up to this many codes, optimal guessing is computed; for 3 pegs and 4 colours that takes under a second
@@ -104,7 +105,14 @@ class Mastermind(GuessingGame, BoardGame[GuessState]):
         )
 
     def board(self, state: GuessState) -> tuple[str, ...]:
-        rows = [self._letters(state.secret) + "_" * (self.pegs + 1)]
+        return self._rows(state, self._letters(state.secret))
+
+    def seen_by(self, state: GuessState, player: str) -> SeenBoard:
+        pegs = ("exact", "misplaced", *self.colours)
+        return self._rows(state, "_" * self.pegs), {mark: name for mark, name in self.legend.items() if name in pegs}
+
+    def _rows(self, state: GuessState, code: str) -> tuple[str, ...]:
+        rows = [code + "_" * (self.pegs + 1)]
         for guess in state.guesses:
             exact, misplaced = score(guess, state.secret)
             rows.append(f"{self._letters(guess)}_{('!' * exact + '?' * misplaced).ljust(self.pegs, '_')}")

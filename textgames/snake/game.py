@@ -6,7 +6,7 @@ from math import inf
 from textgames.snake.chances import SnakeChances
 from textgames.snake.rules import SnakeState
 from textgames.snake.text import MARKS, SnakeText
-from textgames.tsmg import JointAction, Player, Rewards
+from textgames.tsmg import JointAction, Player, Rewards, SeenBoard
 
 
 class Snake(SnakeChances):
@@ -71,4 +71,7 @@ class Snake(SnakeChances):
         return "head to head with " + (" and " if certain else " or ").join(f"snake {other + 1}" for other in others)
 
     def board(self, state: SnakeState) -> tuple[str, ...]:
-        return self.text.board(state)
+        return self.text.board(state.snakes, state)
+
+    def seen_by(self, state: SnakeState, player: Player) -> SeenBoard:
+        return self.text.seen_by(state, self._snake_of[player])

@@ -5,6 +5,7 @@ from typing import TypeVar
 from textgames.bases import Marks
 from textgames.snake.rules import ACTIONS, Cells, SnakeRules, SnakeState
 from textgames.texts.grids import board_line, coordinates_of, grid_rows
+from textgames.tsmg import SeenBoard
 
 ValueT = TypeVar("ValueT")
 
@@ -116,10 +117,17 @@ class SnakeText:
         head, *body = [self._names[cell] for cell in snake]
         return f"head {head}, body {', '.join(body)}"
 
-    def board(self, state: SnakeState) -> tuple[str, ...]:
+    def board(self, snakes: tuple[Cells, ...], state: SnakeState) -> tuple[str, ...]:
         grid = bytearray(self._plain_template)
-        _draw(grid, self._plain_offsets, state.snakes, state)
+        _draw(grid, self._plain_offsets, snakes, state)
         return tuple(grid.decode("ascii").replace(" ", "").split("\n"))
+
+    def seen_by(self, state: SnakeState, reader: int) -> SeenBoard:
+        """Return the board with the reader's own snake as number 1, as its text has it."""
+        snakes, food = state.snakes, {letter: name.split()[1] for name, letter, number, _ in self._foods if number}
+        heads = {head: f"head of enemy {head}" for head in HEADS[: len(snakes)]} | {HEADS[0]: "your head"}
+        legend = {**heads, BODY: "body", **food, EMPTY: "empty"}
+        return self.board((snakes[reader], *snakes[:reader], *snakes[reader + 1 :]), state), legend
 
     def meal(self, state: SnakeState, cell: int) -> str:
         """Return ``"ate an apple (+1)"`` for a snake whose head moves onto ``cell``, or ``""`` if there is no food."""

@@ -174,6 +174,9 @@ class Twin(TSMG[Any]):
     def read_observation(self, observation: str, player: Player) -> Any:
         return self.original.read_observation(self.own_observation(observation), player)
 
+    def seen_by(self, state: Any, player: Player) -> None:
+        return None  # the board is the original's
+
     # ---------------------------------------------------------------- for people, who may see the game behind it
 
     def what_happened(self, state: Any, joint_action: JointAction, next_state: Any, player: Player) -> str:

@@ -129,6 +129,9 @@ class CommonsText(BoardGame[CommonsState]):
         self._draw(state, marks, range(len(marks)))
         return board_rows("".join(marks), self._map.ncol)
 
+    def seen_by(self, state: CommonsState, player: Player) -> None:
+        return None  # a board doesn't show who faces where, and how long a player is out
+
     def describe(self, state: CommonsState) -> str:
         lines = [" ".join(row) for row in self.board(state)]
         for player, body, tally in zip(self.players, state.bodies, state.tallies, strict=True):

@@ -248,6 +248,9 @@ class MatrixGame(BoardGame[MatrixState], ReadsBack[MatrixState]):
         to_come = "." * (self.rounds - len(state.history))
         return tuple("".join(marks[pair[seat]] for pair in state.history) + to_come for seat in (0, 1))
 
+    def seen_by(self, state: MatrixState, player: Player) -> None:
+        return None  # the board doesn't show which row is whose
+
 
 class BestResponseYardstick(Yardstick):
     """The values of play against the opponent inside; a ValueError in a game of two players."""
