@@ -193,12 +193,14 @@ class Replay:
     """Step through an episode in the terminal: board, what the player read, response, action, what happened, reward.
 
     Keys: n, space, right or enter: next step; p, left or backspace: previous; g and G, or home and end: first and last;
-    ]: next episode; [: previous episode; j and k, down and up, page down and page up: scroll; q: quit.
+    w: the step that lost the most value; ]: next episode; [: previous episode; j and k, down and up, page down and page
+    up: scroll; q: quit. The value lost is shown where a game has exact values.
 
     examples:
       textbench replay                                         the newest run, from its first episode
       textbench replay runs/a --agent planner --scenario snake --seed 40003
       textbench replay runs/a --episode 12 --plain
+      textbench replay runs/a --agent planner --worst          its costliest mistakes first
     """
 
     source: str | None = place("DIR", "run folder or entry (default: the newest run)", None)
@@ -207,6 +209,7 @@ class Replay:
     scenario: str | None = option(None, "NAME", "only episodes of this scenario")
     seed: int | None = option(None, "N", "only episodes with this seed")
     failed: bool = switch("only episodes that weren't a success")
+    worst: bool = switch("by value lost, the most first; opens the step that lost the most")
     plain: bool = switch("print the whole episode instead of stepping through it")
     imports: Texts = imports()
 

@@ -110,11 +110,16 @@ def skill_rows(results: ResultColumns, agents: Sequence[str]) -> list[SkillView]
     return [row for agent, name in keys if (row := _skill(results, agent, name, found[agent, name]))]
 
 
-def solo_losses(results: ResultColumns, name: str) -> MoveLosses | None:
-    """Return the finder of losses in a scenario for one player; made on demand, since it solves the game."""
+def losses_in(results: ResultColumns, name: str) -> MoveLosses | None:
+    """Return the finder of losses in a scenario; that of one player is made on demand, since it solves the game."""
     if results.losses.get(name) is None:
         results.losses[name] = MoveLosses.of(results.scenarios[name], players=1)
-    found = results.losses[name]
+    return results.losses[name]
+
+
+def solo_losses(results: ResultColumns, name: str) -> MoveLosses | None:
+    """Return the finder of losses in a scenario for one player."""
+    found = losses_in(results, name)
     return found if found is not None and found.players == 1 else None
 
 

@@ -349,6 +349,8 @@ class StepColumns(TypedDict):
     unreadable: list[str | None]  # why a response was invalid
     reward: list[float]
     happened: list[str | None]  # what the round did to the player ("fell into a hole")
+    lost: list[float | None]  # the value that the action lost, if the game's values are exact
+    best: list[str | None]  # and an action that loses none
     finish_reason: list[str]
 
 

@@ -17,7 +17,8 @@ from typing import Any, NamedTuple
 from agents.baselines.search import find_search_player
 from agents.episode import Episode
 from benchmark.runs.folder import RunFolder
-from benchmark.runs.replay import ReplayError, replay, requests_of, shows_what_was_seen
+from benchmark.runs.manifest import MOST_SOLVED
+from benchmark.runs.replay import Replay, replay_if_unchanged, requests_of
 from benchmark.score.cache import FolderCache, read_cache, write_cache
 from textgames.scenarios import Scenario
 from textgames.yardsticks import Yardstick, find_yardstick
@@ -65,6 +66,7 @@ class Decision(NamedTuple):
     action: str
     lost: float
     kinds: Mapping[str, bool]
+    best: str = ""  # an action of the largest value: the executed one if it lost nothing
 
 
 class MoveLosses:
@@ -81,9 +83,16 @@ class MoveLosses:
 
     @classmethod
     def of(cls, scenario: Scenario, *, players: int = 2) -> "MoveLosses | None":
-        """Return ``None`` unless the scenario is such a game for so many players (1 or 2) and has exact values."""
+        """Return ``None`` unless the scenario is such a game for so many players (1 or 2) and has exact values.
+
+        It has none, too, if its episodes are longer than :data:`~benchmark.runs.manifest.MOST_SOLVED` rounds.
+        """
         game = scenario.game()
-        if len(game.players) != players or (players == 2 and not (game.takes_turns and game.reads_observations)):
+        if (
+            scenario.horizon > MOST_SOLVED
+            or len(game.players) != players
+            or (players == 2 and not (game.takes_turns and game.reads_observations))
+        ):
             return None
         yardstick = find_yardstick(game)
         if yardstick is not None and yardstick.exact:
@@ -107,12 +116,11 @@ class MoveLosses:
 
     def decisions(self, record: Episode) -> "list[Decision]":
         """Return every decision of a record with its loss; none if the game has changed since the record."""
-        try:
-            played = replay(record, self.scenario)
-        except ReplayError:
-            return []
-        if not shows_what_was_seen(played, record):
-            return []
+        played = replay_if_unchanged(record, self.scenario)
+        return [] if played is None else self.of_replay(played)
+
+    def of_replay(self, played: Replay) -> "list[Decision]":
+        """Return the decision of every step of a replay with its loss."""
         found: list[Decision] = []
         last = {step.player: step for step in played.steps}
         begun: set[str] = set()
@@ -144,7 +152,8 @@ class MoveLosses:
             if greedy is not None:
                 kinds["greedy"] = values[greedy] < best - TIE
             begun.add(step.player)
-            found.append(Decision(step.player, step.state, step.steps_left, step.action, lost, kinds))
+            good = step.action if lost <= TIE and step.action else max(values, key=values.__getitem__)
+            found.append(Decision(step.player, step.state, step.steps_left, step.action, lost, kinds, good))
         return found
 
 

@@ -12,7 +12,9 @@ from agents.turn import TurnRequest
 from benchmark.errors import UsageError
 from benchmark.runs.folder import RunFolder
 from benchmark.runs.replay import Replay, ending, replay_if_unchanged, requests_of
+from benchmark.score.beside import losses_in
 from benchmark.score.document import EpisodeView, PromptMessageView, PromptPiece, StepColumns
+from benchmark.score.move_losses import MoveLosses
 from benchmark.score.results import ResultColumns
 from textgames.scenarios import Scenario
 
@@ -39,7 +41,8 @@ def episode_views(results: ResultColumns, max_episodes: int) -> Iterator[Episode
                 if len(lineups[key[0]]) >= tables and key[1] not in lineups[key[0]]:
                     continue
                 lineups[key[0]].add(key[1])
-                yield _episode_view(len(seen), record, agents, results.scenarios[record.scenario], prompt_maps)
+                scenario, losses = results.scenarios[record.scenario], losses_in(results, record.scenario)
+                yield _episode_view(len(seen), record, agents, scenario, prompt_maps, losses)
                 seen.add(key)
 
 
@@ -62,10 +65,11 @@ def _episode_view(
     agents: dict[str, str],
     scenario: Scenario,
     prompt_maps: Mapping[str, PromptMap | None],
+    losses: MoveLosses | None,
 ) -> EpisodeView:
     replayed = replay_if_unchanged(record, scenario)
-    steps, unknown = record.steps, list[str | None]([None] * len(record.steps))
-
+    steps, unknown = record.steps, [None] * len(record.steps)
+    decisions = losses.of_replay(replayed) if losses and replayed else []
     return EpisodeView(
         id=number,
         scenario=record.scenario,
@@ -92,6 +96,8 @@ def _episode_view(
             unreadable=[step.unreadable for step in steps],
             reward=[step.reward for step in steps],
             happened=[replayed.happened(s) or None for s in replayed.steps] if replayed else unknown,
+            lost=[round(one.lost, 6) for one in decisions] or unknown,
+            best=[one.best for one in decisions] or unknown,
             finish_reason=[step.turn.finish_reason for step in steps],
         ),
     )

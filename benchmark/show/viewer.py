@@ -1,6 +1,7 @@
 """An episode for the eyes, in the terminal: printed as a whole, or step by step with keys."""
 
 import textwrap
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from rich.cells import set_cell_size
@@ -16,16 +17,19 @@ from agents.common.keys import END_OF_INPUT, Keyboard
 from agents.episode import Episode, Step
 from benchmark.errors import UsageError
 from benchmark.runs.folder import RunFolder
-from benchmark.runs.plan import Plan
+from benchmark.runs.plan import Plan, num_players
 from benchmark.runs.replay import Replay, ReplayError, ending, replay, shows_what_was_seen
+from benchmark.score.move_losses import ALL, Decision, MoveLosses, folder_losses
 from benchmark.show.draw import stdout_console
+from benchmark.show.table import number
 from textgames.scenarios import Scenario
 
 MIN_WIDTH, MIN_HEIGHT = 40, 12  # the smallest terminal, in characters, that an episode can be stepped through in
-KEYS = ("n next", "p back", "g G first/last", "[ ] episode", "j k PgDn PgUp scroll", "q quit")
+KEYS = ("n next", "p back", "g G first/last", "w worst", "[ ] episode", "j k PgDn PgUp scroll", "q quit")
 
 NEXT, BACK = ("n", " ", "enter", "right", "l"), ("p", "backspace", "left", "h")
 FIRST, LAST = ("g", "home"), ("G", "end")
+WORST = "w"
 SCROLL = {"j": 1, "down": 1, "k": -1, "up": -1}
 PAGE = {"page down": 1, "page up": -1}
 EPISODE = {"]": 1, "[": -1}
@@ -39,31 +43,48 @@ class Showing(NamedTuple):
     record: Episode
     replayed: Replay | None  # None if the responses don't fit the game
     warning: str  # what the reader must know of the replay; "" for nothing
+    decisions: Sequence[Decision] = ()  # one a step, if the game has exact values
 
     @classmethod
-    def of(cls, title: str, record: Episode, scenario: Scenario) -> "Showing":
+    def of(cls, title: str, record: Episode, scenario: Scenario, losses: MoveLosses | None = None) -> "Showing":
         agents = " against ".join(record.agents.values())
         title = f"{record.scenario}, seed {record.seed}, {agents}{title}"
         try:
             replayed = replay(record, scenario)
         except ReplayError as error:
             return cls(title, record, None, f"the responses don't fit the game ({error}); boards can't be shown")
+        if shows_what_was_seen(replayed, record):
+            return cls(title, record, replayed, "", losses.of_replay(replayed) if losses else ())
         changed = "the game's rules or texts have changed since this was played: boards may differ"
-        return cls(title, record, replayed, "" if shows_what_was_seen(replayed, record) else changed)
+        return cls(title, record, replayed, changed)
+
+    @property
+    def worst(self) -> int:
+        """The index of the step that lost the most value; the first one if none is known to have lost any."""
+        lost = [decision.lost for decision in self.decisions]
+        return lost.index(max(lost)) if lost else 0
 
 
 class EpisodePicker:
     """The episodes of a folder that pass a filter, by number, in the order of scenarios, agents and seeds.
 
-    ``None`` stands for any agent, scenario or seed; ``failed`` asks for episodes in which no player succeeded.
+    ``None`` stands for any agent, scenario or seed; ``failed`` asks for episodes in which no player succeeded, and
+    ``worst`` for those whose value lost is known, within each scenario in the order of what the agent lost, or all did.
     """
 
     def __init__(
-        self, folder: RunFolder, agent: str | None, scenario: str | None, seed: int | None, failed: bool
+        self,
+        folder: RunFolder,
+        agent: str | None,
+        scenario: str | None,
+        seed: int | None,
+        failed: bool,
+        worst: bool = False,
     ) -> None:
         self.folder = folder
         plan = Plan.from_manifest(folder.manifest)
         self.scenarios = plan.scenarios
+        self._losses: dict[str, MoveLosses | None] = {}
         scenarios, agents = list(plan.scenarios), list(plan.agents)
         found = []
         for key, (offset, _) in folder.index().items():
@@ -75,6 +96,28 @@ class EpisodePicker:
         if failed:
             pairs = zip(self._offsets, folder.records_at(self._offsets), strict=True)
             self._offsets = [offset for offset, record in pairs if not any(record.successes.values())]
+        if worst:
+            self._put_worst_first(agent)
+
+    def _put_worst_first(self, agent: str | None) -> None:
+        names = list(self.scenarios)
+        known = folder_losses({name: one for name in names if (one := self.losses(name)) is not None}, self.folder)
+        lost = []
+        for offset, record in zip(self._offsets, self.folder.records_at(self._offsets), strict=True):
+            told = known[record.scenario].of(record) if record.scenario in known else {}
+            seats = [player for player in told if agent in (None, record.agents[player])]
+            if seats:
+                lost.append((names.index(record.scenario), -sum(told[seat][ALL][0] for seat in seats), offset))
+        for one in known.values():
+            one.keep()
+        self._offsets = [offset for *_, offset in sorted(lost, key=lambda one: one[:2])]
+
+    def losses(self, scenario: str) -> MoveLosses | None:
+        """Return the finder of values lost in a scenario; ``None`` if its values aren't known exactly."""
+        if scenario not in self._losses:
+            one = self.scenarios[scenario]
+            self._losses[scenario] = MoveLosses.of(one, players=num_players(one))
+        return self._losses[scenario]
 
     @property
     def count(self) -> int:
@@ -83,7 +126,8 @@ class EpisodePicker:
     def showing(self, number: int) -> Showing:
         """Return the episode with this number, from 1."""
         (record,) = self.folder.records_at(self._offsets[number - 1 : number])
-        return Showing.of(f" (episode {number} of {self.count})", record, self.scenarios[record.scenario])
+        title, name = f" (episode {number} of {self.count})", record.scenario
+        return Showing.of(title, record, self.scenarios[name], self.losses(name))
 
 
 def place(record: Episode, index: int) -> Text:
@@ -93,9 +137,12 @@ def place(record: Episode, index: int) -> Text:
     return Text(f"round {step.index + 1}{who}", style="bold")
 
 
-def move(record: Episode, replayed: Replay | None, index: int) -> Text:
-    """Return the effect of a step's response: the action, what happened and why, the reward, the return so far."""
-    step = record.steps[index]
+def move(showing: Showing, index: int) -> Text:
+    """Return the effect of a step's response: the action, what happened and why, the reward, the return so far.
+
+    If values are known, the value that the action lost comes last, with an action that would have lost none.
+    """
+    record, replayed, step = showing.record, showing.replayed, showing.record.steps[index]
     if step.valid:
         done = f"action {step.action}, valid"
     else:
@@ -103,11 +150,17 @@ def move(record: Episode, replayed: Replay | None, index: int) -> Text:
     happened = replayed.happened(replayed.steps[index]) if replayed else ""
     so_far = sum(s.reward for s in record.steps[: index + 1] if s.player == step.player)
     scored = f"reward {step.reward:+g}   return so far {so_far:g}"
-    return Text("   ".join(filter(None, (done, happened, scored))), style="" if step.valid else "red")
+    lost = ""
+    if showing.decisions:
+        decision = showing.decisions[index]
+        better = f", best: {decision.best}" if decision.best != step.action else ""
+        lost = f"value lost {number(decision.lost, '.3g')}{better}"
+    return Text("   ".join(filter(None, (done, happened, scored, lost))), style="" if step.valid else "red")
 
 
-def outcome(record: Episode, replayed: Replay | None) -> list[Text]:
+def outcome(showing: Showing) -> list[Text]:
     """Return how the episode ended and why, and all returns."""
+    record, replayed = showing.record, showing.replayed
     rounds = 1 + max((step.index for step in record.steps), default=-1)
     lines = [Text(f"after {rounds} round{'s'[: rounds != 1]} the episode {ending(record, replayed)}")]
     if record.error is not None:
@@ -115,7 +168,9 @@ def outcome(record: Episode, replayed: Replay | None) -> list[Text]:
     lines[0].stylize("bold")
     for player, agent in record.agents.items():
         success = ", success" if record.successes[player] else ""
-        lines.append(Text(f"{agent}: return {record.returns[player]:g}{success}"))
+        own = [decision.lost for decision in showing.decisions if decision.player == player]
+        lost = f", value lost {number(sum(own), '.3g')}" if own else ""
+        lines.append(Text(f"{agent}: return {record.returns[player]:g}{success}{lost}"))
     return lines
 
 
@@ -157,11 +212,11 @@ def print_episode(picker: EpisodePicker, number: int) -> None:
         if reasoning := reasoning_text(record.steps[index]):
             console.print(Panel(reasoning, title="reasoning", title_align="left", style="dim"))
         console.print(Panel(response_text(record.steps[index]), title="response", title_align="left"))
-        console.print(move(record, replayed, index))
+        console.print(move(showing, index))
     console.print(Text("end", style="bold"))
     if replayed:
         console.print(spaced(replayed.board(replayed.episode.end_state)))
-    console.print(Group(*outcome(record, replayed)))
+    console.print(Group(*outcome(showing)))
 
 
 class View(NamedTuple):
@@ -180,14 +235,14 @@ def view(showing: Showing, index: int) -> View:
     if showing.warning:
         head.append(Text(showing.warning, style="yellow"))
     if index < last:
-        head += [Text.assemble(f"step {index + 1} of {last}: ", place(record, index)), move(record, replayed, index)]
+        head += [Text.assemble(f"step {index + 1} of {last}: ", place(record, index)), move(showing, index)]
         reasoning = reasoning_text(record.steps[index])
         scrolling = [Text("reasoning", style="bold"), reasoning, Text()] if reasoning else []
         scrolling += [Text("response", style="bold"), response_text(record.steps[index])]
         title, read = "what the player read", replayed.steps[index].observation if replayed else ""
         board = replayed.board(replayed.steps[index].state) if replayed else ""
     else:
-        how, *results = outcome(record, replayed)
+        how, *results = outcome(showing)
         head.append(Text.assemble("end: ", how))
         scrolling = results
         title = "the last observation, which has no answer"
@@ -236,8 +291,8 @@ class Screen:
         return [*self._head, *body, *(Text(line, style="dim") for line in below)]
 
 
-def step_through(picker: EpisodePicker, number: int) -> int:
-    """Show one step at a time until ``q``; returns the exit code."""
+def step_through(picker: EpisodePicker, number: int, *, worst: bool = False) -> int:
+    """Show one step at a time until ``q``, at first an episode's first or ``worst`` step; returns the exit code."""
     console = PlainConsole()
     width, height = console.size
     if width < MIN_WIDTH or height < MIN_HEIGHT:
@@ -245,7 +300,8 @@ def step_through(picker: EpisodePicker, number: int) -> int:
             f"the terminal has {width} columns and {height} lines; stepping through an episode takes at least "
             f"{MIN_WIDTH} and {MIN_HEIGHT}: make it larger, or print the episode with --plain"
         )
-    showing, index, scroll = picker.showing(number), 0, 0
+    showing, scroll = picker.showing(number), 0
+    index = showing.worst if worst else 0
     with kills_interrupt(), Keyboard() as keyboard, console.screen(hide_cursor=True) as terminal:
         while True:
             size = console.size
@@ -266,12 +322,15 @@ def step_through(picker: EpisodePicker, number: int) -> int:
                 index = max(index - 1, 0)
             elif key in FIRST + LAST:
                 index = 0 if key in FIRST else last
+            elif key == WORST:
+                index = showing.worst
             elif key in EPISODE:
                 number = max(1, min(picker.count, number + EPISODE[key]))
             elif key in SCROLL or key in PAGE:
                 scroll += SCROLL[key] if key in SCROLL else PAGE[key] * (screen.page - 1)
                 scroll = max(0, min(screen.furthest, scroll))
             if number != shown[0]:
-                showing, index = picker.showing(number), 0
+                showing = picker.showing(number)
+                index = showing.worst if worst else 0
             if (number, index) != shown:
                 scroll = 0

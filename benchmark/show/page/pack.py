@@ -63,6 +63,10 @@ def pack_episodes(document: ViewDocument) -> Pack:
         "ending": ["e" if one["error"] is not None else "t" if one["terminated"] else "l" for one in episodes],
         "rounds": [1 + max(episode["steps"]["round"], default=-1) for episode in episodes],
         "invalid": [sum(not valid for valid in episode["steps"]["valid"]) for episode in episodes],
+        # by all players together; null if it isn't known
+        "lost": [
+            None if None in (lost := one["steps"]["lost"]) else round(sum(filter(None, lost)), 6) for one in episodes
+        ],
     }
     return Pack(listing, tuple(block for block, _ in blocks))
 

@@ -167,7 +167,7 @@ def test_it_is_worked_out_once_and_kept(played, monkeypatch):
     first = lost(played)
     assert set(first["planner"]) == {0.0} != set(first["random"])
     assert len(kept(played)) == 1
-    monkeypatch.setattr(move_losses, "replay", None)  # nothing is played again
+    monkeypatch.setattr(move_losses, "replay_if_unchanged", None)  # nothing is played again
     assert lost(played) == first
     monkeypatch.undo()
     for file in kept(played):

@@ -158,6 +158,29 @@ def test_nothing_is_cut_off_without_a_way_to_read_it(showing, width, height):
     assert f"reward+{step.reward:g}" in re.sub(r"\s", "", everything)
 
 
+def test_a_replay_shows_and_sorts_by_the_value_lost(textbench):
+    """On its own start an action may lose all that is to be had, and the best action is named."""
+    agents = ("--agent", "planner", "--agent", "random", "--scenario", "frozen-lake", "--scenario", "snake")
+    assert textbench("run", *agents, "--episodes", 8, "--out", "run", "--quiet").code == 0
+    shown = [textbench("replay", "run", "--worst", "--plain", "--episode", number).out for number in range(1, 17)]
+    assert all("frozen-lake, seed" in text and "of 16)" in text for text in shown)  # snake has no exact values
+    lost = [float(re.search(r"return \S+(?:, success)?, value lost (\S+)$", text, re.M)[1]) for text in shown]
+    assert lost == sorted(lost, reverse=True)
+    assert lost[0] == 1 > lost[-1] == 0
+    for text, total in zip(shown, lost, strict=True):
+        steps = re.findall(r"^action (\w+), valid .* value lost (\S+?)(?:, best: (\w+))?$", text, re.M)
+        assert sum(float(one) for _, one, _ in steps) == pytest.approx(total, abs=1e-3)
+        assert all((one == "0") is (best == "") and best != action for action, one, best in steps)
+    assert "planner" not in shown[0]
+    only = textbench("replay", "run", "--worst", "--plain", "--agent", "planner").out
+    assert "value lost 0" in only
+    assert "episode 1 of 8" in only
+    done = textbench("replay", "run", "--worst", "--scenario", "snake")
+    assert done.code == 2
+    assert "--worst orders episodes by the value lost, and snake has no exact values of moves" in done.err
+    assert "value lost" not in textbench("replay", "run", "--plain", "--scenario", "snake").out
+
+
 def test_a_step_says_what_happened_and_the_end_says_why():
     fallen = an_episode(response="<action>down</action>", rounds=1)
     assert "bumped into the edge" in view(an_episode(response="left", rounds=1), 0).head[-1].plain
@@ -234,6 +257,8 @@ def test_a_replay_is_stepped_through_and_scrolled_with_keys(long_winded):
         assert "word299" in terminal.press(4 * PAGE_DOWN, "word299")
         terminal.press("G", "end: after")
         assert "the episode ended by the rules: reached the goal" in " ".join(terminal.text.split())
+        terminal.press("w", "step 1 of")  # greedy lost nothing here
+        terminal.press("G", "end: after")
         terminal.press("g", "word0 ")
         terminal.press("j", "lines 2 to")
         terminal.press("k", "lines 1 to")

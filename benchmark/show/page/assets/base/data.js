@@ -112,6 +112,8 @@ async function loadEpisode(episode) {
       finish: raw.finish[step],
       reward: raw.reward[step],
       happened: text(raw.happened[step]),
+      lost: raw.lost[step],
+      best: raw.best[step],
       total: totals[player],
     });
   });

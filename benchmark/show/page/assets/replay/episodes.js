@@ -1,6 +1,6 @@
 // Which episodes went wrong, and the order in which a replay offers them.
 
-const ORDERS = [["trouble", "failed and invalid first"], ["seed", "by seed"]];
+const ORDERS = [["trouble", "failed and invalid first"], ["lost", "most value lost first"], ["seed", "by seed"]];
 
 // What is wrong with an episode: 3 for unscored, 2 for failed, 1 for invalid responses in it, 0 for nothing.
 function troubleOf(episode) {
@@ -10,10 +10,11 @@ function troubleOf(episode) {
   return INDEX.invalid[episode] > 0 ? 1 : 0;
 }
 
-// The seeds of {seed: episode}: as they are, or those with most trouble first.
+// The seeds of {seed: episode}: as they are, or those with most trouble or the most value lost first.
 function seedsInOrder(episodes, order) {
   const seeds = [...episodes.keys()];
   if (order === "seed") return seeds;
+  if (order === "lost") return sortItems(seeds, (seed) => INDEX.lost[episodes.get(seed)], "descending");
   const trouble = (seed) => 1000 * troubleOf(episodes.get(seed)) + Math.min(999, INDEX.invalid[episodes.get(seed)]);
   return sortItems(seeds, trouble, "descending");
 }
@@ -27,10 +28,11 @@ function nextTrouble(seeds, place, episodes) {
   return null;
 }
 
-// "10003 (0): failed, 2 invalid"
+// "10003 (0): failed, 2 invalid, lost 0.75"
 function episodeInWords(seed, episode) {
   const invalid = INDEX.invalid[episode];
-  const wrong = [["", "", "failed", "unscored"][troubleOf(episode)], invalid > 0 && `${invalid} invalid`].filter(Boolean);
+  const lost = INDEX.lost[episode];
+  const wrong = [["", "", "failed", "unscored"][troubleOf(episode)], invalid > 0 && `${invalid} invalid`, lost > 0 && `lost ${points(lost)}`].filter(Boolean);
   return `${seed} (${INDEX.returns[episode].map(points).join(", ")})${wrong.length ? `: ${wrong.join(", ")}` : ""}`;
 }
 

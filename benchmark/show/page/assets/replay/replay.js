@@ -10,7 +10,7 @@ function chooseReplay(params) {
   const lineups = [...episodesOf(scenario).keys()];
   const a = lineups.includes(params.get("a")) ? params.get("a") : lineups[0];
   const b = lineups.includes(params.get("b")) && params.get("b") !== a ? params.get("b") : NOBODY;
-  const order = params.get("order") === "seed" ? "seed" : "trouble";
+  const order = (ORDERS.find(([name]) => name === params.get("order")) || ORDERS[0])[0];
   const seeds = seedsInOrder(episodesOf(scenario).get(a), order);
   const asked = Number(params.get("seed"));
   const seed = params.has("seed") && seeds.includes(asked) ? asked : seeds[0];
@@ -58,9 +58,11 @@ async function renderReplay(params) {
   showStep(choice.step, false);
 }
 
+const orderInAddress = (order) => (order === ORDERS[0][0] ? "" : order);
+
 function pickers(choice) {
   const { scenario, a, b, seed, seeds, order } = choice;
-  const go = (changes) => navigate("replay", { scenario, a, b, seed, order: order === "seed" ? order : "", ...changes });
+  const go = (changes) => navigate("replay", { scenario, a, b, seed, order: orderInAddress(order), ...changes });
   const goOn = (changes) => go({ step: replay.step, ...changes });
   const place = seeds.indexOf(seed);
   const episodes = episodesOf(scenario).get(a);
@@ -82,7 +84,7 @@ function pickers(choice) {
       (name) => goOn({ b: name }),
     ),
     select("replay-seed", "Seed (return)", options, String(seed), (value) => go({ seed: value })),
-    select("replay-order", "Order of seeds", ORDERS, order, (value) => go({ order: value === "seed" ? value : "" })),
+    select("replay-order", "Order of seeds", ORDERS, order, (value) => go({ order: orderInAddress(value) })),
     seedButton("replay-seed-before", "Previous seed", place - 1),
     seedButton("replay-seed-after", "Next seed", place + 1),
     el("button", { type: "button", id: "replay-failure", disabled: failure === null, onclick: () => go({ seed: failure }) }, "Next failure"),

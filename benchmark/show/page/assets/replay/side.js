@@ -61,6 +61,7 @@ function outcome(episode, scenario) {
 // All rounds at a glance; each leads to its round.
 function movesTable(episode, name) {
   const several = episode.players.length > 1;
+  const known = episode.frames.some((frame) => frame.moves.some((move) => move.lost !== null));
   const rows = episode.frames.map((frame, at) => {
     const go = el("button", { type: "button", onclick: () => showStep(at) }, frame.moves.length ? String(at + 1) : "End");
     const each = (show) => frame.moves.map((move) => el("div", {}, show(move)));
@@ -71,9 +72,10 @@ function movesTable(episode, name) {
       el("td", {}, each((move) => [several && el("span", { class: "mover" }, foreign(short(move.agent)), ": "), move.action, !move.valid && el("span", { class: "bad" }, " invalid")])),
       el("td", {}, each((move) => points(move.reward))),
       el("td", {}, each((move) => points(move.total))),
+      known && el("td", {}, each((move) => points(move.lost))),
     );
   });
-  const heads = ["Round", several ? "Actions" : "Action", "Reward", "Return"];
+  const heads = ["Round", several ? "Actions" : "Action", "Reward", "Return", ...(known ? ["Lost"] : [])];
   const table = el(
     "table",
     { class: "moves" },
@@ -120,6 +122,7 @@ function moveText(move, scenario, episode) {
       move.happened && fact("What happened", el("dd", {}, foreign(withAgents(move.happened, episode)))),
       fact("Reward", el("dd", {}, points(move.reward))),
       fact("Return so far", el("dd", {}, points(move.total))),
+      move.lost !== null && fact("Value lost", el("dd", {}, points(move.lost), move.best !== move.action && `, best: ${move.best}`)),
     ),
     move.reasoning !== null && foldable("Reasoning", false, el("pre", { class: "reasoning", dir: "auto" }, visible(move.reasoning))),
     el("h4", {}, "Response", move.finish === "length" && el("span", { class: "note" }, " cut off at the token limit")),

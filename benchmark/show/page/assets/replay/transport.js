@@ -63,7 +63,7 @@ function rememberStep() {
   clearTimeout(remembering);
   remembering = setTimeout(() => {
     const { scenario, a, b, seed, order, step } = replay;
-    rewrite("replay", { scenario, a, b, seed, order: order === "seed" ? order : "", step });
+    rewrite("replay", { scenario, a, b, seed, order: orderInAddress(order), step });
   }, 250);
 }
 

@@ -34,7 +34,10 @@ def test_replay_shows_every_step_as_it_was_played(visit, documents):
                 else f"none: {step['unreadable'].replace('_', ' ')} (the game executed {step['action']})"
             )
             happened = [step["happened"]] * bool(step["happened"])
-            assert facts[1:] == [*happened, page.points(step["reward"]), page.points(total)]
+            better = "" if step["best"] == step["action"] else f", best: {step['best']}"
+            lost = [] if step["lost"] is None else [f"{page.points(step['lost'])}{better}"]
+            assert bool(lost) is (scenario == "frozen-lake")
+            assert facts[1:] == [*happened, page.points(step["reward"]), page.points(total), *lost]
             told |= {step["happened"]}
             assert page.text(".slot") == step["observation"]
             assert page.text(".round details pre").startswith("You play a game.")
@@ -127,6 +130,29 @@ def test_play_runs_to_the_end_and_stops(visit):
     tab.clock.run_for(20_000)
     assert page.text(".count").startswith("End")
     assert page.text("#step-play") == "Play"
+
+
+def test_seeds_are_put_in_the_order_of_the_value_lost(visit, documents):
+    document = deepcopy(documents["usual"])
+    for view in document["episodes"]:
+        if view["scenario"] == "frozen-lake":
+            view["steps"]["lost"][0] = (view["seed"] * 7 % 5) / 4  # episodes of a lake often lose the same
+    page = visit(document)
+    tab = page.go("#replay?scenario=frozen-lake&a=random", ".panel")
+    tab.select_option("#replay-order", "lost")
+    tab.wait_for_url(re.compile("order=lost"))
+    lost = {
+        str(seed): sum(step["lost"] for step in page.steps_of(document, "frozen-lake", "random", seed))
+        for seed in range(10_000, 10_006)
+    }
+    seeds = tab.locator("#replay-seed option").evaluate_all("options => options.map((option) => option.value)")
+    assert seeds == sorted(lost, key=lambda seed: (-lost[seed], seed)) != sorted(lost)
+    assert f"lost {page.points(lost[seeds[0]])}" in page.text("#replay-seed option")
+    tab.keyboard.press("End")
+    tab.wait_for_url(re.compile("order=lost&step="))  # the order outlasts the stepping
+    assert page.texts(".moves thead th")[-1] == "Lost"
+    page.go("#replay?scenario=snake&a=random&order=lost", ".panel")  # whose values aren't known
+    assert page.texts(".moves thead th")[-1] == "Return"
 
 
 def test_unscored_and_stepless_episodes(visit, documents):
