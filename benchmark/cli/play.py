@@ -16,7 +16,7 @@ from benchmark.play.agents.players import check_plays, load_policy
 from benchmark.play.options import RunOptions
 from benchmark.runs.plan import find_scenario
 from benchmark.runs.replay import ReplayError, replay
-from benchmark.show.viewer import move, outcome, spaced
+from benchmark.show.viewer import Showing, move, outcome, spaced
 from textgames.scenarios import Scenario
 
 
@@ -54,7 +54,7 @@ def run(settings: Play) -> int:
     board = replayed.board(episode.end_state)
     telling.console.print(spaced(board) if board else Text(replayed.final_observations.get(me, "")))
     fates = [*filter(None, (replayed.happened(step) for step in replayed.steps if step.player == me and step.out))]
-    how, *results = map(str, outcome(episode, replayed))
+    how, *results = map(str, outcome(Showing("", episode, replayed)))
     for line in (*(f"game over for you: {fate}" for fate in fates), *([how] if others or not fates else []), *results):
         print(line)
     return 0 if episode.error is None else 1
@@ -88,6 +88,6 @@ class Telling:
             if steps[index].player not in self._shown_players:
                 continue
             name = self._names[steps[index].player]
-            done = move(record, None if self._hides else replayed, index)
+            done = move(Showing("", record, None if self._hides else replayed), index)
             self.console.print(Text.assemble(f"{name}: ", done))
         self._shown_steps = len(steps)

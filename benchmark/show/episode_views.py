@@ -68,7 +68,7 @@ def _episode_view(
     losses: MoveLosses | None,
 ) -> EpisodeView:
     replayed = replay_if_unchanged(record, scenario)
-    steps, unknown = record.steps, [None] * len(record.steps)
+    steps, unknown = record.steps, list[Any]([None] * len(record.steps))
     decisions = losses.of_replay(replayed) if losses and replayed else []
     return EpisodeView(
         id=number,

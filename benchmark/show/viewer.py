@@ -42,7 +42,7 @@ class Showing(NamedTuple):
     title: str
     record: Episode
     replayed: Replay | None  # None if the responses don't fit the game
-    warning: str  # what the reader must know of the replay; "" for nothing
+    warning: str = ""  # what the reader must know of the replay; "" for nothing
     decisions: Sequence[Decision] = ()  # one a step, if the game has exact values
 
     @classmethod
@@ -108,8 +108,8 @@ class EpisodePicker:
             seats = [player for player in told if agent in (None, record.agents[player])]
             if seats:
                 lost.append((names.index(record.scenario), -sum(told[seat][ALL][0] for seat in seats), offset))
-        for one in known.values():
-            one.keep()
+        for found in known.values():
+            found.keep()
         self._offsets = [offset for *_, offset in sorted(lost, key=lambda one: one[:2])]
 
     def losses(self, scenario: str) -> MoveLosses | None:
