@@ -51,6 +51,7 @@ COMMANDS = {
 """What a user's day takes, with a line of help."""
 
 LAB = {
+    "plan": "play a pilot, and say how many episodes, dollars and hours a difference takes",
     "warmup": "let a model imitate a player before it is fine-tuned",
     "inspect": "compare a model's action probabilities with the solver at each step",
     "exploitability": "compute what an agent loses to its worst opponent in a small game",

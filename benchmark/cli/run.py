@@ -56,10 +56,10 @@ def _forecast(planned: PlannedRun, told: Output) -> None:
     numbers, prices = looks(options.episodes), paid_prices(specs, options)
     needs = forecast(planned.plan, specs, options)
     parts = {agent: [need for need in needs if need.agent == agent] for agent in prices}
-    taken: dict[str, Any] = {
-        agent: tuple(
-            (sum(need.prompt_tokens[end] for need in own), sum(need.completion_tokens[end] for need in own))
-            for end in (0, 1)
+    taken = {  # from the fewest prompts alone to the most that there may be
+        agent: (
+            (sum(one.prompt_tokens[0] for one in own), 0),
+            (sum(one.prompt_tokens[1] for one in own), sum(one.completion_tokens[1] for one in own)),
         )
         for agent, own in parts.items()
     }

@@ -318,6 +318,33 @@ class Warmup:
     output: Output = part(Output, ["json", "quiet"])
 
 
+UNPLANNED = ("episodes", "until", "levels", "max_cost", "protocols", "season")
+
+
+@settings
+class Plan:
+    """Play a pilot of a few episodes, and say what telling two agents apart takes: episodes, dollars and hours.
+
+    Measured are tokens, prices, seconds, and how much the agents' scores differ on equal seeds. The last line is the
+    command that plays the rest of the run; the pilot's episodes count in it, and none is paid for twice.
+
+    examples:
+      textbench plan --agent planner --agent openai:gpt-4o-mini --detect 0.1
+      textbench plan --agent openai:gpt-4o --agent openai:gpt-4o-mini --detect 0.1 --budget 50 --json
+    """
+
+    daily: ClassVar[Daily] = {
+        "what is planned": ("--agent", "--scenario", "--suite", "--detect", "--budget", "--pilot"),
+        "models": ("--base-url", "--temperature", "--max-tokens", "--max-concurrency", "--prices"),
+        "output": ("--out", "--config", "--json", "--quiet"),
+    }
+    detect: float = option(REQUIRED, "D", "the difference of scores to detect, such as 0.1", gt=0, le=1000)
+    budget: float | None = option(None, "USD", "what pilot and run may cost together", ge=0, le=10**9)
+    pilot: int = option(5, "N", "episodes of the pilot, per scenario and agent", ge=2, le=10**5)
+    options: RunOptions = part(RunOptions, [name for name in OPTIONS if name not in UNPLANNED])
+    output: Output = part(Output, ["json", "quiet"])
+
+
 @settings
 class Inspect:
     """Compare a model's action probabilities with the solver's action values at each step of an episode.

@@ -1,6 +1,6 @@
 """Comparing agents on the same seeds: paired differences, tests, and how many episodes would settle it."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import MappingProxyType
 
 import numpy as np
@@ -161,9 +161,13 @@ def paired_differences(results: ResultColumns, a: str, b: str, scenario: str) ->
     return cell_differences(cells, [results.scenarios[scenario]] * 2)
 
 
-def cell_differences(cells: Sequence[Cell], scenarios: Sequence[Scenario]) -> Array:
+def cell_differences(
+    cells: Sequence[Cell],
+    scenarios: Sequence[Scenario],
+    returns_of: Callable[[Cell, Scenario], tuple[Array, Array]] = corrected_returns,
+) -> Array:
     """Return the differences between two cells, each of which has a scenario of its own."""
-    first, second = (corrected_returns(cell, scenario) for cell, scenario in zip(cells, scenarios, strict=True))
+    first, second = (returns_of(cell, scenario) for cell, scenario in zip(cells, scenarios, strict=True))
     if np.array_equal(first[0], second[0]):
         return first[1] - second[1]
     _, rows_a, rows_b = np.intersect1d(first[0], second[0], return_indices=True)

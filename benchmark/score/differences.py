@@ -149,40 +149,71 @@ class Needed(NamedTuple):
 def episodes_needed(differences: Array, level: float = LEVEL) -> Needed | None:
     """Count the pairs at which :func:`paired_p_value` is below a level in four of five runs, if all are as these.
 
-    ``n = ((z_(1 - level / 2) * rms + z_0.8 * sd) / mean)^2``: flipped signs have the root mean square of the
-    differences as their deviation. And so many that enough pairs are unequal for so small a p. ``None`` if the observed
+    By :func:`_pairs_for`, and so many that enough pairs are unequal for so small a p. ``None`` if the observed
     difference is 0. The interval is that of a Bayesian bootstrap, with a further pair that is equal.
     """
-    from scipy.special import bdtrc
-
     if len(differences) < 2:
         return None
-    differences = _unrounded(differences)
-    mean, square = float(differences.mean()), float((differences**2).mean())
-    value = float(_pairs_for(np.array(mean), np.array(square), len(differences), level))
+    differences, more = _unrounded(differences), len(differences) / (len(differences) - 1)
+    mean, variance = float(differences.mean()), float(differences.var(ddof=1))
+    value = float(_pairs_for(np.array(mean), np.array(variance), level))
     if not value <= MOST_NEEDED:
         return None
-    unequal, fewest = float(np.mean(differences != 0)), fewest_pairs(level)
-    enough = fewest
-    while bdtrc(fewest - 1, enough, unequal) < POWER:
-        enough *= 2
-    # so many pairs that enough are unequal for a p below the level in four of five runs
-    least = bisect_left(range(enough), POWER, lo=fewest, key=lambda pairs: float(bdtrc(fewest - 1, pairs, unequal)))
+    least = _enough_unequal(float(np.mean(differences != 0)), level)
     means, squares = resampled(np.stack([differences, differences**2], axis=1), most=LEAST_RESAMPLES)[0]
-    numbers = np.sort(_pairs_for(means, squares, len(differences), level))
+    numbers = np.sort(_pairs_for(means, np.maximum(0.0, squares - means**2) * more, level))
     low, high = (float(numbers[round(end * (len(numbers) - 1))]) for end in (0.025, 0.975))
     may_be_0 = np.mean(means * mean <= 0) >= 0.025 or high > MOST_NEEDED
     whole = max(least, ceil(value))
     return Needed(whole, min(whole, max(least, ceil(low))), None if may_be_0 else max(whole, ceil(high)))
 
 
-def _pairs_for(means: Array, squares: Array, count: int, level: float) -> Array:
-    """Return the number of pairs by the means of the differences and of their squares; infinite if they are 0."""
+def pairs_to_detect(size: float, variance: float, freedom: float, level: float) -> Needed | None:
+    """Count the pairs that show a mean difference of ``size`` in four of five runs; ``None`` without a variance.
+
+    The interval is that of a variance with so many degrees of freedom.
+    """
+    from scipy.special import chdtri
+
+    if is_rounding(sqrt(variance), size):
+        return None
+    variances = variance * freedom / np.array([freedom, *chdtri(freedom, [0.025, 0.975])])
+    value, low, high = np.minimum(_pairs_for(np.full(3, size), variances, level), MOST_NEEDED)
+    least = fewest_pairs(level)
+    return Needed(*(max(least, ceil(one)) for one in (value, low, high)))
+
+
+def power_of(pairs: int, size: float, variance: float, level: float) -> float:
+    """Return the chance that so many pairs with a mean difference of ``size`` have a p-value below a level."""
+    from scipy.special import ndtr, ndtri
+
+    if pairs < fewest_pairs(level):
+        return 0.0
+    reach = size * sqrt(pairs) - ndtri(1 - level / 2) * sqrt(size**2 + variance)
+    return float(ndtr(reach / sqrt(variance))) if variance else float(reach > 0)
+
+
+def _enough_unequal(unequal: float, level: float) -> int:
+    """Return how many pairs have enough unequal ones for a p below the level in four of five runs, by their share."""
+    from scipy.special import bdtrc
+
+    fewest = fewest_pairs(level)
+    enough = fewest
+    while bdtrc(fewest - 1, enough, unequal) < POWER:
+        enough *= 2
+    return bisect_left(range(enough), POWER, lo=fewest, key=lambda pairs: float(bdtrc(fewest - 1, pairs, unequal)))
+
+
+def _pairs_for(means: Array, variances: Array, level: float) -> Array:
+    """Return ``n = ((z_(1 - level / 2) * rms + z_0.8 * sd) / mean)^2`` of differences; infinite if their mean is 0.
+
+    Flipped signs have the root mean square of the differences as their deviation.
+    """
     from scipy.special import ndtri
 
-    spread = np.sqrt(np.maximum(0.0, squares - means**2) * count / (count - 1))
-    reach = ndtri(1 - level / 2) * np.sqrt(means**2 + spread**2) + ndtri(POWER) * spread
-    known = np.abs(means) > ROUNDING * np.maximum(1.0, np.sqrt(squares))
+    root = np.sqrt(means**2 + variances)
+    reach = ndtri(1 - level / 2) * root + ndtri(POWER) * np.sqrt(variances)
+    known = np.abs(means) > ROUNDING * np.maximum(1.0, root)
     numbers: Array = np.divide(reach, means, out=np.full(np.shape(means), np.inf), where=known) ** 2
     return numbers
 

@@ -40,6 +40,7 @@ CASES = (
     ("run", "--agent", "hf:{}", *ONE_EPISODE),
     ("run", "--agent", "many({})", *ONE_EPISODE),
     ("run", "--season", "{}", "--agent", "random", "--quiet"),
+    ("plan", "--agent", "{}", "--agent", "random", "--scenario", "frozen-lake", "--detect", "0.1", "--quiet"),
     ("play", "frozen-lake", "--against", "{}"),
     ("submit", "{}", "--agent", "random", "--out", "made"),
     ("submit", "{run}", "--agent", "random", "--out", "{}"),

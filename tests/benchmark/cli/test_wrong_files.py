@@ -20,6 +20,7 @@ CASES = (
     ("run", *ONE_EPISODE, "--prompts", "{}"),
     ("run", "--agent", "{}/player.py:Player"),
     ("run", "--scenario", "{}"),
+    ("plan", *ONE_EPISODE[:4], "--agent", "greedy", "--detect", "0.1", "--quiet", "--out", "{}"),
     ("resume", "{}"),
     ("resume", "{}", "--repair"),
     ("leaderboard", "{}"),

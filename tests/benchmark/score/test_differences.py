@@ -181,3 +181,18 @@ def test_intervals_that_meet_but_for_rounding_are_not_apart():
     assert stats.any_disjoint([None, figure(0.3, 0.6)], [figure(0.0, 1.0), figure(0.1, 0.2)])
     assert not stats.any_disjoint([figure(0.1, 0.1 + 0.2)], [figure(0.3 + 1e-12, 0.6)])
     assert not stats.any_disjoint([figure(None, None)], [figure(0.3, 0.6)])
+
+
+def test_the_pairs_of_a_plan_show_the_difference_in_four_of_five_runs():
+    rng, level = np.random.default_rng(1), 0.05 / 5
+    for size, deviation in ((0.3, 0.8), (0.1, 0.2)):
+        needed = stats.pairs_to_detect(size, deviation**2, 4, level)
+        assert needed.low < needed.value < needed.high
+        p_values = [stats.paired_p_value(rng.normal(size, deviation, needed.value)) for _ in range(300)]
+        assert np.mean(np.array(p_values) < level) == pytest.approx(0.8, abs=0.06)
+        assert stats.power_of(needed.value, size, deviation**2, level) == pytest.approx(0.8, abs=0.02)
+        half = [stats.paired_p_value(rng.normal(size, deviation, needed.value // 2)) for _ in range(300)]
+        told = stats.power_of(needed.value // 2, size, deviation**2, level)
+        assert np.mean(np.array(half) < level) == pytest.approx(told, abs=0.08)
+    assert stats.pairs_to_detect(0.1, 0.0, 4, level) is None
+    assert stats.power_of(stats.fewest_pairs(level) - 1, 5.0, 0.01, level) == 0
