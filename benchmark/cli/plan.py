@@ -79,9 +79,7 @@ def run(settings: Plan) -> int:
 def _stopped(ending: Ending, budget: float | None) -> int:
     """Report why the pilot isn't whole, and how it is completed."""
     if ending.for_money:
-        why = (
-            f"the pilot costs more than the --budget of {budget:g} USD: name a larger one, or fewer scenarios or agents"
-        )
+        why = f"the pilot costs more than --budget {budget:g}: name a larger one, or fewer scenarios or agents"
     else:
         why = f"the pilot isn't whole: {ending.stopped}"
     kept = f"{ending.done} of {ending.total} episodes are kept; the same command with --out {quote(str(ending.path))}"
@@ -97,14 +95,11 @@ def _print(plan: Mapping[str, Any]) -> None:
     ]
     lines = []
     for row in pairs:
-        number, known = row["episodes_needed"], row["power"] is not None
-        texts = f"{row['size']:.3g}", f"{row['variance'] ** 0.5:.3g}"
-        texts += (
-            (f"{number['value']:,} [{number['low']:,}, {number['high']:,}]", f"{row['power']:.2f}")
-            if known
-            else ("?", "?")
-        )
-        lines.append((row["scenario"] or "overall", row["a"], row["b"], *texts))
+        number, texts = row["episodes_needed"], ("?", "?")
+        if number is not None:
+            texts = f"{number['value']:,} [{number['low']:,}, {number['high']:,}]", f"{row['power']:.2f}"
+        spread = f"{row['size']:.3g}", f"{row['variance'] ** 0.5:.3g}"
+        lines.append((row["scenario"] or "overall", row["a"], row["b"], *spread, *texts))
     notes = [
         f"episodes needed: of each agent and scenario, for a power of {POWER:g} at level 0.05 after correction for "
         f"{round(LEVEL / plan['level'])} comparisons; [..] is what {plan['pilot']} pairs leave open"

@@ -1,6 +1,6 @@
 """What a pilot tells of the run that it begins: its dollars and hours, and the episodes that show a difference."""
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Mapping
 from datetime import datetime
 from itertools import combinations
@@ -61,11 +61,12 @@ def contrasts(results: ResultColumns, references: References, size: float) -> li
         parts: dict[str, tuple[float, int]] = {}  # of the overall score: variance and pairs
         for name in names:
             cells = [results.cells[agent, name] for agent in (a, b) if (agent, name) in results.cells]
-            differences = (
-                cell_differences(cells, [results.scenarios[name]] * 2, _returns) if len(cells) == 2 else np.empty(0)
-            )
-            if (pairs := len(differences)) < 2:
+            if (
+                len(cells) < 2
+                or len(differences := cell_differences(cells, [results.scenarios[name]] * 2, _returns)) < 2
+            ):
                 continue
+            pairs = len(differences)
             span, variance = span_of(results, references, a, name), float(differences.var(ddof=1))
             single.append(Contrast(name, a, b, size * (span or 1.0), pairs, variance, pairs - 1, level))
             if span and name in counted:
@@ -104,7 +105,7 @@ class Usage(NamedTuple):
         plan, prices = Plan.from_manifest(folder.manifest), folder.manifest.get("prices", {})
         used = {agent: np.zeros(4) for agent in plan.agents}
         first = {matchup.scenario: seeds[0] for matchup, seeds in plan.seeds.items()}
-        starts, played = Counter[int](), Counter[str]()
+        starts, played = defaultdict[int, float](float), Counter[str]()
         for *_, record in folder.lines():
             ((player, agent),) = record.agents.items()
             tokens = paid_tokens(record)[player]

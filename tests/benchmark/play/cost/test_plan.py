@@ -91,8 +91,12 @@ def test_what_cant_be_planned_is_said(textbench, server):
     assert "take an unknown sum, as good, bad has no price (--prices FILE tells it)" in told
     small = textbench("plan", *AGENTS, *lake, "--prices", "prices.toml", "--budget", 0.01, "--out", "small")
     assert (small.code, small.out) == (1, "")
-    assert "the pilot costs more than the --budget of 0.01 USD" in small.err
+    assert "the pilot costs more than --budget 0.01: name a larger one" in small.err
     assert "the same command with --out small plays the rest" in small.err
+    before = sum(server.served.values())
+    again = textbench("plan", *AGENTS, *lake, "--prices", "prices.toml", "--budget", 5, "--out", "small", "--json")
+    assert json.loads(again.out)["spent"] == pytest.approx(paid("small"))
+    assert sum(server.served.values()) > before
     same = textbench("plan", "--agent", "planner", "--agent", "p=planner", *lake, "--json")
     plan = json.loads(same.out)
     assert (plan["pairs"][0]["episodes_needed"], plan["pairs"][0]["power"]) == (None, None)
