@@ -179,7 +179,7 @@ class LiveEpisode:
     def requests(self) -> dict[str, TurnRequest]:
         """Return the request of each player that has to answer now, or has to answer again."""
         task, game, state = self.task, self._table.game, self._table.state
-        steps_left = self._steps_left
+        steps_left = self._table.steps_left
         legal = {player: self._table.legal_actions(player) for player in self._reads}
         attempts = {player: (len(refused),) for player, refused in self._refused.items()}
         return {
@@ -202,11 +202,6 @@ class LiveEpisode:
             for player, observation in self._reads.items()
             if player not in self._accepted
         }
-
-    @property
-    def _steps_left(self) -> int | None:
-        limit = self._table.rules.max_steps
-        return None if limit is None else limit - self._table.elapsed
 
     def _shown(self, player: str, past: list[Past]) -> list[Past]:
         """Return the last of a player's turns, as many as its policy reads."""
@@ -236,7 +231,7 @@ class LiveEpisode:
             if len(self._accepted) < len(self._reads):
                 return ()
         turns = {player: self._accepted.get(player) or turns[player] for player in self._reads}
-        state, steps_left = self._table.state, self._steps_left
+        state, steps_left = self._table.state, self._table.steps_left
         responses = {player: turn.response for player, turn in turns.items()}
         try:
             accepted = self._read if self.task.retries else None

@@ -20,7 +20,7 @@ def transcript(id: str, *, seed: int, responses: tuple[str, ...] = (), shown: in
     rng = np.random.default_rng(seed)
     observations, _ = env.reset(seed=seed)
     lines = [f"# {id} {settings or ''}".rstrip() + f", seed {seed}"]
-    lines += [f"## instructions for {agent}\n{env.instructions(agent)}" for agent in env.agents]
+    lines += [f"## instructions for {agent}\n{env.instructions[agent]}" for agent in env.agents]
     given = iter(responses)
     first: list[str] = []
     for round_ in range(100):

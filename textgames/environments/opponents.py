@@ -162,6 +162,7 @@ _OF_THE_STATE = ("success", "legal_actions", "metrics")  # of an ``info``, what 
 
 def _turn(table: Table, player: Player) -> OpponentTurn:
     game, state, rng = table.game, table.state, table.rng
-    left = None if table.rules.max_steps is None else table.rules.max_steps - table.elapsed
     legal = game.legal_actions(state, player)
-    return OpponentTurn(game.observe(state, player), game.instructions(player), legal, player, rng, game, state, left)
+    return OpponentTurn(
+        game.observe(state, player), game.instructions(player), legal, player, rng, game, state, table.steps_left
+    )

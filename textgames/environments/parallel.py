@@ -56,8 +56,10 @@ class AllSeats(OneTable):
     def action_space(self, agent: Player) -> ResponseText:
         return self.action_spaces[agent]
 
-    def instructions(self, agent: Player) -> str:
-        return self.game.instructions(agent)
+    @property
+    def instructions(self) -> Mapping[Player, str]:
+        """``{agent: the rules and actions as it reads them}``."""
+        return {agent: self.game.instructions(agent) for agent in self.possible_agents}
 
     def state(self) -> Any:
         return self._table.state

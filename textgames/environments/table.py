@@ -116,6 +116,11 @@ class Table:
         everyone = len(self.agents) == len(self.game.players)
         self.asked = self._moving if everyone else tuple([each for each in self._moving if each in self.agents])
 
+    @property
+    def steps_left(self) -> int | None:
+        """Rounds until truncation, the one to be played included; ``None`` if there is no limit."""
+        return None if self.rules.max_steps is None else self.rules.max_steps - self.elapsed
+
     def observe(self, player: Player) -> str:
         """Return what a player reads now; a GameError if it is no text."""
         text: Any = self.game.observe(self.state, player)
@@ -322,6 +327,11 @@ class OneTable:
     def _require_reset(self, what: str) -> None:
         if self._table.state is None:
             raise ResetNeeded(f"{what} was called before reset(); call reset() first")
+
+    @property
+    def steps_left(self) -> int | None:
+        """Rounds until truncation; ``None`` if there is no limit."""
+        return self._table.steps_left
 
     def save_state(self) -> Snapshot:
         """Return everything that the rest of the episode depends on; a ResetNeeded before the first reset."""
