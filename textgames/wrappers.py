@@ -27,7 +27,7 @@ def _game_env(env: Env) -> TextGameEnv:
     return inner
 
 
-class DiscreteActions(gym.ActionWrapper[Any, int, str], RecordConstructorArgs):
+class DiscreteActions(gym.ActionWrapper[Any, Any, str], RecordConstructorArgs):
     """The game's actions by number: action ``k`` of ``Discrete(n)`` is the one called ``names[k]``.
 
     An action that isn't legal now is an invalid response. A ValueError if the game has actions that can't be listed.
