@@ -12,7 +12,7 @@ from textgames.environments.render import RENDER_MODES
 from textgames.environments.rules import INVALID_ACTION, EpisodeRules, MaxSteps, checked_options, made
 from textgames.environments.spaces import ObservationText, response_space
 from textgames.environments.table import OneTable, Snapshot
-from textgames.tsmg import TSMG
+from textgames.tsmg import TSMG, Player
 
 
 class StatesLimit:
@@ -54,10 +54,6 @@ class TextGameEnv(StatesLimit, OneTable, gym.Env[str, str]):
         opponents: the players inside then; see :class:`textgames.environments.opponents.Seat`.
         **settings: the game's own settings; every game has ``level`` and ``twin``.
 
-    Attributes:
-        game: the rules.
-        player: the player outside, as in ``game.players``.
-
     ``info`` has ``valid`` (bool), ``action`` (the executed action's name, ``""`` if none was), ``unreadable`` (why the
     response was invalid, or ``None``), ``success`` (bool, can only be true on the last step) and ``legal_actions``
     (tuple of names); after an invalid response also ``invalid_action``, a sentence on what it led to; at the end of an
@@ -95,24 +91,29 @@ class TextGameEnv(StatesLimit, OneTable, gym.Env[str, str]):
         self.observation_space = ObservationText()
         self.action_space = response_space(self.game)
         self._seat = Seat(self.game, seat, opponents)
-        self.player = self._seat.player
+        self._player = self._seat.player
         self._table = self._seat.table(self.rules)
         self._draws = render_mode == "human"
 
     @property
     def instructions(self) -> str:
-        return self.game.instructions(self.player)
+        return self.game.instructions(self._player)
+
+    @property
+    def player(self) -> Player:
+        """The player outside, one of ``game.players``."""
+        return self._player
 
     @property
     def is_asked(self) -> bool:
         """Whether the player is to move: between a reset and the episode's end."""
-        return self.player in self._table.asked
+        return self._player in self._table.asked
 
     @property
     def action_help(self) -> str:
         """What may be written inside the action tag now; ``ResetNeeded`` is raised before the first reset."""
         self._require_reset("action_help")
-        return self.game.action_help(self.state, self.player)
+        return self.game.action_help(self.state, self._player)
 
     @property
     def state(self) -> Any:
@@ -129,7 +130,7 @@ class TextGameEnv(StatesLimit, OneTable, gym.Env[str, str]):
         """
         if seed is not None:
             super().reset(seed=seed)
-        table, player = self._table, self.player
+        table, player = self._table, self._player
         layout_seed = checked_options(options, "layout_seed").get("layout_seed") if options is not None else None
         table.reset(self.np_random, layout_seed)
         if player not in table.asked:
@@ -144,7 +145,7 @@ class TextGameEnv(StatesLimit, OneTable, gym.Env[str, str]):
         Returns observation, reward, terminated (the game's own end), truncated (the step limit; never both), info.
         ResetNeeded is raised before the first reset and after the episode's end.
         """
-        table, player = self._table, self.player
+        table, player = self._table, self._player
         if not table.agents and table.early is None:
             self._require_reset("step()")
             raise ResetNeeded(f"the episode ended after {table.elapsed} steps; call reset() before the next step()")
@@ -160,4 +161,4 @@ class TextGameEnv(StatesLimit, OneTable, gym.Env[str, str]):
     def restore_state(self, snapshot: Snapshot) -> str:
         """Return to a snapshot, of this environment or of another one with the same settings, and observe it."""
         self._table.restore(snapshot)
-        return self.game.observe(self.state, self.player)
+        return self.game.observe(self.state, self._player)
