@@ -35,6 +35,7 @@ class EpisodeTask:
     retries: int = 0  #: how many more answers a player may give to a decision when the one before couldn't be read
     moves_listed: bool = True  #: whether prompts may list the legal moves
     team: tuple[str, ...] = ()  #: names of the agents by seat, if several teams play; else empty
+    observe: str = "text"  #: what the players are shown: ``"text"``, ``"image"`` or ``"both"``
     chance_seed: int | None = None  #: drives the transitions in place of ``seed``, for episodes that share their chance
 
     @classmethod
@@ -73,13 +74,14 @@ class EpisodeTask:
             name, env_id, kwargs = scenario.name, scenario.env_id, scenario.settings(**settings)
             protocol, moves = protocol or scenario.protocol, moves or scenario.moves
         check_moves(moves or "listed")
-        invalid_action, retries = read_protocol(protocol or STANDARD["protocol"])
+        invalid_action, retries, observe = read_protocol(protocol or STANDARD["protocol"])
         if chosen or invalid_action != INVALID_ACTION:
             kwargs["invalid_action"] = invalid_action
         elif protocol:  # a scenario's usual one yields to its settings, and not to what the id was registered with
             kwargs.setdefault("invalid_action", invalid_action)
+        settings = {**kwargs, **settings}
         listed = moves != "unlisted"
-        return cls(name, env_id, int(seed), layout_seed, {**kwargs, **settings}, noise, None, retries, listed)
+        return cls(name, env_id, int(seed), layout_seed, settings, noise, None, retries, listed, observe=observe)
 
 
 @dataclass(slots=True, unsafe_hash=True)  # nothing may change it; but a frozen one takes four times as long to make

@@ -97,6 +97,11 @@ class LanguageAgentPolicy:
         return self._server is not None
 
     @property
+    def takes_images(self) -> bool:
+        """Whether a request's picture reaches the model."""
+        return bool(getattr(self.model, "takes_images", False))
+
+    @property
     def history_turns(self) -> int | None:
         """How much of :attr:`~agents.turn.TurnRequest.history` the loop has to fill in."""
         return self.prompt_map.turns_read

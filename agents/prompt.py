@@ -11,6 +11,9 @@ from agents.turn import Message, Prompt, TurnRequest, prefix_of, without_prefix
 from textgames.names import did_you_mean
 from textgames.settings import check_whole
 
+PICTURED, EARLIER = "(The picture shows what you see now.)", "(A picture, which isn't shown again.)"
+"""What prompts say in place of an observation that is a picture alone, now and of an earlier turn."""
+
 
 @dataclass(frozen=True)
 class PromptMap:
@@ -68,7 +71,8 @@ class PromptMap:
         if request.legal_actions and not request.moves_listed:
             actions = texts.unlisted or PromptTexts.default().unlisted
         values = {"instructions": instructions, "actions": actions, "player": request.player}
-        values |= self._then(request.observation, request.steps_left, request.history)
+        seen = request.observation if request.reads_text else PICTURED
+        values |= self._then(seen, request.steps_left, request.history)
         messages = []
         if system := fill(texts.system, values):
             messages.append(Message("system", system))
@@ -76,16 +80,15 @@ class PromptMap:
         turns = len(request.history) if self.history_turns is None else self.history_turns
         shown = request.history[-turns:] if turns else ()
         for ago, (observation, response) in zip(range(len(shown), 0, -1), shown, strict=True):
-            parts += self._shown(
-                values
-                | self._then(observation, _left_then(request, ago), request.history[: len(request.history) - ago])
-            )
+            before, left = request.history[: len(request.history) - ago], _left_then(request, ago)
+            parts += self._shown(values | self._then(observation if request.reads_text else EARLIER, left, before))
             messages += [Message("user", _join(parts)), Message("assistant", response)]
             parts = []
         template = texts.response[self.mode]
         if request.action_help and not request.legal_actions:
             template = texts.open_response.get(self.mode, template)
-        messages.append(Message("user", _join([*parts, *self._shown(values), fill(template, values)])))
+        told = _join([*parts, *self._shown(values), fill(template, values)])
+        messages.append(Message("user", told, request.picture))
         default = PromptTexts.default()
         for refused in request.refused:
             reason = texts.reasons.get(refused.unreadable) or default.reasons[refused.unreadable]

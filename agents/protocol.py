@@ -11,7 +11,9 @@ if TYPE_CHECKING:
 
 LEGAL_ONLY = "legal-only"
 
-PROTOCOLS = ("random", "default", "forfeit", "retry", LEGAL_ONLY)
+INVALID = ("random", "default", "forfeit", "retry")
+
+PROTOCOLS = (*INVALID, LEGAL_ONLY)
 """The protocols; ``retry`` may say how often, ``retry:3``.
 
 ``random``: a uniformly random legal action of the episode's own stream is executed (evaluation). ``default``: the first
@@ -21,6 +23,10 @@ models can write nothing but legal answers; decisions that don't list their acti
 """
 
 UNLISTED = "unlisted"
+OBSERVE = ("text", "image", "both")
+"""What a player is shown of a state: the observation's text, a picture of what it may see, or both. A protocol that
+shows pictures has it behind its name: ``random+image``."""
+
 MOVES = ("listed", UNLISTED)
 """Whether prompts list the legal moves of the state."""
 
@@ -34,28 +40,34 @@ RETRIES, MOST_RETRIES = 2, 20
 
 
 class Protocol(NamedTuple):
-    """What becomes of an unreadable response: the environment's ``invalid_action``, after so many more answers."""
+    """What becomes of an unreadable response: the environment's ``invalid_action``, after so many more answers; and
+    what is observed, one of :data:`OBSERVE`."""
 
     invalid_action: "InvalidAction"
     retries: int = 0
+    observe: str = "text"
 
 
 def read_protocol(name: str) -> Protocol:
     """Read the name of a protocol; a ValueError if there is none of that name, or not as many retries."""
-    kind, separator, count = name.partition(":")
+    rule, plus, observe = name.partition("+")
+    kind, separator, count = rule.partition(":")
     if kind not in PROTOCOLS or (separator and kind != "retry"):
         raise ValueError(
-            f"protocol must be one of {', '.join(PROTOCOLS)} or retry:K, got {name!r}{_near(name, PROTOCOLS)}"
+            f"protocol must be one of {', '.join(PROTOCOLS)} or retry:K, got {name!r}{_near(rule, PROTOCOLS)}"
         )
+    if plus and (observe not in OBSERVE[1:] or kind not in INVALID):
+        raise ValueError(f"+image and +both go with the protocols {', '.join(INVALID)}, got {name!r}")
+    observe = observe or OBSERVE[0]
     if kind == LEGAL_ONLY:
         return Protocol("random")
     if kind != "retry":
-        return Protocol(kind)  # type: ignore[arg-type]  # the names are those of InvalidAction
+        return Protocol(kind, 0, observe)  # type: ignore[arg-type]  # the names are those of InvalidAction
     if not separator:
-        return Protocol("forfeit", RETRIES)
+        return Protocol("forfeit", RETRIES, observe)
     if not (count.isascii() and count.isdigit() and 1 <= int(count[:9]) <= MOST_RETRIES):
         raise ValueError(f"retry:K gives 1 to {MOST_RETRIES} more answers, got {name!r}")
-    return Protocol("forfeit", int(count))
+    return Protocol("forfeit", int(count), observe)
 
 
 def read_protocols(names: str) -> str:
@@ -63,7 +75,7 @@ def read_protocols(names: str) -> str:
     asked = SIDE_BY_SIDE if names == "all" else [name.strip() for name in names.split(",")]
     known = (*PROTOCOLS, UNLISTED)
     for name in asked:
-        if name.partition(":")[0] not in known:
+        if name.partition("+")[0].partition(":")[0] not in known:
             raise ValueError(
                 f"protocols are all, or several of {', '.join(known)} and retry:K with commas, got {name!r}"
                 f"{_near(name, known)}"
@@ -77,7 +89,16 @@ def read_protocols(names: str) -> str:
 def same_protocol(name: str) -> str:
     """Return the one spelling of a protocol, by which runs are compared: ``retry`` for ``retry:2``."""
     retries = read_protocol(name).retries
-    return name if not retries else "retry" if retries == RETRIES else f"retry:{retries}"
+    rule, plus, observe = name.partition("+")
+    return (rule if not retries else "retry" if retries == RETRIES else f"retry:{retries}") + plus + observe
+
+
+def observing(name: str, observe: str) -> str:
+    """Return the name of a protocol with what it shows; a ValueError if it says otherwise, or shows text alone."""
+    rule, plus, shown = name.partition("+")
+    if plus and shown != observe:
+        raise ValueError(f"observe = {observe} contradicts the protocol {name!r}, which has its own: leave one out")
+    return same_protocol(rule if observe == OBSERVE[0] else f"{rule}+{observe}")
 
 
 def check_moves(name: str) -> str:

@@ -4,6 +4,7 @@
 plays it know of each other.
 """
 
+from base64 import b64encode
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -22,6 +23,15 @@ class Message(NamedTuple):
 
     role: Role
     content: str
+    image: bytes = b""  #: a PNG file that is shown before the content; empty for none
+
+    def as_chat(self) -> dict[str, Any]:
+        """Return the message in OpenAI's chat format, with an image as a part whose address holds its bytes."""
+        if not self.image:
+            return {"role": self.role, "content": self.content}
+        address = f"data:image/png;base64,{b64encode(self.image).decode()}"
+        shown = {"type": "image_url", "image_url": {"url": address}}
+        return {"role": self.role, "content": [shown, {"type": "text", "text": self.content}]}
 
 
 Prompt = tuple[Message, ...]
@@ -66,6 +76,8 @@ class TurnRequest:
     history_steps_left: tuple[int | None, ...] = ()  #: ``steps_left`` at each turn in ``history``, if known
     refused: tuple[Refused, ...] = ()  #: earlier answers to this decision that couldn't be read, oldest first
     moves_listed: bool = True  #: whether the prompt may list the legal actions; ``legal_actions`` has them in any case
+    picture: bytes = b""  #: what the player sees, as a PNG file; empty unless the protocol shows pictures
+    reads_text: bool = True  #: whether the prompt shows the observation's text, beside a picture if there is one
 
 
 def own_action_help(game: "TSMG[Any]", state: Any, player: str, legal_actions: tuple[str, ...]) -> str:

@@ -22,6 +22,7 @@ class RandomPlayer(ScriptedPlayer):
     """Picks uniformly from the legal actions; the draw comes from the request's seed and ``seed``."""
 
     name = "random"
+    takes_images = True  # it reads nothing
 
     def __init__(self, seed: int = 0) -> None:
         self.seed = seed
@@ -47,6 +48,7 @@ class BlindPlayer(ScriptedPlayer):
     """
 
     name = "blind"
+    takes_images = True
 
     def __init__(self, seed: int = 0) -> None:
         self.seed = seed

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from agents.episode import Episode, EpisodeTask, RewardLedger, Step
 from agents.turn import Policy, Refused, Turn, TurnRequest, own_action_help
+from textgames.environments.render import observed_picture
 from textgames.environments.table import Table
 from textgames.texts.actions import Unreadable
 from textgames.tsmg import GameError
@@ -198,6 +199,8 @@ class LiveEpisode:
                 sample_action=None if legal[player] else partial(game.sample_action, state, player),
                 refused=self.refused_of(player),
                 moves_listed=task.moves_listed,
+                picture=b"" if task.observe == "text" else observed_picture(game, state, player),
+                reads_text=task.observe != "image",
             )
             for player, observation in self._reads.items()
             if player not in self._accepted

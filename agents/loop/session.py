@@ -124,9 +124,9 @@ class EpisodeSession:
         return self.prompt_map(self.request)
 
     @property
-    def messages(self) -> list[dict[str, str]]:
+    def messages(self) -> list[dict[str, Any]]:
         """:attr:`prompt` as chat messages: ``[{"role": ..., "content": ...}]``."""
-        return [message._asdict() for message in self.prompt]
+        return [message.as_chat() for message in self.prompt]
 
     @property
     def instructions(self) -> str:

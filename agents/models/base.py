@@ -81,8 +81,10 @@ class AsyncLanguageModel(Protocol):
 class NotLoaded:
     """A :class:`LanguageModel` that was checked and can't answer; ``unconstrained`` is its ``why_unconstrained``."""
 
-    def __init__(self, name: str, unconstrained: Callable[[bool], str | None] = lambda reasons: None) -> None:
-        self.name, self.why_unconstrained = name, unconstrained
+    def __init__(
+        self, name: str, unconstrained: Callable[[bool], str | None] = lambda reasons: None, takes_images: bool = False
+    ) -> None:
+        self.name, self.why_unconstrained, self.takes_images = name, unconstrained, takes_images
 
     def generate(self, prompts: Sequence[Prompt], decoding: Decoding, seeds: Sequence[tuple[int, ...]]) -> list[Turn]:
         raise NotImplementedError(f"{self.name} was checked, and not loaded")

@@ -70,7 +70,8 @@ class ResponseCache:
         answers: LegalAnswers | None = None,
     ) -> str:
         draw = None if decoding.deterministic else seed
-        identity = [FORMAT, settings_of(model), prompt, asdict(decoding), draw]
+        said = [message if message.image else message[:2] for message in prompt]
+        identity = [FORMAT, settings_of(model), said, asdict(decoding), draw]
         identity += [] if answers is None else [asdict(answers)]
         return hashlib.sha256(json.dumps(identity, sort_keys=True, default=str).encode()).hexdigest()
 
@@ -191,6 +192,10 @@ class _Kept:
     @property
     def settings(self) -> Any:
         return settings_of(self.model)
+
+    @property
+    def takes_images(self) -> bool:
+        return bool(getattr(self.model, "takes_images", False))
 
     def check_prefix(self, prefix: str) -> None:
         check_prefix(self.model, prefix)

@@ -231,7 +231,7 @@ def check(model: str, **options: Any) -> LiteLLMModel | NotLoaded:
     try:
         return LiteLLMModel(model, **options)
     except MissingAPIKeyError:
-        return NotLoaded(model)
+        return NotLoaded(model, takes_images=True)
 
 
 PROVIDER = Provider(

@@ -10,11 +10,11 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import field, replace
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 from agents.cluster.connection import ANY
 from agents.common.settings import checked, fields_of, option, settings
-from agents.protocol import LEGAL_ONLY, STANDARD, check_moves, read_protocols, same_protocol
+from agents.protocol import LEGAL_ONLY, STANDARD, check_moves, observing, read_protocols, same_protocol
 from benchmark.errors import UsageError, unknown_name
 
 
@@ -137,6 +137,9 @@ class RunOptions:
     random,retry,forfeit,unlisted (unlisted: random, and prompts don't list the moves)"""
     legal_only: bool | None = option(None, "BOOL", marks="agent unstored")
     """language models can write nothing but legal answers; a protocol of its own, the same as --protocol legal-only"""
+    observe: Literal["text", "image", "both"] | None = option(None, "FORM", marks="unstored")
+    """what agents are shown: text (default), image (a picture of what the player may see, for models behind servers
+    that take images) or both; a protocol of its own, the same as --protocol random+image"""
     moves: str = option(STANDARD["moves"], "NAME", marks="counts", reads=check_moves)
     """listed (default) or unlisted: whether prompts list the legal moves"""
     max_concurrency: int | None = option(None, "N", ge=1, le=10**5)
@@ -176,6 +179,13 @@ class RunOptions:
         """``{agent: {option: value}}`` of the agents that have options of their own."""
         return self.agent_options or {}
 
+    def by_protocol(self, name: str) -> "RunOptions":
+        """Return the options by another protocol, which shows what these do; a UsageError if it can't."""
+        try:
+            return replace(self, protocol=name if self.observe is None else observing(name, self.observe))
+        except ValueError as error:
+            raise UsageError(str(error)) from None
+
     @classmethod
     def of(cls, values: Mapping[str, Any], called: Mapping[str, str] | None = None) -> "RunOptions":
         """Make the options of what is given by their names; texts of numbers become numbers.
@@ -191,6 +201,8 @@ class RunOptions:
                 f"{called.get('legal_only', 'legal_only')} leaves nothing that can't be read, so that protocol = "
                 f"{made.protocol!r} has nothing to decide: give one of them"
             )
+        if made.observe is not None:
+            made = made.by_protocol(made.protocol)
         return replace(made, legal_only=True) if made.protocol == LEGAL_ONLY else made
 
     @classmethod

@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from time import monotonic
-from typing import Any
 
 from agents.claims import approve
 from agents.common.interrupt import kills_interrupt
@@ -213,9 +212,9 @@ def by_protocol(options: RunOptions) -> list[RunOptions]:
     out = Path(options.out or new_folder())
     runs = []
     for name in options.protocols.split(","):
-        rules: dict[str, Any] = {"moves": UNLISTED} if name == UNLISTED else {"protocol": name}
-        rules["legal_only"] = True if name == LEGAL_ONLY else None
-        runs.append(replace(options, **rules, out=str(out / name.replace(":", "-")), protocols=None))
+        one = replace(options, moves=UNLISTED) if name == UNLISTED else options.by_protocol(name)
+        legal, place = True if name == LEGAL_ONLY else None, str(out / name.replace(":", "-"))
+        runs.append(replace(one, legal_only=legal, out=place, protocols=None))
     return runs
 
 

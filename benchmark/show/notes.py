@@ -138,10 +138,12 @@ def without_luck(rows: Sequence[ScoreView]) -> bool:
 
 def protocol_note(row: Mapping[str, Any]) -> str:
     """Return the effect of an unreadable response in a scenario, and whether its prompts list the legal moves."""
-    told = PROTOCOL_NOTES.get(row["protocol"].partition(":")[0], row["protocol"])
-    more = row["protocol"].partition(":")[2] or str(RETRIES)
+    rule, _, observe = row["protocol"].partition("+")
+    told = PROTOCOL_NOTES.get(rule.partition(":")[0], rule)
+    more = rule.partition(":")[2] or str(RETRIES)
     unlisted = "; prompts don't list the legal moves" if row["moves"] == "unlisted" else ""
-    return f"an unreadable response {told.format(more=more)}{unlisted}"
+    pictures = {"image": "; observations are pictures", "both": "; observations are pictures and text"}.get(observe, "")
+    return f"an unreadable response {told.format(more=more)}{unlisted}{pictures}"
 
 
 def further_protocols(rows: Iterable[Mapping[str, Any]]) -> list[str]:

@@ -56,8 +56,8 @@ class RecordedDecision(NamedTuple):
         return without_prefix(self.prompt_map(self.request))
 
     @property
-    def messages(self) -> list[dict[str, str]]:
-        return [message._asdict() for message in self.prompt]
+    def messages(self) -> list[dict[str, Any]]:
+        return [message.as_chat() for message in self.prompt]
 
 
 class Source:
@@ -268,6 +268,8 @@ def write_lines(lines: Iterable[Line], file: str, *, text: bool = False) -> int:
     with text_output(file) as stream:
         for line in lines:
             if text:
+                if any(isinstance(message["content"], list) for message in line["prompt"]):
+                    raise UsageError("prompts with pictures are no plain text: leave --text out")
                 line = {
                     name: as_text(tuple(Message(**message) for message in value)) if isinstance(value, list) else value
                     for name, value in line.items()

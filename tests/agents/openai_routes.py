@@ -31,7 +31,13 @@ def refusal(request: Mapping[str, Any], refused: Mapping[str, str]) -> dict[str,
 def words_of(request: Mapping[str, Any], route: str) -> int:
     if route == "completions":
         return len(request["prompt"].split())
-    return sum(len(message["content"].split()) for message in request["messages" if route == "chat" else "input"])
+    told = [message["content"] for message in request["messages" if route == "chat" else "input"]]
+    return sum(len(text_of(content).split()) for content in told)
+
+
+def text_of(content: Any) -> str:
+    """The text of a message, whose content may be a list of parts; one without any text is no request."""
+    return content if isinstance(content, str) else " ".join(part["text"] for part in content if "text" in part["type"])
 
 
 def limit_of(request: Mapping[str, Any]) -> int | None:

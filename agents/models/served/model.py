@@ -79,6 +79,11 @@ class ServedModel:
         grammar = {"grammar": self._grammar} if self._grammar else {}
         return {**self._dialect.settings, "send_seed": self._send_seed, "extra_body": self._extra_body, **grammar}
 
+    @property
+    def takes_images(self) -> bool:
+        """Whether the server is asked by a route that has images; whether its model sees is not known here."""
+        return self._dialect.route != "completions"
+
     def why_unconstrained(self, reasons: bool) -> str | None:
         if self._grammar:
             return NEVER_CLOSED if reasons else None

@@ -37,12 +37,8 @@ def _fields(decoding: Decoding, stop: bool = True) -> dict[str, Any]:
     return fields
 
 
-def _messages(prompt: Prompt) -> list[dict[str, str]]:
-    return [{"role": message.role, "content": message.content} for message in prompt]
-
-
 def _chat_fields(prompt: Prompt, decoding: Decoding, effort: str | None) -> dict[str, Any]:
-    fields = {"messages": _messages(prompt), **_fields(decoding)}
+    fields = {"messages": [message.as_chat() for message in prompt], **_fields(decoding)}
     if effort is not None:
         fields["reasoning_effort"] = effort
     return fields | CONTINUE if prefix_of(prompt) else fields
@@ -87,8 +83,22 @@ def _responses_fields(prompt: Prompt, decoding: Decoding, effort: str | None) ->
     if prefix := prefix_of(prompt):
         raise ProviderError(f"the route /responses can't continue the response prefix {prefix!r}", may_pass=False)
     # some servers stream unless told not to; nothing is to be stored at the provider
-    fields = {"input": _messages(prompt), **_fields(decoding, stop=False), "store": False, "stream": False}
+    fields = {
+        "input": [_as_input(message.as_chat()) for message in prompt],
+        **_fields(decoding, stop=False),
+        "store": False,
+        "stream": False,
+    }
     return fields if effort is None else {**fields, "reasoning": {"effort": effort, "summary": "auto"}}
+
+
+def _as_input(message: dict[str, Any]) -> dict[str, Any]:
+    """Return a chat message as this interface has it: its parts of images have other names."""
+    if isinstance(message["content"], str):
+        return message
+    shown, told = message["content"]
+    parts = [{"type": "input_image", "image_url": shown["image_url"]["url"]}, {**told, "type": "input_text"}]
+    return {**message, "content": parts}
 
 
 def read_responses(body: str, decoding: Decoding, begun: Begun = NOT_BEGUN) -> Turn:
@@ -119,6 +129,8 @@ def read_responses(body: str, decoding: Decoding, begun: Begun = NOT_BEGUN) -> T
 
 def _completions_fields(prompt: Prompt, decoding: Decoding, effort: str | None) -> dict[str, Any]:
     """Return the fields for a base model, which knows no chat and no effort of reasoning."""
+    if any(message.image for message in prompt):
+        raise ProviderError("the route /completions takes no images: leave --observe out", may_pass=False)
     return {"prompt": as_text(prompt), **_fields(decoding)}
 
 

@@ -16,7 +16,14 @@ from benchmark.errors import UsageError
 from benchmark.play.agents.agent_folder import with_agent_folders
 from benchmark.play.agents.objects import AgentSpec
 from benchmark.play.agents.options import with_agent_options, with_keys
-from benchmark.play.agents.players import Players, embedded_models, load_policy, missing_models, why_not_played
+from benchmark.play.agents.players import (
+    Players,
+    embedded_models,
+    load_policy,
+    missing_models,
+    unloaded,
+    why_not_played,
+)
 from benchmark.play.options import RunOptions, levels_in
 from benchmark.play.until import first_plan
 from benchmark.runs.plan import Plan, find_scenarios, find_suite, played_by, with_settings
@@ -63,6 +70,15 @@ def plan_run(
     except ValueError as error:
         raise UsageError(str(error)) from None
     options = with_keys(with_agent_options(options, specs), specs, key_of)
+    if (observe := read_protocol(options.protocol).observe) != "text":
+        for name, spec in specs.items():
+            policy = (policies or {}).get(name) or unloaded(spec, options, name)
+            if not getattr(policy, "takes_images", False):
+                raise UsageError(
+                    f"agent {name!r} reads text, and observe = {observe} shows pictures; accepted: models behind "
+                    "servers that take images (openai:MODEL, litellm:PROVIDER/MODEL), random, blind, and your own "
+                    "player with takes_images = True; or leave --observe out"
+                )
     told = {"protocol": options.protocol, "moves": options.moves}  # which options of the agents may have decided
     choice = choice._replace(scenarios=played_by(told, choice.scenarios))
     for scenario in choice.scenarios.values():

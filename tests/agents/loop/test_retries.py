@@ -179,10 +179,11 @@ def test_unlisted_prompts_have_no_list_of_the_legal_moves(name):
 
 
 def test_protocols_are_read_from_their_names():
-    assert read_protocol("retry") == ("forfeit", 2)
-    assert read_protocol(f"retry:{MOST_RETRIES}") == ("forfeit", MOST_RETRIES)
-    assert read_protocol("random") == ("random", 0)
+    assert read_protocol("retry") == ("forfeit", 2, "text")
+    assert read_protocol(f"retry:{MOST_RETRIES}+both") == ("forfeit", MOST_RETRIES, "both")
+    assert read_protocol("random+image") == ("random", 0, "image")
     assert same_protocol("retry:2") == same_protocol("retry:02") == "retry"
+    assert same_protocol("retry:2+image") == "retry+image"
     assert same_protocol("retry:5") == "retry:5"
     for name in ("", "retry:", "retry:x", "retry:21", "retry:-1", "random:1", "noop"):
         with pytest.raises(ValueError, match=r"protocol must be one of|more answers"):

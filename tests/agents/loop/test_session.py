@@ -65,7 +65,7 @@ def test_a_seed_that_is_none_is_no_fault_of_the_game(name):
 
 def test_prompts_are_those_of_the_map():
     session = EpisodeSession("frozen-lake", 1_000_000, prompt_map=PromptMap("direct"))
-    assert session.messages == [m._asdict() for m in PromptMap("direct")(session.request)]
+    assert session.messages == [m.as_chat() for m in PromptMap("direct")(session.request)]
     session.respond("<action>right</action>")
     assert len(session.messages) == 1  # no history unless it is asked for
     remembers = EpisodeSession("frozen-lake", 1_000_000, prompt_map=PromptMap("direct", history_turns=None))

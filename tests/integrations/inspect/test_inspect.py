@@ -72,7 +72,7 @@ class Answering:
 
     def act(self, requests: Sequence[TurnRequest | str]) -> list[Turn]:
         asked = [request for request in requests if isinstance(request, TurnRequest)]
-        prompts = [[message._asdict() for message in PromptMap()(request)] for request in asked]
+        prompts = [[message.as_chat() for message in PromptMap()(request)] for request in asked]
         return [Turn(answer(prompt).partition(" and more")[0]) for prompt in prompts]
 
 
