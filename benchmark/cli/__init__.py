@@ -57,6 +57,7 @@ LAB = {
     "exploitability": "compute what an agent loses to its worst opponent in a small game",
     "serve": "serve a game to trainers, as an OpenEnv environment",
     "merge": "merge runs of several machines into one",
+    "rescore": "read stored answers again by another reading",
     "export": "write results as CSV, Parquet or plots, or as data to train on",
     "schema": "print the JSON Schema of a manifest, an episode or a configuration",
 }

@@ -18,7 +18,7 @@ from benchmark.results import read_results
 from benchmark.runs.folder import RunFolder, resume_command
 from benchmark.runs.unreadable import MOST_SHARE, unreadable_answers
 from benchmark.score.document import ScoreView
-from benchmark.show.notes import SHORT_FIRST
+from benchmark.show.notes import SHORT_FIRST, lenient_note
 
 COMPLETE, INCOMPLETE, INTERRUPTED = 0, 1, 130
 MOST_EXPLAINED = 3  # agents whose unreadable answers are explained where a run ends
@@ -55,8 +55,10 @@ def report(
             output.document(about | leaderboard.document)
         else:
             leaderboard.print(stats=output.stats)
+            readings = leaderboard.document.get("readings", ())
             for one in unreadable[:MOST_EXPLAINED]:
-                output.say(f"{one.agent}: {one.share:.0%} of {one.answers} answers can't be read: {one.reason}")
+                why = "; ".join(filter(None, (one.reason, lenient_note(one.agent, readings))))
+                output.say(f"{one.agent}: {one.share:.0%} of {one.answers} answers can't be read: {why}")
             own = "".join(f" --import {quote(module)}" for module in modules_of(options.scenarios))
             output.say(f"the episodes: textbench replay {quote(str(ending.path))}{own}")
             if not output.stats:

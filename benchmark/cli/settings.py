@@ -12,6 +12,7 @@ from typing import Any, ClassVar, Literal, get_args
 from agents.common.settings import REQUIRED, option, part, place, settings, switch
 from benchmark.errors import UsageError
 from benchmark.play.options import CLUSTER, OF_ONE_AGENT, OPERATING, OPTIONS, RunOptions
+from benchmark.score.document import Reading
 
 Daily = Mapping[str, Sequence[str]]
 Texts = tuple[str, ...]
@@ -444,6 +445,28 @@ class Merge:
 
     runs: Texts = place("RUN", "run folders")
     out: str = option(REQUIRED, "DIR", "the new run folder")
+    imports: Texts = imports()
+
+
+@settings
+class Rescore:
+    """Read the stored answers of a run again, and print what changes. No score, rank or file goes by it.
+
+    lenient: of an answer that couldn't be read the last name of a legal action counts, whatever its case, markup and
+    punctuation. strict: the reading that is played by, as this version has it. Answers are read in the states in which
+    they were given. Where a decision differs from what was executed, the rest of the episode was never played: so no
+    return is given, but how many episodes differ, from which round, and, where values are exact, the value lost there
+    by what was executed and by the decision.
+
+    examples:
+      textbench rescore runs/a
+      textbench rescore runs/a leaderboards/planner --reading strict --json
+    """
+
+    runs: Texts = place("RUN", "runs or entries (default: the newest run)", ())
+    reading: Reading = option("lenient", "HOW", "lenient (default) or strict")
+    agents: Texts = option((), "NAME", "only this agent (several times)")
+    output: Output = part(Output, ["json", "quiet"])
     imports: Texts = imports()
 
 

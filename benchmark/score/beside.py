@@ -8,7 +8,7 @@ headroom (optimum less blind play).
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from itertools import groupby, islice
 from typing import Any, NamedTuple
 
@@ -16,6 +16,7 @@ import numpy as np
 
 from agents.common import intervals as stats
 from agents.common.intervals import Array, student
+from agents.episode import Episode
 from agents.models.served.answers import NO_ANSWER
 from benchmark.runs.folder import RunFolder
 from benchmark.score.comparison import cell_differences, mean_difference, solo_scenarios
@@ -93,14 +94,8 @@ def skill_rows(results: ResultColumns, agents: Sequence[str]) -> list[SkillView]
         folder = RunFolder(*results.sources[source])
         solo = {name: one for name in folder.manifest["scenarios"] if (one := solo_losses(results, name)) is not None}
         told = results.source_losses[source] | folder_losses(solo, folder)
-        offsets = [
-            offset
-            for name, places in groupby(sorted(results.places[source]), key=lambda place: place[0])
-            if name in told
-            for _, _, offset in islice(places, LIMIT)
-        ]
-        for record in folder.records_at(offsets) if offsets else ():
-            losses = told[record.scenario].of(record)
+        for record in records_of(results, source, told):
+            losses = told[record.scenario].of(record) or {}
             for player, agent in record.agents.items():
                 if player in losses and agent in names:
                     found.setdefault((names[agent], record.scenario), []).append((record.seed, losses[player]))
@@ -108,6 +103,17 @@ def skill_rows(results: ResultColumns, agents: Sequence[str]) -> list[SkillView]
             kept.keep()
     keys = [(agent, name) for name in results.scenarios for agent in agents if (agent, name) in found]
     return [row for agent, name in keys if (row := _skill(results, agent, name, found[agent, name]))]
+
+
+def records_of(results: ResultColumns, source: int, scenarios: Container[str]) -> Iterator[Episode]:
+    """Yield the records of a source in these scenarios, at most :data:`LIMIT` of each."""
+    offsets = [
+        offset
+        for name, places in groupby(sorted(results.places[source]), key=lambda place: place[0])
+        if name in scenarios
+        for _, _, offset in islice(places, LIMIT)
+    ]
+    return RunFolder(*results.sources[source]).records_at(offsets) if offsets else iter(())
 
 
 def losses_in(results: ResultColumns, name: str) -> MoveLosses | None:

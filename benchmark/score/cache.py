@@ -2,11 +2,14 @@
 
 import hashlib
 import json
+from collections.abc import Callable
 from functools import cache, cached_property
 from importlib.resources import files
 from pathlib import Path
+from typing import Any, Generic, TypeVar
 
 from agents.baselines.search import find_search_player
+from agents.episode import Episode
 from benchmark.errors import StorageError
 from benchmark.runs.folder import RunFolder
 from benchmark.runs.manifest import is_final
@@ -15,7 +18,9 @@ from textgames.cache import cache_folder, own_sources, read_cache, sources_diges
 from textgames.scenarios import Scenario
 from textgames.yardsticks import find_yardstick
 
-__all__ = ["FolderCache", "cache_file", "cache_folder", "read_cache", "write_cache"]
+__all__ = ["FolderCache", "RecordCache", "cache_file", "cache_folder", "read_cache", "write_cache"]
+
+Kept = TypeVar("Kept")
 
 PLAYING = (("textgames", "**/*.py"), ("agents", "*.py"), ("agents", "baselines/*.py"), ("agents", "loop/*.py"))
 """The rules, the scripted players and the loop: whatever decides the returns of the reference agents."""
@@ -59,6 +64,28 @@ class FolderCache:
             return f"{sources_digest([episodes])} {code}"
         except OSError as error:
             raise StorageError(f"can't read {episodes}: {error.strerror}") from None
+
+
+class RecordCache(Generic[Kept]):
+    """What is computed of each scored record of a folder in one scenario, kept in a file."""
+
+    def __init__(
+        self, compute: Callable[[Episode], Kept | None], file: Path | None, of_json: Callable[[Any], Kept]
+    ) -> None:
+        """``compute`` returns ``None`` for what isn't to be kept."""
+        self._compute, self._file, self._changed = compute, file, False
+        self._known = read_cache(file, lambda kept: {key: of_json(one) for key, one in kept.items()}) or {}
+
+    def of(self, record: Episode) -> Kept | None:
+        """Return what a record gives; ``None`` if it wasn't scored."""
+        key = json.dumps([record.seed, record.agents])
+        if key not in self._known and record.error is None and (found := self._compute(record)) is not None:
+            self._known[key], self._changed = found, True
+        return self._known.get(key)
+
+    def keep(self) -> None:
+        if self._changed:
+            write_cache(self._file, self._known)
 
 
 @cache

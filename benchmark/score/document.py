@@ -269,6 +269,29 @@ class ReliabilityView(TypedDict):
     failed: EstimateView | None  # of all episodes: unscored for another reason
 
 
+Reading = Literal["lenient", "strict"]
+
+
+class ReadingView(TypedDict):
+    """An agent's answers in a scenario, read again by another reading than the strict one; no score goes by it."""
+
+    agent: str
+    scenario: str
+    reading: Reading
+    episodes: int  # whose answers were read again, times seats
+    unknown: int  # that don't replay to what the players saw: the game or its reading changed; they are in no figure
+    answers: int
+    invalid: EstimateView | None  # share of the answers that named no legal action when they were played
+    read: EstimateView | None  # share of these that the reading reads
+    changed: int  # answers that could be read, and that the reading reads as another action or none
+    optimal: EstimateView | None  # share of the decisions that only the reading reads that lose no value, if exact
+    lost: float | None  # the value that such a decision loses, on average
+    diverged: int  # episodes in which a decision differs from what was executed; only the first one counts from here on
+    first_round: float | None  # its round from 1, on average
+    lost_executed: float | None  # the value lost there by what was executed, on average
+    lost_decided: float | None  # and by the decision
+
+
 class SkillShareView(TypedDict):
     """The part of one kind of decision in the value that an agent loses."""
 
@@ -397,6 +420,7 @@ class ViewDocument(TypedDict):
     skill: NotRequired[list[SkillView]]
     protocols: NotRequired[list[ProtocolView]]  # if agents played by several
     ladders: NotRequired[list[LadderView]]
+    readings: NotRequired[list[ReadingView]]  # by the lenient reading, if answers couldn't be read
     episodes: list[EpisodeView]  # the first seeds of every scenario, the same ones for all agents
     episodes_planned: int
     episodes_total: int  # episodes in the sources; more than ``episodes`` if the page would get too large

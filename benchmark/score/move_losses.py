@@ -8,18 +8,17 @@ In these games and in those for one player that have exact values the losses are
 (:data:`KINDS`). If something is hidden, values are those of what a player knows of it, by the game's search player.
 """
 
-import json
 from collections.abc import Mapping
 from functools import lru_cache
-from pathlib import Path
 from typing import Any, NamedTuple
 
 from agents.baselines.search import find_search_player
-from agents.episode import Episode
+from agents.episode import Episode, Step
+from agents.turn import TurnRequest
 from benchmark.runs.folder import RunFolder
 from benchmark.runs.manifest import MOST_SOLVED
 from benchmark.runs.replay import Replay, replay_if_unchanged, requests_of
-from benchmark.score.cache import FolderCache, read_cache, write_cache
+from benchmark.score.cache import FolderCache, RecordCache
 from textgames.scenarios import Scenario
 from textgames.yardsticks import Yardstick, find_yardstick
 
@@ -133,14 +132,8 @@ class MoveLosses:
                         self._greedy.clear()
                     self._greedy[position] = self._search.greedy(request).action
                 greedy = self._greedy[position]
-            if self._values is not None:
-                values = self._values(step.state, step.steps_left, step.player)
-            else:
-                assert self._search is not None
-                values = self._search.values_with(request, {*filter(None, (step.action, greedy))})
-            best = max(values.values())
-            # a player that forfeits is paid as for a loss, in place of what was still to be won
-            lost = best - values[step.action] if step.action else max(0.0, best - step.reward)
+            values = self.values(step, request, step.action, greedy)
+            best, lost = max(values.values()), value_lost(step, values)
             kinds = {
                 ALL: True,
                 MOVES: bool(step.action),
@@ -156,47 +149,39 @@ class MoveLosses:
             found.append(Decision(step.player, step.state, step.steps_left, step.action, lost, kinds, good))
         return found
 
-
-class FolderLosses:
-    """Finds the losses in the records of one folder in one scenario, adds the metric to them, and keeps them."""
-
-    def __init__(self, losses: MoveLosses, file: Path | None) -> None:
-        self._losses, self._file = losses, file
-        self._known = read_cache(file, _of_json) or {}
-        self._changed = False
-
-    def of(self, record: Episode) -> dict[str, Losses]:
-        """Return the losses of every player in a record that was scored; empty if they aren't known."""
-        episode = json.dumps([record.seed, record.agents])
-        if episode not in self._known and record.error is None:
-            told = self._losses.of_record(record)
-            if told is None:
-                return {}
-            self._known[episode], self._changed = told, True
-        return self._known.get(episode, {})
-
-    def add_to(self, record: Episode) -> None:
-        for player, losses in self.of(record).items():
-            lost, moves = losses[MOVES]
-            if moves:
-                record.metrics[player] = {**record.metrics.get(player, {}), VALUE_LOST: lost / moves}
-
-    def keep(self) -> None:
-        if self._changed:
-            write_cache(self._file, self._known)
+    def values(self, step: Step, request: TurnRequest, *actions: str | None) -> Mapping[str, float]:
+        """Return the values of these actions at a replayed step, and of enough others to tell the best ones."""
+        if self._values is not None:
+            return self._values(step.state, step.steps_left, step.player)
+        assert self._search is not None
+        return self._search.values_with(request, {*filter(None, actions)})
 
 
-def folder_losses(told: Mapping[str, MoveLosses], folder: RunFolder) -> dict[str, FolderLosses]:
+def value_lost(step: Step, values: Mapping[str, float]) -> float:
+    """Return the value that a step's action lost; if a player forfeits, the pay for a loss replaces the rest."""
+    best = max(values.values())
+    return best - values[step.action] if step.action else max(0.0, best - step.reward)
+
+
+def add_metric(record: Episode, kept: RecordCache[dict[str, Losses]]) -> None:
+    """Add the value lost per move to the metrics of a record."""
+    for player, losses in (kept.of(record) or {}).items():
+        lost, moves = losses[MOVES]
+        if moves:
+            record.metrics[player] = {**record.metrics.get(player, {}), VALUE_LOST: lost / moves}
+
+
+def folder_losses(told: Mapping[str, MoveLosses], folder: RunFolder) -> dict[str, RecordCache[dict[str, Losses]]]:
     """Return ``{scenario: its losses in the records of a folder}``."""
     cache = FolderCache(folder, "score/move_losses.py")
-    return {name: FolderLosses(losses, cache.file("losses", losses.scenario)) for name, losses in told.items()}
-
-
-def _of_json(kept: Mapping[str, Any]) -> dict[str, dict[str, Losses]]:
     return {
-        episode: {
-            player: {kind: [float(lost), int(count)] for kind, (lost, count) in losses.items()}
-            for player, losses in told.items()
-        }
-        for episode, told in kept.items()
+        name: RecordCache(losses.of_record, cache.file("losses", losses.scenario), _of_json)
+        for name, losses in told.items()
+    }
+
+
+def _of_json(kept: Mapping[str, Any]) -> dict[str, Losses]:
+    return {
+        player: {kind: [float(lost), int(count)] for kind, (lost, count) in losses.items()}
+        for player, losses in kept.items()
     }

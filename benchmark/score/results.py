@@ -24,8 +24,9 @@ from benchmark.runs.folder import RunFolder
 from benchmark.runs.manifest import MANIFEST_NAME, Manifest, Price
 from benchmark.runs.plan import Plan, protocol_of
 from benchmark.runs.record import Key, error_reason, key_of, paid_tokens
+from benchmark.score.cache import RecordCache
 from benchmark.score.luck import Corrected, FolderLuck, LuckValues, SeedLuck, ToldLuck, corrected
-from benchmark.score.move_losses import FolderLosses, MoveLosses, folder_losses
+from benchmark.score.move_losses import Losses, MoveLosses, add_metric, folder_losses
 from benchmark.score.protocols import with_labels
 from benchmark.score.ratings import Game
 from benchmark.score.stopping import confidence_of
@@ -242,7 +243,9 @@ class ResultColumns:
     played: int = 0  # episodes read, unscored ones included
     planned: int = 0  # episodes that the sources were to hold
     losses: dict[str, MoveLosses | None] = field(default_factory=dict)  # {scenario: what finds the value lost}
-    source_losses: list[dict[str, FolderLosses]] = field(default_factory=list)  # {scenario: its losses} of each source
+    source_losses: list[dict[str, RecordCache[dict[str, Losses]]]] = field(
+        default_factory=list
+    )  # {scenario: its losses} of each source
     # the games in ``games``: two agents' entries both hold the games that they played together
     rated: set[Key] = field(default_factory=set)
 
@@ -343,7 +346,7 @@ def _add_source(results: ResultColumns, folder: RunFolder, keep: frozenset[str],
         scored += record.error is None
         _add_game(results, record, renamed)
         if record.scenario in losses:
-            losses[record.scenario].add_to(record)
+            add_metric(record, losses[record.scenario])
         for player, agent in record.agents.items():
             if agent in wanted:
                 results.cell(renamed[agent], record.scenario).add(record, player)

@@ -19,12 +19,14 @@ from benchmark.score.document import (
     OverallComparisonView,
     OverallView,
     RatingView,
+    ReadingView,
     ScoreView,
     SkillView,
     SuiteView,
 )
 from benchmark.score.move_losses import KINDS
 from benchmark.score.protocols import label
+from benchmark.score.readings import reading_rows
 from benchmark.show.notes import (
     ENDS,
     SUITE_NOTE,
@@ -451,6 +453,45 @@ SIZE: Column[Any] = Column(
     "size", "size", lambda row: size_figure(row["size"]), "ascending", explain="parameters of the model"
 )
 
+
+def _known(key: str, title: str, form: str = ".3f", explain: str = "") -> Column[ReadingView]:
+    """Make a column of a figure that is ``None`` if there is none."""
+
+    def known(rows: Sequence[ReadingView]) -> bool:
+        return any(row[key] is not None for row in rows)  # type: ignore[literal-required]
+
+    return Column(key, title, lambda row: figure_of(row[key], form), "ascending", explain, needed=known)  # type: ignore[literal-required]
+
+
+READINGS: tuple[Column[ReadingView], ...] = (
+    AGENT,
+    SCENARIO,
+    value("answers", form=","),
+    estimate("invalid", "invalid", ".0%", "ascending"),
+    estimate("read", "of these read", ".0%"),
+    estimate("optimal", "optimal", ".0%", explain="of the decisions so read", needed=_any("optimal")),
+    _known("lost", "value lost", explain="per decision"),
+)
+
+
+def rescored_table(rows: Sequence[ReadingView]) -> Table:
+    """Make the table of answers that were read again, with what else their reading would have changed."""
+    further = (
+        value("changed", "read otherwise", needed=_any("changed")),
+        value("unknown", needed=_any("unknown")),
+        value("diverged", "differ"),
+        _known("first_round", "from round", ".1f"),
+        _known("lost_executed", "lost as played"),
+        _known("lost_decided", "lost as read"),
+    )
+    notes = (
+        "read otherwise: answers that could be read; unknown: episodes that don't replay to what was seen",
+        "differ: episodes in which a decision as read isn't what was executed; what follows was never played, so the "
+        "first such decision alone counts: its round, and the value lost by either",
+    )
+    return Table("", f"{rows[0]['reading']} reading", (*READINGS, *further), notes, rows=rows)
+
+
 _TABLES = (
     Table(
         "sizes",
@@ -539,6 +580,16 @@ _TABLES = (
             "shares of episodes, the others of responses; what has no column here never happened",
         ),
         lambda scored: reliability_rows(scored.results, scored.agents),
+    ),
+    Table(
+        "readings",
+        "lenient reading",
+        READINGS,
+        (
+            "in no score: of an answer that couldn't be read, the last name of a legal action, whatever case, markup "
+            "and punctuation; the share of these decisions that lose no value tells a wrong form from a wrong decision",
+        ),
+        lambda scored: [row for row in reading_rows(scored.results, scored.agents) if row["episodes"]],
     ),
 )
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from agents.protocol import LEGAL_ONLY, RETRIES
-from benchmark.score.document import EstimateView, OverallView, RatingView, ScoreView
+from benchmark.score.document import EstimateView, OverallView, RatingView, ReadingView, ScoreView
 from benchmark.score.protocols import label, plain_name
 from textgames.scenarios import SUITES
 
@@ -117,6 +117,23 @@ def agent_warning(row: Mapping[str, Any]) -> str:
     if row["eaten_up"]:
         warnings.append(f"reasoning left no token for {row['eaten_up']} responses; allow more: reasoning_tokens")
     return "; ".join(warnings)
+
+
+def lenient_note(agent: str, readings: Sequence[ReadingView]) -> str:
+    """Return what a lenient reading makes of an agent's unreadable answers: how many are decisions, and how good."""
+    counts = {"read": [0.0, 0.0], "optimal": [0.0, 0.0]}  # of what there is, and of what these are a share of
+    for row in (row for row in readings if row["agent"] == agent and row["invalid"] and row["read"]):
+        answers = row["answers"] * row["invalid"]["value"]
+        for key, share in (("read", row["read"]), ("optimal", row["optimal"])):
+            if share:
+                counts[key][0] += answers * share["value"]
+                counts[key][1] += answers
+            answers *= row["read"]["value"]
+    (read, invalid), (optimal, known) = counts.values()
+    if not invalid:
+        return ""
+    told = f"a lenient reading, which no score goes by, reads {read / invalid:.0%} of them"
+    return told + (f", and {optimal / known:.0%} of these decisions are optimal" if known else "")
 
 
 def source_notes(document: Mapping[str, Any]) -> list[str]:

@@ -48,6 +48,7 @@ READING = (
     ("submit", "{}", "--agent", "random", "--out", "entries"),
     ("validate", "{}"),
     ("merge", "{}", "--out", "merged"),
+    ("rescore", "{}", "--reading", "strict"),
     ("resume", "{}", "--quiet"),
     ("resume", "{}", "--quiet", "--repair"),
 )

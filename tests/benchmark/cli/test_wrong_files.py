@@ -35,6 +35,7 @@ CASES = (
     ("submit", "{}"),
     ("validate", "{}"),
     ("merge", "{}", "--out", "merged"),
+    ("rescore", "{}"),
     ("export", "{}", "--csv", "{}"),
     ("export", "{}", "--sft", "{}"),
     ("run", "--season", "{}"),

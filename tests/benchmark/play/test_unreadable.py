@@ -48,6 +48,7 @@ def test_a_model_nothing_of_which_can_be_read_is_stopped_with_the_reason(textben
         assert resumed.code == 0
         told = [why for _, why in answers() if why]
         assert f"100% of {len(told)} answers can't be read" in resumed.err
+        assert ("a lenient reading, which no score goes by, reads 100% of them" in resumed.err) == (cause == "form")
         assert sum(serving.served.values()) - len(told) <= 2  # nothing was asked twice but what was in flight
 
 

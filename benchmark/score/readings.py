@@ -1,0 +1,148 @@
+"""Stored answers read again: how many of the unreadable ones another reading reads, and how good these decisions are.
+
+``record -> replay -> state and answer of every decision -> reading -> action -> value lost``. An answer is read in the
+state in which it was given. A decision that differs from what was executed ends what is known of its episode: the state
+after it was never played. So of each episode the first such decision is counted apart, in a state that the player would
+have come to by this reading, too. No score and no rank goes by a reading.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from agents.common import intervals as stats
+from agents.episode import Episode
+from benchmark.runs.folder import RunFolder
+from benchmark.runs.replay import replay_if_unchanged, requests_of
+from benchmark.score.beside import losses_in, records_of
+from benchmark.score.cache import FolderCache, RecordCache
+from benchmark.score.document import Reading, ReadingView
+from benchmark.score.move_losses import TIE, MoveLosses, value_lost
+from benchmark.score.results import ResultColumns, columns_per_seed
+from benchmark.score.scores import to_view
+from textgames.scenarios import Scenario
+from textgames.texts.lenient import read_leniently
+from textgames.tsmg import TSMG, Action, Player
+
+READINGS: dict[Reading, Callable[[TSMG[Any], str, Any, Player], Action | None]] = {
+    "lenient": read_leniently,
+    "strict": lambda game, text, state, player: game.interpret(text, state, player),
+}
+"""The readings by their names; ``strict`` is the one that is played by, as it is today."""
+
+COUNTED = (
+    # answers; those that were invalid when they were played; of these read; of the valid ones read otherwise
+    *("answers", "invalid", "read", "changed"),
+    # if values are exact: decisions that only the reading reads; those that lose no value; the value that they lose
+    *("valued", "optimal", "lost"),
+    # 1 for a first decision that differs; its round from 1; if values are exact: 1, what the executed action lost there,
+    # and what the decision loses
+    *("diverged", "round", "known", "executed", "decided"),
+)
+Counts = dict[str, float]
+"""What is counted of one player in one episode, by :data:`COUNTED`."""
+
+
+def read_again(record: Episode, scenario: Scenario, reading: Reading, losses: MoveLosses | None) -> dict[str, Counts]:
+    """Count the answers of every player in a record; empty if it doesn't replay to what the players saw."""
+    found = {player: dict.fromkeys(COUNTED, 0.0) for player in record.agents}
+    for step in record.steps:
+        found[step.player]["answers"] += len(step.answers)
+        found[step.player]["invalid"] += sum(unreadable is not None for _, unreadable in step.answers)
+    if reading == "lenient" and not any(own["invalid"] for own in found.values()):
+        return found  # what the strict reading reads the lenient one reads alike
+    if (played := replay_if_unchanged(record, scenario)) is None:
+        return {}
+    read, first = READINGS[reading], None
+    for done, (step, request) in zip(record.steps, requests_of(played), strict=True):
+        own, decided = found[step.player], None
+        for turn, unreadable in done.answers:
+            action = read(played.game, turn.response, step.state, step.player)
+            decided = decided or action
+            if unreadable is None:
+                own["changed"] += action != done.action
+            elif action is not None:
+                own["read"] += 1
+                if losses is not None:
+                    lost = value_lost(replace(step, action=action), losses.values(step, request, action))
+                    own["valued"] += 1
+                    own["optimal"] += lost <= TIE
+                    own["lost"] += lost
+        if (decided is None and not done.valid) or decided == done.action or first not in (None, step.index):
+            continue
+        first = step.index
+        own["diverged"], own["round"] = 1, 1 + step.index
+        if losses is not None and decided is not None:
+            values = losses.values(step, request, decided, step.action)
+            own["known"], own["executed"] = 1, value_lost(step, values)
+            own["decided"] = value_lost(replace(step, action=decided), values)
+    return found
+
+
+def reading_rows(results: ResultColumns, agents: Sequence[str], reading: Reading = "lenient") -> list[ReadingView]:
+    """Make a row for each of ``agents`` in every scenario in which it gave an unreadable answer; strictly, in all."""
+    wanted = {
+        key: cell
+        for key, cell in results.cells.items()
+        if key[0] in agents and cell.episodes and (reading == "strict" or any(cell.columns["invalid"]))
+    }
+    found: dict[tuple[str, str], list[tuple[int, Counts | None]]] = {key: [] for key in wanted}
+    for source, names in enumerate(results.names):
+        folder = RunFolder(*results.sources[source])
+        cache = FolderCache(folder, "score/move_losses.py", Path(__file__))
+        told: dict[str, RecordCache[dict[str, Counts]]] = {}
+        for name in {name for _, name in wanted} & folder.manifest["scenarios"].keys():
+            scenario, losses = results.scenarios[name], losses_in(results, name)
+            compute = partial(read_again, scenario=scenario, reading=reading, losses=losses)
+            told[name] = RecordCache(compute, cache.file("readings", scenario, f" {reading}"), _of_json)
+        for record in records_of(results, source, told):
+            counts = told[record.scenario].of(record)
+            for player, agent in record.agents.items():
+                if counts is not None and (names.get(agent), record.scenario) in found:
+                    found[names[agent], record.scenario].append((record.seed, counts.get(player)))
+        for kept in told.values():
+            kept.keep()
+    keys = [(agent, name) for name in results.scenarios for agent in agents if (agent, name) in wanted]
+    return [_row(*key, reading, found[key], wanted[key].confidence) for key in keys]
+
+
+def _row(
+    agent: str, name: str, reading: Reading, told: Sequence[tuple[int, Counts | None]], confidence: float
+) -> ReadingView:
+    known = [(float(seed), counts) for seed, counts in told if counts is not None]
+    columns = {"seed": [seed for seed, _ in known]} | {key: [own[key] for _, own in known] for key in COUNTED}
+    total = {key: sum(columns[key]) for key in COUNTED}
+    shares = (("invalid", "answers"), ("read", "invalid"), ("optimal", "valued"))
+    table = np.stack(columns_per_seed(columns), axis=1) if known else np.zeros((1, 1 + len(COUNTED)))
+    statistics = [stats.share(*(1 + COUNTED.index(key) for key in pair)) for pair in shares]
+    estimates = dict(zip(shares, stats.bootstrap(table, statistics, confidence), strict=True))
+    views = {pair[0]: to_view(estimate) if total[pair[1]] else None for pair, estimate in estimates.items()}
+
+    def mean(key: str, of: str) -> float | None:
+        return total[key] / total[of] if total[of] else None
+
+    return ReadingView(
+        agent=agent,
+        scenario=name,
+        reading=reading,
+        episodes=len(known),
+        unknown=len(told) - len(known),
+        answers=int(total["answers"]),
+        invalid=views["invalid"],
+        read=views["read"],
+        changed=int(total["changed"]),
+        optimal=views["optimal"],
+        lost=mean("lost", "valued"),
+        diverged=int(total["diverged"]),
+        first_round=mean("round", "diverged"),
+        lost_executed=mean("executed", "known"),
+        lost_decided=mean("decided", "known"),
+    )
+
+
+def _of_json(kept: Any) -> dict[str, Counts]:
+    return {player: {key: float(counts[key]) for key in COUNTED} for player, counts in kept.items()}
