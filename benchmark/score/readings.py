@@ -39,7 +39,7 @@ COUNTED = (
     *("answers", "invalid", "read", "changed"),
     # if values are exact: decisions that only the reading reads; those that lose no value; the value that they lose
     *("valued", "optimal", "lost"),
-    # 1 for a first decision that differs; its round from 1; if values are exact: 1, what the executed action lost there,
+    # 1 for a first decision that differs; its round from 1; if values are exact: 1, what the executed action lost,
     # and what the decision loses
     *("diverged", "round", "known", "executed", "decided"),
 )
