@@ -122,7 +122,9 @@ def agent_warning(row: Mapping[str, Any]) -> str:
 def lenient_note(agent: str, readings: Sequence[ReadingView]) -> str:
     """Return what a lenient reading makes of an agent's unreadable answers: how many are decisions, and how good."""
     counts = {"read": [0.0, 0.0], "optimal": [0.0, 0.0]}  # of what there is, and of what these are a share of
-    for row in (row for row in readings if row["agent"] == agent and row["invalid"] and row["read"]):
+    for row in readings:
+        if row["agent"] != agent or row["invalid"] is None or row["read"] is None:
+            continue
         answers = row["answers"] * row["invalid"]["value"]
         for key, share in (("read", row["read"]), ("optimal", row["optimal"])):
             if share:

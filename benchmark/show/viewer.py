@@ -104,7 +104,7 @@ class EpisodePicker:
         known = folder_losses({name: one for name in names if (one := self.losses(name)) is not None}, self.folder)
         lost = []
         for offset, record in zip(self._offsets, self.folder.records_at(self._offsets), strict=True):
-            told = known[record.scenario].of(record) if record.scenario in known else {}
+            told = (known[record.scenario].of(record) if record.scenario in known else None) or {}
             seats = [player for player in told if agent in (None, record.agents[player])]
             if seats:
                 lost.append((names.index(record.scenario), -sum(told[seat][ALL][0] for seat in seats), offset))
