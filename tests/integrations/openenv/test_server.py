@@ -1,18 +1,20 @@
 """A game behind OpenEnv's routes, played by OpenEnv's client: its episodes are those of our own loop."""
 
+import asyncio
 import re
+import time
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import pytest
 
 pytest.importorskip("openenv", reason="needs OpenEnv: pip install -e '.[openenv]', or .ci/adapters openenv")
 
 import requests
-from websockets.exceptions import InvalidStatus
-from websockets.sync.client import connect
+from openenv.core.mcp_client import MCPToolClient
 
 from agents import EpisodeSession, EpisodeTask, PromptMap, load_agent, rollout
-from tests.integrations.openenv.serving import Chooser, play, served
+from tests.integrations.openenv.serving import Chooser, choose, play, served
 from textbench.integrations.openenv import ServedGame, TextbenchAction, TextbenchEnv
 from textgames import SCENARIOS
 
@@ -203,17 +205,40 @@ def test_no_more_sessions_than_places():
             assert not four.reset(seed=1).done
 
 
-def test_no_place_is_held_by_a_client_that_only_asks_for_tools():
+def test_a_client_of_tools_plays_the_episode_that_others_play(url):
+    """OpenEnv's own client of tools: two tools, a session of its own, and the rewards of an episode of ``/ws``."""
+
+    async def by_tools() -> tuple[list[float], dict[str, Any]]:
+        async with MCPToolClient(url) as env:
+            tools = {tool.name: tool for tool in await env.list_tools()}
+            assert set(tools) == {"new_episode", "act"}
+            assert "You are playing Frozen Lake" in tools["act"].description
+            assert list(tools["act"].input_schema["properties"]) == ["action"]
+            with pytest.raises(RuntimeError, match="no episode was started"):
+                await env.call_tool("act", action="down")
+            told, rewards = await env.call_tool("new_episode", seed=5), []
+            while not told["done"]:
+                told = await env.call_tool("act", action=choose(told["text"], told["legal_actions"]))
+                rewards.append(told["reward"])
+            with pytest.raises(RuntimeError, match="the episode is over"):
+                await env.call_tool("act", action="down")
+            return rewards, told
+
+    rewards, told = asyncio.run(by_tools())
+    expected, last = play(url, seed=5)
+    assert rewards == expected
+    assert (told["success"], told["text"]) == (last.success, last.text)
+
+
+def test_a_place_is_free_again_when_nothing_was_asked_of_its_tools():
     asked = {"jsonrpc": "2.0", "id": 1, "method": "openenv/session/create", "params": {}}
-    with served(ServedGame(SLIPPERY), max_sessions=2) as url:
-        for _ in range(4):
-            answered = requests.post(f"{url}/mcp", json=asked)
-            assert answered.status_code == 200
-            assert "this game has no tools" in answered.json()["error"]["message"]
-        with connect(f"ws{url[4:]}/ws"):
-            with pytest.raises(InvalidStatus), connect(f"ws{url[4:]}/mcp"):
-                pass
-            assert play(url, seed=3)[1].done, "there are two places, and one of them is held"
+    with served(ServedGame(SLIPPERY), max_sessions=1, idle=0.5) as url:
+        assert "session_id" in requests.post(f"{url}/mcp", json=asked).json()["result"]
+        assert "error" in requests.post(f"{url}/mcp", json=asked).json()
+        deadline = time.monotonic() + 60
+        while "error" in requests.post(f"{url}/mcp", json=asked).json():
+            assert time.monotonic() < deadline, "the place is held by a client that has gone"
+            time.sleep(0.5)
 
 
 @pytest.mark.parametrize("name", ["layout_seed", "seed"])

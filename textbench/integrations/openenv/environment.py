@@ -1,14 +1,17 @@
 """A game as an OpenEnv environment: one episode after the other, for one session."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from html import escape
 from secrets import randbelow
 from threading import Lock
 from typing import Any
 from uuid import uuid4
 
+import anyio.to_thread
+from fastmcp import FastMCP
 from openenv.core.env_server.interfaces import Environment
 from openenv.core.env_server.types import EnvironmentMetadata
 
@@ -104,6 +107,7 @@ class TextbenchEnvironment(Environment[TextbenchAction, TextbenchObservation, Te
         self._session: EpisodeSession | None = None
         self._episode_id: str | None = None
         self._responses = 0
+        self._one_call = Lock()  # of a tool at a time
 
     def reset(
         self,
@@ -156,8 +160,8 @@ class TextbenchEnvironment(Environment[TextbenchAction, TextbenchObservation, Te
         session = self._session
         if session is None:
             raise NoEpisodeError(
-                "no episode was started: call reset() first, in the same session (POST /reset and POST /step are a "
-                "session each; the client and the WebSocket /ws keep theirs)"
+                "no episode was started: call reset() first (among the tools new_episode), in the same session (POST "
+                "/reset and POST /step are a session each; the client and the WebSocket /ws keep theirs)"
             )
         if session.over:
             raise NoEpisodeError("the episode is over: call reset() for another one")
@@ -183,6 +187,34 @@ class TextbenchEnvironment(Environment[TextbenchAction, TextbenchObservation, Te
             told |= {"messages": session.messages, "legal_actions": list(request.legal_actions)}
             told["steps_left"] = request.steps_left
         return TextbenchObservation(text=text, instructions=session.instructions, player=reader, **told)
+
+    @cached_property
+    def mcp_server(self) -> FastMCP:
+        """The tools of the session, on ``/mcp``: ``new_episode``, and ``act``, which describes the game's rules."""
+        server = FastMCP(self.game.scenario.name)
+        game = self.game.scenario.game()
+        rules = game.instructions(self.game.seat or game.players[0])
+
+        async def new_episode(seed: int | None = None) -> dict[str, Any]:
+            return await self._call(lambda: self.reset(seed=seed))
+
+        async def act(action: str) -> dict[str, Any]:
+            return await self._call(lambda: self.step(TextbenchAction(message=action)))
+
+        server.tool(new_episode, description="Begin an episode, and read the first observation.")
+        server.tool(act, description=f"Play one move: the name of an action. The game's rules:\n\n{rules}")
+        return server
+
+    async def _call(self, play: Callable[[], TextbenchObservation]) -> dict[str, Any]:
+        def played() -> TextbenchObservation:
+            with self._one_call:
+                return play()
+
+        observation = await anyio.to_thread.run_sync(played)
+        told: dict[str, Any] = observation.model_dump(
+            exclude={"messages", "instructions", "metadata"}, exclude_none=True
+        )
+        return told
 
     @property
     def state(self) -> TextbenchState:

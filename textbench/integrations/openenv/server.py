@@ -11,7 +11,6 @@ from typing import Any
 import uvicorn
 from fastapi import Request
 from fastapi.responses import JSONResponse
-from fastapi.routing import APIRoute
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from textbench.integrations.openenv.environment import (
@@ -20,11 +19,10 @@ from textbench.integrations.openenv.environment import (
     TextbenchEnvironment,
     UnknownTaskError,
 )
-from textbench.integrations.openenv.gate import MOST_BYTES, Gate
+from textbench.integrations.openenv.gate import IDLE_SECONDS, MOST_BYTES, Gate
 from textbench.integrations.openenv.models import TextbenchAction, TextbenchObservation, TextbenchState
 
 MAX_SESSIONS = 256
-TOOLS = "/mcp"  # the route on which agents look for an environment's tools, and OpenEnv's validation for an answer
 IDLE_SOCKET_SECONDS = 30.0  # until a connection has sent a whole request, or another one after the last
 
 
@@ -39,29 +37,24 @@ def make_app(game: ServedGame, *, max_sessions: int = MAX_SESSIONS, web: bool = 
     game.session(game.scenario.first_seed)  # what is wrong with it is said now, not to the first client
     os.environ.setdefault("GRADIO_ANALYTICS_ENABLED", "False")  # the page's library tells its makers otherwise
     from openenv.core.env_server import create_fastapi_app, create_web_interface_app
+    from openenv.core.env_server.types import ConcurrencyConfig
 
     app = (create_web_interface_app if web else create_fastapi_app)(
         partial(TextbenchEnvironment, game),
         TextbenchAction,
         TextbenchObservation,
         env_name=game.scenario.name,
-        max_concurrent_envs=max_sessions,
+        # a session of the tools isn't a connection, so it ends when nothing was asked of it for so long
+        concurrency_config=ConcurrencyConfig(
+            max_concurrent_envs=max_sessions, session_timeout=gate.get("idle", IDLE_SECONDS) or None
+        ),
         state_cls=TextbenchState,
     )
-    # no game has tools, and OpenEnv's route makes sessions all the same, which hold places after their client has gone
-    app.router.routes[:] = [route for route in app.router.routes if getattr(route, "path", "") != TOOLS]
-    app.router.routes.insert(0, APIRoute(TOOLS, _no_tools, methods=["POST"]))
     # OpenEnv tells clients of its WebSocket what was wrong by itself; its HTTP routes would answer 500
     for kind, status in {ValueError: 400, TypeError: 400, UnknownTaskError: 400, NoEpisodeError: 409}.items():
         app.add_exception_handler(kind, partial(_error_response, status))
     app.add_middleware(Gate, **gate)  # the outermost: mounted applications and WebSockets are behind it, too
     return app
-
-
-async def _no_tools() -> dict[str, Any]:
-    """Refuse whatever is asked of tools, in the form of JSON-RPC."""
-    advice = "this game has no tools: play over the WebSocket /ws, or by POST /reset and /step"
-    return {"jsonrpc": "2.0", "id": None, "error": {"code": -32601, "message": advice}}
 
 
 async def _error_response(status: int, request: Request, error: Exception) -> JSONResponse:
