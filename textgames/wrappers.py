@@ -150,4 +150,4 @@ class PromptObservation(gym.ObservationWrapper[Any, Any, str], RecordConstructor
         request.history, request.history_steps_left = zip(*self._turns, strict=True) if self._turns else ((), ())
         request.moves_listed = self._moves_listed
         prompt = self._prompt_map(request)
-        return tuple(message._asdict() for message in prompt) if self._messages else self._as_text(prompt)
+        return tuple(message.as_chat() for message in prompt) if self._messages else self._as_text(prompt)

@@ -4,8 +4,10 @@ import struct
 import zlib
 from collections.abc import Iterator
 from itertools import islice, pairwise
+from pathlib import Path
 from typing import Any
 
+import draw_views
 import gymnasium as gym
 import numpy as np
 import pytest
@@ -118,3 +120,18 @@ def test_a_picture_is_a_png_with_its_pixels():
     assert struct.unpack(">II", data[16:24]) == (3, 2)
     length = struct.unpack(">I", data[33:37])[0]
     assert zlib.decompress(data[41 : 41 + length]) == b"\0" + picture[0].tobytes() + b"\0" + picture[1].tobytes()
+
+
+def test_the_documentation_shows_both_views_of_every_game_that_hides_something():
+    folder = Path(__file__).parents[2] / "docs"
+    shown = {
+        f"{env_id.removeprefix('Text').removesuffix('-v0').lower()}-{view}.png"
+        for env_id in HIDING
+        if not env_id.startswith("OpenSpiel")
+        for view in ("player", "spectator")
+    }
+    files = [*(folder / "images" / "views").iterdir()]
+    assert {file.name for file in files} == shown
+    assert sum(file.stat().st_size for file in files) < 300_000
+    assert all(name in (folder / "reference" / "game.md").read_text(encoding="utf-8") for name in shown)
+    assert draw_views.main(["--check"]) == 0
