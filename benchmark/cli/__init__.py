@@ -56,6 +56,7 @@ LAB = {
     "inspect": "compare a model's action probabilities with the solver at each step",
     "exploitability": "compute what an agent loses to its worst opponent in a small game",
     "serve": "serve a game to trainers, as an OpenEnv environment",
+    "report": "write a report on runs: verdict, tables, costs, costliest decisions",
     "merge": "merge runs of several machines into one",
     "rescore": "read stored answers again by another reading",
     "export": "write results as CSV, Parquet or plots, or as data to train on",

@@ -190,6 +190,24 @@ class Compare:
 
 
 @settings
+class Report:
+    """Write a report on runs and entries: one Markdown and one HTML file, which need nothing else to be read.
+
+    They have the verdict, all tables, what was spent, each agent's ten costliest decisions with what it read and
+    answered, the best action and the value lost (if the game has exact values), settings, seeds, versions and commands.
+
+    examples:
+      textbench report runs/a                     report.md and report.html in this folder
+      textbench report runs/a runs/b --out report.html
+    """
+
+    sources: Texts = place("DIR", "runs or entries (default: the newest run)", ())
+    out: str = option(".", "FILE", "a file that ends with .md or .html, or a folder for both (default: this one)")
+    output: Output = part(Output, ["quiet"])
+    imports: Texts = imports()
+
+
+@settings
 class Replay:
     """Step through an episode in the terminal: board, what the player read, response, action, what happened, reward.
 

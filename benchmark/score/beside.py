@@ -89,31 +89,50 @@ def _reliability(agent: str, scenario: Scenario, cells: Sequence[Cell]) -> Relia
 
 def skill_rows(results: ResultColumns, agents: Sequence[str]) -> list[SkillView]:
     """Make a row for each of ``agents`` in every scenario with exact values in which it lost any."""
-    found: dict[tuple[str, str], list[tuple[int, Losses]]] = {}  # an item for every seat of every episode
-    for source, names in enumerate(results.names):
-        folder = RunFolder(*results.sources[source])
-        solo = {name: one for name in folder.manifest["scenarios"] if (one := solo_losses(results, name)) is not None}
-        told = results.source_losses[source] | folder_losses(solo, folder)
-        for record in records_of(results, source, told):
-            losses = told[record.scenario].of(record) or {}
-            for player, agent in record.agents.items():
-                if player in losses and agent in names:
-                    found.setdefault((names[agent], record.scenario), []).append((record.seed, losses[player]))
-        for kept in told.values():
-            kept.keep()
+    found = seat_losses(results)
     keys = [(agent, name) for name in results.scenarios for agent in agents if (agent, name) in found]
     return [row for agent, name in keys if (row := _skill(results, agent, name, found[agent, name]))]
 
 
-def records_of(results: ResultColumns, source: int, scenarios: Container[str]) -> Iterator[Episode]:
-    """Yield the records of a source in these scenarios, at most :data:`LIMIT` of each."""
+class Seat(NamedTuple):
+    """The value that an agent lost in one seat of one episode, and the place of the episode's line."""
+
+    seed: int
+    losses: Losses
+    source: int  # index into the results' sources
+    offset: int
+    player: str
+
+
+def seat_losses(results: ResultColumns) -> dict[tuple[str, str], list[Seat]]:
+    """Return ``{(agent, scenario): its seats}`` of the scenarios with exact values; found once."""
+    found: dict[tuple[str, str], list[Seat]] = results.memo.setdefault(seat_losses, {})
+    if found:
+        return found
+    for source, names in enumerate(results.names):
+        folder = RunFolder(*results.sources[source])
+        solo = {name: one for name in folder.manifest["scenarios"] if (one := solo_losses(results, name)) is not None}
+        told = results.source_losses[source] | folder_losses(solo, folder)
+        for offset, record in records_of(results, source, told):
+            losses = told[record.scenario].of(record) or {}
+            for player, agent in record.agents.items():
+                if player in losses and agent in names:
+                    seat = Seat(record.seed, losses[player], source, offset, player)
+                    found.setdefault((names[agent], record.scenario), []).append(seat)
+        for kept in told.values():
+            kept.keep()
+    return found
+
+
+def records_of(results: ResultColumns, source: int, scenarios: Container[str]) -> Iterator[tuple[int, Episode]]:
+    """Yield the records of a source in these scenarios with their places, at most :data:`LIMIT` of each."""
     offsets = [
         offset
         for name, places in groupby(sorted(results.places[source]), key=lambda place: place[0])
         if name in scenarios
         for _, _, offset in islice(places, LIMIT)
     ]
-    return RunFolder(*results.sources[source]).records_at(offsets) if offsets else iter(())
+    return zip(offsets, RunFolder(*results.sources[source]).records_at(offsets) if offsets else (), strict=True)
 
 
 def losses_in(results: ResultColumns, name: str) -> MoveLosses | None:
@@ -129,21 +148,21 @@ def solo_losses(results: ResultColumns, name: str) -> MoveLosses | None:
     return found if found is not None and found.players == 1 else None
 
 
-def _skill(results: ResultColumns, agent: str, name: str, told: Sequence[tuple[int, Losses]]) -> SkillView | None:
-    kinds = [kind for kind in (ALL, *KINDS) if kind in told[0][1]]
-    columns = {"seed": np.array([float(seed) for seed, _ in told])}
-    columns |= {kind: np.array([losses[kind][0] for _, losses in told]) for kind in kinds}
+def _skill(results: ResultColumns, agent: str, name: str, seats: Sequence[Seat]) -> SkillView | None:
+    kinds = [kind for kind in (ALL, *KINDS) if kind in seats[0].losses]
+    columns = {"seed": np.array([float(seat.seed) for seat in seats])}
+    columns |= {kind: np.array([seat.losses[kind][0] for seat in seats]) for kind in kinds}
     table = np.stack(columns_per_seed(columns), axis=1)
     if table[:, 1].sum() < TIE:
         return None
     wanted = [stats.column(1), *(stats.share(2 + place, 1) for place in range(len(kinds) - 1))]
     lost, *shares = map(to_view, stats.bootstrap(table, wanted, results.cells[agent, name].confidence))
-    decisions = {kind: sum(losses[kind][1] for _, losses in told) for kind in kinds}
+    decisions = {kind: sum(seat.losses[kind][1] for seat in seats) for kind in kinds}
     assert lost is not None  # losses are numbers
     return SkillView(
         agent=agent,
         scenario=name,
-        episodes=len(told),
+        episodes=len(seats),
         lost=lost,
         kinds={
             kind: SkillShareView(lost=share, decisions=decisions[kind] / decisions[ALL])

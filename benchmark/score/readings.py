@@ -99,7 +99,7 @@ def reading_rows(results: ResultColumns, agents: Sequence[str], reading: Reading
             scenario, losses = results.scenarios[name], losses_in(results, name)
             compute = partial(read_again, scenario=scenario, reading=reading, losses=losses)
             told[name] = RecordCache(compute, cache.file("readings", scenario, f" {reading}"), _of_json)
-        for record in records_of(results, source, told):
+        for _, record in records_of(results, source, told):
             counts = told[record.scenario].of(record)
             for player, agent in record.agents.items():
                 if counts is not None and (names.get(agent), record.scenario) in found:

@@ -248,6 +248,9 @@ class ResultColumns:
     )  # {scenario: its losses} of each source
     # the games in ``games``: two agents' entries both hold the games that they played together
     rated: set[Key] = field(default_factory=set)
+    memo: dict[Any, Any] = field(
+        init=False, default_factory=dict, compare=False, repr=False
+    )  # of what is computed once
 
     @property
     def complete(self) -> bool:

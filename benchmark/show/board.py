@@ -100,6 +100,16 @@ RANK: Column[Any] = Column(
     "=: can't be told apart from the best agent of this rank",
 )
 
+COST: Column[Any] = Column(
+    "cost",
+    "cost USD",
+    lambda row: Figure("?" if row["cost"] is None else f"{row['cost']:.4f}", row["cost"]),
+    "ascending",
+    "over all episodes; ? where the model has no price",
+    optional=True,
+    needed=_any("cost"),
+)
+
 CPU: Column[Any] = Column(
     "cpu",
     "CPU s",
@@ -158,15 +168,7 @@ SCORES: tuple[Column[ScoreView], ...] = (
         optional=True,
         needed=lambda rows: any(row["tokens"] and row["tokens"]["value"] for row in rows),
     ),
-    Column(
-        "cost",
-        "cost USD",
-        lambda row: Figure("?" if row["cost"] is None else f"{row['cost']:.4f}", row["cost"]),
-        "ascending",
-        "over all episodes; ? where the model has no price",
-        optional=True,
-        needed=_any("cost"),
-    ),
+    COST,
     CPU,
     Column(
         "unscored",

@@ -1,5 +1,6 @@
 """Tables in the terminal (by rich), as Markdown and in notebooks, from the same rows. The page is another package."""
 
+import re
 from collections.abc import Sequence
 from html import escape
 from io import StringIO
@@ -73,21 +74,22 @@ def to_markdown(tables: Sequence[Table]) -> str:
     """Return the tables as GitHub Markdown."""
     blocks = []
     for table in tables:
-        lines = [_escaped(table.lead), ""] if table.lead else []
-        lines += [f"### {_escaped(table.title)}", ""]
+        lines = [escaped(table.lead), ""] if table.lead else []
+        lines += [f"### {escaped(table.title)}", ""]
         rows = [table.titles, [":--" if column.left else "--:" for column in table.shown]]
-        rows += [[_escaped(cell) for cell in row] for row in table.texts]
+        rows += [[escaped(cell) for cell in row] for row in table.texts]
         lines += [f"| {' | '.join(row)} |" for row in rows]
         if table.lines:
-            lines += ["", *(_escaped(note) + "  " for note in table.lines)]
+            lines += ["", *(escaped(note) + "  " for note in table.lines)]
         blocks.append("\n".join(lines))
     return "\n\n".join(blocks) + "\n"
 
 
-def _escaped(text: str) -> str:
+def escaped(text: str) -> str:
     """Escape what Markdown reads: names may hold anything; in a table they must stay in their cell and be text."""
     for character in "\\`*<|":
         text = text.replace(character, "\\" + character)
+    text = re.sub(r"\](?=[(\[:])", r"\\]", text)  # of a link or an image; intervals stay
     return printable(text).replace("\n", " ")
 
 
@@ -101,15 +103,16 @@ def _html(table: Table) -> str:
 
     def row(tag: str, cells: Sequence[str]) -> str:
         pairs = zip(cells, styles, strict=True)
-        return "<tr>" + "".join(f'<{tag} style="{style}">{_inert(cell)}</{tag}>' for cell, style in pairs) + "</tr>"
+        return "<tr>" + "".join(f'<{tag} style="{style}">{inert(cell)}</{tag}>' for cell, style in pairs) + "</tr>"
 
-    notes = "<br>".join(map(_inert, table.lines))
+    notes = "<br>".join(map(inert, table.lines))
     below = f'<p style="font-size: 90%; opacity: 0.75; margin-top: 0.2em">{notes}</p>' if notes else ""
-    title = table.title and f'<caption style="{_TITLE}">{_inert(table.title)}</caption>'
-    above = f"<p>{_inert(table.lead)}</p>" if table.lead else ""
+    title = table.title and f'<caption style="{_TITLE}">{inert(table.title)}</caption>'
+    above = f"<p>{inert(table.lead)}</p>" if table.lead else ""
     rows = "".join(row("td", cells) for cells in table.texts)
     return f"{above}<table>{title}<thead>{row('th', table.titles)}</thead><tbody>{rows}</tbody></table>{below}"
 
 
-def _inert(text: str) -> str:
+def inert(text: str) -> str:
+    """Escape what HTML reads, and control characters."""
     return escape(printable(text))

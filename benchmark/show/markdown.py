@@ -14,7 +14,7 @@ To add an agent: `textbench run --agent NAME=SPEC`, then `textbench submit RUN -
 propose the change: a workflow plays every episode of the entry again. How, step by step: docs/benchmark.md, Entries.
 """
 
-_LEGEND = """\
+LEGEND = """\
 Values are means over episodes with 95% intervals. A normalised score is 0 for the best play that doesn't read (the
 best fixed distribution over actions) and 1 for the reference on the same episodes: optimal play where the game can be
 solved, else the play of a strong player, which can be beaten, as in Snake; each table says which. The overall score is
@@ -36,5 +36,5 @@ def leaderboard_markdown(document: Mapping[str, Any]) -> str:
         sources.append(f"- `{source['name']}`: textbench {source['textbench_version']}{commit}{season}\n")
     is_published = all(source["kind"] == "entry" for source in document["sources"])
     tables = to_markdown(leaderboard_tables(document, overall_first=True))
-    parts = (f"# {document['title']}\n", _INTRODUCTION if is_published else "", "".join(sources), _LEGEND, tables)
+    parts = (f"# {document['title']}\n", _INTRODUCTION if is_published else "", "".join(sources), LEGEND, tables)
     return "\n".join(filter(None, parts))

@@ -42,6 +42,7 @@ READING = (
     ("leaderboard", "{}", "--stats"),
     ("leaderboard", "{}", "--html", "page.html"),
     ("compare", "{}"),
+    ("report", "{}", "--out", "report.md"),
     ("replay", "{}", "--plain"),
     ("export", "{}", "--csv", "rows.csv"),
     ("export", "{}", "--sft", "rows.jsonl"),

@@ -28,6 +28,7 @@ CASES = (
     ("compare", "{}", "{}"),
     ("compare", "random", "greedy", "--in", "{}"),
     ("replay", "{}"),
+    ("report", "{}"),
     ("view", "{}", "--no-browser"),
     ("play", "{}"),
     ("serve", "{}"),

@@ -1,0 +1,192 @@
+"""A report on runs that opens anywhere: sections of sentences, tables and commands, drawn as Markdown or HTML."""
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from agents.common.terminal import printable
+from agents.episode import Step
+from benchmark.runs.folder import RunFolder
+from benchmark.runs.replay import replay_if_unchanged
+from benchmark.score.beside import Seat, losses_in, seat_losses
+from benchmark.score.document import ViewDocument
+from benchmark.score.move_losses import ALL, LIMIT, TIE
+from benchmark.score.results import ResultColumns
+from benchmark.show.board import AGENT, COST, CPU, SCENARIO
+from benchmark.show.draw import escaped, inert, to_html, to_markdown
+from benchmark.show.notes import listed
+from benchmark.show.table import Column, Table, figure_of, text_table, value
+
+MOST_DECISIONS = 10  # of an agent
+MOST_LETTERS = 240  # of an observation or a response
+_HEAD = """\
+<!DOCTYPE html>
+<html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
+<style>
+body { font: 15px/1.45 system-ui, sans-serif; max-width: 75em; margin: 2em auto; padding: 0 1em }
+table { border-collapse: collapse; margin: 1em 0; display: block; overflow-x: auto }
+td, th { padding: .2em .6em; border-bottom: 1px solid #8884; vertical-align: top; white-space: pre-line }
+pre { background: #8881; padding: .6em; overflow-x: auto }
+</style>
+"""
+
+
+class Section(NamedTuple):
+    """A part of a report."""
+
+    title: str
+    sentences: Sequence[str] = ()
+    tables: Sequence[Table] = ()
+    commands: Sequence[str] = ()
+
+
+def markdown_report(title: str, sections: Sequence[Section]) -> str:
+    """Return a report as GitHub Markdown; texts of others are text in it."""
+    parts = [f"# {escaped(title)}"]
+    for one in sections:
+        parts += [f"## {one.title}", *map(escaped, one.sentences)]
+        parts += ["\n".join(["```sh", *map(_line, one.commands), "```"])] if one.commands else []
+        parts += [to_markdown(one.tables).rstrip()] if one.tables else []
+    return "\n\n".join(parts) + "\n"
+
+
+def html_report(title: str, sections: Sequence[Section]) -> str:
+    """Return a report as one HTML file, which needs no other and runs nothing; texts of others are text in it."""
+    parts = [f"{_HEAD}<title>{inert(title)}</title><h1>{inert(title)}</h1>"]
+    for one in sections:
+        parts += [f"<h2>{one.title}</h2>", *(f"<p>{inert(sentence)}</p>" for sentence in one.sentences)]
+        parts += [f"<pre>{inert(chr(10).join(map(_line, one.commands)))}</pre>"] if one.commands else []
+        parts.append(to_html(one.tables))
+    return "\n".join(parts) + "</html>\n"
+
+
+def _line(command: str) -> str:
+    return " ".join(printable(command).splitlines())
+
+
+def cost_table(results: ResultColumns, document: ViewDocument) -> Table:
+    """Make the table of what each agent used, over all of its episodes."""
+    rows = []
+    for agent in results.agents:
+        cells = [cell for (name, _), cell in results.cells.items() if name == agent]
+        costs = [row["cost"] for row in document["scores"] if row["agent"] == agent]
+        count = sum(cell.episodes for cell in cells)
+        row: dict[str, Any] = {"agent": agent, "episodes": count, "cost": None if None in costs else sum(costs)}
+        for place, kind in enumerate(("prompt tokens", "completion tokens")):
+            row[kind] = sum(cell.paid_tokens[place] for cell in cells)
+        for kind in ("seconds", "cpu_seconds"):
+            row[kind] = sum(sum(cell.columns[kind]) for cell in cells) / count if count else None
+        rows.append(row)
+    counts = [value(name, form=",") for name in ("episodes", "prompt tokens", "completion tokens")]
+    seconds: Column[Any] = Column("seconds", "seconds", lambda row: figure_of(row["seconds"]))
+    note = "tokens that were paid for, in all; seconds are means of an episode, and depend on the machine"
+    return Table("costs", "by agent", [AGENT, *counts, COST, seconds, CPU], [note], rows=rows)
+
+
+_MISTAKES: tuple[Column[Any], ...] = (
+    *(SCENARIO, value("seed"), value("against", left=True, needed=lambda rows: any(row["against"] for row in rows))),
+    value("round"),
+    *(value(name, left=True) for name in ("what it read", "what it answered")),
+    *map(value, ("executed", "best")),
+    Column("lost", "value lost", lambda row: figure_of(row["lost"], ".3g")),
+)
+
+
+def mistakes_section(results: ResultColumns, document: ViewDocument) -> Section:
+    """Find every agent's costliest decisions; an episode is played again if one may be in it."""
+    seats, tables, spotless = seat_losses(results), [], []
+    for agent in (row["agent"] for row in document["overall"]):
+        known = [name for name in results.scenarios if (agent, name) in seats]
+        worst = {name: _worst(results, name, seats[agent, name]) for name in known}
+        # units of value differ between games, so all of them have their turns in filling the places
+        places = sorted((place, name) for name, rows in worst.items() for place in range(len(rows)))[:MOST_DECISIONS]
+        rows = [worst[name][place] for name in known for place in range(sum(name == one for _, one in places))]
+        if rows:
+            tables.append(Table("mistakes", agent, _MISTAKES, rows=rows))
+        elif known:
+            spotless.append(agent)
+    unknown = [name for name in results.scenarios if losses_in(results, name) is None]
+    partly = {name for key, own in seats.items() if results.cells[key].episodes > len(own) for name in key[1:]}
+    sentences = (
+        "The value lost is the best action's less the executed one's, by exact values, in units of the game's return; "
+        "of several games each has as many of the places. Equal mistakes on equal observations are listed once."
+        * bool(tables),
+        f"Lost nothing: {listed(spotless)}." * bool(spotless),
+        f"The value lost is not known in {listed(unknown)}: no exact solver covers it." * bool(unknown),
+        f"In {listed(sorted(partly))} it is known of {LIMIT:,} episodes at most." * bool(partly),
+    )
+    return Section("Costliest decisions", [*filter(None, sentences)], tables)
+
+
+def _worst(results: ResultColumns, name: str, seats: Sequence[Seat]) -> list[dict[str, Any]]:
+    """Return the rows of an agent's costliest decisions in one scenario, the costliest first."""
+    losses, found = losses_in(results, name), dict[Any, dict[str, Any]]()  # by what makes two mistakes equal
+    assert losses is not None, "it found these seats' losses"
+    for seat in sorted(seats, key=lambda seat: -seat.losses[ALL][0]):
+        lost = sorted((row["lost"] for row in found.values()), reverse=True)
+        if seat.losses[ALL][0] <= (lost[MOST_DECISIONS - 1] if len(lost) >= MOST_DECISIONS else TIE):
+            break  # no decision loses more than its whole episode
+        (record,) = RunFolder(*results.sources[seat.source]).records_at([seat.offset])
+        names = results.names[seat.source]
+        others = [names.get(agent, agent) for player, agent in record.agents.items() if player != seat.player]
+        if (played := replay_if_unchanged(record, results.scenarios[name])) is None:
+            continue
+        for kept, step, one in zip(record.steps, played.steps, losses.of_replay(played), strict=True):
+            if one.player == seat.player and one.lost > TIE:
+                row = {"scenario": name, "seed": seat.seed, "round": step.index + 1, "best": one.best, "lost": one.lost}
+                row |= {"what it read": _short(step.observation), "what it answered": _answered(kept)}
+                row |= {"executed": step.action or "nothing", "against": ", ".join(others)}
+                found.setdefault((step.observation, step.action, round(one.lost, 9)), row)
+    return sorted(found.values(), key=lambda row: -row["lost"])[:MOST_DECISIONS]
+
+
+def _answered(step: Step) -> str:
+    texts = "; then: ".join(_short(turn.response) or "(empty)" for turn in step.turns)
+    return texts if step.valid else f"{texts} (unreadable: {str(step.unreadable).replace('_', ' ')})"
+
+
+def _short(text: str) -> str:
+    """Return the beginning and the end of a long text, where models mostly name their action."""
+    text = text.strip()
+    return text if len(text) <= MOST_LETTERS else f"{text[: MOST_LETTERS - 80].rstrip()} ... {text[-75:].lstrip()}"
+
+
+def settings_tables(results: ResultColumns, document: ViewDocument) -> list[Table]:
+    """Make the tables of the agents, the scenarios with their seeds, and the versions that played."""
+    matchups = [row for _, manifest in results.sources for row in manifest["matchups"]]
+    seeds = {
+        name: {tuple(ends) for row in matchups if row["scenario"] == name for ends in row["seeds"]}
+        for name in results.scenarios
+    }
+    agents = [(one["name"], one["spec"], one["kind"], _told(one["settings"])) for one in document["agents"]]
+    scenarios = [
+        (
+            *(one["name"], one["env_id"], _told(one["kwargs"]), f"{one['horizon']}"),
+            ", ".join(f"{first} to {last}" for first, last in sorted(seeds[one["name"]])),
+            *(one["protocol"], one["moves"]),
+        )
+        for one in document["scenarios"]
+    ]
+    versions = [
+        (
+            *(view["name"], f"{view['started']} to {view['finished'] or 'no end'}"),
+            f"{view['textbench_version']} {view['commit'] or ''}{' with changes' * bool(view['dirty'])}",
+            *(manifest.get("python", ""), manifest.get("platform", ""), _told(manifest.get("packages", {}))),
+        )
+        for view, (_, manifest) in zip(document["sources"], results.sources, strict=True)
+    ]
+    return [
+        text_table("agents", ("<agent", "<spec", "<kind", "<settings"), agents),
+        text_table(
+            "scenarios", ("<scenario", "<game", "<settings", "rounds", "<seeds", "<protocol", "<moves"), scenarios
+        ),
+        text_table("versions", ("<folder", "<played", "<textbench", "<python", "<platform", "<packages"), versions),
+    ]
+
+
+def _told(settings: Mapping[str, Any]) -> str:
+    texts = {
+        name: one if isinstance(one, str) else json.dumps(one) for name, one in settings.items() if one is not None
+    }
+    return ", ".join(f"{name}={_short(text)}" for name, text in texts.items())
