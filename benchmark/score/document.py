@@ -183,6 +183,9 @@ class SuiteView(TypedDict):
     about: str
     scenarios: list[str]  # those that count: for one player, with a scale, and most agents were to play them
     normalized: dict[str, EstimateView | None]  # {agent: overall score}; None without a rank in one of these
+    ratings: NotRequired[dict[str, EstimateView | None]]
+    """``{agent: rating}`` over the suite's games of several agents, which weigh the same: Elo points, mean 0."""
+    unrated: NotRequired[str]  # why there is no such rating, if agents meet in the suite
 
 
 class NeededView(TypedDict):

@@ -19,6 +19,7 @@ from benchmark.runs.plan import PAPER_SCENARIOS
 from benchmark.score.comparison import board_family, solo_scenarios
 from benchmark.score.differences import LEVEL, any_disjoint, verdict
 from benchmark.score.document import EstimateView, OverallPairView, OverallView, SuiteView
+from benchmark.score.ratings import over_games
 from benchmark.score.references import References
 from benchmark.score.results import Cell, ResultColumns, luck_free, once
 from benchmark.score.scores import (
@@ -172,10 +173,40 @@ def suite_rows(results: ResultColumns, references: References) -> list[SuiteView
         if not names or not set(names) <= results.scenarios.keys():
             continue
         overall = Overall(results, references, [name for name in names if name in alone and is_shared(results, name)])
-        if overall.names:
-            scores = {row["agent"]: row["normalized"] for row in overall.rows(ranked=False)}
-            rows.append(SuiteView(name=suite, about=ABOUT_SUITES[suite], scenarios=overall.names, normalized=scores))
+        scores = {row["agent"]: row["normalized"] for row in overall.rows(ranked=False)} if overall.names else {}
+        row = SuiteView(name=suite, about=ABOUT_SUITES[suite], scenarios=overall.names, normalized=scores)
+        if met := [name for name in names if name not in alone]:
+            ratings = _rated(results, met)
+            row |= {"unrated": ratings} if isinstance(ratings, str) else {"ratings": ratings}
+        if met or overall.names:
+            rows.append(row)
     return rows
+
+
+def _rated(results: ResultColumns, names: Sequence[str]) -> dict[str, EstimateView | None] | str:
+    """Return ``{agent: rating}`` over scenarios in which agents meet; a text says why there is no honest one."""
+    if shared := [name for name in names if name not in SUITES["strategy"]]:
+        return (
+            f"in {len(shared)} of its games, such as {shared[0]}, all may gain or lose together: getting more than the "
+            "others isn't doing well; compare mean returns"
+        )
+    cells = {agent: [results.cells.get((agent, name)) for name in names] for agent in results.agents}
+    agents = [agent for agent, own in cells.items() if all(cell is not None and cell.complete for cell in own)]
+    if len(agents) < 2:
+        return "fewer than two agents have all of its games"
+    games = {}
+    for name in names:
+        games[name] = [game for game in results.games.get(name, ()) if {*game[:2]} <= {*agents}]
+        linked, before = {agents[0]}, 0
+        while before < len(linked):
+            before = len(linked)
+            linked.update(*(game[:2] for game in games[name] if not linked.isdisjoint(game[:2])))
+        if before < len(agents):
+            return f"no chain of games of {name} connects {agents[0]} with {(set(agents) - linked).pop()}"
+    found = over_games(games)
+    if found[-1].group > 1:
+        return f"{found[0].agent} or others won all games against {found[-1].agent}, so their distance has no bound"
+    return {row.agent: row.rating and to_view(row.rating) for row in found}
 
 
 class Overall:

@@ -5,7 +5,7 @@ each. Two agents have finite ratings on one scale only if wins and draws lead fr
 are rated in groups that are linked in this way.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import combinations
 from math import isclose, log
 from typing import NamedTuple
@@ -30,6 +30,7 @@ class Game(NamedTuple):
     second: str
     result: float
     seed: int | None = None  # games with equal seeds had the same start, so they depend on each other; None: with none
+    weight: float = 1.0  # in a rating over several games
 
     @classmethod
     def of_table(cls, returns: Sequence[tuple[str, float]], seed: int | None = None) -> "list[Game]":
@@ -70,6 +71,19 @@ class Rating(NamedTuple):
     draws: int
 
 
+def over_games(games: Mapping[str, Sequence[Game]]) -> list[Rating]:
+    """Rate agents over ``{scenario: games}``: every scenario weighs the same, and draws its starts for itself."""
+    met = {name: [game for game in own if game.first != game.second] for name, own in games.items()}
+    mean = sum(map(len, met.values())) / len(met)
+    numbers: dict[tuple[str, int | None], int] = {}
+    pooled = [
+        game._replace(seed=numbers.setdefault((name, game.seed), len(numbers)), weight=mean / len(own))
+        for name, own in sorted(met.items())
+        for game in sorted(own, key=lambda game: game.seed or 0)
+    ]
+    return bradley_terry(pooled)
+
+
 def bradley_terry(games: Sequence[Game]) -> list[Rating]:
     """Rate all agents that played another one, best first within each group, the groups by their share of points.
 
@@ -83,10 +97,10 @@ def bradley_terry(games: Sequence[Game]) -> list[Rating]:
     if not names:
         return []
     place = {name: index for index, name in enumerate(names)}
-    # columns: first, second, result, seed; a game without a seed gets one of its own
+    # columns: first, second, result, seed, weight; a game without a seed gets one of its own
     table = np.array(
         [
-            (place[game.first], place[game.second], game.result, -1 - index if game.seed is None else game.seed)
+            (place[game[0]], place[game[1]], game.result, -1 - index if game.seed is None else game.seed, game.weight)
             for index, game in enumerate(games)
         ]
     )
@@ -133,7 +147,7 @@ def _estimates(table: Array, members: NDArray[np.intp]) -> list[Estimate | None]
         return [None]
     table = table[np.isin(table[:, 0], members) & np.isin(table[:, 1], members)]
     table[:, :2] = np.searchsorted(members, table[:, :2])
-    points = _points(table, np.ones(len(table)), count)
+    points = _points(table, table[:, 4], count)
     met = (points + points.T > 0).astype(np.float64)
     (values,) = strengths_of_many(points[None], met, tolerance=1e-8)
     seeds, seed_of_game = np.unique(table[:, 3], return_inverse=True)
@@ -145,7 +159,7 @@ def _estimates(table: Array, members: NDArray[np.intp]) -> list[Estimate | None]
     for _ in range(RESAMPLES):
         further = np.column_stack([pairs, rng.integers(2, size=len(pairs))])
         weights = rng.standard_exponential(len(seeds) + len(pairs))
-        weights = np.concatenate([weights[: len(seeds)][seed_of_game], weights[len(seeds) :]])
+        weights = np.concatenate([table[:, 4] * weights[: len(seeds)][seed_of_game], weights[len(seeds) :]])
         replicates.append(_points(np.concatenate([table[:, :3], further]), weights, count))
     of_each = strengths_of_many(np.array(replicates), met).T
     return [of_replicates(float(value), each) for value, each in zip(values, of_each, strict=True)]

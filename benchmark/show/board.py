@@ -15,6 +15,7 @@ from benchmark.score.beside import ladder_rows, protocol_rows, reliability_rows,
 from benchmark.score.differences import TIE
 from benchmark.score.document import (
     ComparisonView,
+    EstimateView,
     LadderView,
     OverallComparisonView,
     OverallView,
@@ -299,17 +300,29 @@ def overall_table(document: Mapping[str, Any]) -> Table:
     )
 
 
+def suite_rating(suite: SuiteView) -> tuple[Mapping[str, EstimateView | None], str]:
+    """Return the ratings of a suite by agent, and the sentence on what they are of or why there are none."""
+    if why := suite.get("unrated"):
+        return {}, f"{suite['name']} has no rating: {why}"
+    ratings = suite.get("ratings", {})
+    told = f"{suite['name']} (Elo): one Bradley-Terry rating over its games of several agents, which weigh the same"
+    return ratings, told if ratings else ""
+
+
 def suite_table(document: Mapping[str, Any]) -> Table | None:
     """Make the table of overall scores of whole suites; ``None`` if these say no more than the overall score."""
     suites: list[SuiteView] = document["suites"]
-    if all(suite["scenarios"] == document["overall_scenarios"] for suite in suites):
+    if all(suite["scenarios"] == document["overall_scenarios"] and not suite_rating(suite)[1] for suite in suites):
         return None
 
     def column(suite: SuiteView) -> Column[OverallView]:
+        ratings, _ = suite_rating(suite)
         return Column(
             f"suite-{suite['name']}",
-            suite["name"],
-            lambda row: estimate_figure(suite["normalized"].get(row["agent"]), ".2f"),
+            f"{suite['name']} (Elo)" if ratings else suite["name"],
+            lambda row: estimate_figure(
+                (ratings or suite["normalized"]).get(row["agent"]), "+.0f" if ratings else ".2f"
+            ),
             explain=suite["about"],
             is_name=True,
         )
@@ -319,10 +332,12 @@ def suite_table(document: Mapping[str, Any]) -> Table | None:
         "suites",
         "overall by suite",
         columns,
-        [SUITE_NOTE],
+        [SUITE_NOTE, *filter(None, (suite_rating(suite)[1] for suite in suites))],
         rows=document["overall"],
         caption="All agents, suite by suite",
-        details=[f"{suite['name']}: over {listed(suite['scenarios'])}" for suite in suites],
+        details=[
+            f"{suite['name']}: over {listed(suite['scenarios'])}" for suite in suites if not suite_rating(suite)[1]
+        ],
         sorted_by=columns[1].key,
     )
 
@@ -343,8 +358,13 @@ def leaderboard_tables(document: Mapping[str, Any], *, overall_first: bool = Fal
     tables += found_tables(document)
     overalls = []
     if suites := suite_table(document):
-        rows = [row for row in suites.rows if any(one["normalized"].get(row["agent"]) for one in document["suites"])]
-        overalls.append(replace(suites, rows=rows))
+        known = {
+            name
+            for one in document["suites"]
+            for name, figure in (*one["normalized"].items(), *suite_rating(one)[0].items())
+            if figure
+        }
+        overalls.append(replace(suites, rows=[row for row in suites.rows if row["agent"] in known or not known]))
     if len(document["overall_scenarios"]) > 1 and any(row["normalized"] for row in document["overall"]):
         overalls.append(overall_table(document))
     tables = [*overalls[::-1], *tables] if overall_first else [*tables, *overalls]

@@ -9,7 +9,7 @@ from rich.cells import cell_len, set_cell_size
 
 from agents.common.terminal import printable
 from benchmark.score.document import OverallView, ScoreView
-from benchmark.show.board import OVER, found_tables
+from benchmark.show.board import OVER, found_tables, suite_rating
 from benchmark.show.notes import SHORT_FIRST, agent_note, agent_warning, further_protocols, scale_sentence, source_notes
 from benchmark.show.table import Column, Figure, Table, estimate_figure, figure_of
 
@@ -41,6 +41,7 @@ def summary_lines(document: Mapping[str, Any], width: int) -> list[str]:
         _counted(off_ladders),
         scale_sentence(scores),
         f"No scale, so returns and in no score: {unscaled}." if unscaled and len(played) > 1 else "",
+        *(f"{said[0].upper()}{said[1:]}." for one in document["suites"] if (said := suite_rating(one)[1])),
         *(one.brief for one in beside),
         f"{MARK}: no better than 0, within chance." if is_marked else "",
         _warned(scores),
@@ -86,6 +87,14 @@ def _columns(
         ]
     else:
         first = [column("overall score", _marked)]
+        for suite in document["suites"]:
+            if ratings := suite_rating(suite)[0]:
+                first.append(
+                    column(
+                        f"{suite['name']} (Elo)",
+                        lambda row, own=ratings: estimate_figure(own.get(row["agent"]), "+.0f"),
+                    )
+                )  # type: ignore[misc]
     last = [column("success", success), column("invalid", lambda row: figure_of(row["invalid_rate"], ".0%"))]
     if 1 < len(scenarios) <= MOST_SCENARIOS:
         for name in scenarios:

@@ -107,3 +107,33 @@ def test_list_shows_suites_and_what_every_scenario_is(textbench):
     for name in SCENARIOS:
         assert f"\n{name} " in printed
     assert "suites\n" in textbench("list", "suites").out
+
+
+def test_a_suite_of_opposed_interests_has_one_rating_and_another_says_why_not(textbench, monkeypatch):
+    small = {"strategy": ("nim", "matching-pennies"), "social": ("chicken",)}
+    monkeypatch.setattr("benchmark.score.overall.SUITES", small)
+    agents = ("--agent", "random", "--agent", "planner", "--agent", "greedy")
+    play = [word for names in small.values() for name in names for word in ("--scenario", name)]
+    done = textbench("run", *agents, *play, "--episodes", 4, "--quiet", "--out", "r", "--json")
+    assert done.code == 0
+    strategy, social = json.loads(done.out)["suites"]
+    assert strategy["ratings"].keys() == {"random", "planner", "greedy"}
+    assert sum(one["value"] for one in strategy["ratings"].values()) == pytest.approx(0, abs=1e-6)
+    for one in strategy["ratings"].values():
+        assert one["low"] < one["value"] < one["high"]
+    assert max(strategy["ratings"], key=lambda name: strategy["ratings"][name]["value"]) == "planner"
+    assert "ratings" not in social
+    told = "social has no rating: in 1 of its games, such as chicken, all may gain or lose together"
+    value = f"{strategy['ratings']['planner']['value']:+.0f}"
+    assert textbench("leaderboard", "r", "--html", "page.html", "--quiet").code == 0
+    page = Path("page.html").read_text()
+    for shown in (textbench("leaderboard", "r").out, textbench("leaderboard", "r", "--stats").out, page):
+        words = " ".join(shown.split())
+        assert told.lower() in words.lower()
+        assert "strategy (Elo)" in words
+        assert value.replace("-", "\N{MINUS SIGN}") in words or value in words
+    # two runs whose agents never met
+    others = ("--agent", "a=greedy", "--agent", "b=random")
+    assert textbench("run", *others, *play, "--episodes", 2, "--quiet", "--out", "s").code == 0
+    found = json.loads(textbench("leaderboard", "r", "s", "--json").out)["suites"][0]
+    assert "no chain of games of nim connects" in found["unrated"]

@@ -7,7 +7,7 @@ import choix
 import numpy as np
 import pytest
 
-from benchmark.score.ratings import Game, bradley_terry, strengths_of_many
+from benchmark.score.ratings import Game, bradley_terry, over_games, strengths_of_many
 
 
 def test_two_agents_have_the_ratings_that_their_record_says():
@@ -149,3 +149,52 @@ def test_many_tables_at_once_get_what_choix_gives_each(count):
     choixs = [choix.ilsr_pairwise_dense(table, alpha=0.1, tol=1e-4) for table in points]
     expected = [(strengths - strengths.mean()) * 400 / np.log(10) for strengths in choixs]
     assert strengths_of_many(points) == pytest.approx(np.array(expected), abs=1e-6)
+
+
+def played(rng, chances, seeds):
+    """Every pair plays a seed twice, seats changed; the start favours one of them in both."""
+    games = []
+    for (a, b), chance in chances.items():
+        starts = rng.beta(2 * chance, 2 * (1 - chance), size=seeds)
+        games += [Game(a, b, float(rng.random() < start), k) for k, start in enumerate(starts) for _ in range(2)]
+    return games
+
+
+CHANCES = {  # of three pairs in three games, on which no single order of strength agrees
+    "search": {("a", "b"): 0.7, ("a", "c"): 0.9, ("b", "c"): 0.8},
+    "mix": {("a", "b"): 0.5, ("a", "c"): 0.5, ("b", "c"): 0.5},
+    "bluff": {("a", "b"): 0.3, ("a", "c"): 0.6, ("b", "c"): 0.7},
+}
+
+
+def test_a_rating_over_games_is_choixs_of_their_means_however_many_were_played():
+    rng = np.random.default_rng(5)
+    games = {name: played(rng, own, 50 if name == "mix" else 10) for name, own in CHANCES.items()}
+    mean = sum(map(len, games.values())) / 3
+    table = np.zeros((3, 3))
+    for own in games.values():
+        for a, b, result, *_ in own:
+            places = "abc".index(a), "abc".index(b)
+            table[places] += result * mean / len(own)
+            table[places[::-1]] += (1 - result) * mean / len(own)
+    expected = choix.ilsr_pairwise_dense(table, alpha=0.1, tol=1e-10) * 400 / np.log(10)
+    found = {one.agent: one.rating.value for one in over_games(games)}
+    assert [found[name] for name in "abc"] == pytest.approx(list(expected - expected.mean()), abs=1e-3)
+    assert over_games({"search": games["search"]}) == bradley_terry(games["search"])
+
+
+@pytest.mark.slow
+def test_the_intervals_of_a_rating_over_games_cover_what_many_starts_would_say():
+    rng, held = np.random.default_rng(6), []
+    points = np.zeros((3, 3))
+    for own in CHANCES.values():
+        for (a, b), chance in own.items():
+            points["abc".index(a), "abc".index(b)] += 1000 * chance
+            points["abc".index(b), "abc".index(a)] += 1000 * (1 - chance)
+    truth = strengths_of_many(points[None], tolerance=1e-8)[0]
+    for _ in range(80):
+        ratings = {
+            one.agent: one.rating for one in over_games({name: played(rng, own, 15) for name, own in CHANCES.items()})
+        }
+        held += [ratings[name].low <= value <= ratings[name].high for name, value in zip("abc", truth, strict=True)]
+    assert np.mean(held) > 0.9
