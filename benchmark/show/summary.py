@@ -77,24 +77,19 @@ def _columns(
     def in_scenario(name: str, key: str, form: str = ".2f") -> Callable[[OverallView], Figure]:
         return lambda row: estimate_figure(scores.get((row["agent"], name), {}).get(key), form)
 
+    def rating(title: str, ratings: Mapping[str, Any]) -> Column[OverallView]:
+        return column(title, lambda row: estimate_figure(ratings.get(row["agent"]), "+.0f"))
+
     if len(scenarios) == 1:
         (name,) = scenarios
-        ratings = {row["agent"]: row["rating"] for row in document["ratings"]}
         first = [
             column("mean return", in_scenario(name, "mean_return")),
             column("score", lambda row: _marked(scores[row["agent"], name])),
-            column("rating", lambda row: estimate_figure(ratings.get(row["agent"]), "+.0f")),
+            rating("rating", {row["agent"]: row["rating"] for row in document["ratings"]}),
         ]
     else:
         first = [column("overall score", _marked)]
-        for suite in document["suites"]:
-            if ratings := suite_rating(suite)[0]:
-                first.append(
-                    column(
-                        f"{suite['name']} (Elo)",
-                        lambda row, own=ratings: estimate_figure(own.get(row["agent"]), "+.0f"),
-                    )
-                )  # type: ignore[misc]
+        first += [rating(f"{one['name']} (Elo)", suite_rating(one)[0]) for one in document["suites"]]
     last = [column("success", success), column("invalid", lambda row: figure_of(row["invalid_rate"], ".0%"))]
     if 1 < len(scenarios) <= MOST_SCENARIOS:
         for name in scenarios:
