@@ -18,7 +18,7 @@ from pkgutil import resolve_name
 from types import SimpleNamespace
 from typing import Any, NamedTuple, get_type_hints
 
-from agents.models.base import AsyncLanguageModel, Decoding, LanguageModel
+from agents.models.base import NO_TOOLS, AsyncLanguageModel, Decoding, LanguageModel
 from agents.models.cache import ResponseCache, cached
 from agents.models.provider import call_with, find_model, providers
 from agents.policy import LanguageAgentPolicy
@@ -131,6 +131,8 @@ def _agent(spec: str, options: Mapping[str, Any], *, loads: bool) -> Policy:
     _refuse_unknown(options)
     provider, name = found
     provider.check_packages(spec)
+    if given.get("tools") and not hasattr(provider.make, "why_no_tools"):  # before weights are loaded
+        raise ValueError(f"{spec} can't be played with tools: {NO_TOOLS}")
     if not loads:
         given.pop("cache", None)
     if (card := call_with(provider.card, given, name)) is not None:  # the card yields to what a person says
@@ -158,6 +160,7 @@ def language_agent(
     prompt_map: PromptMap | None = None,
     cache: str | Path | ResponseCache | None = None,
     legal_only: bool = False,
+    tools: bool = False,
 ) -> LanguageAgentPolicy:
     """Make a player of a language model; the parameters are the options that all language agents have.
 
@@ -165,7 +168,8 @@ def language_agent(
     ``decoding`` stands for all of them. ``mode``, ``history`` (how many of the last turns the prompt repeats),
     ``prompts`` (another wording: a file, or the name of one that ships; else ``texts``) and ``system`` (another system
     message) make the prompt map, and ``prompt_map`` stands for all of them. ``cache`` is a file of responses that may
-    be used again, or the cache itself. ``legal_only`` holds answers to those that the game accepts.
+    be used again, or the cache itself. ``legal_only`` holds answers to those that the game accepts; with ``tools`` they
+    are calls of a tool, for models behind servers.
     """
     if cache is not None:
         model = cached(model, cache if isinstance(cache, ResponseCache) else ResponseCache(cache))
@@ -177,7 +181,7 @@ def language_agent(
         texts = texts if prompts is None else PromptTexts.from_file(prompts)
         texts = texts if system is None else replace(texts, system=system)
         prompt_map = PromptMap(mode or PromptMap.mode, history or 0, texts)
-    return LanguageAgentPolicy(model, prompt_map, decoding, name, legal_only=legal_only)
+    return LanguageAgentPolicy(model, prompt_map, decoding, name, legal_only=legal_only, tools=tools)
 
 
 def options_taken(spec: str) -> tuple[dict[str, Any], bool]:

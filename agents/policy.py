@@ -17,9 +17,11 @@ from agents.models.base import (
     LanguageModel,
     check_prefix,
     settings_of,
+    why_no_tools,
     why_unconstrained,
 )
 from agents.prompt import PromptMap
+from agents.tools import Tool, read_call, with_calls
 from agents.turn import Prompt, Turn, TurnRequest, prefix_of
 from textgames.settings import check_whole
 
@@ -59,6 +61,8 @@ class LanguageAgentPolicy:
         legal_only: draw only tokens that continue some legal answer (:mod:`agents.models.answers`). The text before the
             action is free, and so are decisions that list no actions. A ValueError if the model can't be constrained.
             A function of the request returns the names that are accepted in place of all legal ones, or none.
+        tools: offer every decision's action as a tool, and take the call as the answer (:mod:`agents.tools`). A
+            ValueError if the model can't be offered one.
     """
 
     def __init__(
@@ -70,6 +74,7 @@ class LanguageAgentPolicy:
         max_concurrency: int = DEFAULT_REQUESTS_IN_FLIGHT,
         *,
         legal_only: bool | Callable[[TurnRequest], tuple[str, ...]] = False,
+        tools: bool = False,
     ) -> None:
         check_whole("max_concurrency", max_concurrency, 1, None)
         self._server = model if isinstance(model, AsyncLanguageModel) else None
@@ -83,7 +88,11 @@ class LanguageAgentPolicy:
         self.decoding = Decoding() if decoding is None else decoding
         self.name = model.name if name is None else name
         self.max_concurrency = max_concurrency
-        self.legal_only = legal_only
+        self.legal_only, self.tools = legal_only, tools
+        if tools:
+            if (refusal := why_no_tools(model)) is not None:
+                raise ValueError(f"{self.name} can't be played with tools: {refusal}")
+            self.prompt_map, self.decoding = with_calls(self.prompt_map), replace(self.decoding, stop=())
         if legal_only and (reason := why_unconstrained(model, self._reasons)) is not None:
             raise ValueError(f"{self.name} can't be played legal-only: {reason}")
         if legal_only and self.decoding.stop != (CLOSE_TAG,):
@@ -115,6 +124,7 @@ class LanguageAgentPolicy:
             "decoding": asdict(self.decoding) | {"stop": list(self.decoding.stop)},
             "prompt": self.prompt_map.settings,
             **({"legal_only": True} if self.legal_only else {}),
+            **({"tools": True} if self.tools else {}),
         }
 
     def check_game(self, game: "TSMG[Any]") -> None:
@@ -145,12 +155,15 @@ class LanguageAgentPolicy:
         if self._server is None:
             return (await asyncio.to_thread(self.act, [asked]))[0]
         prompt = self.prompt_map(asked)
-        constrained = (self._answers(asked, prompt),) if self.legal_only else ()
+        constrained = (self._answers(asked, prompt),) if self.legal_only or self.tools else ()
         generate: Any = self._server.generate_async
-        return turn_of(prompt, await generate(prompt, self.decoding, asked.seed, *constrained))
+        answer = await generate(prompt, self.decoding, asked.seed, *constrained)
+        return turn_of(prompt, read_call(answer) if self.tools else answer)
 
-    def _answers(self, request: TurnRequest, prompt: Prompt) -> LegalAnswers | None:
-        """Return the legal answers; ``None`` if the decision's legal actions can't be listed, such as talk."""
+    def _answers(self, request: TurnRequest, prompt: Prompt) -> LegalAnswers | Tool | None:
+        """Return the tool, or the legal answers; ``None`` if legal actions can't be listed, such as talk."""
+        if self.tools:
+            return Tool(request.legal_actions if request.moves_listed else (), self.prompt_map.actions(request))
         names = self.legal_only(request) if callable(self.legal_only) else request.legal_actions
         return LegalAnswers(names, self._reasons, prefix_of(prompt)) if self.legal_only and names else None
 

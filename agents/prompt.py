@@ -67,10 +67,7 @@ class PromptMap:
         instructions = request.instructions
         for today, then in texts.reworded.items():
             instructions = instructions.replace(today, then)
-        actions = request.action_help or ", ".join(request.legal_actions) or texts.no_actions
-        if request.legal_actions and not request.moves_listed:
-            actions = texts.unlisted or PromptTexts.default().unlisted
-        values = {"instructions": instructions, "actions": actions, "player": request.player}
+        values = {"instructions": instructions, "actions": self.actions(request), "player": request.player}
         seen = request.observation if request.reads_text else PICTURED
         values |= self._then(seen, request.steps_left, request.history)
         messages = []
@@ -97,6 +94,12 @@ class PromptMap:
         if self.prefix:
             messages.append(Message("assistant", self.prefix))
         return tuple(messages)
+
+    def actions(self, request: TurnRequest) -> str:
+        """Return the words on what may be answered, which ``$actions`` stands for."""
+        if request.legal_actions and not request.moves_listed:
+            return self.texts.unlisted or PromptTexts.default().unlisted
+        return request.action_help or ", ".join(request.legal_actions) or self.texts.no_actions
 
     def _then(self, observation: str, left: int | None, before: Sequence[tuple[str, str]]) -> dict[str, str]:
         """Return the placeholders that differ from turn to turn, of one with these turns ``before`` it."""

@@ -9,18 +9,22 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     from textgames.environments.rules import InvalidAction
 
-LEGAL_ONLY = "legal-only"
+LEGAL_ONLY, TOOLS = "legal-only", "tools"
 
 INVALID = ("random", "default", "forfeit", "retry")
 
-PROTOCOLS = (*INVALID, LEGAL_ONLY)
+PROTOCOLS = (*INVALID, LEGAL_ONLY, TOOLS)
 """The protocols; ``retry`` may say how often, ``retry:3``.
 
 ``random``: a uniformly random legal action of the episode's own stream is executed (evaluation). ``default``: the first
 legal action (the paper's, and training). ``forfeit``: the player's episode ends as a loss. ``retry``: the player is
 told what was wrong and answers again, and forfeits when its last answer can't be read either. ``legal-only``: language
-models can write nothing but legal answers; decisions that don't list their actions are as in ``random``.
+models can write nothing but legal answers; decisions that don't list their actions are as in ``random``. ``tools``:
+language models act by calling a tool (:mod:`agents.tools`); every other answer is unreadable, and as in ``random``.
 """
+
+OF_MODELS = {"legal_only": LEGAL_ONLY, "tools": TOOLS}
+"""``{attribute of a language model's player: the protocol that it plays by if it is true}``."""
 
 UNLISTED = "unlisted"
 OBSERVE = ("text", "image", "both")
@@ -59,7 +63,7 @@ def read_protocol(name: str) -> Protocol:
     if plus and (observe not in OBSERVE[1:] or kind not in INVALID):
         raise ValueError(f"+image and +both go with the protocols {', '.join(INVALID)}, got {name!r}")
     observe = observe or OBSERVE[0]
-    if kind == LEGAL_ONLY:
+    if kind in (LEGAL_ONLY, TOOLS):
         return Protocol("random")
     if kind != "retry":
         return Protocol(kind, 0, observe)  # type: ignore[arg-type]  # the names are those of InvalidAction

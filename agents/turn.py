@@ -183,8 +183,8 @@ class Turn:
     allowed: Allowed | None = None  #: tokens that might stand at each of ``response_ids``, if constrained
     discarded: Usage = NO_USAGE  #: answers that a server gave before, or in place of, the response
     uncounted: bool = False  #: whether a server answered without saying how many tokens that took
-    tool_calls: str = ""  #: calls of tools that a server's model made, as JSON; none is offered, and none is called
-    cut: str = ""  #: what a server's model wrote behind the end of its response, which no game reads
+    tool_calls: str = ""  #: calls of tools that a server's model made, as JSON; one is offered with the protocol tools
+    cut: str = ""  #: what a server's model wrote behind its response, or beside its call, which no game reads
 
     @property
     def paid(self) -> Usage:

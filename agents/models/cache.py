@@ -21,13 +21,23 @@ from agents.common.checksum import opened, sealed
 from agents.common.reading import MOST_LINE
 from agents.common.redaction import Redactor
 from agents.models.answers import LegalAnswers
-from agents.models.base import AsyncLanguageModel, Decoding, LanguageModel, check_prefix, settings_of, why_unconstrained
+from agents.models.base import (
+    AsyncLanguageModel,
+    Decoding,
+    LanguageModel,
+    check_prefix,
+    settings_of,
+    why_no_tools,
+    why_unconstrained,
+)
 from agents.models.served.answers import writable
 from agents.models.served.loops import PerLoop
 from agents.turn import MOST_TOKENS, NO_USAGE, Prompt, Turn, Usage
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
+
+    from agents.tools import Tool
 
 FORMAT = 1
 """Part of every key: raised when the meaning of an entry changes."""
@@ -67,7 +77,7 @@ class ResponseCache:
         prompt: Prompt,
         decoding: Decoding,
         seed: tuple[int, ...],
-        answers: LegalAnswers | None = None,
+        answers: "LegalAnswers | Tool | None" = None,
     ) -> str:
         draw = None if decoding.deterministic else seed
         said = [message if message.image else message[:2] for message in prompt]
@@ -203,6 +213,9 @@ class _Kept:
     def why_unconstrained(self, reasons: bool) -> str | None:
         return why_unconstrained(self.model, reasons)
 
+    def why_no_tools(self) -> str | None:
+        return why_no_tools(self.model)
+
 
 class CachedModel(_Kept):
     """A batched model that asks the cache first; prompts whose answers have one key are asked once in a batch."""
@@ -244,7 +257,7 @@ class AsyncCachedModel(_Kept):
     """A model behind a server whose answers are kept. Equal prompts that are in flight together are asked once."""
 
     async def generate_async(
-        self, prompt: Prompt, decoding: Decoding, seed: tuple[int, ...], *answers: LegalAnswers | None
+        self, prompt: Prompt, decoding: Decoding, seed: tuple[int, ...], *answers: "LegalAnswers | Tool | None"
     ) -> Turn:
         if not self.cache.accepts(decoding):
             return await self.model.generate_async(prompt, decoding, seed, *answers)  # type: ignore[no-any-return]

@@ -17,7 +17,7 @@ from agents.common.refusals import shown
 from agents.episode import Episode
 from agents.models.base import Decoding
 from agents.models.served.dialect import OMITTABLE
-from agents.protocol import LEGAL_ONLY
+from agents.protocol import LEGAL_ONLY, OF_MODELS
 from agents.turn import FinishReason, total_usage
 from benchmark.entries.alike import likeness_warnings
 from benchmark.entries.authors import author_problems, differences, kind_problems
@@ -184,8 +184,9 @@ def _settings_problems(settings: dict[str, Any], card: dict[str, Any], plan: Pla
         if name not in settings["scenarios"]:
             yield f"settings.scenarios lacks {shown(name)}, which has episodes"
     own_model = card["kind"] in OWN_MODELS
-    if own_model and bool(card["settings"].get("legal_only")) != (settings["protocol"] == LEGAL_ONLY):
-        yield f"settings.protocol is {settings['protocol']!r}, and the card says otherwise of legal_only"
+    for name, protocol in OF_MODELS.items() if own_model else ():
+        if bool(card["settings"].get(name)) != (settings["protocol"] == protocol):
+            yield f"settings.protocol is {settings['protocol']!r}, and the card says otherwise of {name}"
     for name in ("temperature", "top_p", "max_tokens", "mode", "history"):
         on_card = card["settings"].get("history_turns" if name == "history" else name)
         wanted = (settings.get("agent_options") or {}).get(card["name"], {}).get(name, settings[name])

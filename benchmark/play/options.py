@@ -131,7 +131,7 @@ class RunOptions:
     """file with your own wording of the prompts (TOML), or all: several wordings, one of them drawn for every seed"""
     protocol: str = option(STANDARD["protocol"], "NAME", marks="counts", reads=same_protocol)
     """what an unreadable response leads to: random (default: a random legal move), default (the first one), forfeit (a
-    loss), retry or retry:K (K more answers, 2 by default, then a loss); or legal-only"""
+    loss), retry or retry:K (K more answers, 2 by default, then a loss); or legal-only; or tools (models call a tool)"""
     protocols: str | None = option(None, "NAMES", marks="unstored", reads=read_protocols)
     """play everything by several protocols, side by side on the same seeds: all, or a list such as
     random,retry,forfeit,unlisted (unlisted: random, and prompts don't list the moves)"""

@@ -10,7 +10,7 @@ from typing import Any
 
 from agents.episode import Episode
 from agents.turn import Turn
-from textgames.texts.actions import UnreadableReason, behind_thoughts
+from textgames.texts.actions import OPEN_TAG, UnreadableReason, behind_thoughts
 
 MOST_SHARE = 0.1
 """The share of unreadable answers above which a run's ending explains them."""
@@ -27,6 +27,7 @@ _CAUSES = {
     "length": ("cut off at the token limit", "--max-tokens N"),
     "refusal": ("refused to answer", "--prompts FILE, in words that the model takes for a game"),
     "tool_calls": ("a call of a tool, and none is offered", "--prompts FILE, saying that the answer is text"),
+    "no_call": ("text in place of a call of the tool", "another --protocol, if its server or model takes no tools"),
     "empty": ("empty", "--max-tokens N, or another --mode"),
     "form": ("an answer that isn't in the form asked for", _RETRY),
     "illegal": ("a name that is no legal action there", _RETRY),
@@ -39,13 +40,13 @@ def cause_of(turn: Turn, unreadable: str) -> str:
     response, finish = turn.response, turn.finish_reason
     if finish in ("refusal", "content_filter"):
         return "refusal"
-    if turn.tool_calls:
+    if turn.tool_calls and OPEN_TAG not in response:
         return "tool_calls"
     if finish == "length":
         hidden = not response.strip() and (turn.reasoning or turn.usage.reasoning_tokens)
         return "reasoning" if hidden or behind_thoughts(response) is None else "length"
     if not response.strip():
-        return "empty"
+        return "no_call" if turn.cut.strip() else "empty"
     return "illegal" if unreadable in (UnreadableReason.ILLEGAL, UnreadableReason.UNKNOWN_NAME) else "form"
 
 
@@ -63,7 +64,7 @@ class Unreadable:
         if unreadable is not None:
             cause = cause_of(turn, unreadable)
             self.causes[cause] += 1
-            shown = turn.response.strip() or turn.tool_calls or turn.reasoning
+            shown = turn.response.strip() or turn.tool_calls or turn.cut or turn.reasoning
             self.examples.setdefault(cause, shown[:LONGEST_EXAMPLE])
 
     @property

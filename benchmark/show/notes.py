@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from agents.protocol import LEGAL_ONLY, RETRIES
+from agents.protocol import LEGAL_ONLY, RETRIES, TOOLS
 from benchmark.score.document import EstimateView, OverallView, RatingView, ReadingView, ScoreView
 from benchmark.score.protocols import label, plain_name
 from textgames.scenarios import SUITES
@@ -21,6 +21,7 @@ PROTOCOL_NOTES = {
     "forfeit": "loses the episode",
     "retry": "is given again, up to {more} times, and then loses the episode",
     LEGAL_ONLY: "can't be written by language models, which are held to the legal moves where these are listed",
+    TOOLS: "executes a random legal action; language models answer by calling a tool",
 }
 
 

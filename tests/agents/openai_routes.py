@@ -31,7 +31,8 @@ def refusal(request: Mapping[str, Any], refused: Mapping[str, str]) -> dict[str,
 def words_of(request: Mapping[str, Any], route: str) -> int:
     if route == "completions":
         return len(request["prompt"].split())
-    told = [message["content"] for message in request["messages" if route == "chat" else "input"]]
+    messages = request["messages" if route == "chat" else "input"]
+    told = [message["content"] if "role" in message else message.get("output", "") for message in messages]
     return sum(len(text_of(content).split()) for content in told)
 
 
@@ -61,7 +62,7 @@ def completions_body(choice: dict[str, Any], usage: dict[str, Any], about: dict[
 
 
 def responses_body(choice: dict[str, Any], usage: dict[str, Any], about: dict[str, Any]) -> dict[str, Any]:
-    message, whole = choice["message"], choice["finish_reason"] == "stop"
+    message, whole = choice["message"], choice["finish_reason"] in ("stop", "tool_calls")
     output: list[dict[str, Any]] = []
     if message.get("reasoning_content"):
         summary = [{"type": "summary_text", "text": message["reasoning_content"]}]
@@ -69,6 +70,8 @@ def responses_body(choice: dict[str, Any], usage: dict[str, Any], about: dict[st
     if message["content"]:
         part = {"type": "output_text", "text": message["content"], "annotations": []}
         output.append({"type": "message", "id": "msg_1", "role": "assistant", "content": [part]})
+    calls = message.get("tool_calls", ())
+    output += [{"type": "function_call", "call_id": call["id"], **call["function"]} for call in calls]
     return {
         "id": "resp_local",
         "object": "response",

@@ -92,6 +92,7 @@ class OpenAIServer:
       how often the same body can be hit before it always gets an answer.
     * ``requests_per_minute``: a bucket that holds ``burst`` requests; what goes beyond gets a 429 with a time. Beyond
       ``most_in_flight`` a 429 names no time, and beyond ``capacity`` requests wait for their turn.
+    * ``calls``: ``request body -> [(name, arguments)]``, the calls beside the answer, if tools are offered.
     * ``reasoning``: words before every answer, which count for the limit; ``parses_reasoning`` gives a leading
       ``<think>...</think>`` apart from the content, as vLLM does.
     * ``refused``: ``{parameter: what to use instead}`` of those that get a status 400; ``"default"`` refuses the value.
@@ -104,6 +105,7 @@ class OpenAIServer:
         *,
         latency: float = 0.0,
         respond: Callable[[Mapping[str, Any]], str] = random_move,
+        calls: Callable[[Mapping[str, Any]], Sequence[tuple[str, Any]]] = lambda request: (),
         faults: Mapping[str, float] | None = None,
         fault_attempts: int | None = None,
         api_key: str | None = None,
@@ -124,7 +126,7 @@ class OpenAIServer:
         seed: int = 0,
         port: int = 0,
     ) -> None:
-        self.latency, self.respond, self.faults = latency, respond, dict(faults or {})
+        self.latency, self.respond, self.calls, self.faults = latency, respond, calls, dict(faults or {})
         self.fault_attempts, self.api_key, self.retry_after, self.slow = fault_attempts, api_key, retry_after, slow
         self.most_in_flight, self.capacity = most_in_flight, capacity
         self.rate, self.burst = (requests_per_minute or 0) / 60, burst
@@ -252,6 +254,10 @@ class OpenAIServer:
         if self.parses_reasoning and text.startswith("<think>"):
             thought, _, said = text.removeprefix("<think>").partition("</think>")
             message |= {"content": said or None, "reasoning_content": thought}
+        if request.get("tools") and (called := self.calls(request)):
+            functions = [{"name": name, "arguments": json.dumps(told)} for name, told in called]
+            told = [{"id": f"call_{n}", "type": "function", "function": one} for n, one in enumerate(functions)]
+            message["tool_calls"], finish_reason = told, "tool_calls"
         if reasoning:
             message["reasoning_content"] = " ".join(["hm"] * reasoning)
         if fault == "cut":
@@ -444,7 +450,7 @@ def value_of(text: str) -> Any:
 def main() -> None:
     parser = argparse.ArgumentParser(description="A local OpenAI-compatible server with faults on demand.")
     for name, parameter in inspect.signature(OpenAIServer).parameters.items():
-        if name != "respond":
+        if name not in ("respond", "calls"):
             parser.add_argument(f"--{name.replace('_', '-')}", type=value_of, default=parameter.default)
     server = OpenAIServer(**vars(parser.parse_args()))
     with contextlib.suppress(KeyboardInterrupt):

@@ -6,7 +6,7 @@ answer                                              outcome
 text with a known, complete finish                  the response
 text cut off by the token limit                     the response, ``finish_reason="length"``; nothing is repaired
 no content, for any reason but a filter             the response ``""``
-a call of a tool, none of which was offered         likewise, or the text beside it, with the call in ``tool_calls``
+a call of a tool                                    likewise, or the text beside it, with the call in ``tool_calls``
 refusal, in its field or in words                   the refusal's text is the response, ``finish_reason="refusal"``
 withheld by a content filter                        a failure: what the model said isn't known
 no finish, or one that isn't known to be complete   a failure: the model may not have finished

@@ -18,11 +18,18 @@ from agents.models.served import names, pacing
 from agents.models.served.answers import MAX_ANSWER_BYTES, ProviderError, usage_in
 from agents.models.served.dialect import FIXES, OMITTABLE, Dialect, refusal_of
 from agents.models.served.loops import PerLoop
-from agents.models.served.routes import CONTINUE, ROUTES, Route
+from agents.models.served.routes import CONTINUE, NO_TOOLS_THERE, ROUTES, Route
+from agents.tools import Tool
 from agents.turn import Prompt, Turn, Usage, eaten_up, total_usage
 
 MESSAGE_LENGTH = 400
 BUDGET_MARGIN = 16  # tokens that a server may take to close the reasoning
+
+TOOLS_REFUSED = (
+    "its server or model takes no tools: vLLM's needs --enable-auto-tool-choice and --tool-call-parser, llama.cpp's "
+    "--jinja; or take another --protocol"
+)
+Told = Tool | Mapping[str, Any] | None  # what a request tells a server of the answers
 
 GRAMMARS = ("gbnf", "structured_outputs")  # llama.cpp's field "grammar", and vLLM's
 
@@ -92,14 +99,18 @@ class ServedModel:
             'option grammar="gbnf", and vLLM\'s with grammar="structured_outputs"'
         )
 
+    def why_no_tools(self) -> str | None:
+        return f"the route /completions {NO_TOOLS_THERE}" if self._dialect.route == "completions" else None
+
     async def generate_async(
-        self, prompt: Prompt, decoding: Decoding, seed: tuple[int, ...], answers: LegalAnswers | None = None
+        self, prompt: Prompt, decoding: Decoding, seed: tuple[int, ...], answers: LegalAnswers | Tool | None = None
     ) -> Turn:
         """Return the completion of one prompt; a provider's failure comes back in its ``error``."""
         started = perf_counter()
         number = seed_number(seed) if self._send_seed else None
         try:
-            told = {} if answers is None else self._constraint(answers, decoding.max_tokens)
+            limit = decoding.max_tokens
+            told = self._constraint(answers, limit) if isinstance(answers, LegalAnswers) else answers
         except ValueError as error:
             return Turn("", finish_reason="error", error=str(error))
         failures, discarded = 0, list[Usage]()
@@ -128,15 +139,16 @@ class ServedModel:
         return {"grammar": answers.gbnf()} if self._grammar == "gbnf" else {"structured_outputs": {"choice": endings}}
 
     def _fields(
-        self, prompt: Prompt, decoding: Decoding, seed: int | None, told: Mapping[str, Any], dialect: Dialect
+        self, prompt: Prompt, decoding: Decoding, seed: int | None, told: Told, dialect: Dialect
     ) -> dict[str, Any]:
-        """Return the request's body; ``told`` are the fields that hold the response to legal answers."""
-        fields = ROUTES[dialect.route].fields(prompt, decoding, dialect.effort)
+        """Return the request's body; ``told`` are the tool, or the fields that hold the response to legal answers."""
+        tool, held = (told, {}) if isinstance(told, Tool) else (None, told or {})
+        fields = ROUTES[dialect.route].fields(prompt, decoding, dialect.effort, tool)
         shaped = dialect.shape(fields, decoding.max_tokens, seed, dialect.begun(prompt))
-        return {"model": self.name, **shaped, **told, **self._extra_body}
+        return {"model": self.name, **shaped, **held, **self._extra_body}
 
     async def _ask(
-        self, prompt: Prompt, decoding: Decoding, seed: int | None, told: Mapping[str, Any], discarded: list[Usage]
+        self, prompt: Prompt, decoding: Decoding, seed: int | None, told: Told, discarded: list[Usage]
     ) -> Turn:
         """Return the response of one attempt, and of another for everything that a refusal teaches; a ProviderError
         without any. The tokens of answers that aren't taken are added to ``discarded``."""
@@ -151,7 +163,7 @@ class ServedModel:
                     continue
                 if (learnt := dialect.learn(status, text, fields)) is None:
                     discarded.append(usage_in(text))
-                    raise self._status_error(status, headers, text)
+                    raise self._status_error(status, headers, text, "tools" in fields)
                 self._notice(learnt)
                 continue
             try:
@@ -210,7 +222,7 @@ class ServedModel:
                     return None
             async with asyncio.timeout(names.SECONDS):
                 while True:
-                    fields = self._fields(names.QUESTION, names.SMALL, None, {}, dialect)
+                    fields = self._fields(names.QUESTION, names.SMALL, None, None, dialect)
                     status, _, body = await self._transport.complete(ROUTES[dialect.route].path, fields)
                     text = self._text(body)
                     if 200 <= status < 300 or dialect.learn(status, text, fields) is None:
@@ -231,13 +243,15 @@ class ServedModel:
         self._pacers.pop()
         await self._transport.aclose()
 
-    def _status_error(self, status: int, headers: Mapping[str, str], text: str) -> ProviderError:
+    def _status_error(self, status: int, headers: Mapping[str, str], text: str, tools: bool) -> ProviderError:
         """Return the error for a status other than 200, with advice if there is any."""
         said, parameter = refusal_of(text)
         fixes = FIXES | {re.escape(f"'{name}'"): f"leave {name!r} out of extra_body" for name in self._extra_body}
         for name, fix in fixes.items() if status in (400, 422) else ():
             if re.search(name, f"{said} '{parameter}'"):
                 said += f" ({fix})"
+        if tools and status != 429 and re.search(r"\btools?\b", said):
+            said += f" ({TOOLS_REFUSED})"
         if any(name in said for name in CONTINUE):
             said += " (it can't go on from the prompts' [prefix]: take that out)"
         if "insufficient_quota" in text and "insufficient_quota" not in said:

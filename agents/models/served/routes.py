@@ -1,5 +1,6 @@
 """The routes of an OpenAI-compatible server: where a request goes, what it holds, how its answer is read."""
 
+import json
 from collections.abc import Callable, Mapping
 from typing import Any, Literal, NamedTuple
 
@@ -8,12 +9,14 @@ from agents.models.reasoning import NOT_BEGUN, Begun
 from agents.models.served import answers
 from agents.models.served.answers import ProviderError
 from agents.prompt import as_text
+from agents.tools import NAME, PARAMETER, Tool, argument_in
 from agents.turn import Prompt, Turn, prefix_of
 
 RouteName = Literal["chat", "responses", "completions"]
 REASONING_FIELDS = ("reasoning_content", "reasoning")  # OpenRouter and vLLM use the second
 LLAMA_CPP = "timings"  # a field that only answers of llama.cpp's server have
 
+NO_TOOLS_THERE = "is of models without tools: take route = 'chat', or another --protocol"
 CONTINUE = {"continue_final_message": True, "add_generation_prompt": False}
 """Continue the last message, the assistant's: vLLM's and SGLang's words. Other servers do it anyway."""
 
@@ -22,7 +25,8 @@ class Route(NamedTuple):
     """One route of OpenAI's protocol. ``read`` raises a ProviderError if an answer with status 200 has no response."""
 
     path: str
-    fields: Callable[[Prompt, Decoding, str | None], dict[str, Any]]  # of a prompt, decoding, effort of reasoning
+    # of a prompt, decoding, effort of reasoning, and the tool that is offered
+    fields: Callable[[Prompt, Decoding, str | None, Tool | None], dict[str, Any]]
     read: Callable[[str, Decoding, Begun], Turn]  # of an answer's body
     limit: str  # the name of the limit on tokens
     seed: bool = True  # whether it takes a seed
@@ -37,8 +41,32 @@ def _fields(decoding: Decoding, stop: bool = True) -> dict[str, Any]:
     return fields
 
 
-def _chat_fields(prompt: Prompt, decoding: Decoding, effort: str | None) -> dict[str, Any]:
-    fields = {"messages": [message.as_chat() for message in prompt], **_fields(decoding)}
+def _messages(prompt: Prompt, tool: Tool | None, items: bool = False) -> list[dict[str, Any]]:
+    """Return the prompt as messages, or as ``items`` of the newer interface; with a tool earlier answers are its calls,
+    and the observations behind them its results."""
+    messages: list[dict[str, Any]] = []
+    called = ""
+    for number, message in enumerate(prompt):
+        content, asked = message.content, tool is not None and message.role == "assistant"
+        if (argument := argument_in(content) if asked else None) is not None:
+            called = f"call_{number}"
+            function = {"name": NAME, "arguments": json.dumps({PARAMETER: argument})}
+            call = {"id": called, "type": "function", "function": function}
+            item = {"type": "function_call", "call_id": called, **function}
+            messages.append(item if items else {"role": "assistant", "content": "", "tool_calls": [call]})
+        elif called:
+            item = {"type": "function_call_output", "call_id": called, "output": content}
+            messages.append(item if items else {"role": "tool", "tool_call_id": called, "content": content})
+            called = ""
+        else:
+            messages.append(_as_input(message.as_chat()) if items else message.as_chat())
+    return messages
+
+
+def _chat_fields(prompt: Prompt, decoding: Decoding, effort: str | None, tool: Tool | None) -> dict[str, Any]:
+    fields = {"messages": _messages(prompt, tool), **_fields(decoding)}
+    if tool is not None:
+        fields["tools"] = [{"type": "function", "function": tool.function}]
     if effort is not None:
         fields["reasoning_effort"] = effort
     return fields | CONTINUE if prefix_of(prompt) else fields
@@ -78,17 +106,15 @@ def _first_choice(answer: Mapping[str, Any], body: str) -> dict[str, Any]:
     return choices[0]
 
 
-def _responses_fields(prompt: Prompt, decoding: Decoding, effort: str | None) -> dict[str, Any]:
+def _responses_fields(prompt: Prompt, decoding: Decoding, effort: str | None, tool: Tool | None) -> dict[str, Any]:
     """Return the fields of OpenAI's newer interface, which knows neither stop strings nor seeds nor prefixes."""
     if prefix := prefix_of(prompt):
         raise ProviderError(f"the route /responses can't continue the response prefix {prefix!r}", may_pass=False)
     # some servers stream unless told not to; nothing is to be stored at the provider
-    fields = {
-        "input": [_as_input(message.as_chat()) for message in prompt],
-        **_fields(decoding, stop=False),
-        "store": False,
-        "stream": False,
-    }
+    fields = {"input": _messages(prompt, tool, items=True), **_fields(decoding, stop=False)}
+    fields |= {"store": False, "stream": False}
+    if tool is not None:
+        fields["tools"] = [{"type": "function", **tool.function}]
     return fields if effort is None else {**fields, "reasoning": {"effort": effort, "summary": "auto"}}
 
 
@@ -127,10 +153,12 @@ def read_responses(body: str, decoding: Decoding, begun: Begun = NOT_BEGUN) -> T
     return answers.completion_of(answer, text, finish_reason, decoding.stop, nothing_cut_out, reasoning, begun, calls)
 
 
-def _completions_fields(prompt: Prompt, decoding: Decoding, effort: str | None) -> dict[str, Any]:
-    """Return the fields for a base model, which knows no chat and no effort of reasoning."""
+def _completions_fields(prompt: Prompt, decoding: Decoding, effort: str | None, tool: Tool | None) -> dict[str, Any]:
+    """Return the fields for a base model, which knows no chat, no effort of reasoning and no tools."""
     if any(message.image for message in prompt):
         raise ProviderError("the route /completions takes no images: leave --observe out", may_pass=False)
+    if tool is not None:
+        raise ProviderError(f"the route /completions {NO_TOOLS_THERE}", may_pass=False)
     return {"prompt": as_text(prompt), **_fields(decoding)}
 
 

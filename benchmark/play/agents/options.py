@@ -30,7 +30,7 @@ from benchmark.runs.provenance import file_digest
 AgentOptions = dict[str, dict[str, Any]]
 """``{agent: {option: value}}``."""
 
-OBJECTS = ("decoding", "prompt_map", "texts", "name")  # options that only a Python program can give
+OBJECTS = ("decoding", "prompt_map", "texts", "name", "tools")  # that only a Python program, or the protocol, gives
 CHANGEABLE = ("timeout", "max_retries", "patience", "key_variable")
 """What may change when a run is resumed: it doesn't decide the responses."""
 

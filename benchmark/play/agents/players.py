@@ -11,7 +11,7 @@ from typing import Any
 from agents.models.base import LanguageModel
 from agents.models.embedded import EMBEDDED
 from agents.models.provider import providers
-from agents.protocol import LEGAL_ONLY
+from agents.protocol import OF_MODELS, TOOLS
 from agents.turn import Policy, check_game, is_served
 from agents.wrappers import Around, models_inside, wrapped_in
 from benchmark.errors import UsageError
@@ -75,12 +75,13 @@ class Players:
         for name, spec in self.specs.items():
             policy = self.load(name)
             # a program's own language model plays by its own protocol
-            legal, run = getattr(policy, "legal_only", None), self.options.protocol == LEGAL_ONLY
-            if legal is not None and legal != run:
-                raise UsageError(
-                    f"agent {name!r} {'plays' if legal else 'does not play'} legal-only and the run "
-                    f"{'does' if run else 'does not'}, which is another protocol: set legal_only alike for both"
-                )
+            for attribute, protocol in OF_MODELS.items():
+                own, run = getattr(policy, attribute, None), self.options.protocol == protocol
+                if isinstance(own, bool) and own != run:
+                    raise UsageError(
+                        f"agent {name!r} {'plays' if own else 'does not play'} {protocol} and the run "
+                        f"{'does' if run else 'does not'}, which is another protocol: set {attribute} alike for both"
+                    )
             check_plays(name, policy, plan.scenarios_of(name))
             cards.append(card_of(spec, policy))
             self.served |= {name} if is_served(policy) else set()
@@ -125,6 +126,7 @@ def load_policy(spec: str, options: RunOptions, name: str | None = None, *, weig
             "benchmark.evaluate(agents, ..., out=FOLDER)"
         )
     values = {option: getattr(options, option, None) for option in known_options()}
+    values["tools"] = True if options.protocol == TOOLS else None
     values |= options.by_agent.get(spec if name is None else name, {})
     try:
         make = load_agent if weights else check_agent
@@ -227,7 +229,7 @@ def card_of(spec: AgentSpec, policy: Policy) -> dict[str, Any]:
         settings = {"model": getattr(model, "name", type(model).__name__)}
         settings |= {f"model_{key}": value for key, value in _plain(getattr(model, "settings", {})).items()}
         settings |= _plain(getattr(policy, "decoding", {}))
-        settings |= {"legal_only": True} if getattr(policy, "legal_only", False) else {}
+        settings |= {name: True for name in OF_MODELS if getattr(policy, name, False) is True}
     if (prompt_map := getattr(policy, "prompt_map", None)) is not None:
         plain = _plain(prompt_map.settings)
         settings |= {"mode": plain.get("mode"), "history_turns": plain.get("history_turns")}

@@ -37,3 +37,14 @@ def test_a_real_server_plays(served, textbench, route):
     if route == "chat":  # the template is what the model was made with, so it answers in form
         assert sum(step.valid for step in steps) > len(steps) / 2
         assert all(step.turn.response.count("<action>") == 1 for step in steps if step.valid)
+
+
+def test_a_real_server_takes_a_tool_and_text_in_place_of_its_call_does_not_count(served, textbench):
+    """The model that ships knows no tools: the server gives its text, in which it plays well."""
+    url, model = served
+    command = ("run", "--agent", f"m=openai:{model}", "--base-url", url, "--scenario", "frozen-lake", "--episodes", 1)
+    done = textbench(*command, "--protocol", "tools", "--max-tokens", 64, "--out", "r", "--quiet")
+    assert done.code == 0, done.err
+    steps = [step for record in RunFolder.open(Path("r")).records() for step in record.steps]
+    assert steps
+    assert {(step.turn.response, step.valid, bool(step.turn.cut)) for step in steps} == {("", False, True)}
