@@ -21,15 +21,7 @@ from agents.common.checksum import opened, sealed
 from agents.common.reading import MOST_LINE
 from agents.common.redaction import Redactor
 from agents.models.answers import LegalAnswers
-from agents.models.base import (
-    AsyncLanguageModel,
-    Decoding,
-    LanguageModel,
-    check_prefix,
-    settings_of,
-    why_no_tools,
-    why_unconstrained,
-)
+from agents.models.base import AsyncLanguageModel, Decoding, LanguageModel, settings_of
 from agents.models.served.answers import writable
 from agents.models.served.loops import PerLoop
 from agents.turn import MOST_TOKENS, NO_USAGE, Prompt, Turn, Usage
@@ -194,27 +186,15 @@ def _row_type() -> "type[BaseModel]":
 
 
 class _Kept:
-    """A model whose answers are kept; the two classes below differ in how it is asked."""
+    """A model whose answers are kept; all but being asked is the model's own. The two classes below are asked."""
 
     def __init__(self, model: Any, cache: ResponseCache) -> None:
         self.model, self.cache, self.name = model, cache, model.name
 
-    @property
-    def settings(self) -> Any:
-        return settings_of(self.model)
-
-    @property
-    def takes_images(self) -> bool:
-        return bool(getattr(self.model, "takes_images", False))
-
-    def check_prefix(self, prefix: str) -> None:
-        check_prefix(self.model, prefix)
-
-    def why_unconstrained(self, reasons: bool) -> str | None:
-        return why_unconstrained(self.model, reasons)
-
-    def why_no_tools(self) -> str | None:
-        return why_no_tools(self.model)
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith(("__", "generate")) or name == "model":
+            raise AttributeError(f"{type(self).__name__} has no {name}")
+        return getattr(self.model, name)
 
 
 class CachedModel(_Kept):
@@ -279,13 +259,6 @@ class AsyncCachedModel(_Kept):
         finally:
             asking.pop(key, None)
             answered.set()
-
-    async def unknown_name(self) -> str | None:
-        return await self.model.unknown_name() if hasattr(self.model, "unknown_name") else None
-
-    async def aclose(self) -> None:
-        if hasattr(self.model, "aclose"):
-            await self.model.aclose()
 
 
 def cached(model: LanguageModel | AsyncLanguageModel, cache: ResponseCache) -> CachedModel | AsyncCachedModel:

@@ -23,7 +23,7 @@ ROUNDS, MARGIN = 3, 12  # at most so many rounds of random play; pixels around a
 def drawn() -> Iterator[tuple[Path, np.ndarray[Any, Any]]]:
     """Yield the file and the picture of every such game that ships, in both views."""
     for env_id in textgames.registered_ids():
-        if env_id.startswith("OpenSpiel") or not textgames.game_of(env_id).hidden_information:
+        if not env_id.startswith("Text") or not textgames.game_of(env_id).hidden_information:
             continue
         env, rng = textgames.parallel_env(env_id, render_mode="rgb_array"), np.random.default_rng(1)
         env.reset(seed=1)

@@ -483,6 +483,8 @@ BREAKS: list[tuple[type[TSMG[Any]], str, Change]] = [
     (Race, r"gymnasium: ValueError: board\(\) must return .* one length, got \('abc', 'a'\)", {"board": ("abc", "a")}),
     (Walk, r"rendering: the palette is of the board's characters, .*\['me'\] are none", {"palette": {"me": (1, 2, 3)}}),
     (Walk, r"rendering: the colour of '1' must be \(red, .*, got \(1, 2, 300\)", {"palette": {"1": (1, 2, 300)}}),
+    (Walk, r"rendering: seen_by\(\) shows player_0 two boards where it reads one text, 'A walk.'",
+     {"observe": "A walk.", "seen_by": lambda self, state, player: ((str(state.first),), {})}),
 ]  # fmt: skip
 
 

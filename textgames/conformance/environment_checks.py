@@ -13,7 +13,7 @@ import gymnasium as gym
 import numpy as np
 from gymnasium.error import ResetNeeded
 
-from textgames.conformance.play import ROUNDS, ConformanceError, draw, require, written
+from textgames.conformance.play import ROUNDS, ConformanceError, draw, require, rounds_of, written
 from textgames.environments.aec import TextAECEnv
 from textgames.environments.rules import ONE_SEAT_SETTINGS
 from textgames.registry import aec_env, game_of, parallel_env, settings_of
@@ -209,8 +209,8 @@ class _InDictionary(TextAECEnv):
 
 
 def check_rendering(id: str, settings: Mapping[str, Any]) -> None:
-    """Check that the game is drawn, as text and as pictures, and all pictures of an episode have one size."""
-    env = parallel_env(id, **settings, render_mode="ansi")
+    """Check that it is drawn, in pictures of one size, and that a player's board shows no more than its text tells."""
+    env: Any = parallel_env(id, **settings, render_mode="ansi")
     env.reset(seed=0)
     require(isinstance(env.render(), str), "render_mode='ansi' must give a string")
     for name, meant in (("palette", env.game.palette), ("legend", env.game.legend)):
@@ -220,20 +220,21 @@ def check_rendering(id: str, settings: Mapping[str, Any]) -> None:
         known = len(colour) == 3 and all(isinstance(part, int) and 0 <= part <= 255 for part in colour)
         require(known, f"the colour of {mark!r} must be (red, green, blue), each from 0 to 255, got {colour!r}")
     rng, sizes = np.random.default_rng(0), set()
-    for form in (parallel_env, aec_env):
-        env = form(id, **settings, render_mode="rgb_array")
-        env.reset(seed=0)
-        frame: Any = env.render()
+    env = parallel_env(id, **settings, render_mode="rgb_array")
+    env.reset(seed=0)
+    for _ in range(_FRAMES):
+        frame = env.render()
         shown = isinstance(frame, np.ndarray) and frame.dtype == np.uint8 and frame.ndim == 3 and frame.shape[2] == 3
         require(shown, "render_mode='rgb_array' must give an array of shape (height, width, 3), uint8")
         sizes.add(frame.shape)
-    played: Any = parallel_env(id, **settings, render_mode="rgb_array")
-    played.reset(seed=0)
-    for _ in range(_FRAMES):
-        sizes.add(played.render().shape)
-        if played.agents:
-            played.step(_random_responses(played, rng))
+        if env.agents:
+            env.step(_random_responses(env, rng))
     require(len(sizes) == 1, f"all pictures of an episode must have one size, got {sorted(sizes)}")
+    boards: dict[tuple[str, str], Any] = {}
+    for state, player in ((each.state, player) for each in rounds_of(env.game) for player in env.game.players):
+        read, seen = env.game.observe(state, player), env.game.seen_by(state, player)
+        alike = boards.setdefault((player, read), seen) == seen
+        require(alike, f"seen_by() shows {player} two boards where it reads one text, {read!r}")
 
 
 def _play(env: Any, seed: int) -> Iterator[Any]:

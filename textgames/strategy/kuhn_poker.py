@@ -31,6 +31,3 @@ class KuhnPoker(Poker):
     def table_told(self, state: Hand, me: int) -> str:
         card = self.deck[state.cards[me]]
         return f". Your card is the {card}.\nBetting so far: {self.bets_told(state, 0) or 'none'}."
-
-    def describe(self, state: Hand) -> str:
-        return "\n".join([*self.hands_drawn(state), self.bets_told(state, 0) or "nobody has acted yet"])

@@ -55,8 +55,3 @@ class LeducPoker(Poker):
             table = f"The table card is the {DECK[state.table]}. {pair}\nRound 2 betting: {second}."
         card = DECK[state.cards[me]]
         return f" in each round. Your card is the {card}.\nRound 1 betting: {first}.\n{table}"
-
-    def describe(self, state: Hand) -> str:
-        table = f"table     [{'' if state.table is None else DECK[state.table]:^15}]"
-        rounds = [f"round {number + 1}: {told}" for number in (0, 1) if (told := self.bets_told(state, number))]
-        return "\n".join([*self.hands_drawn(state), table, *rounds])

@@ -149,11 +149,14 @@ class Poker(Duel[Hand]):
         gain = min(chips(state.rounds, self.bets))
         return f"{gain} chip{'s' * (gain > 1)}"
 
-    def hands_drawn(self, state: Hand) -> list[str]:
-        """Return a line for each player, with its card and its chips, for spectators."""
+    def describe(self, state: Hand) -> str:
         width = max(map(len, self.deck))
         drawn = zip(self.players, state.cards, chips(state.rounds, self.bets), strict=True)
-        return [f"{player}  [{self.deck[card]:^{width}}]  {'o' * stack}" for player, card, stack in drawn]
+        lines = [f"{player}  [{self.deck[card]:^{width}}]  {'o' * stack}" for player, card, stack in drawn]
+        if len(self.bets) > 1:
+            lines.append(f"table     [{'' if state.table is None else self.deck[state.table]:^{width}}]")
+        told = [(number, self.bets_told(state, number)) for number in range(len(self.bets))]
+        return "\n".join([*lines, *(f"round {number + 1}: {bets}" for number, bets in told if bets)])
 
 
 @cache  # a game's hands are some thousands
