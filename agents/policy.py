@@ -82,6 +82,7 @@ class LanguageAgentPolicy:
         if self._server is None and self._local is None:
             raise TypeError(f"a model has a name and generate() or generate_async(), got {type(model).__name__}")
         self.model: LanguageModel | AsyncLanguageModel = model
+        self.takes_images = bool(getattr(model, "takes_images", False))  # whether requests' pictures reach it
         self.prompt_map = PromptMap() if prompt_map is None else prompt_map
         if self.prompt_map.prefix:
             check_prefix(model, self.prompt_map.prefix)
@@ -104,11 +105,6 @@ class LanguageAgentPolicy:
     def served(self) -> bool:
         """Whether the model is behind a server, so that the loop should ask request by request."""
         return self._server is not None
-
-    @property
-    def takes_images(self) -> bool:
-        """Whether a request's picture reaches the model."""
-        return bool(getattr(self.model, "takes_images", False))
 
     @property
     def history_turns(self) -> int | None:

@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 from gymnasium.error import ResetNeeded
 from pettingzoo import ParallelEnv
 
-from textgames.environments.render import RENDER_MODES
+from textgames.environments.render import RENDER_MODES, checked_view
 from textgames.environments.rules import ALL_SEATS_SETTINGS, INVALID_ACTION, MaxSteps, checked_options, made
 from textgames.environments.spaces import ObservationText, ResponseText, response_space
 from textgames.environments.table import OneTable, Snapshot, Table
@@ -32,17 +32,10 @@ class AllSeats(OneTable):
         **settings: Any,
     ) -> None:
         self.game, self.rules = made(
-            game,
-            settings,
-            max_steps,
-            format_penalty,
-            invalid_action,
-            render_mode,
-            render_view,
-            ALL_SEATS_SETTINGS,
-            max_cycles,
+            game, settings, max_steps, format_penalty, invalid_action, ALL_SEATS_SETTINGS, max_cycles
         )
-        self.render_mode, self.render_view, self._player = render_mode, render_view, self.game.players[0]
+        self.render_mode, self.render_view = checked_view(self.game, render_mode, render_view)
+        self._player = self.game.players[0]
         self.possible_agents = list(self.game.players)
         self.agents = []
         commands = response_space(self.game).commands

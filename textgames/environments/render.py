@@ -17,9 +17,13 @@ _RESET = "\x1b[0m"
 RENDER_MODES = ["ansi", "human", "rgb_array"]
 
 
-def check_view(game: TSMG[Any], view: str) -> None:
-    """Refuse a view that isn't known, with a ValueError."""
-    check_one_of("render_view", view, ("player", "spectator", *game.players))
+def checked_view(game: TSMG[Any], mode: str | None, view: str | None) -> tuple[str | None, str | None]:
+    """Return a render mode and a view, or raise a ValueError for one that isn't known."""
+    if mode is not None:
+        check_one_of("render_mode", mode, tuple(RENDER_MODES))
+    if view is not None:
+        check_one_of("render_view", view, ("player", "spectator", *game.players))
+    return mode, view
 
 
 def render_state(
@@ -35,8 +39,7 @@ def render_state(
     """
     if mode is None:
         return None
-    view = view or ("player" if game.hidden_information else "spectator")
-    check_view(game, view)
+    view = checked_view(game, mode, view)[1] or ("player" if game.hidden_information else "spectator")
     seen, text = _seen(game, state, player if view == "player" else view)
     if mode == "rgb_array":
         return text_picture(text) if seen is None else board_picture(seen[0], game.palette, seen[1])

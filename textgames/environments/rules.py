@@ -7,7 +7,6 @@ from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 
-from textgames.environments.render import RENDER_MODES, check_view
 from textgames.ladders.ladder import Level, ladder_of
 from textgames.names import did_you_mean
 from textgames.settings import check_number, check_one_of, check_switch, check_whole, taken_by
@@ -181,8 +180,6 @@ def made(
     max_steps: MaxSteps,
     format_penalty: float,
     invalid_action: str,
-    render_mode: str | None,
-    render_view: str | None,
     environments: Sequence[str] = ENVIRONMENT_SETTINGS,
     max_cycles: int | None = None,
 ) -> tuple[TSMG[Any], EpisodeRules]:
@@ -190,10 +187,6 @@ def made(
     built = make_game(game, settings, environments)
     limit = rounds_of(game, settings, max_steps, built) if max_cycles is None else max_cycles
     rules = EpisodeRules.checked(built, limit, format_penalty, invalid_action)
-    if render_mode is not None:
-        check_one_of("render_mode", render_mode, tuple(RENDER_MODES))
-    if render_view is not None:
-        check_view(built, render_view)
     return built, rules
 
 

@@ -8,7 +8,7 @@ from gymnasium.envs.registration import EnvSpec
 from gymnasium.error import ResetNeeded
 
 from textgames.environments.opponents import Seat
-from textgames.environments.render import RENDER_MODES
+from textgames.environments.render import RENDER_MODES, checked_view
 from textgames.environments.rules import INVALID_ACTION, EpisodeRules, MaxSteps, checked_options, made
 from textgames.environments.spaces import ObservationText, response_space
 from textgames.environments.table import OneTable, Snapshot
@@ -84,10 +84,8 @@ class TextGameEnv(StatesLimit, OneTable, gym.Env[str, str]):
         opponents: Any = None,
         **settings: Any,
     ) -> None:
-        self.game, self.rules = made(
-            game, settings, max_steps, format_penalty, invalid_action, render_mode, render_view
-        )
-        self.render_mode, self.render_view = render_mode, render_view
+        self.game, self.rules = made(game, settings, max_steps, format_penalty, invalid_action)
+        self.render_mode, self.render_view = checked_view(self.game, render_mode, render_view)
         self.observation_space = ObservationText()
         self.action_space = response_space(self.game)
         self._seat = Seat(self.game, seat, opponents)

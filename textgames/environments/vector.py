@@ -16,7 +16,7 @@ from gymnasium.vector import AutoresetMode
 from numpy.typing import NDArray
 
 from textgames.environments.opponents import Seat
-from textgames.environments.render import render_state
+from textgames.environments.render import checked_view, render_state
 from textgames.environments.rules import INVALID_ACTION, MaxSteps, checked_options, made, not_a_response
 from textgames.environments.solo import StatesLimit, TextGameEnv
 from textgames.environments.spaces import ObservationText, response_space
@@ -70,11 +70,9 @@ class TextVectorEnv(StatesLimit, gym.vector.VectorEnv[tuple[str, ...], Sequence[
         check_whole("num_envs", num_envs, 1, MOST_ENVS)
         if max_episode_steps is not None:
             check_whole("max_episode_steps", max_episode_steps, 1, None)
-        self.game, self.rules = made(
-            game, settings, max_steps, format_penalty, invalid_action, render_mode, render_view
-        )
+        self.game, self.rules = made(game, settings, max_steps, format_penalty, invalid_action)
         self._most = max_episode_steps
-        self.render_mode, self.render_view = render_mode, render_view
+        self.render_mode, self.render_view = checked_view(self.game, render_mode, render_view)
         self.num_envs = int(num_envs)
         if not isinstance(autoreset_mode, AutoresetMode):
             check_one_of("autoreset_mode", autoreset_mode, tuple(mode.value for mode in AutoresetMode))

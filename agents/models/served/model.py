@@ -76,6 +76,7 @@ class ServedModel:
             )
         self.name = name
         self._transport, self._dialect, self._redactor = transport, dialect, redactor
+        self.takes_images = dialect.route != "completions"
         self._max_retries, self._patience = int(max_retries), float(patience)
         self._send_seed, self._extra_body, self._grammar = send_seed, dict(extra_body or {}), grammar
         self._pacers: PerLoop[pacing.Pacer] = PerLoop()  # requests of one loop wait for each other
@@ -85,11 +86,6 @@ class ServedModel:
     def settings(self) -> dict[str, Any]:
         grammar = {"grammar": self._grammar} if self._grammar else {}
         return {**self._dialect.settings, "send_seed": self._send_seed, "extra_body": self._extra_body, **grammar}
-
-    @property
-    def takes_images(self) -> bool:
-        """Whether the server is asked by a route that has images; whether its model sees is not known here."""
-        return self._dialect.route != "completions"
 
     def why_unconstrained(self, reasons: bool) -> str | None:
         if self._grammar:
