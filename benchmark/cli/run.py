@@ -158,7 +158,8 @@ def _money_table(estimates: Sequence[Estimate], total: str) -> Table:
     ]
     sources = dict.fromkeys((one.price or {}).get("source", "--prices" if one.price else "") for one in estimates)
     notes = (
-        f"estimated: decisions and prompts are the random player's, {LETTERS_PER_TOKEN} letters of prompts a token",
+        "estimated: decisions and prompts are the random player's, "
+        f"{LETTERS_PER_TOKEN} letters of prompts a token, without pictures",
         "at most: as many decisions and answers as there may be, as long as they may be, to the longest prompt seen",
         f"prices: {', '.join(filter(None, sources)) or 'not known; --prices FILE tells them'}",
         total,
