@@ -4,14 +4,15 @@ The random player plays a few episodes of every scenario: its decisions, and the
 model would get in its place, stand for the agent's. The most that an agent may take is another reckoning.
 """
 
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Mapping
 from dataclasses import replace
 from math import ceil
 from typing import Any, NamedTuple
 
-from agents.episode import Episode, EpisodeTask
+from agents.episode import EpisodeTask
 from agents.load import load_agent
-from agents.loop.rollout import DEFAULT_CONCURRENCY, rollout
+from agents.loop.rollout import rollout
 from agents.models.base import Decoding
 from agents.models.provider import find_model
 from agents.models.served.dialect import REASONING_TOKENS
@@ -44,53 +45,16 @@ class Estimate(NamedTuple):
     prompt_tokens_at_most: int
     completion_tokens_at_most: int
     price: Price | None  # ``None`` if it isn't known
-    cost_of_prompts: float | None  # US dollars
+    cost_at_least: float | None  # US dollars, of the prompts alone, of episodes as short as the shortest
+    cost_of_prompts: float | None
     cost_at_most: float | None
-
-
-class Total(NamedTuple):
-    """The costs of all agents whose tokens may cost money together; pairs are the least and the most."""
-
-    cost: tuple[float, float] | None  # US dollars; ``None`` if the price of one isn't known
-    hours: tuple[float, float]  # if every answer is as long as it may be
-
-
-def total_of(
-    tokens: Mapping[str, tuple[tuple[float, float], tuple[float, float]]],
-    prices: Mapping[str, Price | None],
-    options: RunOptions,
-) -> Total:
-    """Add up ``{agent: ((prompt, completion) tokens at least, the same at most)}`` of agents that may cost money."""
-    in_flight = options.max_concurrency or DEFAULT_CONCURRENCY
-    costs, hours = [0.0, 0.0], [0.0, 0.0]
-    for agent, pair in tokens.items():
-        price = prices[agent] or {"input": 0.0, "output": 0.0}
-        for end, (sent, answered) in enumerate(pair):
-            costs[end] += (sent * price["input"] + answered * price["output"]) / 1e6
-            hours[end] += answered / TOKENS_PER_SECOND / in_flight / 3600
-    known = all(prices[agent] is not None for agent in tokens)
-    return Total((costs[0], costs[1]) if known else None, (hours[0], hours[1]))
-
-
-def paid_prices(specs: Mapping[str, str], options: RunOptions) -> dict[str, Price | None]:
-    """Return the price of every agent whose tokens may cost money, ``None`` if it isn't known."""
-    asked = {name: _paid_questions(spec, options.by_agent.get(name, {})) for name, spec in specs.items()}
-    models = {name: next(iter(own)) for name, own in asked.items() if own}
-    cards = [{"name": name, "spec": specs[name], "settings": {"model": model}} for name, model in models.items()]
-    found = agent_prices(cards, options, {})
-    return {name: found.get(name) for name in models}
-
-
-def _paid_questions(spec: str, own: Mapping[str, Any]) -> dict[str, int]:
-    """Return ``{model: how often it is asked for one decision at most}`` of the models whose tokens may cost money."""
-    asked = [(find_model(one), times) for one, times in questions(spec, own).items()]
-    return {found[1]: times for found, times in asked if found is not None and found[0].paid}
 
 
 class Seat(NamedTuple):
     """The needs of the random player at one seat, on average over episodes."""
 
     decisions: float
+    fewest: int  # decisions of the shortest episode
     prompt_letters: float
     longest_prompt: int  # in letters, of any of its decisions
     longest_observation: int  # likewise, which a prompt may show of every earlier turn
@@ -100,9 +64,14 @@ def estimate(plan: Plan, specs: Mapping[str, str], options: RunOptions) -> list[
     """Estimate every agent of ``{agent: spec}`` whose tokens may cost money."""
     pilots: dict[tuple[str, str], list[Seat]] = {}
     estimates = []
-    for name, price in paid_prices(specs, options).items():
-        decisions = letters = most_answers = most_prompts = 0.0
-        prompt_map, longest = planned_prompts(name, specs[name], options), longest_answer(name, options)
+    for name, spec in specs.items():
+        asked = [(find_model(one), times) for one, times in questions(spec, options.by_agent.get(name, {})).items()]
+        paid = [(found[1], times) for found, times in asked if found is not None and found[0].paid]
+        if not paid:
+            continue
+        price = agent_prices([{"name": name, "spec": spec, "settings": {"model": paid[0][0]}}], options, {}).get(name)
+        decisions = letters = fewest = most_answers = most_prompts = 0.0
+        prompt_map, longest = _planned_prompts(name, spec, options), _longest_answer(name, options)
         for matchup, seeds in plan.seeds.items():
             if name not in matchup.agents:
                 continue
@@ -116,17 +85,19 @@ def estimate(plan: Plan, specs: Mapping[str, str], options: RunOptions) -> list[
             for seat in (seat for agent, seat in zip(matchup.agents, pilots[key], strict=True) if agent == name):
                 decisions += len(seeds) * seat.decisions
                 letters += len(seeds) * seat.prompt_letters
+                fewest += len(seeds) * seat.prompt_letters * seat.fewest / max(1.0, seat.decisions)
                 most_answers += answers
                 shown = seat.longest_prompt + turns * seat.longest_observation
                 most_prompts += answers * (shown / LETTERS_PER_TOKEN + turns * longest)
-        times = sum(_paid_questions(specs[name], options.by_agent.get(name, {})).values())
+        times = sum(each for _, each in paid)
         tokens = [times * each for each in (letters / LETTERS_PER_TOKEN, most_prompts, most_answers * longest)]
-        prompts = most = None
+        least = prompts = most = None
         if price is not None:
-            prompts = tokens[0] * price["input"] / 1e6
+            least, prompts = (each / LETTERS_PER_TOKEN * times * price["input"] / 1e6 for each in (fewest, letters))
             most = (tokens[1] * price["input"] + tokens[2] * price["output"]) / 1e6
         sent, sent_at_most, said_at_most = map(round, tokens)
-        estimates.append(Estimate(name, round(decisions), sent, sent_at_most, said_at_most, price, prompts, most))
+        costs = (price, least, prompts, most)
+        estimates.append(Estimate(name, round(decisions), sent, sent_at_most, said_at_most, *costs))
     return estimates
 
 
@@ -154,40 +125,40 @@ def _pilot(scenario: Scenario, prompt_map: PromptMap) -> list[Seat]:
     game, policy = scenario.game(), load_agent("random")
     tasks = [EpisodeTask.of(scenario, scenario.first_seed + number) for number in range(PILOT_EPISODES)]
     prompts: dict[str, list[int]] = {player: [] for player in game.players}
-    observations = dict.fromkeys(game.players, 0)
+    observations, lengths = dict.fromkeys(game.players, 0), list[Counter[str]]()
     for episode in rollout(dict.fromkeys(game.players, policy), tasks):
-        for step, (player, length) in zip(episode.steps, prompt_letters(episode, scenario, prompt_map), strict=True):
-            prompts[player].append(length)
-            observations[player] = max(observations[player], len(step.observation))
+        lengths.append(Counter(step.player for step in episode.steps))
+        told: dict[str, list[tuple[str, str]]] = {player: [] for player in game.players}
+        for step in episode.steps:
+            request = TurnRequest(
+                observation=step.observation,
+                instructions=game.instructions(step.player),
+                legal_actions=getattr(game, "actions", ()),
+                history=tuple(told[step.player]),
+                player=step.player,
+                steps_left=scenario.horizon - step.index,
+                seed=(episode.seed,),
+            )
+            told[step.player].append((step.observation, step.turn.response))
+            prompts[step.player].append(len(as_text(prompt_map(request))))
+            observations[step.player] = max(observations[step.player], len(step.observation))
     return [
-        Seat(len(own) / PILOT_EPISODES, sum(own) / PILOT_EPISODES, max(own, default=0), observations[player])
+        Seat(
+            len(own) / PILOT_EPISODES,
+            min(length[player] for length in lengths),
+            sum(own) / PILOT_EPISODES,
+            max(own, default=0),
+            observations[player],
+        )
         for player, own in prompts.items()
     ]
-
-
-def prompt_letters(episode: Episode, scenario: Scenario, prompt_map: PromptMap) -> Iterator[tuple[str, int]]:
-    """Yield who made each decision, and how many letters a language model's prompt would have had in its place."""
-    game = scenario.game()
-    told: dict[str, list[tuple[str, str]]] = {player: [] for player in game.players}
-    for step in episode.steps:
-        request = TurnRequest(
-            observation=step.observation,
-            instructions=game.instructions(step.player),
-            legal_actions=getattr(game, "actions", ()),
-            history=tuple(told[step.player]),
-            player=step.player,
-            steps_left=scenario.horizon - step.index,
-            seed=(episode.seed,),
-        )
-        told[step.player].append((step.observation, step.turn.response))
-        yield step.player, len(as_text(prompt_map(request)))
 
 
 def _option(name: str, option: str, options: RunOptions) -> Any:
     return options.by_agent.get(name, {}).get(option, getattr(options, option, None))
 
 
-def planned_prompts(name: str, spec: str, options: RunOptions) -> PromptMap:
+def _planned_prompts(name: str, spec: str, options: RunOptions) -> PromptMap:
     """Return the prompts of an agent; those of a wrapper, whose models may have their own, as far as options say."""
     policy: Any = unloaded(spec, options, name)
     if isinstance(policy, LanguageAgentPolicy):
@@ -197,7 +168,7 @@ def planned_prompts(name: str, spec: str, options: RunOptions) -> PromptMap:
     return PromptMap(mode, history) if prompts is None else PromptMap.from_file(prompts, mode, history)
 
 
-def longest_answer(name: str, options: RunOptions) -> int:
+def _longest_answer(name: str, options: RunOptions) -> int:
     """Return the tokens of an agent's response at most, its reasoning included."""
     effort, reasoning = (_option(name, option, options) for option in ("reasoning_effort", "reasoning_tokens"))
     if reasoning is None:  # a budget of its own goes before what an effort reserves

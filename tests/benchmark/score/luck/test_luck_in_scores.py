@@ -225,8 +225,9 @@ def test_until_dry_run_says_what_it_will_cost(textbench):
     document = json.loads(done.out)
     (need,) = document["matchups"]
     assert document["looks"] == [50, 100, 200, 400, 800, 1600]
-    assert 50 <= need["episodes"][0] <= need["episodes"][1] <= 1600
-    assert need["prompt_tokens"][0] > 100 * need["decisions"][0]
-    assert need["completion_tokens"][0] == pytest.approx(256 * need["decisions"][0], rel=0.01)
+    assert 50 <= need["episodes_at_least"] < need["episodes"] <= 1600
+    (one,) = document["estimates"]
+    assert one["prompt_tokens"] > 100 * one["decisions"]
+    assert one["completion_tokens_at_most"] == 256 * need["requests_at_most"]
     assert "the least and the most that a scripted player needs" in textbench(*command).out
     assert not Path("runs").exists()
