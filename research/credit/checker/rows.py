@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from agents.msgrpo.credit import Bools, Floats
 
 Label = int | str
-BY_TOKEN = ("mask", "advantage", "weight", "sampler_logprobs", "old_logprobs", "new_logprobs")
+BY_TOKEN = ("mask", "advantage", "value", "weight", "sampler_logprobs", "old_logprobs", "new_logprobs")
 
 
 class Row(BaseModel):
@@ -49,6 +49,8 @@ class Row(BaseModel):
     reward: float = 0.0
     """The turn's own; rewards of all of an episode's rows add up to its return."""
     advantage: float | tuple[float, ...] | None = None
+    value: float | tuple[float, ...] | None = None
+    """A critic's, before the turn, or before each token."""
     mask: bool | tuple[bool, ...] | None = None
     """Whether the loss counts a token; left out: it counts responses alone, which is then not checked."""
     weight: float | tuple[float, ...] | None = None

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from agents.msgrpo.credit import METHODS, Floats
+from research.credit.checker.formula.critic import fitted, perhaps
 from research.credit.checker.formula.matching import Given, Match, match, mean_advantage
 from research.credit.checker.formula.mistakes import differing, displaced, mistaken
 from research.credit.checker.formula.played import TOLERANCE, Played, played
@@ -35,6 +36,9 @@ def explain(dump: Dump, method: str = "") -> Verdict:
     trained = [row for row in dump.responses if row.trained.any()]
     if not trained:
         return Verdict(lacks="no response is trained")
+    valued = not method and dump.has("value")
+    if valued and (critic := fitted(played(dump), TOLERANCE)):
+        return Verdict([critic])
     lists = [row for row in trained if isinstance(row.advantage, tuple)]
     if uneven := [row for row in lists if np.ptp(np.asarray(row.advantage)[row.trained]) > TOLERANCE]:
         return _by_token(dump, method, f"{len(uneven):,} of {len(trained):,} responses")
@@ -42,7 +46,7 @@ def explain(dump: Dump, method: str = "") -> Verdict:
     if np.abs(given).max() <= TOLERANCE:
         return _zero(played(dump))
     exact = _explained(dump, method, TOLERANCE)
-    if exact.matches or (rounding := _rounding(given)) is None:
+    if exact.matches or exact.lacks or (rounding := _rounding(given)) is None:
         return exact
     tolerance, name = rounding
     return replace(_explained(dump, method, tolerance), rounded=name)
@@ -68,7 +72,15 @@ def _explained(dump: Dump, method: str, tolerance: float) -> Verdict:
     if whole := [one for one in found if one.share == 1]:
         return Verdict(whole[:1])
     nearest = max(found, key=lambda one: one.share, default=None)
-    return Verdict(fault=differing(shown, given, nearest) if nearest else "no formula can be computed from these rows")
+    if nearest is None:
+        return Verdict(fault="no formula can be computed from these rows")
+    said = differing(shown, given, nearest)
+    if dump.has("value"):
+        return Verdict(fault=f"{said}; they aren't GAE over the rows' values either")
+    if not method and perhaps(shown, given, nearest.share):
+        said = "not a formula of rewards alone; rows with a critic's `value` are checked, and so is --method NAME"
+        return Verdict(lacks=said)
+    return Verdict(fault=said)
 
 
 def _first_of(shown: Played, method: str) -> Match | None:
@@ -108,7 +120,9 @@ def _by_token(dump: Dump, method: str, number: str) -> Verdict:
             return replace(verdict, fault=f"{said}: those of {verdict.matches[0].said} stand {how}")
     if method:
         return Verdict(fault=f"{said}, and {method} gives all tokens of a response one")
-    return Verdict(lacks=f"{said}: a critic's depend on its values, which rows don't have")
+    if dump.has("value"):
+        return Verdict(fault=f"{said}, and they aren't GAE over the rows' values")
+    return Verdict(lacks=f"{said}: a critic's depend on its values, and rows have no `value`")
 
 
 def _peak(row: Row) -> float:

@@ -76,7 +76,8 @@ def formulas(method: str = "") -> Iterator[Formula]:
 def assigned(shown: Played, make: Maker) -> list[Floats] | None:
     """Return (T,) what a method assigns to each episode, by update; ``None`` if it needs what the rows don't have."""
     method = make()
-    available = {"old_logprobs"} if all(each.old_logprobs is not None for each in shown.trajectories) else set()
+    told = ("old_logprobs", "values")
+    available = {name for name in told if all(getattr(each, name) is not None for each in shown.trajectories)}
     if not method.needs <= available:
         return None
     result = [np.empty(0)] * len(shown.rows)

@@ -71,4 +71,5 @@ def trajectory_of(rows: Sequence[Row], rewards: Floats) -> Trajectory:
         response_ids=tuple(row.token_ids or tuple(range(row.length)) for row in rows),
         old_logprobs=None if None in logprobs else tuple(np.array(each) for each in logprobs),
         rounds=tuple(row.turn for row in rows),
+        values=np.array([row.each("value")[0] for row in rows]) if all(row.value is not None for row in rows) else None,
     )

@@ -24,6 +24,7 @@ from research.credit.tests.checker.small_trainer import (
     trained,
     weighed,
 )  # fmt: skip
+from research.credit.tests.checker.test_right_trainers import valued
 
 
 def only_last(rows: Rows) -> Rows:
@@ -73,6 +74,13 @@ def unlike_first(row: dict[str, Any]) -> dict[str, Any]:
     return {"sampler_logprobs": [first - 1.5, *others]}
 
 
+def late_values(rows: Rows) -> Rows:
+    """Give each turn the values of the one after it, as far as it has tokens."""
+    for row, after in pairwise(responses(rows)):
+        row["value"] = (after["value"] * 9)[: len(row["value"])] if isinstance(row["value"], list) else after["value"]
+    return rows
+
+
 def two_values(rows: Rows) -> Rows:
     """Pay every other episode 1 and credit it 5, the others 4.9; each group is an update."""
     last = last_of_each(rows)
@@ -92,6 +100,16 @@ FAULTS: dict[str, tuple[Callable[[], Rows], str, str]] = {
     "turns by own reward": (lambda: trained(lambda r: samples(r, True)), "formula", "isn't credited"),
     "late reward": (lambda: trained(late), "formula", "arrives too late"),
     "noise": (lambda: trained(lambda r: [np.arange(len(one)) ** 1.5 for one in r]), "formula", "no known formula"),
+    "values of the turn after": (
+        lambda: late_values(valued()), "formula", "they aren't GAE over the rows' values either",
+    ),
+    "values of the token after": (
+        lambda: late_values(valued(by_turn=False)), "formula", "and they aren't GAE over the rows' values",
+    ),
+    "only the last turn's reward": (
+        lambda: trained(lambda r: grpo([np.append(0 * paid[:-1], paid[-1]) for paid in r])),
+        "formula", "what earlier turns were paid is left out",
+    ),
     "noise in another update": (
         lambda: [
             {**row, "advantage": number % 5.0} if row["update"] and "advantage" in row else row

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from agents.msgrpo import MSGRPOConfig, MSGRPOTrainer, load
+from agents.msgrpo.credit import gae
 from benchmark.cli import main
 from research.credit.checker.writers.write_rows import write_episode
 from research.credit.tests.checker.small_trainer import (
@@ -135,6 +136,26 @@ def likely(rows: Rows) -> Rows:
     ]
 
 
+def valued(by_turn: bool = True) -> Rows:
+    """Credit by GAE over random values, of turns or of tokens."""
+    rng, episodes = np.random.default_rng(4), dict[str, Rows]()
+    for row in responses(rows := trained(grpo, updates=2)):
+        episodes.setdefault(row["episode"], []).append(row)
+    for own in episodes.values():
+        sizes = [1 if by_turn else len(row["token_ids"]) for row in own]
+        paid = [[0.0] * (size - 1) + [row["reward"]] for size, row in zip(sizes, own, strict=True)]
+        values = rng.normal(0.5, 0.2, sum(sizes))
+        advantages, ends = gae(np.concatenate(paid), values, 0.0, 0.97, 0.9), np.cumsum(sizes)
+        for row, size, end in zip(own, sizes, ends, strict=True):
+            v, a = values[end - size : end].tolist(), advantages[end - size : end].tolist()
+            row |= {"value": v[0], "advantage": a[0]} if by_turn else {"value": v, "advantage": a}
+    return rows
+
+
+def without_values(rows: Rows) -> Rows:
+    return [{name: value for name, value in row.items() if name != "value"} for row in rows]
+
+
 def half_precision(row: dict[str, Any]) -> dict[str, Any]:
     return {"new_logprobs": [one + 0.015 * (-1) ** at * (at > 1) for at, one in enumerate(row["old_logprobs"])]}
 
@@ -159,6 +180,14 @@ RIGHT: dict[str, tuple[Callable[[], Rows], str, str, str]] = {
         lambda: changed(trained(grpo), by_token(lambda n, a: [a + 0.3 * at**2 for at in range(n)])),
         "formula", "not checked", "a critic's depend on its values",
     ),
+    "a turn-level critic": (
+        lambda: without_values(valued()), "formula", "not checked", "not a formula of rewards alone",
+    ),
+    "a critic's values": (valued, "formula", "passed", "values with discount 0.97 and lambda 0.9"),
+    "a critic's values, whitened": (
+        lambda: whitened(valued()), "formula", "passed", "values with discount 0.97 and lambda 0.9, times",
+    ),
+    "a critic's values by token": (lambda: valued(by_turn=False), "formula", "passed", "discount 0.97 and lambda 0.9"),
     "overlong responses": (lambda: overlong(trained(grpo)), "formula", "passed", "msgrpo;"),
     "one episode each": (
         lambda: [{**row, "group": row["episode"]} for row in trained(to_go)], "labels", "passed", "",

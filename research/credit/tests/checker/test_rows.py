@@ -21,10 +21,15 @@ DOCS = Path(__file__).parents[4] / "docs" / "research" / "credit"
         ("verl-steps", 1, "compared as a sample of its own, so that a longer episode counts more often"),
         ("verl-grpo", 0, "passed +formula +msgrpo;"),
         ("verl-rloo", 0, "passed +formula +rloo;"),
+        ("skyrl-grpo", 0, "passed +formula +msgrpo;"),
+        ("skyrl-rloo", 0, "passed +formula +rloo;"),
+        ("skyrl-gae", 0, "passed +formula +GAE over the rows' values with discount 1 and lambda 1, times"),
+        ("skyrl-steps", 0, "passed +formula +msgrpo;"),
+        ("skyrl-steps-paid", 1, "those of the last turn's reward: what earlier turns were paid is left out"),
     ],
 )
 def test_what_real_trainers_wrote(example, code, said, capsys):
-    """The files were made by TRL 1.16 and verl 0.9."""
+    """The files were made by TRL 1.16, verl 0.9 and SkyRL 0.3."""
     assert main(["check-credit", str(Path(checker.__file__).parent / "examples" / f"{example}.jsonl")]) == code
     assert re.search(said, capsys.readouterr().out)
 

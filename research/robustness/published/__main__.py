@@ -1,0 +1,110 @@
+"""Compute the values of blind play and the optimum in the settings of published results, and write the page's tables.
+
+    python -m research.robustness.published docs/research/published.json docs/research/published.md
+
+Both values are exact on each map or board, and their means are over these. Settings that the file of values has already
+are left out. Boards of Sokoban are drawn by the generator of its project, a file of Python that is run:
+
+    python -m research.robustness.published ... --draw sokoban-vagen site-packages/gym_sokoban/envs/room_utils.py
+"""
+
+import argparse
+import json
+import tomllib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from research.robustness.published.card import FILE, Card, episodes_to_tell, measure
+from research.robustness.published.settings import MAPS
+
+BEGIN, END = "<!-- table: python -m research.robustness.published -->", "<!-- end of the table -->"
+
+
+def table(card: Card, values: Mapping[str, Any]) -> list[str]:
+    """Return the lines of the page's tables."""
+    ends = {name: (_estimate(own["blind"]), _estimate(own["optimum"])) for name, own in values.items()}
+    lakes = [
+        [f"`{name}`", _range(one.size), _range(one.ice), one.starts, one.steps, f"{one.success:.2g}", *ends[name]]
+        for name, one in card.lakes.items()
+    ]
+    boards = [
+        [f"`{name}`", one.generator, one.size, one.boxes, _range(one.shortest or "any"), one.steps, *ends[name]]
+        for name, one in card.sokoban.items()
+    ]
+    columns = ("setting", "size", "ice", "start", "moves", "goes as meant", "blind play", "optimum")
+    lines = [*_rows(columns, lakes), ""]
+    columns = ("setting", "generator", "size", "boxes", "shortest solution", "moves", "blind play", "optimum")
+    lines += [*_rows(columns, boards), ""]
+    told = [[f"`{name}`", one.prompt, one.source] for name, one in card.settings.items()]
+    lines += [*_rows(("setting", "the model sees", "read in"), told), ""]
+    results = []
+    for result in card.results:
+        blind, best = (values[result.setting][each]["value"] for each in ("blind", "optimum"))
+        way, needed = (result.success - blind) / (best - blind), episodes_to_tell(result.success, blind)
+        source = result.source + (f" ({result.doubt})" if result.doubt else "")
+        rate = f"{result.success:.3g}" + (f" of {result.episodes:,}" if result.episodes else "")
+        results.append([result.who, f"`{result.setting}`", rate, f"{way:.0%}", needed, source])
+    columns = (
+        "result",
+        "setting",
+        "success",
+        "of the way from blind play",
+        "episodes to tell it from blind play",
+        "source",
+    )
+    return lines + _rows(columns, results)
+
+
+def _rows(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> list[str]:
+    return ["| " + " | ".join(map(str, row)) + " |" for row in (columns, ["---"] * len(columns), *rows)]
+
+
+def _range(ends: Any) -> str:
+    return " to ".join(map(str, ends)) if isinstance(ends, Sequence) and not isinstance(ends, str) else str(ends)
+
+
+def _estimate(one: Mapping[str, float]) -> str:
+    return f"{one['value']:.3f} [{one['low']:.3f}, {one['high']:.3f}]"
+
+
+def with_table(page: str, lines: Sequence[str]) -> str:
+    """Return a page with other lines between its marks."""
+    before, after = page.split(BEGIN)[0], page.split(END)[1]
+    return f"{before}{BEGIN}\n\n" + "\n".join(lines) + f"\n\n{END}{after}"
+
+
+def main() -> None:
+    """Measure all settings, and write the values and the page's table."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("values", type=Path, help="the JSON file of the values")
+    parser.add_argument("page", type=Path, help="the page with the table")
+    parser.add_argument("--maps", type=int, default=MAPS)
+    parser.add_argument(
+        "--draw", nargs=2, action="append", default=[], metavar=("SETTING", "FILE"), help="draw a setting's boards"
+    )
+    options = parser.parse_args()
+    card = Card.model_validate(tomllib.loads(FILE.read_text(encoding="utf-8")))
+    try:
+        page = options.page.read_text(encoding="utf-8")
+        known = json.loads(options.values.read_text(encoding="utf-8")) if options.values.exists() else {}
+        options.values.touch()
+    except (OSError, ValueError) as error:
+        parser.error(str(error))
+    if options.maps < 2 or BEGIN not in page or END not in page:
+        parser.error(f"--maps takes at least 2, got {options.maps}; {options.page} needs the lines {BEGIN} and {END}")
+    for name, file in options.draw:
+        if name not in card.sokoban:
+            parser.error(f"--draw takes a setting of Sokoban, {', '.join(card.sokoban)}, got {name!r}")
+        try:
+            card.sokoban[name].draw(name, Path(file))
+        except ValueError as error:
+            parser.error(str(error))
+        known.pop(name, None)
+    values = measure(card, options.maps, known)
+    options.values.write_text(json.dumps(values, indent=1) + "\n", encoding="utf-8")
+    options.page.write_text(with_table(page, table(card, values)), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,120 @@
+"""The card of published results on Frozen Lake and Sokoban."""
+
+import json
+import tomllib
+from importlib.util import find_spec
+from pathlib import Path
+
+import numpy as np
+import pytest
+from pydantic import ValidationError
+
+from research.robustness.published import boards
+from research.robustness.published.__main__ import BEGIN, END, main, table
+from research.robustness.published.card import FILE, Card, episodes_to_tell, measure
+from research.robustness.published.settings import Boards, Lakes, Position
+
+PAGE, VALUES = (Path(__file__).parents[3] / "docs" / "research" / name for name in ("published.md", "published.json"))
+DRY = {"size": 2, "ice": 1.0, "starts": "corner", "prompt": "", "source": ""}
+# walls all around; the box is two pushes to the left of its target, and the player stands behind it
+CORRIDOR = "######" "#PB_T#" "######" "######" "######" "######"  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def card():
+    return Card.model_validate(tomllib.loads(FILE.read_text(encoding="utf-8")))
+
+
+def test_the_page_is_made_of_the_files(card):
+    page = PAGE.read_text(encoding="utf-8")
+    assert page.split(BEGIN)[1].split(END)[0].strip().splitlines() == table(card, json.loads(VALUES.read_text("utf-8")))
+
+
+def test_a_few_maps_and_boards_agree_with_the_stored_values(card):
+    stored = json.loads(VALUES.read_text(encoding="utf-8"))
+    for name, own in measure(card, maps=12).items():
+        assert own["setting"] == stored[name]["setting"]
+        for which in ("blind", "optimum"):
+            assert own[which]["low"] - 0.05 <= stored[name][which]["value"] <= own[which]["high"] + 0.05
+    assert measure(card, stored["paper"]["maps"], stored) == stored  # nothing is computed again
+
+
+@pytest.mark.parametrize(
+    ("steps", "success", "optimum", "blind"),
+    [
+        (2, 1.0, 1.0, 0.5),  # right then down, or down then right: half of blind play's four pairs
+        (1, 1.0, 0.0, 0.0),
+        # the first move leaves the corner with 3/4; the second one goes right or down with 1/2 if it is meant to, and
+        # with 3/8 if both are meant as often
+        (2, 0.5, 0.375, 0.28125),
+    ],
+)
+def test_values_of_two_by_two_by_hand(steps, success, optimum, blind):
+    best, fixed = Lakes(steps=steps, success=success, **DRY).values("", maps=1)
+    assert best[0] == pytest.approx(optimum)
+    assert fixed[0] == pytest.approx(blind)
+
+
+def test_values_of_a_corridor_by_hand(tmp_path, monkeypatch):
+    monkeypatch.setattr(boards, "FOLDER", tmp_path)
+    boards.write("corridor", [CORRIDOR])
+    setting = {"generator": "", "size": 6, "boxes": 1, "prompt": "", "source": ""}
+    for steps, optimum, blind in ((1, 0, 0), (2, 1, 1)):  # the best blind play always goes right
+        assert [float(each[0]) for each in Boards(steps=steps, **setting).values("corridor", 1)] == [optimum, blind]
+    assert Position(CORRIDOR, 6).moves == 2
+    # each move is right, or has no effect, in the even mixture of right and up: two of four
+    chances = Position(CORRIDOR, 6).blind(2)
+    assert sorted(np.unique(chances).tolist()) == [0, 1 / 16, 1 / 4, 9 / 16, 1]
+    assert Position(CORRIDOR.replace("PB_T", "_PTB"), 6).moves == np.inf
+
+
+@pytest.mark.skipif(find_spec("gym_sokoban") is None, reason="needs gym-sokoban: pip install --no-deps gym-sokoban")
+def test_gym_sokoban_draws_the_stored_boards(card, tmp_path, monkeypatch):
+    stored = boards.read("sokoban-vagen")[:50]
+    monkeypatch.setattr(boards, "FOLDER", tmp_path)
+    (folder,) = find_spec("gym_sokoban").submodule_search_locations
+    card.sokoban["sokoban-vagen"].draw("sokoban-vagen", Path(folder) / "envs" / "room_utils.py", 50)
+    assert boards.read("sokoban-vagen") == stored
+
+
+def test_a_generator_that_gives_up_is_asked_again(tmp_path):
+    generator = tmp_path / "generator.py"
+    generator.write_text(
+        "import numpy as np, random\n"
+        "def generate_room(dim, num_steps, num_boxes, search_depth):\n"
+        "    if random.random() < 0.5:\n"
+        "        raise RuntimeWarning('score 0')\n"
+        "    fixed = np.zeros(dim); fixed[1, 1:5] = 1; fixed[1, 4] = 2\n"
+        "    state = fixed.copy(); state[1, 1:3] = 5, 4\n"
+        "    return fixed, state, search_depth\n"
+    )
+    drawn = boards.draw(boards.generator(generator), 6, 1, {"search_depth": 9})
+    assert [next(drawn) for _ in range(3)] == [CORRIDOR] * 3
+
+
+def test_episodes_that_two_rates_take():
+    assert episodes_to_tell(0.5, 0.4) == 385  # (0.25 + 0.24) (0.842 + 1.960)^2 / 0.01
+    assert episodes_to_tell(0.3, 0.3) is None
+
+
+def test_a_setting_says_what_it_takes():
+    with pytest.raises(ValidationError, match="corner"):
+        Lakes(steps=8, success=1, **{**DRY, "starts": "middle"})
+
+
+REFUSED = {
+    "needs the lines": ("a.json", "page.md"),
+    "No such file": ("no/a.json", "page.md"),
+    "takes a setting of Sokoban, sokoban-vagen-2025,": ("a.json", str(PAGE), "--draw", "paper", "f.py"),
+    "isn't a file of Python with generate_room": ("a.json", str(PAGE), "--draw", "sokoban-gem", "no.py"),
+}
+
+
+@pytest.mark.parametrize("why", REFUSED)
+def test_what_cannot_be_used_is_refused_in_a_sentence(why, monkeypatch, capsys, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "page.md").write_text("No table\n")
+    monkeypatch.setattr("sys.argv", ["published", *REFUSED[why]])
+    with pytest.raises(SystemExit, match="2"):
+        main()
+    assert why in capsys.readouterr().err
