@@ -45,15 +45,8 @@ def table(card: Card, values: Mapping[str, Any]) -> list[str]:
         source = result.source + (f" ({result.doubt})" if result.doubt else "")
         rate = f"{result.success:.3g}" + (f" of {result.episodes:,}" if result.episodes else "")
         results.append([result.who, f"`{result.setting}`", rate, f"{way:.0%}", needed, source])
-    columns = (
-        "result",
-        "setting",
-        "success",
-        "of the way from blind play",
-        "episodes to tell it from blind play",
-        "source",
-    )
-    return lines + _rows(columns, results)
+    names = ("result", "setting", "success", "of the way from blind play", "episodes to tell it from that", "source")
+    return lines + _rows(names, results)
 
 
 def _rows(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> list[str]:

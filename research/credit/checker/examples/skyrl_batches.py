@@ -28,11 +28,10 @@ def tokenizer() -> Any:
     from tokenizers import Tokenizer, models, pre_tokenizers
     from transformers import PreTrainedTokenizerFast
 
+    make: Any = PreTrainedTokenizerFast
     own = Tokenizer(models.WordLevel({word: number for number, word in enumerate(WORDS)}, unk_token="[UNK]"))
     own.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
-    return PreTrainedTokenizerFast(
-        tokenizer_object=own, unk_token="[UNK]", eos_token="<end>", pad_token="<end>", chat_template=TEMPLATE
-    )
+    return make(tokenizer_object=own, unk_token="[UNK]", eos_token="<end>", pad_token="<end>", chat_template=TEMPLATE)
 
 
 class Engine:
@@ -112,7 +111,7 @@ def batch_of(step_wise: bool, every_turn: bool, estimator: str) -> Any:
 
 def main() -> None:
     """Write the examples into the folder that the command names."""
-    typing.TypedDict = typing_extensions.TypedDict  # type: ignore[misc] # pydantic wants it below Python 3.12
+    typing.TypedDict = typing_extensions.TypedDict  # pydantic wants it below Python 3.12
     for name, options in {
         "grpo": (False, True, "grpo"),
         "rloo": (False, True, "rloo"),

@@ -67,4 +67,5 @@ def perhaps(shown: Played, given: Given, nearest: float) -> bool:
 
 def _less_means(values: Floats, turn: np.ndarray) -> Floats:
     values = np.nan_to_num(values)
-    return values - (np.bincount(turn, values) / np.bincount(turn))[turn]
+    centred: Floats = values - (np.bincount(turn, values) / np.bincount(turn))[turn]
+    return centred

@@ -29,10 +29,10 @@ def mistaken(shown: Played) -> Iterator[tuple[str, Played]]:
     yield said.format("after the last response"), shown._replace(trajectories=answered)
     cut = [replace(one, rewards=np.append(one.rewards[:-1], 0.0)) for one in each]
     yield said.format("of the last turn"), shown._replace(trajectories=cut)
-    alone = [replace(one, rewards=np.append(np.zeros(len(one) - 1), one.rewards[-1])) for one in each]
+    ending = [replace(one, rewards=np.append(np.zeros(len(one) - 1), one.rewards[-1])) for one in each]
     yield (
         "the advantages are those of the last turn's reward: what earlier turns were paid is left out",
-        shown._replace(trajectories=alone),
+        shown._replace(trajectories=ending),
     )
     costs = [replace(one, rewards=-one.rewards) for one in each]
     yield (
