@@ -108,6 +108,20 @@ def metrics_of(log: EvalLog) -> dict[str, dict[str, float]]:
     return {score.name: {name: one.value for name, one in score.metrics.items()} for score in log.results.scores}
 
 
+def test_a_model_may_be_shown_pictures(tmp_path):
+    shown = []
+
+    def respond(messages: list[ChatMessage], *rest: Any) -> ModelOutput:
+        shown.append(messages[-1].content)
+        return output_of("<action>right</action>")
+
+    model = get_model("mockllm/model", custom_outputs=respond, memoize=False)
+    log = run(scenario_task("frozen-lake", episodes=1, protocol="random+image"), model, tmp_path)
+    assert log.status == "success"
+    assert {tuple(part.type for part in content) for content in shown} == {("image", "text")}
+    assert all(content[0].image.startswith("data:image/png;base64,iVBOR") for content in shown)
+
+
 @pytest.mark.parametrize(
     ("name", "protocol"),
     [

@@ -8,6 +8,9 @@ from inspect_ai.model import (
     ChatMessageAssistant,
     ChatMessageSystem,
     ChatMessageUser,
+    Content,
+    ContentImage,
+    ContentText,
     GenerateConfig,
     ModelOutput,
     get_model,
@@ -20,7 +23,7 @@ from agents.loop.session import Opponents
 from agents.models.base import CLOSE_TAG
 from agents.models.reasoning import Begun
 from agents.models.served.answers import completion_of
-from agents.turn import FinishReason, Policy, is_served, prefix_of
+from agents.turn import FinishReason, Message, Policy, is_served, prefix_of
 from textgames.scenarios import Scenario
 
 EPISODE = "episode"
@@ -54,7 +57,7 @@ def play_episode(
         )
         state.messages = []
         while not session.over:
-            messages: list[ChatMessage] = [_MESSAGES[one["role"]](content=one["content"]) for one in session.messages]
+            messages: list[ChatMessage] = [_MESSAGES[one.role](content=_content(one)) for one in session.prompt]
             state.output = await model.generate(messages)
             turn = turn_of(state.output, model.config.merge(active_generate_config()), prefix_of(session.prompt))
             if behind_servers:  # while they think, other samples are played
@@ -74,6 +77,14 @@ def play_episode(
         return state
 
     return solve
+
+
+def _content(message: Message) -> str | list[Content]:
+    """Return a message's content; with a picture, as Inspect's parts, which have the address that we send."""
+    if not message.image:
+        return message.content
+    shown, _ = message.as_chat()["content"]
+    return [ContentImage(image=shown["image_url"]["url"]), ContentText(text=message.content)]
 
 
 def turn_of(output: ModelOutput, config: GenerateConfig, prefix: str = "") -> Turn:
