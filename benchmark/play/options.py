@@ -92,6 +92,8 @@ class RunOptions:
     """start at this episode of the scenario's seeds"""
     resample: int | None = option(None, "K", ge=1, le=2**31, marks="counts added")
     """draw the agents' samples anew on the same starts and chances, to tell sampling from starts; any number"""
+    samples: int | None = option(None, "N", ge=2, le=100, marks="unstored")
+    """play every start N times, each time with samples of their own (--resample 1, 2, ...), for pass@k and best of k"""
     until: float | None = option(None, "W", gt=0, le=1000, marks="counts added")
     """add episodes, at most --episodes (then 1600 by default), until every score is known to this half-width (below 0
     it counts as 0)"""

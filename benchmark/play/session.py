@@ -203,13 +203,21 @@ def new_folder() -> str:
 
 
 def by_protocol(options: RunOptions) -> list[RunOptions]:
-    """Return the runs that ``--protocols`` stands for, in folders beside each other; without it, the one run itself."""
+    """Return the runs that ``--protocols`` or ``--samples`` stands for, in folders beside each other; without these,
+    the one run itself."""
+    out = Path(options.out or new_folder())
+    if options.samples is not None:
+        for name in ("protocols", "resample", "until", "levels"):
+            if getattr(options, name) is not None:
+                raise UsageError(f"{flag_of(name)} can't be given with {flag_of('samples')}: leave one of them out")
+        numbers = range(options.samples)
+        alone = replace(options, samples=None)
+        return [replace(alone, resample=number or None, out=str(out / f"sample-{number}")) for number in numbers]
     if options.protocols is None:
         return [options]
     for name in ("protocol", "moves", "legal_only"):
         if name in options.given:
             raise UsageError(f"{flag_of(name)} can't be given with {flag_of('protocols')}, which decides it")
-    out = Path(options.out or new_folder())
     runs = []
     for name in options.protocols.split(","):
         one = replace(options, moves=UNLISTED) if name == UNLISTED else options.by_protocol(name)

@@ -326,6 +326,24 @@ class ProtocolView(TypedDict):
     pairs: int  # common seeds
 
 
+class SampleView(TypedDict):
+    """An agent's returns in a scenario over ``k`` of the samples that it drew on each start; intervals are over starts.
+
+    Every figure is unbiased for ``k`` fresh samples: the mean over all choices of ``k`` of a start's samples.
+    """
+
+    agent: str  # the name of the first sample
+    scenario: str
+    k: int
+    samples: int  # that every start has
+    starts: int  # that are scored in every sample
+    mean: EstimateView | None  # the plain return of a sample
+    best: EstimateView | None  # the mean of the highest return of k
+    worst: EstimateView | None  # the mean of the lowest
+    pass_at_k: EstimateView | None  # the chance that one or more of k succeed; ``None`` if the game knows no success
+    pass_all_k: EstimateView | None  # the chance that all do
+
+
 class RungView(TypedDict):
     """The share of the headroom that an agent kept at one level of a ladder."""
 
@@ -422,6 +440,7 @@ class ViewDocument(TypedDict):
     sizes: NotRequired[list[SizeView]]  # smallest first; if there are several
     skill: NotRequired[list[SkillView]]
     protocols: NotRequired[list[ProtocolView]]  # if agents played by several
+    samples: NotRequired[list[SampleView]]  # if agents drew several on each start
     ladders: NotRequired[list[LadderView]]
     readings: NotRequired[list[ReadingView]]  # by the lenient reading, if answers couldn't be read
     episodes: list[EpisodeView]  # the first seeds of every scenario, the same ones for all agents

@@ -10,7 +10,7 @@ from typing import Any
 
 from agents.protocol import STANDARD
 from benchmark.runs.folder import RunFolder
-from benchmark.runs.plan import Plan, protocol_of
+from benchmark.runs.plan import Matchup, Plan, protocol_of
 from textgames.scenarios import Scenario
 
 
@@ -32,13 +32,15 @@ def labelled(scenario: Scenario) -> str:
 
 
 def side_by_side(plans: Sequence[Plan]) -> Plan:
-    """Return the plan of several plans of different protocols together."""
-    scenarios = {labelled(one): one for plan in plans for one in plan.scenarios.values()}
-    seeds = {
-        matchup._replace(scenario=labelled(plan.scenarios[matchup.scenario])): seeds
-        for plan in plans
-        for matchup, seeds in plan.seeds.items()
-    }
+    """Return the plan of several plans together: of different protocols, or of equal ones with other samples."""
+    scenarios: dict[str, Scenario] = {}
+    seeds: dict[Matchup, Sequence[int]] = {}
+    for number, plan in enumerate(plans):
+        names = {name: labelled(one) for name, one in plan.scenarios.items()}
+        if not scenarios.keys().isdisjoint(names.values()):
+            names = {name: f"{label} (sample {number})" for name, label in names.items()}
+        scenarios |= {names[name]: one for name, one in plan.scenarios.items()}
+        seeds |= {matchup._replace(scenario=names[matchup.scenario]): own for matchup, own in plan.seeds.items()}
     return Plan(scenarios, seeds)
 
 

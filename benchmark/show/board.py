@@ -28,6 +28,7 @@ from benchmark.score.document import (
 from benchmark.score.move_losses import KINDS
 from benchmark.score.protocols import label
 from benchmark.score.readings import reading_rows
+from benchmark.score.samples import sample_rows
 from benchmark.show.notes import (
     ENDS,
     SUITE_NOTE,
@@ -583,6 +584,29 @@ _TABLES = (
         ),
         lambda scored: protocol_rows(scored.results, scored.scores),
         "The protocols side by side: add --stats.",
+    ),
+    Table(
+        "samples",
+        "over samples of each start",
+        (
+            AGENT,
+            SCENARIO,
+            value("k", first="ascending"),
+            estimate("mean", "mean return"),
+            estimate("best", "best of k"),
+            estimate("worst", "worst of k"),
+            estimate("pass_at_k", "pass@k", ".0%", explain="one or more of k succeed", needed=_any("pass_at_k")),
+            estimate("pass_all_k", "pass^k", ".0%", explain="all of k succeed", needed=_any("pass_all_k")),
+            value("samples", wide_only=True),
+            value("starts", wide_only=True),
+        ),
+        (
+            "plain returns of the same starts and chances, played several times; means over all choices of k of a "
+            "start's samples, which is unbiased for k; intervals are over starts; in other tables each sample stands "
+            "as an agent of its own",
+        ),
+        lambda scored: sample_rows(scored.results),
+        "Best, worst and all of k samples: add --stats.",
     ),
     Table(
         "reliability",

@@ -209,7 +209,7 @@ class Season:
         }
         decided |= terms.settings
         playing = ("suites", "settings", "level", "levels", "twin", "twins")
-        for name in (*decided, *playing, "resample", "until", "legal_only", "protocols"):
+        for name in (*decided, *playing, "resample", "samples", "until", "legal_only", "protocols"):
             if name in options.given and getattr(options, name) != decided.get(name):
                 raise UsageError(f"{flag_of(name)} can't be given with --season: the season {self.path} decides it")
         # a folder from elsewhere names no agent whose code or server would be used; the user alone does that

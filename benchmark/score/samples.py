@@ -1,0 +1,80 @@
+"""Several samples of one start: what the best, the worst and all of k make of an agent.
+
+A run that says ``resample`` draws other samples on the same starts and chances. ``returns (starts, samples) -> mean
+over all choices of k of a start's samples -> mean over starts``, whose intervals are over starts.
+"""
+
+import json
+from collections.abc import Iterator, Sequence
+from functools import reduce
+from math import comb
+from typing import Any
+
+import numpy as np
+
+from agents.common.intervals import Array, mean_estimate
+from benchmark.score.comparison import return_range, solo_scenarios
+from benchmark.score.document import EstimateView, SampleView
+from benchmark.score.results import Cell, ResultColumns
+from benchmark.score.scores import to_view
+from textgames.scenarios import Scenario
+
+
+def sample_rows(results: ResultColumns) -> list[SampleView]:
+    """Make rows for every agent and scenario for one player of which there are several samples: k of 2, 4, 8 and so
+    on, and of all."""
+    same: dict[str, dict[Any, str]] = {}  # by its card, the agent's name here for each ``resample``
+    for name, card in results.agents.items():
+        settings = results.sources[results.agent_source[name]][1]["settings"]
+        same.setdefault(json.dumps(card, sort_keys=True), {}).setdefault(settings.get("resample"), name)
+    rows: list[SampleView] = []
+    for names in (list(each.values()) for each in same.values()):
+        for scenario in solo_scenarios(results):
+            cells = [cell for name in names if (cell := results.cells.get((name, scenario.name))) and cell.episodes]
+            if len(cells) > 1:
+                rows += _rows(names[0], scenario, cells)
+    return rows
+
+
+def _rows(agent: str, scenario: Scenario, cells: Sequence[Cell]) -> Iterator[SampleView]:
+    tables = [cell.table() for cell in cells]
+    starts: Array = reduce(np.intersect1d, [table["seed"] for table in tables])
+    if not len(starts):
+        return
+
+    def of_starts(name: str) -> Array:
+        """Return a column of every sample, shape (starts, samples); the tables are in the order of seeds."""
+        return np.stack([table[name][np.isin(table["seed"], starts)] for table in tables], axis=1)
+
+    def figure(values: Array, possible: Sequence[float]) -> EstimateView | None:
+        return to_view(mean_estimate(values, possible, max(cell.confidence for cell in cells)))
+
+    returns, successes = of_starts("score"), of_starts("success")
+    known = bool(scenario.game().success_means) or successes.any()
+    possible, count = return_range(scenario), len(cells)
+    for k in [*(2**power for power in range(1, count.bit_length()) if 2**power < count), count]:
+        (worst, best), (every, some) = worst_and_best(returns, k), worst_and_best(successes, k)
+        yield SampleView(
+            agent=agent,
+            scenario=scenario.name,
+            k=k,
+            samples=count,
+            starts=len(starts),
+            mean=figure(returns.mean(axis=1), possible),
+            best=figure(best, possible),
+            worst=figure(worst, possible),
+            pass_at_k=figure(some, (0, 1)) if known else None,
+            pass_all_k=figure(every, (0, 1)) if known else None,
+        )
+
+
+def worst_and_best(values: Array, k: int) -> tuple[Array, Array]:
+    """Return for each row the mean, over all choices of ``k`` of its values, of the lowest and of the highest.
+
+    These are unbiased for k independent draws. With values of 0 and 1 they are pass^k and pass@k (Chen et al. 2021,
+    arXiv 2107.03374): ``C(c, k) / C(n, k)`` and ``1 - C(n - c, k) / C(n, k)`` with ``c`` ones among ``n``.
+    """
+    count, ordered = values.shape[1], np.sort(values, axis=1)
+    # the share of the choices in which the value of each place is the highest: the others are of those below it
+    weights = np.array([comb(place, k - 1) / comb(count, k) for place in range(count)])
+    return ordered[:, ::-1] @ weights, ordered @ weights

@@ -1,0 +1,85 @@
+"""Several samples of one start: unbiased figures over k of n, by hand, by all choices, and for a known policy."""
+
+import json
+from itertools import combinations
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from agents.common.intervals import mean_estimate
+from benchmark.runs.folder import RunFolder
+from benchmark.runs.manifest import read_manifest
+from benchmark.score.samples import worst_and_best
+
+SLIPPERY = ("--scenario", "frozen-lake", "--agent", "random", "--agent", "planner")
+
+
+def test_by_hand():
+    lowest, highest = worst_and_best(np.array([[0.0, 1.0, 1.0, 0.0], [3.0, 1.0, 2.0, 2.0]]), 2)
+    assert lowest.tolist() == pytest.approx([1 / 6, 9 / 6])  # 1 of 6 pairs; 1, 1, 1, 2, 2, 2
+    assert highest.tolist() == pytest.approx([5 / 6, 15 / 6])  # all but 1 of 6; 3, 3, 3, 2, 2, 2
+    values = np.array([[5.0, -1.0, 2.0]])
+    assert [float(one[0]) for one in worst_and_best(values, 1)] == pytest.approx([2.0, 2.0])
+    assert [float(one[0]) for one in worst_and_best(values, 3)] == [-1.0, 5.0]
+
+
+@pytest.mark.parametrize("k", [1, 2, 5])
+def test_of_a_policy_whose_chances_are_known(k):
+    """On each start it succeeds with a chance of its own, uniform on [0, 1]: E[p^k] = 1 / (k + 1)."""
+    covered = []
+    for seed in range(200):
+        rng = np.random.default_rng(seed)
+        chances = rng.uniform(size=(60, 1))
+        every, some = worst_and_best((rng.uniform(size=(60, 5)) < chances).astype(float), k)
+        for values, truth in ((every, 1 / (k + 1)), (some, 1 - 1 / (k + 1))):
+            estimate = mean_estimate(values, (0, 1))
+            covered.append((estimate.value - truth, estimate.low <= truth <= estimate.high))
+    errors, inside = np.array(covered).T
+    assert abs(errors.mean()) < 4 * errors.std() / np.sqrt(len(errors))
+    assert inside.mean() >= 0.93  # intervals over starts; over single samples they would be too narrow
+
+
+def test_one_command_plays_the_samples_and_shows_what_k_of_them_make(textbench):
+    command = ("run", *SLIPPERY, "--samples", 3, "--out", "s", "--quiet")
+    planned = textbench(*command, "--episodes", 4, "--dry-run")
+    assert "(sample 2)" in planned.out
+    done = textbench(*command, "--episodes", 4, "--json")
+    assert done.code == 0, done.err
+    folders = [Path("s") / f"sample-{number}" for number in range(3)]
+    assert [read_manifest(one)["settings"].get("resample") for one in folders] == [None, 1, 2]
+    rows = {(row["agent"], row["k"]): row for row in json.loads(done.out)["samples"]}
+    assert rows.keys() == {(agent, k) for agent in ("random", "planner") for k in (2, 3)}
+    played = [
+        {record.seed: record for record in RunFolder.open(one).records() if record.agents["player_0"] == "random"}
+        for one in folders
+    ]
+    for k in (2, 3):
+        row = rows["random", k]
+        assert (row["samples"], row["starts"]) == (3, 4)
+        for key, of, chosen in (
+            *(("best", "returns", max), ("worst", "returns", min)),
+            *(("pass_at_k", "successes", max), ("pass_all_k", "successes", min)),
+        ):
+            figures = [
+                chosen(getattr(one[seed], of)["player_0"] for one in some)
+                for seed in played[0]
+                for some in combinations(played, k)
+            ]
+            assert row[key]["value"] == pytest.approx(np.mean(figures))
+        assert row["mean"]["value"] == pytest.approx(
+            np.mean([record.returns["player_0"] for one in played for record in one.values()])
+        )
+        planner = rows["planner", k]  # which draws nothing: its samples are equal
+        assert planner["best"] == planner["worst"] == planner["mean"]
+    shown = textbench("leaderboard", "s", "--stats").out
+    assert "over samples of each start" in shown
+    assert "pass^k" in shown
+
+
+@pytest.mark.parametrize("other", [("--resample", 1), ("--protocols", "all"), ("--until", 0.1)])
+def test_what_samples_decide_is_not_given_besides(textbench, other):
+    done = textbench("run", *SLIPPERY, "--samples", 2, "--out", "s", *other)
+    assert done.code == 2
+    assert f"{other[0]} can't be given with --samples: leave one of them out" in done.err
+    assert not Path("s").exists()
