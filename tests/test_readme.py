@@ -52,6 +52,17 @@ def test_program(code, tmp_path, monkeypatch):
     runpy.run_path("program.py", run_name="__main__")
 
 
+@pytest.mark.slow
+def test_programs_have_the_types_that_mypy_wants(tmp_path):
+    """In the strict mode of pyproject.toml, whose cache .ci/run has filled."""
+    files = [tmp_path / f"program_{number}.py" for number in range(len(PROGRAMS))]
+    for file, code in zip(files, PROGRAMS, strict=True):
+        file.write_text(code)
+    done = subprocess.run([sys.executable, "-m", "mypy", *files], cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout
+    assert f"no issues found in {len(files)} source files" in done.stdout
+
+
 @pytest.fixture(scope="module")
 def server():
     with OpenAIServer() as server:

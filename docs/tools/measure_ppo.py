@@ -7,6 +7,7 @@ Runs the page's own code, in five minutes on one core. The successes stand in do
 
 import json
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -39,17 +40,25 @@ def measured() -> dict[str, Any]:
             runs[-1].append(int(scope["successes"]) / EPISODES)
             print(seed, trained, runs[-1][-1], flush=True)
     scores = benchmark.evaluate("random", scenarios="frozen-lake", episodes=EPISODES, quiet=True).leaderboard().scores
-    return {"blind": scores[0]["blind"]["value"], "steps": steps, "success": runs}
+    mean, wide = with_interval(runs)
+    last = {"value": mean[-1], "low": mean[-1] - wide[-1], "high": min(1.0, mean[-1] + wide[-1])}
+    return {"blind": scores[0]["blind"]["value"], "steps": steps, "success": runs, "last": last}
+
+
+def with_interval(runs: Sequence[Sequence[float]]) -> tuple[Any, Any]:
+    """Return the means over the seeds, and half of their 95% intervals (Student's)."""
+    return np.mean(runs, axis=0), stats.t.ppf(0.975, len(runs) - 1) * stats.sem(runs, axis=0)
 
 
 def draw(data: dict[str, Any]) -> None:
     """Draw the mean of the seeds with its 95% interval, each seed, and the best blind play."""
-    runs = np.array(data["success"])
-    mean, wide = runs.mean(axis=0), stats.t.ppf(0.975, len(runs) - 1) * stats.sem(runs, axis=0)
+    mean, wide = with_interval(data["success"])
     with style():
         figure, ((axis,),) = figure_of(1, 1, 5, 3)
-        axis.fill_between(data["steps"], mean - wide, np.minimum(1, mean + wide), color=COLOURS[0], alpha=0.2, lw=0)
-        axis.plot(data["steps"], runs.T, color=COLOURS[0], lw=0.5, alpha=0.5)
+        axis.fill_between(
+            data["steps"], np.maximum(0, mean - wide), np.minimum(1, mean + wide), color=COLOURS[0], alpha=0.2, lw=0
+        )
+        axis.plot(data["steps"], np.transpose(data["success"]), color=COLOURS[0], lw=0.5, alpha=0.5)
         axis.plot(data["steps"], mean, color=COLOURS[0], lw=2)
         axis.axhline(data["blind"], color=COLOURS[1], ls="--", label="best play that ignores the observation")
         axis.set(xlabel="steps of training", ylabel="success on frozen-lake", ylim=(0, 1))

@@ -2,9 +2,12 @@
 
 import json
 import re
+import tomllib
 from pathlib import Path
+from typing import get_args
 from xml.etree import ElementTree
 
+import gymnasium as gym
 import pytest
 from make_pages import stale
 from pages import gallery, games, prompt, speeds
@@ -14,7 +17,7 @@ from pages.pictures.playing import good_and_bad
 from pages.pictures.training import training_picture
 from pages.scores import measured
 
-from textgames import SCENARIOS
+from textgames import SCENARIOS, InvalidAction
 
 ROOT = Path(__file__).parents[2]
 PAGES = {page.name: page for page in games.pages()}
@@ -42,6 +45,24 @@ def test_tables_are_not_stale(page):
     text = page.file.read_text()
     for part in {"settings", "scenarios", "scores"} & set(names_in(text)):
         assert put(text, part, games.PARTS[part](page)) == text
+
+
+@pytest.mark.parametrize("page", PAGES.values(), ids=lambda page: page.name)
+def test_the_settings_of_environments_are_what_gymnasium_takes(page):
+    told = dict(re.findall(r"`(\w+)=([^`]+)`", games.environment_part(page)))
+    assert put(page.file.read_text(), "environment", games.environment_part(page)) == page.file.read_text()
+    modes = re.findall(r"\w+", told["invalid_action"])
+    wrong = {("invalid_action", mode) for mode in set(get_args(InvalidAction)) - set(modes)}
+    right = {("invalid_action", mode) for mode in modes}
+    most = int(told.get("level", "0..0").removeprefix("0.."))
+    right |= {("level", most), ("max_steps", tomllib.loads(f"v = {told['max_steps'].replace('None', '50')}")["v"])}
+    wrong |= {("level", most + 1)}
+    (right if "twin" in told else wrong).add(("twin", 7))
+    for name, value in right:
+        gym.make(page.env_id, **{name: value}).reset(seed=0)
+    for name, value in wrong:
+        with pytest.raises(ValueError, match=r"levels|level|twins|vocabulary|invalid_action"):
+            gym.make(page.env_id, **{name: value})
 
 
 @pytest.mark.slow

@@ -4,20 +4,22 @@ A page's first line names the id of its game; what it is about, rules and source
 """
 
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cache, partial
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from agents.baselines.search import find_search_player
 from pages import prose, scores
 from pages.marks import remade
 from pages.pictures.animation import pictures
 from pages.pictures.playing import Play, good_and_bad, scenario_of
-from textgames import SCENARIOS, find_yardstick
-from textgames.environments.rules import load_game
-from textgames.registry import settings_of
+from textgames import SCENARIOS, find_yardstick, has_twins
+from textgames.environments.rules import INVALID_ACTION, EpisodeRules, InvalidAction, load_game
+from textgames.ladders import ladder_of
+from textgames.registry import game_of, parallel_env, settings_of
 from textgames.settings import taken_by
 
 FOLDER = Path(__file__).parents[2] / "games"
@@ -161,6 +163,22 @@ def settings_part(page: GamePage) -> str:
     )
 
 
+def environment_part(page: GamePage) -> str:
+    """List what the game's environments take besides, each with its default first: the reference says what it means."""
+    registered, game, kept = settings_of(page.env_id), game_of(page.env_id), parallel_env(page.env_id).rules
+    ladder, modes = ladder_of(load_game(registered["game"])), [INVALID_ACTION]
+    for mode in get_args(InvalidAction):
+        with suppress(ValueError):
+            EpisodeRules.checked(game, kept.max_steps, 0.0, mode)
+            modes += [mode] if mode != INVALID_ACTION else []
+    limit = registered.get("max_steps")
+    told = [f"`max_steps={limit!r}`" if limit == kept.max_steps else f"`max_steps={limit!r}` ({kept.max_steps})"]
+    told += [f"`level=0..{len(ladder.levels)}`"] if ladder else []
+    told += ["`twin=0..`"] if has_twins(game) else []
+    told += [f"`invalid_action={'|'.join(map(repr, modes))}`"]
+    return f"[Environment](../reference/game.md#settings-of-environments): {', '.join(told)}.".replace("'", '"')
+
+
 def told_together(about: Mapping[str, str], names: list[str]) -> list[tuple[list[str], str]]:
     """Return ``[(settings, what is said of them)]``: a docstring may tell of several in one sentence, "``b`` likewise".
 
@@ -208,7 +226,7 @@ def scenarios_part(page: GamePage) -> str:
         scenario = SCENARIOS[name]
         changed = {key: value for key, value in scenario.kwargs.items() if usual[key].default != value}
         kwargs = ", ".join(default(value).replace("`", f"`{key}=", 1) for key, value in changed.items())
-        told = f"{scenario.horizon} rounds, first seed {scenario.first_seed:,}; {scale(name)}."
+        told = f"{scenario.horizon} rounds, seeds {scenario.first_seed:,}+; {scale(name)}."
         lines.append(f"- `{name}`{f' ({kwargs})' if kwargs else ''}: {told}")
     return "\n".join(lines)
 
@@ -226,7 +244,7 @@ def scale(name: str) -> str:
     known, player = find_yardstick(game), find_search_player(game)
     told = "" if player is None else player.method
     if kind(name):
-        return f"1 is {kind(name)}: {told}"
+        return f"{kind(name)}: {told}"
     if known is not None and known.kind == "optimal":
         return f"no scale; exact value of every move: {told or known.method}"
     exploitable = len(game.players) == 2 and game.hidden_information and game.has_initial_outcomes
@@ -244,6 +262,7 @@ def scores_part(page: GamePage) -> str:
 PARTS = {
     "picture": picture_part,
     "settings": settings_part,
+    "environment": environment_part,
     "observation": observation_part,
     "scenarios": scenarios_part,
     "scores": scores_part,
