@@ -219,14 +219,14 @@ def observation_part(page: GamePage) -> str:
 
 
 def scenarios_part(page: GamePage) -> str:
-    """List the page's scenarios: settings that differ from the defaults, rounds, seeds, and what a score of 1 is."""
+    """List the page's scenarios: settings that differ from the defaults, rounds, and what a score of 1 is."""
     usual = taken_by(load_game(settings_of(page.env_id)["game"])).named
     lines = []
     for name in page.scenarios:
         scenario = SCENARIOS[name]
         changed = {key: value for key, value in scenario.kwargs.items() if usual[key].default != value}
         kwargs = ", ".join(default(value).replace("`", f"`{key}=", 1) for key, value in changed.items())
-        told = f"{scenario.horizon} rounds, seeds {scenario.first_seed:,}+; {scale(name)}."
+        told = f"{scenario.horizon} rounds; {scale(name)}."
         lines.append(f"- `{name}`{f' ({kwargs})' if kwargs else ''}: {told}")
     return "\n".join(lines)
 
