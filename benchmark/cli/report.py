@@ -6,7 +6,7 @@ from pathlib import Path
 from shlex import quote
 
 from benchmark.cli.settings import Report
-from benchmark.errors import UsageError
+from benchmark.errors import UsageError, storing
 from benchmark.play.claims import modules_of
 from benchmark.play.options import OPTIONS, RunOptions, arguments_of
 from benchmark.results import Results, read_results
@@ -25,6 +25,9 @@ SEVERAL_PLAYERS = "No verdict over all: these agents share no scenarios for one 
 def run(settings: Report) -> int:
     """Write the report, and print the names of its files."""
     files = _files(settings.out)
+    if not Path(settings.out).suffix:
+        with storing(settings.out):
+            Path(settings.out).mkdir(exist_ok=True)
     for file in files:
         check_file_place(str(file))
     named = settings.output.folders(settings.sources)
@@ -39,13 +42,10 @@ def run(settings: Report) -> int:
 
 def _files(out: str) -> list[Path]:
     place = Path(out)
-    if place.is_dir():
+    if place.is_dir() or not place.suffix:
         return [place / f"report{suffix}" for suffix in FORMS]
     if place.suffix.lower() not in FORMS:
-        raise UsageError(
-            "--out takes a file that ends with .md or .html, or a folder that is there, in which report.md and "
-            f"report.html are made; got {out!r}"
-        )
+        raise UsageError(f"--out takes a file that ends with .md or .html, or a folder for both, got {out!r}")
     return [place]
 
 

@@ -12,7 +12,7 @@ from importlib.metadata import EntryPoint
 from typing import Any
 
 from benchmark.score.beside import ladder_rows, protocol_rows, reliability_rows, size_rows, skill_rows
-from benchmark.score.differences import TIE
+from benchmark.score.differences import LEVEL, TIE
 from benchmark.score.document import (
     ComparisonView,
     EstimateView,
@@ -742,4 +742,5 @@ def verdict_sentence(row: OverallComparisonView) -> str:
         return f"{row['a']} and {row['b']} can't be told apart {over}: {what} of {ahead} higher by {by}; {more}."
     decided = f"; decided by {listed(row['decided_by']) or 'no scenario alone'}" if several else ""
     against = f"; {other} is better in {listed(row['against'])}" if row["against"] else ""
-    return f"{ahead} is better than {other} {over}: {what} higher by {by}{decided}{against}."
+    apart = "" if row["corrected"] < LEVEL else "; their own intervals have no point in common"
+    return f"{ahead} is better than {other} {over}: {what} higher by {by}{apart}{decided}{against}."

@@ -209,4 +209,5 @@ def test_mistakes_about_the_file_are_one_sentence(textbench, small_run):
         assert (done.code, done.out, done.err.count("\n")) == (2, "", 1)
         assert sentence in done.err
     assert textbench("report", small_run, "--out", f"{small_run}/manifest.json").code == 2
+    assert textbench("report", small_run, "--out", "new").out.split() == ["new/report.md", "new/report.html"]
     assert textbench("report", "nothing").code == 2

@@ -20,7 +20,7 @@ from benchmark.runs.plan import Plan
 from benchmark.runs.record import observations_digest
 from benchmark.runs.replay import ending, replay
 from benchmark.score.results import read_columns
-from benchmark.show.board import p_text
+from benchmark.show.board import p_text, verdict_sentence
 from benchmark.show.document_of import results_document
 from benchmark.show.draw import to_markdown
 from benchmark.show.episode_views import fill_pieces, prompt_pieces
@@ -82,6 +82,9 @@ def test_compare_says_how_many_more_starts_would_tell(textbench, clear_run):
     alone = json.loads(done.out)["comparisons"][0]
     together = next(row for row in both["comparisons"] if row["scenario"] == "frozen-lake")
     assert together["episodes_needed"] > alone["episodes_needed"]
+    for corrected, apart in ((0.07, True), (0.04, False)):  # a verdict above its p has the intervals as its reason
+        told = verdict_sentence({**overall, "verdict": "planner is better", "corrected": corrected})
+        assert ("their own intervals have no point in common" in told) == apart
     several = json.loads(textbench("compare", clear_run, "--json").out)
     assert several["overall"] is None
     assert [(row["a"], row["b"]) for row in several["overall_pairs"]] == [
