@@ -42,10 +42,8 @@ TRAINING_SEEDS = range(10_000)
 
 
 _LEVEL_SUFFIX, _TWIN_SUFFIX = "-level-", "-twin-"
-_NAME = re.compile(rf"(.+?)(?:\(([^()]*)\))?(?:{_LEVEL_SUFFIX}([1-9]\d*))?(?:{_TWIN_SUFFIX}([1-9]\d*))?", re.ASCII)
-
-_TURNED = re.compile(rf"(.+?)({_TWIN_SUFFIX}[1-9]\d*)({_LEVEL_SUFFIX}[1-9]\d*)", re.ASCII)
-_ITSELF = re.compile(rf"(.+?)(?:{_LEVEL_SUFFIX}|{_TWIN_SUFFIX})0+", re.ASCII)
+_NUMBERED = rf"({_LEVEL_SUFFIX}|{_TWIN_SUFFIX})(\d{{1,9}})"
+_NAME = re.compile(rf"(.+?)(?:\(([^()]*)\))?((?:{_NUMBERED}){{0,2}})", re.ASCII)
 
 
 class Scenario(NamedTuple):
@@ -100,12 +98,14 @@ class Scenario(NamedTuple):
         limit = self._game_with(kwargs).usual_limit
         return self.horizon if limit is None or limit == self.game().usual_limit else limit
 
-    def with_settings(self, **settings: Any) -> "Scenario":
+    def with_settings(self, /, **settings: Any) -> "Scenario":
         """Return the scenario with other settings of its game, named after them: ``frozen-lake(size=6)``.
 
         Also ``max_steps``, its horizon, which otherwise follows the board; ``level`` and ``twin`` number those of the
         scenario. Settings that are the scenario's own change nothing. A ValueError for an unknown setting lists all.
         """
+        if not settings:
+            return self
         registered = settings_of(self.env_id)
         defaults = {name: one.default for name, one in taken_by(load_game(registered.pop("game"))).named.items()}
         numbers = {name: settings.pop(name) for name in (LEVEL, TWIN) if name in settings and name not in defaults}
@@ -291,16 +291,12 @@ def _unpickled(fields: dict[str, Any]) -> Scenario:
 
 
 def _scenario(name: str) -> Scenario | None:
-    parts = _NAME.fullmatch(name)
-    plain, settings, level, twin = parts.groups() if parts else (name, None, None, None)
-    scenario = SCENARIOS.get(plain)
-    if scenario is not None and settings is not None:
-        scenario = scenario.with_settings(**_read_settings(settings))
-    if scenario is not None and level:
-        scenario = scenario.level(int(level))
-    if scenario is not None and twin:
-        scenario = scenario.twin(int(twin))
-    if scenario is not None and scenario.name != name:
+    plain, settings, numbered = found.groups()[:3] if (found := _NAME.fullmatch(name)) else (name, None, "")
+    if plain not in SCENARIOS:
+        return None
+    numbers = {suffix.strip("-"): int(number) for suffix, number in re.findall(_NUMBERED, numbered)}
+    scenario = SCENARIOS[plain].with_settings(**_read_settings(settings or "") | numbers)
+    if scenario.name != name:
         raise ValueError(f"{name!r} is {scenario.name}")
     return scenario
 
@@ -320,10 +316,6 @@ def why_unknown(name: str, also: Iterable[str] = ()) -> str:
         _scenario(name)
     except ValueError as error:
         return str(error)
-    if (turned := _TURNED.fullmatch(name)) and known_scenario(likely := "{0}{2}{1}".format(*turned.groups())):
-        return f"the level stands before the twin: {likely}"
-    if (itself := _ITSELF.fullmatch(name)) and known_scenario(itself[1]):
-        return f"levels and twins count from 1, and the game itself is {itself[1]}"
     return nearest_or_all(name, sorted({*SCENARIOS, *also}))
 
 

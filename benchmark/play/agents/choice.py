@@ -3,7 +3,7 @@
 ``--scenario, --suite, --agent -> Choice, agents -> pairs (agent, scenario) that aren't played -> PlannedRun``.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -122,19 +122,12 @@ def with_levels(choice: Choice, options: RunOptions, say: Say) -> Choice:
         wanted = range(options.level, options.level + 1)
     else:
         return choice
-    found: dict[str, Scenario] = {}
     for scenario in choice.scenarios.values():
-        levels = scenario.levels
-        if levels and wanted[-1] > len(levels):
+        if (levels := scenario.levels) and wanted[-1] > len(levels):
             raise UsageError(f"{scenario.name} has the levels 1 to {len(levels)}, got {wanted[-1]}")
-        found |= {level.name: level for level in levels if level.level_number in wanted}
-    without = [name for name, scenario in choice.scenarios.items() if not scenario.levels]
-    if not found:
-        known = ", ".join(name for name, scenario in SCENARIOS.items() if scenario.levels)
-        raise UsageError(f"there are no levels of {', '.join(without)}; scenarios that have some: {known}")
-    if without:
-        say(f"these have no levels and are not played: {', '.join(without)}")
-    return Choice(found, frozenset(level.name for level in found.values() if level.ladder_name in choice.named))
+    versions = {name: [one.level(k) for k in wanted] for name, one in choice.scenarios.items() if one.levels}
+    known = ", ".join(name for name, scenario in SCENARIOS.items() if scenario.levels)
+    return _in_place(choice, versions, "levels", f"; scenarios that have some: {known}", say)
 
 
 def with_twins(choice: Choice, options: RunOptions, say: Say) -> Choice:
@@ -145,24 +138,24 @@ def with_twins(choice: Choice, options: RunOptions, say: Say) -> Choice:
         )
     if not options.twin and options.twins is None:
         return choice
-    numbers = (options.twin,) if options.twin is not None else range(1, (options.twins or 0) + 1)
-    found: dict[str, Scenario] = {}
-    named = set(choice.named)
-    for name, scenario in choice.scenarios.items():
-        if options.twins is not None:
-            found[name] = scenario
-        for twin in map(scenario.twin, numbers if scenario.has_twins else ()):
-            found[twin.name] = twin
-            named |= {twin.name} if name in choice.named else set()
-    without = [name for name, scenario in choice.scenarios.items() if not scenario.has_twins]
-    if len(without) == len(choice.scenarios):
-        raise UsageError(
-            f"there are no twins of {', '.join(without)}, because they have no vocabulary; see docs/twins.md"
-        )
+    numbers = (options.twin,) if options.twin is not None else range((options.twins or 0) + 1)  # 0: the game itself
+    versions = {name: [one.twin(k) for k in numbers] for name, one in choice.scenarios.items() if one.has_twins}
+    advice, kept = ", because they have no vocabulary; see docs/twins.md", options.twins is not None
+    return _in_place(choice, versions, "twins", advice, say, "played as they are, without a twin gap" if kept else "")
+
+
+def _in_place(
+    choice: Choice, versions: Mapping[str, Sequence[Scenario]], what: str, advice: str, say: Say, kept: str = ""
+) -> Choice:
+    """Put the versions of each scenario in its place; those without any are ``kept``, or else left out."""
+    without = [name for name in choice.scenarios if name not in versions]
+    if not versions:
+        raise UsageError(f"there are no {what} of {', '.join(without)}{advice}")
     if without:
-        played = "played as they are, without a twin gap" if options.twins is not None else "not played"
-        say(f"these have no twins and are {played}: {', '.join(without)}")
-    return Choice(found, frozenset(named))
+        say(f"these have no {what} and are {kept or 'not played'}: {', '.join(without)}")
+    found = {name: versions.get(name, [one] if kept else []) for name, one in choice.scenarios.items()}
+    named = frozenset(one.name for name in choice.named for one in found[name])
+    return Choice({one.name: one for several in found.values() for one in several}, named)
 
 
 def default_agents(scenarios: Iterable[Scenario]) -> list[str]:

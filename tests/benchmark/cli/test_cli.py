@@ -89,9 +89,9 @@ def test_the_version_is_the_packages(textbench):
         (("run", "--scenario", "chess"), "no scenario named 'chess'; there are: all, "),
         (
             ("run", "--scenario", "frozen-lake-twin-2-level-3"),
-            "the level stands before the twin: frozen-lake-level-3-t",
+            "'frozen-lake-twin-2-level-3' is frozen-lake-level-3-twin-2",
         ),
-        (("run", "--scenario", "frozen-lake-twin-0"), "count from 1, and the game itself is frozen-lake"),
+        (("run", "--scenario", "frozen-lake-twin-0"), "'frozen-lake-twin-0' is frozen-lake"),
         (("run", "--agnet", "random"), "there is no option '--agnet' (did you mean '--agent'?)"),
         (("run", "--episodes", "many"), "--episodes must be a whole number from 1 to 10,000,000, got 'many'"),
         (("run", "--episodes", "0"), "--episodes must be a whole number from 1 to 10,000,000, got '0'"),
