@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import cache, cached_property
 from importlib.resources import files
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
 from agents.baselines.search import find_search_player
 from agents.episode import Episode
@@ -69,12 +69,10 @@ class FolderCache:
 class RecordCache(Generic[Kept]):
     """What is computed of each scored record of a folder in one scenario, kept in a file."""
 
-    def __init__(
-        self, compute: Callable[[Episode], Kept | None], file: Path | None, of_json: Callable[[Any], Kept]
-    ) -> None:
-        """``compute`` returns ``None`` for what isn't to be kept."""
+    def __init__(self, compute: Callable[[Episode], Kept | None], file: Path | None) -> None:
+        """``compute`` returns plain JSON, or ``None`` for what isn't to be kept."""
         self._compute, self._file, self._changed = compute, file, False
-        self._known = read_cache(file, lambda kept: {key: of_json(one) for key, one in kept.items()}) or {}
+        self._known: dict[str, Kept] = read_cache(file, dict) or {}
 
     def of(self, record: Episode) -> Kept | None:
         """Return what a record gives; ``None`` if it wasn't scored."""

@@ -283,14 +283,15 @@ class ReadingView(TypedDict):
     reading: Reading
     episodes: int  # whose answers were read again, times seats
     unknown: int  # that don't replay to what the players saw: the game or its reading changed; they are in no figure
-    answers: int
-    invalid: EstimateView | None  # share of the answers that named no legal action when they were played
-    read: EstimateView | None  # share of these that the reading reads
-    changed: int  # answers that could be read, and that the reading reads as another action or none
-    optimal: EstimateView | None  # share of the decisions that only the reading reads that lose no value, if exact
+    counts: dict[str, int]
+    """``answers``; those ``invalid`` when they were played, of which it reads ``read``; valid ones it reads otherwise,
+    ``changed``; of the decisions so read those whose values are exact, ``valued``, and those of them without a loss,
+    ``optimal``; episodes in which a decision differs from what was executed, ``diverged``, and ``known`` its values."""
+    invalid: EstimateView | None  # share of the answers
+    read: EstimateView | None  # share of the invalid ones
+    optimal: EstimateView | None  # share of the decisions that only this reading reads, if values are exact
     lost: float | None  # the value that such a decision loses, on average
-    diverged: int  # episodes in which a decision differs from what was executed; only the first one counts from here on
-    first_round: float | None  # its round from 1, on average
+    first_round: float | None  # of the first decision that differs from what was executed: from 1, on average
     lost_executed: float | None  # the value lost there by what was executed, on average
     lost_decided: float | None  # and by the decision
 

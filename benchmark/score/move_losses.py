@@ -174,14 +174,4 @@ def add_metric(record: Episode, kept: RecordCache[dict[str, Losses]]) -> None:
 def folder_losses(told: Mapping[str, MoveLosses], folder: RunFolder) -> dict[str, RecordCache[dict[str, Losses]]]:
     """Return ``{scenario: its losses in the records of a folder}``."""
     cache = FolderCache(folder, "score/move_losses.py")
-    return {
-        name: RecordCache(losses.of_record, cache.file("losses", losses.scenario), _of_json)
-        for name, losses in told.items()
-    }
-
-
-def _of_json(kept: Mapping[str, Any]) -> dict[str, Losses]:
-    return {
-        player: {kind: [float(lost), int(count)] for kind, (lost, count) in losses.items()}
-        for player, losses in kept.items()
-    }
+    return {name: RecordCache(one.of_record, cache.file("losses", one.scenario)) for name, one in told.items()}

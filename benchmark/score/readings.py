@@ -20,7 +20,7 @@ from benchmark.runs.folder import RunFolder
 from benchmark.runs.replay import replay_if_unchanged, requests_of
 from benchmark.score.beside import losses_in, records_of
 from benchmark.score.cache import FolderCache, RecordCache
-from benchmark.score.document import Reading, ReadingView
+from benchmark.score.document import EstimateView, Reading, ReadingView
 from benchmark.score.move_losses import TIE, MoveLosses, value_lost
 from benchmark.score.results import ResultColumns, columns_per_seed
 from benchmark.score.scores import to_view
@@ -43,6 +43,7 @@ COUNTED = (
     # and what the decision loses
     *("diverged", "round", "known", "executed", "decided"),
 )
+SUMS = ("lost", "round", "executed", "decided")  # those of them that are no counts
 Counts = dict[str, float]
 """What is counted of one player in one episode, by :data:`COUNTED`."""
 
@@ -98,7 +99,7 @@ def reading_rows(results: ResultColumns, agents: Sequence[str], reading: Reading
         for name in {name for _, name in wanted} & folder.manifest["scenarios"].keys():
             scenario, losses = results.scenarios[name], losses_in(results, name)
             compute = partial(read_again, scenario=scenario, reading=reading, losses=losses)
-            told[name] = RecordCache(compute, cache.file("readings", scenario, f" {reading}"), _of_json)
+            told[name] = RecordCache(compute, cache.file("readings", scenario, f" {reading}"))
         for _, record in records_of(results, source, told):
             counts = told[record.scenario].of(record)
             for player, agent in record.agents.items():
@@ -116,11 +117,11 @@ def _row(
     known = [(float(seed), counts) for seed, counts in told if counts is not None]
     columns = {"seed": [seed for seed, _ in known]} | {key: [own[key] for _, own in known] for key in COUNTED}
     total = {key: sum(columns[key]) for key in COUNTED}
-    shares = (("invalid", "answers"), ("read", "invalid"), ("optimal", "valued"))
     table = np.stack(columns_per_seed(columns), axis=1) if known else np.zeros((1, 1 + len(COUNTED)))
-    statistics = [stats.share(*(1 + COUNTED.index(key) for key in pair)) for pair in shares]
-    estimates = dict(zip(shares, stats.bootstrap(table, statistics, confidence), strict=True))
-    views = {pair[0]: to_view(estimate) if total[pair[1]] else None for pair, estimate in estimates.items()}
+
+    def share(key: str, of: str) -> EstimateView | None:
+        statistic = stats.share(1 + COUNTED.index(key), 1 + COUNTED.index(of))
+        return to_view(stats.bootstrap(table, [statistic], confidence)[0]) if total[of] else None
 
     def mean(key: str, of: str) -> float | None:
         return total[key] / total[of] if total[of] else None
@@ -131,18 +132,12 @@ def _row(
         reading=reading,
         episodes=len(known),
         unknown=len(told) - len(known),
-        answers=int(total["answers"]),
-        invalid=views["invalid"],
-        read=views["read"],
-        changed=int(total["changed"]),
-        optimal=views["optimal"],
+        counts={key: int(total[key]) for key in COUNTED if key not in SUMS},
+        invalid=share("invalid", "answers"),
+        read=share("read", "invalid"),
+        optimal=share("optimal", "valued"),
         lost=mean("lost", "valued"),
-        diverged=int(total["diverged"]),
         first_round=mean("round", "diverged"),
         lost_executed=mean("executed", "known"),
         lost_decided=mean("decided", "known"),
     )
-
-
-def _of_json(kept: Any) -> dict[str, Counts]:
-    return {player: {key: float(counts[key]) for key in COUNTED} for player, counts in kept.items()}

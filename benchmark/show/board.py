@@ -477,35 +477,39 @@ SIZE: Column[Any] = Column(
 )
 
 
-def _known(key: str, title: str, form: str = ".3f", explain: str = "") -> Column[ReadingView]:
-    """Make a column of a figure that is ``None`` if there is none."""
+def _mean(key: str, title: str, form: str = ".3f") -> Column[ReadingView]:
+    """Make a column of a mean, if there is any."""
 
-    def known(rows: Sequence[ReadingView]) -> bool:
-        return any(row[key] is not None for row in rows)  # type: ignore[literal-required]
+    def known(rows: Rows) -> bool:
+        return any(row[key] is not None for row in rows)
 
-    return Column(key, title, lambda row: figure_of(row[key], form), "ascending", explain, needed=known)  # type: ignore[literal-required]
+    return Column(key, title, lambda row: figure_of(row[key], form), "ascending", needed=known)  # type: ignore[literal-required]
+
+
+def _count(key: str, title: str, **about: Any) -> Column[ReadingView]:
+    return Column(key, title, lambda row: figure_of(row["counts"][key], ",.0f"), "ascending", **about)
 
 
 READINGS: tuple[Column[ReadingView], ...] = (
     AGENT,
     SCENARIO,
-    value("answers", form=","),
+    _count("answers", "answers"),
     estimate("invalid", "invalid", ".0%", "ascending"),
     estimate("read", "of these read", ".0%"),
     estimate("optimal", "optimal", ".0%", explain="of the decisions so read", needed=_any("optimal")),
-    _known("lost", "value lost", explain="per decision"),
+    _mean("lost", "value lost"),
 )
 
 
 def rescored_table(rows: Sequence[ReadingView]) -> Table:
     """Make the table of answers that were read again, with what else their reading would have changed."""
     further = (
-        value("changed", "read otherwise", needed=_any("changed")),
+        _count("changed", "read otherwise", needed=lambda rows: any(row["counts"]["changed"] for row in rows)),
         value("unknown", needed=_any("unknown")),
-        value("diverged", "differ"),
-        _known("first_round", "from round", ".1f"),
-        _known("lost_executed", "lost as played"),
-        _known("lost_decided", "lost as read"),
+        _count("diverged", "differ"),
+        _mean("first_round", "from round", ".1f"),
+        _mean("lost_executed", "lost as played"),
+        _mean("lost_decided", "lost as read"),
     )
     notes = (
         "read otherwise: answers that could be read; unknown: episodes that don't replay to what was seen",

@@ -122,21 +122,12 @@ def agent_warning(row: Mapping[str, Any]) -> str:
 
 def lenient_note(agent: str, readings: Sequence[ReadingView]) -> str:
     """Return what a lenient reading makes of an agent's unreadable answers: how many are decisions, and how good."""
-    counts = {"read": [0.0, 0.0], "optimal": [0.0, 0.0]}  # of what there is, and of what these are a share of
-    for row in readings:
-        if row["agent"] != agent or row["invalid"] is None or row["read"] is None:
-            continue
-        answers = row["answers"] * row["invalid"]["value"]
-        for key, share in (("read", row["read"]), ("optimal", row["optimal"])):
-            if share:
-                counts[key][0] += answers * share["value"]
-                counts[key][1] += answers
-            answers *= row["read"]["value"]
-    (read, invalid), (optimal, known) = counts.values()
+    own = [row["counts"] for row in readings if row["agent"] == agent]
+    invalid, read, valued, optimal = (sum(one[key] for one in own) for key in ("invalid", "read", "valued", "optimal"))
     if not invalid:
         return ""
     told = f"a lenient reading, which no score goes by, reads {read / invalid:.0%} of them"
-    return told + (f", and {optimal / known:.0%} of these decisions are optimal" if known else "")
+    return told + (f", and {optimal / valued:.0%} of these decisions are optimal" if valued else "")
 
 
 def source_notes(document: Mapping[str, Any]) -> list[str]:

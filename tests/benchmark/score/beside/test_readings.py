@@ -84,7 +84,11 @@ def test_rescoring_counts_the_first_decision_that_differs_from_what_was_executed
     for record in RunFolder.open(folder).records():
         if (record.scenario, record.agents) == ("frozen-lake", {"player_0": "bold"}):
             first += [step.index + 1 for step in record.steps if step.turn.response != f"**{step.action}**."][:1]
-    assert (row["answers"], row["changed"], row["diverged"]) == (sum_of_steps(folder), 0, len(first))
+    assert tuple(row["counts"][key] for key in ("answers", "changed", "diverged")) == (
+        sum_of_steps(folder),
+        0,
+        len(first),
+    )
     assert row["first_round"] == pytest.approx(sum(first) / len(first))
     assert row["lost_decided"] == pytest.approx(0.0)
     assert row["lost_executed"] >= 0.0
@@ -100,7 +104,7 @@ def sum_of_steps(folder) -> int:
 
 def test_the_strict_reading_changes_nothing_and_finds_what_a_record_forges(folder, textbench, tmp_path):
     rows = json.loads(textbench("rescore", folder, "--reading", "strict", "--json").out)["readings"]
-    assert {(row["changed"], row["diverged"], row["unknown"]) for row in rows} == {(0, 0, 0)}
+    assert {(row["counts"]["changed"], row["counts"]["diverged"], row["unknown"]) for row in rows} == {(0, 0, 0)}
     assert {row["read"]["value"] for row in rows if row["agent"] == "bold"} == {0.0}
     records = [one for one in lines_of(folder) if one["scenario"] == "frozen-lake"]
     for record in records:
@@ -113,7 +117,7 @@ def test_the_strict_reading_changes_nothing_and_finds_what_a_record_forges(folde
     (forged / "manifest.json").write_bytes((folder / "manifest.json").read_bytes())
     write_lines(forged, records)
     rows = json.loads(textbench("rescore", forged, "--reading", "strict", "--json").out)["readings"]
-    assert {row["agent"]: row["changed"] for row in rows} == {"bold": EPISODES, "babbler": 0, "random": 0}
+    assert {row["agent"]: row["counts"]["changed"] for row in rows} == {"bold": EPISODES, "babbler": 0, "random": 0}
 
 
 def test_answers_that_were_refused_count_and_a_second_one_decides(workplace, textbench):
@@ -121,7 +125,7 @@ def test_answers_that_were_refused_count_and_a_second_one_decides(workplace, tex
     (row,) = results.leaderboard().document["readings"]
     assert (row["invalid"]["value"], row["read"]["value"], row["optimal"]["value"]) == (0.5, 1.0, 1.0)
     (row,) = json.loads(textbench("rescore", "r", "--json").out)["readings"]
-    assert row["diverged"] == 0  # it said the same when it was asked again
+    assert row["counts"]["diverged"] == 0  # it said the same when it was asked again
 
 
 def test_where_all_could_be_read_nothing_changes(workplace, textbench):
