@@ -72,8 +72,8 @@ def _reliability(agent: str, scenario: Scenario, cells: Sequence[Cell]) -> Relia
     for name, count in (("timed_out", late), ("failed", failed)):
         happened = (np.arange(episodes) < count).astype(float)
         shares[name] = to_view(stats.mean_estimate(happened, (0.0, 1.0))) if episodes else None
-    row: Any = {"episodes": episodes, "responses": int(columns["responses"].sum()), **shares}
-    return ReliabilityView(agent=agent, protocol=scenario.protocol, moves=scenario.moves, **row)
+    row: dict[str, Any] = {"episodes": episodes, "responses": int(columns["responses"].sum()), **shares}
+    return ReliabilityView(agent=agent, protocol=scenario.protocol, moves=scenario.moves, **row)  # type: ignore[typeddict-item]
 
 
 def skill_rows(results: ResultColumns, agents: Sequence[str]) -> list[SkillView]:
