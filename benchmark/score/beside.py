@@ -10,7 +10,7 @@ headroom (optimum less blind play).
 import json
 from collections.abc import Container, Iterator, Mapping, Sequence
 from itertools import groupby, islice
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
@@ -72,8 +72,8 @@ def _reliability(agent: str, scenario: Scenario, cells: Sequence[Cell]) -> Relia
     for name, count in (("timed_out", late), ("failed", failed)):
         happened = (np.arange(episodes) < count).astype(float)
         shares[name] = to_view(stats.mean_estimate(happened, (0.0, 1.0))) if episodes else None
-    row: dict[str, Any] = {"episodes": episodes, "responses": int(columns["responses"].sum()), **shares}
-    return ReliabilityView(agent=agent, protocol=scenario.protocol, moves=scenario.moves, **row)  # type: ignore[typeddict-item]
+    about = {"agent": agent, "protocol": scenario.protocol, "moves": scenario.moves, "episodes": episodes}
+    return cast(ReliabilityView, {**about, "responses": int(columns["responses"].sum()), **shares})
 
 
 def skill_rows(results: ResultColumns, agents: Sequence[str]) -> list[SkillView]:
