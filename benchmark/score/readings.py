@@ -26,7 +26,7 @@ from benchmark.score.results import ResultColumns, columns_per_seed
 from benchmark.score.scores import to_view
 from textgames.scenarios import Scenario
 from textgames.texts.lenient import read_leniently
-from textgames.tsmg import TSMG, Action, Player
+from textgames.tsmg import TSMG, Action, GameError, Player
 
 READINGS: dict[Reading, Callable[[TSMG[Any], str, Any, Player], Action | None]] = {
     "lenient": read_leniently,
@@ -56,7 +56,11 @@ def read_again(record: Episode, scenario: Scenario, reading: Reading, losses: Mo
         found[step.player]["invalid"] += sum(unreadable is not None for _, unreadable in step.answers)
     if reading == "lenient" and not any(own["invalid"] for own in found.values()):
         return found  # what the strict reading reads the lenient one reads alike
-    if (played := replay_if_unchanged(record, scenario)) is None:
+    try:
+        played = replay_if_unchanged(record, scenario)
+    except GameError:  # of somebody's own, which has changed for the worse
+        played = None
+    if played is None:
         return {}
     read, first = READINGS[reading], None
     for done, (step, request) in zip(record.steps, requests_of(played), strict=True):

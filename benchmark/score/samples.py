@@ -25,7 +25,7 @@ def sample_rows(results: ResultColumns) -> list[SampleView]:
     on, and of all."""
     same: dict[str, dict[Any, str]] = {}  # by its card, the agent's name here for each ``resample``
     for name, card in results.agents.items():
-        settings = results.sources[results.agent_source[name]][1]["settings"]
+        settings = results.sources[results.agent_source[name]][1].get("settings", {})
         same.setdefault(json.dumps(card, sort_keys=True), {}).setdefault(settings.get("resample"), name)
     rows: list[SampleView] = []
     for names in (list(each.values()) for each in same.values()):

@@ -477,15 +477,6 @@ SIZE: Column[Any] = Column(
 )
 
 
-def _mean(key: str, title: str, form: str = ".3f") -> Column[ReadingView]:
-    """Make a column of a mean, if there is any."""
-
-    def known(rows: Rows) -> bool:
-        return any(row[key] is not None for row in rows)
-
-    return Column(key, title, lambda row: figure_of(row[key], form), "ascending", needed=known)  # type: ignore[literal-required]
-
-
 def _count(key: str, title: str, **about: Any) -> Column[ReadingView]:
     return Column(key, title, lambda row: figure_of(row["counts"][key], ",.0f"), "ascending", **about)
 
@@ -497,7 +488,7 @@ READINGS: tuple[Column[ReadingView], ...] = (
     estimate("invalid", "invalid", ".0%", "ascending"),
     estimate("read", "of these read", ".0%"),
     estimate("optimal", "optimal", ".0%", explain="of the decisions so read", needed=_any("optimal")),
-    _mean("lost", "value lost"),
+    value("lost", "value lost", ".3f", first="ascending", needed=_any("optimal")),
 )
 
 
@@ -507,9 +498,9 @@ def rescored_table(rows: Sequence[ReadingView]) -> Table:
         _count("changed", "read otherwise", needed=lambda rows: any(row["counts"]["changed"] for row in rows)),
         value("unknown", needed=_any("unknown")),
         _count("diverged", "differ"),
-        _mean("first_round", "from round", ".1f"),
-        _mean("lost_executed", "lost as played"),
-        _mean("lost_decided", "lost as read"),
+        value("first_round", "from round", ".1f"),
+        value("lost_executed", "lost as played", ".3f", needed=_any("optimal")),
+        value("lost_decided", "lost as read", ".3f", needed=_any("optimal")),
     )
     notes = (
         "read otherwise: answers that could be read; unknown: episodes that don't replay to what was seen",

@@ -15,7 +15,7 @@ from benchmark.score.results import ResultColumns
 from benchmark.show.board import AGENT, COST, CPU, SCENARIO
 from benchmark.show.draw import escaped, inert, to_html, to_markdown
 from benchmark.show.notes import listed
-from benchmark.show.table import Column, Table, figure_of, text_table, value
+from benchmark.show.table import Column, Table, text_table, value
 
 MOST_DECISIONS = 10  # of an agent
 MOST_LETTERS = 240  # of an observation or a response
@@ -79,7 +79,7 @@ def cost_table(results: ResultColumns, document: ViewDocument) -> Table:
             row[kind] = sum(sum(cell.columns[kind]) for cell in cells) / count if count else None
         rows.append(row)
     counts = [value(name, form=",") for name in ("episodes", "prompt tokens", "completion tokens")]
-    seconds: Column[Any] = Column("seconds", "seconds", lambda row: figure_of(row["seconds"]))
+    seconds = value("seconds", form=".3f")
     note = "tokens that were paid for, in all; seconds are means of an episode, and depend on the machine"
     return Table("costs", "by agent", [AGENT, *counts, COST, seconds, CPU], [note], rows=rows)
 
@@ -89,7 +89,7 @@ _MISTAKES: tuple[Column[Any], ...] = (
     value("round"),
     *(value(name, left=True) for name in ("what it read", "what it answered")),
     *map(value, ("executed", "best")),
-    Column("lost", "value lost", lambda row: figure_of(row["lost"], ".3g")),
+    value("lost", "value lost", ".3g"),
 )
 
 

@@ -157,8 +157,12 @@ def estimate(key: str, title: str, form: str = ".3f", first: First = "descending
 
 
 def value(key: str, title: str = "", form: str = "", **about: Any) -> Column[Any]:
-    """Make a column of the numbers or names ``row[key]``."""
-    return Column(key, title or key, lambda row: Figure(format(row[key], form), row[key]), **about)
+    """Make a column of the numbers or names ``row[key]``; ``None`` is none."""
+
+    def figure(row: Mapping[str, Any]) -> Figure:
+        return Figure() if row[key] is None else Figure(format(row[key], form), row[key])
+
+    return Column(key, title or key, figure, **about)
 
 
 def text_table(title: str, headings: Sequence[str], rows: Sequence[Sequence[str]], notes: Sequence[str] = ()) -> Table:

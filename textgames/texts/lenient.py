@@ -51,7 +51,7 @@ def read_leniently(game: "TSMG[Any]", text: str, state: Any, player: "Player") -
     if not legal and not game.bare_responses:
         said = game.read_action(answer, state, player)
         return None if isinstance(said, Unreadable) else said
-    forms = {**dict.fromkeys(_by_form(game.actions)), **_by_form(legal)}
+    forms = {**dict.fromkeys(_by_form(tuple(game.actions))), **_by_form(tuple(legal))}
 
     def named(words: Sequence[str]) -> "Action | Unreadable | None":
         form = " ".join(words)

@@ -155,7 +155,7 @@ KINDS_OF_EPISODES = {
 
 def board(episodes) -> ResultColumns:
     scenario = SCENARIOS["frozen-lake"]._replace(protocol="retry")
-    sources = [(Path("made"), {"kind": "textbench-run", "textbench": {}, "settings": {}})]
+    sources = [(Path("made"), {"kind": "textbench-run", "textbench": {}})]
     results = ResultColumns(sources=sources, source_complete=[False], scenarios={"frozen-lake": scenario})
     for agent, kinds in episodes.items():
         results.agents[agent] = {"name": agent, "spec": agent, "kind": "python", "settings": {}}
