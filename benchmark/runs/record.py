@@ -159,32 +159,24 @@ def recorded(episode: Episode, agents: Mapping[str, str] | None = None) -> Episo
         for turn in step.turns:  # those of players without a model tell nothing
             if turn.usage is not NO_USAGE or turn.discarded is not NO_USAGE or turn.served_by or turn.left_out:
                 turns[step.player].append(turn)
-    cached = {player: total_usage(turn.usage for turn in own if turn.usage.cached) for player, own in turns.items()}
-    lost = {
-        player: total_usage([*(turn.discarded for turn in own), *(t.paid for p, t in episode.unplayed if p == player)])
-        for player, own in turns.items()
-    }
-    told: dict[str, dict[str, Any]] = {
-        "cpu_seconds": {player: round(seconds, 6) for player, seconds in episode.cpu_seconds.items()},
-        "cached_by_player": {player: [*total[:2]] for player, total in cached.items() if len(turns) > 1 and any(total)},
-        "discarded_tokens": {
-            player: [total.prompt_tokens, total.completion_tokens, total.cached_prompt_tokens]
-            for player, total in lost.items()
-            if total != NO_USAGE
-        },
-        "served_by": {
-            player: [*dict.fromkeys(turn.served_by for turn in own if turn.served_by is not None)]
-            for player, own in turns.items()
-        },
-        "provider_cached_tokens": {
-            player: sum(turn.usage.cached_prompt_tokens for turn in own if not turn.usage.cached)
-            for player, own in turns.items()
-        },
-        "left_out": {
-            player: [*dict.fromkeys(name for turn in own for name in turn.left_out)] for player, own in turns.items()
-        },
-    }
-    told = {name: {player: value for player, value in every.items() if value} for name, every in told.items()}
+    told: dict[str, dict[str, Any]] = {}
+    from_cache = [0, 0]
+    for player, own in turns.items():
+        cached = total_usage(turn.usage for turn in own if turn.usage.cached)
+        from_cache = [one + more for one, more in zip(from_cache, cached[:2], strict=True)]
+        unplayed = (turn.paid for who, turn in episode.unplayed if who == player)
+        lost = total_usage([*(turn.discarded for turn in own), *unplayed])
+        found = {
+            "cpu_seconds": round(episode.cpu_seconds.get(player, 0.0), 6),
+            "cached_by_player": [*cached[:2]] if len(turns) > 1 and any(cached) else [],
+            "discarded_tokens": [] if lost == NO_USAGE else [*lost[:2], lost.cached_prompt_tokens],
+            "served_by": [*dict.fromkeys(turn.served_by for turn in own if turn.served_by is not None)],
+            "provider_cached_tokens": sum(turn.usage.cached_prompt_tokens for turn in own if not turn.usage.cached),
+            "left_out": [*dict.fromkeys(name for turn in own for name in turn.left_out)],
+        }
+        for name, value in found.items():
+            if value:
+                told.setdefault(name, {})[player] = value
     metrics = {
         player: {name: float(value) for name, value in values.items() if isfinite(value)}
         for player, values in episode.metrics.items()
@@ -196,8 +188,8 @@ def recorded(episode: Episode, agents: Mapping[str, str] | None = None) -> Episo
         observations_digest=observations_digest(episode.steps),
         measured={
             "seconds": round(episode.seconds, 6),
-            "cached_tokens": [sum(total[i] for total in cached.values()) for i in (0, 1)],
-            **{name: every for name, every in told.items() if every},
+            "cached_tokens": from_cache,
+            **told,
         },
     )
 

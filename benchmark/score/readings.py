@@ -58,7 +58,7 @@ def read_again(record: Episode, scenario: Scenario, reading: Reading, losses: Mo
         return found  # what the strict reading reads the lenient one reads alike
     try:
         played = replay_if_unchanged(record, scenario)
-    except GameError:  # of somebody's own, which has changed for the worse
+    except GameError:  # a user's own, which breaks now
         played = None
     if played is None:
         return {}
