@@ -234,7 +234,7 @@ class RunOptions:
             if name in given:
                 values[name], called[name] = given[name], OPTIONS[name].flag
             elif name not in config and name in names and (text := os.environ.get(variable)):
-                values[name], called[name] = text.split(",") if OPTIONS[name].many else text, variable
+                values[name], called[name] = _LISTED.split(text) if OPTIONS[name].many else text, variable
             if OPTIONS[name].many and isinstance(values.get(name), str):
                 values[name] = [values[name]]
         for name in CLUSTER:  # a variable may stand there for other runs, but a flag is given for this one
@@ -244,6 +244,9 @@ class RunOptions:
 
 
 OPTIONS = fields_of(RunOptions)
+
+
+_LISTED = re.compile(r",(?![^()]*\))")  # a comma outside of parentheses
 
 
 def marked(mark: str) -> tuple[str, ...]:

@@ -80,6 +80,13 @@ def test_names_that_are_not_as_they_are_written(textbench):
         assert known_scenario(name) is None
 
 
+def test_a_variable_may_list_scenarios_with_several_settings(textbench, monkeypatch):
+    monkeypatch.setenv("TEXTBENCH_SCENARIOS", "snake,frozen-lake(is_slippery=true,size=6)")
+    done = textbench("run", "--agent", "random", "--dry-run", "--json")
+    named = [row["scenario"] for row in json.loads(done.out)["matchups"]]
+    assert named == ["snake", "frozen-lake(is_slippery=true,size=6)"]
+
+
 def test_a_person_plays_a_larger_lake(textbench, monkeypatch):
     monkeypatch.setattr(sys, "stdin", io.StringIO("right\n" * 20))
     done = textbench("play", "frozen-lake", "--setting", "size=6", "--setting", "frozen_probability=1")
