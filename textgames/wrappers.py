@@ -66,10 +66,10 @@ class DiscreteActions(gym.ActionWrapper[Any, Any, str], RecordConstructorArgs):
 
 
 class BoardObservation(gym.ObservationWrapper[NDArray[Any], Any, str], RecordConstructorArgs):
-    """The board as planes of 0 and 1, channels first: ``[channel, row from the top, column]``.
+    """The board that the player may see, as planes of 0 and 1, channels first: ``[channel, row from the top, column]``.
 
-    A ValueError if the game has no board, hides something from its player that the board shows, or draws a board of
-    another size or with a character that has no colour.
+    A ValueError if the game has none (:meth:`textgames.tsmg.TSMG.seen_by`), or draws one of another size or with a
+    character that has no colour.
 
     Args:
         env: an environment of a game with a board.
@@ -82,17 +82,19 @@ class BoardObservation(gym.ObservationWrapper[NDArray[Any], Any, str], RecordCon
     def __init__(self, env: Env, dtype: DTypeLike = np.float32) -> None:
         RecordConstructorArgs.__init__(self, dtype=dtype)
         super().__init__(env)
-        game = _game_env(env).game
-        if not game.has_board or game.hidden_information:
-            why = "its board shows what its player must not know" if game.has_board else "it has no board"
-            raise ValueError(f"BoardObservation can't show {type(game).__name__}: {why}; its text observation does")
-        self.marks = tuple(game.palette)
-        rows = game.board(game.initial_state(np.random.default_rng(0)))
+        game, player = _game_env(env).game, _game_env(env).player
+        seen = game.seen_by(game.initial_state(np.random.default_rng(0)), player)
+        if seen is None:
+            raise ValueError(
+                f"{type(game).__name__} has no board that shows its player what the text does: leave its observation a "
+                "text, or take PromptObservation in place of BoardObservation"
+            )
+        self.marks, (rows, _) = tuple(game.palette), seen
         self.observation_space = spaces.Box(0, 1, (len(self.marks), len(rows), len(rows[0])), np.dtype(dtype).type)
 
     def observation(self, observation: str) -> NDArray[Any]:
         env = _game_env(self.env)
-        rows = env.game.board(env.state)
+        rows, _ = env.game.seen_by(env.state, env.player) or ((), {})
         cells = np.array([list(row) for row in rows])
         planes: NDArray[Any] = (cells == np.array(self.marks)[:, None, None]).astype(self.observation_space.dtype)
         if planes.shape != self.observation_space.shape or planes.sum() != cells.size:

@@ -52,8 +52,8 @@ def test_every_game_is_played_by_numbers_or_says_why_not(name):
 @pytest.mark.parametrize("name", SCENARIOS)
 def test_every_board_is_one_hot_or_says_why_not(name):
     game = SCENARIOS[name].game()
-    if not game.has_board or game.hidden_information:
-        with pytest.raises(ValueError, match=rf"can't show {type(game).__name__}: (it has no board|its board shows)"):
+    if game.seen_by(game.initial_state(np.random.default_rng(0)), "player_0") is None:
+        with pytest.raises(ValueError, match=rf"{type(game).__name__} has no board that shows its player what the"):
             BoardObservation(env_of(name))
         return
     env = BoardObservation(env_of(name), dtype=np.uint8)
@@ -63,7 +63,7 @@ def test_every_board_is_one_hot_or_says_why_not(name):
         assert env.observation_space.contains(planes)
         assert env.observation_space.shape[0] == len(game.palette)
         rows = ["".join(env.marks[k] for k in row) for row in planes.argmax(axis=0)]
-        assert tuple(rows) == env.unwrapped.game.board(env.unwrapped.state)
+        assert tuple(rows) == env.unwrapped.game.seen_by(env.unwrapped.state, "player_0")[0]
         assert (planes.sum(axis=0) == 1).all()
         planes, _, terminated, truncated, _ = env.step(env.action_space.sample())
         if terminated or truncated:
@@ -113,6 +113,16 @@ def test_wrappers_keep_to_gymnasium():
     assert (planes.shape, planes.dtype) == ((3, 4, 4, 4), np.float32)
     assert np.array(batch.call("action_masks")).shape == (3, 4)
     assert batch.step(np.array([0, 1, 2]))[4]["valid"].all()
+
+
+def test_a_board_shows_nothing_that_is_hidden():
+    """Two codes of Mastermind look alike, and the codes' row is empty; a twin's board would be the original's."""
+    env: Any = BoardObservation(env_of("mastermind"))
+    first, second = (env.reset(seed=seed)[0] for seed in (0, 1))
+    assert env.unwrapped.state.secret
+    assert (first == second).all()
+    with pytest.raises(ValueError, match="Twin has no board"):
+        BoardObservation(gym.make(LAKE, twin=1))
 
 
 def test_wrong_environments_and_orders():
