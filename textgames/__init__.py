@@ -10,8 +10,7 @@ Importing this package registers the ids::
 Start reading at :mod:`textgames.tsmg`. All other names are imported when they are first used.
 """
 
-import lazy_loader
-
 import textgames.scenarios  # registers the ids  # noqa: F401
+from textgames.importing import lazy_names
 
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+__getattr__, __dir__, __all__ = lazy_names(__name__, __file__)

@@ -10,8 +10,6 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, TypeVar
 
-from platformdirs import user_cache_path
-
 Kept = TypeVar("Kept")
 
 
@@ -20,6 +18,8 @@ def cache_folder() -> Path:
     given = os.environ.get("TEXTBENCH_CACHE_DIR")
     if given:
         return Path(given)
+    from platformdirs import user_cache_path  # here: the games install without it
+
     return user_cache_path("textbench")
 
 

@@ -1,5 +1,5 @@
 """The games of the suite ``exploration``: games that hide something: find out, then use it."""
 
-import lazy_loader
+from textgames.importing import lazy_names
 
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+__getattr__, __dir__, __all__ = lazy_names(__name__, __file__)

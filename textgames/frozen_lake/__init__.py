@@ -1,5 +1,5 @@
 """Frozen Lake: rules in ``rules``, texts in ``text``, the game class in ``game``."""
 
-import lazy_loader
+from textgames.importing import lazy_names
 
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+__getattr__, __dir__, __all__ = lazy_names(__name__, __file__)

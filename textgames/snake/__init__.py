@@ -3,6 +3,6 @@
 Read ``rules`` (settings, state, one round), then ``text``, ``game`` (both as a TSMG), ``reading`` and ``solver``.
 """
 
-import lazy_loader
+from textgames.importing import lazy_names
 
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+__getattr__, __dir__, __all__ = lazy_names(__name__, __file__)

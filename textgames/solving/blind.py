@@ -122,9 +122,13 @@ def _cache_file(game: TSMG[Any], about: Mapping[str, Any]) -> Path | None:
     own = own_sources(type(game).__mro__)
     if own is None:
         return None
+    try:
+        folder = cache_folder()
+    except ModuleNotFoundError:  # platformdirs, which the games alone don't bring: nothing is kept
+        return None
     ours = sources_digest(sorted(Path(str(files("textgames"))).rglob("*.py")))
     text = f"{ours} {sources_digest(own)} {json.dumps(about, sort_keys=True)}"
-    return cache_folder() / f"blind-{hashlib.sha256(text.encode()).hexdigest()[:24]}.json"
+    return folder / f"blind-{hashlib.sha256(text.encode()).hexdigest()[:24]}.json"
 
 
 def search(game: TSMG[Any], horizon: int | None) -> BlindPlay:

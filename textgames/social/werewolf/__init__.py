@@ -1,5 +1,5 @@
 """Werewolf: hidden roles, speeches and votes. ``rules`` is the game without text, ``text`` what players read."""
 
-import lazy_loader
+from textgames.importing import lazy_names
 
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+__getattr__, __dir__, __all__ = lazy_names(__name__, __file__)
