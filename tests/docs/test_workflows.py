@@ -10,7 +10,10 @@ from typing import Any
 import pytest
 import yaml
 from packaging.requirements import Requirement
+from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
+
+from textgames.extras import OWN_VERSIONS
 
 ROOT = Path(__file__).parents[2]
 WORKFLOWS = ROOT / ".github/workflows"
@@ -98,6 +101,61 @@ def test_every_file_of_the_lock_has_a_hash():
         first, *hashes = entry.replace("\\\n", "").split()
         assert hashes, first
         assert all(re.fullmatch(r"--hash=sha256:[0-9a-f]{64}", one) for one in hashes), first
+
+
+UV_LOCK: dict[str, Any] = tomllib.loads((ROOT / "uv.lock").read_text())
+
+
+def test_the_lock_of_uv_has_the_tested_versions():
+    """Others, beside them, come with the extras that ``[tool.uv] conflicts`` keeps apart from ``dev``."""
+    locked: dict[str, set[str]] = {}
+    for one in UV_LOCK["package"]:
+        locked.setdefault(canonicalize_name(one["name"]), set()).add(one["version"])
+    constraints = pins("constraints.txt")
+    assert {
+        name: locked[name] for name, version in constraints.items() if version not in locked.get(name, version)
+    } == {}
+    assert len(constraints.keys() & locked) > 200
+    several = {name for name, versions in locked.items() if len(versions) > 1}
+    own = {one["extra"] for conflict in PROJECT["tool"]["uv"]["conflicts"] for one in conflict if "extra" in one}
+    assert own == {*OWN_VERSIONS, "dev"}
+    for package in UV_LOCK["package"]:
+        for needed in package.get("dependencies", ()):
+            if needed["name"] in several & constraints.keys() and needed["version"] != constraints[needed["name"]]:
+                reached = any(
+                    f"extra == 'extra-9-textbench-{extra}'" in needed.get("marker", "") for extra in OWN_VERSIONS
+                )
+                assert reached or package["name"] not in constraints, (package["name"], needed)
+
+
+@pytest.mark.parametrize("file", ["pyproject.toml", "research/pyproject.toml"])
+def test_the_lock_of_uv_is_of_these_requirements(file):
+    """Write it anew by ``.ci/lock``."""
+    project = tomllib.loads((ROOT / file).read_text())["project"]
+    (locked,) = (one["metadata"] for one in UV_LOCK["package"] if one["name"] == project["name"])
+    extras: dict[str, list[str]] = {"": project["dependencies"], **project["optional-dependencies"]}
+    found: dict[str, list[tuple[str, str]]] = {extra: [] for extra in extras}
+    for one in locked["requires-dist"]:
+        extra = (re.findall(r"extra == '(\w+)'", one.get("marker", "")) or [""])[0]
+        found[extra].append((one["name"], str(SpecifierSet(one.get("specifier", "")))))
+    for extra, many in extras.items():
+        parsed = [Requirement(text) for text in many]
+        versions = ["" if one.name == "textbench" else str(one.specifier) for one in parsed]  # a clone's own, of any
+        assert sorted(found[extra]) == sorted(
+            zip([canonicalize_name(one.name) for one in parsed], versions, strict=True)
+        )
+
+
+def test_the_lock_of_uv_names_pypi_alone():
+    """No index or folder of the machine that it was written on; torch has PyPI's build, and no other index."""
+    assert {one["source"].get("registry", "") for one in UV_LOCK["package"]} == {"https://pypi.org/simple", ""}
+    assert [one["name"] for one in UV_LOCK["package"] if "editable" in one["source"]] == [
+        "textbench",
+        "textbench-research",
+    ]
+    addresses = re.findall(r"\w+://[^/\"]+", (ROOT / "uv.lock").read_text())
+    assert set(addresses) == {"https://pypi.org", "https://files.pythonhosted.org"}
+    assert "default-index https://pypi.org/simple" in (ROOT / ".ci/lock").read_text()
 
 
 def test_the_night_installs_from_the_lock_and_asks_for_advisories():
