@@ -33,8 +33,12 @@ INSTALLS = [line for line in COMMANDS if "pip install" in line or line.startswit
 """Run by ``.ci/run`` and by whoever tries the README on a fresh machine."""
 NEEDS_WEIGHTS = [line for line in COMMANDS if "Qwen/" in line]
 """They download weights; the same code is tested with models that the tests make."""
-OTHERS = ("pip install xllamacpp", "pip install --no-index --no-deps --target site wheels/*")
-"""A server that runs beside textbench, which imports nothing of it, and packages for a machine without the internet."""
+OTHERS = (
+    "pip install xllamacpp",
+    "pip install --no-index --no-deps --target site wheels/*",
+    "pip install --no-deps gym-sokoban==0.0.6",
+)
+"""A server that runs beside textbench, packages for a machine without the internet, and a peer of a measurement."""
 
 
 def test_the_readme_has_what_it_promises():
