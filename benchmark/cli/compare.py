@@ -10,9 +10,6 @@ from benchmark.runs.manifest import MANIFEST_NAME
 
 def run(settings: Compare) -> int:
     """Print the comparison of all pairs of the agents."""
-    for name in settings.agents:
-        if settings.agents.count(name) > 1:
-            raise UsageError(f"comparing takes different agents, got {name!r} twice")
     folders = [name for name in settings.agents if (Path(name) / MANIFEST_NAME).exists()]
     if not settings.sources:  # with --in a path may be an agent's name; without, reading refuses it by its own
         folders += [name for name in settings.agents if name not in folders and "/" in name and Path(name).is_dir()]

@@ -3,16 +3,14 @@
 from collections.abc import Sequence
 from typing import Any
 
-from rich.table import Table
-from rich.text import Text
-
 from agents.analysis.inspection import Inspectable, InspectedStep, Inspection, inspect_episode
 from agents.analysis.world_model import world_fidelity
 from benchmark.cli.settings import Inspect
 from benchmark.errors import BenchmarkError, UsageError
 from benchmark.play.agents.players import load_one
 from benchmark.runs.plan import find_scenario
-from benchmark.show.draw import stdout_console
+from benchmark.show.draw import print_tables
+from benchmark.show.table import text_table
 
 OF_A_WORLD = {
     "possible": "predictions that can come about",
@@ -81,38 +79,31 @@ def _document(inspection: Inspection, agent: str) -> dict[str, Any]:
 
 
 def _print(inspection: Inspection, agent: str) -> None:
-    episode, steps, console = inspection.episode, inspection.steps, stdout_console()
+    episode, steps = inspection.episode, inspection.steps
     actions = list(dict.fromkeys(action for one in steps for action in one.values))
     shown = _telling(actions, steps)
-    table = Table(title=f"{agent} on {episode.scenario}, seed {episode.seed}", title_justify="left")
-    table.add_column("step", justify="right")
-    table.add_column("its reasoning", overflow="fold")
-    for action in shown:
-        table.add_column(action, justify="right", no_wrap=True)
-    table.add_column("regret", justify="right")
-    for one in steps:
-        table.add_row(str(one.step.index), _reasoning(one), *(_cell(one, a) for a in shown), f"{one.regret:.3f}")
-    console.print(table)
-    if len(shown) < len(actions):
-        console.print(
-            f"{len(shown)} of {len(actions):,} actions have a column: played, best or likely; --json has all."
-        )
+    lines = [
+        (f"{one.step.index}", _reasoning(one), *(_cell(one, action) for action in shown), f"{one.regret:.3f}")
+        for one in steps
+    ]
     source = {"scored": "exact", "sampled": "share of sampled responses"}[steps[0].source]
     values = {"exact": "exact", "search": "estimated by search"}[inspection.value_source]
-    console.print(
-        f"In a cell: how probable the action is ({source}), how probable after the reasoning that was written (exact; "
-        f"local models only), and the action's value ({values}). * marks the best actions, > what was played."
-    )
     won = ", a success" if next(iter(episode.successes.values())) else ""
     regret, best, unread = (
         sum(figures) / len(steps)
         for figures in zip(*((one.regret, one.best_probability, not one.step.valid) for one in steps), strict=True)
     )
     said = f" {unread:.0%} of its responses couldn't be read, for which the protocol's moves stand." if unread else ""
-    console.print(
+    left_out = f"{len(shown)} of {len(actions):,} actions have a column: played, best or likely; --json has all."
+    notes = (
+        left_out if len(shown) < len(actions) else "",
+        f"In a cell: how probable the action is ({source}), how probable after the reasoning that was written (exact; "
+        f"local models only), and the action's value ({values}). * marks the best actions, > what was played.",
         f"Return {next(iter(episode.returns.values())):g}{won}. On average {best:.1%} on a best action, regret "
-        f"{regret:.3f} per step.{said}"
+        f"{regret:.3f} per step.{said}",
     )
+    title = f"{agent} on {episode.scenario}, seed {episode.seed}"
+    print_tables([text_table(title, ("step", "<its reasoning", *shown, "regret"), lines, notes)])
 
 
 def _telling(actions: Sequence[str], steps: Sequence[InspectedStep]) -> Sequence[str]:
@@ -126,19 +117,17 @@ def _telling(actions: Sequence[str], steps: Sequence[InspectedStep]) -> Sequence
     return [action for action in actions if action in chosen]
 
 
-def _reasoning(one: InspectedStep) -> Text:
+def _reasoning(one: InspectedStep) -> str:
     text = one.step.turn.response.partition("<action>")[0]
     for tag in ("<think>", "</think>", "<plan>", "</plan>"):
         text = text.replace(tag, " ")
     invalid = f" [invalid: {one.step.unreadable}]" if not one.step.valid else ""
-    return Text(" ".join(text.split()) + invalid)
+    return " ".join(text.split()) + invalid
 
 
-def _cell(one: InspectedStep, action: str) -> Text:
+def _cell(one: InspectedStep, action: str) -> str:
     if action not in one.values:
-        return Text("not legal")
-    best, played = action in one.best, action == one.step.action
-    style = "green" if best and played else "red" if played else "bold" if best else ""
+        return "not legal"
     after = "" if one.after_reasoning is None else f"\n{one.after_reasoning[action]:.1%}"
-    mark = f"{'>' if played else ''}{'*' if best else ''}"
-    return Text(f"{mark} {one.probabilities.get(action, 0.0):.1%}{after}\n{one.values[action]:.3f}", style=style)
+    mark = f"{'>' * (action == one.step.action)}{'*' * (action in one.best)}"
+    return f"{mark} {one.probabilities.get(action, 0.0):.1%}{after}\n{one.values[action]:.3f}"

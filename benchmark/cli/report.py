@@ -13,6 +13,7 @@ from benchmark.results import Results, read_results
 from benchmark.runs.folder import PROMPTS_NAME, check_file_place, folder_name, write_atomically
 from benchmark.runs.manifest import Manifest
 from benchmark.show.board import comparison_tables, leaderboard_tables, verdict_sentence
+from benchmark.show.document_of import MOST_PAIRED
 from benchmark.show.markdown import LEGEND
 from benchmark.show.notes import SHORT_FIRST, listed
 from benchmark.show.report import Section, cost_table, html_report, markdown_report, mistakes_section, settings_tables
@@ -70,7 +71,7 @@ def _compared(results: Results, agents: Sequence[str]) -> tuple[list[str], list[
     if len(agents) < 2:
         return [f"{agents[0]} is the only agent: there is nothing to compare it with."], []
     try:
-        found = results.compare(*agents)
+        found = results.compare(*agents[:MOST_PAIRED])
     except UsageError as error:
         return [f"No verdict: {error}."], []
     told = [verdict_sentence(row) for row in found.overall if row["a"] == agents[0]]

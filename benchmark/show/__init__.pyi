@@ -1,8 +1,8 @@
 from .board import AGENT, SCENARIO
 from .document_of import results_document
-from .draw import stdout_console
+from .draw import print_tables, stdout_console
 from .page import write_page
-from .table import Column, Figure, Scored, Table, agent_figure, estimate, estimate_figure, number, value
+from .table import Column, Figure, Scored, Table, agent_figure, estimate, estimate_figure, number, text_table, value
 from .training_data import EVALUATED, RecordedDecision, Source, preferences
 
 __all__ = [
@@ -20,8 +20,10 @@ __all__ = [
     "estimate_figure",
     "number",
     "preferences",
+    "print_tables",
     "results_document",
     "stdout_console",
+    "text_table",
     "value",
     "write_page",
 ]

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping, Sequence
+from itertools import zip_longest
 from typing import Any, NamedTuple
 
 from agents.common.terminal import printable
@@ -14,7 +15,7 @@ from benchmark.score.move_losses import ALL, LIMIT, TIE
 from benchmark.score.results import ResultColumns
 from benchmark.show.board import AGENT, COST, CPU, SCENARIO
 from benchmark.show.draw import escaped, inert, to_html, to_markdown
-from benchmark.show.notes import listed
+from benchmark.show.notes import listed, protocol_note
 from benchmark.show.table import Column, Table, text_table, value
 
 MOST_DECISIONS = 10  # of an agent
@@ -98,11 +99,11 @@ def mistakes_section(results: ResultColumns, document: ViewDocument) -> Section:
     seats, tables, spotless = seat_losses(results), [], []
     for agent in (row["agent"] for row in document["overall"]):
         known = [name for name in results.scenarios if (agent, name) in seats]
-        worst = {name: _worst(results, name, seats[agent, name]) for name in known}
         # units of value differ between games, so all of them have their turns in filling the places
-        places = sorted((place, name) for name, rows in worst.items() for place in range(len(rows)))[:MOST_DECISIONS]
-        rows = [worst[name][place] for name in known for place in range(sum(name == one for _, one in places))]
+        turns = zip_longest(*(_worst(results, name, seats[agent, name]) for name in known))
+        rows = [row for turn in turns for row in turn if row is not None][:MOST_DECISIONS]
         if rows:
+            rows.sort(key=lambda row: known.index(row["scenario"]))
             tables.append(Table("mistakes", agent, _MISTAKES, rows=rows))
         elif known:
             spotless.append(agent)
@@ -154,39 +155,34 @@ def _short(text: str) -> str:
 
 def settings_tables(results: ResultColumns, document: ViewDocument) -> list[Table]:
     """Make the tables of the agents, the scenarios with their seeds, and the versions that played."""
-    matchups = [row for _, manifest in results.sources for row in manifest["matchups"]]
-    seeds = {
-        name: {tuple(ends) for row in matchups if row["scenario"] == name for ends in row["seeds"]}
-        for name in results.scenarios
-    }
-    agents = [(one["name"], one["spec"], one["kind"], _told(one["settings"])) for one in document["agents"]]
+    seeds: dict[str, set[tuple[int, int]]] = {name: set() for name in results.scenarios}
+    for row in (row for _, manifest in results.sources for row in manifest["matchups"]):
+        seeds[row["scenario"]].update(map(tuple, row["seeds"]))
+    agents = [(one["name"], one["spec"], _told(one["settings"])) for one in document["agents"]]
     scenarios = [
         (
-            *(one["name"], one["env_id"], _told(one["kwargs"]), f"{one['horizon']}"),
-            ", ".join(f"{first} to {last}" for first, last in sorted(seeds[one["name"]])),
-            *(one["protocol"], one["moves"]),
+            *(one["name"], f"{one['env_id']}: {_told(one['kwargs']) or 'defaults'}", f"{one['horizon']} rounds"),
+            *(", ".join(f"{first} to {last}" for first, last in sorted(seeds[one["name"]])), protocol_note(one)),
         )
         for one in document["scenarios"]
     ]
     versions = [
         (
-            *(view["name"], f"{view['started']} to {view['finished'] or 'no end'}"),
-            f"{view['textbench_version']} {view['commit'] or ''}{' with changes' * bool(view['dirty'])}",
-            *(manifest.get("python", ""), manifest.get("platform", ""), _told(manifest.get("packages", {}))),
+            *(view["name"], f"{view['started']} to {view['finished'] or 'no end'}", view["textbench_version"]),
+            f"{view['commit'] or 'unknown'}{' with changes' * bool(view['dirty'])}",
+            _told({name: manifest.get(name) for name in ("python", "platform")} | manifest.get("packages", {})),
         )
         for view, (_, manifest) in zip(document["sources"], results.sources, strict=True)
     ]
     return [
-        text_table("agents", ("<agent", "<spec", "<kind", "<settings"), agents),
-        text_table(
-            "scenarios", ("<scenario", "<game", "<settings", "rounds", "<seeds", "<protocol", "<moves"), scenarios
-        ),
-        text_table("versions", ("<folder", "<played", "<textbench", "<python", "<platform", "<packages"), versions),
+        text_table("agents", ("<agent", "<spec", "<settings"), agents),
+        text_table("scenarios", ("<scenario", "<game", "<length", "<seeds", "<protocol"), scenarios),
+        text_table("versions", ("<folder", "<played", "<textbench", "<commit", "<beside it"), versions),
     ]
 
 
 def _told(settings: Mapping[str, Any]) -> str:
-    texts = {
-        name: one if isinstance(one, str) else json.dumps(one) for name, one in settings.items() if one is not None
-    }
-    return ", ".join(f"{name}={_short(text)}" for name, text in texts.items())
+    given = {name: one for name, one in settings.items() if one is not None}
+    return ", ".join(
+        f"{name}={_short(one if isinstance(one, str) else json.dumps(one))}" for name, one in given.items()
+    )

@@ -6,9 +6,7 @@ from typing import NamedTuple
 
 from rich.cells import set_cell_size
 from rich.console import Console, Group
-from rich.panel import Panel
 from rich.rule import Rule
-from rich.table import Table
 from rich.text import Text
 
 from agents.common.console import PlainConsole, plain_text
@@ -194,31 +192,6 @@ def reasoning_text(step: Step) -> Text | None:
     return Text(step.turn.reasoning, style="dim") if step.turn.reasoning.strip() else None
 
 
-def print_episode(picker: EpisodePicker, number: int) -> None:
-    """Print the whole episode, one step below the other."""
-    console = stdout_console()
-    showing = picker.showing(number)
-    record, replayed = showing.record, showing.replayed
-    console.print(Rule(Text(showing.title)))
-    if showing.warning:
-        console.print(Text(showing.warning, style="yellow"))
-    for index in range(len(record.steps)):
-        console.print(place(record, index))
-        if replayed:
-            grid = Table.grid(padding=(0, 4))
-            observation = Text(replayed.steps[index].observation, style="dim")
-            grid.add_row(spaced(replayed.board(replayed.steps[index].state)), observation)
-            console.print(grid)
-        if reasoning := reasoning_text(record.steps[index]):
-            console.print(Panel(reasoning, title="reasoning", title_align="left", style="dim"))
-        console.print(Panel(response_text(record.steps[index]), title="response", title_align="left"))
-        console.print(move(showing, index))
-    console.print(Text("end", style="bold"))
-    if replayed:
-        console.print(spaced(replayed.board(replayed.episode.end_state)))
-    console.print(Group(*outcome(showing)))
-
-
 class View(NamedTuple):
     """The parts of one step's screen, or of the screen at the end of the episode."""
 
@@ -251,6 +224,18 @@ def view(showing: Showing, index: int) -> View:
     if read:
         scrolling += [Text(), Text(title, style="bold"), Text(read, style="dim")]
     return View(head, spaced(board), scrolling)
+
+
+def print_episode(picker: EpisodePicker, number: int) -> None:
+    """Print the whole episode, one step below the other."""
+    console, showing = stdout_console(), picker.showing(number)
+    console.print(Rule(Text(showing.title)))
+    if showing.warning:
+        console.print(Text(showing.warning, style="yellow"))
+    for index in range(len(showing.record.steps) + 1):
+        head, board, scrolling = view(showing, index)
+        shown = [board, Text()] if board else []
+        console.print(Group(*head[1 + bool(showing.warning) :], Text(), *shown, *scrolling, Text()))
 
 
 class Screen:

@@ -44,11 +44,6 @@ SCRIPTS = (
 
 STYLES = ("page.css", "tables.css", "replay.css", "screens.css")
 
-MONTHS = (
-    *("January", "February", "March", "April", "May", "June"),
-    *("July", "August", "September", "October", "November", "December"),
-)
-
 
 def render_page(document: ViewDocument, *, follow: str = "") -> str:
     """Draw a document as one HTML page; the same document gives the same text (with the same build of zlib).
@@ -102,8 +97,7 @@ def render_page(document: ViewDocument, *, follow: str = "") -> str:
         index=scenario_index(document) if overall else None,
         games=[(game, game_name(game)) for game, count in games.items() if count > 1],  # of several scenarios
         kinds=sorted({agent["kind"] for agent in agents}),
-        document_date=played_on(document),
-        played=_day(played_on(document)),
+        played=played_on(document),
         scores=packed(_columns(document["scores"])),
         comparisons=packed(_columns(document["comparisons"])),
         policy=_policy(style, script, follows=bool(follow)),
@@ -144,15 +138,6 @@ def _shared_prompts(document: ViewDocument) -> tuple[list[Any], list[dict[str, A
 def played_on(document: ViewDocument) -> str:
     """Return the day on which the last of the sources was played, ``2026-11-22``, or an empty text."""
     return max((source["finished"] or source["started"] or "" for source in document["sources"]), default="")[:10]
-
-
-def _day(date: str) -> str:
-    """Return ``22 November 2026`` of ``2026-11-22``, whatever the language of the machine."""
-    try:
-        year, month, day = map(int, date.split("-"))
-        return f"{day} {MONTHS[month - 1]} {year}"
-    except (ValueError, IndexError):
-        return ""
 
 
 def _columns(views: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:

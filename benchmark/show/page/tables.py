@@ -22,24 +22,6 @@ LOCAL, SCRIPTED, SERVED, OWN = "local model", "scripted", "served model", "Pytho
 RATING_NOTE = "Bradley-Terry ratings on the Elo scale: 400 points more are odds of 10 to 1; the mean is 0."
 MINUS, DASH = "\N{MINUS SIGN}", "\N{EN DASH}"
 
-MEANINGS = {
-    "mean_return": ("Return", "the sum of an episode's rewards; the mean is over episodes"),
-    "luck_free_return": (
-        "Luck-free return",
-        "the mean return with the luck of the game's own draws taken out; ranks go by it",
-    ),
-    "normalized": ("Normalised", f"{ENDS}; both on the same seeds"),
-    "beta": ("Beta, SD ratio", "how much of the luck is taken out, and how much narrower the returns get by it"),
-    "z": ("Luck z", "an agent's luck in standard deviations of honest play"),
-    "success": ("Success", "share of episodes in which the player {aim}"),
-    "invalid": ("Invalid", "share of responses that named no legal action; {protocol}"),
-    "length": ("Length", "rounds until the end; in a round everyone whose turn it is acts once"),
-    "tokens": ("Tokens", "of prompts and responses, per episode"),
-    "cpu": ("CPU s", "seconds of a core per episode, of an agent that runs in the run's own process"),
-    "cost": ("Cost", "US dollars over all episodes"),
-}
-"""{column of the scores: (term, what it counts)}; {aim} and {protocol} are the scenario's."""
-
 
 class Sortable:
     """A table as the page draws it; rows are in its default order."""
@@ -106,7 +88,7 @@ class Section(NamedTuple):
     facts: tuple[tuple[str, str], ...]  # (name, value)
     tables: tuple[Sortable, ...]
     game: str  # its environment's id
-    definitions: tuple[tuple[str, str], ...]  # (term, meaning) of its columns
+    definitions: Sequence[tuple[str, str]]  # (term, meaning) of its columns
 
 
 class Group(NamedTuple):
@@ -151,10 +133,8 @@ def scenario_section(document: ViewDocument, scenario: ScenarioView) -> Section:
         table = board.rating_table(name, ratings)
         tables.append(replace(table, notes=(RATING_NOTE, *table.notes)))
     drawn = tuple(map(Sortable, [*tables, *board.further_tables(name, scores)]))
-    own = {"aim": scenario["success_means"] or "met the game's aim", "protocol": protocol_note(scenario)}
-    terms = [MEANINGS[column.key] for column in drawn[0].columns if column.key in MEANINGS]
-    meanings = tuple((term, meaning.format(**own)) for term, meaning in terms)
-    return Section(name, tuple(_facts(scenario, scores)), drawn, scenario["env_id"], meanings)
+    terms = [(column.title, column.explain) for column in drawn[0].columns if column.explain and column.key != "rank"]
+    return Section(name, tuple(_facts(scenario, scores)), drawn, scenario["env_id"], terms)
 
 
 def address(view: str, **params: str) -> str:
@@ -167,6 +147,7 @@ def _facts(scenario: ScenarioView, scores: Sequence[ScoreView]) -> Iterator[tupl
     yield "environment", scenario["env_id"]
     yield "settings", settings or "defaults"
     yield "rounds", f"at most {scenario['horizon']}"
+    yield "protocol", protocol_note(scenario)
     if scenario["success_means"]:
         yield "success", f"the player {scenario['success_means']}"
     yield "seeds", f"from {scenario['first_seed']}"

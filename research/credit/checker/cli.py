@@ -123,14 +123,14 @@ def _plain(truth: Truth) -> dict[str, Any]:
 
 
 def _print_truth(truth: Truth, settings: Settings) -> None:
-    print(f"\nBeside the true advantages of {settings.agent} in {settings.game}, 95% intervals over groups:")
-    lines = [("", "turns", "correlation", "right sign", "offset")]
-    for one in truth["likeness"]:
-        figures = (f"{one.correlation:.2f}", f"{one.right_sign:.2f}", f"{one.offset:.2f}")
-        lines.append((one.turns, str(one.number), *figures))
-    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    for line in lines:
-        print("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip())
+    from benchmark.show import print_tables, text_table
+
+    title = f"\nBeside the true advantages of {settings.agent} in {settings.game}, 95% intervals over groups"
+    lines = [
+        (one.turns, f"{one.number}", f"{one.correlation:.2f}", f"{one.right_sign:.2f}", f"{one.offset:.2f}")
+        for one in truth["likeness"]
+    ]
+    print_tables([text_table(title, ("<", "turns", "correlation", "right sign", "offset"), lines)])
     whole, *slices = truth["likeness"]
     told = ", ".join(f"{name} {value:.2f}" for name, value in truth["methods"].items())
     print(f"The noise of these advantages is {1 - whole.correlation.value**2:.0%} of their variance.")

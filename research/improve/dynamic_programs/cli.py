@@ -1,6 +1,5 @@
 """The command ``textbench dynamic-program``."""
 
-from collections.abc import Sequence
 from pathlib import Path
 from string import Template
 from typing import TYPE_CHECKING, Any
@@ -43,6 +42,7 @@ class Settings:
 def run(settings: Settings) -> int:
     """Print what the programs of a model are worth, beside the truth."""
     from benchmark import unknown_name
+    from benchmark.show import print_tables, text_table
     from research.improve.budget import Budget, SpendingMeter
     from research.improve.methods.programming.writing import check_sandbox
     from research.improve.questions import CALLS_NAME, Questions
@@ -59,9 +59,15 @@ def run(settings: Settings) -> int:
     if settings.output.json:
         settings.output.document({"agent": settings.agent, "right": right, "of": len(rows), "problems": rows})
         return 0
-    for line in _table(rows):
-        print(line)
-    print(f"{right} of {len(rows)} are exactly right.")
+    lines = [
+        (
+            *(row["problem"], f"{row['true']:.6g}", "none" if row["written"] is None else f"{row['written']:.6g}"),
+            "right" if row["right"] else row["wrong"] or "wrong",
+        )
+        for row in rows
+    ]
+    notes = [f"{right} of {len(rows)} are exactly right."]
+    print_tables([text_table("optima", ("<problem", "true", "written", "<"), lines, notes)])
     return 0
 
 
@@ -96,14 +102,3 @@ def solved(source: str, seconds: float, max_states: int) -> tuple[float | None, 
     if told.error is None and not isinstance(told.value, float):  # the process is the program's
         return None, "the program answered in the solver's place"
     return told.value, told.error and " ".join(told.error.split())
-
-
-def _table(rows: Sequence[dict[str, Any]]) -> list[str]:
-    found = [("problem", "true", "written", "")]
-    for row in rows:
-        written = "none" if row["written"] is None else f"{row['written']:.6g}"
-        found.append(
-            (row["problem"], f"{row['true']:.6g}", written, "right" if row["right"] else row["wrong"] or "wrong")
-        )
-    widths = [max(map(len, column)) for column in zip(*found, strict=True)][:3]
-    return ["  ".join([*map(str.ljust, line[:3], widths), line[3]]).rstrip() for line in found]

@@ -10,6 +10,7 @@ from benchmark import UsageError
 from benchmark.cli import Output
 from benchmark.play import OF_ONE_AGENT, RunOptions
 from benchmark.runs import find_scenario
+from benchmark.show import print_tables, text_table
 from research.robustness.worst_case.balls import BALLS
 from research.robustness.worst_case.dr_rpo import optimise
 from research.robustness.worst_case.learned import FEATURES, features_of, learn
@@ -126,10 +127,8 @@ def run(step: Worst | Cliff | Reward) -> int:
     if step.output.json:
         step.output.document({**about, "rows": rows})
         return 0
-    print(", ".join(f"{name} {value}" for name, value in about.items() if value))
-    columns = [[name, *(_shown(row[name]) for row in rows)] for name in rows[0]]
-    for line in zip(*[[each.rjust(max(map(len, column))) for each in column] for column in columns], strict=True):
-        print("  ".join(line))
+    title = ", ".join(f"{name} {value}" for name, value in about.items() if value)
+    print_tables([text_table(title, [*rows[0]], [[*map(_shown, row.values())] for row in rows])])
     return 0
 
 

@@ -209,8 +209,8 @@ def test_reasoning_stands_dimmed_above_the_response(textbench, small_run):
     (small_run / "episodes.jsonl").write_text("\n".join([json.dumps(record), *lines[1:]]) + "\n")
     (agent,), scenario, seed = record["agents"].values(), record["scenario"], record["seed"]
     shown = textbench("replay", small_run, "--plain", "--agent", agent, "--scenario", scenario, "--seed", seed).out
-    assert shown.count("─ reasoning ─") == 1
-    assert shown.index("The goal is near.") < shown.index("─ response ─")
+    assert shown.count("\nreasoning\n") == 1
+    assert shown.index("The goal is near.") < shown.index("\nresponse\n")
 
 
 def test_an_episode_that_cannot_be_played_again_is_still_shown():
