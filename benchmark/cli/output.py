@@ -87,11 +87,6 @@ def report(
     return INTERRUPTED if isinstance(error, KeyboardInterrupt) else INCOMPLETE
 
 
-def note(message: str) -> None:
-    """Print why a command has no result, without the secrets of the environment."""
-    print(f"textbench: {Redactor.from_environment().scrub(message)}", file=sys.stderr)
-
-
 def _why_unscored(scores: Sequence[ScoreView]) -> str:
     """Return how many episodes are unscored, and the reason of most of them."""
     reasons: Counter[str] = Counter()

@@ -12,11 +12,12 @@ from benchmark.errors import BenchmarkError, UsageError
 from benchmark.play.agents.choice import plan_run
 from benchmark.play.cost.pilot import Usage, contrasts
 from benchmark.play.cost.prices import is_paid
-from benchmark.play.session import Ending, play_all
+from benchmark.play.session import play_all
 from benchmark.results import read_results
 from benchmark.runs.folder import RunFolder, resume_command
 from benchmark.runs.plan import num_players
-from benchmark.score.differences import LEVEL, POWER, fewest_pairs
+from benchmark.score.comparison import board_family
+from benchmark.score.differences import LEVEL, POWER, fewest_pairs, power_of
 from benchmark.score.references import References
 from benchmark.show.draw import print_tables
 from benchmark.show.table import text_table
@@ -24,49 +25,52 @@ from benchmark.show.table import text_table
 
 def run(settings: Plan) -> int:
     """Play the pilot, unless its folder has it, and print the plan."""
-    told, budget, pilot = settings.output, settings.budget, settings.pilot
+    told, budget, pilot, detect = settings.output, settings.budget, settings.pilot, settings.detect
     options = replace(settings.options, episodes=pilot, max_cost=budget)
     planned = plan_run(options, told.say)
     if len(agents := planned.plan.agents) < 2:
         raise UsageError(
             f"--detect is about a difference of two agents, and there is one, {agents[0]}: add another --agent, or let "
-            f"textbench run --until {settings.detect:g} find how well it plays"
+            f"textbench run --until {detect:g} find how well it plays"
         )
     if several := [name for name, one in planned.plan.scenarios.items() if num_players(one) > 1]:
         raise UsageError(f"a plan is for scenarios of one player, {several[0]!r} has several: leave it out")
     ending = play_all([planned], quiet=told.quiet, ask=output.ask_at_terminal)
+    path = ending.path
     if ending.stopped is not None:
-        return _stopped(ending, budget)
-    path, folder = ending.path, RunFolder.open(ending.path)
+        why = f"the pilot isn't whole: {ending.stopped}"
+        if ending.for_money:
+            why = f"the pilot costs more than --budget {budget:g}: name a larger one, or fewer scenarios or agents"
+        kept = f"{ending.done} of {ending.total} episodes are kept"
+        stop = BenchmarkError(f"{why}; {kept}, and the same command with --out {quote(str(path))} plays the rest")
+        stop.exit_code = output.INTERRUPTED if isinstance(ending.error, KeyboardInterrupt) else output.INCOMPLETE
+        raise stop
+    folder = RunFolder.open(path)
     results, usage = read_results(path, quiet=told.quiet).columns, Usage.of(folder)
-    found = contrasts(results, References(results, told.say), settings.detect)
-    if not found:
-        raise BenchmarkError(
-            f"no two agents have two scored episodes on equal seeds in {path}; the unscored ones are played again by "
-            f"{resume_command(path)}"
-        )
-    level = found[0].level
-    deciding = [one for one in found if one.scenario is None] or found
-    needed = max((one.needed.value for one in deciding if one.needed), default=fewest_pairs(level))
-    bought = None if budget is None else usage.affordable(budget)
-    episodes = max(pilot, needed if bought is None else min(needed, bought))
-    prices = folder.manifest.get("prices", {})
-    unpriced = [name for name, spec in planned.players.specs.items() if is_paid(spec.spec) and name not in prices]
+    level = LEVEL / board_family(results)  # of the first step of Holm's correction for all that compare shows
+    pairs = contrasts(results, References(results, told.say), detect, level)
+    if not pairs:
+        again = f"play the unscored ones again: {resume_command(path)}"
+        raise BenchmarkError(f"no two agents have two scored episodes on equal seeds in {path}; {again}")
+    deciding = [one for one in pairs if one["scenario"] is None] or pairs
+    known = [one["episodes_needed"]["value"] for one in deciding if one["episodes_needed"]]
+    needed, each = max(known, default=fewest_pairs(level)), float(usage.starts.mean())
+    bought = needed if budget is None or not each else int(budget / each * (1 + 1e-9))
+    episodes = max(pilot, min(needed, bought))
+    for one in pairs:
+        power = power_of(episodes, one["difference"], one["variance"], level)
+        one["power"] = power if one["episodes_needed"] else None
+    prices, specs = folder.manifest.get("prices", {}), planned.players.specs
+    unpriced = [name for name, spec in specs.items() if is_paid(spec.spec) and name not in prices]
     limit = "" if budget is None else f" --max-cost {budget:g}"
     document: dict[str, Any] = {
-        "run": str(path),
-        "pilot": pilot,
-        "detect": settings.detect,
-        "budget": budget,
-        "level": level,
-        "episodes": episodes,
-        "episodes_needed": needed,
+        **{"run": str(path), "pilot": pilot, "detect": detect, "budget": budget, "level": level},
+        **{"episodes": episodes, "episodes_needed": needed, "unpriced": unpriced},
         "spent": None if unpriced else float(usage.starts.sum()),
         "cost": None if unpriced else usage.dollars(episodes)._asdict(),
-        "unpriced": unpriced,
         "hours": usage.hours(episodes, options.max_concurrency or DEFAULT_CONCURRENCY),
         "agents": usage.agents,
-        "pairs": [one.document(episodes) for one in found],
+        "pairs": pairs,
         "command": f"{resume_command(path)} --episodes {episodes}{limit}" if episodes > pilot else None,
     }
     if told.json:
@@ -76,35 +80,19 @@ def run(settings: Plan) -> int:
     return 0
 
 
-def _stopped(ending: Ending, budget: float | None) -> int:
-    """Report why the pilot isn't whole, and how it is completed."""
-    if ending.for_money:
-        why = f"the pilot costs more than --budget {budget:g}: name a larger one, or fewer scenarios or agents"
-    else:
-        why = f"the pilot isn't whole: {ending.stopped}"
-    kept = f"{ending.done} of {ending.total} episodes are kept; the same command with --out {quote(str(ending.path))}"
-    output.note(f"{why}. {kept} plays the rest")
-    return output.INTERRUPTED if isinstance(ending.error, KeyboardInterrupt) else output.INCOMPLETE
-
-
 def _print(plan: Mapping[str, Any]) -> None:
-    episodes, cost, pairs = plan["episodes"], plan["cost"], plan["pairs"]
-    used = [
-        (name, *(f"{one[key]:{form}}" for key, form in zip(one, (",.0f", ",.0f", ".4f", ".1f"), strict=True)))
-        for name, one in plan["agents"].items()
-    ]
-    lines = []
-    for row in pairs:
-        number, texts = row["episodes_needed"], ("?", "?")
-        if number is not None:
-            texts = f"{number['value']:,} [{number['low']:,}, {number['high']:,}]", f"{row['power']:.2f}"
-        spread = f"{row['size']:.3g}", f"{row['variance'] ** 0.5:.3g}"
-        lines.append((row["scenario"] or "overall", row["a"], row["b"], *spread, *texts))
+    episodes, cost, pairs, lines = plan["episodes"], plan["cost"], plan["pairs"], []
+    for one in pairs:
+        texts = ("?", "?")
+        if number := one["episodes_needed"]:
+            texts = f"{number['value']:,} [{number['low']:,}, {number['high']:,}]", f"{one['power']:.2f}"
+        spread = f"{one['difference']:.3g}", f"{one['variance'] ** 0.5:.3g}"
+        lines.append((one["scenario"] or "overall", one["a"], one["b"], *spread, *texts))
     notes = [
         f"episodes needed: of each agent and scenario, for a power of {POWER:g} at level 0.05 after correction for "
         f"{round(LEVEL / plan['level'])} comparisons; [..] is what {plan['pilot']} pairs leave open"
     ]
-    if equal := [row for row in pairs if row["power"] is None]:
+    if equal := [one for one in pairs if one["power"] is None]:
         notes.append(
             f"?: all differences of {len(equal)} of {len(pairs)} rows are equal in the pilot, so that no number can be "
             f"told, but that it is {fewest_pairs(plan['level'])} at least; a larger --pilot may show some"
@@ -118,10 +106,15 @@ def _print(plan: Mapping[str, Any]) -> None:
     least, most = plan["hours"]
     notes.append(f"{episodes} episodes of each take {money}, and {least:.2g} to {most:.2g} more hours")
     titles = ("<scenario", "<a", "<b", "difference", "SD of a pair", "episodes needed", f"power at {episodes}")
+    forms = (",.0f", ",.0f", ".4f", ".1f")
+    used = [
+        (name, *(f"{one:{form}}" for one, form in zip(own.values(), forms, strict=True)))
+        for name, own in plan["agents"].items()
+    ]
     print_tables(
         [
             text_table("an episode", ("<agent", "prompt tokens", "completion tokens", "USD", "seconds"), used),
             text_table(f"to detect a difference of {plan['detect']:g}", titles, lines, notes),
         ]
     )
-    print(f"{plan['command'] or 'the pilot is as long as it takes: textbench compare'}")
+    print(plan["command"] or "the pilot is as long as it takes: textbench compare")

@@ -13,8 +13,8 @@ from agents.common.intervals import Array, Estimate, student_quantile
 from benchmark.runs.folder import RunFolder
 from benchmark.runs.plan import Plan
 from benchmark.runs.record import paid_tokens
-from benchmark.score.comparison import board_family, cell_differences, solo_scenarios
-from benchmark.score.differences import LEVEL, Needed, pairs_to_detect, power_of
+from benchmark.score.comparison import cell_differences, solo_scenarios
+from benchmark.score.differences import pairs_to_detect
 from benchmark.score.luck import LuckValues, cross_fitted
 from benchmark.score.overall import game_weights, overall_scenarios, span_of
 from benchmark.score.references import References
@@ -25,60 +25,39 @@ from textgames.scenarios import Scenario
 USED = ("prompt_tokens", "completion_tokens", "cost", "seconds")
 
 
-class Contrast(NamedTuple):
-    """Two agents in a scenario or over all, and what it takes to tell them apart if they differ by ``size``."""
+def contrasts(results: ResultColumns, references: References, detect: float, level: float) -> list[dict[str, Any]]:
+    """Return every two agents over all scenarios, if these are several, then in each: what tells them apart.
 
-    scenario: str | None  # ``None``: over all scenarios, by their overall scores
-    a: str
-    b: str
-    size: float  # the difference to detect, in the unit of the scenario's returns, over all of scores
-    pairs: int  # of the pilot
-    variance: float  # of the paired differences
-    freedom: float  # of the variance
-    level: float  # of a test after the correction
-
-    @property
-    def needed(self) -> Needed | None:
-        return pairs_to_detect(self.size, self.variance, self.freedom, self.level)
-
-    def document(self, episodes: int) -> dict[str, Any]:
-        """Return it as plain JSON, with the episodes needed and the power of so many; ``None`` without a variance."""
-        needed = self.needed
-        power = None if needed is None else power_of(episodes, self.size, self.variance, self.level)
-        return {**self._asdict(), "episodes_needed": needed and needed._asdict(), "power": power}
-
-
-def contrasts(results: ResultColumns, references: References, size: float) -> list[Contrast]:
-    """Return every two agents over all scenarios, if they have several, then in each of these.
-
-    ``size`` is a difference of scores; in a scenario without a scale, of returns. The level is that of the first step
-    of Holm's correction for everything that ``textbench compare`` would compare.
+    ``detect`` is a difference of scores; in a scenario without a scale, of returns. ``level`` is that of one test.
     """
-    level, counted = LEVEL / board_family(results), overall_scenarios(results)
-    names = [scenario.name for scenario in solo_scenarios(results)]
-    over_all, single = list[Contrast](), list[Contrast]()
+
+    def row(scenario: str | None, size: float, variance: float, freedom: float) -> dict[str, Any]:
+        needed = pairs_to_detect(size, variance, freedom, level)
+        about = {"scenario": scenario, "a": a, "b": b, "difference": size, "variance": variance}
+        return {**about, "episodes_needed": needed and needed._asdict()}
+
+    counted, over_all, single = overall_scenarios(results), [], []
     for a, b in combinations(results.agents, 2):
-        parts: dict[str, tuple[float, int]] = {}  # of the overall score: variance and pairs
-        for name in names:
+        scored: dict[str, tuple[float, int]] = {}  # variance of the score's difference, and its degrees of freedom
+        for scenario in solo_scenarios(results):
+            name = scenario.name
             cells = [results.cells[agent, name] for agent in (a, b) if (agent, name) in results.cells]
-            if (
-                len(cells) < 2
-                or len(differences := cell_differences(cells, [results.scenarios[name]] * 2, _returns)) < 2
-            ):
+            if len(cells) < 2 or len(differences := cell_differences(cells, [scenario] * 2, _returns)) < 2:
                 continue
-            pairs = len(differences)
-            span, variance = span_of(results, references, a, name), float(differences.var(ddof=1))
-            single.append(Contrast(name, a, b, size * (span or 1.0), pairs, variance, pairs - 1, level))
+            span, variance, freedom = (
+                span_of(results, references, a, name),
+                float(differences.var(ddof=1)),
+                len(differences) - 1,
+            )
+            single.append(row(name, detect * (span or 1.0), variance, freedom))
             if span and name in counted:
-                parts[name] = variance / span**2, pairs
-        weights = game_weights(results, [*parts])
-        shares = {name: weights[name] ** 2 * variance for name, (variance, _) in parts.items()}
-        if len(names) > 1 and parts:
+                scored[name] = variance / span**2, freedom
+        if scored and len(results.scenarios) > 1:
+            weights = game_weights(results, [*scored])
+            shares = [(weights[name] ** 2 * variance, freedom) for name, (variance, freedom) in scored.items()]
+            whole = sum(share for share, _ in shares)
             # Welch and Satterthwaite's degrees of freedom
-            whole = sum(shares.values())
-            odd = sum(share**2 / (parts[name][1] - 1) for name, share in shares.items())
-            pairs = min(count for _, count in parts.values())
-            over_all.append(Contrast(None, a, b, size, pairs, whole, whole**2 / odd if odd else pairs - 1, level))
+            over_all.append(row(None, detect, whole, whole and whole**2 / sum(share**2 / one for share, one in shares)))
     return over_all + single
 
 
@@ -92,19 +71,18 @@ def _returns(cell: Cell, scenario: Scenario) -> tuple[Array, Array]:
 
 
 class Usage(NamedTuple):
-    """What a pilot has used."""
+    """The tokens, dollars and time of a pilot, episodes that failed included."""
 
-    agents: Mapping[str, Mapping[str, float]]  # ``{agent: prompt and completion tokens, dollars, seconds, an episode}``
-    starts: Array  # US dollars of each of the pilot's starts, over all agents and scenarios
+    agents: Mapping[str, Mapping[str, float]]  # ``{agent: USED of an episode}``
+    starts: Array  # US dollars of each start, over all agents and scenarios
     seconds: float  # of all episodes, one after the other
     wall: float  # seconds that the pilot took
 
     @classmethod
     def of(cls, folder: RunFolder) -> "Usage":
-        """Add up everything that was paid for, episodes that failed included."""
         plan, prices = Plan.from_manifest(folder.manifest), folder.manifest.get("prices", {})
-        used = {agent: np.zeros(4) for agent in plan.agents}
         first = {matchup.scenario: seeds[0] for matchup, seeds in plan.seeds.items()}
+        used = {agent: np.zeros(len(USED)) for agent in plan.agents}
         starts, played = defaultdict[int, float](float), Counter[str]()
         for *_, record in folder.lines():
             ((player, agent),) = record.agents.items()
@@ -113,30 +91,27 @@ class Usage(NamedTuple):
             used[agent] += (*tokens[:2], dollars, record.measured.get("seconds", 0.0))
             starts[record.seed - first[record.scenario]] += dollars
             played[agent] += 1
-        times = [(one["started"], one.get("finished")) for one in folder.manifest.get("sessions", ()) if one]
-        wall = [datetime.fromisoformat(end) - datetime.fromisoformat(start) for start, end in times if end]
+        sessions = [one for one in folder.manifest.get("sessions", ()) if one.get("finished")]
+        began, ended = (
+            [datetime.fromisoformat(one[end]).timestamp() for one in sessions] for end in ("started", "finished")
+        )
+        means = {name: (sums / max(1, played[name])).tolist() for name, sums in used.items()}
         return cls(
-            {name: dict(zip(USED, (sums / max(1, played[name])).tolist(), strict=True)) for name, sums in used.items()},
+            {name: dict(zip(USED, own, strict=True)) for name, own in means.items()},
             np.array([*starts.values()]),
-            sum(float(sums[3]) for sums in used.values()),
-            sum(one.total_seconds() for one in wall),
+            float(sum(sums[-1] for sums in used.values())),
+            sum(ended) - sum(began),
         )
 
     def dollars(self, episodes: int) -> Estimate:
-        """Return what so many episodes of everything cost together; the interval is to hold it in 95% of runs."""
-        done = len(self.starts)
-        spent, further = float(self.starts.sum()), max(0, episodes - done)
+        """Return the costs of so many episodes of everything, and the interval that holds them in 95% of runs."""
+        done, spent = len(self.starts), float(self.starts.sum())
+        further = max(0, episodes - done)
         spread = float(self.starts.std(ddof=1)) * sqrt(further**2 / done + further)
         value, reach = spent * max(episodes, done) / done, float(student_quantile(done - 1)) * spread
         return Estimate(value, max(spent, value - reach), value + reach)
 
-    def affordable(self, budget: float) -> int | None:
-        """Return the episodes that a budget is expected to pay; ``None`` if nothing costs anything."""
-        each = float(self.starts.mean())
-        return int(budget / each * (1 + 1e-9)) if each else None
-
-    def hours(self, episodes: int, in_flight: int) -> tuple[float, float]:
+    def hours(self, episodes: int, in_flight: int) -> list[float]:
         """Return the hours of the further episodes: with so many at a time, and at the pilot's own pace."""
         times = max(0, episodes - len(self.starts)) / len(self.starts) / 3600
-        least, most = sorted((times * self.seconds / in_flight, times * self.wall))
-        return least, most
+        return sorted((times * self.seconds / in_flight, times * self.wall))
