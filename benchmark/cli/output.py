@@ -64,7 +64,11 @@ def report(
             if not output.stats:
                 output.say(f"all figures: textbench leaderboard {quote(str(path))} --stats{own}")
             if results.unscored and stopped is None:
-                output.say(f"{_why_unscored(leaderboard.scores)}; play them again with: {again}")
+                reasons = sum((Counter(row["errors"]) for row in leaderboard.scores), Counter[str]())
+                (reason, times), *others = reasons.most_common()
+                many = "1 episode is" if (count := reasons.total()) == 1 else f"{count} episodes are"
+                told = f"{reason} ({times} of them)" if others else reason
+                output.say(f"{many} unscored: {told}; play them again with: {again}")
     elif not isinstance(error, KeyboardInterrupt | StorageError):
         # a player's own code: its author needs the traceback, its user the rest
         scrub = Redactor.from_environment(secrets=secrets_of(options)).scrub
@@ -85,17 +89,6 @@ def report(
         more += f" --max-cost {limit:g}" if beside is None else " and a larger --max-cost"
     print(f"  {again}{more}", file=sys.stderr, flush=True)
     return INTERRUPTED if isinstance(error, KeyboardInterrupt) else INCOMPLETE
-
-
-def _why_unscored(scores: Sequence[ScoreView]) -> str:
-    """Return how many episodes are unscored, and the reason of most of them."""
-    reasons: Counter[str] = Counter()
-    for row in scores:
-        reasons.update(row["errors"])
-    (reason, times), *others = reasons.most_common()
-    count = reasons.total()
-    told = f"{reason} ({times} of them)" if others else reason
-    return f"{count} episode{' is' if count == 1 else 's are'} unscored: {told}"
 
 
 def ask_at_terminal(question: str) -> bool:

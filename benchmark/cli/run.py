@@ -2,7 +2,6 @@
 
 import os
 from collections.abc import Mapping, Sequence
-from math import ceil
 from typing import Any
 
 from agents.loop.rollout import DEFAULT_CONCURRENCY
@@ -11,9 +10,9 @@ from benchmark.cli import output
 from benchmark.cli.settings import Output, Run
 from benchmark.play.agents.choice import PlannedRun
 from benchmark.play.cost.estimate import LETTERS_PER_TOKEN, TOKENS_PER_SECOND, Estimate, estimate
-from benchmark.play.cost.forecast import plans_until
-from benchmark.play.options import RunOptions, levels_in
+from benchmark.play.options import RunOptions
 from benchmark.play.session import by_protocol, check_unplayed, play_all
+from benchmark.play.until import longest_plan, plans_until
 from benchmark.runs.plan import Plan
 from benchmark.runs.tournament import line_up
 from benchmark.score.comparison import too_few_starts
@@ -48,7 +47,7 @@ def _dry_run(planned: PlannedRun, told: Output) -> None:
     plan, options = planned.plan, planned.options
     least, enough = plan, True
     if options.levels is not None:
-        least = plan = plan.with_episodes(ceil(options.episodes / len(levels_in(options.levels))), options.seed_offset)
+        least = plan = longest_plan(plan, options)
     elif options.until is not None:
         least, plan, enough = plans_until(plan, options)
     rows: list[dict[str, Any]] = []

@@ -5,18 +5,26 @@ of an agent's level.
 """
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from math import ceil, sqrt
 
+from agents.episode import EpisodeTask
+from agents.load import load_agent
+from agents.loop.rollout import rollout
 from benchmark.errors import UsageError
-from benchmark.play.options import RunOptions
+from benchmark.play.agents.players import OWN_PLAYERS
+from benchmark.play.options import RunOptions, levels_in
 from benchmark.play.progress import Meter
 from benchmark.runs.folder import RunFolder
 from benchmark.runs.plan import Matchup, Plan, num_players
+from benchmark.runs.record import recorded
 from benchmark.score.beside import fit_of, rungs_of, weights_of
-from benchmark.score.luck import ToldLuck
+from benchmark.score.luck import LuckValues, ToldLuck, record_luck
 from benchmark.score.references import References
-from benchmark.score.results import ResultColumns, read_columns
+from benchmark.score.results import Cell, ResultColumns, read_columns
 from benchmark.score.scores import score_row
-from benchmark.score.stopping import half_width, looks
+from benchmark.score.stopping import confidence_of, half_width, looks
+from textgames.scenarios import Scenario
 
 BATCH = 4
 """Episodes that are played at a level before the next one is chosen."""
@@ -33,6 +41,55 @@ def first_plan(plan: Plan, options: RunOptions) -> Plan:
         if num_players(scenario) > 1:  # whose ratings have no such interval
             raise UsageError(f"--until is for scenarios of one player, {name!r} has several; play it with --episodes")
     return plan.with_episodes(looks(options.episodes)[0], options.seed_offset)
+
+
+def longest_plan(plan: Plan, options: RunOptions) -> Plan:
+    """Return a plan with all the episodes that a run that grows may play, at the levels of a ladder spread evenly."""
+    levels = 1 if options.levels is None else len(levels_in(options.levels))
+    return plan.with_episodes(ceil(options.episodes / levels), options.seed_offset)
+
+
+def plans_until(plan: Plan, options: RunOptions) -> tuple[Plan, Plan, bool]:
+    """Return the plan of a first look with the fewest and with the most episodes that a scripted player needs.
+
+    The half-widths of the first look are carried over to more episodes by the square root. The last value is whether
+    the most that are allowed are expected to be enough.
+    """
+    assert options.until is not None
+    numbers, ends, enough = looks(options.episodes), {}, True
+    for name, scenario in plan.scenarios.items():
+        widths = []
+        for player in OWN_PLAYERS:
+            with suppress(NotImplementedError, ValueError, TypeError):  # no search, or none that reads this game
+                widths.append(_half_width(player, scenario, options, numbers[0]))
+        # the score of a player that is the reference, or the blind one, is fixed by definition
+        counts = [
+            next((n for n in numbers if width * sqrt(numbers[0] / n) <= options.until), None)
+            for width in [width for width in widths if width > 0] or widths
+        ]
+        enough = enough and None not in counts
+        ends[name] = sorted(options.episodes if count is None else count for count in counts)
+    least, most = (
+        Plan(plan.scenarios, {one: range(own[0], own[0] + ends[one.scenario][end]) for one, own in plan.seeds.items()})
+        for end in (0, -1)
+    )
+    return least, most, enough
+
+
+def _half_width(name: str, scenario: Scenario, options: RunOptions, episodes: int) -> float:
+    game = scenario.game()
+    (player,) = game.players
+    values = LuckValues.of(game)
+    confidence = confidence_of({"until": options.until, "episodes": options.episodes})
+    cell, luck = Cell(planned=episodes, confidence=confidence), {}
+    first = scenario.first_seed + options.seed_offset
+    for episode in rollout(load_agent(name), [EpisodeTask.of(scenario, first + k) for k in range(episodes)]):
+        record = recorded(episode)
+        cell.add(record, player)
+        if values is not None and values.exact and (found := record_luck(record, scenario, values)) is not None:
+            luck[episode.seed] = found
+    cell.ask_luck = lambda: luck or None
+    return half_width(score_row(name, scenario, cell, References(), None))
 
 
 class Growth:

@@ -43,8 +43,14 @@ class Place(NamedTuple):
 
 def score_rows(results: ResultColumns, references: References | None = None) -> list[ScoreView]:
     """Return a row for each agent and scenario, best agents first; normalised scores need ``references``."""
-    rows, prices = [], results.prices
+    rows, prices, family = [], results.prices, board_family(results)
     for name, scenario in results.scenarios.items():
+
+        def told_apart(a: str, b: str, name: str = name) -> bool:
+            """Return whether the first of two agents is better on common seeds, after Bonferroni's correction."""
+            differences = paired_differences(results, a, b, name)
+            return differences.sum() > 0 and family * paired_p_value(differences) < LEVEL
+
         group = [
             score_row(agent, scenario, cell, references, prices.get(agent))
             for (agent, in_scenario), cell in results.cells.items()
@@ -56,7 +62,6 @@ def score_rows(results: ResultColumns, references: References | None = None) -> 
         shown = {row["agent"]: shown_figures(row) for row in group}
         # if a return depends on who else plays, only agents of one run are compared
         together = results.agent_source if num_players(scenario) > 1 else dict.fromkeys(results.agent_source, 0)
-        told_apart = board_test(results, name)
         places: dict[str, Place] = {}
         for source in dict.fromkeys(together.values()):
             own = {agent: mean for agent, mean in means.items() if together[agent] == source}
@@ -237,21 +242,6 @@ def rank(
     for group in groups:
         places |= dict.fromkeys(group, Place(1 + len(places), len(group) > 1))
     return places
-
-
-def board_test(results: ResultColumns, scenario: str) -> Callable[[str, str], bool]:
-    """Return the paired test whether the first of two agents is the better one on their common seeds of a scenario.
-
-    It is corrected by Bonferroni for everything that the board could compare. An agent that is above by other seeds
-    than the common ones isn't told apart.
-    """
-    family = board_family(results)
-
-    def told_apart(a: str, b: str) -> bool:
-        differences = paired_differences(results, a, b, scenario)
-        return differences.sum() > 0 and family * paired_p_value(differences) < LEVEL
-
-    return told_apart
 
 
 def rating_rows(results: ResultColumns) -> list[RatingView]:

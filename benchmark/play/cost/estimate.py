@@ -7,8 +7,9 @@ model would get in its place, stand for the agent's. The most that an agent may 
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
-from math import ceil
 from typing import Any, NamedTuple
+
+import numpy as np
 
 from agents.episode import EpisodeTask
 from agents.load import load_agent
@@ -25,9 +26,11 @@ from benchmark.errors import BenchmarkError
 from benchmark.play.agents.objects import AgentSpec
 from benchmark.play.agents.players import unloaded
 from benchmark.play.cost.prices import agent_prices, is_paid
-from benchmark.play.options import RunOptions, levels_in
+from benchmark.play.options import RunOptions
+from benchmark.play.until import longest_plan
 from benchmark.runs.manifest import Price
 from benchmark.runs.plan import Plan
+from benchmark.score.scores import cost
 from textgames import GameError
 from textgames.scenarios import Scenario
 
@@ -50,16 +53,6 @@ class Estimate(NamedTuple):
     cost_at_most: float | None
 
 
-class Seat(NamedTuple):
-    """The needs of the random player at one seat, on average over episodes."""
-
-    decisions: float
-    fewest: int  # decisions of the shortest episode
-    prompt_letters: float
-    longest_prompt: int  # in letters, of any of its decisions
-    longest_observation: int  # likewise, which a prompt may show of every earlier turn
-
-
 def estimate(plan: Plan, specs: Mapping[str, str], options: RunOptions) -> list[Estimate]:
     """Estimate every agent of ``{agent: spec}`` whose tokens may cost money."""
     pilots: dict[tuple[str, str], list[Seat]] = {}
@@ -70,8 +63,8 @@ def estimate(plan: Plan, specs: Mapping[str, str], options: RunOptions) -> list[
         if not paid:
             continue
         price = agent_prices([{"name": name, "spec": spec, "settings": {"model": paid[0][0]}}], options, {}).get(name)
-        decisions = letters = fewest = most_answers = most_prompts = 0.0
         prompt_map, longest = _planned_prompts(name, spec, options), _longest_answer(name, options)
+        decisions, taken = 0.0, np.zeros(4)  # prompt tokens of short episodes, of usual ones, at most; answers at most
         for matchup, seeds in plan.seeds.items():
             if name not in matchup.agents:
                 continue
@@ -81,23 +74,16 @@ def estimate(plan: Plan, specs: Mapping[str, str], options: RunOptions) -> list[
                 pilots[key] = _pilot(scenario, prompt_map)
             most_turns = scenario.horizon - 1  # before a decision, of which prompts show all or so many
             turns = min(most_turns if prompt_map.history_turns is None else prompt_map.history_turns, most_turns)
-            answers = len(seeds) * scenario.horizon * answers_at_most(scenario.protocol)
+            answers = scenario.horizon * answers_at_most(scenario.protocol)
             for seat in (seat for agent, seat in zip(matchup.agents, pilots[key], strict=True) if agent == name):
                 decisions += len(seeds) * seat.decisions
-                letters += len(seeds) * seat.prompt_letters
-                fewest += len(seeds) * seat.prompt_letters * seat.fewest / max(1.0, seat.decisions)
-                most_answers += answers
-                shown = seat.longest_prompt + turns * seat.longest_observation
-                most_prompts += answers * (shown / LETTERS_PER_TOKEN + turns * longest)
-        times = sum(each for _, each in paid)
-        tokens = [times * each for each in (letters / LETTERS_PER_TOKEN, most_prompts, most_answers * longest)]
-        least = prompts = most = None
-        if price is not None:
-            least, prompts = (each / LETTERS_PER_TOKEN * times * price["input"] / 1e6 for each in (fewest, letters))
-            most = (tokens[1] * price["input"] + tokens[2] * price["output"]) / 1e6
-        sent, sent_at_most, said_at_most = map(round, tokens)
-        costs = (price, least, prompts, most)
-        estimates.append(Estimate(name, round(decisions), sent, sent_at_most, said_at_most, *costs))
+                shown = seat.longest_prompt + turns * (seat.longest_observation + longest)
+                taken += len(seeds) * np.array([seat.fewest, seat.prompts, answers * shown, answers * longest])
+        fewest, sent, sent_at_most, said_at_most = (sum(times for _, times in paid) * taken).tolist()
+        ends = (fewest, 0.0), (sent, 0.0), (sent_at_most, said_at_most)
+        costs = [None if price is None else cost(tokens, price) for tokens in ends]
+        tokens = map(round, (decisions, sent, sent_at_most, said_at_most))
+        estimates.append(Estimate(name, *tokens, price, *costs))
     return estimates
 
 
@@ -108,8 +94,7 @@ def spending(spec: str, plan: Plan, options: RunOptions) -> str:
     if not own or not is_paid(spec):
         return ""
     if options.grows:
-        levels = 1 if options.levels is None else len(levels_in(options.levels))
-        plan = plan.with_episodes(ceil(options.episodes / levels), options.seed_offset)
+        plan = longest_plan(plan, options)
     episodes = sum(len(seeds) for matchup, seeds in plan.seeds.items() if own.keys() & set(matchup.agents))
     try:
         found = estimate(plan, own, replace(options, max_cost=None))
@@ -121,11 +106,21 @@ def spending(spec: str, plan: Plan, options: RunOptions) -> str:
     return f" ({episodes:,} episodes, at most {tokens:,} tokens: {price})"
 
 
+class Seat(NamedTuple):
+    """The needs of the random player at one seat, in tokens: on average over episodes, of the shortest, at most."""
+
+    decisions: float
+    fewest: float  # of the prompts of an episode with as few decisions as the shortest
+    prompts: float  # of an episode
+    longest_prompt: float
+    longest_observation: float  # which a prompt may show of every earlier turn
+
+
 def _pilot(scenario: Scenario, prompt_map: PromptMap) -> list[Seat]:
     game, policy = scenario.game(), load_agent("random")
     tasks = [EpisodeTask.of(scenario, scenario.first_seed + number) for number in range(PILOT_EPISODES)]
-    prompts: dict[str, list[int]] = {player: [] for player in game.players}
-    observations, lengths = dict.fromkeys(game.players, 0), list[Counter[str]]()
+    prompts: dict[str, list[float]] = {player: [] for player in game.players}
+    observations, lengths = dict.fromkeys(game.players, 0.0), list[Counter[str]]()
     for episode in rollout(dict.fromkeys(game.players, policy), tasks):
         lengths.append(Counter(step.player for step in episode.steps))
         told: dict[str, list[tuple[str, str]]] = {player: [] for player in game.players}
@@ -140,14 +135,15 @@ def _pilot(scenario: Scenario, prompt_map: PromptMap) -> list[Seat]:
                 seed=(episode.seed,),
             )
             told[step.player].append((step.observation, step.turn.response))
-            prompts[step.player].append(len(as_text(prompt_map(request))))
-            observations[step.player] = max(observations[step.player], len(step.observation))
+            prompts[step.player].append(len(as_text(prompt_map(request))) / LETTERS_PER_TOKEN)
+            seen = len(step.observation) / LETTERS_PER_TOKEN
+            observations[step.player] = max(observations[step.player], seen)
     return [
         Seat(
             len(own) / PILOT_EPISODES,
-            min(length[player] for length in lengths),
+            sum(own) / max(1, len(own)) * min(length[player] for length in lengths),
             sum(own) / PILOT_EPISODES,
-            max(own, default=0),
+            max(own, default=0.0),
             observations[player],
         )
         for player, own in prompts.items()
