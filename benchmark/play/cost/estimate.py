@@ -79,11 +79,13 @@ def estimate(plan: Plan, specs: Mapping[str, str], options: RunOptions) -> list[
                 decisions += len(seeds) * seat.decisions
                 shown = seat.longest_prompt + turns * (seat.longest_observation + longest)
                 taken += len(seeds) * np.array([seat.fewest, seat.prompts, answers * shown, answers * longest])
-        fewest, sent, sent_at_most, said_at_most = (sum(times for _, times in paid) * taken).tolist()
-        ends = (fewest, 0.0), (sent, 0.0), (sent_at_most, said_at_most)
-        costs = [None if price is None else cost(tokens, price) for tokens in ends]
-        tokens = map(round, (decisions, sent, sent_at_most, said_at_most))
-        estimates.append(Estimate(name, *tokens, price, *costs))
+        fewest, sent, sent_at_most, said_at_most = map(round, sum(times for _, times in paid) * taken)
+        least, prompts, most = (
+            None if price is None else cost(tokens, price)
+            for tokens in ((fewest, 0), (sent, 0), (sent_at_most, said_at_most))
+        )
+        tokens = sent, sent_at_most, said_at_most
+        estimates.append(Estimate(name, round(decisions), *tokens, price, least, prompts, most))
     return estimates
 
 
