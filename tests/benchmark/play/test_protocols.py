@@ -199,7 +199,7 @@ def test_a_folder_goes_on_with_its_own_protocol_alone(textbench):
     [
         (
             ("--protocol", "ranodm"),
-            "--protocol: protocol must be one of random, default, forfeit, retry, legal-only or retry:K",
+            "--protocol: protocol must be one of random, default, forfeit, retry, legal-only, tools or retry:K",
         ),
         (("--protocol", "retry:0"), "gives 1 to 20 more answers, got 'retry:0'"),
         (("--protocol", "default:2"), "got 'default:2'"),
