@@ -18,12 +18,13 @@ from pkgutil import resolve_name
 from types import SimpleNamespace
 from typing import Any, NamedTuple, get_type_hints
 
-from agents.models.base import NO_TOOLS, AsyncLanguageModel, Decoding, LanguageModel
+from agents.models.base import AsyncLanguageModel, Decoding, LanguageModel
 from agents.models.cache import ResponseCache, cached
 from agents.models.provider import call_with, find_model, providers
 from agents.policy import LanguageAgentPolicy
 from agents.prompt import PromptMap
 from agents.prompt_texts import PromptTexts
+from agents.tools import check_takes_tools
 from agents.turn import Policy
 from agents.wrappers import Wrapper, check_form, form_of, innermost, own_options, wrapped_in, wrapper, wrappers
 from textgames.importing import from_here
@@ -131,8 +132,8 @@ def _agent(spec: str, options: Mapping[str, Any], *, loads: bool) -> Policy:
     _refuse_unknown(options)
     provider, name = found
     provider.check_packages(spec)
-    if given.get("tools") and not hasattr(provider.make, "why_no_tools"):  # before weights are loaded
-        raise ValueError(f"{spec} can't be played with tools: {NO_TOOLS}")
+    if given.get("tools"):  # before weights are loaded
+        check_takes_tools(spec, provider.make)
     if not loads:
         given.pop("cache", None)
     if (card := call_with(provider.card, given, name)) is not None:  # the card yields to what a person says

@@ -17,11 +17,10 @@ from agents.models.base import (
     LanguageModel,
     check_prefix,
     settings_of,
-    why_no_tools,
     why_unconstrained,
 )
 from agents.prompt import PromptMap
-from agents.tools import Tool, read_call, with_calls
+from agents.tools import Tool, check_takes_tools, read_call, with_calls
 from agents.turn import Prompt, Turn, TurnRequest, prefix_of
 from textgames.settings import check_whole
 
@@ -91,8 +90,7 @@ class LanguageAgentPolicy:
         self.max_concurrency = max_concurrency
         self.legal_only, self.tools = legal_only, tools
         if tools:
-            if (refusal := why_no_tools(model)) is not None:
-                raise ValueError(f"{self.name} can't be played with tools: {refusal}")
+            check_takes_tools(self.name, model)
             self.prompt_map, self.decoding = with_calls(self.prompt_map), replace(self.decoding, stop=())
         if legal_only and (reason := why_unconstrained(model, self._reasons)) is not None:
             raise ValueError(f"{self.name} can't be played legal-only: {reason}")

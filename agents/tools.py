@@ -45,6 +45,16 @@ class Tool:
         return {"name": NAME, "description": "Play this action in the game.", "parameters": parameters}
 
 
+def check_takes_tools(name: str, model: object) -> None:
+    """Raise a ValueError for a model, or a class of models, without ``takes_tools``: with it a model is given the
+    :class:`Tool` as the last argument of ``generate_async``."""
+    if not getattr(model, "takes_tools", False):
+        raise ValueError(
+            f"{name} can't be played with tools, which are offered to models behind servers, by the routes chat and "
+            "responses: serve it (vllm serve, transformers serve, llama-server) and play openai:NAME with --base-url"
+        )
+
+
 def with_calls(prompt_map: PromptMap) -> PromptMap:
     """Return the prompt map with prompts that ask for a call; a ValueError if its texts need an answer in text."""
     for name, used in (("prefix", prompt_map.prefix), ("memory", prompt_map.texts.memory)):

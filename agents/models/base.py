@@ -85,7 +85,7 @@ class NotLoaded:
         self, name: str, unconstrained: Callable[[bool], str | None] = lambda reasons: None, takes_images: bool = False
     ) -> None:
         self.name, self.why_unconstrained, self.takes_images = name, unconstrained, takes_images
-        self.why_no_tools = lambda: None  # of models in this process that is known before they are checked
+        self.takes_tools = True  # a model in this process is refused before it is checked
 
     def generate(self, prompts: Sequence[Prompt], decoding: Decoding, seeds: Sequence[tuple[int, ...]]) -> list[Turn]:
         raise NotImplementedError(f"{self.name} was checked, and not loaded")
@@ -101,22 +101,6 @@ def why_unconstrained(model: LanguageModel | AsyncLanguageModel, reasons: bool) 
         model, "why_unconstrained", lambda reasons: "its model takes no list of legal answers"
     )
     return ask(reasons)
-
-
-NO_TOOLS = (
-    "tools are offered to models behind servers: serve it (vllm serve, transformers serve, llama-server) and play "
-    "openai:NAME with --base-url"
-)
-
-
-def why_no_tools(model: LanguageModel | AsyncLanguageModel) -> str | None:
-    """Return why a model can't be offered a tool, as half a sentence; ``None`` if it can.
-
-    A model that can has this method and takes the :class:`~agents.tools.Tool` as the last argument of
-    ``generate_async``.
-    """
-    ask: Callable[[], str | None] = getattr(model, "why_no_tools", lambda: NO_TOOLS)
-    return ask()
 
 
 def settings_of(model: LanguageModel | AsyncLanguageModel) -> Any:

@@ -9,6 +9,7 @@ from .move_losses import ALL, Decision, MoveLosses
 from .overall import game_weights, span_of
 from .references import References
 from .results import Cell, ResultColumns, corrected_returns, luck_free, read_columns
+from .samples import samples_of
 from .scores import to_view
 
 __all__ = [
@@ -33,6 +34,7 @@ __all__ = [
     "read_cache",
     "read_columns",
     "return_range",
+    "samples_of",
     "solo_losses",
     "solo_scenarios",
     "span_of",

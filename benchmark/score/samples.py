@@ -4,11 +4,9 @@ A run that says ``resample`` draws other samples on the same starts and chances.
 over all choices of k of a start's samples -> mean over starts``, whose intervals are over starts.
 """
 
-import json
 from collections.abc import Iterator, Sequence
 from functools import reduce
 from math import comb
-from typing import Any
 
 import numpy as np
 
@@ -23,17 +21,24 @@ from textgames.scenarios import Scenario
 def sample_rows(results: ResultColumns) -> list[SampleView]:
     """Make rows for every agent and scenario for one player of which there are several samples: k of 2, 4, 8 and so
     on, and of all."""
-    same: dict[str, dict[Any, str]] = {}  # by its card, the agent's name here for each ``resample``
-    for name, card in results.agents.items():
-        settings = results.sources[results.agent_source[name]][1].get("settings", {})
-        same.setdefault(json.dumps(card, sort_keys=True), {}).setdefault(settings.get("resample"), name)
     rows: list[SampleView] = []
-    for names in (list(each.values()) for each in same.values()):
+    for names in dict.fromkeys(tuple(samples_of(results, agent).values()) for agent in results.agents):
         for scenario in solo_scenarios(results):
             cells = [cell for name in names if (cell := results.cells.get((name, scenario.name))) and cell.episodes]
             if len(cells) > 1:
                 rows += _rows(names[0], scenario, cells)
     return rows
+
+
+def samples_of(results: ResultColumns, agent: str) -> dict[int | None, str]:
+    """Return ``{resample: name}`` of the same agent in all runs, one of each: two of equal samples are one play."""
+    same, card = ("spec", "kind", "settings"), results.agents[agent]
+    found: dict[int | None, str] = {}
+    for other, own in results.agents.items():
+        if all(own[name] == card[name] for name in same):
+            settings = results.sources[results.agent_source[other]][1].get("settings", {})
+            found.setdefault(settings.get("resample"), other)
+    return found
 
 
 def _rows(agent: str, scenario: Scenario, cells: Sequence[Cell]) -> Iterator[SampleView]:

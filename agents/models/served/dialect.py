@@ -27,6 +27,8 @@ FIXES = {
     "reasoning.effort": "leave out --reasoning-effort, or give a word that this server takes",
     "chat_template_kwargs": "leave out --chat-template-kwargs",
     **dict.fromkeys((*BUDGET_FIELDS, "'thinking'"), "leave out --thinking-budget"),
+    r"\btools?\b": "leave --protocol tools out, or ask a server that takes them: vLLM's by "
+    "--enable-auto-tool-choice and --tool-call-parser, llama.cpp's by --jinja",
     "(?i)image|multimodal": "ask a model that takes images, or leave --observe out",
 }
 """``{pattern of a parameter in a refusal: the fix}``; names that are words of other sentences too are quoted."""

@@ -18,17 +18,13 @@ from agents.models.served import names, pacing
 from agents.models.served.answers import MAX_ANSWER_BYTES, ProviderError, usage_in
 from agents.models.served.dialect import FIXES, OMITTABLE, Dialect, refusal_of
 from agents.models.served.loops import PerLoop
-from agents.models.served.routes import CONTINUE, NO_TOOLS_THERE, ROUTES, Route
+from agents.models.served.routes import CONTINUE, ROUTES, Route
 from agents.tools import Tool
 from agents.turn import Prompt, Turn, Usage, eaten_up, total_usage
 
 MESSAGE_LENGTH = 400
 BUDGET_MARGIN = 16  # tokens that a server may take to close the reasoning
 
-TOOLS_REFUSED = (
-    "its server or model takes no tools: vLLM's needs --enable-auto-tool-choice and --tool-call-parser, llama.cpp's "
-    "--jinja; or take another --protocol"
-)
 Told = Tool | Mapping[str, Any] | None  # what a request tells a server of the answers
 
 GRAMMARS = ("gbnf", "structured_outputs")  # llama.cpp's field "grammar", and vLLM's
@@ -55,6 +51,8 @@ class ServedModel:
     ``redactor`` knows the secrets that are sent. The options are those of :class:`~agents.models.openai.OpenAIModel`.
     """
 
+    takes_tools = True
+
     def __init__(
         self,
         name: str,
@@ -76,7 +74,7 @@ class ServedModel:
             )
         self.name = name
         self._transport, self._dialect, self._redactor = transport, dialect, redactor
-        self.takes_images = dialect.route != "completions"
+        self.takes_images = self.takes_tools = dialect.route != "completions"
         self._max_retries, self._patience = int(max_retries), float(patience)
         self._send_seed, self._extra_body, self._grammar = send_seed, dict(extra_body or {}), grammar
         self._pacers: PerLoop[pacing.Pacer] = PerLoop()  # requests of one loop wait for each other
@@ -94,9 +92,6 @@ class ServedModel:
             "OpenAI's API takes no grammar (its JSON schemas are another form); a llama.cpp server does, with the "
             'option grammar="gbnf", and vLLM\'s with grammar="structured_outputs"'
         )
-
-    def why_no_tools(self) -> str | None:
-        return f"the route /completions {NO_TOOLS_THERE}" if self._dialect.route == "completions" else None
 
     async def generate_async(
         self, prompt: Prompt, decoding: Decoding, seed: tuple[int, ...], answers: LegalAnswers | Tool | None = None
@@ -159,7 +154,7 @@ class ServedModel:
                     continue
                 if (learnt := dialect.learn(status, text, fields)) is None:
                     discarded.append(usage_in(text))
-                    raise self._status_error(status, headers, text, "tools" in fields)
+                    raise self._status_error(status, headers, text)
                 self._notice(learnt)
                 continue
             try:
@@ -239,15 +234,13 @@ class ServedModel:
         self._pacers.pop()
         await self._transport.aclose()
 
-    def _status_error(self, status: int, headers: Mapping[str, str], text: str, tools: bool) -> ProviderError:
+    def _status_error(self, status: int, headers: Mapping[str, str], text: str) -> ProviderError:
         """Return the error for a status other than 200, with advice if there is any."""
         said, parameter = refusal_of(text)
         fixes = FIXES | {re.escape(f"'{name}'"): f"leave {name!r} out of extra_body" for name in self._extra_body}
-        for name, fix in fixes.items() if status in (400, 422) else ():
+        for name, fix in fixes.items() if status in (400, 404, 422, 500) else ():
             if re.search(name, f"{said} '{parameter}'"):
                 said += f" ({fix})"
-        if tools and status != 429 and re.search(r"\btools?\b", said):
-            said += f" ({TOOLS_REFUSED})"
         if any(name in said for name in CONTINUE):
             said += " (it can't go on from the prompts' [prefix]: take that out)"
         if "insufficient_quota" in text and "insufficient_quota" not in said:

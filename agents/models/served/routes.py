@@ -16,7 +16,6 @@ RouteName = Literal["chat", "responses", "completions"]
 REASONING_FIELDS = ("reasoning_content", "reasoning")  # OpenRouter and vLLM use the second
 LLAMA_CPP = "timings"  # a field that only answers of llama.cpp's server have
 
-NO_TOOLS_THERE = "is of models without tools: take route = 'chat', or another --protocol"
 CONTINUE = {"continue_final_message": True, "add_generation_prompt": False}
 """Continue the last message, the assistant's: vLLM's and SGLang's words. Other servers do it anyway."""
 
@@ -155,10 +154,9 @@ def read_responses(body: str, decoding: Decoding, begun: Begun = NOT_BEGUN) -> T
 
 def _completions_fields(prompt: Prompt, decoding: Decoding, effort: str | None, tool: Tool | None) -> dict[str, Any]:
     """Return the fields for a base model, which knows no chat, no effort of reasoning and no tools."""
-    if any(message.image for message in prompt):
-        raise ProviderError("the route /completions takes no images: leave --observe out", may_pass=False)
-    if tool is not None:
-        raise ProviderError(f"the route /completions {NO_TOOLS_THERE}", may_pass=False)
+    if tool is not None or any(message.image for message in prompt):
+        what = "--observe" if tool is None else "--protocol tools"
+        raise ProviderError(f"the route /completions takes no images and no tools: leave {what} out", may_pass=False)
     return {"prompt": as_text(prompt), **_fields(decoding)}
 
 

@@ -17,14 +17,23 @@ of 120 seeds they covered 94 to 96% in simulations, and 90 to 97% of 40.
 
 from collections.abc import Callable, Sequence
 from os.path import relpath
-from typing import Any, NamedTuple, TypedDict
+from typing import NamedTuple, TypedDict
 
 import numpy as np
 from numpy.typing import NDArray
 
 from agents import wording_of
 from agents.common import Array, Estimate, over_rows
-from benchmark.score import Cell, EstimateView, ResultColumns, corrected_returns, luck_free, solo_scenarios, to_view
+from benchmark.score import (
+    Cell,
+    EstimateView,
+    ResultColumns,
+    corrected_returns,
+    luck_free,
+    samples_of,
+    solo_scenarios,
+    to_view,
+)
 from benchmark.show import AGENT, SCENARIO, Column, Figure, Table, estimate_figure, value
 from research.robustness.tables.wordings import wordings_of
 from textgames import Scenario
@@ -118,25 +127,14 @@ def variance_rows(results: ResultColumns) -> list[VarianceView]:
     rows = []
     for scenario in solo_scenarios(results):
         for agent in results.agents:
-            if (agent, scenario.name) in results.cells and _resample_of(results, agent) is None:
-                again = [other for other in _played_again(results, agent) if (other, scenario.name) in results.cells]
+            samples = {key: one for key, one in samples_of(results, agent).items() if key is not None}
+            if (agent, scenario.name) in results.cells and agent not in samples.values():
+                again = [other for other in samples.values() if (other, scenario.name) in results.cells]
                 told = wordings_of(results.agents[agent])
                 plays = _plays([results.cells[name, scenario.name] for name in (agent, *again)], scenario, tuple(told))
                 if (len(told) > 1 or again) and plays is not None:
                     rows.append(_row(results, agent, scenario, plays))
     return rows
-
-
-def _resample_of(results: ResultColumns, agent: str) -> Any:
-    return results.sources[results.agent_source[agent]][1].get("settings", {}).get("resample")
-
-
-def _played_again(results: ResultColumns, agent: str) -> list[str]:
-    """Return the same agent in runs that say ``resample``: one of each, as two of equal samples are one play."""
-    same, card = ("spec", "kind", "settings"), results.agents[agent]
-    alike = [other for other, own in results.agents.items() if all(own[name] == card[name] for name in same)]
-    found = {_resample_of(results, other): other for other in alike}
-    return [other for resample, other in found.items() if resample is not None]
 
 
 def _plays(cells: Sequence[Cell], scenario: Scenario, told: tuple[str, ...]) -> Plays | None:

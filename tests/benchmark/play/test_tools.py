@@ -103,8 +103,8 @@ def test_actions_that_are_not_listed_are_a_text_in_the_words_of_the_game(textben
 @pytest.mark.parametrize(
     ("more", "said"),
     [
-        (("tiny",), "tiny can't be played with tools: tools are offered to models behind servers: serve it"),
-        (("openai:m", "--set", "openai:m.route=completions"), "the route /completions is of models without tools"),
+        (("tiny",), "tiny can't be played with tools, which are offered to models behind servers"),
+        (("openai:m", "--set", "openai:m.route=completions"), "by the routes chat and responses: serve it"),
         (("openai:m", "--prompts", "prefixed", "--mode", "direct"), "prompts with prefix = '<action>' need answers in"),
         (("openai:m", "--set", "openai:m.tools=true"), "named 'tools'; there are: base_url"),
         (("openai:m", "--legal-only"), "so that protocol = 'tools' has nothing to decide"),
@@ -124,7 +124,7 @@ def test_a_server_that_refuses_tools_says_the_fix(textbench):
         command = ("--agent", "m=openai:m", "--base-url", server.base_url, "--protocol", "tools", *LAKE[:-1])
         done = textbench("run", *command, "--out", "r")
     assert done.code == 1
-    assert "its server or model takes no tools: vLLM's needs --enable-auto-tool-choice" in " ".join(done.err.split())
+    assert "or ask a server that takes them: vLLM's by --enable-auto-tool-choice" in " ".join(done.err.split())
 
 
 def test_a_call_is_kept_in_the_response_cache_by_its_tool(tmp_path):
