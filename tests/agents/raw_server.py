@@ -10,12 +10,12 @@ class RawServer:
     """On threads of its own, between ``with`` and its end; ``answer`` makes the pieces of each answer."""
 
     def __init__(self, answer) -> None:
-        self.asked = 0
+        self.asked, self.body = 0, b""
         server = self
 
         class Handler(BaseHTTPRequestHandler):
             def do_POST(self) -> None:
-                self.rfile.read(int(self.headers.get("Content-Length", 0)))
+                server.body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
                 server.asked += 1
                 self.close_connection = True
                 with contextlib.suppress(OSError):

@@ -9,11 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from agents import load_agent
+from agents import TurnRequest, load_agent
 from agents.models.litellm import PROVIDER, LiteLLMModel, list_price
 from agents.models.served.address import MissingAPIKeyError
 from tests.agents.models.asking import ANSWER, KEY, ask, several, up
 from tests.agents.openai_server import OpenAIServer
+from tests.agents.raw_server import RawServer, answer
 
 ROOT = Path(__file__).parents[3]
 INSTALLED = find_spec("litellm") is not None
@@ -63,6 +64,28 @@ class TestWithLiteLLM:
         assert (request["model"], request["temperature"], request["top_k"]) == ("local", 0.5, 5)
         assert (request["max_tokens"], request["stop"], "seed" in request) == (256, ["</action>"], True)
         assert (server.headers["authorization"], server.headers["x-title"]) == (f"Bearer {KEY}", "play")
+
+    def test_a_tool_and_a_budget_of_thinking_go_out_in_the_words_of_a_provider(self, monkeypatch):
+        monkeypatch.setenv("ANTHROPIC_API_KEY", KEY)
+        called = {"type": "tool_use", "id": "t1", "name": "act", "input": {"action": "left"}}
+        thought = {"type": "thinking", "thinking": "hm", "signature": "s"}
+        body = {"id": "m", "type": "message", "role": "assistant", "model": "c", "stop_reason": "tool_use"}
+        body |= {"content": [thought, called], "usage": {"input_tokens": 5, "output_tokens": 7}}
+        options = {"temperature": 1, "thinking_budget": 2000, "tools": True}
+        request = TurnRequest("where", legal_actions=("left", "right"))
+        with RawServer(answer(json.dumps(body).encode())) as server:
+            address = server.base_url.removesuffix("/v1")
+            (turn,) = load_agent("litellm:anthropic/claude-sonnet-4-5", base_url=address, **options).act([request])
+        assert (turn.response, turn.reasoning, turn.error) == ("<action>left</action>", "hm", None)
+        sent = json.loads(server.body)
+        assert sent["thinking"] == {"type": "enabled", "budget_tokens": 2000}
+        assert sent["max_tokens"] == 256 + 2000
+        (tool,) = sent["tools"]
+        assert (tool["name"], tool["input_schema"]["properties"]["action"]["enum"]) == ("act", ["left", "right"])
+        with OpenAIServer(calls=lambda request: [("act", {"action": "right"})]) as server:  # of open models
+            (turn,) = load_agent("litellm:openai/m", base_url=server.base_url, **options).act([request])
+        assert turn.response == "<action>right</action>"
+        assert server.requests[-1]["thinking_token_budget"] == 2000
 
     @pytest.mark.parametrize(
         ("fault", "attempts", "said"),
