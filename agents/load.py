@@ -21,10 +21,10 @@ from typing import Any, NamedTuple, get_type_hints
 from agents.models.base import AsyncLanguageModel, Decoding, LanguageModel
 from agents.models.cache import ResponseCache, cached
 from agents.models.provider import call_with, find_model, providers
+from agents.models.tools import check_takes_tools
 from agents.policy import LanguageAgentPolicy
 from agents.prompt import PromptMap
 from agents.prompt_texts import PromptTexts
-from agents.tools import check_takes_tools
 from agents.turn import Policy
 from agents.wrappers import Wrapper, check_form, form_of, innermost, own_options, wrapped_in, wrapper, wrappers
 from textgames.importing import from_here

@@ -19,8 +19,8 @@ from agents.models.base import (
     settings_of,
     why_unconstrained,
 )
+from agents.models.tools import Tool, check_takes_tools, read_call, with_calls
 from agents.prompt import PromptMap
-from agents.tools import Tool, check_takes_tools, read_call, with_calls
 from agents.turn import Prompt, Turn, TurnRequest, prefix_of
 from textgames.settings import check_whole
 
@@ -60,7 +60,7 @@ class LanguageAgentPolicy:
         legal_only: draw only tokens that continue some legal answer (:mod:`agents.models.answers`). The text before the
             action is free, and so are decisions that list no actions. A ValueError if the model can't be constrained.
             A function of the request returns the names that are accepted in place of all legal ones, or none.
-        tools: offer every decision's action as a tool, and take the call as the answer (:mod:`agents.tools`). A
+        tools: offer every decision's action as a tool, and take the call as the answer (:mod:`agents.models.tools`). A
             ValueError if the model can't be offered one.
     """
 

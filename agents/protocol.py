@@ -20,7 +20,7 @@ PROTOCOLS = (*INVALID, LEGAL_ONLY, TOOLS)
 legal action (the paper's, and training). ``forfeit``: the player's episode ends as a loss. ``retry``: the player is
 told what was wrong and answers again, and forfeits when its last answer can't be read either. ``legal-only``: language
 models can write nothing but legal answers; decisions that don't list their actions are as in ``random``. ``tools``:
-language models act by calling a tool (:mod:`agents.tools`); every other answer is unreadable, and as in ``random``.
+language models act by calling a tool (:mod:`agents.models.tools`); other answers are unreadable, and as in ``random``.
 """
 
 OF_MODELS = {"legal_only": LEGAL_ONLY, "tools": TOOLS}

@@ -29,7 +29,7 @@ from agents.turn import MOST_TOKENS, NO_USAGE, Prompt, Turn, Usage
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
-    from agents.tools import Tool
+    from agents.models.tools import Tool
 
 FORMAT = 1
 """Part of every key: raised when the meaning of an entry changes."""

@@ -48,11 +48,9 @@ def read_effort(text: str) -> str:
 
 def read_table(text: str) -> dict[str, Any]:
     """Return the table that a JSON text is; a ValueError if it is none."""
-    try:
-        found = json.loads(text)
-    except (ValueError, RecursionError):
-        found = None
-    if not isinstance(found, dict):
+    from agents.common.toml import read_value  # here, since --help can do without it
+
+    if not isinstance(found := read_value(text), dict):
         raise ValueError(f"a table is written as JSON, such as '{{\"top_k\": 20}}', got {text!r}")
     return found
 

@@ -1,21 +1,7 @@
 """Reading answers of servers: which count as a response of the model, and which as a failure of the provider.
 
-==================================================  ==========================================================
-answer                                              outcome
-==================================================  ==========================================================
-text with a known, complete finish                  the response
-text cut off by the token limit                     the response, ``finish_reason="length"``; nothing is repaired
-no content, for any reason but a filter             the response ``""``
-a call of a tool                                    likewise, or the text beside it, with the call in ``tool_calls``
-refusal, in its field or in words                   the refusal's text is the response, ``finish_reason="refusal"``
-withheld by a content filter                        a failure: what the model said isn't known
-no finish, or one that isn't known to be complete   a failure: the model may not have finished
-not JSON, JSON of another shape, an error object    a failure
-more than :data:`MAX_ANSWER_BYTES`                  a failure: no response within the token limit is as long
-==================================================  ==========================================================
-
-A failure is the provider's. But for a content filter and a huge answer, which would come again, the request is repeated
-as after a status 500.
+``docs/players.md`` (Servers) has the table of answers and outcomes. But for a content filter and a huge answer, which
+would come again, a request that failed is repeated as after a status 500.
 """
 
 import json

@@ -19,7 +19,7 @@ from agents.models.served.answers import MAX_ANSWER_BYTES, ProviderError, usage_
 from agents.models.served.dialect import FIXES, OMITTABLE, Dialect, refusal_of
 from agents.models.served.loops import PerLoop
 from agents.models.served.routes import CONTINUE, ROUTES, Route
-from agents.tools import Tool
+from agents.models.tools import Tool
 from agents.turn import Prompt, Turn, Usage, eaten_up, total_usage
 
 MESSAGE_LENGTH = 400

@@ -8,8 +8,8 @@ from agents.models.base import Decoding
 from agents.models.reasoning import NOT_BEGUN, Begun
 from agents.models.served import answers
 from agents.models.served.answers import ProviderError
+from agents.models.tools import NAME, PARAMETER, Tool, argument_in
 from agents.prompt import as_text
-from agents.tools import NAME, PARAMETER, Tool, argument_in
 from agents.turn import Prompt, Turn, prefix_of
 
 RouteName = Literal["chat", "responses", "completions"]

@@ -8,6 +8,7 @@ code, servers, secrets, paid models and downloads is only used if this user has 
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, get_args
 
@@ -42,7 +43,7 @@ def with_agent_folders(options: RunOptions) -> RunOptions:
             folder, table = Path(inner), _read(Path(inner))
             # before anything that it names is looked at
             _check_named(folder, agent.name, table, given.get(agent.name, {}), options.allow)
-            tables[inner] = _resolved(folder, table)
+            tables[inner] = placed(folder, table, _in(folder), partial(_in(folder), ""))
             specs[inner] = str(tables[inner]["spec"])
         spec = with_innermost(agent.spec, specs.__getitem__)
         texts.append(f"{agent.name}={spec}" if tables else text)
@@ -137,11 +138,6 @@ def _read(folder: Path) -> AgentTable:
     if not isinstance(table.get("spec"), str):
         raise UsageError(f'{file} needs spec = "...", the agent as --agent takes it, and may have options of it')
     return table
-
-
-def _resolved(folder: Path, table: AgentTable) -> AgentTable:
-    resolved = _in(folder)
-    return placed(folder, table, resolved, lambda name: resolved("", name))
 
 
 def _in(folder: Path) -> Callable[[str, str], str]:

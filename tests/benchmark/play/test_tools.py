@@ -8,7 +8,7 @@ import pytest
 from agents import LanguageAgentPolicy, PromptMap, TurnRequest
 from agents.models.cache import ResponseCache, cached
 from agents.models.openai import OpenAIModel
-from agents.tools import Tool
+from agents.models.tools import Tool
 from benchmark.runs.folder import RunFolder
 from benchmark.runs.plan import Plan
 from benchmark.runs.replay import replay

@@ -6,11 +6,11 @@ response ``""``, a call of another tool or with another argument ``<action></act
 none of these names an action.
 """
 
-import json
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
+from agents.models.served.answers import parsed
 from agents.prompt import PromptMap
 from agents.prompt_texts import PromptTexts
 from agents.turn import Turn
@@ -88,17 +88,10 @@ def argument_in(response: str) -> str | None:
 
 def _arguments(calls: str) -> Iterator[str]:
     """Yield the argument of every call, in any server's form; empty of one with another name or argument."""
-    found = _parsed(calls) or []
+    found = parsed(calls) or []
     for call in found if isinstance(found, list) else [found]:
         inner = call.get("function", call) if isinstance(call, dict) else None
         told = inner.get("arguments") if isinstance(inner, dict) and inner.get("name") == NAME else None
-        told = _parsed(told) if isinstance(told, str) else told
+        told = parsed(told) if isinstance(told, str) else told
         argument = told.get(PARAMETER) if isinstance(told, dict) else None
         yield argument if isinstance(argument, str) else ""
-
-
-def _parsed(text: str) -> Any:
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError):
-        return None
