@@ -156,6 +156,8 @@ def _why_unknown_prompts(card: Mapping[str, Any]) -> str | None:
     """Return why it is unknown what an agent's answers were given to; ``None`` for most."""
     if told_more(card["spec"]):
         return f"{card['spec']} was told more than its records hold"
+    if card["settings"].get("tools"):
+        return "they were answered by calls of a tool (--protocol tools), and lines have answers in text"
     if len({json.dumps(own, sort_keys=True) for own in _prompt_maps(card["settings"])}) > 1:
         return f"the players in {card['spec']} are asked with different prompts, and records don't say which was"
     return None

@@ -64,6 +64,8 @@ def test_a_model_that_calls_the_tool_is_played_by_its_calls(textbench, route):
         "random": None,
     }
     assert {row["protocol"] for row in json.loads(done.out)["scores"]} == {"tools"}
+    exported = textbench("export", "tools", "--sft", "lines.jsonl", "--agent", "m")
+    assert "they were answered by calls of a tool (--protocol tools)" in " ".join((exported.out + exported.err).split())
     board = json.loads(textbench("leaderboard", "tools", "text", "--json").out)
     assert {row["scenario"] for row in board["scores"]} == {"frozen-lake", "frozen-lake (tools)"}
 
