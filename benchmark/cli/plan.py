@@ -25,8 +25,9 @@ from benchmark.show.table import text_table
 
 def run(settings: Plan) -> int:
     """Play the pilot, unless its folder has it, and print the plan."""
-    told, budget, pilot, detect = settings.output, settings.budget, settings.pilot, settings.detect
-    options = replace(settings.options, episodes=pilot, max_cost=budget)
+    told, pilot, detect, given = settings.output, settings.pilot, settings.detect, settings.options
+    budget = given.max_cost if settings.budget is None else settings.budget
+    options = replace(given, episodes=pilot, max_cost=budget)
     planned = plan_run(options, told.say)
     if len(agents := planned.plan.agents) < 2:
         raise UsageError(
@@ -56,7 +57,8 @@ def run(settings: Plan) -> int:
     known = [one["episodes_needed"]["value"] for one in deciding if one["episodes_needed"]]
     needed, each = max(known, default=fewest_pairs(level)), float(usage.starts.mean())
     bought = needed if budget is None or not each else int(budget / each * (1 + 1e-9))
-    episodes = max(pilot, min(needed, bought))
+    allowed = given.episodes if "episodes" in given.given else needed
+    episodes = max(pilot, min(needed, bought, allowed))
     for one in pairs:
         power = power_of(episodes, one["difference"], one["variance"], level)
         one["power"] = power if one["episodes_needed"] else None
@@ -98,7 +100,7 @@ def _print(plan: Mapping[str, Any]) -> None:
             f"told, but that it is {fewest_pairs(plan['level'])} at least; a larger --pilot may show some"
         )
     if episodes < (needed := plan["episodes_needed"]):
-        notes.append(f"the budget of {plan['budget']:g} USD buys {episodes} episodes of each; it takes {needed}")
+        notes.append(f"the budget or --episodes allows {episodes} episodes of each; it takes {needed}")
     money = f"an unknown sum, as {', '.join(plan['unpriced'])} has no price (--prices FILE tells it)"
     if cost is not None:
         money = f"{cost['value']:.2f} USD ({cost['low']:.2f} to {cost['high']:.2f}; {plan['spent']:.2f} are spent)"

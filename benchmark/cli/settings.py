@@ -337,7 +337,7 @@ class Warmup:
     output: Output = part(Output, ["json", "quiet"])
 
 
-UNPLANNED = ("episodes", "until", "levels", "max_cost", "protocols", "season")
+UNPLANNED = ("until", "levels", "protocols", "season")
 
 
 @settings
@@ -360,7 +360,12 @@ class Plan:
     detect: float = option(REQUIRED, "D", "the difference of scores to detect, such as 0.1", gt=0, le=1000)
     budget: float | None = option(None, "USD", "what pilot and run may cost together", ge=0, le=10**9)
     pilot: int = option(5, "N", "episodes of the pilot, per scenario and agent", ge=2, le=10**5)
-    options: RunOptions = part(RunOptions, [name for name in OPTIONS if name not in UNPLANNED])
+    options: RunOptions = part(
+        RunOptions,
+        [name for name in OPTIONS if name not in UNPLANNED],
+        episodes="plan so many per scenario and agent at most",
+        max_cost="the same as --budget, as a run's file has it",
+    )
     output: Output = part(Output, ["json", "quiet"])
 
 

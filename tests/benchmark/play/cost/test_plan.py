@@ -76,6 +76,10 @@ def test_a_small_budget_has_a_smaller_power(textbench, server):
     for row, less in zip(whole["pairs"], some["pairs"], strict=True):
         assert row["power"] is None or less["power"] < row["power"]
     assert whole["pairs"][0]["power"] == pytest.approx(0.8, abs=0.02)
+    # a run's own file: its episodes and its limit are the most that are planned
+    Path("run.toml").write_text(f"episodes = {some['episodes'] - 3}\nmax_cost = {some['budget']}\n")
+    filed = textbench(*command[:-1], "--config", "run.toml").out
+    assert f"allows {some['episodes'] - 3} episodes of each; it takes {whole['episodes']}" in " ".join(filed.split())
 
 
 def test_what_cant_be_planned_is_said(textbench, server):
