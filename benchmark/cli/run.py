@@ -11,10 +11,9 @@ from benchmark.cli.settings import Output, Run
 from benchmark.play.agents.choice import PlannedRun
 from benchmark.play.cost.estimate import LETTERS_PER_TOKEN, TOKENS_PER_SECOND, Estimate, estimate
 from benchmark.play.options import RunOptions
-from benchmark.play.session import by_protocol, check_unplayed, play_all
+from benchmark.play.session import by_protocol, play_all
 from benchmark.play.until import longest_plan, plans_until
 from benchmark.runs.plan import Plan
-from benchmark.runs.tournament import line_up
 from benchmark.score.comparison import too_few_starts
 from benchmark.score.protocols import side_by_side
 from benchmark.score.stopping import looks
@@ -22,9 +21,8 @@ from benchmark.seasons import plan_played
 from benchmark.show.draw import print_tables
 from benchmark.show.table import Table, text_table
 
-MOST_ROWS = 24  # of a dry run's table: at most so many tables of agents are listed one by one
 AT_MOST = "decisions at most"
-SUMMED = ("episodes", "episodes_at_least", "requests_at_most")
+SUMMED = ("episodes_at_least", "episodes", "requests_at_most")
 
 
 def run(settings: Run) -> int:
@@ -37,7 +35,7 @@ def run(settings: Run) -> int:
         ending = play_all(runs, quiet=told.quiet, ask=output.ask_at_terminal)
         return output.report(ending, told, ending.path.parent if len(runs) > 1 else None)
     for each in runs:
-        check_unplayed(each)
+        each.players.check_unmade()
     planned = runs[0] if len(runs) == 1 else runs[0]._replace(plan=side_by_side([run.plan for run in runs]))
     _dry_run(planned, told)
     return 0
@@ -54,7 +52,7 @@ def _dry_run(planned: PlannedRun, told: Output) -> None:
     for matchup, seeds in plan.seeds.items():
         most, few = _requests_at_most(plan, matchup.scenario) * len(matchup.agents) * len(seeds), least.seeds[matchup]
         row: dict[str, Any] = {"scenario": matchup.scenario, "agents": list(matchup.agents), "episodes": len(seeds)}
-        row |= {"episodes_at_least": len(few)} if options.until is not None else {}
+        row["episodes_at_least"] = len(few)
         rows.append(row | {"first_seed": seeds[0], "last_seed": seeds[-1], "requests_at_most": most})
     requests, agents = sum(row["requests_at_most"] for row in rows), _per_agent(plan)
     specs = {name: spec.spec for name, spec in planned.players.specs.items()}
@@ -67,26 +65,28 @@ def _dry_run(planned: PlannedRun, told: Output) -> None:
         about |= {"estimates": [one._asdict() for one in estimates], "total": total} if total else {}
         told.document(about | {"matchups": rows})
         return
-    notes = [f"{_between(least.total, plan.total)} episodes, at most {requests:,} decisions; nothing was played"]
-    if options.levels is not None:
-        notes = [notes[0].replace("nothing", "spread evenly here, a run puts them where they tell most; nothing")]
-    elif options.until is not None:
+    spread = "spread evenly here, a run puts them where they tell most; " if options.levels is not None else ""
+    episodes = f"{_between(least.total, plan.total)} episodes, at most {requests:,} decisions"
+    notes = [f"{episodes}; {spread}nothing was played"]
+    if options.until is not None:
         aim = "for every score to be known" if enough else "and with the most that are allowed not every score is known"
         notes += [
             f"episodes: the least and the most that a scripted player needs {aim} to {options.until:g}; "
             f"looks after {', '.join(map(str, looks(options.episodes)))}"
         ]
-    else:
+    elif not spread:
         notes.append(too_few_starts(plan))
-    lines = [
-        (
-            *(row["scenario"], row.get("players") or line_up(row["agents"])),
-            _between(row.get("episodes_at_least", row["episodes"]), row["episodes"]),
-            *(f"{row['first_seed']}..{row['last_seed']}", f"{row['requests_at_most']:,}"),
+    lines = []
+    for name in plan.scenarios:
+        own = [row for row in rows if row["scenario"] == name]
+        few, many, most = (
+            sum(row[key] for row in own) for key in ("episodes_at_least", "episodes", "requests_at_most")
         )
-        for row in (rows if len(rows) <= MOST_ROWS else _by_scenario(rows))
-    ]
-    tables = [text_table("would be played", ("<scenario", "<agents", "episodes", "seeds", AT_MOST), lines, notes)]
+        seeds = f"{min(row['first_seed'] for row in own)}..{max(row['last_seed'] for row in own)}"
+        players = str(len({agent for row in own for agent in row["agents"]}))
+        lines.append((name, players, str(len(own)), _between(few, many), seeds, f"{most:,}"))
+    titles = ("<scenario", "agents", "tables", "episodes", "seeds", AT_MOST)
+    tables = [text_table("would be played", titles, lines, notes)]
     if len(agents) > 1:
         numbers = ("scenarios", "episodes", "requests_at_most")
         shares = [(row["agent"], *(f"{row[name]:,}" for name in numbers)) for row in agents]
@@ -146,22 +146,3 @@ def _per_agent(plan: Plan) -> list[dict[str, Any]]:
         row = {"agent": agent, "scenarios": len(plan.scenarios_of(agent)), "episodes": sum(count for _, count in seats)}
         rows.append(row | {"requests_at_most": most})
     return rows
-
-
-def _by_scenario(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Sum the rows of each scenario: of many tables, who sits at which is too much to read."""
-    found = []
-    for scenario in dict.fromkeys(row["scenario"] for row in rows):
-        group = [row for row in rows if row["scenario"] == scenario]
-        seats, agents = len(group[0]["agents"]), len({agent for row in group for agent in row["agents"]})
-        tables = f", {len(group)} table{'' if len(group) == 1 else 's'} of {seats}" if seats > 1 else ""
-        found.append(
-            {
-                "scenario": scenario,
-                "players": f"{agents} agent{'' if agents == 1 else 's'}{tables}",
-                "first_seed": min(row["first_seed"] for row in group),
-                "last_seed": max(row["last_seed"] for row in group),
-                **{name: sum(row[name] for row in group) for name in SUMMED if name in group[0]},
-            }
-        )
-    return found

@@ -18,7 +18,6 @@ from agents.common.interrupt import kills_interrupt
 from agents.common.reading import read_bytes
 from agents.common.redaction import Redactor
 from agents.protocol import LEGAL_ONLY, UNLISTED
-from agents.wrappers import models_inside
 from benchmark.errors import BenchmarkError, StorageError, UsageError
 from benchmark.play.agents.choice import PlannedRun
 from benchmark.play.agents.objects import AgentSpec
@@ -183,18 +182,6 @@ def open_session(planned: PlannedRun) -> Session:
         asked = folder.manifest
     approve(path, [*claims, *claims_of_prices(manifest)], asked_for(asked))
     return Session(folder, players, options, redactor)
-
-
-def check_unplayed(planned: PlannedRun) -> None:
-    """Refuse what :func:`open_session` would, as far as that is known without loading weights or asking a server."""
-    options, players, *_ = planned
-    players.check_unmade()
-    cards = []
-    for name, spec in players.specs.items():
-        if name not in players.policies:
-            model = next((model for _, model in models_inside(spec.spec)), None)
-            cards.append({"name": name, "spec": spec.spec, "settings": {"model": model}})
-    agent_prices(cards, options, {})
 
 
 def new_folder() -> str:

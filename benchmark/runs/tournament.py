@@ -17,13 +17,3 @@ def tables(agents: Sequence[str], seats: int) -> list[tuple[str, ...]]:
         return alone
     mixed = [tuple(pair[seat % 2] for seat in range(seats)) for pair in permutations(agents, 2)]
     return mixed + (alone if seats > 2 else [])
-
-
-def line_up(table: Sequence[str]) -> str:
-    """Return a table in words: ``a``, ``a against b``, ``a against b, 5 seats``, ``a against itself, 5 seats``."""
-    if len(table) > 2:
-        for agents in (table[:1], table[:2]):
-            if tuple(table) in tables(agents, len(table)):
-                other = agents[1] if len(agents) > 1 else "itself"
-                return f"{table[0]} against {other}, {len(table)} seats"
-    return " against ".join(table)

@@ -1,6 +1,7 @@
 """Suites: chosen by name, together with scenarios; whoever can't play a game of theirs plays the others."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -86,12 +87,10 @@ def test_a_dry_run_says_what_a_suite_costs_each_agent(textbench, suite_with_stra
     assert document["episodes"] == 10 * (2 + 4 + 4)
     assert sum(row["requests_at_most"] for row in document["agents"]) == document["requests_at_most"]
     printed = textbench(*command, "--dry-run").out
-    assert "random against r, 5 seats" in printed
     assert "each agent" in printed
-    # many tables are shown by scenario
     agents = [word for name in "abcdef" for word in ("--agent", f"{name}=random")]
     printed = textbench("run", *agents, "--scenario", "snake-duel", "--dry-run").out
-    assert "6 agents, 30 tables of 2" in printed
+    assert re.search(r"snake-duel +6 +30 +1,500 ", printed)
 
 
 def test_list_shows_suites_and_what_every_scenario_is(textbench):

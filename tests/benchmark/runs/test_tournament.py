@@ -5,7 +5,7 @@ from itertools import combinations
 
 import pytest
 
-from benchmark.runs.tournament import line_up, tables
+from benchmark.runs.tournament import tables
 
 
 def test_two_seats_are_a_round_robin_in_both_orders():
@@ -28,19 +28,3 @@ def test_every_agent_sits_in_every_seat_equally_often_against_everyone(seats, co
         # swapping the two changes nothing: no seat, no neighbour, no team is anybody's privilege
         assert {tuple(b if name == a else a for name in table) for table in met} == set(met)
     assert [table for table in made if len(set(table)) == 1] == [(agent,) * seats for agent in agents]
-
-
-@pytest.mark.parametrize(
-    ("table", "words"),
-    [
-        ("a", "a"),
-        ("ab", "a against b"),
-        ("aa", "a against a"),
-        ("aba", "a against b, 3 seats"),
-        ("bbbbb", "b against itself, 5 seats"),
-        ("abc", "a against b against c"),
-        ("aab", "a against a against b"),
-    ],
-)
-def test_a_table_in_words(table, words):
-    assert line_up(tuple(table)) == words
