@@ -82,9 +82,9 @@ def _dry_run(planned: PlannedRun, told: Output) -> None:
         few, many, most = (
             sum(row[key] for row in own) for key in ("episodes_at_least", "episodes", "requests_at_most")
         )
-        seeds = f"{min(row['first_seed'] for row in own)}..{max(row['last_seed'] for row in own)}"
+        span = f"{min(row['first_seed'] for row in own)}..{max(row['last_seed'] for row in own)}"
         players = str(len({agent for row in own for agent in row["agents"]}))
-        lines.append((name, players, str(len(own)), _between(few, many), seeds, f"{most:,}"))
+        lines.append((name, players, str(len(own)), _between(few, many), span, f"{most:,}"))
     titles = ("<scenario", "agents", "tables", "episodes", "seeds", AT_MOST)
     tables = [text_table("would be played", titles, lines, notes)]
     if len(agents) > 1:
