@@ -28,11 +28,6 @@ class _TwinYardstick(Yardstick):
     def value(self, state: Any, steps_left: int | None, player: Player) -> float:
         return self._own.value(state, steps_left, player)
 
-    def best_actions(
-        self, state: Any, steps_left: int | None, player: Player, tie: float = 1e-12
-    ) -> tuple[Action, ...]:
-        return tuple(map(self._twin.twin_action, self._own.best_actions(state, steps_left, player, tie)))
-
     def blind_value(
         self, state: Any, steps_left: int | None, player: Player, policy: Mapping[Action, float]
     ) -> float | None:
