@@ -1,4 +1,4 @@
-from . import conformance, solving
+from . import conformance, solving, wrappers
 from .environments.rules import InvalidAction, layout_generator
 from .extras import install_command, missing_packages
 from .ladders import register_ladder
@@ -57,4 +57,5 @@ __all__ = [
     "taken_by",
     "twin_of",
     "why_unknown",
+    "wrappers",
 ]

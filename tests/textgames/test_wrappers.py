@@ -103,7 +103,7 @@ def test_a_prompt_of_one_seat_has_its_moves_left():
 
 @pytest.mark.filterwarnings("ignore:.*is different from the unwrapped version")
 def test_wrappers_keep_to_gymnasium():
-    both = DiscreteActions(BoardObservation(gym.make(LAKE)))
+    both = textgames.wrappers.DiscreteActions(BoardObservation(gym.make(LAKE)))
     for env in (both, PromptObservation(gym.make(LAKE)), PromptObservation(gym.make(LAKE), messages=True)):
         check_env(env, skip_render_check=True)
     again = gym.make(both.spec)
