@@ -64,13 +64,13 @@ def check_names(id: str, settings: Mapping[str, Any]) -> None:
 
 def _require_open_actions(game: TSMG[Any]) -> None:
     """Require that a game which lists no actions says itself what a player may write."""
-    start = initial_state(game, _generator(0))
+    start = initial_state(game, np.random.default_rng(0))
     player = to_move(game, start)[0]
     if game.legal_actions(start, player):
         return
     asked: dict[str, Callable[[], str]] = {
         "default_action": lambda: game.default_action(start, player),
-        "sample_action": lambda: game.sample_action(start, player, _generator(0)),
+        "sample_action": lambda: game.sample_action(start, player, np.random.default_rng(0)),
         "action_help": lambda: game.action_help(start, player),
     }
     for name, ask in asked.items():
@@ -152,7 +152,7 @@ def check_actions(id: str, settings: Mapping[str, Any]) -> None:
         spare = copy.deepcopy(rng)  # one for all that is refused: whether it is doesn't depend on what was drawn
         for player in players:
             names = legal_actions(game, state, player)
-            tried = names or tuple(draw(game, state, player, _generator(seed)) for seed in range(5))
+            tried = names or tuple(draw(game, state, player, np.random.default_rng(seed)) for seed in range(5))
             for name in (*_some(tried), game.default_action(state, player)):
                 transition(game, state, {**joint_action, player: name}, copy.deepcopy(rng))
             refused = [name for name in game.actions if name not in names] if names else []
@@ -169,10 +169,6 @@ def check_actions(id: str, settings: Mapping[str, Any]) -> None:
 
 def _some(names: Sequence[str]) -> Sequence[str]:
     return names[:: 1 + len(names) // 12]
-
-
-def _generator(seed: int) -> np.random.Generator:
-    return np.random.default_rng(seed)
 
 
 def _require_refusal(
@@ -194,7 +190,7 @@ def check_interpretation(id: str, settings: Mapping[str, Any]) -> None:
     for state, *_ in rounds_of(game, 10):
         for player in to_move(game, state):
             legal = legal_actions(game, state, player)
-            drawn = legal or tuple(draw(game, state, player, _generator(seed)) for seed in range(10))
+            drawn = legal or tuple(draw(game, state, player, np.random.default_rng(seed)) for seed in range(10))
             for name in dict.fromkeys((*_some(drawn), game.default_action(state, player))):
                 _require_readable(game, state, player, name)
             wrong = [*_NOT_ACTIONS, *(f"<action>{name}</action>" * 2 for name in _some(drawn))]
