@@ -12,6 +12,7 @@ from benchmark.play.options import OPTIONS, RunOptions, arguments_of
 from benchmark.results import Results, read_results
 from benchmark.runs.folder import PROMPTS_NAME, check_file_place, folder_name, write_atomically
 from benchmark.runs.manifest import Manifest
+from benchmark.score.results import expand_sources
 from benchmark.show.board import comparison_tables, leaderboard_tables, verdict_sentence
 from benchmark.show.document_of import MOST_PAIRED
 from benchmark.show.markdown import LEGEND
@@ -83,9 +84,10 @@ def _commands(results: Results, named: Sequence[Path]) -> Iterator[str]:
     for path, manifest in results.columns.sources:
         yield _run_again(path, manifest)
     modules = modules_of(scenario.env_id for scenario in results.columns.scenarios.values())
-    words = " ".join([*map(quote, map(str, named)), *(f"--import {quote(module)}" for module in modules)])
+    imports = "".join(f" --import {quote(module)}" for module in modules)
+    words = " ".join(map(quote, map(str, named))) + imports
     yield from (f"textbench {command} {words}" for command in ("report", "compare", "leaderboard --stats"))
-    yield f"textbench replay --worst {words}" if len(named) == 1 else "textbench replay --worst DIR"
+    yield from (f"textbench replay --worst {quote(str(path))}{imports}" for path in expand_sources(named))
 
 
 def _run_again(path: Path, manifest: Manifest) -> str:

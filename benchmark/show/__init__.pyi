@@ -1,6 +1,6 @@
 from .board import AGENT, SCENARIO
 from .document_of import results_document
-from .draw import print_tables, stdout_console
+from .draw import print_tables
 from .page import write_page
 from .table import Column, Figure, Scored, Table, agent_figure, estimate, estimate_figure, number, text_table, value
 from .training_data import EVALUATED, RecordedDecision, Source, preferences
@@ -22,7 +22,6 @@ __all__ = [
     "preferences",
     "print_tables",
     "results_document",
-    "stdout_console",
     "text_table",
     "value",
     "write_page",

@@ -15,15 +15,14 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import gymnasium as gym
 import numpy as np
-from rich.table import Table
 
 import textgames
-from agents.common import PlainConsole
+from benchmark.show import print_tables, text_table
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 THINK = "<think>One step that way.</think><plan>{0}</plan><action>{0}</action>"
@@ -152,25 +151,17 @@ def contestants() -> Iterator[tuple[str, str, Steps]]:
         yield snake_group, f"textarena {env_id}, two players", textarena_steps(env_id, 2, responses(snake, "[{0}]"))
 
 
-def show(console: PlainConsole, title: str, heads: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-    """Print a table."""
-    table = Table(*heads, title=title, title_justify="left")
-    for row in rows:
-        table.add_row(*row)
-    console.print(table)
-
-
-def peers_table(console: PlainConsole, seconds: float, rounds: int) -> dict[str, float]:
+def peers_table(seconds: float, rounds: int) -> dict[str, float]:
     listed = list(contestants())
     rates = measure({name: steps for _, name, steps in listed}, seconds, rounds)
     for group in dict.fromkeys(group for group, _, _ in listed):
         names = [name for of, name, _ in listed if of == group]
         rows = [(name, f"{rates[name]:,.0f}", f"{rates[names[0]] / rates[name]:.2f} x") for name in names]
-        show(console, group, ("environment", "per CPU-second", f"{names[0]} is"), rows)
+        print_tables([text_table(group, ("environment", "per CPU-second", f"{names[0]} is"), rows)])
     return rates
 
 
-def batch_table(console: PlainConsole, seconds: float, rounds: int) -> dict[str, float]:
+def batch_table(seconds: float, rounds: int) -> dict[str, float]:
     """Batches of 1 to 4096 against the single environment."""
     found = {}
     for env_id in ("TextFrozenLake-v0", "TextSnake-v0"):
@@ -181,12 +172,12 @@ def batch_table(console: PlainConsole, seconds: float, rounds: int) -> dict[str,
             entries[f"{num_envs} at once"] = batch_steps(env, actions)
         rates = measure(entries, seconds, rounds)
         rows = [(name, f"{rate:,.0f}", f"{rate / rates['single']:.2f} x") for name, rate in rates.items()]
-        show(console, f"{env_id}, batches", ("environments", "steps per CPU-second", "of single"), rows)
+        print_tables([text_table(f"{env_id}, batches", ("environments", "steps per CPU-second", "of single"), rows)])
         found |= {f"{env_id}, {name}": rate for name, rate in rates.items()}
     return found
 
 
-def size_table(console: PlainConsole, seconds: float, rounds: int) -> dict[str, float]:
+def size_table(seconds: float, rounds: int) -> dict[str, float]:
     """Boards of side 4 to 64: with linear cost, time per cell settles to a constant."""
     found = {}
     actions = responses(("up", "down", "left", "right"), THINK)
@@ -201,11 +192,11 @@ def size_table(console: PlainConsole, seconds: float, rounds: int) -> dict[str, 
             rows.append((side, str(cells), f"{rate:,.0f}", f"{1e6 / rate:.1f}", f"{1e9 / rate / cells:.1f}"))
             found[f"{env_id}, side {side}"] = rate
         heads = ("side", "cells", "steps per CPU-second", "us per step", "ns per cell")
-        show(console, f"{env_id}, board size (resets onto new boards included)", heads, rows)
+        print_tables([text_table(f"{env_id}, board size (resets onto new boards included)", heads, rows)])
     return found
 
 
-def import_table(console: PlainConsole, rounds: int) -> dict[str, float]:
+def import_table(rounds: int) -> dict[str, float]:
     """CPU time of a process that only imports; the interpreter's own start is taken off."""
     code = "import time; t = time.process_time(); import {}; print(time.process_time() - t)"
     times: dict[str, list[float]] = {"gymnasium": [], "textgames": [], "pettingzoo": []}
@@ -217,7 +208,7 @@ def import_table(console: PlainConsole, rounds: int) -> dict[str, float]:
             spent.append(float(done.stdout))
     medians = {module: statistics.median(spent) for module, spent in times.items()}
     rows = [(name, f"{each * 1e3:.0f}", f"{each / medians['gymnasium']:.2f} x") for name, each in medians.items()]
-    show(console, "Import", ("import", "ms of CPU", "of gymnasium"), rows)
+    print_tables([text_table("Import", ("import", "ms of CPU", "of gymnasium"), rows)])
     return {f"import {module}": spent for module, spent in medians.items()}
 
 
@@ -227,12 +218,11 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=5, help="measurements of each, the median is shown")
     parser.add_argument("--json", help="write the figures to this file too")
     options = parser.parse_args()
-    console = PlainConsole()
     figures = {
-        **import_table(console, options.rounds),
-        **peers_table(console, options.seconds, options.rounds),
-        **batch_table(console, options.seconds, options.rounds),
-        **size_table(console, options.seconds, options.rounds),
+        **import_table(options.rounds),
+        **peers_table(options.seconds, options.rounds),
+        **batch_table(options.seconds, options.rounds),
+        **size_table(options.seconds, options.rounds),
     }
     if options.json:
         with open(options.json, "w") as file:

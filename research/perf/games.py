@@ -26,9 +26,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from environments import Steps, measure
-from rich.table import Table
 
-from agents.common import PlainConsole
+from benchmark.show import print_tables, text_table
 from research.jobs.report import compact
 from textgames import SCENARIOS, TSMG
 
@@ -247,7 +246,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=5, help="measurements of each, the median is shown")
     parser.add_argument("--json", help="write the figures to this file too")
     options = parser.parse_args()
-    table = Table("scenario", "players", "steps/s", "TextArena's", "steps/s", "ratio")
+    rows = []
     figures: dict[str, Any] = {}
     for name in options.scenarios:
         rates = measure(contestants(name), options.seconds, options.rounds)
@@ -260,9 +259,10 @@ def main() -> None:
             ratio = round(rates["ours"] / rates["theirs"], 2)
             figures[name] |= {"peer_steps_per_second": rates["theirs"], "ratio": ratio}
             cells += [peer, f"{rates['theirs']:,.0f}", f"{ratio:.2f} x"]
-        table.add_row(*cells)
+        rows.append([*cells, *[""] * (6 - len(cells))])
         print(*cells, sep="  ", file=sys.stderr, flush=True)
-    PlainConsole().print(table)
+    heads = ("<scenario", "players", "steps/s", "<TextArena's", "steps/s", "ratio")
+    print_tables([text_table("steps a second", heads, rows)])
     if options.json:
         with open(options.json, "w") as file:
             file.write(compact(figures))

@@ -73,7 +73,6 @@ def run(settings: Settings) -> int:
     from textgames import install_command
 
     try:
-        from benchmark.show import stdout_console
         from research.credit.instrument.instrument import ORACLE, default_methods, methods_of
         from research.credit.instrument.show.pictures import board_picture
         from research.credit.instrument.show.tables import as_text, checklist, print_report
@@ -112,7 +111,7 @@ def run(settings: Settings) -> int:
         added = {"checklist": [item._asdict() for item in items]} if items else {}
         print(json.dumps(report.to_json() | added, indent=1))
         return 0
-    print_report(report, stdout_console())
+    print_report(report)
     if items:
         print("\n" + as_text(items))
     return 0

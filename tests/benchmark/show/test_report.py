@@ -211,3 +211,6 @@ def test_mistakes_about_the_file_are_one_sentence(textbench, small_run):
     assert textbench("report", small_run, "--out", f"{small_run}/manifest.json").code == 2
     assert textbench("report", small_run, "--out", "new").out.split() == ["new/report.md", "new/report.html"]
     assert textbench("report", "nothing").code == 2
+    several = shlex.join(["textbench", "replay", "--worst", f"{small_run}"])
+    assert textbench("report", ".", "--out", "new").code == 0  # a folder of runs
+    assert several in Path("new/report.md").read_text().splitlines()

@@ -9,21 +9,20 @@ from math import isnan
 from typing import NamedTuple
 
 import numpy as np
-from rich.console import Console
-from rich.table import Table
 
 from agents.common import Estimate
 from agents.msgrpo.credit import METHODS
+from benchmark.show import print_tables, text_table
 from research.credit.instrument.results import LEAST_CEILING, CreditReport, MethodResult
 
 
-def print_report(report: CreditReport, console: Console) -> None:
+def print_report(report: CreditReport) -> None:
     """Print the methods, draw rules if they were measured, and what the figures mean."""
     setting, gradients = report.setting, report.no_gradient is None
     size = f"{setting['groups']} groups of {setting['group_size']}, {setting['batches']} batches"
-    heads = ["correlation", "same sign", "without luck"]
+    heads = ["<method", "correlation", "same sign", "without luck"]
     heads += ["gradient cosine", "bias", "variance", "signal/noise per 1000 tokens"] if gradients else []
-    table = _table(f"credit of {report.agent} on {report.game} ({size})", "method", *heads)
+    rows = []
     # the highest correlation first, one that isn't known last
     for method in sorted(report.methods, key=lambda each: -np.nan_to_num(each.fidelity.correlation.value, nan=-1.0)):
         told = method.fidelity
@@ -31,25 +30,18 @@ def print_report(report: CreditReport, console: Console) -> None:
         if (gradient := method.gradient) is not None:
             cells += [_cell(gradient.cosine), _cell(gradient.bias), _cell(gradient.variance, 2)]
             cells.append(_cell(gradient.signal_to_noise_per_token, 2, 1000))
-        table.add_row(method.name, *cells)
-    console.print(table)
+        rows.append([method.name, *cells, *[""] * (len(heads) - 1 - len(cells))])
+    tables = [text_table(f"credit of {report.agent} on {report.game} ({size})", heads, rows, _notes(report))]
     cosines = ("cosine", "minus uniform", "per 1000 tokens", "of the mean update")
     for method in report.methods:
-        if method.draws:
-            table = _table(f"draws of {method.name}", "rule", "m", "tokens", *cosines, "variance of drawing")
-            for draw in method.draws:
-                own = map(_cell, (draw.cosine, draw.minus_uniform, draw.cosine_per_kilotoken, draw.mean_cosine))
-                table.add_row(draw.rule, str(draw.m), f"{draw.tokens:,.0f}", *own, _cell(draw.variance, 2))
-            console.print(table)
-    for line in _notes(report):
-        console.print(line)
-
-
-def _table(title: str, first: str, *heads: str) -> Table:
-    table = Table(first, title=title, title_justify="left")
-    for head in heads:
-        table.add_column(head, justify="right")
-    return table
+        drawn = []
+        for draw in method.draws:
+            own = map(_cell, (draw.cosine, draw.minus_uniform, draw.cosine_per_kilotoken, draw.mean_cosine))
+            drawn.append((draw.rule, str(draw.m), f"{draw.tokens:,.0f}", *own, _cell(draw.variance, 2)))
+        if drawn:
+            columns = ("<rule", "m", "tokens", *cosines, "variance of drawing")
+            tables.append(text_table(f"draws of {method.name}", columns, drawn))
+    print_tables(tables)
 
 
 def _cell(figure: Estimate, digits: int = 3, factor: float = 1.0) -> str:
