@@ -36,20 +36,6 @@ class SourceView(TypedDict):
     season: str | None
 
 
-class PromptPiece(TypedDict):
-    """A stretch of a prompt: literal ``text``, or a ``slot`` for the step's observation or moves left."""
-
-    text: NotRequired[str]
-    slot: NotRequired[Literal["observation", "steps_left"]]
-
-
-class PromptMessageView(TypedDict):
-    """A chat message; its content is the pieces joined without separator."""
-
-    role: Literal["system", "user", "assistant"]
-    pieces: list[PromptPiece]
-
-
 class AgentView(TypedDict):
     """An agent; its ``name`` is unique in the document."""
 
@@ -59,7 +45,6 @@ class AgentView(TypedDict):
     source: int  # index into ``sources``
     authorship: str | None  # who vouches for an entry's responses (:mod:`benchmark.runs.authorship`); None in a run
     settings: dict[str, Any]  # of model and decoding, as in the manifest
-    prompts: dict[str, list[PromptMessageView]]  # {scenario: messages}; empty for scripted players
 
 
 class ScenarioView(TypedDict):
@@ -386,7 +371,7 @@ class StepColumns(TypedDict):
     player: list[str]
     board: list[str | None]  # before the action: rows joined by newlines, one character a cell
     observation: list[str | None]
-    prompt: list[str | None]  # the whole prompt, if the agent's ``prompts`` don't reproduce it (history is on)
+    prompt: list[list[tuple[str, str]] | None]  # (role, content) of each message to a model; None for scripts
     reasoning: list[str | None]  # if the server gives that apart from the response
     response: list[str]
     action: list[str]  # that was executed

@@ -13,7 +13,7 @@ from benchmark.score.references import References
 from benchmark.score.results import ResultColumns
 from benchmark.score.scores import rating_rows, score_rows, shown_figures
 from benchmark.show.board import board_tables
-from benchmark.show.episode_views import episode_views, prompt_map_of, prompt_pieces
+from benchmark.show.episode_views import episode_views
 from benchmark.show.table import Scored
 from textgames.scenarios import Scenario
 
@@ -88,9 +88,7 @@ def _source_view(results: ResultColumns, index: int) -> SourceView:
 
 def _agent_view(results: ResultColumns, name: str) -> AgentView:
     card = results.agents[name]
-    prompt_map = prompt_map_of(card)
     path, manifest = results.sources[results.agent_source[name]]
-    scenarios = {s.name: s for s in results.scenarios.values() if (name, s.name) in results.cells}
     return AgentView(
         name=name,
         spec=card["spec"],
@@ -98,7 +96,6 @@ def _agent_view(results: ResultColumns, name: str) -> AgentView:
         source=results.agent_source[name],
         authorship=tier_of(path) if manifest["kind"] == ENTRY_KIND else None,
         settings={key: value for key, value in card["settings"].items() if key != "prompt_map"},
-        prompts={key: prompt_pieces(prompt_map, scenario) for key, scenario in scenarios.items()} if prompt_map else {},
     )
 
 

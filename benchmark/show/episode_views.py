@@ -1,6 +1,5 @@
 """The episodes of a page: every step with its board, observation and prompt, rebuilt by replaying the record."""
 
-import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -8,19 +7,14 @@ from agents.common.refusals import shown
 from agents.episode import Episode
 from agents.prompt import PromptMap
 from agents.prompt_texts import PromptTexts
-from agents.turn import TurnRequest
 from benchmark.errors import UsageError
 from benchmark.runs.folder import RunFolder
-from benchmark.runs.replay import Replay, ending, replay_if_unchanged, requests_of
+from benchmark.runs.replay import ending, replay_if_unchanged, requests_of
 from benchmark.score.beside import losses_in
-from benchmark.score.document import EpisodeView, PromptMessageView, PromptPiece, StepColumns
+from benchmark.score.document import EpisodeView, StepColumns
 from benchmark.score.move_losses import MoveLosses
 from benchmark.score.results import ResultColumns
 from textgames.scenarios import Scenario
-
-_SLOT = "\x00observation\x00"
-_STEPS = 7_777_777_777  # a number of moves left that no prompt has, to find its place
-_SLOTS = re.compile(f"({_SLOT}|{_STEPS})")
 
 
 def episode_views(results: ResultColumns, max_episodes: int) -> Iterator[EpisodeView]:
@@ -69,6 +63,11 @@ def _episode_view(
 ) -> EpisodeView:
     replayed = replay_if_unchanged(record, scenario)
     steps, unknown = record.steps, list[Any]([None] * len(record.steps))
+    prompts = unknown
+    if replayed:
+        maps = {player: prompt_maps.get(agent) for player, agent in agents.items()}
+        asked = ((maps[step.player], request) for step, request in requests_of(replayed))
+        prompts = [prompt_map and [message[:2] for message in prompt_map(request)] for prompt_map, request in asked]
     decisions = losses.of_replay(replayed) if losses and replayed else []
     return EpisodeView(
         id=number,
@@ -88,7 +87,7 @@ def _episode_view(
             player=[step.player for step in steps],
             board=[replayed.board(s.state) or None for s in replayed.steps] if replayed else unknown,
             observation=[s.observation or None for s in replayed.steps] if replayed else unknown,
-            prompt=_prompts(replayed, agents, scenario, prompt_maps) if replayed else unknown,
+            prompt=prompts,
             reasoning=[step.turn.reasoning.strip() or None for step in steps],
             response=[step.turn.response for step in steps],
             action=[step.action for step in steps],
@@ -115,44 +114,3 @@ def prompt_map_of(card: Mapping[str, Any]) -> PromptMap | None:
             f"the card of {shown(card['name'])} in the manifest has prompts that can't be read: prompt_map needs mode, "
             f"history_turns and texts, and it is {shown(settings)} ({error!r})"
         ) from None
-
-
-def prompt_pieces(prompt_map: PromptMap, scenario: Scenario) -> list[PromptMessageView]:
-    """Return the prompt of a first step, with slots where the observation and the moves left go."""
-    game = scenario.game()
-    player = game.players[0]
-    request = TurnRequest(_SLOT, game.instructions(player), game.actions, (), player, _STEPS)
-    slots = {_SLOT: PromptPiece(slot="observation"), str(_STEPS): PromptPiece(slot="steps_left")}
-    return [
-        PromptMessageView(
-            role=message.role,
-            pieces=[slots.get(text) or PromptPiece(text=text) for text in _SLOTS.split(message.content) if text],
-        )
-        for message in prompt_map(request)
-    ]
-
-
-def fill_pieces(messages: list[PromptMessageView], observation: str, steps_left: int | None) -> str:
-    """Join the contents of the messages by blank lines, as the page does."""
-    filled = {"observation": observation, "steps_left": str(steps_left)}
-    return "\n\n".join(
-        "".join(filled[piece["slot"]] if "slot" in piece else piece["text"] for piece in message["pieces"])
-        for message in messages
-    )
-
-
-def _prompts(
-    replayed: Replay, agents: Mapping[str, str], scenario: Scenario, prompt_maps: Mapping[str, PromptMap | None]
-) -> list[str | None]:
-    """Return each step's whole prompt, or ``None`` if the pieces give it."""
-    known = {player: found for player, agent in agents.items() if (found := prompt_maps.get(agent)) is not None}
-    pieces = {player: prompt_pieces(prompt_map, scenario) for player, prompt_map in known.items()}
-    prompts: list[str | None] = []
-    for step, request in requests_of(replayed):
-        whole = None
-        if step.player in known:
-            whole = "\n\n".join(message.content for message in known[step.player](request))
-            left = scenario.horizon - step.index  # as the page has it
-            whole = None if whole == fill_pieces(pieces[step.player], step.observation, left) else whole
-        prompts.append(whole)
-    return prompts

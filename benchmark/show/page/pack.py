@@ -87,8 +87,9 @@ def _blocks(episodes: Sequence[EpisodeView]) -> Iterator[tuple[str, int]]:
     for episode in episodes:
         steps: dict[str, Any] = {**episode["steps"]}
         ending = number(episode["ending"])
-        for name in ("board", "observation", "prompt", "reasoning", "response", "happened"):
+        for name in ("board", "observation", "reasoning", "response", "happened"):
             steps[name] = list(map(number, steps[name]))
+        steps["prompt"] = [told and [(role, number(text)) for role, text in told] for told in steps["prompt"]]
         held.append(
             {
                 "players": list(episode["agents"]),

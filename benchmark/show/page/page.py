@@ -58,7 +58,10 @@ def render_page(document: ViewDocument, *, follow: str = "") -> str:
     # one strict function of all scripts: no global names, and one hash for the policy
     script = '(() => {\n"use strict";\n' + "\n".join(_asset(name) for name in SCRIPTS) + "})();\n"
     style = "\n".join(_asset(f"styles/{name}") for name in STYLES)
-    prompts, agents = _shared_prompts(document)
+    agents = [
+        {"name": one["name"], "kind": kind_of(one), "size": size_of(one), "spec": one["spec"]}
+        for one in document["agents"]
+    ]
     data = {
         "scenarios": document["scenarios"],
         "title": document["title"],
@@ -71,7 +74,6 @@ def render_page(document: ViewDocument, *, follow: str = "") -> str:
         "ladders": document.get("ladders", []),
         "follow": follow,
         "progress": [document["episodes_total"], document["episodes_planned"]],
-        "prompts": prompts,
         "comparisons_family": document["comparisons_family"],
         "index": pack.listing,
     }
@@ -118,21 +120,6 @@ def write_page(document: ViewDocument, path: str | Path) -> int:
     with replacing(Path(path), "wb", through_links=True) as stream:
         stream.write(content)
     return len(content)
-
-
-def _shared_prompts(document: ViewDocument) -> tuple[list[Any], list[dict[str, Any]]]:
-    """Return every different prompt once, and the agents with ``{scenario: place in that list}``."""
-    prompts: list[Any] = []
-    agents = []
-    for agent in document["agents"]:
-        places = {}
-        for scenario, messages in agent["prompts"].items():
-            if messages not in prompts:
-                prompts.append(messages)
-            places[scenario] = prompts.index(messages)
-        about = {"kind": kind_of(agent), "size": size_of(agent), "spec": agent["spec"]}
-        agents.append({"name": agent["name"], **about, "prompts": places})
-    return prompts, agents
 
 
 def played_on(document: ViewDocument) -> str:

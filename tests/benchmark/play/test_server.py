@@ -159,8 +159,8 @@ def test_own_prompts_are_kept_with_the_run(textbench):
     from benchmark.score.results import read_columns
     from benchmark.show.document_of import results_document
 
-    (agent,) = results_document(read_columns(["r"]))["agents"]
-    assert agent["prompts"]["frozen-lake"][0]["pieces"][0]["text"].startswith("Rules follow.")
+    first = results_document(read_columns(["r"]))["episodes"][0]["steps"]["prompt"][0]
+    assert first[0][1].startswith("Rules follow.")
 
 
 def test_what_a_server_costs_is_counted_and_what_the_cache_answers_is_free(textbench):

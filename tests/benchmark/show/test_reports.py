@@ -10,8 +10,6 @@ from pathlib import Path
 import pytest
 
 from agents.common.terminal import printable
-from agents.prompt import PromptMap
-from agents.turn import TurnRequest
 from benchmark import evaluate
 from benchmark.entries.entry import Terms, submit
 from benchmark.entries.validation import manifest_problems
@@ -23,7 +21,6 @@ from benchmark.score.results import read_columns
 from benchmark.show.board import p_text, verdict_sentence
 from benchmark.show.document_of import results_document
 from benchmark.show.draw import to_markdown
-from benchmark.show.episode_views import fill_pieces, prompt_pieces
 from benchmark.show.table import estimate_figure, text_table
 from tests.benchmark.helpers import change_manifest, counted, lines_of, text_without_checksums, write_lines
 from textgames.scenarios import SCENARIOS
@@ -274,21 +271,6 @@ def test_the_page_keeps_the_same_seeds_of_all_agents_when_there_are_too_many(sma
         for agent in ("random", "greedy")
     }
     assert document["episodes_total"] == 12
-
-
-def test_a_prompt_is_rebuilt_from_its_pieces():
-    scenario = SCENARIOS["snake"]
-    env = scenario.parallel_env()
-    observations, infos = env.reset(seed=3)
-    (player,) = observations
-    game = env.game
-    for mode in ("think", "direct"):
-        prompt_map = PromptMap(mode)
-        legal = infos[player]["legal_actions"]
-        request = TurnRequest(observations[player], game.instructions(player), legal, (), player, 5)
-        whole = "\n\n".join(message.content for message in prompt_map(request))
-        assert fill_pieces(prompt_pieces(prompt_map, scenario), observations[player], 5) == whole
-        assert "5" in whole.replace(observations[player], "")
 
 
 def test_markdown_cells_stay_cells():

@@ -331,7 +331,7 @@ def test_a_log_becomes_a_run_folder(name, protocol, tmp_path):
     assert row["tokens"]["value"] > 0
     (card,) = folders[1].manifest["agents"]
     assert card["settings"]["inspect_eval"] == log.eval.eval_id
-    assert results.document(max_episodes=1)["agents"][0]["prompts"]  # as a page shows them
+    assert results.document(max_episodes=1)["episodes"][0]["steps"]["prompt"][0]  # as a page shows it
 
 
 def as_played(record: Episode) -> Episode:

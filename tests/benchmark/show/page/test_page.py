@@ -119,8 +119,10 @@ def unpack(document: ViewDocument) -> list[dict[str, Any]]:
         data = json.loads(zlib.decompress(base64.b64decode(block)))
         for episode in data["episodes"]:
             texts = [*data["texts"], None]  # -1 is none
-            for column in ("board", "observation", "prompt", "response"):
+            for column in ("board", "observation", "response"):
                 episode[column] = [texts[place] for place in episode[column]]
+            told = [each and [(role, texts[place]) for role, place in each] for each in episode["prompt"]]
+            episode["prompt"] = told
             episode["final_board"] = texts[episode["final_board"]]
             episodes.append(episode)
     return episodes

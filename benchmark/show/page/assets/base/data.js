@@ -103,7 +103,7 @@ async function loadEpisode(episode) {
       player: raw.player[step],
       agent: LINEUPS[INDEX.lineup[episode]][player],
       observation: text(raw.observation[step]),
-      prompt: text(raw.prompt[step]),
+      prompt: raw.prompt[step] && raw.prompt[step].map(([role, place]) => [role, text(place)]),
       reasoning: text(raw.reasoning[step]),
       response: text(raw.response[step]),
       action: raw.action[step],

@@ -150,22 +150,11 @@ function foldable(title, open, ...content) {
   return el("details", { open: now, ontoggle: remember }, el("summary", {}, title), content);
 }
 
-// The whole prompt: as it was sent where it is stored, else the agent's template with the observation and the moves
-// left in their places.
+// The messages of the prompt as they were sent; what a player without a model is told.
 function promptText(move, scenario) {
-  const filled = { observation: move.observation || "", steps_left: String(scenario.horizon - move.round) };
-  const block = (title, open, ...content) => foldable(title, open, el("pre", { dir: "auto" }, content));
-  if (move.prompt !== null) return block("Prompt", true, visible(move.prompt));
-  const agent = AGENT.get(move.agent);
-  const messages = DATA.prompts[agent.prompts[scenario.name]];
-  if (!messages) return [block("Observation", true, visible(move.observation || "")), block("Instructions", false, visible(scenario.instructions))];
-  return messages.map((message) =>
-    block(
-      `Prompt, ${message.role} message`,
-      true,
-      message.pieces.map((piece) => (piece.slot ? el("span", { class: "slot" }, visible(filled[piece.slot])) : visible(piece.text))),
-    ),
-  );
+  const block = (title, open, text) => foldable(title, open, el("pre", { dir: "auto" }, visible(text)));
+  if (move.prompt === null) return [block("Observation", true, move.observation || ""), block("Instructions", false, scenario.instructions)];
+  return move.prompt.map(([role, text]) => block(`Prompt, ${role} message`, true, text));
 }
 
 function endText(frame, episode) {

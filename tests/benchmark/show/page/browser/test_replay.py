@@ -39,8 +39,9 @@ def test_replay_shows_every_step_as_it_was_played(visit, documents):
             assert bool(lost) is (scenario == "frozen-lake")
             assert facts[1:] == [*happened, page.points(step["reward"]), page.points(total), *lost]
             told |= {step["happened"]}
-            assert page.text(".slot") == step["observation"]
             assert page.text(".round details pre").startswith("You play a game.")
+            assert page.texts(".round details pre") == [content for _, content in step["prompt"]]
+            assert step["observation"] in page.text(".round details pre")
             assert page.text("[aria-current=step] button") == str(number)
             tab.keyboard.press("ArrowRight")
         assert page.text(".count").startswith("End")
@@ -179,13 +180,13 @@ def test_a_browser_that_cannot_unpack_says_so(visit):
 def test_history_prompts_and_cut_off_responses(visit, documents):
     document = deepcopy(documents["one agent"])
     steps = document["episodes"][0]["steps"]
-    steps["prompt"][0], steps["reasoning"][0] = "the whole prompt, history and all", "<b>The goal is near.</b>"
+    steps["prompt"][0], steps["reasoning"][0] = [("user", "history and all")], "<b>The goal is near.</b>"
     steps["finish_reason"][0] = "length"
     page = visit(document)
     page.go(f"#replay?seed={document['episodes'][0]['seed']}", ".panel")
-    assert page.texts(".round summary") == ["Reasoning", "Prompt"]
+    assert page.texts(".round summary") == ["Reasoning", "Prompt, user message"]
     page.tab.locator(".round summary").first.click()
-    assert page.texts(".round details pre") == ["<b>The goal is near.</b>", "the whole prompt, history and all"]
+    assert page.texts(".round details pre") == ["<b>The goal is near.</b>", "history and all"]
     assert "cut off at the token limit" in page.text(".move")
     page.tab.keyboard.press("ArrowRight")
     assert page.texts(".round summary") == ["Observation", "Instructions"]
