@@ -22,20 +22,21 @@ def sample_rows(results: ResultColumns) -> list[SampleView]:
     """Make rows for every agent and scenario for one player of which there are several samples: k of 2, 4, 8 and so
     on, and of all."""
     rows: list[SampleView] = []
-    for names in dict.fromkeys(tuple(samples_of(results, agent).values()) for agent in results.agents):
-        for scenario in solo_scenarios(results):
-            cells = [cell for name in names if (cell := results.cells.get((name, scenario.name))) and cell.episodes]
+    for scenario in solo_scenarios(results):
+        for names in dict.fromkeys(tuple(samples_of(results, one, scenario.name).values()) for one in results.agents):
+            cells = [cell for name in names if (cell := results.cells[name, scenario.name]).episodes]
             if len(cells) > 1:
                 rows += _rows(names[0], scenario, cells)
     return rows
 
 
-def samples_of(results: ResultColumns, agent: str) -> dict[int | None, str]:
-    """Return ``{resample: name}`` of the same agent in all runs, one of each: two of equal samples are one play."""
+def samples_of(results: ResultColumns, agent: str, scenario: str) -> dict[int | None, str]:
+    """Return ``{resample: name}`` of the same agent in all runs of a scenario, one of each: two of equal samples are
+    one play."""
     same, card = ("spec", "kind", "settings"), results.agents[agent]
     found: dict[int | None, str] = {}
     for other, own in results.agents.items():
-        if all(own[name] == card[name] for name in same):
+        if (other, scenario) in results.cells and all(own[name] == card[name] for name in same):
             settings = results.sources[results.agent_source[other]][1].get("settings", {})
             found.setdefault(settings.get("resample"), other)
     return found

@@ -72,6 +72,9 @@ def test_one_command_plays_the_samples_and_shows_what_k_of_them_make(textbench):
         )
         planner = rows["planner", k]  # which draws nothing: its samples are equal
         assert planner["best"] == planner["worst"] == planner["mean"]
+    assert textbench(*command[:-3], "--out", "retried", "--quiet", "--protocol", "retry", "--episodes", 2).code == 0
+    both = json.loads(textbench("leaderboard", "retried", "s", "--json").out)["samples"]
+    assert {(row["scenario"], row["starts"]) for row in both} == {("frozen-lake", 4), ("frozen-lake (retry)", 2)}
     shown = textbench("leaderboard", "s", "--stats").out
     assert "over samples of each start" in shown
     assert "pass^k" in shown
