@@ -1,5 +1,6 @@
 """The command ``textbench check-credit``."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypedDict
 
@@ -11,6 +12,7 @@ from benchmark.play import OF_ONE_AGENT, RunOptions
 
 if TYPE_CHECKING:
     from research.credit.checker.rows import Dump
+    from research.credit.checker.truth.gradient import Part
     from research.credit.checker.truth.likeness import Likeness
 
 
@@ -20,6 +22,7 @@ class Truth(TypedDict):
     likeness: list["Likeness"]
     methods: dict[str, float]  # the correlation if each had credited the same episodes
     gradient: dict[str, Estimate]  # cosines with the exact gradient, of the file's and of the true advantages'
+    gradient_parts: list["Part"]  # by turn and by length of episode
     no_gradient: str | None  # why there are none
 
 
@@ -94,7 +97,7 @@ def _truth(settings: Settings, dump: "Dump") -> Truth:
     from benchmark import UsageError
     from benchmark.play import load_one
     from benchmark.runs import find_scenario
-    from research.credit.checker.truth.gradient import cosines, why_not
+    from research.credit.checker.truth.gradient import gradients, why_not
     from research.credit.checker.truth.likeness import correlations_of_methods, likenesses, true_advantages, truth_of
 
     scenario = find_scenario(str(settings.game), "check")
@@ -102,10 +105,12 @@ def _truth(settings: Settings, dump: "Dump") -> Truth:
     try:
         truth = truth_of(dump, policy, scenario, settings.max_steps)
         true, reason = true_advantages(dump, truth), why_not(dump, policy)
+        found = gradients(dump, truth, policy, true) if reason is None else None
         return {
             "likeness": likenesses(dump, true),
             "methods": correlations_of_methods(dump, true),
-            "gradient": cosines(dump, truth, policy, true) if reason is None else {},
+            "gradient": found.cosines if found else {},
+            "gradient_parts": found.parts if found else [],
             "no_gradient": reason,
         }
     except ValueError as error:
@@ -114,29 +119,43 @@ def _truth(settings: Settings, dump: "Dump") -> Truth:
 
 def _plain(truth: Truth) -> dict[str, Any]:
     """Return the truth as JSON has it."""
-    rows = [
-        {name: each.to_json() if isinstance(each, Estimate) else each for name, each in one._asdict().items()}
-        for one in truth["likeness"]
-    ]
+    likeness, parts = (
+        [{name: _json(each) for name, each in one._asdict().items()} for one in rows]
+        for rows in (truth["likeness"], truth["gradient_parts"])
+    )
     gradient = {name: each.to_json() for name, each in truth["gradient"].items()}
-    return {**truth, "likeness": rows, "gradient": gradient}
+    return {**truth, "likeness": likeness, "gradient": gradient, "gradient_parts": parts}
+
+
+def _json(value: Any) -> Any:
+    return value.to_json() if isinstance(value, Estimate) else value
 
 
 def _print_truth(truth: Truth, settings: Settings) -> None:
-    from benchmark.show import print_tables, text_table
-
     title = f"\nBeside the true advantages of {settings.agent} in {settings.game}, 95% intervals over groups"
-    lines = [
-        (one.turns, f"{one.number}", f"{one.correlation:.2f}", f"{one.right_sign:.2f}", f"{one.offset:.2f}")
-        for one in truth["likeness"]
-    ]
-    print_tables([text_table(title, ("<", "turns", "correlation", "right sign", "offset"), lines)])
+    _print_rows(title, ("<", "turns", "correlation", "right sign", "offset"), truth["likeness"])
     whole, *slices = truth["likeness"]
     told = ", ".join(f"{name} {value:.2f}" for name, value in truth["methods"].items())
     print(f"The noise of these advantages is {1 - whole.correlation.value**2:.0%} of their variance.")
-    off = [one.turns for one in slices if (one.offset.low or 0) > 0 or (one.offset.high or 0) < 0]
-    by_chance = f"{len(slices) / 20:.1f} of {len(slices)} parts are by chance"
-    print(f"Credited more or less than is due, with an interval without 0: {', '.join(off) or 'none'} ({by_chance}).")
+    print(f"Credited more or less than is due{_apart(slices, 'offset')}")
     print(f"Correlations of other methods on the same episodes: {told}")
     cosines = ", ".join(f"{name} {each:.2f}" for name, each in truth["gradient"].items())
     print(f"Cosine with the exact gradient: {cosines or 'not computed, since ' + str(truth['no_gradient'])}")
+    if parts := truth["gradient_parts"]:
+        title = "\nThe gradient along the exact one; bias and variance beside the true advantages' on the same episodes"
+        _print_rows(title, ("<", "turns", "share", "bias", "variance"), parts)
+        print(f"A larger or smaller share than is due{_apart(parts, 'bias')}")
+
+
+def _print_rows(title: str, columns: Sequence[str], rows: Sequence[Any]) -> None:
+    from benchmark.show import print_tables, text_table
+
+    lines = [[f"{each:.2f}" if isinstance(each, Estimate) else str(each) for each in one] for one in rows]
+    print_tables([text_table(title, columns, lines)])
+
+
+def _apart(rows: Sequence[Any], name: str) -> str:
+    """Name the rows whose interval doesn't hold 0, and say how many are by chance."""
+    off = [one.turns for one in rows if (getattr(one, name).low or 0) > 0 or (getattr(one, name).high or 0) < 0]
+    by_chance = f"{len(rows) / 20:.1f} of {len(rows)} parts are by chance"
+    return f", with an interval without 0: {', '.join(off) or 'none'} ({by_chance})."

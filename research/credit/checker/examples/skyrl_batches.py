@@ -35,13 +35,11 @@ def tokenizer() -> Any:
 
 
 class Engine:
-    """An engine that answers with random words."""
-
-    def __init__(self, rng: np.random.Generator) -> None:
-        self.rng = rng
+    """An engine that answers with random words, the same ones in whatever order it is asked."""
 
     async def generate(self, asked: Any, model: Any = None) -> dict[str, Any]:
-        words = [int(word) for word in self.rng.integers(2, 6, self.rng.integers(1, 4))]
+        rng = np.random.default_rng([len(asked["prompt_token_ids"][0]), *asked["session_ids"][0].encode()])
+        words = [int(word) for word in rng.integers(2, 6, rng.integers(1, 4))]
         return {
             "responses": [" ".join(WORDS[word] for word in words)],
             "response_ids": [[*words, 1]],
@@ -53,20 +51,21 @@ class Engine:
         pass
 
 
-def walk(rng: np.random.Generator, every_turn: bool) -> type:
+def walk(every_turn: bool) -> type:
     """Return an environment of two to four turns that pays at the end, or in every turn."""
     from skyrl_gym.envs.base_text_env import BaseTextEnv, BaseTextEnvStepOutput
 
     class Walk(BaseTextEnv):  # type: ignore[misc]
         def __init__(self, env_config: Any = None, extras: Any = None) -> None:
             super().__init__()
-            self.length = int(rng.integers(2, 5))
+            self.rng = np.random.default_rng(extras["seed"])
+            self.length = int(self.rng.integers(2, 5))
 
         def step(self, action: str) -> Any:
             self.turns += 1
             done = self.turns == self.length
             told = [] if done else [{"role": "user", "content": "room here"}]
-            paid = float(rng.integers(0, 5)) if every_turn or done else 0.0
+            paid = float(self.rng.integers(0, 5)) if every_turn or done else 0.0
             return BaseTextEnvStepOutput(observations=told, reward=paid, done=done, metadata={})
 
     return Walk
@@ -81,20 +80,20 @@ def batch_of(step_wise: bool, every_turn: bool, estimator: str) -> Any:
     from skyrl.train.generators.skyrl_gym_generator import SkyRLGymGenerator
     from skyrl.train.trainer import RayPPOTrainer
 
-    rng, config, words = np.random.default_rng(5), SkyRLTrainConfig(), tokenizer()
+    config, words = SkyRLTrainConfig(), tokenizer()
     config.generator.step_wise_trajectories, config.generator.max_turns = step_wise, 9
     config.generator.max_input_length, config.generator.sampling_params.logprobs = 500, 0
     config.environment.skyrl_gym.max_env_workers = 0
     config.generator.n_samples_per_prompt, config.trainer.train_batch_size = SIZE, GROUPS
     config.trainer.policy_mini_batch_size, config.trainer.algorithm.advantage_estimator = GROUPS, estimator
     name = f"walk-{step_wise}-{every_turn}-{estimator}"
-    skyrl_gym.register(id=name, entry_point=walk(rng, every_turn))
-    generator = SkyRLGymGenerator(config.generator, config.environment.skyrl_gym, Engine(rng), words)
+    skyrl_gym.register(id=name, entry_point=walk(every_turn))
+    generator = SkyRLGymGenerator(config.generator, config.environment.skyrl_gym, Engine(), words)
     labels = [f"g{group}" for group, _ in np.ndindex(GROUPS, SIZE)]
     asked = {
         "prompts": [[{"role": "user", "content": f"room {'on ' * int(label[1:])}"}] for label in labels],
         "env_classes": [name] * len(labels),
-        "env_extras": [{} for _ in labels],
+        "env_extras": [{"seed": seed} for seed in range(len(labels))],
         "trajectory_ids": [TrajectoryID(label, i % SIZE) for i, label in enumerate(labels)],
     }
     trainer = RayPPOTrainer.__new__(RayPPOTrainer)  # without its workers, which need Ray and GPUs
@@ -104,8 +103,8 @@ def batch_of(step_wise: bool, every_turn: bool, estimator: str) -> Any:
     uids = [each.instance_id for each in made["trajectory_ids"]] if step_wise else labels
     made, uids = trainer.postprocess_generator_output(made, uids)
     data = trainer.convert_to_training_input(made, uids)
-    shape = tuple(data["rewards"].shape)
-    data["values"] = torch.from_numpy(rng.normal(1, 0.5, shape)).float() if estimator == "gae" else None
+    values = torch.from_numpy(np.random.default_rng(5).normal(1, 0.5, tuple(data["rewards"].shape))).float()
+    data["values"] = values if estimator == "gae" else None
     return trainer.compute_advantages_and_returns(data)
 
 

@@ -1,15 +1,15 @@
 """The policy gradient of a file's advantages beside the exact one, for a policy whose model is in this process."""
 
 import math
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 
 from agents import Policy
-from agents.common import Array, Estimate, over_parts
+from agents.common import Array, Estimate, over_parts, over_rows, ratio
 from agents.msgrpo import TokenRow
 from agents.msgrpo.credit import Floats
 from research.credit.checker.rows import Dump
@@ -35,34 +35,76 @@ def _prompts(dump: Dump) -> dict[tuple[Any, ...], tuple[int, ...]]:
     return {_place(row): row.token_ids for row in dump.rows if row.kind in ("prompt", "observation") and row.token_ids}
 
 
-def cosines(dump: Dump, truth: Truth, policy: Policy, true: Sequence[Floats]) -> dict[str, Estimate]:
-    """Return the cosines with the exact gradient of the file's, and of what the true advantages give there.
+class Part(NamedTuple):
+    """Some turns' part of the gradient along the exact one; intervals are over groups."""
 
-    A turn's prompt is the span before its response alone, as trainers without a history have it. Intervals are over
-    groups.
+    turns: str
+    number: int
+    share: Estimate  # of the file's whole gradient, along the exact one
+    bias: Estimate  # its share less that of the true advantages on the same episodes
+    variance: Estimate  # over groups, in times that of the true advantages, both scaled to one whole
+
+
+class Gradients(NamedTuple):
+    """The policy gradient of a file beside the exact one."""
+
+    cosines: dict[str, Estimate]  # with the exact gradient: of the file's, and of what the true advantages give there
+    parts: list[Part]  # by turn, and by length of episode
+
+
+def gradients(dump: Dump, truth: Truth, policy: Policy, true: Sequence[Floats]) -> Gradients:
+    """Compare the gradient of the file's advantages, and that of the true ones on its episodes, with the exact one.
+
+    A turn's prompt is the span before its response alone, as trainers without a history have it.
     """
     model, prompts = ScoreModel(policy), _prompts(dump)
     exact = exact_gradient(model, truth.answers, truth.solution, truth.halves)
-    groups: Mapping[Any, list[tuple[TokenRow, Any, float]]] = defaultdict(list)
+    groups, cells = dict[Any, int](), dict[tuple[int, int], int]()
+    turns: Mapping[tuple[int, int], list[tuple[TokenRow, Any, float]]] = defaultdict(list)
     for rows, own in zip(dump.episodes.values(), true, strict=True):
         for row, a in zip(rows, own.tolist(), strict=True):
+            group = groups.setdefault((row.update, row.group), len(groups))
+            cell = cells.setdefault((row.turn, len(rows)), len(cells))
             tokens = TokenRow(prompts[_place(row)], row.token_ids or ())
-            groups[row.update, row.group].append((tokens, row.advantage, a))
-    norm = math.sqrt(max(exact.squared_norm, 0.0))
-    return {
-        name: _cosine([_gradient(model, group, column) for group in groups.values()], exact.vector, norm)
-        for column, name in ((1, "file"), (2, "true advantages"))
-    }
+            turns[group, cell].append((tokens, row.advantage, a))
+    whole, along = np.zeros((2, len(groups), model.size)), np.zeros((2, len(groups), len(cells)))
+    direction = exact.vector.double().numpy()
+    for (group, cell), these in turns.items():
+        for column in (0, 1):
+            weights = [torch.tensor(one[1 + column]) for one in these]
+            vector = model.weighted([one[0] for one in these], weights).numpy()
+            whole[column, group] += vector
+            along[column, group, cell] = vector @ direction
+    norm, told = math.sqrt(max(exact.squared_norm, 0.0)), ("file", "true advantages")
+    return Gradients(
+        {name: _cosine(each, direction, norm) for name, each in zip(told, whole, strict=True)},
+        _parts(along, cells, Counter(cell for (_, cell), these in turns.items() for _ in these)),
+    )
 
 
-def _gradient(model: ScoreModel, group: Sequence[tuple[TokenRow, Any, float]], column: int) -> Array:
-    weights = [torch.tensor(turn[column]) for turn in group]
-    return model.weighted([turn[0] for turn in group], weights).numpy()
+def _parts(along: Array, cells: Mapping[tuple[int, int], int], numbers: Mapping[int, int]) -> list[Part]:
+    """Return the parts; ``along`` is (2, groups, cells), and a cell is a turn of episodes of one length."""
+    found = []
+    for column, name in ((0, "turn {}"), (1, "of {} turns")):
+        for value in sorted({cell[column] for cell in cells}):
+            chosen = [number for cell, number in cells.items() if cell[column] == value]
+            sums = np.concatenate([along[:, :, chosen].sum(axis=2), along.sum(axis=2)]).T  # (groups, 4)
+            squares = np.concatenate([sums, sums[:, :2] ** 2], axis=1)
+
+            def bias(means: Array) -> Array:
+                return np.asarray(means[..., 0] / means[..., 2] - means[..., 1] / means[..., 3])
+
+            def variance(means: Array) -> Array:
+                spread = (means[..., 4:6] - means[..., :2] ** 2) / means[..., 2:4] ** 2
+                return np.asarray(spread[..., 0] / spread[..., 1])
+
+            figures = (over_rows(squares, of) for of in (ratio(0, 2), bias, variance))
+            found.append(Part(name.format(value), sum(numbers[one] for one in chosen), *figures))
+    return found
 
 
-def _cosine(gradients: Sequence[Array], exact: torch.Tensor, norm: float) -> Estimate:
+def _cosine(vectors: Array, along: Array, norm: float) -> Estimate:
     """Return the cosine of the sum of groups' gradients with the exact one; NaN if either is 0."""
-    vectors, along = np.stack(gradients), exact.double().numpy()
     products, with_exact = vectors @ vectors.T, vectors @ along
 
     def of(weights: Array) -> Array:

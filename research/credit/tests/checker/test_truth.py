@@ -2,6 +2,7 @@
 
 import json
 import re
+from types import SimpleNamespace
 from typing import Any
 
 import gymnasium
@@ -9,11 +10,13 @@ import numpy as np
 import pytest
 
 from agents import load_agent
+from agents.common import Estimate
 from benchmark.cli import main
+from research.credit.checker.cli import _print_truth
 from research.credit.checker.reading import read
 from research.credit.checker.rows import Dump
-from research.credit.checker.truth.gradient import cosines
-from research.credit.checker.truth.likeness import likenesses, true_advantages, truth_of
+from research.credit.checker.truth.gradient import Part
+from research.credit.checker.truth.likeness import Likeness, likenesses, true_advantages, truth_of
 from research.credit.checker.writers.write_rows import write_episode
 from research.credit.instrument.batches import Setting, play
 from research.credit.tests.checker.small_trainer import Rows, grpo
@@ -89,7 +92,7 @@ def test_the_truth_is_told_in_a_table(lakes, capsys):
 
 
 @pytest.mark.slow
-def test_the_gradient_of_true_advantages_points_along_the_exact_one(tmp_path):
+def test_the_gradient_by_turn_has_the_share_that_its_advantages_give_it(tmp_path, capsys):
     policy: Any = load_agent("tiny", temperature=1.25)
     setting = Setting(SCENARIOS["frozen-lake"], groups=4, group_size=32)
     batch = play(policy, setting, 0)
@@ -105,17 +108,39 @@ def test_the_gradient_of_true_advantages_points_along_the_exact_one(tmp_path):
             ]  # fmt: skip
             write_episode(stream, str(each.group), number, turns)
     dump = read(file)
-    truth = truth_of(dump, policy, SCENARIOS["frozen-lake"])
-    true = true_advantages(dump, truth)
-    for sign in (1, -1):
-        advantages = iter(sign * np.concatenate(true))
-        rows = [
-            row.model_copy(update={"advantage": float(next(advantages))}) if row.kind == "response" else row
-            for row in dump.rows
-        ]
-        found = cosines(Dump(rows), truth, policy, true)
-        assert found["true advantages"].value > 0.5
-        assert found["file"].value == pytest.approx(sign * found["true advantages"].value)
+    true = np.concatenate(true_advantages(dump, truth_of(dump, policy, SCENARIOS["frozen-lake"])))
+    lines, advantages = [json.loads(line) for line in file.read_text().splitlines()], iter(true.tolist())
+    for line in lines:  # the first turns count three times
+        if "advantage" in line:
+            line["advantage"] = next(advantages) * (1 if line["turn"] else 3)
+    file.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    capsys.readouterr()
+    main(["check-credit", str(file), "--game", "frozen-lake", "--agent", "tiny", "--temperature", "1.25", "--json"])
+    told = json.loads(capsys.readouterr().out)["truth"]
+    assert told["gradient"]["true advantages"]["value"] > max(0.5, told["gradient"]["file"]["value"])
+    for name in ("turn ", "of "):
+        own = [part for part in told["gradient_parts"] if part["turns"].startswith(name)]
+        assert sum(part["number"] for part in own) == len(dump.responses)
+        assert sum(part["share"]["value"] for part in own) == pytest.approx(1)
+        assert sum(part["bias"]["value"] for part in own) == pytest.approx(0, abs=1e-9)
+    first = told["gradient_parts"][0]
+    due = first["share"]["value"] - first["bias"]["value"]
+    assert first["share"]["value"] == pytest.approx(3 * due / (1 + 2 * due))
+    assert first["variance"]["value"] == pytest.approx((3 / (1 + 2 * due)) ** 2)
+    assert first["bias"]["low"] > 0
+
+
+def test_the_gradient_is_told_in_a_table(capsys):
+    likeness = Likeness("all", 3, *[Estimate(0.5, 0.4, 0.6)] * 3)
+    parts = [Part("turn 0", 2, *[Estimate(0.3, 0.1, 0.5)] * 3), Part("turn 1", 1, *[Estimate(0.0, -0.1, 0.1)] * 3)]
+    cosines = {"file": Estimate(0.5, 0.4, 0.6)}
+    _print_truth(
+        {"likeness": [likeness], "methods": {}, "gradient": cosines, "gradient_parts": parts, "no_gradient": None},
+        SimpleNamespace(agent="tiny", game="frozen-lake"),
+    )
+    shown = capsys.readouterr().out
+    assert re.search(r"turn 0 +2 +0.30 \[0.10, 0.50\]", shown)
+    assert "A larger or smaller share than is due, with an interval without 0: turn 0 (0.1 of 2 parts" in shown
 
 
 def test_a_game_of_turns_has_no_truth_here(lakes, capsys):
