@@ -12,6 +12,8 @@ from research.credit.checker.finding import Stated
 from research.credit.checker.reading import read
 from research.credit.checker.writers.verifiers import write_trace
 
+pytestmark = pytest.mark.adapters
+
 
 def trace(group: int, turns: int, reward: float, advantage: float, rng: np.random.Generator) -> Any:
     """A conversation whose answers have a token of scaffold and three that were sampled."""
