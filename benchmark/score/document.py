@@ -275,6 +275,7 @@ class ReadingView(TypedDict):
     invalid: EstimateView | None  # share of the answers
     read: EstimateView | None  # share of the invalid ones
     optimal: EstimateView | None  # share of the decisions that only this reading reads, if values are exact
+    chance: float | None  # the share that would be optimal if they were drawn at random; None if actions aren't listed
     lost: float | None  # the value that such a decision loses, on average
     first_round: float | None  # of the first decision that differs from what was executed: from 1, on average
     lost_executed: float | None  # the value lost there by what was executed, on average

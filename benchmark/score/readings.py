@@ -37,13 +37,14 @@ READINGS: dict[Reading, Callable[[TSMG[Any], str, Any, Player], Action | None]] 
 COUNTED = (
     # answers; those that were invalid when they were played; of these read; of the valid ones read otherwise
     *("answers", "invalid", "read", "changed"),
-    # if values are exact: decisions that only the reading reads; those that lose no value; the value that they lose
-    *("valued", "optimal", "lost"),
+    # if values are exact: decisions that only the reading reads; those that lose no value, and how many of as many
+    # random ones would lose none; the value that they lose
+    *("valued", "optimal", "chance", "lost"),
     # 1 for a first decision that differs; its round from 1; if values are exact: 1, what the executed action lost,
     # and what the decision loses
     *("diverged", "round", "known", "executed", "decided"),
 )
-SUMS = ("lost", "round", "executed", "decided")  # those of them that are no counts
+SUMS = ("chance", "lost", "round", "executed", "decided")  # those of them that are no counts
 Counts = dict[str, float]
 """What is counted of one player in one episode, by :data:`COUNTED`."""
 
@@ -73,9 +74,13 @@ def read_again(record: Episode, scenario: Scenario, reading: Reading, losses: Mo
             elif action is not None:
                 own["read"] += 1
                 if losses is not None:
-                    lost = value_lost(replace(step, action=action), losses.values(step, request, action))
+                    values = losses.values(step, request, action)
+                    lost, best = value_lost(replace(step, action=action), values), max(values.values())
                     own["valued"] += 1
                     own["optimal"] += lost <= TIE
+                    if request.legal_actions:
+                        good = sum(value >= best - TIE for value in values.values())
+                        own["chance"] += good / len(request.legal_actions)
                     own["lost"] += lost
         if (decided is None and not done.valid) or decided == done.action or first not in (None, step.index):
             continue
@@ -140,6 +145,7 @@ def _row(
         invalid=share("invalid", "answers"),
         read=share("read", "invalid"),
         optimal=share("optimal", "valued"),
+        chance=mean("chance", "valued") or None,
         lost=mean("lost", "valued"),
         first_round=mean("round", "diverged"),
         lost_executed=mean("executed", "known"),

@@ -495,6 +495,7 @@ READINGS: tuple[Column[ReadingView], ...] = (
     estimate("invalid", "invalid", ".0%", "ascending"),
     estimate("read", "of these read", ".0%"),
     estimate("optimal", "optimal", ".0%", explain="of the decisions so read", needed=_any("optimal")),
+    value("chance", "by chance", ".0%", explain="what random actions there would be", needed=_any("optimal")),
     value("lost", "value lost", ".3f", first="ascending", needed=_any("optimal")),
 )
 
@@ -635,7 +636,7 @@ _TABLES = (
         READINGS,
         (
             "in no score: of an answer that couldn't be read, the last name of a legal action, whatever case, markup "
-            "and punctuation; the share of these decisions that lose no value tells a wrong form from a wrong decision",
+            "and punctuation; a share of optimal decisions far above that of random ones tells a wrong form from talk",
         ),
         lambda scored: [row for row in reading_rows(scored.results, scored.agents) if row["episodes"]],
     ),

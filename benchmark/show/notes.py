@@ -122,12 +122,20 @@ def agent_warning(row: Mapping[str, Any]) -> str:
 
 def lenient_note(agent: str, readings: Sequence[ReadingView]) -> str:
     """Return what a lenient reading makes of an agent's unreadable answers: how many are decisions, and how good."""
-    own = [row["counts"] for row in readings if row["agent"] == agent]
-    invalid, read, valued, optimal = (sum(one[key] for one in own) for key in ("invalid", "read", "valued", "optimal"))
+    own = [row for row in readings if row["agent"] == agent]
+    invalid, read, valued, optimal = (
+        sum(row["counts"][key] for row in own) for key in ("invalid", "read", "valued", "optimal")
+    )
     if not invalid:
         return ""
     told = f"a lenient reading, which no score goes by, reads {read / invalid:.0%} of them"
-    return told + (f", and {optimal / valued:.0%} of these decisions are optimal" if valued else "")
+    chance = sum(row["counts"]["valued"] * (row["chance"] or 0.0) for row in own)
+    good = (
+        f", and {optimal / valued:.0%} of these decisions are optimal ({chance / valued:.0%} by chance)"
+        if valued
+        else ""
+    )
+    return told + good
 
 
 def source_notes(document: Mapping[str, Any]) -> list[str]:
