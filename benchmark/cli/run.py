@@ -123,7 +123,7 @@ def _money_table(estimates: Sequence[Estimate], total: Mapping[str, Any], option
     money = "their price isn't known" if total["cost"] is None else f"{least:.2f} to {most:.2f} USD"
     notes = (
         "estimated: decisions and prompts are the random player's, "
-        f"{LETTERS_PER_TOKEN} letters of prompts a token, without pictures",
+        f"{LETTERS_PER_TOKEN} letters of prompts a token, without pictures and tools",
         "at most: as many decisions and answers as there may be, as long as they may be, to the longest prompt seen",
         f"prices: {', '.join(filter(None, sources)) or 'not known; --prices FILE tells them'}",
         f"all agents together: {money}, up to {total['hours'][1]:.1f} hours, with "

@@ -337,7 +337,7 @@ class Warmup:
     output: Output = part(Output, ["json", "quiet"])
 
 
-UNPLANNED = ("until", "levels", "protocols", "season")
+UNPLANNED = ("until", "levels", "protocols", "samples", "season")
 
 
 @settings
