@@ -128,13 +128,6 @@ class EpisodePicker:
         return Showing.of(title, record, self.scenarios[name], self.losses(name))
 
 
-def place(record: Episode, index: int) -> Text:
-    """Return the heading of a step: which round it is, and whose step if several play."""
-    step = record.steps[index]
-    who = f" {step.player} ({record.agents[step.player]})" if len(record.agents) > 1 else ""
-    return Text(f"round {step.index + 1}{who}", style="bold")
-
-
 def move(showing: Showing, index: int) -> Text:
     """Return the effect of a step's response: the action, what happened and why, the reward, the return so far.
 
@@ -187,11 +180,6 @@ def response_text(step: Step) -> Text:
     return Text("\n").join(lines)
 
 
-def reasoning_text(step: Step) -> Text | None:
-    """Return the model's reasoning, if the record has it: dimmed, as the game never reads it."""
-    return Text(step.turn.reasoning, style="dim") if step.turn.reasoning.strip() else None
-
-
 class View(NamedTuple):
     """The parts of one step's screen, or of the screen at the end of the episode."""
 
@@ -207,20 +195,22 @@ def view(showing: Showing, index: int) -> View:
     head = [Text(showing.title, style="reverse")]
     if showing.warning:
         head.append(Text(showing.warning, style="yellow"))
+    state = replayed and (*(step.state for step in replayed.steps), replayed.episode.end_state)[index]
+    board = replayed.board(state) if replayed else ""
     if index < last:
-        head += [Text.assemble(f"step {index + 1} of {last}: ", place(record, index)), move(showing, index)]
-        reasoning = reasoning_text(record.steps[index])
-        scrolling = [Text("reasoning", style="bold"), reasoning, Text()] if reasoning else []
-        scrolling += [Text("response", style="bold"), response_text(record.steps[index])]
+        step = record.steps[index]
+        who = f" {step.player} ({record.agents[step.player]})" if len(record.agents) > 1 else ""
+        place = Text.assemble(f"step {index + 1} of {last}: ", (f"round {step.index + 1}{who}", "bold"))
+        head += [place, move(showing, index)]
+        thought = Text(step.turn.reasoning, style="dim")  # which the game never reads
+        scrolling = [Text("reasoning", style="bold"), thought, Text()] if step.turn.reasoning.strip() else []
+        scrolling += [Text("response", style="bold"), response_text(step)]
         title, read = "what the player read", replayed.steps[index].observation if replayed else ""
-        board = replayed.board(replayed.steps[index].state) if replayed else ""
     else:
-        how, *results = outcome(showing)
+        how, *scrolling = outcome(showing)
         head.append(Text.assemble("end: ", how))
-        scrolling = results
         title = "the last observation, which has no answer"
         read = next(iter(replayed.final_observations.values()), "") if replayed else ""
-        board = replayed.board(replayed.episode.end_state) if replayed else ""
     if read:
         scrolling += [Text(), Text(title, style="bold"), Text(read, style="dim")]
     return View(head, spaced(board), scrolling)

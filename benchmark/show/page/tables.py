@@ -218,9 +218,6 @@ def scenario_index(document: ViewDocument) -> Sortable:
             best = [row for row in first if not is_above(mean(first[0]), mean(row))]
             rows.append({**known[name], "suite": suite, "best": best, "alike": len(first) - len(best)})
 
-    def whole(key: str, title: str) -> Column[Any]:
-        return Column(key, title, lambda row: Figure(str(row[key]), float(row[key])), "ascending")
-
     def leading(row: Any) -> Figure:
         return Figure(row["name"], row["name"], href=address("leaderboard", scenario=row["name"]))
 
@@ -242,8 +239,8 @@ def scenario_index(document: ViewDocument) -> Sortable:
         Column("scenario", "scenario", leading, "ascending"),
         Column("game", "game", lambda row: _word(game_name(row["env_id"])), "ascending"),
         value("suite", first="ascending"),
-        replace(whole("num_players", "players"), key="players"),
-        whole("horizon", "rounds, at most"),
+        value("num_players", "players", first="ascending"),
+        value("horizon", "rounds, at most", first="ascending"),
         Column("best", "best agents", agents, "ascending"),
         Column("score", "their score", score),
     )
