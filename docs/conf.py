@@ -81,6 +81,7 @@ html_theme_options = {
     "source_directory": "docs/",
 }
 html_show_sphinx = False
+html_favicon = "tools/static/favicon.svg"
 html_static_path = ["tools/static"]
 html_css_files = ["site.css"]
 html_extra_path = ["../llms.txt"]
@@ -91,7 +92,7 @@ copybutton_prompt_is_regexp = True
 def setup(app: Sphinx) -> None:
     """What is made of the code each time that the site is built, and isn't kept in the repository.
 
-    These are the pages of methods, and the tables of the reference pages.
+    These are the pages of methods, the tables of the reference pages, and the docstrings of the API.
     """
     from pages.methods import write_pages
 
@@ -105,8 +106,12 @@ TABLES = {"reference/commands", "reference/research", "reference/configuration",
 
 
 def put_tables(app: Sphinx, docname: str, source: list[str]) -> None:
-    """Put the tables into a page that is being read; ``source`` holds its text."""
+    """Put the tables, or the docstrings, into a page that is being read; ``source`` holds its text."""
     if docname in TABLES:
         from pages.reference import with_tables
 
         source[0] = with_tables(source[0])
+    elif docname.startswith("reference/api/"):
+        from pages.api import page
+
+        source[0] = page(docname.rpartition("/")[2], on_the_site=True)

@@ -4,8 +4,8 @@
     python docs/tools/make_pages.py --check    # only say what is stale
 
 The made parts of the games' pages with their pictures, the gallery of all games, the tables of ladders, speeds and
-papers, the prompt on the page of players, the JSON Schemas, and the picture of the README. All play is seeded, so that
-nothing changes if nothing has changed. What is measured is kept beside the pages:
+papers, the prompt on the page of players, the JSON Schemas, the names of the API, and the picture of the README. All
+play is seeded, so that nothing changes if nothing has changed. What is measured is kept beside the pages:
 docs/games/scores.json by docs/tools/measure_scores.py, docs/games/speeds.json by research/perf/games.py,
 docs/games/headroom.json by research/perf/headroom.py. The pages of methods and the tables of the reference pages
 are made when the site is built: docs/conf.py.
@@ -15,11 +15,11 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from pages import gallery, games, ladders, papers, prompt, reference, speeds, worst_case
+from pages import api, gallery, games, ladders, papers, prompt, reference, speeds, worst_case
 from pages.pictures import training
 
 DOCS = Path(__file__).parents[1]
-MAKERS = (reference, prompt, gallery, ladders, speeds, papers, worst_case, games, training)
+MAKERS = (reference, api, prompt, gallery, ladders, speeds, papers, worst_case, games, training)
 
 
 def stale() -> Iterator[tuple[Path, str]]:

@@ -3,10 +3,11 @@
 import ast
 import re
 from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
 
 import pytest
-from pages import reference
+from pages import api, reference
 from pages.marks import ON_THE_SITE, names_in
 
 from benchmark.cli import COMMANDS, LAB
@@ -22,6 +23,21 @@ MADE = dict(reference.files())
 @pytest.mark.parametrize("file", MADE, ids=lambda file: file.name)
 def test_schemas_are_those_of_the_code(file):
     assert file.read_text() == MADE[file], "run: python docs/tools/make_pages.py"
+
+
+@pytest.mark.parametrize("name", ["textgames", "agents", "benchmark"])  # the others load torch
+def test_the_api_has_its_names_in_the_repository_and_its_docstrings_on_the_site(name):
+    file, kept = PAGES / f"api/{name}.md", api.page(name)
+    assert file.read_text() == kept, "run: python docs/tools/make_pages.py"
+    rows = re.findall(r"^\| \[`(\w+)`\]\(([^)]+)\) \| (.+) \|$", kept, re.MULTILINE)
+    assert set(import_module(name).__all__) <= {key for key, _, _ in rows}
+    for key, path, about in rows:
+        defined = re.search(rf"^(?:class|def|async def)? ?{key}\b", (file.parent / path).read_text(), re.MULTILINE)
+        assert defined or path.endswith(f"/{key}/__init__.py"), key
+        assert about.strip(), key
+    site = api.page(name, on_the_site=True)
+    assert f".. automodule:: {name}\n   :imported-members:\n" in site
+    assert re.findall("^#.*", site, re.MULTILINE) == re.findall("^#.*", kept, re.MULTILINE)
 
 
 def test_every_maker_has_its_page():

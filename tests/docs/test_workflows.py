@@ -175,6 +175,15 @@ def test_the_base_installation_plays_within_a_minute():
     assert alone == ".ci/two-buildings"
 
 
+def test_the_site_is_an_artifact():
+    read = workflow("site.yml")
+    assert "workflow_dispatch" in read["on"]
+    *_, build, upload = read["jobs"]["build"]["steps"]
+    assert (build["run"], upload["with"]["path"]) == (".ci/site", "build/site")
+    assert upload["with"]["if-no-files-found"] == "error"
+    assert "docs build/site" in (ROOT / ".ci/site").read_text()
+
+
 def test_what_may_be_left_is_run_every_night():
     assert "schedule" in workflow("nightly.yml")["on"]
     left = re.findall(r"if_before \d+ ([^;\"\n]+)", RUN)
