@@ -320,6 +320,7 @@ class SampleView(TypedDict):
     """
 
     agent: str  # the name of the first sample
+    others: list[str]  # the names of the other samples
     scenario: str
     k: int
     samples: int  # that every start has

@@ -26,7 +26,7 @@ def sample_rows(results: ResultColumns) -> list[SampleView]:
         for names in dict.fromkeys(tuple(samples_of(results, one, scenario.name).values()) for one in results.agents):
             cells = [cell for name in names if (cell := results.cells[name, scenario.name]).episodes]
             if len(cells) > 1:
-                rows += _rows(names[0], scenario, cells)
+                rows += _rows(names, scenario, cells)
     return rows
 
 
@@ -42,7 +42,7 @@ def samples_of(results: ResultColumns, agent: str, scenario: str) -> dict[int | 
     return found
 
 
-def _rows(agent: str, scenario: Scenario, cells: Sequence[Cell]) -> Iterator[SampleView]:
+def _rows(names: Sequence[str], scenario: Scenario, cells: Sequence[Cell]) -> Iterator[SampleView]:
     tables = [cell.table() for cell in cells]
     starts: Array = reduce(np.intersect1d, [table["seed"] for table in tables])
     if not len(starts):
@@ -61,7 +61,8 @@ def _rows(agent: str, scenario: Scenario, cells: Sequence[Cell]) -> Iterator[Sam
     for k in [*(2**power for power in range(1, count.bit_length()) if 2**power < count), count]:
         (worst, best), (every, some) = worst_and_best(returns, k), worst_and_best(successes, k)
         yield SampleView(
-            agent=agent,
+            agent=names[0],
+            others=[*names[1:]],
             scenario=scenario.name,
             k=k,
             samples=count,

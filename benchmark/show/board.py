@@ -21,6 +21,7 @@ from benchmark.score.document import (
     OverallView,
     RatingView,
     ReadingView,
+    SampleView,
     ScoreView,
     SkillView,
     SuiteView,
@@ -453,6 +454,17 @@ def level_figure(row: LadderView) -> Figure:
     return estimate_figure(row["level"], ".1f")
 
 
+def _of_most_samples(rows: Sequence[SampleView]) -> Mapping[str, Figure]:
+    """Return the figures of an agent over all samples that it has, if they are of one scenario."""
+    if not rows or len({row["scenario"] for row in rows}) > 1:
+        return {}
+    k, most = rows[-1]["k"], rows[-1]
+    return {
+        f"best of {k}": estimate_figure(most["best"], ".2f"),
+        f"pass@{k}": estimate_figure(most["pass_at_k"], ".0%"),
+    }
+
+
 def _share(key: str, explain: str, *, always: bool = False) -> Column[Any]:
     """Make a column of a share that mostly never happens."""
 
@@ -609,7 +621,8 @@ _TABLES = (
             "as an agent of its own",
         ),
         lambda scored: sample_rows(scored.results),
-        "Best, worst and all of k samples: add --stats.",
+        "Best of k and pass@k are over all samples, other figures of the first; worst of k and pass^k: add --stats.",
+        _of_most_samples,
     ),
     Table(
         "reliability",

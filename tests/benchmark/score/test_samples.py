@@ -75,6 +75,11 @@ def test_one_command_plays_the_samples_and_shows_what_k_of_them_make(textbench):
     assert textbench(*command[:-3], "--out", "retried", "--quiet", "--protocol", "retry", "--episodes", 2).code == 0
     both = json.loads(textbench("leaderboard", "retried", "s", "--json").out)["samples"]
     assert {(row["scenario"], row["starts"]) for row in both} == {("frozen-lake", 4), ("frozen-lake (retry)", 2)}
+    assert rows["random", 2]["others"] == ["sample-1/random", "sample-2/random"]
+    brief = textbench("leaderboard", "s").out
+    assert "sample-1" not in brief
+    assert "best of 3" in brief
+    assert "pass@3" in brief
     shown = textbench("leaderboard", "s", "--stats").out
     assert "over samples of each start" in shown
     assert "pass^k" in shown
