@@ -13,13 +13,14 @@ from benchmark.score.beside import Seat, losses_in, seat_losses
 from benchmark.score.document import ViewDocument
 from benchmark.score.move_losses import ALL, LIMIT, TIE
 from benchmark.score.results import ResultColumns
-from benchmark.show.board import AGENT, COST, CPU, SCENARIO
+from benchmark.show.board import AGENT, COST, CPU
 from benchmark.show.draw import escaped, inert, to_html, to_markdown
 from benchmark.show.notes import listed, protocol_note
-from benchmark.show.table import Column, Table, text_table, value
+from benchmark.show.table import Table, text_table, value
 
 MOST_DECISIONS = 10  # of an agent
 MOST_LETTERS = 240  # of an observation or a response
+_MISTAKES = ("<scenario", "seed", "round", "<what it read", "<what it answered", "executed", "best", "value lost")
 _HEAD = """\
 <!DOCTYPE html>
 <html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">
@@ -85,15 +86,6 @@ def cost_table(results: ResultColumns, document: ViewDocument) -> Table:
     return Table("costs", "by agent", [AGENT, *counts, COST, seconds, CPU], [note], rows=rows)
 
 
-_MISTAKES: tuple[Column[Any], ...] = (
-    *(SCENARIO, value("seed"), value("against", left=True, needed=lambda rows: any(row["against"] for row in rows))),
-    value("round"),
-    *(value(name, left=True) for name in ("what it read", "what it answered")),
-    *map(value, ("executed", "best")),
-    value("lost", "value lost", ".3g"),
-)
-
-
 def mistakes_section(results: ResultColumns, document: ViewDocument) -> Section:
     """Find every agent's costliest decisions; an episode is played again if one may be in it."""
     seats, tables, spotless = seat_losses(results), [], []
@@ -101,10 +93,10 @@ def mistakes_section(results: ResultColumns, document: ViewDocument) -> Section:
         known = [name for name in results.scenarios if (agent, name) in seats]
         # units of value differ between games, so all of them have their turns in filling the places
         turns = zip_longest(*(_worst(results, name, seats[agent, name]) for name in known))
-        rows = [row for turn in turns for row in turn if row is not None][:MOST_DECISIONS]
-        if rows:
-            rows.sort(key=lambda row: known.index(row["scenario"]))
-            tables.append(Table("mistakes", agent, _MISTAKES, rows=rows))
+        places = [(place, row) for turn in turns for place, row in enumerate(turn) if row is not None][:MOST_DECISIONS]
+        if places:
+            rows = [row for _, row in sorted(places, key=lambda one: one[0])]
+            tables.append(text_table(agent, _MISTAKES, rows))
         elif known:
             spotless.append(agent)
     unknown = [name for name in results.scenarios if losses_in(results, name) is None]
@@ -120,26 +112,26 @@ def mistakes_section(results: ResultColumns, document: ViewDocument) -> Section:
     return Section("Costliest decisions", [*filter(None, sentences)], tables)
 
 
-def _worst(results: ResultColumns, name: str, seats: Sequence[Seat]) -> list[dict[str, Any]]:
+def _worst(results: ResultColumns, name: str, seats: Sequence[Seat]) -> list[tuple[str, ...]]:
     """Return the rows of an agent's costliest decisions in one scenario, the costliest first."""
-    losses, found = losses_in(results, name), dict[Any, dict[str, Any]]()  # by what makes two mistakes equal
+    losses, found = losses_in(results, name), dict[Any, tuple[str, ...]]()  # by the loss and what makes two equal
     assert losses is not None, "it found these seats' losses"
     for seat in sorted(seats, key=lambda seat: -seat.losses[ALL][0]):
-        lost = sorted((row["lost"] for row in found.values()), reverse=True)
+        lost = sorted((key[0] for key in found), reverse=True)
         if seat.losses[ALL][0] <= (lost[MOST_DECISIONS - 1] if len(lost) >= MOST_DECISIONS else TIE):
             break  # no decision loses more than its whole episode
         (record,) = RunFolder(*results.sources[seat.source]).records_at([seat.offset])
         names = results.names[seat.source]
         others = [names.get(agent, agent) for player, agent in record.agents.items() if player != seat.player]
+        where = f"{name} against {', '.join(others)}" if others else name
         if (played := replay_if_unchanged(record, results.scenarios[name])) is None:
             continue
         for kept, step, one in zip(record.steps, played.steps, losses.of_replay(played), strict=True):
             if one.player == seat.player and one.lost > TIE:
-                row = {"scenario": name, "seed": seat.seed, "round": step.index + 1, "best": one.best, "lost": one.lost}
-                row |= {"what it read": _short(step.observation), "what it answered": _answered(kept)}
-                row |= {"executed": step.action or "nothing", "against": ", ".join(others)}
-                found.setdefault((step.observation, step.action, round(one.lost, 9)), row)
-    return sorted(found.values(), key=lambda row: -row["lost"])[:MOST_DECISIONS]
+                texts = (_short(step.observation), _answered(kept), step.action or "nothing", one.best)
+                row = (where, f"{seat.seed}", f"{step.index + 1}", *texts, f"{one.lost:.3g}")
+                found.setdefault((round(one.lost, 9), step.observation, step.action), row)
+    return [row for _, row in sorted(found.items(), key=lambda item: -item[0][0])][:MOST_DECISIONS]
 
 
 def _answered(step: Step) -> str:

@@ -78,10 +78,9 @@ def test_a_report_tells_who_is_better_what_it_cost_and_which_moves_cost_most(tex
     assert "Lost nothing: planner." in told["Costliest decisions"]
     assert "is not known in kuhn-poker: no exact solver" in told["Costliest decisions"]
     found = rows(told["Costliest decisions"])
-    assert [row["scenario"] for row in found] == ["frozen-lake"] * 5 + ["tic-tac-toe"] * 5
+    assert [row["scenario"] for row in found] == ["frozen-lake"] * 5 + ["tic-tac-toe against planner"] * 5
     lost = [float(row["value lost"]) for row in found]
     assert lost == [*sorted(lost[:5], reverse=True), *sorted(lost[5:], reverse=True)]
-    assert {row["against"] for row in found[5:]} == {"planner"}
     for row in found:
         assert row["executed"] != row["best"]
         assert f"<action>{row['executed']}" in row["what it answered"].replace("\\", "")
