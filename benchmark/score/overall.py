@@ -197,12 +197,9 @@ def _rated(results: ResultColumns, names: Sequence[str]) -> dict[str, EstimateVi
     games = {}
     for name in names:
         games[name] = [game for game in results.games.get(name, ()) if {*game[:2]} <= {*agents}]
-        linked, before = {agents[0]}, 0
-        while before < len(linked):
-            before = len(linked)
-            linked.update(*(game[:2] for game in games[name] if not linked.isdisjoint(game[:2])))
-        if before < len(agents):
-            return f"no chain of games of {name} connects {agents[0]} with {(set(agents) - linked).pop()}"
+        met = {frozenset(game[:2]) for game in games[name]}
+        if apart := next((pair for pair in combinations(agents, 2) if frozenset(pair) not in met), None):
+            return f"{' and '.join(apart)} never met in {name}"
     found = over_games(games)
     if found[-1].group > 1:
         return f"{found[0].agent} or others won all games against {found[-1].agent}, so their distance has no bound"
