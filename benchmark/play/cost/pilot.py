@@ -3,6 +3,7 @@
 from collections import Counter, defaultdict
 from collections.abc import Mapping
 from datetime import datetime
+from functools import partial
 from itertools import combinations
 from math import sqrt
 from typing import Any, NamedTuple
@@ -15,11 +16,11 @@ from benchmark.runs.plan import Plan
 from benchmark.runs.record import paid_tokens
 from benchmark.score.comparison import cell_differences, solo_scenarios
 from benchmark.score.differences import pairs_to_detect
-from benchmark.score.luck import LuckValues, cross_fitted
+from benchmark.score.luck import LuckValues
 from benchmark.score.overall import game_weights, overall_scenarios, span_of
 from benchmark.score.references import References
-from benchmark.score.results import LUCK, START, Cell, ResultColumns, corrected_returns, luck_free
-from benchmark.score.scores import cost
+from benchmark.score.results import LUCK, Cell, ResultColumns, corrected_returns, luck_free
+from benchmark.score.scores import BLIND, cost, episode_table
 from textgames.scenarios import Scenario
 
 USED = ("prompt_tokens", "completion_tokens", "cost", "seconds")
@@ -51,23 +52,30 @@ def contrasts(results: ResultColumns, references: References, detect: float, lev
             )
             single.append(row(name, detect * (span or 1.0), variance, freedom))
             if span and name in counted:
-                scored[name] = variance / span**2, freedom
+                floored = cell_differences(cells, [scenario] * 2, partial(_floored, references))
+                scored[name] = float(floored.var(ddof=1)) / span**2, freedom
         if scored and len(results.scenarios) > 1:
             weights = game_weights(results, [*scored])
-            shares = [(weights[name] ** 2 * variance, freedom) for name, (variance, freedom) in scored.items()]
-            whole = sum(share for share, _ in shares)
-            # Welch and Satterthwaite's degrees of freedom
-            over_all.append(row(None, detect, whole, whole and whole**2 / sum(share**2 / one for share, one in shares)))
+            whole = sum(weights[name] ** 2 * variance for name, (variance, _) in scored.items())
+            # few values that are far from normal tell a variance badly: the freedom of one scenario, not of all
+            over_all.append(row(None, detect, whole, min(freedom for _, freedom in scored.values())))
     return over_all + single
 
 
 def _returns(cell: Cell, scenario: Scenario) -> tuple[Array, Array]:
-    """Return seeds and returns as a longer run has them: luck-free, with coefficients that the others are fitted by."""
+    """Return seeds and returns that vary about as a longer run's luck-free ones: less the luck, if that helps."""
     seeds, values = corrected_returns(cell, scenario)
     known = LuckValues.of(scenario.game())
     if luck_free(cell, scenario) is None and known is not None and known.exact and (luck := cell.luck) is not None:
-        values = values - cross_fitted(values - luck[:, START], luck[:, LUCK]) * luck[:, LUCK]
+        values = min(values, values - luck[:, LUCK], key=np.std)
     return seeds, values
+
+
+def _floored(references: References, cell: Cell, scenario: Scenario) -> tuple[Array, Array]:
+    """Return the same with those of an agent that is below blind play as blind play's: it counts as 0 over all."""
+    (seeds, values), (table, _) = _returns(cell, scenario), episode_table(cell, scenario, references)
+    blind = float(table[:, BLIND].mean())
+    return seeds, values if values.mean() > blind else np.full_like(values, blind)
 
 
 class Usage(NamedTuple):

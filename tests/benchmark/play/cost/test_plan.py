@@ -3,14 +3,17 @@
 import hashlib
 import json
 import shlex
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from benchmark.play.cost.pilot import Usage
+from benchmark.play.cost.pilot import Usage, contrasts
 from benchmark.runs.folder import RunFolder
 from benchmark.runs.record import paid_tokens
+from benchmark.score.references import References
+from benchmark.score.results import read_columns
 from tests.agents.openai_server import OpenAIServer
 
 LAKES = ("--scenario", "frozen-lake", "--scenario", "frozen-lake-slippery")
@@ -128,3 +131,23 @@ def test_the_least_of_a_forecast_until_is_no_more_than_what_is_paid(textbench, s
     least, most = json.loads(textbench(*command, "--dry-run", "--json").out)["total"]["cost"]
     assert textbench(*command, "--out", "r", "--quiet").code == 0
     assert least <= paid("r") <= most
+
+
+@pytest.mark.slow
+def test_five_starts_tell_the_episodes_that_many_starts_do_within_their_interval(textbench):
+    agents = ("--agent", "random", "--agent", "greedy", "--agent", "planner", "--scenario", "snake", *LAKES)
+    assert textbench("run", *agents, "--episodes", 200, "--quiet", "--out", "r").code == 0
+    whole = read_columns(["r"])
+    references = References(whole)
+    truths, held = contrasts(whole, references, 0.1, 0.01)[:3], []
+    for start in range(0, 200, 5):
+        cells = {}
+        for (agent, name), cell in whole.cells.items():
+            first = whole.scenarios[name].first_seed + start
+            cells[agent, name] = cell.on_seeds(range(first, first + 5))
+        found = contrasts(replace(whole, cells=cells), references, 0.1, 0.01)
+        for truth, one in zip(truths, found[:3], strict=True):
+            assert truth["scenario"] is one["scenario"] is None
+            told = one["episodes_needed"] or {"low": 0, "high": 0}
+            held.append(told["low"] <= truth["episodes_needed"]["value"] <= told["high"])
+    assert np.mean(held) > 0.85
