@@ -1,18 +1,11 @@
-from .errors import BenchmarkError, StorageError, UsageError, storing, unknown_name
-from .evaluation import evaluate
-from .results import Comparison, Leaderboard, Results, read_results
-from .runs.replay import replay
-
-__all__ = [
-    "BenchmarkError",
-    "Comparison",
-    "Leaderboard",
-    "Results",
-    "StorageError",
-    "UsageError",
-    "evaluate",
-    "read_results",
-    "replay",
-    "storing",
-    "unknown_name",
-]
+from .errors import BenchmarkError as BenchmarkError
+from .errors import StorageError as StorageError
+from .errors import UsageError as UsageError
+from .errors import storing as storing
+from .errors import unknown_name as unknown_name
+from .evaluation import evaluate as evaluate
+from .results import Comparison as Comparison
+from .results import Leaderboard as Leaderboard
+from .results import Results as Results
+from .results import read_results as read_results
+from .runs.replay import replay as replay

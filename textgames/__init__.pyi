@@ -1,61 +1,43 @@
-from . import conformance, solving, wrappers
-from .environments.rules import InvalidAction, layout_generator
-from .extras import install_command, missing_packages
-from .ladders import register_ladder
-from .names import did_you_mean
-from .open_spiel import openspiel
-from .plugins import loaded
-from .registry import aec_env, game_of, parallel_env, register, registered_ids, settings_of
-from .rounds import rounds_of_play
-from .scenarios import SCENARIOS, SUITES, TRAINING_SEEDS, Scenario, known_scenario, why_unknown
-from .settings import check_whole, explained, taken_by
-from .texts.actions import ActionNames, Unreadable, UnreadableReason, behind_thoughts, parse_action
-from .tsmg import TSMG, Action, GameError, Outcome, Player
-from .twins import has_twins, register_vocabulary, twin_of
-from .yardsticks import Yardstick, find_yardstick, register_yardstick
-
-__all__ = [
-    "SCENARIOS",
-    "SUITES",
-    "TRAINING_SEEDS",
-    "TSMG",
-    "Action",
-    "ActionNames",
-    "GameError",
-    "InvalidAction",
-    "Outcome",
-    "Player",
-    "Scenario",
-    "Unreadable",
-    "UnreadableReason",
-    "Yardstick",
-    "aec_env",
-    "behind_thoughts",
-    "check_whole",
-    "conformance",
-    "did_you_mean",
-    "explained",
-    "find_yardstick",
-    "game_of",
-    "has_twins",
-    "install_command",
-    "known_scenario",
-    "layout_generator",
-    "loaded",
-    "missing_packages",
-    "openspiel",
-    "parallel_env",
-    "parse_action",
-    "register",
-    "register_ladder",
-    "register_vocabulary",
-    "register_yardstick",
-    "registered_ids",
-    "rounds_of_play",
-    "settings_of",
-    "solving",
-    "taken_by",
-    "twin_of",
-    "why_unknown",
-    "wrappers",
-]
+from . import conformance as conformance
+from . import solving as solving
+from . import wrappers as wrappers
+from .environments.rules import InvalidAction as InvalidAction
+from .environments.rules import layout_generator as layout_generator
+from .extras import install_command as install_command
+from .extras import missing_packages as missing_packages
+from .ladders import register_ladder as register_ladder
+from .names import did_you_mean as did_you_mean
+from .open_spiel import openspiel as openspiel
+from .plugins import loaded as loaded
+from .registry import aec_env as aec_env
+from .registry import game_of as game_of
+from .registry import parallel_env as parallel_env
+from .registry import register as register
+from .registry import registered_ids as registered_ids
+from .registry import settings_of as settings_of
+from .rounds import rounds_of_play as rounds_of_play
+from .scenarios import SCENARIOS as SCENARIOS
+from .scenarios import SUITES as SUITES
+from .scenarios import TRAINING_SEEDS as TRAINING_SEEDS
+from .scenarios import Scenario as Scenario
+from .scenarios import known_scenario as known_scenario
+from .scenarios import why_unknown as why_unknown
+from .settings import check_whole as check_whole
+from .settings import explained as explained
+from .settings import taken_by as taken_by
+from .texts.actions import ActionNames as ActionNames
+from .texts.actions import Unreadable as Unreadable
+from .texts.actions import UnreadableReason as UnreadableReason
+from .texts.actions import behind_thoughts as behind_thoughts
+from .texts.actions import parse_action as parse_action
+from .tsmg import TSMG as TSMG
+from .tsmg import Action as Action
+from .tsmg import GameError as GameError
+from .tsmg import Outcome as Outcome
+from .tsmg import Player as Player
+from .twins import has_twins as has_twins
+from .twins import register_vocabulary as register_vocabulary
+from .twins import twin_of as twin_of
+from .yardsticks import Yardstick as Yardstick
+from .yardsticks import find_yardstick as find_yardstick
+from .yardsticks import register_yardstick as register_yardstick

@@ -1,29 +1,15 @@
-from .answers import LegalAnswers
-from .base import Decoding
-from .embedded import embedded_agents
-from .local.loading.adapters import base_of, save_pretrained
-from .local.loading.card import card_of, read_card, write_card
-from .local.loading.load import load_model
-from .local.loading.smollm2 import smollm2_file
-from .local.transformers import TransformersModel
-from .openai import OpenAIModel
-from .provider import find_model, model_folder
-from .vllm import VLLMModel
-
-__all__ = [
-    "Decoding",
-    "LegalAnswers",
-    "OpenAIModel",
-    "TransformersModel",
-    "VLLMModel",
-    "base_of",
-    "card_of",
-    "embedded_agents",
-    "find_model",
-    "load_model",
-    "model_folder",
-    "read_card",
-    "save_pretrained",
-    "smollm2_file",
-    "write_card",
-]
+from .answers import LegalAnswers as LegalAnswers
+from .base import Decoding as Decoding
+from .embedded import embedded_agents as embedded_agents
+from .local.loading.adapters import base_of as base_of
+from .local.loading.adapters import save_pretrained as save_pretrained
+from .local.loading.card import card_of as card_of
+from .local.loading.card import read_card as read_card
+from .local.loading.card import write_card as write_card
+from .local.loading.load import load_model as load_model
+from .local.loading.smollm2 import smollm2_file as smollm2_file
+from .local.transformers import TransformersModel as TransformersModel
+from .openai import OpenAIModel as OpenAIModel
+from .provider import find_model as find_model
+from .provider import model_folder as model_folder
+from .vllm import VLLMModel as VLLMModel

@@ -1,82 +1,58 @@
-from .__main__ import check_packages, load, main
-from .configuration.config import MSGRPOConfig, training_config_schema
-from .configuration.settings import POINTS
-from .credit.arithmetic import compared, group_advantages
-from .credit.batch import Heads, StepCredit, TokenRow, checked_credit, episode_return
-from .credit.fresh import local_policy, task_of
-from .critic import Beside
-from .draws import DRAWS, Drawn, DrawRule, Ints, effective_sample_size, sample_episodes
-from .engines.live import LiveEngine
-from .errors import ConfigError, DivergenceError, RolloutError, UnusableModelError
-from .filters import Kept, spreads
-from .learner.loss import policy_loss
-from .plugins import Method, Shared, Variant, configured, learner_of
-from .rollouts import Rollouts, completed, layout_digest, layout_of
-from .run.saving import iteration_of, load_state, save_model
-from .segments import Segmenter, needed_segmenter
-from .surrogates import SURROGATES
-from .surrogates.tokens import CISPO, GSPO, PPO, PlainSurrogate, Surrogate, Tokens
-from .tasks import Hint, Iteration, Mask
-from .trainer import MSGRPOTrainer
-from .trajectories import prompts_of, prompts_of_random_play, trajectories_of
-
-__all__ = [
-    "CISPO",
-    "DRAWS",
-    "GSPO",
-    "POINTS",
-    "PPO",
-    "SURROGATES",
-    "Beside",
-    "ConfigError",
-    "DivergenceError",
-    "DrawRule",
-    "Drawn",
-    "Heads",
-    "Hint",
-    "Ints",
-    "Iteration",
-    "Kept",
-    "LiveEngine",
-    "MSGRPOConfig",
-    "MSGRPOTrainer",
-    "Mask",
-    "Method",
-    "PlainSurrogate",
-    "RolloutError",
-    "Rollouts",
-    "Segmenter",
-    "Shared",
-    "StepCredit",
-    "Surrogate",
-    "TokenRow",
-    "Tokens",
-    "UnusableModelError",
-    "Variant",
-    "check_packages",
-    "checked_credit",
-    "compared",
-    "completed",
-    "configured",
-    "effective_sample_size",
-    "episode_return",
-    "group_advantages",
-    "iteration_of",
-    "layout_digest",
-    "layout_of",
-    "learner_of",
-    "load",
-    "load_state",
-    "local_policy",
-    "main",
-    "needed_segmenter",
-    "policy_loss",
-    "prompts_of",
-    "prompts_of_random_play",
-    "sample_episodes",
-    "save_model",
-    "spreads",
-    "task_of",
-    "training_config_schema",
-    "trajectories_of",
-]
+from .__main__ import check_packages as check_packages
+from .__main__ import load as load
+from .__main__ import main as main
+from .configuration.config import MSGRPOConfig as MSGRPOConfig
+from .configuration.config import training_config_schema as training_config_schema
+from .configuration.settings import POINTS as POINTS
+from .credit.arithmetic import compared as compared
+from .credit.arithmetic import group_advantages as group_advantages
+from .credit.batch import Heads as Heads
+from .credit.batch import StepCredit as StepCredit
+from .credit.batch import TokenRow as TokenRow
+from .credit.batch import checked_credit as checked_credit
+from .credit.batch import episode_return as episode_return
+from .credit.fresh import local_policy as local_policy
+from .credit.fresh import task_of as task_of
+from .critic import Beside as Beside
+from .draws import DRAWS as DRAWS
+from .draws import Drawn as Drawn
+from .draws import DrawRule as DrawRule
+from .draws import Ints as Ints
+from .draws import effective_sample_size as effective_sample_size
+from .draws import sample_episodes as sample_episodes
+from .engines.live import LiveEngine as LiveEngine
+from .errors import ConfigError as ConfigError
+from .errors import DivergenceError as DivergenceError
+from .errors import RolloutError as RolloutError
+from .errors import UnusableModelError as UnusableModelError
+from .filters import Kept as Kept
+from .filters import spreads as spreads
+from .learner.loss import policy_loss as policy_loss
+from .plugins import Method as Method
+from .plugins import Shared as Shared
+from .plugins import Variant as Variant
+from .plugins import configured as configured
+from .plugins import learner_of as learner_of
+from .rollouts import Rollouts as Rollouts
+from .rollouts import completed as completed
+from .rollouts import layout_digest as layout_digest
+from .rollouts import layout_of as layout_of
+from .run.saving import iteration_of as iteration_of
+from .run.saving import load_state as load_state
+from .run.saving import save_model as save_model
+from .segments import Segmenter as Segmenter
+from .segments import needed_segmenter as needed_segmenter
+from .surrogates import SURROGATES as SURROGATES
+from .surrogates.tokens import CISPO as CISPO
+from .surrogates.tokens import GSPO as GSPO
+from .surrogates.tokens import PPO as PPO
+from .surrogates.tokens import PlainSurrogate as PlainSurrogate
+from .surrogates.tokens import Surrogate as Surrogate
+from .surrogates.tokens import Tokens as Tokens
+from .tasks import Hint as Hint
+from .tasks import Iteration as Iteration
+from .tasks import Mask as Mask
+from .trainer import MSGRPOTrainer as MSGRPOTrainer
+from .trajectories import prompts_of as prompts_of
+from .trajectories import prompts_of_random_play as prompts_of_random_play
+from .trajectories import trajectories_of as trajectories_of

@@ -1,17 +1,10 @@
-from .authors import differing_claims, option_problem, response_problems
-from .entry import Terms, name_problem
-from .names import same_to_a_reader, shipped_problem
-from .validation import MAX_PROBLEMS, Verdict, check_entry
-
-__all__ = [
-    "MAX_PROBLEMS",
-    "Terms",
-    "Verdict",
-    "check_entry",
-    "differing_claims",
-    "name_problem",
-    "option_problem",
-    "response_problems",
-    "same_to_a_reader",
-    "shipped_problem",
-]
+from .authors import differing_claims as differing_claims
+from .authors import option_problem as option_problem
+from .authors import response_problems as response_problems
+from .entry import Terms as Terms
+from .entry import name_problem as name_problem
+from .names import same_to_a_reader as same_to_a_reader
+from .names import shipped_problem as shipped_problem
+from .validation import MAX_PROBLEMS as MAX_PROBLEMS
+from .validation import Verdict as Verdict
+from .validation import check_entry as check_entry

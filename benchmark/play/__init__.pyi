@@ -1,59 +1,32 @@
-from .agents.agent_folder import (
-    AGENT_NAME,
-    approve_agent_folder,
-    from_anywhere,
-    is_agent_folder,
-    placed,
-    with_agent_folders,
-    write_agent_folder,
-)
-from .agents.choice import PlannedRun, plan_run
-from .agents.objects import AgentSpec, AgentTable
-from .agents.options import secrets_of, typed_option, with_agent_options
-from .agents.players import OWN_PLAYERS, Players, card_of, is_shipped, load_one, load_policy, load_table, unloaded
-from .manifest import innermost
-from .options import (
-    OF_ONE_AGENT,
-    OPTIONS,
-    RunOptions,
-    flag_of,
-    without_spec,
-)
-from .runner import Limits, Stopped
-from .session import open_session
-from .until import BATCH
-
-__all__ = [
-    "AGENT_NAME",
-    "BATCH",
-    "OF_ONE_AGENT",
-    "OPTIONS",
-    "OWN_PLAYERS",
-    "AgentSpec",
-    "AgentTable",
-    "Limits",
-    "PlannedRun",
-    "Players",
-    "RunOptions",
-    "Stopped",
-    "approve_agent_folder",
-    "card_of",
-    "flag_of",
-    "from_anywhere",
-    "innermost",
-    "is_agent_folder",
-    "is_shipped",
-    "load_one",
-    "load_policy",
-    "load_table",
-    "open_session",
-    "placed",
-    "plan_run",
-    "secrets_of",
-    "typed_option",
-    "unloaded",
-    "with_agent_folders",
-    "with_agent_options",
-    "without_spec",
-    "write_agent_folder",
-]
+from .agents.agent_folder import AGENT_NAME as AGENT_NAME
+from .agents.agent_folder import approve_agent_folder as approve_agent_folder
+from .agents.agent_folder import from_anywhere as from_anywhere
+from .agents.agent_folder import is_agent_folder as is_agent_folder
+from .agents.agent_folder import placed as placed
+from .agents.agent_folder import with_agent_folders as with_agent_folders
+from .agents.agent_folder import write_agent_folder as write_agent_folder
+from .agents.choice import PlannedRun as PlannedRun
+from .agents.choice import plan_run as plan_run
+from .agents.objects import AgentSpec as AgentSpec
+from .agents.objects import AgentTable as AgentTable
+from .agents.options import secrets_of as secrets_of
+from .agents.options import typed_option as typed_option
+from .agents.options import with_agent_options as with_agent_options
+from .agents.players import OWN_PLAYERS as OWN_PLAYERS
+from .agents.players import Players as Players
+from .agents.players import card_of as card_of
+from .agents.players import is_shipped as is_shipped
+from .agents.players import load_one as load_one
+from .agents.players import load_policy as load_policy
+from .agents.players import load_table as load_table
+from .agents.players import unloaded as unloaded
+from .manifest import innermost as innermost
+from .options import OF_ONE_AGENT as OF_ONE_AGENT
+from .options import OPTIONS as OPTIONS
+from .options import RunOptions as RunOptions
+from .options import flag_of as flag_of
+from .options import without_spec as without_spec
+from .runner import Limits as Limits
+from .runner import Stopped as Stopped
+from .session import open_session as open_session
+from .until import BATCH as BATCH

@@ -1,38 +1,28 @@
-from .authorship import RERUN, taken_on_trust
-from .folder import RunFolder, check_file_place, folder_name, write_atomically
-from .manifest import MANIFEST_NAME, MOST_AGENTS, MOST_SCENARIOS, MOST_SEEDS, CardShape, strict_json
-from .plan import PAPER_SCENARIOS, Plan, find_scenario, find_scenarios, num_players
-from .provenance import code_version, data_digest, file_digest, now, package_versions
-from .record import STRICT, paid_tokens
-from .replay import Replay, ending, replay_if_unchanged, requests_of
-
-__all__ = [
-    "MANIFEST_NAME",
-    "MOST_AGENTS",
-    "MOST_SCENARIOS",
-    "MOST_SEEDS",
-    "PAPER_SCENARIOS",
-    "RERUN",
-    "STRICT",
-    "CardShape",
-    "Plan",
-    "Replay",
-    "RunFolder",
-    "check_file_place",
-    "code_version",
-    "data_digest",
-    "ending",
-    "file_digest",
-    "find_scenario",
-    "find_scenarios",
-    "folder_name",
-    "now",
-    "num_players",
-    "package_versions",
-    "paid_tokens",
-    "replay_if_unchanged",
-    "requests_of",
-    "strict_json",
-    "taken_on_trust",
-    "write_atomically",
-]
+from .authorship import RERUN as RERUN
+from .authorship import taken_on_trust as taken_on_trust
+from .folder import RunFolder as RunFolder
+from .folder import check_file_place as check_file_place
+from .folder import folder_name as folder_name
+from .folder import write_atomically as write_atomically
+from .manifest import MANIFEST_NAME as MANIFEST_NAME
+from .manifest import MOST_AGENTS as MOST_AGENTS
+from .manifest import MOST_SCENARIOS as MOST_SCENARIOS
+from .manifest import MOST_SEEDS as MOST_SEEDS
+from .manifest import CardShape as CardShape
+from .manifest import strict_json as strict_json
+from .plan import PAPER_SCENARIOS as PAPER_SCENARIOS
+from .plan import Plan as Plan
+from .plan import find_scenario as find_scenario
+from .plan import find_scenarios as find_scenarios
+from .plan import num_players as num_players
+from .provenance import code_version as code_version
+from .provenance import data_digest as data_digest
+from .provenance import file_digest as file_digest
+from .provenance import now as now
+from .provenance import package_versions as package_versions
+from .record import STRICT as STRICT
+from .record import paid_tokens as paid_tokens
+from .replay import Replay as Replay
+from .replay import ending as ending
+from .replay import replay_if_unchanged as replay_if_unchanged
+from .replay import requests_of as requests_of

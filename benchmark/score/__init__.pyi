@@ -1,45 +1,29 @@
-from .beside import solo_losses
-from .cache import FolderCache, read_cache, write_cache
-from .comparison import return_range, solo_scenarios
-from .differences import holm, paired, paired_p_value, student_p_value, student_tests
-from .document import EstimateView
-from .levels import Fit, Found, Seen
-from .luck import cross_fitted
-from .move_losses import ALL, Decision, MoveLosses
-from .overall import game_weights, span_of
-from .references import References
-from .results import Cell, ResultColumns, corrected_returns, luck_free, read_columns
-from .samples import samples_of
-from .scores import to_view
-
-__all__ = [
-    "ALL",
-    "Cell",
-    "Decision",
-    "EstimateView",
-    "Fit",
-    "FolderCache",
-    "Found",
-    "MoveLosses",
-    "References",
-    "ResultColumns",
-    "Seen",
-    "corrected_returns",
-    "cross_fitted",
-    "game_weights",
-    "holm",
-    "luck_free",
-    "paired",
-    "paired_p_value",
-    "read_cache",
-    "read_columns",
-    "return_range",
-    "samples_of",
-    "solo_losses",
-    "solo_scenarios",
-    "span_of",
-    "student_p_value",
-    "student_tests",
-    "to_view",
-    "write_cache",
-]
+from .beside import solo_losses as solo_losses
+from .cache import FolderCache as FolderCache
+from .cache import read_cache as read_cache
+from .cache import write_cache as write_cache
+from .comparison import return_range as return_range
+from .comparison import solo_scenarios as solo_scenarios
+from .differences import holm as holm
+from .differences import paired as paired
+from .differences import paired_p_value as paired_p_value
+from .differences import student_p_value as student_p_value
+from .differences import student_tests as student_tests
+from .document import EstimateView as EstimateView
+from .levels import Fit as Fit
+from .levels import Found as Found
+from .levels import Seen as Seen
+from .luck import cross_fitted as cross_fitted
+from .move_losses import ALL as ALL
+from .move_losses import Decision as Decision
+from .move_losses import MoveLosses as MoveLosses
+from .overall import game_weights as game_weights
+from .overall import span_of as span_of
+from .references import References as References
+from .results import Cell as Cell
+from .results import ResultColumns as ResultColumns
+from .results import corrected_returns as corrected_returns
+from .results import luck_free as luck_free
+from .results import read_columns as read_columns
+from .samples import samples_of as samples_of
+from .scores import to_view as to_view

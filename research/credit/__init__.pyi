@@ -1,19 +1,10 @@
-from .instrument.batches import Setting
-from .instrument.exact.truth import Truth
-from .instrument.instrument import Instrument, default_methods, measure, methods_of
-from .instrument.results import CreditReport, MethodResult
-from .instrument.show.document import CreditDocument
-from .instrument.show.pictures import board_picture
-
-__all__ = [
-    "CreditDocument",
-    "CreditReport",
-    "Instrument",
-    "MethodResult",
-    "Setting",
-    "Truth",
-    "board_picture",
-    "default_methods",
-    "measure",
-    "methods_of",
-]
+from .instrument.batches import Setting as Setting
+from .instrument.exact.truth import Truth as Truth
+from .instrument.instrument import Instrument as Instrument
+from .instrument.instrument import default_methods as default_methods
+from .instrument.instrument import measure as measure
+from .instrument.instrument import methods_of as methods_of
+from .instrument.results import CreditReport as CreditReport
+from .instrument.results import MethodResult as MethodResult
+from .instrument.show.document import CreditDocument as CreditDocument
+from .instrument.show.pictures import board_picture as board_picture

@@ -1,14 +1,9 @@
-from .game import FrozenLake
-from .rules import FROZEN, GOAL, HOLE, START, FrozenLakeState, Lake, move_table, shortest_path
-
-__all__ = [
-    "FROZEN",
-    "GOAL",
-    "HOLE",
-    "START",
-    "FrozenLake",
-    "FrozenLakeState",
-    "Lake",
-    "move_table",
-    "shortest_path",
-]
+from .game import FrozenLake as FrozenLake
+from .rules import FROZEN as FROZEN
+from .rules import GOAL as GOAL
+from .rules import HOLE as HOLE
+from .rules import START as START
+from .rules import FrozenLakeState as FrozenLakeState
+from .rules import Lake as Lake
+from .rules import move_table as move_table
+from .rules import shortest_path as shortest_path

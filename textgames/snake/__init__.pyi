@@ -1,18 +1,10 @@
-from .game import Snake
-from .reading import read_observation
-from .rules import SnakeState
-from .solver import SnakeSearch, greedy_action
-from .value import HORIZON, SnakeValue, distance_table, features, tour_times
-
-__all__ = [
-    "HORIZON",
-    "Snake",
-    "SnakeSearch",
-    "SnakeState",
-    "SnakeValue",
-    "distance_table",
-    "features",
-    "greedy_action",
-    "read_observation",
-    "tour_times",
-]
+from .game import Snake as Snake
+from .reading import read_observation as read_observation
+from .rules import SnakeState as SnakeState
+from .solver import SnakeSearch as SnakeSearch
+from .solver import greedy_action as greedy_action
+from .value import HORIZON as HORIZON
+from .value import SnakeValue as SnakeValue
+from .value import distance_table as distance_table
+from .value import features as features
+from .value import tour_times as tour_times

@@ -1,24 +1,16 @@
-from .blind import best_constant, blind_play, standard_error
-from .equilibrium import Behaviour, exploitability, normalised, realisation_plan, sequence_values
-from .game_tree import GameTree, expand
-from .state_space import END, Floats, Indices, StateSpace, joint_actions
-from .value_iteration import ValueIteration
-
-__all__ = [
-    "END",
-    "Behaviour",
-    "Floats",
-    "GameTree",
-    "Indices",
-    "StateSpace",
-    "ValueIteration",
-    "best_constant",
-    "blind_play",
-    "expand",
-    "exploitability",
-    "joint_actions",
-    "normalised",
-    "realisation_plan",
-    "sequence_values",
-    "standard_error",
-]
+from .blind import best_constant as best_constant
+from .blind import blind_play as blind_play
+from .blind import standard_error as standard_error
+from .equilibrium import Behaviour as Behaviour
+from .equilibrium import exploitability as exploitability
+from .equilibrium import normalised as normalised
+from .equilibrium import realisation_plan as realisation_plan
+from .equilibrium import sequence_values as sequence_values
+from .game_tree import GameTree as GameTree
+from .game_tree import expand as expand
+from .state_space import END as END
+from .state_space import Floats as Floats
+from .state_space import Indices as Indices
+from .state_space import StateSpace as StateSpace
+from .state_space import joint_actions as joint_actions
+from .value_iteration import ValueIteration as ValueIteration

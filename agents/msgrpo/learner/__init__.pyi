@@ -1,28 +1,19 @@
-from .distributed import Processes
-from .prepare import autocast_dtype, copy_of_trained, prepare_model, product_dtype
-from .scoring.packing import MicroBatch, longest_tree, pack, tree_mask
-from .scoring.scorer import TokenScorer, choose_ways, score_rows, score_with
-from .scoring.tree_attention import random_trees, tree_attention, tree_blocks, why_no_tree_attention
-from .update import Learner, make_optimizer
-
-__all__ = [
-    "Learner",
-    "MicroBatch",
-    "Processes",
-    "TokenScorer",
-    "autocast_dtype",
-    "choose_ways",
-    "copy_of_trained",
-    "longest_tree",
-    "make_optimizer",
-    "pack",
-    "prepare_model",
-    "product_dtype",
-    "random_trees",
-    "score_rows",
-    "score_with",
-    "tree_attention",
-    "tree_blocks",
-    "tree_mask",
-    "why_no_tree_attention",
-]
+from .distributed import Processes as Processes
+from .prepare import autocast_dtype as autocast_dtype
+from .prepare import copy_of_trained as copy_of_trained
+from .prepare import prepare_model as prepare_model
+from .prepare import product_dtype as product_dtype
+from .scoring.packing import MicroBatch as MicroBatch
+from .scoring.packing import longest_tree as longest_tree
+from .scoring.packing import pack as pack
+from .scoring.packing import tree_mask as tree_mask
+from .scoring.scorer import TokenScorer as TokenScorer
+from .scoring.scorer import choose_ways as choose_ways
+from .scoring.scorer import score_rows as score_rows
+from .scoring.scorer import score_with as score_with
+from .scoring.tree_attention import random_trees as random_trees
+from .scoring.tree_attention import tree_attention as tree_attention
+from .scoring.tree_attention import tree_blocks as tree_blocks
+from .scoring.tree_attention import why_no_tree_attention as why_no_tree_attention
+from .update import Learner as Learner
+from .update import make_optimizer as make_optimizer

@@ -1,19 +1,13 @@
-from .demonstrations import TooFewDecisionsError, demonstrate, shuffled_seeds, untaught_seeds
-from .imitation import Imitation, TaughtDecision, imitate
-from .start import Demonstrations, Teaching, prompts_taught, taught, warm_start, warmup_config
-
-__all__ = [
-    "Demonstrations",
-    "Imitation",
-    "TaughtDecision",
-    "Teaching",
-    "TooFewDecisionsError",
-    "demonstrate",
-    "imitate",
-    "prompts_taught",
-    "shuffled_seeds",
-    "taught",
-    "untaught_seeds",
-    "warm_start",
-    "warmup_config",
-]
+from .demonstrations import TooFewDecisionsError as TooFewDecisionsError
+from .demonstrations import demonstrate as demonstrate
+from .demonstrations import shuffled_seeds as shuffled_seeds
+from .demonstrations import untaught_seeds as untaught_seeds
+from .imitation import Imitation as Imitation
+from .imitation import TaughtDecision as TaughtDecision
+from .imitation import imitate as imitate
+from .start import Demonstrations as Demonstrations
+from .start import Teaching as Teaching
+from .start import prompts_taught as prompts_taught
+from .start import taught as taught
+from .start import warm_start as warm_start
+from .start import warmup_config as warmup_config

@@ -1,12 +1,7 @@
-from .game import SILENCE, Werewolf
-from .rules import NOBODY, SEER, WOLF, Phase, WerewolfState
-
-__all__ = [
-    "NOBODY",
-    "SEER",
-    "SILENCE",
-    "WOLF",
-    "Phase",
-    "Werewolf",
-    "WerewolfState",
-]
+from .game import SILENCE as SILENCE
+from .game import Werewolf as Werewolf
+from .rules import NOBODY as NOBODY
+from .rules import SEER as SEER
+from .rules import WOLF as WOLF
+from .rules import Phase as Phase
+from .rules import WerewolfState as WerewolfState
