@@ -16,30 +16,17 @@ from research.credit.checker.writers.verl import write_batch
 GROUPS, SIZE, PROMPT, RESPONSE = 2, 4, 3, 12
 
 
-def conversations(rng: np.random.Generator) -> dict[str, list[Any]]:
-    """Return a row for each episode: responses of two tokens, with an answer of one token between them."""
-    rows: dict[str, list[Any]] = {name: [] for name in ("uid", "mask", "real", "reward")}
-    for group, _ in np.ndindex(GROUPS, SIZE):
-        turns = int(rng.integers(1, 5))
-        mask = ([1, 1, 0] * turns)[:-1]
-        rows["uid"].append(f"g{group}")
-        rows["mask"].append(mask + [0] * (RESPONSE - len(mask)))
-        rows["real"].append([1] * len(mask) + [0] * (RESPONSE - len(mask)))
-        rows["reward"].append(float(rng.integers(0, 5)))
-    return rows
-
-
-def steps(rng: np.random.Generator) -> dict[str, list[Any]]:
-    """Return a row for each step, paid its episode's return, as an agent loop that gives single steps has them."""
+def rows_of(rng: np.random.Generator, by_step: bool) -> dict[str, list[Any]]:
+    """Return a row for each episode: responses of two tokens, with an answer of one token between them; or one for each
+    step, paid its episode's return, as an agent loop that gives single steps has them."""
     rows: dict[str, list[Any]] = {name: [] for name in ("uid", "mask", "real", "reward", "episode")}
     for group, member in np.ndindex(GROUPS, SIZE):
-        reward = float(rng.integers(0, 5))
-        for _ in range(int(rng.integers(1, 5))):
-            rows["uid"].append(f"g{group}")
-            for name in ("mask", "real"):
-                rows[name].append([1, 1] + [0] * (RESPONSE - 2))
-            rows["reward"].append(reward)
-            rows["episode"].append(f"g{group}.{member}")
+        turns, reward = int(rng.integers(1, 5)), float(rng.integers(0, 5))
+        for mask in [[1, 1]] * turns if by_step else [([1, 1, 0] * turns)[:-1]]:
+            padding = [0] * (RESPONSE - len(mask))
+            values = (f"g{group}", mask + padding, [1] * len(mask) + padding, reward, f"g{group}.{member}")
+            for name, value in zip(rows, values, strict=True):
+                rows[name].append(value)
     return rows
 
 
@@ -61,21 +48,20 @@ def batch_of(rows: dict[str, list[Any]], estimator: str, rng: np.random.Generato
         "response_mask": torch.tensor(rows["mask"]),
         "token_level_rewards": paid,
     }
-    named = {name: np.array(rows[name], dtype=object) for name in ("uid", "episode") if name in rows}
-    return compute_advantage(DataProto.from_dict(tensors, non_tensors=named), adv_estimator=estimator)
+    if estimator == "gae":
+        tensors["values"] = torch.from_numpy(rng.normal(1, 0.5, (n, RESPONSE))).float()
+    named = {name: np.array(rows[name], dtype=object) for name in ("uid", "episode")}
+    data = DataProto.from_dict(tensors, non_tensors=named)
+    return compute_advantage(data, adv_estimator=estimator, gamma=0.99, lam=0.9, config={})
 
 
 def main() -> None:
-    """Write the three examples into the folder that the command names."""
-    folder = Path(sys.argv[1])
-    for name, make, estimator in (
-        ("grpo", conversations, "grpo"),
-        ("rloo", conversations, "rloo"),
-        ("steps", steps, "grpo"),
-    ):
-        rng = np.random.default_rng(5)
-        with (folder / f"verl-{name}.jsonl").open("w", encoding="utf-8") as stream:
-            write_batch(stream, batch_of(make(rng), estimator, rng), 0, "episode" if make is steps else "")
+    """Write the examples into the folder that the command names."""
+    for name in ("grpo", "rloo", "gae", "steps"):
+        rng, by_step = np.random.default_rng(5), name == "steps"
+        batch = batch_of(rows_of(rng, by_step), "grpo" if by_step else name, rng)
+        with (Path(sys.argv[1]) / f"verl-{name}.jsonl").open("w", encoding="utf-8") as stream:
+            write_batch(stream, batch, 0, "episode" if by_step else "")
 
 
 if __name__ == "__main__":

@@ -19,6 +19,7 @@ def write_batch(stream: TextIO, data: Any, update: int = 0, episode_column: str 
     for i, uid in enumerate(named["uid"]):
         before, after = batch["attention_mask"][i][:width].bool(), batch["attention_mask"][i][width:].bool()
         columns = {"advantage": "advantages", "sampler_logprobs": "rollout_log_probs", "old_logprobs": "old_log_probs"}
+        columns["value"] = "values"
         there = {name: batch[own][i][after].tolist() for name, own in columns.items() if own in batch}
         prompt, ids = batch["prompts"][i][before].tolist(), batch["responses"][i][after].tolist()
         turns = turns_of(prompt, ids, batch["response_mask"][i][after].tolist(), **there)

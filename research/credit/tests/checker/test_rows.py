@@ -21,6 +21,7 @@ DOCS = Path(__file__).parents[4] / "docs" / "research" / "credit"
         ("verl-steps", 1, "compared as a sample of its own, so that a longer episode counts more often"),
         ("verl-grpo", 0, "passed +formula +msgrpo;"),
         ("verl-rloo", 0, "passed +formula +rloo;"),
+        ("verl-gae", 0, "passed +formula +GAE over the rows' values with discount 0.99 and lambda 0.9, times"),
         ("skyrl-grpo", 0, "passed +formula +msgrpo;"),
         ("skyrl-rloo", 0, "passed +formula +rloo;"),
         ("skyrl-gae", 0, "passed +formula +GAE over the rows' values with discount 1 and lambda 1, times"),

@@ -15,11 +15,13 @@ pytestmark = [
 ]
 
 
+def made_again(module, pattern, tmp_path, monkeypatch):
+    """Hold that a module's command writes the files that are kept beside it."""
+    monkeypatch.setattr(sys, "argv", ["made again", str(tmp_path)])
+    module.main()
+    kept = {path.name: path.read_text() for path in Path(module.__file__).parent.glob(pattern)}
+    assert {path.name: path.read_text() for path in tmp_path.iterdir()} == kept
+
+
 def test_the_examples_are_made_again(tmp_path, monkeypatch):
-    monkeypatch.setattr(sys, "argv", ["skyrl_batches", str(tmp_path)])
-    skyrl_batches.main()
-    kept = Path(skyrl_batches.__file__).parent
-    made = sorted(path.name for path in tmp_path.iterdir())
-    assert made == sorted(path.name for path in kept.glob("skyrl-*.jsonl"))
-    for name in made:
-        assert (tmp_path / name).read_text() == (kept / name).read_text()
+    made_again(skyrl_batches, "skyrl-*.jsonl", tmp_path, monkeypatch)
