@@ -165,10 +165,8 @@ def _train(config: MSGRPOConfig, options: Train) -> int:
     check_around(config)
     prompts_of(config)
     check_engine(config)
-    try:
+    with refused():
         pick_device(_device(config))
-    except ValueError as error:
-        raise ConfigError(str(error)) from None
     if int(os.environ.get("RANK", "0")) == 0:
         if config.out:
             check_out(Path(config.out), resumed=bool(options.resume))

@@ -93,10 +93,9 @@ class Beside:
         raise NotImplementedError
 
     def step(self, rows: Sequence[TokenRow], loss_of: Callable[[MicroBatch, list[int]], Tensor]) -> tuple[float, float]:
-        parameters = [each for each in self.model.parameters() if each.requires_grad]
         limit = self.config.critic_max_grad_norm
         try:
-            return self.work.step(rows, lambda *part: loss_of(*part[:2]), self.optimizer, parameters, limit)
+            return self.work.step(rows, lambda *part: loss_of(*part[:2]), self.optimizer, limit)
         except DivergenceError as error:
             raise TrainingDivergedError(
                 f"the {self.called}: {error}; its step was not applied. "

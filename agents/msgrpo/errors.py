@@ -41,10 +41,10 @@ class CheckpointError(OSError):
 
 
 @contextmanager
-def refused(what: str, *kinds: type[Exception]) -> Iterator[None]:
-    """Turn errors of these kinds, ValueErrors by default, into a :class:`ConfigError` about ``what``."""
+def refused(what: str = "", *kinds: type[Exception]) -> Iterator[None]:
+    """Turn errors of these kinds, ValueErrors by default, into a :class:`ConfigError`, about ``what`` if it is said."""
     caught = kinds or (ValueError,)
     try:
         yield
     except caught as error:
-        raise ConfigError(f"{what}: {error}") from error
+        raise ConfigError(f"{what}: {error}" if what else str(error)) from error

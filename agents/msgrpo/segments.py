@@ -42,10 +42,11 @@ def needed_segmenter(method: Any, prompt_map: PromptMap, tokenizer: Any) -> Segm
 
 
 def segmenter(tokenizer: Any, names: Sequence[str], prefix: str = "") -> Segmenter:
-    """Return what finds the parts of these names in responses of a tokenizer, whatever kind it is.
+    """Return what finds the parts of these names in responses of a tokenizer, whatever kind it is, in order.
 
     The text is what the tokenizer decodes, special tokens included, as the player's response was. It stands behind the
-    prefix that the response was made to continue, in which a part may begin. Equal responses are looked at once.
+    prefix that the response was made to continue, in which a part may begin. Equal responses are looked at once. A part
+    without a token of its own has ``start == stop``.
     """
 
     def decode(ids: Sequence[int]) -> str:
@@ -53,32 +54,25 @@ def segmenter(tokenizer: Any, names: Sequence[str], prefix: str = "") -> Segment
 
     @lru_cache(100_000)
     def find(ids: tuple[int, ...]) -> tuple[Segment, ...]:
-        return segments_of(ids, names, decode, prefix)
+        text, before, found = decode(ids), len(prefix), list[Segment]()
+
+        @cache
+        def characters(count: int) -> int:
+            """Return how many characters the first tokens give for certain: one may end within a character of bytes."""
+            return len(commonprefix([decode(ids[:count]), text]))  # noqa: RUF071 - letters are meant
+
+        def tokens_to(place: int) -> int:
+            return bisect_left(range(len(ids) + 1), place, key=characters)
+
+        for name, begun, ended, inside in _parts(prefix + text, names):
+            begin, end = max(0, begun - before), max(0, ended - before)
+            # the token that holds the first character; if it belongs to the part before, the next one
+            first = max(tokens_to(begin + 1) - 1, found[-1].stop if found else 0)
+            stop = len(ids) if end == len(text) else tokens_to(end)
+            found.append(Segment(name, first, max(first, stop), inside))
+        return tuple(found)
 
     return lambda ids: find(tuple(ids))
-
-
-def segments_of(
-    ids: Sequence[int], names: Sequence[str], decode: Callable[[Sequence[int]], str], prefix: str = ""
-) -> tuple[Segment, ...]:
-    """Return the parts of one response, in order. A part without a token of its own has ``start == stop``."""
-    text, before, found = decode(ids), len(prefix), list[Segment]()
-
-    @cache
-    def characters(count: int) -> int:
-        """Return how many characters the first tokens give for certain: one may end within a character of bytes."""
-        return len(commonprefix([decode(ids[:count]), text]))  # noqa: RUF071 - letters are meant
-
-    def tokens_to(place: int) -> int:
-        return bisect_left(range(len(ids) + 1), place, key=characters)
-
-    for name, begun, ended, inside in _parts(prefix + text, names):
-        begin, end = max(0, begun - before), max(0, ended - before)
-        # the token that holds the first character; if it belongs to the part before, the next one
-        first = max(tokens_to(begin + 1) - 1, found[-1].stop if found else 0)
-        stop = len(ids) if end == len(text) else tokens_to(end)
-        found.append(Segment(name, first, max(first, stop), inside))
-    return tuple(found)
 
 
 def _parts(text: str, names: Sequence[str]) -> list[tuple[str, int, int, str]]:

@@ -43,7 +43,7 @@ from agents.msgrpo.engines.engine import Engine
 from agents.msgrpo.engines.live import LiveEngine
 from agents.msgrpo.errors import ConfigError, DivergenceError, TrainingDivergedError
 from agents.msgrpo.inside import Inside
-from agents.msgrpo.learner.distributed import Processes, current_processes
+from agents.msgrpo.learner.distributed import current_processes
 from agents.msgrpo.learner.prepare import autocast_dtype, load_weights, prepare_model, slow_dtype, templated
 from agents.msgrpo.learner.scoring.scorer import TokenScorer, choose_ways
 from agents.msgrpo.learner.update import (
@@ -58,7 +58,7 @@ from agents.msgrpo.opponents import Opponents, check_opponents, load_fixed
 from agents.msgrpo.plugins import OWN
 from agents.msgrpo.rewards import rewarded
 from agents.msgrpo.rollouts import EpisodeSource, Rollouts, completed, layout_of, make_engine, policy_of
-from agents.msgrpo.run.evaluating import Evaluate, EvaluationResult, Evaluator, score_of, without_success
+from agents.msgrpo.run.evaluating import EvaluationResult, Evaluator, score_of, without_success
 from agents.msgrpo.run.health import Canary, Watch, check_out, check_prompts, fly
 from agents.msgrpo.run.reporting import RunLog, learnt_from
 from agents.msgrpo.run.saving import (
@@ -91,9 +91,8 @@ class MSGRPOTrainer:
     """Trains a model of transformers, or its peft adapter, on a game, in place.
 
     ``game`` is a scenario, its name, or an environment id; ``config.scenarios`` overrides it. ``prompt_map`` takes the
-    place of the settings' prompts, ``engine`` (which is sent new weights after every update) that of the live model,
-    and ``evaluate`` that of :func:`agents.loop.rollout.rollout` in evaluations. ``processes`` are found out from the
-    launcher's environment by default, and ``players``, those of other seats by name, are loaded.
+    place of the settings' prompts, and ``engine`` (which is sent new weights after every update) that of the live
+    model. ``players``, those of other seats by name, are loaded when not given.
 
     Raises:
         ConfigError: settings that can't be used together, with this game, or with what the model was made for.
@@ -114,8 +113,6 @@ class MSGRPOTrainer:
         *,
         prompt_map: PromptMap | None = None,
         engine: Engine | None = None,
-        evaluate: Evaluate | None = None,
-        processes: Processes | None = None,
         players: Mapping[str, Policy] | None = None,
         quiet: bool = False,
     ) -> None:
@@ -127,8 +124,6 @@ class MSGRPOTrainer:
             )
         if prompt_map is not None and config.prompt_file:
             raise ConfigError(f"prompt_file = {config.prompt_file!r} and a prompt_map: accepted is one of them")
-        if evaluate is not None and config.around:
-            raise ConfigError(f"around = {config.around!r} and evaluations from outside: accepted is one of them")
         self.games, self._named = games_of(game, config), config.scenarios or (game,)
         self.methods = Methods.of(config)
         self.methods.check([game_task(one, 0) for one in self.games])
@@ -139,8 +134,7 @@ class MSGRPOTrainer:
         prompt_map = prompts_of(config, card_of(model)) if prompt_map is None else prompt_map
         self.tokenizer = templated(tokenizer, config)
         self.model = prepare_model(model, self.tokenizer, config)
-        on_cpu = next(self.model.parameters()).device.type == "cpu"
-        self.processes = current_processes(cpu=on_cpu) if processes is None else processes
+        self.processes = current_processes(cpu=next(self.model.parameters()).device.type == "cpu")
         self.quiet = quiet or self.processes.rank > 0
         self.iteration, self.skipped = 0, 0
         self.history: list[dict[str, Any]] = []
@@ -149,11 +143,9 @@ class MSGRPOTrainer:
         self._best, self._resumed = -np.inf, False
         self._seen_layouts: set[str] = set()
         self._samples: list[Episode] | None = None  # those to show, once it is known what is learnt from them
-        self._build(prompt_map, engine, evaluate, load_fixed(config, self.games) if players is None else players)
+        self._build(prompt_map, engine, load_fixed(config, self.games) if players is None else players)
 
-    def _build(
-        self, prompt_map: PromptMap, external: Engine | None, evaluate: Evaluate | None, players: Mapping[str, Policy]
-    ) -> None:
+    def _build(self, prompt_map: PromptMap, external: Engine | None, players: Mapping[str, Policy]) -> None:
         """Make the parts.
 
         ``engine`` samples, ``source`` plays episodes with it and ``policy`` writes their prompts; ``methods`` and the
@@ -192,7 +184,7 @@ class MSGRPOTrainer:
         self.eval_policy = policy_of(config, config.eval_scenarios, self.engine, prompt_map, evaluated)
         self.evaluator = Evaluator(
             config, self._named, self.source.play, self.eval_policy, self.model, self.tokenizer,
-            sharded=processes.sharded, outside=evaluate, rule=methods.reward,
+            sharded=processes.sharded, rule=methods.reward,
         )  # fmt: skip
         self._prompt_values = first_prompt_values(self.critic, methods, self.policy, self.model, self.tokenizer)
         self.watch = Watch(config)
@@ -200,7 +192,7 @@ class MSGRPOTrainer:
         self.last_valid = LastValid(self._state, methods.state_dict, self.model, copies=copies)
         self.keeper = Keeper(
             self.out, config, partial(save_model, self.model, self.tokenizer, prompt_map), processes,
-            self.last_valid, by_command=(self._own_prompts, external, evaluate) == (None,) * 3,
+            self.last_valid, by_command=self._own_prompts is None and external is None,
         )  # fmt: skip
 
     def iterate(self) -> dict[str, Any]:

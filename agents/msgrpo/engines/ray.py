@@ -6,7 +6,7 @@ which weights play it, and takes them over if it hasn't them yet. Every learning
 
 import uuid
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -90,8 +90,7 @@ class SamplerSetup:
     attention: str = field(compare=False)
     tokenizer: Any = field(compare=False)
     dtype: torch.dtype = field(compare=False)
-    sampler: str = field(compare=False)
-    options: Mapping[str, Any] = field(compare=False)
+    options: Ray = field(compare=False)
 
     def make(self) -> Sampler:
         if self.config.threads:
@@ -99,7 +98,7 @@ class SamplerSetup:
         device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
         model = random_model(self.model_config, self.attention, self.dtype, device)
         parts = EngineParts(model, self.tokenizer, self.config, self.dtype, moving=True)
-        return Sampler(ENGINES.make(self.sampler, self.options).build(parts))
+        return Sampler(ENGINES.make(self.options.sampler, self.options.sampler_options).build(parts))
 
     def policies(self, made: Sampler, news: LatestWeights) -> Policies:
         self._renew(made, news)
@@ -135,7 +134,7 @@ class RayEngine(EngineExtras):
         base: Any = unwrap(parts.model)
         self._setup = SamplerSetup(
             uuid.uuid4().hex, parts.config, base.config, base.config._attn_implementation, parts.tokenizer, parts.dtype,
-            options.sampler, options.sampler_options,
+            options,
         )  # fmt: skip
         self._cluster = Cluster(
             options.address, most_workers=options.workers or None, cpus=options.cpus, gpus=options.gpus,
@@ -190,7 +189,7 @@ class RayEngine(EngineExtras):
         return list(completions)
 
     def why_unconstrained(self, reasons: bool) -> str | None:
-        return None if self._setup.sampler == "live" or not reasons else NEVER_CLOSED
+        return None if self._setup.options.sampler == "live" or not reasons else NEVER_CLOSED
 
     def answers(self, prompt: Prompt, decoding: Decoding, seed: tuple[int, ...]) -> list[Turn]:
         with _failures_told():

@@ -4,7 +4,6 @@ Every process knows all rows of a step and takes its share of them; the denomina
 """
 
 import os
-from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, TypeVar
 
@@ -49,9 +48,9 @@ class Processes:
     def backward(self, loss: Tensor) -> None:
         torch.autograd.backward(loss)
 
-    def clip_grad_norm(self, parameters: Sequence[nn.Parameter], limit: float) -> float:
+    def clip_grad_norm(self, limit: float) -> float:
         """Scale the summed gradient down to ``limit`` and return its norm before."""
-        return float(torch.nn.utils.clip_grad_norm_(parameters, limit))
+        return float(torch.nn.utils.clip_grad_norm_(self._module.parameters(), limit))
 
     def state_dict(self, model: nn.Module) -> dict[str, Tensor]:
         """Return the whole, unsharded weights; a collective call."""
@@ -138,7 +137,7 @@ class AccelerateProcesses(Processes):
         """Run the backward pass: the wrappers average over processes, and the loss is a part of one sum."""
         torch.autograd.backward(loss * self.count)
 
-    def clip_grad_norm(self, parameters: Sequence[nn.Parameter], limit: float) -> float:
+    def clip_grad_norm(self, limit: float) -> float:
         return float(self.accelerator.clip_grad_norm_(self._module.parameters(), limit))
 
     def state_dict(self, model: nn.Module) -> dict[str, Tensor]:

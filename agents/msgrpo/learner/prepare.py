@@ -177,10 +177,8 @@ def checkpoint_layers(model: Any) -> None:
 
 def templated(tokenizer: Any, config: MSGRPOConfig) -> Any:
     """Return the tokenizer with the config's arguments of its chat template."""
-    try:
+    with refused():
         return with_arguments(tokenizer, config.chat_template_kwargs, config.model or "the model")
-    except ValueError as error:
-        raise ConfigError(str(error)) from None
 
 
 def _check(model: Any, tokenizer: Any, config: MSGRPOConfig) -> None:

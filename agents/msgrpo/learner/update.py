@@ -169,7 +169,6 @@ class Learner:
         self.reference = reference
         self.work = SharedWork(config, processes, packing, scorer.width, lean=scorer.lean)
         self.surrogate = surrogate or SURROGATES.make("ppo", {}, vars(config))
-        self.parameters = [p for p in scorer.parameters() if p.requires_grad]
         self.normalizer = normalizer or NORMALIZERS.make(config.loss_normalizer, shared=vars(config))
 
     def _score(self, batch: MicroBatch) -> tuple[Tensor, Tensor]:
@@ -263,7 +262,7 @@ class Learner:
             return result.loss
 
         limits = self.config.max_grad_norm, self.config.abort_grad_norm
-        loss, norm = self.work.step([rows[i] for i in part], part_of_loss, self.optimizer, self.parameters, *limits)
+        loss, norm = self.work.step([rows[i] for i in part], part_of_loss, self.optimizer, *limits)
         stats.losses.append(loss)
         stats.grad_norms.append(norm)
         everyone = self.processes.gather((sums, differences))

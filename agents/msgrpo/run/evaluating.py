@@ -196,12 +196,9 @@ def _exploitability(policy: Policy, game: Game) -> float:
 
 # ---------------------------------------------------------------- evaluations of a run
 
-Evaluate = Callable[[LanguageAgentPolicy, Game, int], Sequence[Episode]]
-"""An evaluation from outside: policy, game, number of episodes -> complete episodes."""
-
 
 class Evaluator:
-    """Plays the fixed evaluation episodes of every evaluation scenario; ``outside`` plays in the place of ``play``.
+    """Plays the fixed evaluation episodes of every evaluation scenario.
 
     ``model`` is the one that is trained, for what is computed from its exact probabilities; ``rule`` pays its rewards.
     """
@@ -216,12 +213,10 @@ class Evaluator:
         tokenizer: Any,
         *,
         rule: Reward,
-        sharded: bool = False,
-        outside: Evaluate | None = None,
+        sharded: bool,
     ) -> None:
         self.games = [with_settings(one, config.eval_game) for one in config.eval_scenarios or games]
-        self.config, self.policy = config, policy
-        self.play, self._outside, self._rule = play, outside, rule
+        self.config, self.policy, self.play, self._rule = config, policy, play, rule
         self._model, self._tokenizer = model, tokenizer
         check_yardsticks(config, self.games, sharded)
         count = config.eval_regret_episodes
@@ -234,14 +229,12 @@ class Evaluator:
         return [self._evaluate(game, seen_layouts) for game in self.games]
 
     def _evaluate(self, game: Game, seen_layouts: set[str]) -> EvaluationResult:
-        name, count = game_name(game), self.config.eval_episodes
-        tasks = evaluation_tasks(game, count, self.config.eval_protocol)
+        name = game_name(game)
+        tasks = evaluation_tasks(game, self.config.eval_episodes, self.config.eval_protocol)
         if name not in self._scales:
             self._scales[name] = scale_of(tasks)
         episodes, players, other = list[Episode](), tsmg_of(game).players, self.config.eval_opponent
-        if self._outside is not None:
-            episodes += self._outside(self.policy, game, count)
-        elif other and len(players) > 1 and not tasks[0].team:
+        if other and len(players) > 1 and not tasks[0].team:
             for seat in players:
                 team = tuple(LEARNER if player == seat else other for player in players)
                 episodes += self.play(self.policy, [replace(task, team=team) for task in tasks])
@@ -267,7 +260,7 @@ class Evaluator:
 
     def _reward(self, episodes: Sequence[Episode], tasks: Sequence[EpisodeTask]) -> float | None:
         """Return what the rule of training pays an episode, if there is one that can be asked about this game."""
-        if not self._rule.evaluates or self._outside is not None:
+        if not self._rule.evaluates:
             return None
         try:
             self._rule.check(tasks[0])

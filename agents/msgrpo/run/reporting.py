@@ -10,7 +10,7 @@ import os
 import secrets
 import warnings
 from collections.abc import Callable, Collection, Mapping, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from importlib.util import find_spec
 from pathlib import Path
 from time import perf_counter
@@ -66,9 +66,7 @@ class Trackers:
         self._opened.clear()
 
 
-def open_trackers(
-    config: MSGRPOConfig, out: Path, first: int, say: Callable[[str], None], *, quiet: bool = False
-) -> Trackers:
+def open_trackers(config: MSGRPOConfig, out: Path, first: int, say: Callable[[str], None], *, quiet: bool) -> Trackers:
     """Open the trackers of a config; ``first`` iterations were done before."""
     opened: dict[str, Any] = {}
     for name in dict.fromkeys(config.trackers):
@@ -231,39 +229,33 @@ class RunLog:
         self._live: Live | None = None
         self._file: TextIO | None = None
         self._trackers: Trackers | None = None
-        self._lock: FolderLock | None = None
+        self._opened = ExitStack()
         self._started = perf_counter()
 
     def __enter__(self) -> "RunLog":
-        if self.out is not None:
-            self.out.mkdir(parents=True, exist_ok=True)
-            self._lock = FolderLock(self.out, ConfigError)  # a second writer would cut off what this one has done
-            try:
+        with ExitStack() as opened:
+            if self.out is not None:
+                self.out.mkdir(parents=True, exist_ok=True)
+                # a second writer would cut off what this one has done
+                opened.callback(FolderLock(self.out, ConfigError).release)
                 # first, since a folder with metrics is a run, and one whose trackers can't be opened hasn't begun
                 self._trackers = open_trackers(self.config, self.out, self.first, self.say, quiet=self.console.quiet)
-                self._file = _open_metrics(self.out / "metrics.jsonl", self.first)
-            except BaseException:
-                self._lock.release()
-                raise
-        if self.console.is_terminal:
-            self._live = Live(self._table(), console=self.console, refresh_per_second=4)
-            self._live.start(refresh=True)  # a resumed run has much to show before its first iteration
+                opened.callback(self._trackers.close)
+                self._file = opened.enter_context(_open_metrics(self.out / "metrics.jsonl", self.first))
+            if self.console.is_terminal:
+                self._live = Live(self._table(), console=self.console, refresh_per_second=4)
+                opened.callback(self._live.stop)
+                self._live.start(refresh=True)  # a resumed run has much to show before its first iteration
+            self._opened = opened.pop_all()
         self._started = perf_counter()
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        for stop in (
-            self._live and self._live.stop,
-            self._file and self._file.close,
-            self._trackers and self._trackers.close,
-            self._lock and self._lock.release,
-        ):
-            if stop:
-                with suppress(OSError):  # a full disk has been reported when it was met
-                    stop()
+        with suppress(OSError):  # a full disk has been reported when it was met
+            self._opened.close()
         if isinstance(error, KeyboardInterrupt):
             self.say(". ".join(["interrupted", *getattr(error, "__notes__", ())]))
-        self._live = self._file = self._trackers = self._lock = None
+        self._live = self._file = self._trackers = None
 
     def iteration(self, metrics: dict[str, Any]) -> None:
         self.history.append(metrics)

@@ -118,8 +118,9 @@ class _Imitator:
         self.scorer = TokenScorer(model, temperature=1.0, chunk=chunk, autocast=autocast)
         longest = config.max_prompt_tokens + config.max_response_tokens
         packing = choose_ways(self.scorer, config.packing, longest=longest)
-        self.shared = SharedWork(config, Processes(), packing, self.scorer.width, lean=self.scorer.lean)
-        self.optimizer = make_optimizer(model, config)
+        processes = Processes()
+        self.optimizer = processes.prepare(self.scorer, make_optimizer(model, config))
+        self.shared = SharedWork(config, processes, packing, self.scorer.width, lean=self.scorer.lean)
         self.parameters = [each for each in self.scorer.parameters() if each.requires_grad]
         self.losses: list[float] = []
         self.sound, self.made_by, self.held_out_before = True, "", float("nan")
@@ -189,8 +190,7 @@ class _Imitator:
         for group in self.optimizer.param_groups:
             group["lr"] = rate
         try:
-            limit = self.config.max_grad_norm
-            loss, _ = self.shared.step(rows, part_of_loss, self.optimizer, self.parameters, limit)
+            loss, _ = self.shared.step(rows, part_of_loss, self.optimizer, self.config.max_grad_norm)
         except DivergenceError as error:
             self.sound = False
             raise DivergenceError(f"{error}: lower learning_rate") from error

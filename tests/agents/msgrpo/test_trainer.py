@@ -20,7 +20,7 @@ from agents.models.local.transformers import TransformersModel
 from agents.msgrpo import ConfigError, MSGRPOConfig, MSGRPOTrainer
 from agents.msgrpo.draws import Drawn
 from agents.msgrpo.errors import TrainingDivergedError, UnusableModelError
-from agents.msgrpo.run.evaluating import EvaluationResult, evaluation_tasks
+from agents.msgrpo.run.evaluating import EvaluationResult
 from agents.msgrpo.trajectories import games_of, training_rows, training_tasks
 from tests.agents.msgrpo import runs
 from tests.agents.msgrpo.remembering import MOVING
@@ -351,13 +351,15 @@ def test_after_a_change_of_what_is_evaluated_the_best_waits_for_its_first_score(
 def test_evaluation_uses_its_own_seeds_temperature_and_no_penalty(make_trainer):
     seen: list[Any] = []
 
-    def evaluate(policy: Any, game: Any, count: int) -> Any:
-        tasks = evaluation_tasks(game, count)
-        seen.extend([policy.decoding.temperature, [t.seed for t in tasks], tasks[0].kwargs["format_penalty"]])
-        return list(rollout(policy, tasks))
-
     config = replace(SHORT, iterations=1, eval_every=1, eval_episodes=3, eval_scenarios=("snake",))
-    trainer = make_trainer(config, evaluate=evaluate)
+    trainer = make_trainer(config)
+    play = trainer.evaluator.play
+
+    def played(policy: Any, tasks: Any) -> Any:
+        seen.extend([policy.decoding.temperature, [t.seed for t in tasks], tasks[0].kwargs["format_penalty"]])
+        return play(policy, tasks)
+
+    trainer.evaluator.play = played
     trainer.train()
     assert seen[:3] == [0.5, [40_000, 40_001, 40_002], 0.0]
     assert len(seen) == 6

@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from agents.models.local.forward.path_attention import QUERIES
 from agents.models.local.forward.trunk import Trunk
@@ -169,7 +169,6 @@ class SharedWork:
         rows: Sequence[TokenRow],
         loss_of: Callable[[MicroBatch, list[int], bool], Tensor],
         optimizer: torch.optim.Optimizer,
-        parameters: Sequence[nn.Parameter],
         limit: float,
         abort: float = 0.0,
     ) -> tuple[float, float]:
@@ -188,7 +187,7 @@ class SharedWork:
         if trunk := work[0][0].trunk:
             trunk.backward()
         total = sum(self.processes.gather(mine))
-        norm = self.processes.clip_grad_norm(parameters, limit or math.inf)
+        norm = self.processes.clip_grad_norm(limit or math.inf)
         if not math.isfinite(total) or not math.isfinite(norm):
             raise DivergenceError(f"the loss is {total:g} and the gradient norm {norm:g}")
         if abort and norm > abort:

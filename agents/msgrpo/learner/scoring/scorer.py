@@ -74,15 +74,14 @@ class TokenScorer(nn.Module):
         masks: Masks | None = None,
     ) -> tuple[Tensor, Tensor]:
         """Return log-probabilities and entropies (n,) of ``targets`` (n,) at ``index`` (n,) of flat (B, L) input."""
-        if isinstance(attention_mask, TreeAttention) and position_ids is not None:
-            with self._autocast():
+        with self._autocast():
+            if isinstance(attention_mask, TreeAttention) and position_ids is not None:
                 weights = read_weights(self.model)
                 hidden = hidden_states(weights, input_ids, position_ids, attention_mask, only=index)
-            return self._reduced(hidden, targets, masks)
-        inputs: dict[str, Any] = {"input_ids": input_ids, "attention_mask": attention_mask, "use_cache": False}
-        if position_ids is not None:
-            inputs["position_ids"] = position_ids
-        with self._autocast():
+                return self._reduced(hidden, targets, masks)
+            inputs: dict[str, Any] = {"input_ids": input_ids, "attention_mask": attention_mask, "use_cache": False}
+            if position_ids is not None:
+                inputs["position_ids"] = position_ids
             model = self.causal_lm
             if self.head == "logits":
                 logits = model(**inputs).logits.flatten(0, 1)[index]
@@ -92,24 +91,23 @@ class TokenScorer(nn.Module):
 
     def _reduced(self, hidden: Tensor, targets: Tensor, masks: Masks | None) -> tuple[Tensor, Tensor]:
         model = self.causal_lm
-        with self._autocast():
-            options: dict[str, Any] = {"temperature": self.temperature, "chunk": self.chunk, "masks": masks}
-            head = model.get_output_embeddings()
-            if self.head == "linear":
-                # the whole reduction is hand-written, so autocast has no say in it
-                with torch.autocast(hidden.device.type, enabled=False):
-                    return linear_logprobs(hidden, head.weight, getattr(head, "bias", None), targets, **options)
-            multiply, divide, cap = (getattr(model.config, name, None) for name in LOGIT_SETTINGS)
+        options: dict[str, Any] = {"temperature": self.temperature, "chunk": self.chunk, "masks": masks}
+        head = model.get_output_embeddings()
+        if self.head == "linear":
+            # the whole reduction is hand-written, so autocast has no say in it
+            with torch.autocast(hidden.device.type, enabled=False):
+                return linear_logprobs(hidden, head.weight, getattr(head, "bias", None), targets, **options)
+        multiply, divide, cap = (getattr(model.config, name, None) for name in LOGIT_SETTINGS)
 
-            def shaped(rows: Tensor) -> Tensor:
-                logits: Tensor = head(rows)
-                if multiply is not None:
-                    logits = logits * multiply
-                if divide is not None:
-                    logits = logits / divide
-                return logits if cap is None else cap * torch.tanh(logits / cap)
+        def shaped(rows: Tensor) -> Tensor:
+            logits: Tensor = head(rows)
+            if multiply is not None:
+                logits = logits * multiply
+            if divide is not None:
+                logits = logits / divide
+            return logits if cap is None else cap * torch.tanh(logits / cap)
 
-            return head_logprobs(hidden, shaped, targets, **options)
+        return head_logprobs(hidden, shaped, targets, **options)
 
     def score(self, batch: MicroBatch) -> tuple[Tensor, Tensor]:
         return score_with(self, self, batch)

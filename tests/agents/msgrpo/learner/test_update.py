@@ -77,7 +77,7 @@ def test_minibatches_in_the_order_of_time(make_llama):
     def weights(rows: Sequence[TokenRow], seed: int, order: str) -> list[float]:
         learner = make_learner(make_llama, replace(config, minibatch_order=order))
         learner.update(rows, np.random.default_rng(seed), 1e-3)
-        return torch.cat([each.detach().flatten() for each in learner.parameters]).tolist()
+        return torch.cat([each.detach().flatten() for each in learner.scorer.parameters()]).tolist()
 
     assert weights(rows, 0, "time") == pytest.approx(weights(timed, 1, "time"), rel=1e-9)
     assert weights(rows, 0, "shuffled") != pytest.approx(weights(rows, 1, "shuffled"), rel=1e-9)
@@ -122,10 +122,10 @@ def test_nan_and_exploding_gradients_stop_before_the_weights_change(make_llama):
         (replace(BASE, abort_grad_norm=1e-3), rows, "abort_grad_norm"),
     ]:
         learner = make_learner(make_llama, config)
-        before = [p.detach().clone() for p in learner.parameters]
+        before = [p.detach().clone() for p in learner.scorer.parameters()]
         with pytest.raises(DivergenceError, match=words):
             learner.update(bad, np.random.default_rng(0), 1e-3)
-        assert all(torch.equal(a, b) for a, b in zip(before, learner.parameters, strict=True))
+        assert all(torch.equal(a, b) for a, b in zip(before, learner.scorer.parameters(), strict=True))
 
 
 @pytest.mark.parametrize("limit", [0.0, 1e-2, 1e6])
