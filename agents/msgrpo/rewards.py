@@ -72,7 +72,7 @@ def per_episode(paid: Sequence[Floats]) -> float:
 
 
 REWARDS: Registry[Reward] = Registry(
-    "reward", {"game": "agents.msgrpo.rewards:ByGame", "length": "agents.msgrpo.credit.dapo:Length"}
+    "reward", {"game": "agents.msgrpo.rewards:ByGame", "length": "agents.msgrpo.credit.methods:Length"}
 )
 
 register_reward = REWARDS.register

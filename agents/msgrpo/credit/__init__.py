@@ -36,9 +36,8 @@ from agents.msgrpo.credit.batch import (
     Trajectory,
     returns_to_go,
 )
-from agents.msgrpo.credit.compared import ByReturn
 from agents.msgrpo.credit.fresh import local_policy, refuse_history, rounds_before, task_of
-from agents.msgrpo.credit.ppo_turn import gae
+from agents.msgrpo.credit.methods import ByReturn, gae
 from agents.msgrpo.plugins import Method, Registry, Variant
 
 
@@ -57,16 +56,16 @@ _RETURNS_TO_GO = {"spread": "to_go", "among": "time", "baseline": "others", "sca
 METHODS: Registry[CreditMethod] = Registry(
     "credit",
     {
-        "msgrpo": "agents.msgrpo.credit.compared:Compared",
+        "msgrpo": "agents.msgrpo.credit.methods:Compared",
         "rloo": Variant("msgrpo", {"baseline": "others", "scale": "none"}),
-        "dapo": "agents.msgrpo.credit.dapo:DAPO",
+        "dapo": "agents.msgrpo.credit.methods:DAPO",
         "dr_grpo": Variant("msgrpo", {"baseline": "mean", "scale": "none"}),
         "lite_ppo": Variant("msgrpo", {"baseline": "mean", "scale": "returns_std", "eps": 1e-4}),
         "rtg": Variant("msgrpo", _RETURNS_TO_GO),
-        "gigpo": "agents.msgrpo.credit.gigpo:GiGPO",
-        "ppo_turn": "agents.msgrpo.credit.ppo_turn:PPOTurn",
+        "gigpo": "agents.msgrpo.credit.methods:GiGPO",
+        "ppo_turn": "agents.msgrpo.credit.methods:PPOTurn",
         "tppo": Variant("ppo_turn", {"cut_goes_on": True}),
-        "vine": "agents.msgrpo.credit.vine:Vine",
+        "vine": "agents.msgrpo.credit.fresh:Vine",
     },
 )
 

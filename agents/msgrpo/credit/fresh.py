@@ -1,16 +1,22 @@
-"""Fresh rollouts for methods of credit: values of states, and the consequences of a step.
+"""Fresh rollouts for methods of credit: values of states, consequences of a step, and VinePPO, made of both.
 
 Rules are pure, so an episode is begun again exactly: in the same state, with as many rounds left.
 """
 
+from collections import Counter
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple
+
+import numpy as np
+from pydantic import Field
 
 import textgames
 from agents.analysis.action_probabilities import has_local_model
 from agents.episode import EpisodeTask
-from agents.msgrpo.credit.batch import Batch, FreshRollouts, Start, Trajectory
+from agents.msgrpo.credit.arithmetic import compared, split_like, within_labels
+from agents.msgrpo.credit.batch import Batch, Credit, FreshRollouts, Start, Trajectory
 from agents.msgrpo.errors import ConfigError
+from agents.msgrpo.plugins import configured
 from agents.policy import LanguageAgentPolicy
 from agents.turn import Policy
 from textgames.environments.parallel import TextParallelEnv
@@ -182,3 +188,48 @@ def task_of(trajectory: Trajectory) -> EpisodeTask:
     if trajectory.task is None:
         raise ValueError("fresh rollouts need to know the game: this trajectory has no task")
     return trajectory.task
+
+
+@configured
+class Vine:
+    """Each step's reward and what follows it, less a baseline; values are means of fresh rollouts.
+
+    VinePPO (arXiv 2410.01679): ``A_it = r_it + V(s_i,t+1) - V(s_it)`` with ``V(s)`` the mean return of ``rollouts``
+    fresh episodes from s by the policy that played, with as many rounds left (our reading of the paper's contexts);
+    ``V`` is 0 after the last step. With several players, ``s_i,t+1`` is the state in which the same player decides
+    next; what is paid in between is in ``r_it``.
+
+    With ``expected`` (our extension) what may come of a step takes the place of what came: ``A_it = sum_o p_o (r_o +
+    V(s_o)) - V(s_it)`` over the outcomes o of the executed action, less the format penalty of an invalid response.
+
+    ``baseline = "mean"`` compares the actions sampled in a state with each other: ``Q_m - mean_m Q`` with ``Q_m = r_m +
+    V(s'_m)`` over the visits of a state, which needs no rollouts from the state itself.
+    """
+
+    rollouts: int = Field(9, ge=1)
+    """Fresh episodes for the value of each state."""
+    expected: bool = False
+    """Average over all that may come of an action instead of taking what came; for games that tell their outcomes, in
+    which one player moves at a time."""
+
+    baseline: Literal["value", "mean"] = "value"
+    """Subtracted from what a step is worth: the value of its state, for which fresh episodes begin there as well, or
+    the mean of what all steps are worth that were taken in that state."""
+
+    needs: ClassVar[frozenset[str]] = frozenset({"rollouts"})
+
+    def assign(self, batch: Batch, rng: np.random.Generator) -> Credit:
+        rounds, values = Rounds(batch), StateValues(batch, self.rollouts)
+        steps = [(i, t) for i, each in enumerate(batch.trajectories) for t in range(len(each))]
+        here = [rounds.place(*step) for step in steps]
+        ahead = [rounds.expected(*step) if self.expected else [rounds.realised(*step)] for step in steps]
+        following = [place for each in ahead for _, _, place in each if place is not None]
+        values.ask([*here, *following] if self.baseline == "value" else following)
+        worths, metrics = np.array([values.worth(each) for each in ahead]), values.metrics()
+        if self.baseline == "value":
+            advantages = worths - [values[place] for place in here]
+        else:
+            advantages = within_labels(here, worths, compared)
+            samples = Counter(here)
+            metrics["compared_steps"] = sum(samples[place] > 1 for place in here) / len(here)
+        return Credit.of(split_like(advantages, batch.trajectories), metrics=metrics)

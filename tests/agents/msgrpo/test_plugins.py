@@ -11,7 +11,7 @@ from agents.msgrpo.configuration.methods import Methods
 from agents.msgrpo.configuration.settings import POINTS
 from agents.msgrpo.credit import METHODS, Batch, Credit, register
 from agents.msgrpo.credit.batch import checked_credit
-from agents.msgrpo.credit.compared import Compared
+from agents.msgrpo.credit.methods import Compared
 from agents.msgrpo.plugins import Registry, Variant, configured
 from agents.msgrpo.surrogates.tokens import PPO
 from tests.agents.msgrpo.hand_made import batch, trajectory

@@ -80,7 +80,7 @@ def test_a_tracker_that_is_not_installed_is_named_before_a_model_is_loaded(textb
 
 GAME_AND_METHOD = """
 import textgames
-from agents.msgrpo.credit.compared import Compared as Mine
+from agents.msgrpo.credit.methods import Compared as Mine
 from textgames.frozen_lake.game import FrozenLake
 
 textgames.register("TestNearBy-v0", FrozenLake, max_steps=2)

@@ -9,7 +9,7 @@ import pytest
 from agents.episode import EpisodeStart, EpisodeTask
 from agents.msgrpo import ConfigError
 from agents.msgrpo.credit import METHODS, Batch, Credit, Trajectory
-from agents.msgrpo.credit.vine import Vine
+from agents.msgrpo.credit.fresh import Vine
 from agents.msgrpo.trajectories import trajectories_of
 from tests.agents.msgrpo.exact import INVALID, Exact, ExactRollouts, Known
 from tests.agents.msgrpo.hand_made import trajectory
