@@ -29,7 +29,7 @@ from textgames.environments.rules import (
 from textgames.ladders import Ladder, Level, ladder_of, register_ladder
 from textgames.names import nearest_or_all
 from textgames.registry import game_of, parallel_env, register, settings_of, shared_game
-from textgames.settings import taken_by
+from textgames.settings import check_whole, taken_by
 from textgames.tsmg import TSMG
 from textgames.twins import Twin, has_twins, register_vocabulary, vocabulary_digest
 from textgames.yardsticks import register_yardstick
@@ -111,11 +111,12 @@ class Scenario(NamedTuple):
         numbers = {name: settings.pop(name) for name in (LEVEL, TWIN) if name in settings and name not in defaults}
         if numbers or self.twin_number:
             plain = self.twin(0).with_settings(**settings)
-            level = plain.level(numbers[LEVEL]) if numbers.get(LEVEL) else plain
+            level = plain.level(numbers[LEVEL]) if numbers.get(LEVEL, 0) != 0 else plain
             return level.twin(numbers.get(TWIN, self.twin_number))
         rounds = settings.pop("max_steps", None)
         now = {**defaults, **registered, **self.kwargs}
-        own = {name: value for name, value in settings.items() if name not in now or value != now[name]}
+        given = {name: _alike(value, defaults.get(name)) for name, value in settings.items()}
+        own = {name: value for name, value in given.items() if name not in now or value != now[name]}
         named = {name: value for name, value in {**registered, **self.kwargs}.items() if name in defaults} | own
         try:
             game = make_game(settings_of(self.env_id)["game"], named, ("max_steps",))
@@ -132,6 +133,7 @@ class Scenario(NamedTuple):
         told = ",".join(f"{name}={json.dumps(changed[name])}" for name in sorted(changed))
         if set("()") & set(told):
             raise ValueError(f"a setting in a scenario's name has no parentheses, got {told}")
+        _read_settings(told)  # a NaN, null or a table can't be named
         kwargs = MappingProxyType({**self.kwargs, **own})
         return self._replace(name=f"{self.name}({told})", kwargs=kwargs, horizon=horizon, training=False)
 
@@ -169,6 +171,7 @@ class Scenario(NamedTuple):
     def twin(self, number: int) -> "Scenario":
         """Return the scenario with a twin of its game, of the same seeds (0: the game itself), or raise ValueError."""
         name, kwargs = self.plain_name, {key: value for key, value in self.kwargs.items() if key != TWIN}
+        check_whole(TWIN, number, 0, None)
         if number == 0:
             return self._replace(name=name, kwargs=MappingProxyType(kwargs), vocabulary="")
         if not self.has_twins:
@@ -272,18 +275,19 @@ FIRST_SEED_OF_OTHERS = 100_000
 """The first seed of games that aren't in the table: beyond the training seeds and every scenario's."""
 
 
-def scenario_of_game(env_id: str) -> Scenario:
+def scenario_of_game(name: str) -> Scenario:
     """Build the scenario of a game by its id, such as ``"my_module:MyGame-v0"``, with the settings of its registration.
 
-    A ValueError if there is no such id or it was registered without a limit of steps; an ImportError if its module
-    can't be imported.
+    Others stand behind the id as behind a scenario's name. A ValueError if there is no such id or it was registered
+    without a limit of steps; an ImportError if its module can't be imported.
     """
+    env_id = _parts(name)[0]
     limit = settings_of(env_id).get("max_steps")
     if limit == "auto":
         limit = parallel_env(env_id).rules.max_steps
     if limit is None:
         raise ValueError(f"{env_id!r} has no step limit; register it with one: textgames.register(..., max_steps=20)")
-    return Scenario(env_id, env_id, {}, limit, FIRST_SEED_OF_OTHERS)
+    return _named(Scenario(env_id, env_id, {}, limit, FIRST_SEED_OF_OTHERS), name)
 
 
 def _unpickled(fields: dict[str, Any]) -> Scenario:
@@ -291,14 +295,30 @@ def _unpickled(fields: dict[str, Any]) -> Scenario:
 
 
 def _scenario(name: str) -> Scenario | None:
+    plain = _parts(name)[0]
+    return _named(SCENARIOS[plain], name) if plain in SCENARIOS else None
+
+
+def _parts(name: str) -> tuple[str, str, str]:
+    """Return the plain name, the settings and the numbers of level and twin in a scenario's name."""
     plain, settings, numbered = found.groups()[:3] if (found := _NAME.fullmatch(name)) else (name, None, "")
-    if plain not in SCENARIOS:
-        return None
+    return plain, settings or "", numbered
+
+
+def _named(plain: Scenario, name: str) -> Scenario:
+    """Return the scenario of a name, made of the plain one."""
+    _, settings, numbered = _parts(name)
     numbers = {suffix.strip("-"): int(number) for suffix, number in re.findall(_NUMBERED, numbered)}
-    scenario = SCENARIOS[plain].with_settings(**_read_settings(settings or "") | numbers)
+    scenario = plain.with_settings(**_read_settings(settings) | numbers)
     if scenario.name != name:
         raise ValueError(f"{name!r} is {scenario.name}")
     return scenario
+
+
+def _alike(value: Any, usual: Any) -> Any:
+    """Return a number as the default's type, so that ``1`` and ``true`` are one scenario, and ``1`` and ``1.0``."""
+    turned = type(usual)(value) if isinstance(usual, bool | float) and type(value) is int else value
+    return turned if turned == value else value
 
 
 def _read_settings(text: str) -> dict[str, Any]:

@@ -63,8 +63,8 @@ def _own(name: str, options: Mapping[str, Any], folder: Path | None) -> Iterator
 
 
 def modules_of(env_ids: Iterable[str]) -> list[str]:
-    """List the modules that ids such as ``my_module:MyGame-v0`` name, each once."""
-    return list(dict.fromkeys(filter(None, (env_id.rpartition(":")[0] for env_id in env_ids))))
+    """List the modules that ids such as ``my_module:MyGame-v0`` name, each once; settings may stand behind an id."""
+    return list(dict.fromkeys(filter(None, (env_id.partition("(")[0].rpartition(":")[0] for env_id in env_ids))))
 
 
 def claims_of_prices(manifest: Manifest) -> Iterator[Claim]:

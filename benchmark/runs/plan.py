@@ -169,7 +169,7 @@ def find_scenarios(names: Sequence[str], groups: Sequence[str] = ("all", "paper"
         elif (known := known_scenario(name)) is not None:
             others[name] = _playable(known)
         elif ":" in name:
-            import_registration(name)
+            import_registration(name.partition("(")[0])
             try:
                 others[name] = _playable(scenario_of_game(name))
             except ValueError as error:

@@ -13,6 +13,16 @@ from benchmark.runs import find_scenarios
 from textgames import SCENARIOS, known_scenario
 
 NAME = "frozen-lake(size=6)"
+OWN = """
+from textgames import register
+from textgames.frozen_lake import FrozenLake
+
+class Labelled(FrozenLake):
+    def __init__(self, size=4, label="a"):
+        super().__init__(size=size)
+
+register("OwnLake-v0", Labelled, max_steps=8)
+"""
 
 
 def test_a_run_with_settings_is_another_scenario_and_resumes(textbench):
@@ -45,6 +55,7 @@ def test_settings_of_the_standard_are_the_standard():
     assert lake.with_settings(level=3) == lake.level(3)
     turned = lake.with_settings(is_slippery=True, size=6)
     assert turned == known_scenario(turned.name) == find_scenarios([turned.name])[turned.name]
+    assert lake.with_settings(is_slippery=1, size=6).name == turned.name
     assert turned.standard_name == "frozen-lake"
 
 
@@ -55,6 +66,8 @@ def test_settings_of_the_standard_are_the_standard():
         ("size=1", "size must be a whole number from 2 to 100, got 1"),
         ("size", "--setting takes NAME=VALUE, got 'size'"),
         ("size=big", "size must be a whole number"),
+        ("twin=1.0", "twin must be a whole number of at least 0, got 1.0"),
+        ("level=", "level must be a whole number from 1 to 10, got ''"),
         ("max_steps=0", "max_steps must be a whole number of at least 1"),
         ("max_steps=1000000", "episodes have at most 100,000 rounds"),
         ("invalid_action=default", "no setting 'invalid_action'"),
@@ -93,3 +106,18 @@ def test_a_person_plays_a_larger_lake(textbench, monkeypatch):
     assert done.code == 0, done.err
     assert "6 wide, 6 high" in done.err
     assert "18 steps left" in done.err
+
+
+def test_a_game_of_ones_own_is_named_with_its_settings(textbench, workplace):
+    (workplace / "own.py").write_text(OWN, encoding="utf-8")
+    name = "own:OwnLake-v0(size=5)"
+    given = textbench("run", "--agent", "random", "--scenario", "own:OwnLake-v0", "--setting", "size=5",
+                      "--episodes", 1, "--out", "runs/own")  # fmt: skip
+    named = textbench("run", "--agent", "random", "--scenario", name, "--episodes", 2, "--out", "runs/own")
+    assert (given.code, named.code) == (0, 0), given.err + named.err
+    assert name in named.out
+    assert "--import own\n" in named.err
+    for setting in ("size=nan", 'label={"a": 1}', "label=null"):
+        refused = textbench("run", "--scenario", "own:OwnLake-v0", "--setting", setting, "--dry-run")
+        assert refused.code == 2
+    assert "the settings in a name are" in refused.err
