@@ -157,8 +157,10 @@ def wording_rows(results: ResultColumns) -> list[WordingView]:
 
 def wordings_of(card: Mapping[str, Any]) -> dict[str, Any]:
     """Return ``{name: texts}`` of the wordings that an agent's card holds."""
-    prompt_map = card["settings"].get("prompt_map") or {}
-    return dict(prompt_map.get("texts", {}).get("wordings", {}))
+    found: Any = card["settings"]
+    for key in ("prompt_map", "texts", "wordings"):  # of a folder that may be anybody's
+        found = found.get(key) if isinstance(found, Mapping) else None
+    return dict(found) if isinstance(found, Mapping) else {}
 
 
 def _flips(results: ResultColumns, agent: str, scenario: Scenario) -> list[WordingFlipView]:
