@@ -57,8 +57,9 @@ def _range(ends: Any) -> str:
     return " to ".join(map(str, ends)) if isinstance(ends, Sequence) and not isinstance(ends, str) else str(ends)
 
 
-def _estimate(one: Mapping[str, float]) -> str:
-    return f"{one['value']:.3f} [{one['low']:.3f}, {one['high']:.3f}]"
+def _estimate(one: Mapping[str, Any]) -> str:
+    ends = "" if one["low"] is None else f" [{one['low']:.3f}, {one['high']:.3f}]"  # there is a single board
+    return f"{one['value']:.3f}{ends}"
 
 
 def with_table(page: str, lines: Sequence[str]) -> str:
