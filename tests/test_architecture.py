@@ -156,7 +156,6 @@ def test_the_games_and_their_solvers_want_three_packages():
     assert set(light["dependencies"]) < set(product["dependencies"])
     assert [re.split(r"\W", one)[0] for one in light["dependencies"]] == ["gymnasium", "pettingzoo", "numpy"]
     assert light["optional-dependencies"]["openspiel"] == product["optional-dependencies"]["openspiel"]
-    assert light["version"] == product["version"]
     loaded = {name.split(".")[0] for name in loaded_by(statement) - loaded_by("pass")} - set(sys.stdlib_module_names)
     theirs = {"cloudpickle", "farama_notifications", "typing_extensions"}
     loaded = {name for name in loaded if not re.match("_|cython", name)} - theirs

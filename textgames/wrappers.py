@@ -15,6 +15,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from textgames.environments.solo import TextGameEnv
 from textgames.environments.spaces import ObservationText
+from textgames.extras import GAMES_ALONE
 from textgames.texts.actions import CLOSE_TAG, OPEN_TAG
 
 Env = gym.Env[Any, Any]
@@ -121,8 +122,15 @@ class PromptObservation(gym.ObservationWrapper[Any, Any, str], RecordConstructor
         if not isinstance(env.action_space, spaces.Text):
             raise ValueError(f"PromptObservation takes responses, not {env.action_space}: wrap it in DiscreteActions")
         # by their paths, since this package imports none of those that are made of it
-        self._turn, self._as_text = resolve_name("agents.turn"), resolve_name("agents.prompt:as_text")
-        self._prompt_map = resolve_name("agents.prompt:PromptMap")() if prompt_map is None else prompt_map
+        try:
+            prompts, self._turn = resolve_name("textbench.agents.prompt"), resolve_name("textbench.agents.turn")
+        except ModuleNotFoundError as error:
+            raise ModuleNotFoundError(
+                f"PromptObservation writes the prompts of textbench, and here are its games alone ({error}): "
+                f"pip uninstall {GAMES_ALONE}, then install textbench",
+                name=error.name,
+            ) from error
+        self._as_text, self._prompt_map = prompts.as_text, prompts.PromptMap() if prompt_map is None else prompt_map
         self._messages, self._moves_listed = messages, moves_listed
         self._seed: tuple[int, ...] = ()
         self._turns: list[tuple[tuple[str, str], int | None]] = []  # observation, response; moves left

@@ -27,6 +27,11 @@ def test_the_citation_is_of_this_version():
     citation = yaml.safe_load((ROOT / "CITATION.cff").read_text())
     assert {"cff-version", "message", "title", "authors"} <= set(citation)
     assert str(citation["version"]) == PROJECT["version"]
+    for folder in ("research", "textgames"):
+        other = tomllib.loads((ROOT / folder / "pyproject.toml").read_text())["project"]
+        assert other["version"] == PROJECT["version"]
+        ours = [one for one in other["dependencies"] if one.startswith("textbench")]
+        assert ours == [f"textbench[train]=={PROJECT['version']}"] * (folder == "research")
     assert citation["license"] == PROJECT["license"]
     assert citation["authors"] == [{"name": author["name"]} for author in PROJECT["authors"]]
 

@@ -1,5 +1,6 @@
 """``textgames.wrappers``: numbers for actions, boards as arrays, and the benchmark's own prompts."""
 
+import sys
 from typing import Any
 
 import gymnasium as gym
@@ -146,3 +147,12 @@ def test_instructions_are_an_attribute_everywhere():
     for several in (textgames.parallel_env("TextTicTacToe-v0"), textgames.aec_env("TextTicTacToe-v0")):
         game = several.game
         assert several.instructions == {player: game.instructions(player) for player in several.possible_agents}
+
+
+def test_the_games_alone_say_that_prompts_come_with_textbench(monkeypatch):
+    monkeypatch.delitem(sys.modules, "textbench.agents", raising=False)
+    monkeypatch.setitem(sys.modules, "textbench", None)
+    with pytest.raises(
+        ModuleNotFoundError, match=r"games alone .*: pip uninstall textbench-games, then install textbe"
+    ):
+        PromptObservation(env_of("frozen-lake"))
