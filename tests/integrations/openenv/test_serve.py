@@ -130,6 +130,7 @@ def test_image_can_be_built_and_started(tmp_path):
             if (ROOT / source).is_dir():
                 shutil.copytree(ROOT / source, app / target, ignore=shutil.ignore_patterns("__pycache__"))
             else:
+                (app / target).mkdir(exist_ok=True)  # a file's target ends with a slash
                 shutil.copy(ROOT / source, app / target)
     subprocess.run([sys.executable, "-m", "venv", venv], check=True)
     environment = {**os.environ, "PATH": f"{venv / 'bin'}:{os.environ['PATH']}", "VIRTUAL_ENV": str(venv)}
