@@ -3,7 +3,7 @@
 This file has the options and is imported without vLLM; servers don't need it here either.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from importlib.util import find_spec
 from typing import Any, Literal
 
@@ -57,9 +57,14 @@ class VLLM:
                 f"engine_options llm = {self.llm!r} is for vLLM in this process; servers at engine_urls are given "
                 "theirs when they are started"
             )
-        from agents.msgrpo.engines.vllm.servers import ServersEngine, make_updater
+        from agents.msgrpo.engines.vllm.servers import AdapterUpdater, DiskUpdater, NCCLUpdater, ServersEngine, Updater
 
-        return ServersEngine(parts, urls, make_updater(self, self.updater_of(parts), parts), self.model, self.timeout)
+        updater: dict[str, Callable[[], Updater]] = {
+            "disk": lambda: DiskUpdater(self.weights_dir),
+            "lora": lambda: AdapterUpdater(self.weights_dir, parts.model),
+            "nccl": lambda: NCCLUpdater(self.master_address, self.timeout, parts.rank),
+        }
+        return ServersEngine(parts, urls, updater[self.updater_of(parts)](), self.model, self.timeout)
 
     def updater_of(self, parts: EngineParts) -> str:
         """Return the updater's name, ``auto`` resolved; refuse one that the run's settings rule out."""

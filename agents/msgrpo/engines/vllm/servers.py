@@ -16,14 +16,13 @@ import socket
 import tempfile
 import warnings
 import weakref
-from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 from urllib.parse import urlsplit
 
 import aiohttp
-from torch import Tensor
+from torch import Tensor, nn
 
 from agents.models.answers import NEVER_CLOSED, LegalAnswers
 from agents.models.base import Decoding
@@ -36,9 +35,6 @@ from agents.msgrpo.engines.engine import EngineExtras, EngineParts, Weights
 from agents.msgrpo.errors import ConfigError, RolloutError
 from agents.policy import run_coroutine
 from agents.turn import Prompt, Turn, Usage, WeightsSpan, prefix_of
-
-if TYPE_CHECKING:
-    from agents.msgrpo.engines.vllm import VLLM
 
 # ---------------------------------------------------------------- one server
 
@@ -103,8 +99,13 @@ class Server:
         answer = self.ask(path, body)
         if answer.status in (404, 405):
             raise ConfigError(f"the server {self.url} has no {path.partition('?')[0]}: start it with {needs}")
+        self._check(path, answer)
+
+    def _check(self, path: str, answer: Answer) -> None:
         if not answer.ok:
-            raise RolloutError(f"{self.url}{path} answered with status {answer.status}: {shortened(answer.body)}")
+            body = " ".join(answer.body.split())
+            said = body if len(body) <= MESSAGE_LENGTH else body[:MESSAGE_LENGTH] + "..."
+            raise RolloutError(f"{self.url}{path} answered with status {answer.status}: {said}")
 
     def connect(self) -> None:
         answer = self.ask("/v1/models", method="GET")
@@ -141,8 +142,7 @@ class Server:
             self.in_flight -= 1
 
     def _read(self, path: str, answer: Answer, prompt_ids: tuple[int, ...]) -> Turn:
-        if not answer.ok:
-            raise RolloutError(f"{self.url}{path} answered with status {answer.status}: {shortened(answer.body)}")
+        self._check(path, answer)
         (choice,) = json.loads(answer.body)["choices"]
         if (message := cut_off(choice["finish_reason"])) is not None:
             raise UnreachableError(f"{self.url}: {message}")
@@ -176,26 +176,18 @@ class Server:
             await session.close()
 
 
-def shortened(text: str) -> str:
-    """Return a server's words, in one line that isn't too long."""
-    line = " ".join(text.split())
-    return line if len(line) <= MESSAGE_LENGTH else line[:MESSAGE_LENGTH] + "..."
-
-
 # ---------------------------------------------------------------- new weights
 
 DEV_MODE = "VLLM_SERVER_DEV_MODE=1 in its environment (it opens the routes that change weights)"
 ADAPTER = "textbench"
 
 
-class Updater(ABC):
+class Updater(Protocol):
     """Brings weights to servers."""
 
-    @abstractmethod
     def prepare(self, weights: Weights, version: int) -> None:
         """Take the new weights, once for all servers."""
 
-    @abstractmethod
     def send(self, server: Server, version: int) -> None:
         """Bring them to one server, which is paused."""
 
@@ -203,26 +195,17 @@ class Updater(ABC):
         """Note that another process brought them."""
         return
 
-    @abstractmethod
     def close(self) -> None:
         """Remove what is left of the last update."""
-
-
-def make_updater(options: "VLLM", name: str, parts: EngineParts) -> Updater:
-    """Return the updater that a run's settings ask for."""
-    if name == "nccl":
-        return NCCLUpdater(options, parts)
-    folder = Path(options.weights_dir).expanduser() if options.weights_dir else None
-    return AdapterUpdater(parts, folder) if name == "lora" else DiskUpdater(folder)
 
 
 class _FileUpdater(Updater):
     """Brings weights by a folder for each version; that of an older version is removed when the next one is written."""
 
-    def __init__(self, folder: Path | None) -> None:
-        self._folder = Path(tempfile.mkdtemp(prefix="textbench-weights-")) if folder is None else folder
+    def __init__(self, folder: str) -> None:
+        self._folder = Path(folder or tempfile.mkdtemp(prefix="textbench-weights-")).expanduser()
         self._folder.mkdir(parents=True, exist_ok=True)
-        if folder is None:  # goes with this object, at the latest when Python ends
+        if not folder:  # goes with this object, at the latest when Python ends
             weakref.finalize(self, shutil.rmtree, self._folder, ignore_errors=True)
         self._written: Path | None = None
 
@@ -245,7 +228,7 @@ class DiskUpdater(_FileUpdater):
     On a CPU a tied output layer is packed again by :mod:`agents.models.vllm_worker`, if the server was started with it.
     """
 
-    def __init__(self, folder: Path | None) -> None:
+    def __init__(self, folder: str) -> None:
         super().__init__(folder)
         self._without_extension: set[str] = set()
 
@@ -266,9 +249,9 @@ class DiskUpdater(_FileUpdater):
 class AdapterUpdater(_FileUpdater):
     """Brings the LoRA adapter alone, in peft's format; servers have the base model, which never changes."""
 
-    def __init__(self, parts: EngineParts, folder: Path | None) -> None:
+    def __init__(self, folder: str, model: nn.Module) -> None:
         super().__init__(folder)
-        self._model = parts.model
+        self._model = model
 
     def prepare(self, weights: Weights, version: int) -> None:
         save_pretrained(self._model, self._place(version))
@@ -288,9 +271,8 @@ class NCCLUpdater(Updater):
     It needs vLLM installed here as well, and servers started with ``--weight-transfer-config '{"backend": "nccl"}'``.
     """
 
-    def __init__(self, options: "VLLM", parts: EngineParts) -> None:
-        self._address = options.master_address or socket.gethostname()
-        self._timeout, self._rank = options.timeout, parts.rank
+    def __init__(self, address: str, timeout: float, rank: int) -> None:
+        self._address, self._timeout, self._rank = address or socket.gethostname(), timeout, rank
         self._source: _Source | None = None
         self._engines: dict[str, Any] = {}
 
