@@ -2,6 +2,9 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib.util import find_spec
+
+from textgames.extras import install_command
 
 
 class ConfigError(ValueError):
@@ -38,6 +41,13 @@ class DeadRunError(RuntimeError):
 
 class CheckpointError(OSError):
     """A checkpoint can't be written. The message has the folder and the reason; nothing of it is left behind."""
+
+
+def check_installed(needing: str, package: str) -> None:
+    """Raise a ModuleNotFoundError if a package of the extra ``train`` is missing; ``needing``: "lora_rank needs"."""
+    if find_spec(package) is None:
+        told = f"{needing} {package}, which is not installed: {install_command('train')}"
+        raise ModuleNotFoundError(told, name=package)
 
 
 @contextmanager

@@ -10,8 +10,7 @@ from typing import Any, TypeVar
 import torch
 from torch import Tensor, nn
 
-from agents.msgrpo.errors import ConfigError, refused
-from textgames.extras import install_command
+from agents.msgrpo.errors import ConfigError, check_installed, refused
 
 T = TypeVar("T")
 
@@ -85,14 +84,9 @@ class AccelerateProcesses(Processes):
     """
 
     def __init__(self, *, cpu: bool) -> None:
-        try:
-            from accelerate import Accelerator, DistributedType
-            from accelerate.state import AcceleratorState
-        except ModuleNotFoundError as error:
-            raise ModuleNotFoundError(
-                f"training in several processes needs accelerate, which is not installed: {install_command('train')}",
-                name="accelerate",
-            ) from error
+        check_installed("training in several processes needs", "accelerate")
+        from accelerate import Accelerator, DistributedType
+        from accelerate.state import AcceleratorState
 
         super().__init__()
         self._cpu, before = cpu, set(os.environ)

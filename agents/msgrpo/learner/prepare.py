@@ -16,9 +16,8 @@ from agents.models.local.loading.adapters import WEIGHTS, check_shards, not_safe
 from agents.models.local.loading.load import damaged, fast_dtype, pick_device
 from agents.models.local.templates import with_arguments
 from agents.msgrpo.configuration.config import MSGRPOConfig
-from agents.msgrpo.errors import ConfigError, UnusableModelError, refused
+from agents.msgrpo.errors import ConfigError, UnusableModelError, check_installed, refused
 from agents.msgrpo.learner.scoring import tree_attention
-from textgames.extras import install_command
 
 ModuleT = TypeVar("ModuleT", bound=torch.nn.Module)
 
@@ -43,12 +42,9 @@ def with_adapter(model: Any, config: MSGRPOConfig) -> Any:
                 "lora_rank = 16, or leave lora_targets out"
             )
         return model
-    try:
-        import peft
-    except ModuleNotFoundError as error:
-        raise ModuleNotFoundError(
-            f"lora_rank needs peft, which is not installed: {install_command('train')}", name="peft"
-        ) from error
+    check_installed("lora_rank needs", "peft")
+    import peft
+
     settings = peft.LoraConfig(
         r=config.lora_rank, lora_alpha=config.lora_alpha, lora_dropout=0.0, task_type="CAUSAL_LM",
         target_modules="all-linear" if targets == ["all-linear"] else targets,

@@ -34,7 +34,7 @@ from agents.episode import Episode
 from agents.msgrpo.configuration.config import MSGRPOConfig
 from agents.msgrpo.credit.batch import Batch, Credit
 from agents.msgrpo.draws import Drawn
-from agents.msgrpo.errors import ConfigError, refused
+from agents.msgrpo.errors import ConfigError, check_installed, refused
 from agents.msgrpo.run.evaluating import NAMES, EvaluationResult
 from textgames.extras import install_command
 
@@ -95,13 +95,10 @@ def _not_installed(name: str) -> ModuleNotFoundError:
 
 
 def _start(name: str, arguments: dict[str, Any]) -> Any:
-    try:
-        from accelerate import PartialState
-        from accelerate.tracking import LOGGER_TYPE_TO_CLASS
-    except ModuleNotFoundError as error:
-        raise ModuleNotFoundError(
-            f"trackers need accelerate, which is not installed: {install_command('train')}", name="accelerate"
-        ) from error
+    check_installed("trackers need", "accelerate")
+    from accelerate import PartialState
+    from accelerate.tracking import LOGGER_TYPE_TO_CLASS
+
     if name not in LOGGER_TYPE_TO_CLASS:
         raise ConfigError(
             f"trackers = {name!r}: this version of accelerate has {', '.join(map(str, LOGGER_TYPE_TO_CLASS))}"

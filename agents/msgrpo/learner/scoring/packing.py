@@ -11,7 +11,6 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from os.path import commonprefix
-from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -65,19 +64,6 @@ def tree_mask(subtree_end: Tensor) -> Tensor:
     return ((cells <= cells[:, None]) & (cells[:, None] < subtree_end[:, None]))[:, None]
 
 
-class _Unpadded(NamedTuple):
-    """One sequence of a micro-batch before padding: a tree, or one row."""
-
-    ids: Ints
-    positions: Ints
-    end: Ints
-    scored: list[int]  # places within the sequence
-    targets: list[int]
-    allowed: list[TokenSet | None]
-    rows: list[int]
-    places: list[Ints]  # per row, into scored
-
-
 def pack(
     rows: Sequence[TokenRow], *, packing: str, micro_batch_tokens: int, tree_tokens: int, trunk: Trunk | None = None
 ) -> list[MicroBatch]:
@@ -94,13 +80,12 @@ def pack(
         if packing == "rows" or not trees or not trees[-1].fits(ids, tree_tokens):
             trees.append(_TreeBuilder())
         trees[-1].add(number, ids, len(row.prompt) - known, row.allowed)
-    sequences = sorted([tree.sequence() for tree in trees], key=lambda sequence: len(sequence.ids))
-    batches: list[list[_Unpadded]] = []
-    for sequence in sequences:  # ascending: the sequence at hand is the longest of its batch
-        if not batches or (len(batches[-1]) + 1) * len(sequence.ids) > micro_batch_tokens:
+    batches: list[list[_TreeBuilder]] = []
+    for tree in sorted(trees, key=lambda tree: tree.size):  # ascending: the tree at hand is the longest of its batch
+        if not batches or (len(batches[-1]) + 1) * tree.size > micro_batch_tokens:
             batches.append([])
-        batches[-1].append(sequence)
-    packed = [_batch(batch, tree=packing == "tree", trunk=trunk) for batch in batches]
+        batches[-1].append(tree)
+    packed = [_batch(batch, packing=packing, trunk=trunk) for batch in batches]
     return [replace(each, computed=each.input_ids.numel() + known * (each is packed[0])) for each in packed]
 
 
@@ -228,7 +213,7 @@ class _TreeBuilder:
         # (node, target, what might stand there) -> its place
         self.scored: dict[tuple[int, int, TokenSet | None], int] = {}
         self.rows: list[int] = []
-        self.places: list[Ints] = []
+        self.places: list[Ints] = []  # per row, into scored
 
     def fits(self, ids: Ints, limit: int) -> bool:
         return self.size == 0 or self.size + len(ids) - 1 - self._shared(ids) <= limit
@@ -252,39 +237,33 @@ class _TreeBuilder:
         self.rows.append(number)
         self.places.append(np.array([self.scored.setdefault(one, len(self.scored)) for one in scored], dtype=np.int64))
 
-    def sequence(self) -> _Unpadded:
-        end = np.empty(self.size, dtype=np.int64)
-        for nodes, size in [*self.ends, (self.path, self.size)]:
-            end[nodes] = size
-        index, targets, allowed = (list(each) for each in zip(*self.scored, strict=True))
-        ids, positions = np.concatenate(self.ids), np.concatenate(self.positions)
-        return _Unpadded(ids, positions, end, index, targets, allowed, self.rows, self.places)
 
-
-def _batch(sequences: Sequence[_Unpadded], *, tree: bool, trunk: Trunk | None) -> MicroBatch:
-    lengths = np.array([len(sequence.ids) for sequence in sequences])
-    shape = (len(sequences), int(lengths.max()))
+def _batch(trees: Sequence[_TreeBuilder], *, packing: str, trunk: Trunk | None) -> MicroBatch:
+    lengths = np.array([tree.size for tree in trees])
+    shape = (len(trees), int(lengths.max()))
     ids, positions = np.zeros(shape, dtype=np.int64), np.zeros(shape, dtype=np.int64)
     end = np.tile(np.arange(1, shape[1] + 1), (shape[0], 1))  # a padding token attends to itself alone
     index: list[int] = []
     targets: list[int] = []
     allowed: list[TokenSet | None] = []
     places: list[Ints] = []
-    for b, sequence in enumerate(sequences):
-        n = len(sequence.ids)
-        ids[b, :n], positions[b, :n], end[b, :n] = sequence.ids, sequence.positions, sequence.end
-        places += [place + len(index) for place in sequence.places]
-        index += [b * shape[1] + node for node in sequence.scored]
-        targets += sequence.targets
-        allowed += sequence.allowed
+    for b, tree in enumerate(trees):
+        ids[b, : tree.size], positions[b, : tree.size] = np.concatenate(tree.ids), np.concatenate(tree.positions)
+        for branch, size in [*tree.ends, (tree.path, tree.size)]:
+            end[b, branch] = size
+        places += [place + len(index) for place in tree.places]
+        nodes, own_targets, own_allowed = zip(*tree.scored, strict=True)
+        index += [b * shape[1] + node for node in nodes]
+        targets += own_targets
+        allowed += own_allowed
     return MicroBatch(
         input_ids=torch.from_numpy(ids),
         position_ids=torch.from_numpy(positions + (len(trunk.ids) if trunk else 0)),
-        subtree_end=torch.from_numpy(end) if tree else None,
+        subtree_end=torch.from_numpy(end) if packing == "tree" else None,
         lengths=torch.from_numpy(lengths),
         index=torch.tensor(index),
         targets=torch.tensor(targets),
-        rows=np.array([row for sequence in sequences for row in sequence.rows], dtype=np.int64),
+        rows=np.array([row for tree in trees for row in tree.rows], dtype=np.int64),
         places=torch.from_numpy(np.concatenate(places)),
         allowed=tuple(allowed) if any(each is not None for each in allowed) else None,
         trunk=trunk,
