@@ -144,9 +144,9 @@ def _train(config: MSGRPOConfig, options: Train) -> int:
     from agents.claims import approve
     from agents.models.local.loading.load import pick_device
     from agents.msgrpo.configuration.methods import Methods
+    from agents.msgrpo.engines import ENGINES
     from agents.msgrpo.inside import check_around
     from agents.msgrpo.opponents import load_fixed
-    from agents.msgrpo.rollouts import check_engine
     from agents.msgrpo.run.health import check_out
     from agents.msgrpo.run.reporting import check_trackers
     from agents.msgrpo.run.saving import asked_for, claims_of
@@ -164,7 +164,7 @@ def _train(config: MSGRPOConfig, options: Train) -> int:
     players = load_fixed(config, games)
     check_around(config)
     prompts_of(config)
-    check_engine(config)
+    ENGINES.make(config.engine, config.engine_options).check(config.engine_urls)
     with refused():
         pick_device(_device(config))
     if int(os.environ.get("RANK", "0")) == 0:

@@ -77,11 +77,6 @@ def make_engine(
     return completed_engine(ENGINES.make(config.engine, config.engine_options).build(parts))
 
 
-def check_engine(config: MSGRPOConfig) -> None:
-    """Refuse options that the engine doesn't have, or a missing package of it, before a model is made for it."""
-    ENGINES.make(config.engine, config.engine_options).check(config.engine_urls)
-
-
 def policy_of(
     config: MSGRPOConfig, games: Sequence[Game], engine: Engine, prompt_map: PromptMap, decoding: Decoding
 ) -> LanguageAgentPolicy:

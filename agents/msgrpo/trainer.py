@@ -32,6 +32,7 @@ from agents.common.toml import to_toml
 from agents.episode import Episode, EpisodeTask
 from agents.models.base import Decoding
 from agents.models.local.loading.card import card_of
+from agents.models.local.templates import with_arguments
 from agents.models.local.transformers import TransformersModel
 from agents.msgrpo.configuration.config import MSGRPOConfig
 from agents.msgrpo.configuration.methods import Methods
@@ -41,10 +42,10 @@ from agents.msgrpo.critic import first_prompt_values, lessons, make_beside
 from agents.msgrpo.draws import effective_sample_size
 from agents.msgrpo.engines.engine import Engine
 from agents.msgrpo.engines.live import LiveEngine
-from agents.msgrpo.errors import ConfigError, DivergenceError, TrainingDivergedError
+from agents.msgrpo.errors import ConfigError, DivergenceError, TrainingDivergedError, refused
 from agents.msgrpo.inside import Inside
 from agents.msgrpo.learner.distributed import current_processes
-from agents.msgrpo.learner.prepare import autocast_dtype, load_weights, prepare_model, slow_dtype, templated
+from agents.msgrpo.learner.prepare import autocast_dtype, load_weights, prepare_model, slow_dtype
 from agents.msgrpo.learner.scoring.scorer import TokenScorer, choose_ways
 from agents.msgrpo.learner.update import (
     Learner,
@@ -132,7 +133,8 @@ class MSGRPOTrainer:
             torch.set_num_threads(config.threads)
         self._own_prompts = None if prompt_map is None else prompt_map.settings
         prompt_map = prompts_of(config, card_of(model)) if prompt_map is None else prompt_map
-        self.tokenizer = templated(tokenizer, config)
+        with refused():
+            self.tokenizer = with_arguments(tokenizer, config.chat_template_kwargs, config.model or "the model")
         self.model = prepare_model(model, self.tokenizer, config)
         self.processes = current_processes(cpu=next(self.model.parameters()).device.type == "cpu")
         self.quiet = quiet or self.processes.rank > 0
@@ -371,9 +373,8 @@ class MSGRPOTrainer:
         scores = {done: score_of(results) for done, results in self.evaluations}
         if self.out is not None and run_folder(folder) != self.out.resolve():
             self._best = scores.get(self.iteration, -np.inf)  # the best of the other folder isn't in this one
-        now = self._measured_by
-        if any(now.get(name) != was for name, was in state.get("measured_by", {}).items()):
-            self._best = -np.inf  # of another measure
+        if state["measured_by"] != self._measured_by:
+            self._best = -np.inf
         self.methods.load_state_dict(state.get("methods", {}), state.get("learners", {}))
         self.opponents.load_state_dict(state.get("opponents", {}), self.iteration)
         for name, part in (("critic", self.critic), ("reference", self.learner.reference)):

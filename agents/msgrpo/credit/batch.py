@@ -268,7 +268,8 @@ class Credit(NamedTuple):
     @classmethod
     def of(cls, advantages: Sequence[StepCredit], **others: Any) -> "Credit":
         """Return credit with the mean of ``|A|`` over an episode's steps (or over all of its tokens) as draw weight."""
-        return cls(np.array([mean_size(each) for each in advantages]), advantages, **others)
+        flat = map(flattened, advantages)
+        return cls(np.array([np.abs(each).mean() if len(each) else 0.0 for each in flat]), advantages, **others)
 
     @classmethod
     def per_episode(cls, batch: Batch, advantages: Floats) -> "Credit":
@@ -311,12 +312,6 @@ def returns_to_go(rewards: Floats, discount: float = 1.0) -> Floats:
         total = float(rewards[t]) + discount * total
         result[t] = total
     return result
-
-
-def mean_size(advantages: StepCredit) -> float:
-    """Return the mean of ``|A|`` over a trajectory's steps, or over its response tokens."""
-    flat = flattened(advantages)
-    return float(np.abs(flat).mean()) if len(flat) else 0.0
 
 
 def flattened(advantages: StepCredit) -> Floats:

@@ -14,7 +14,6 @@ from agents.common.reading import read_json
 from agents.models.local.forward.llama_forward import unwrap
 from agents.models.local.loading.adapters import WEIGHTS, check_shards, not_safetensors
 from agents.models.local.loading.load import damaged, fast_dtype, pick_device
-from agents.models.local.templates import with_arguments
 from agents.msgrpo.configuration.config import MSGRPOConfig
 from agents.msgrpo.errors import ConfigError, UnusableModelError, check_installed, refused
 from agents.msgrpo.learner.scoring import tree_attention
@@ -169,12 +168,6 @@ def checkpoint_layers(model: Any) -> None:
         enable()
     else:
         model.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": False})
-
-
-def templated(tokenizer: Any, config: MSGRPOConfig) -> Any:
-    """Return the tokenizer with the config's arguments of its chat template."""
-    with refused():
-        return with_arguments(tokenizer, config.chat_template_kwargs, config.model or "the model")
 
 
 def _check(model: Any, tokenizer: Any, config: MSGRPOConfig) -> None:

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agents.msgrpo import group_advantages
-from agents.msgrpo.credit.batch import Credit, mean_size
+from agents.msgrpo.credit.batch import Credit
 from tests.agents.msgrpo.hand_made import batch, trajectory
 
 finite = st.floats(-100, 100).map(lambda x: round(x, 3))
@@ -103,7 +103,6 @@ def test_draw_weights_are_the_mean_size_of_an_episodes_advantages():
     per_token = [np.array([1.0, -1.0, 4.0]), np.array([-2.0])]
     credit = Credit.of([per_step, per_token, np.empty(0)])
     assert credit.draw_weight.tolist() == [2.0, 2.0, 0.0]
-    assert mean_size(per_token) == 2.0
 
 
 def test_one_advantage_for_a_whole_episode_is_its_own_draw_weight_to_the_bit():

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from agents.msgrpo.credit import METHODS, Batch, Credit
-from agents.msgrpo.credit.batch import mean_size
 from tests.agents.msgrpo.hand_made import batch, trajectory
 
 SIMPLE = [name for name in METHODS.names if not METHODS.find(name).needs]
@@ -42,7 +41,7 @@ def test_one_finite_advantage_for_every_step(name):
     assert [np.shape(each) for each in credit.advantages] == [(len(each),) for each in given.trajectories]
     assert all(np.isfinite(np.concatenate(list(credit.advantages))))
     assert any(np.concatenate(list(credit.advantages)))
-    np.testing.assert_allclose(credit.draw_weight, [mean_size(each) for each in credit.advantages])
+    np.testing.assert_allclose(credit.draw_weight, Credit.of(credit.advantages).draw_weight)
 
 
 @pytest.mark.parametrize("name", UNORDERED)
