@@ -312,19 +312,13 @@ class Rollouts:
         self, tasks: Sequence[EpisodeTask], hint: Hint | None = None, mask: Mask | None = None
     ) -> list[Trajectory]:
         policy = self.policy
-        if mask is not None:
-            free = policy.legal_only
+        if hint is not None or mask is not None:
+            prompts, free = policy.prompt_map, policy.legal_only
+            if hint is not None:
+                prompts = HintedPromptMap(prompts.mode, prompts.history_turns, prompts.texts, hint)
+            legal = free if mask is None else lambda each: mask(each) or (each.legal_actions if free else ())
             with refused(f"task_sampling = {self.config.task_sampling!r} masks actions"):
-                policy = LanguageAgentPolicy(
-                    policy.model, policy.prompt_map, policy.decoding, policy.name,
-                    legal_only=lambda request: mask(request) or (request.legal_actions if free else ()),
-                )  # fmt: skip
-        if hint is not None:
-            prompts = policy.prompt_map
-            hinted = HintedPromptMap(prompts.mode, prompts.history_turns, prompts.texts, hint)
-            policy = LanguageAgentPolicy(
-                policy.model, hinted, policy.decoding, policy.name, legal_only=policy.legal_only
-            )
+                policy = LanguageAgentPolicy(policy.model, prompts, policy.decoding, policy.name, legal_only=legal)
         trajectories = trajectories_of(self._play(policy, tasks), tasks)
         if hint is not None:
             trajectories = [replace(each, hinted=True) for each in trajectories]
