@@ -4,7 +4,7 @@ A game of another kind is a :class:`~textgames.tsmg.TSMG` itself. Nothing here i
 """
 
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, ClassVar
 
@@ -30,6 +30,20 @@ def neighbours(nrow: int, ncol: int, ways: tuple[tuple[int, int], ...]) -> tuple
         for row in range(nrow)
         for column in range(ncol)
     )
+
+
+def steps_to(goals: Iterable[int], beside: Sequence[Iterable[int]], blocked: Collection[int]) -> dict[int, int]:
+    """Return ``{cell: steps to the nearest goal}`` of the cells that have a way, none of which enters a blocked cell.
+
+    ``beside[cell]`` are the cells next to it, from which a step leads back.
+    """
+    found, steps = dict.fromkeys(goals, 0), 0
+    layer = set(found)
+    while layer:
+        steps += 1
+        layer = {to for cell in layer for to in beside[cell] if to not in found and to not in blocked}
+        found |= dict.fromkeys(layer, steps)
+    return found
 
 
 class BoardGame(TSMG[StateT]):
@@ -59,6 +73,18 @@ class ReadsBack(TSMG[StateT]):
             pass
         name = type(self).__name__
         raise ValueError(f"not an observation of {name} with these settings for {player}: {observation[:80]!r}")
+
+
+class ListedStarts(TSMG[StateT]):
+    """A game that begins in any of its ``starts`` with equal chances; a single one takes no random number."""
+
+    starts: Sequence[StateT]
+
+    def initial_state(self, rng: Generator) -> StateT:
+        return self.starts[int(rng.integers(len(self.starts)))]
+
+    def initial_outcomes(self) -> list[tuple[float, StateT]]:
+        return [(1 / len(self.starts), state) for state in self.starts]
 
 
 class OnePlayerGame(TSMG[StateT]):
@@ -110,9 +136,9 @@ class Duel(TSMG[StateT]):
     return_range = (-1.0, 1.0)
     zero_sum = True
 
-    @abstractmethod
     def mover(self, state: StateT) -> int:
-        """Return the number of the player whose turn it is, 0 or 1."""
+        """Return the number of the player whose turn it is, 0 or 1: by default what the state has as ``mover``."""
+        return int(state.mover)  # type: ignore[attr-defined]
 
     @abstractmethod
     def moves(self, state: StateT) -> tuple[Action, ...]:

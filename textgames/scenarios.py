@@ -231,17 +231,15 @@ def _shelf(name: str) -> dict[str, Any]:
     return tomllib.loads(files("textgames").joinpath(f"shelf/{name}.toml").read_text(encoding="utf-8"))
 
 
+_PARTS = {"yardstick": register_yardstick, "vocabulary": register_vocabulary, "ladder": register_ladder}
 _SHELVES = {name: _shelf(name) for name in _FILES}
 
 for _data in (*_SHELVES.values(), _shelf("openspiel")):  # the last one has games alone, no scenarios and no suite
     for _id, _settings in _data["games"].items():
         _settings = dict(_settings)
-        if (_yardstick := _settings.pop("yardstick", None)) is not None:
-            register_yardstick(_settings["game"], _yardstick)
-        if (_vocabulary := _settings.pop("vocabulary", None)) is not None:
-            register_vocabulary(_settings["game"], _vocabulary)
-        if (_ladder := _settings.pop("ladder", None)) is not None:
-            register_ladder(_settings["game"], _ladder)
+        for _part, _register in _PARTS.items():
+            if (_entry := _settings.pop(_part, None)) is not None:
+                _register(_settings["game"], _entry)
         register(_id, **_settings)
 
 register_yardstick(Twin, "textgames.twins.yardstick:twin_yardstick")

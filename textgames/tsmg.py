@@ -265,10 +265,7 @@ class TSMG(ABC, Generic[StateT]):
         is what the rules are given, so it should have one form: ``"reveal 3 4"`` for ``" Reveal  3 4"``. Nothing is
         guessed, and whether a listed action is legal now is left to :meth:`read`. Never raises for a string.
         """
-        name = self.action_names.get(inside) or self.action_names.get(inside.strip().casefold())
-        if name is None:
-            return Unreadable(UnreadableReason.UNKNOWN_NAME if inside.strip() else UnreadableReason.EMPTY, inside)
-        return name
+        return self.action_names.read(inside)
 
     def read(self, text: str, state: StateT, player: Player) -> "Action | Unreadable":
         """Return the action map ``psi`` with its reasons: the action that a whole response names, or why it names none.
@@ -295,11 +292,6 @@ class TSMG(ABC, Generic[StateT]):
         """Return the action map ``psi``: the action that a response names, or ``None`` for an invalid response."""
         action = self.read(text, state, player)
         return None if isinstance(action, Unreadable) else action
-
-    def why_invalid(self, text: str, state: StateT, player: Player) -> Unreadable:
-        """Return why :meth:`interpret` returned ``None``."""
-        action = self.read(text, state, player)
-        return action if isinstance(action, Unreadable) else Unreadable(UnreadableReason.ILLEGAL, action)
 
     def read_observation(self, observation: str, player: Player) -> StateT:
         """Return the state that an observation shows: the inverse of :meth:`observe`, if that shows all that matters.

@@ -19,6 +19,9 @@ NO_VARIANCE = 1e-24
 """What rounding may leave of a variance of zero, by which nothing should be divided."""
 
 
+FixedPolicy = Mapping[Action, float]
+"""A distribution over the names of actions; ``{}`` is the uniform one."""
+
 Kind = Literal["optimal", "clairvoyant", "reference"]
 """What is known of the best play of a game, by three names.
 
@@ -90,9 +93,7 @@ class Yardstick(ABC):
             best = _largest({action: values[action] for action in best}, tie)
         return best
 
-    def blind_value(
-        self, state: Any, steps_left: int | None, player: Player, policy: Mapping[Action, float]
-    ) -> float | None:
+    def blind_value(self, state: Any, steps_left: int | None, player: Player, policy: FixedPolicy) -> float | None:
         """Return the exact expected return of a player that doesn't read: see :mod:`textgames.solving.blind`.
 
         ``{}`` is uniform play. ``None`` if the only way to it is to visit all that may happen.

@@ -7,9 +7,8 @@ import pytest
 
 import textgames
 from textgames import conformance
-from textgames.open_spiel.library import library
+from textgames.open_spiel.library import library, reading_of
 from textgames.open_spiel.library_facts import COLOURS, MOST_CHARACTERS, MOST_LISTED, summary
-from textgames.open_spiel.names import reading_of
 
 
 def test_the_conformance_suite_takes_a_setting_called_name():

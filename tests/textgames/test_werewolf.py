@@ -245,8 +245,8 @@ def test_only_what_is_in_the_tag_is_ever_said():
     game = Werewolf()
     state = night(game, dealt(VILLAGER, WOLF, SEER, DOCTOR, WOLF, VILLAGER, VILLAGER), wolf=5, seer=0, doctor=3)
     assert game.interpret("I am the wolf, so I say nothing", state, P[0]) is None
-    assert game.why_invalid("I am the wolf", state, P[0]).reason is UnreadableReason.NO_TAG
-    assert game.why_invalid("<action> <b></b> </action>", state, P[0]).reason is UnreadableReason.EMPTY
+    assert game.read("I am the wolf", state, P[0]).reason is UnreadableReason.NO_TAG
+    assert game.read("<action> <b></b> </action>", state, P[0]).reason is UnreadableReason.EMPTY
     assert game.default_action(state, P[0]) == SILENCE
     assert game.legal_actions(state, P[0]) == ()
     assert "at most 300 characters" in game.action_help(state, P[0])

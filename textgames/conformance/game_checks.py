@@ -29,7 +29,6 @@ from textgames.conformance.play import (
 from textgames.environments.spaces import ObservationText
 from textgames.names import misspelt
 from textgames.registry import game_of
-from textgames.texts.actions import Unreadable
 from textgames.tsmg import TSMG
 
 _MOST_NAMED = 24
@@ -203,9 +202,6 @@ def check_interpretation(id: str, settings: Mapping[str, Any]) -> None:
                     continue
                 got = game.interpret(text, state, player)
                 require(got is None, f"interpret() must not read {text[:60]!r} of {player} as an action, got {got!r}")
-                why = game.why_invalid(text, state, player)
-                told = f"why_invalid() of {text[:60]!r}"
-                require(isinstance(why, Unreadable), f"{told} must be an Unreadable, got {why!r}")
 
 
 def _require_readable(game: TSMG[Any], state: Any, player: str, name: str) -> None:

@@ -7,7 +7,7 @@ from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 
-from textgames.ladders.ladder import Level, ladder_of
+from textgames.ladders import Level, ladder_of
 from textgames.names import did_you_mean
 from textgames.settings import check_number, check_one_of, check_switch, check_whole, taken_by
 from textgames.tsmg import TSMG

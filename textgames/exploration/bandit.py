@@ -9,7 +9,6 @@ number of rounds is part of the problem and is told; and what can't be read is n
 import math
 import re
 import tomllib
-from collections.abc import Mapping
 from functools import lru_cache
 from importlib.resources import files
 from operator import mul
@@ -22,7 +21,7 @@ from textgames.rounds import at_most
 from textgames.settings import check_number, check_one_of, check_whole
 from textgames.solving.fixed_policies import chances_of
 from textgames.tsmg import Action, JointAction, Outcome, Player
-from textgames.yardsticks import Yardstick
+from textgames.yardsticks import FixedPolicy, Yardstick
 
 PRIORS = ("gap", "uniform", "gaussian")
 STYLES = ("summary", "raw")
@@ -300,8 +299,6 @@ class BanditOracle(Yardstick):
         later = (left - 1) * max(state.means)
         return {name: mean + later if left else 0.0 for name, mean in zip(self._game.actions, state.means, strict=True)}
 
-    def blind_value(
-        self, state: BanditState, steps_left: int | None, player: Player, policy: Mapping[Action, float]
-    ) -> float:
+    def blind_value(self, state: BanditState, steps_left: int | None, player: Player, policy: FixedPolicy) -> float:
         shares = chances_of(policy, self._game.actions)
         return float(at_most(self._game.rounds_left(state), steps_left) * sum(map(mul, shares, state.means)))

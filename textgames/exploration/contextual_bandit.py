@@ -6,7 +6,6 @@ episode, so that nothing of it can be remembered from a training corpus and the 
 """
 
 import re
-from collections.abc import Mapping
 from functools import lru_cache
 from itertools import product
 from typing import NamedTuple
@@ -20,7 +19,7 @@ from textgames.rounds import at_most
 from textgames.settings import check_number, check_one_of, check_whole
 from textgames.solving.fixed_policies import chances_of
 from textgames.tsmg import Action, Player
-from textgames.yardsticks import Yardstick
+from textgames.yardsticks import FixedPolicy, Yardstick
 
 FEATURES = 3
 CONTEXTS: tuple[tuple[float, ...], ...] = tuple(product((-1.0, -0.5, 0.0, 0.5, 1.0), repeat=FEATURES))
@@ -215,9 +214,7 @@ class ContextualOracle(Yardstick):
         means = expected_rewards(state.weights, state.context)
         return {name: mean + later for name, mean in zip(self._game.actions, means, strict=True)}
 
-    def blind_value(
-        self, state: ContextualState, steps_left: int | None, player: Player, policy: Mapping[Action, float]
-    ) -> float:
+    def blind_value(self, state: ContextualState, steps_left: int | None, player: Player, policy: FixedPolicy) -> float:
         if not at_most(self._game.rounds_left(state), steps_left):
             return 0.0
         return float(np.dot(chances_of(policy, self._game.actions), expected_rewards(state.weights, state.context)))

@@ -6,7 +6,7 @@ The setting is that of Park et al., "Do LLM agents have regret? A case study in 
 
 import math
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import lru_cache
 from operator import mul
 from typing import NamedTuple
@@ -20,7 +20,7 @@ from textgames.settings import check_one_of, check_whole
 from textgames.solving.fixed_policies import chances_of
 from textgames.solving.regret import external_regret, swap_regret
 from textgames.tsmg import Action, Player
-from textgames.yardsticks import Yardstick
+from textgames.yardsticks import FixedPolicy, Yardstick
 
 LARGEST_LOSS = 10.0
 ROADS = ("highway", "bridge", "tunnel", "coast", "forest", "river", "village", "harbour")
@@ -202,9 +202,7 @@ class OnlineOracle(Yardstick):
         later = sum(min(row) for row in rows[1:])
         return {name: 0.0 - loss - later for name, loss in zip(self._game.actions, rows[0], strict=True)}
 
-    def blind_value(
-        self, state: OnlineState, steps_left: int | None, player: Player, policy: Mapping[Action, float]
-    ) -> float:
+    def blind_value(self, state: OnlineState, steps_left: int | None, player: Player, policy: FixedPolicy) -> float:
         shares = chances_of(policy, self._game.actions)
         return 0.0 - sum(sum(map(mul, shares, row)) for row in self._rows(state, steps_left))
 

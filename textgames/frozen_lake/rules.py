@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from textgames.bases import neighbours
+from textgames.bases import neighbours, steps_to
 
 ACTIONS = ("left", "down", "right", "up")
 START, FROZEN, HOLE, GOAL = "S", "F", "H", "G"
@@ -83,14 +83,16 @@ def move_table(nrow: int, ncol: int) -> tuple[tuple[int, ...], ...]:
 
 def shortest_path(lake: Lake, start: int) -> float:
     """Count the moves of the shortest path from a cell to a goal, around the holes; infinite if there is none."""
-    table, seen, layer, moves = move_table(lake.nrow, lake.ncol), {start}, {start}, 0
-    while layer:
-        if any(lake.tiles[cell] == GOAL for cell in layer):
-            return moves
-        layer = {beside for cell in layer for beside in table[cell] if lake.tiles[beside] != HOLE} - seen
-        seen |= layer
-        moves += 1
-    return float("inf")
+    return goal_distances(lake).get(start, float("inf"))
+
+
+def goal_distances(lake: Lake) -> dict[int, int]:
+    """Return ``{cell: moves to the nearest goal around the holes}`` of the cells that have a way; kept with the map."""
+    known: dict[int, int] | None = lake.memo.get("goal distances")
+    if known is None:
+        goals, holes = [{cell for cell, tile in enumerate(lake.tiles) if tile == kind} for kind in (GOAL, HOLE)]
+        known = lake.memo["goal distances"] = steps_to(goals, lake.moves, holes)
+    return known
 
 
 @lru_cache(maxsize=64)

@@ -7,8 +7,7 @@ from typing import Any
 
 from numpy.random import Generator
 
-from textgames.open_spiel.library import Key, load
-from textgames.open_spiel.names import Reading
+from textgames.open_spiel.library import Key, Reading, load
 from textgames.tsmg import Action
 
 # from one node to the next: an action or outcome by its number, or those of all players at once

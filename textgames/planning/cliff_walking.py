@@ -10,7 +10,7 @@ from typing import ClassVar
 
 from numpy.random import Generator
 
-from textgames.bases import BoardGame, Marks, OnePlayerGame, ReadsBack, neighbours
+from textgames.bases import BoardGame, ListedStarts, Marks, OnePlayerGame, ReadsBack, neighbours
 from textgames.texts.grids import board_line, board_rows, coordinates_of, grid_rows, name_rows
 
 ACTIONS = ("up", "right", "down", "left")
@@ -55,7 +55,7 @@ _OBSERVATIONS = tuple(_observation(cell) for cell in range(NROW * NCOL))
 _PLAYER_LINE = re.compile(r"^Player: (\(\d+, \d+\))$", re.MULTILINE)
 
 
-class CliffWalking(BoardGame[int], OnePlayerGame[int], ReadsBack[int]):
+class CliffWalking(BoardGame[int], OnePlayerGame[int], ReadsBack[int], ListedStarts[int]):
     """Walk from the bottom left corner to the bottom right one; all the cells between them are a cliff.
 
     Every step pays -1. A step onto the cliff pays -100 instead, and leads back to the start.
@@ -67,6 +67,7 @@ class CliffWalking(BoardGame[int], OnePlayerGame[int], ReadsBack[int]):
 
     success_means = "reached the goal"
     actions = ACTIONS
+    starts = (START,)
     worst_round = FALL_REWARD
     marks: ClassVar[Marks] = {
         PLAYER_MARK: ("player", (213, 94, 0)),
@@ -78,12 +79,6 @@ class CliffWalking(BoardGame[int], OnePlayerGame[int], ReadsBack[int]):
 
     def __init__(self, *, is_slippery: bool = False) -> None:
         self.is_slippery = bool(is_slippery)
-
-    def initial_state(self, rng: Generator) -> int:
-        return START
-
-    def initial_outcomes(self) -> list[tuple[float, int]]:
-        return [(1.0, START)]
 
     def act(self, state: int, action: str, rng: Generator) -> tuple[int, float, bool]:
         """Take one step; on slippery ground it takes one uniform number of ``rng``."""

@@ -11,15 +11,15 @@ The search knows what a player may know: the rules and settings, the board, how 
 opponents move at random. It plays ahead on its own boards with its own random numbers.
 """
 
-from collections.abc import Collection
 from itertools import permutations
 from typing import NamedTuple
 
 import numpy as np
 
+from textgames.bases import steps_to
 from textgames.rounds import at_most
 from textgames.snake.game import Snake
-from textgames.snake.rules import ACTIONS, OFF_BOARD, Cells, SnakeState, move_table, neighbour_table
+from textgames.snake.rules import ACTIONS, OFF_BOARD, SnakeState, move_table, neighbour_table
 from textgames.snake.simulation import NO_TARGET, Simulation
 
 DEPTH, NEAREST = 3, 5
@@ -163,7 +163,7 @@ def greedy_action(state: SnakeState, player: str, game: Snake) -> str:
             goals.update(cells)
         elif worth < 0:
             harmful.update(cells)
-    distances = _distances(goals, bodies | harmful, neighbour_table(game.width, game.height))
+    distances = steps_to(goals, neighbour_table(game.width, game.height), bodies | harmful)
     far = game.num_cells
 
     def cost(action: str) -> tuple[bool, bool, int]:
@@ -171,15 +171,3 @@ def greedy_action(state: SnakeState, player: str, game: Snake) -> str:
         return cell == OFF_BOARD or cell in bodies, cell in harmful, distances.get(cell, far)
 
     return min(ACTIONS, key=cost)
-
-
-def _distances(goals: Collection[int], blocked: Collection[int], neighbours: tuple[Cells, ...]) -> dict[int, int]:
-    distances = dict.fromkeys(goals, 0)
-    frontier = list(goals)
-    steps = 0
-    while frontier:
-        steps += 1
-        reached = {cell for at in frontier for cell in neighbours[at] if cell not in distances and cell not in blocked}
-        distances.update(dict.fromkeys(reached, steps))
-        frontier = list(reached)
-    return distances

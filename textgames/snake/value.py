@@ -18,8 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from textgames.rounds import at_most
-from textgames.snake.chances import MOST_OUTCOMES
-from textgames.snake.game import Snake
+from textgames.snake.game import MOST_OUTCOMES, Snake
 from textgames.snake.rules import SnakeState
 from textgames.tsmg import Action, Player
 from textgames.yardsticks import NO_VARIANCE, HeuristicYardstick, Moments

@@ -13,10 +13,7 @@ from numpy.typing import NDArray
 from textgames.solving.backward_induction import BackwardInduction
 from textgames.solving.state_space import StateSpace
 from textgames.tsmg import TSMG, Action, Outcome, Player
-from textgames.yardsticks import find_yardstick
-
-FixedPolicy = Mapping[Action, float]
-"""A distribution over the names of actions; ``{}`` is the uniform one."""
+from textgames.yardsticks import FixedPolicy, find_yardstick
 
 MAX_STATES = 10_000  # the most states within reach of one start that are solved: a second, and 20 megabytes
 

@@ -8,13 +8,11 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
-from numpy.random import Generator
-
+from textgames.bases import ListedStarts
 from textgames.settings import check_whole
 from textgames.solving.minimax import Minimax
 from textgames.strategy.board_duel import FREE, MARKS, BoardDuel
 from textgames.texts.grids import board_rows
-from textgames.tsmg import JointAction
 
 _NUMBERS = {3: "Three", 4: "Four", 5: "Five"}
 _KEY = "Board (. is a free cell, the numbers are the columns):"
@@ -45,7 +43,7 @@ def has_row(discs: int, stride: int, connect: int) -> bool:
     return False
 
 
-class ConnectFour(BoardDuel[ConnectFourState]):
+class ConnectFour(BoardDuel[ConnectFourState], ListedStarts[ConnectFourState]):
     """Drop discs into the columns of an upright board in turns; four in a row, column or diagonal win.
 
     Winning pays 1, losing -1, and a full board without a winner 0 for both. ``player_0`` plays X and begins.
@@ -55,6 +53,8 @@ class ConnectFour(BoardDuel[ConnectFourState]):
         columns: its width, 1 to 12.
         connect: how many in a row win, at least 2.
     """
+
+    starts = (ConnectFourState(),)
 
     def __init__(self, *, rows: int = 6, columns: int = 7, connect: int = 4) -> None:
         for name, value, least in (("rows", rows, 1), ("columns", columns, 1), ("connect", connect, 2)):
@@ -78,15 +78,6 @@ class ConnectFour(BoardDuel[ConnectFourState]):
         self._cells = tuple(  # the bit of every cell, row by row from the top
             1 << column * stride + row for row in range(self.rows - 1, -1, -1) for column in range(self.columns)
         )
-
-    def initial_state(self, rng: Generator) -> ConnectFourState:
-        return ConnectFourState()
-
-    def initial_outcomes(self) -> list[tuple[float, ConnectFourState]]:
-        return [(1.0, ConnectFourState())]
-
-    def mover(self, state: ConnectFourState) -> int:
-        return state.mover
 
     def moves(self, state: ConnectFourState) -> tuple[str, ...]:
         full = (state.first | state.second) & self._top_row
@@ -161,12 +152,8 @@ class ConnectFour(BoardDuel[ConnectFourState]):
         first, second = [sum(cell for cell, at in zip(self._cells, marks, strict=True) if at == mark) for mark in MARKS]
         return self._after(first, second)
 
-    def what_happened(
-        self, state: ConnectFourState, joint_action: JointAction, next_state: ConnectFourState, player: str
-    ) -> str:
-        if self.to_move(state) != (player,):
-            return ""
-        told, ended = f"dropped {MARKS[state.mover]} into column {joint_action[player]}", self.result(next_state)
+    def told(self, state: ConnectFourState, action: str, after: ConnectFourState) -> str:
+        told, ended = f"dropped {MARKS[state.mover]} into column {action}", after.result
         return told if ended is None else f"{told}; {'a draw' if ended == 0.0 else f'connected {self.connect}'}"
 
 

@@ -4,7 +4,7 @@ The rules are those of H. W. Kuhn, "A simplified two-person poker" (1950). In eq
 a chip a hand; :mod:`textgames.solving.equilibrium` computes it, and what any policy can lose.
 """
 
-from textgames.strategy.poker import Hand, Poker
+from textgames.strategy.poker import Hand, Poker, deals
 
 _RULES = """\
 Kuhn poker, a card game for two players. You are {me}; the other player is {other}.
@@ -24,6 +24,7 @@ class KuhnPoker(Poker):
     actions = ("check", "bet", "fold", "call")
     return_range = (-2.0, 2.0)
     deck = ("jack", "queen", "king")
+    starts = deals(len(deck))
     bets = (1,)
     words = ({"check": "checked", "bet": "bet 1 chip", "fold": "folded", "call": "called with 1 chip"},)
     rules = _RULES

@@ -4,7 +4,7 @@ The rules are those of Southey et al., "Bayes' Bluff: Opponent Modelling in Poke
 usual since: an ante of 1, bets of 2 and then 4, at most two of them in a round.
 """
 
-from textgames.strategy.poker import Hand, Poker
+from textgames.strategy.poker import Hand, Poker, deals
 
 RANKS, SUITS = ("jack", "queen", "king"), ("spades", "hearts")
 DECK = tuple(f"{rank} of {suit}" for rank in RANKS for suit in SUITS)
@@ -34,6 +34,7 @@ class LeducPoker(Poker):
     actions = ("check", "bet", "fold", "call", "raise")
     return_range = (-13.0, 13.0)
     deck = DECK
+    starts = deals(len(DECK))
     bets = BETS
     most_bets = 2
     words = tuple(

@@ -127,9 +127,6 @@ class LiarsDice(Duel[LiarsDiceState]):
         rolls = hands(self.num_dice, self.num_sides)
         return [(p * q, LiarsDiceState((first, second))) for p, first in rolls for q, second in rolls]
 
-    def mover(self, state: LiarsDiceState) -> int:
-        return state.mover
-
     def moves(self, state: LiarsDiceState) -> tuple[Action, ...]:
         if state.called:
             return ()

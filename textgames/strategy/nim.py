@@ -14,7 +14,6 @@ import numpy as np
 from numpy.random import Generator
 
 from textgames.strategy.board_duel import BoardDuel
-from textgames.tsmg import JointAction
 
 HEAP_NAMES = "abcdefgh"
 _READ_HEAP = re.compile(r"^Heap ([a-h]): (\d+)\b", re.MULTILINE)
@@ -84,9 +83,6 @@ class Nim(BoardDuel[NimState]):
             ]
         return [(1 / len(drawn), NimState(heaps, 0)) for heaps in drawn]
 
-    def mover(self, state: NimState) -> int:
-        return state.mover
-
     def moves(self, state: NimState) -> tuple[str, ...]:
         return moves_of(state.heaps)
 
@@ -129,10 +125,8 @@ class Nim(BoardDuel[NimState]):
         own = self.players.index(player)
         return NimState(sizes, own if observation.startswith("It is your turn.") else 1 - own)
 
-    def what_happened(self, state: NimState, joint_action: JointAction, next_state: NimState, player: str) -> str:
-        if self.to_move(state) != (player,) or any(next_state.heaps):
-            return ""
-        return "took the last counter"
+    def told(self, state: NimState, action: str, after: NimState) -> str:
+        return "" if any(after.heaps) else "took the last counter"
 
     def describe(self, state: NimState) -> str:
         turn = f"{self.players[state.mover]} is to move" if any(state.heaps) else "no counter is left"

@@ -6,9 +6,7 @@ from functools import cache
 from itertools import permutations
 from typing import ClassVar, NamedTuple
 
-from numpy.random import Generator
-
-from textgames.bases import Duel
+from textgames.bases import Duel, ListedStarts
 from textgames.tsmg import Action, JointAction, Player
 
 Betting = tuple[Action, ...]
@@ -26,7 +24,6 @@ class Hand(NamedTuple):
     table: int | None = None  # the table card; ``None`` in the first round
 
 
-@cache
 def deals(cards: int) -> tuple[Hand, ...]:
     """List the hands that may be dealt from so many cards."""
     return tuple(map(Hand, permutations(range(cards), 2)))
@@ -54,7 +51,7 @@ def chips(rounds: tuple[Betting, ...], bets: tuple[int, ...]) -> tuple[int, int]
     return paid[0], paid[1]
 
 
-class Poker(Duel[Hand]):
+class Poker(Duel[Hand], ListedStarts[Hand]):
     """A hand of poker for two. Returns are chips won or lost.
 
     Attributes:
@@ -81,13 +78,6 @@ class Poker(Duel[Hand]):
     @abstractmethod
     def table_told(self, state: Hand, me: int) -> str:
         """Return the lines of an observation on the betting, and on the table card if there is one."""
-
-    def initial_state(self, rng: Generator) -> Hand:
-        dealt = deals(len(self.deck))
-        return dealt[int(rng.integers(len(dealt)))]
-
-    def initial_outcomes(self) -> list[tuple[float, Hand]]:
-        return [(1 / len(deals(len(self.deck))), hand) for hand in deals(len(self.deck))]
 
     def mover(self, state: Hand) -> int:
         return len(state.rounds[-1]) % 2

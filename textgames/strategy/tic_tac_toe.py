@@ -5,17 +5,14 @@ A state is the board, a string of nine characters row by row from the top; whose
 
 from functools import lru_cache
 
-from numpy.random import Generator
-
+from textgames.bases import ListedStarts
 from textgames.strategy.board_duel import FREE, MARKS, BoardDuel
 from textgames.texts.grids import board_rows
-from textgames.tsmg import JointAction
 
 CELLS = ("a3", "b3", "c3", "a2", "b2", "c2", "a1", "b1", "c1")
 """The cells' names, row by row from the top: a letter for the column and a number for the row, as in chess."""
 _LINES = ((0, 1, 2), (3, 4, 5), (6, 7, 8), (0, 3, 6), (1, 4, 7), (2, 5, 8), (0, 4, 8), (2, 4, 6))
 _INDEX = {name: cell for cell, name in enumerate(CELLS)}
-_START = FREE * 9
 
 # All functions of a board are remembered: there are 5,478 boards that can come up.
 
@@ -43,20 +40,15 @@ def board_text(board: str) -> str:
     return "\n".join(["Board (. is a free cell):", *rows, "  a b c"]) + free
 
 
-class TicTacToe(BoardDuel[str]):
+class TicTacToe(BoardDuel[str], ListedStarts[str]):
     """Put marks on a board of three by three in turns; three in a row, column or diagonal win.
 
     Winning pays 1, losing -1, and a full board without a winner 0 for both. ``player_0`` plays X and begins.
     """
 
     actions = CELLS
+    starts = (FREE * 9,)
     board_labels = ("a", "b", "c"), ("3", "2", "1")
-
-    def initial_state(self, rng: Generator) -> str:
-        return _START
-
-    def initial_outcomes(self) -> list[tuple[float, str]]:
-        return [(1.0, _START)]
 
     def mover(self, state: str) -> int:
         return (9 - state.count(FREE)) % 2
@@ -92,11 +84,8 @@ class TicTacToe(BoardDuel[str]):
             raise ValueError("no board of three by three")
         return board
 
-    def what_happened(self, state: str, joint_action: JointAction, next_state: str, player: str) -> str:
-        if self.to_move(state) != (player,):
-            return ""
-        told = f"put {MARKS[self.mover(state)]} on {joint_action[player]}"
-        ended = result(next_state)
+    def told(self, state: str, action: str, after: str) -> str:
+        told, ended = f"put {MARKS[self.mover(state)]} on {action}", result(after)
         return told if ended is None else f"{told}; {'a draw' if ended == 0.0 else 'three in a row'}"
 
     def board(self, state: str) -> tuple[str, ...]:

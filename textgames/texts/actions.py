@@ -44,6 +44,11 @@ class Unreadable(NamedTuple):
     text: str = ""
 
 
+def not_a_name(inside: str) -> Unreadable:
+    """Return why the content of an action tag, or its white space, is not the name of an action."""
+    return Unreadable(UnreadableReason.UNKNOWN_NAME if inside.strip() else UnreadableReason.EMPTY, inside)
+
+
 class ActionNames(dict[str, str]):
     """``{name as written: action name}``; a ValueError for a name that stands there twice or can't be read."""
 
@@ -56,6 +61,10 @@ class ActionNames(dict[str, str]):
                 raise ValueError(f"action names are texts that a player can write, such as 'left', got {name!r}")
             if not name.isprintable() or name != name.strip().casefold() or not name or set("<>") & set(name):
                 raise ValueError(f"action names are lower case, without surrounding space, '<' or '>', got {name!r}")
+
+    def read(self, inside: str) -> str | Unreadable:
+        """Return the name that a text is, in any case and with white space around it, or why it is none."""
+        return self.get(inside) or self.get(inside.strip().casefold()) or not_a_name(inside)
 
 
 def behind_thoughts(text: str) -> str | None:
@@ -75,12 +84,9 @@ def parse_action(text: str, names: ActionNames | Sequence[str]) -> str | Unreada
     if isinstance(found, Unreadable):
         return found
     inside, bare = found
-    name = names.get(inside) or names.get(inside.strip().casefold())
-    if name is not None:
-        return name
-    if bare:  # the whole response is a name, or it lacks its tag
-        return Unreadable(UnreadableReason.NO_TAG)
-    return Unreadable(UnreadableReason.UNKNOWN_NAME if inside.strip() else UnreadableReason.EMPTY, inside)
+    name = names.read(inside)
+    # the whole response is a name, or it lacks its tag
+    return Unreadable(UnreadableReason.NO_TAG) if bare and isinstance(name, Unreadable) else name
 
 
 def action_content(text: str) -> tuple[str, bool] | Unreadable:

@@ -18,7 +18,7 @@ from typing import Protocol
 
 from numpy.random import Generator
 
-from textgames.texts.actions import Unreadable, UnreadableReason
+from textgames.texts.actions import Unreadable, UnreadableReason, not_a_name
 
 Value = int | str
 
@@ -141,7 +141,7 @@ class Command:
         """Return the action that a text names, ``"reveal 3 4"``; illegal if only a field is out of bounds."""
         found = self._pattern.fullmatch(inside.strip())
         if found is None:
-            return Unreadable(UnreadableReason.UNKNOWN_NAME if inside.strip() else UnreadableReason.EMPTY, inside)
+            return not_a_name(inside)
         values = {name: field.read(found[name]) for name, field in self.fields.items()}
         if any(value is None for value in values.values()):
             return Unreadable(UnreadableReason.ILLEGAL, inside)
@@ -178,7 +178,7 @@ class Commands:
 
     def read(self, inside: str) -> str | Unreadable:
         """Read the text as the first command that it is a form of; see :meth:`Command.read`."""
-        unreadable = Unreadable(UnreadableReason.UNKNOWN_NAME if inside.strip() else UnreadableReason.EMPTY, inside)
+        unreadable = not_a_name(inside)
         for command in self.commands:
             action = command.read(inside)
             if not isinstance(action, Unreadable):

@@ -9,7 +9,7 @@ from numpy.random import Generator, default_rng
 
 from textgames.by_game import ByGame, table_of
 from textgames.settings import check_whole
-from textgames.texts.actions import Unreadable, UnreadableReason
+from textgames.texts.actions import Unreadable, not_a_name
 from textgames.tsmg import TSMG, Action, JointAction, Outcome, Player, Transition
 from textgames.twins.phrases import UnknownTextError, by_alphabet
 from textgames.twins.vocabulary import Vocabulary
@@ -163,11 +163,10 @@ class Twin(TSMG[Any]):
     def read_action(self, inside: str, state: Any, player: Player) -> Action | Unreadable:
         if self._own_names:
             return super().read_action(inside, state, player)
-        written = " ".join(inside.casefold().split())
         try:
-            own = self.own_action(written)
+            own = self.own_action(" ".join(inside.casefold().split()))
         except UnknownTextError:
-            return Unreadable(UnreadableReason.UNKNOWN_NAME if written else UnreadableReason.EMPTY, inside)
+            return not_a_name(inside)
         action = self.original.read_action(own, state, player)
         return action if isinstance(action, Unreadable) else self.twin_action(action)
 

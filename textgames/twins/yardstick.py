@@ -5,7 +5,7 @@ from typing import Any
 
 from textgames.tsmg import Action, Player
 from textgames.twins.twin import Twin
-from textgames.yardsticks import HeuristicYardstick, Moments, Yardstick, find_yardstick
+from textgames.yardsticks import FixedPolicy, HeuristicYardstick, Moments, Yardstick, find_yardstick
 
 
 def twin_yardstick(game: Twin) -> Yardstick:
@@ -28,9 +28,7 @@ class _TwinYardstick(Yardstick):
     def value(self, state: Any, steps_left: int | None, player: Player) -> float:
         return self._own.value(state, steps_left, player)
 
-    def blind_value(
-        self, state: Any, steps_left: int | None, player: Player, policy: Mapping[Action, float]
-    ) -> float | None:
+    def blind_value(self, state: Any, steps_left: int | None, player: Player, policy: FixedPolicy) -> float | None:
         own = {self._twin.own_action(action): chance for action, chance in policy.items()}
         return self._own.blind_value(state, steps_left, player, own)
 

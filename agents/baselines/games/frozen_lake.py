@@ -8,7 +8,7 @@ from agents.baselines.scripted_player import Choice
 from agents.baselines.search import YardstickPlayer
 from agents.turn import TurnRequest
 from textgames.frozen_lake.game import FrozenLake
-from textgames.frozen_lake.rules import ACTIONS, FROZEN, GOAL, HOLE, START, FrozenLakeState, Lake, move_table
+from textgames.frozen_lake.rules import ACTIONS, FROZEN, HOLE, START, FrozenLakeState, Lake, goal_distances
 from textgames.frozen_lake.text import GRID_KEY, read_observation
 from textgames.solving.value_iteration import ValueIteration
 
@@ -29,9 +29,8 @@ class FrozenLakePlayer(YardstickPlayer):
     def greedy(self, request: TurnRequest) -> Choice:
         """Return the first step of a shortest way around the holes, as if the ice weren't slippery."""
         lake, position = self.state(request)
-        distances = _distances(lake)
-        targets = move_table(lake.nrow, lake.ncol)[position]
-        far = len(lake.tiles)
+        distances = goal_distances(lake)
+        targets, far = lake.moves[position], len(lake.tiles)
 
         def cost(action: int) -> tuple[int, bool]:
             return distances.get(targets[action], far), lake.tiles[targets[action]] == HOLE
@@ -62,20 +61,3 @@ class FrozenLakePlayer(YardstickPlayer):
 
 
 _lake = lru_cache(maxsize=512)(Lake)
-
-
-def _distances(lake: Lake) -> dict[int, int]:
-    """Return ``{cell: steps to the nearest goal around the holes}`` of the cells that have a way; kept with the map."""
-    known: dict[int, int] | None = lake.memo.get("distances to a goal")
-    if known is not None:
-        return known
-    moves = move_table(lake.nrow, lake.ncol)
-    distances = {cell: 0 for cell, tile in enumerate(lake.tiles) if tile == GOAL}
-    frontier = list(distances)
-    while frontier:
-        # moves are symmetric between neighbouring cells, so the search may run backwards from the goal
-        reached = {(at, to) for at in frontier for to in moves[at] if to not in distances and lake.tiles[to] != HOLE}
-        distances.update({to: distances[at] + 1 for at, to in reached})
-        frontier = list({to for _, to in reached})
-    lake.memo["distances to a goal"] = distances
-    return distances

@@ -159,7 +159,7 @@ class OwnLake(textgames.frozen_lake.FrozenLake):  # type: ignore[name-defined]
 
 
 def test_a_game_of_ones_own_gets_a_ladder(tmp_path, monkeypatch):
-    monkeypatch.setattr("textgames.ladders.ladder._FILES", ByGame[Path]())
+    monkeypatch.setattr("textgames.ladders._FILES", ByGame[Path]())
     file = tmp_path / "own.toml"
     rows = "".join(f"[[levels]]\nsettings = {{ size = {size} }}\nhorizon = {2 * size}\n" for size in (2, 4))
     file.write_text(f'scenario = "mine"\n{rows}')

@@ -131,7 +131,7 @@ def test_replies_are_read_in_the_twins_words_and_in_no_others(name):
             for action in set(map(twin.own_action, legal)) - set(twin.actions):
                 if not own.legal_actions(state, player):
                     continue  # where anything of a form may be written, own words may be the twin's too
-                why = twin.why_invalid(f"<action>{action}</action>", state, player)
+                why = twin.read(f"<action>{action}</action>", state, player)
                 assert why.reason == UnreadableReason.UNKNOWN_NAME
 
 

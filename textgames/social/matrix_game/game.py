@@ -2,14 +2,13 @@
 
 import re
 from collections import Counter
-from collections.abc import Mapping
 from functools import cached_property
 from itertools import product
 from typing import ClassVar, NamedTuple
 
 from numpy.random import Generator
 
-from textgames.bases import BoardGame, Marks, ReadsBack
+from textgames.bases import BoardGame, ListedStarts, Marks, ReadsBack
 from textgames.rounds import at_most
 from textgames.settings import check_one_of, check_whole
 from textgames.social.matrix_game.opponents import BestResponse, Memory, Opponent, make_opponent
@@ -17,7 +16,7 @@ from textgames.social.matrix_game.payoffs import GAMES, Payoffs
 from textgames.solving.fixed_policies import chances_of
 from textgames.solving.regret import regrets_of_counts
 from textgames.tsmg import Action, JointAction, Outcome, Player, Rewards, Transition
-from textgames.yardsticks import Yardstick
+from textgames.yardsticks import FixedPolicy, Yardstick
 
 
 class MatrixState(NamedTuple):
@@ -41,7 +40,7 @@ def _drawn(chances: tuple[float, ...], number: float) -> int:
     return possible[-1]  # whatever the rounding of the sum
 
 
-class MatrixGame(BoardGame[MatrixState], ReadsBack[MatrixState]):
+class MatrixGame(BoardGame[MatrixState], ReadsBack[MatrixState], ListedStarts[MatrixState]):
     """Two players choose at the same time in every round, are paid by a table, and see what the other chose.
 
     Args:
@@ -97,13 +96,7 @@ class MatrixGame(BoardGame[MatrixState], ReadsBack[MatrixState]):
         self._own_second = tuple(zip(*self.payoffs.second, strict=True))  # the second player's, its own action first
         # by the seat, of what it read last: the history, its lines, and what both players have got
         self._read: list[tuple[tuple[tuple[int, int], ...], str, float, float]] = [((), "", 0.0, 0.0)] * 2
-        self._start = MatrixState((), None if self.opponent is None else self.opponent.start)
-
-    def initial_state(self, rng: Generator) -> MatrixState:
-        return self._start
-
-    def initial_outcomes(self) -> list[tuple[float, MatrixState]]:
-        return [(1.0, self._start)]
+        self.starts = (MatrixState((), None if self.opponent is None else self.opponent.start),)
 
     def transition(self, state: MatrixState, joint_action: JointAction, rng: Generator) -> Transition[MatrixState]:
         """Play one round; an opponent inside takes one uniform number of ``rng``."""
@@ -206,7 +199,7 @@ class MatrixGame(BoardGame[MatrixState], ReadsBack[MatrixState]):
         return seats
 
     def shown(self, observation: str, player: Player) -> MatrixState:
-        seat, state = self.players.index(player), self._start
+        seat, (state,) = self.players.index(player), self.starts
         for mine, other in _ROUND.findall(observation)[: self.rounds]:
             pair = self._index[mine], self._index[other]
             state, _, _ = self._played(state, *(pair if seat == 0 else pair[::-1]))
@@ -268,8 +261,6 @@ class BestResponseYardstick(Yardstick):
         values = self._values.action_values(state.memory, left) if left else [0.0] * len(self._game.actions)
         return dict(zip(self._game.actions, values, strict=True))
 
-    def blind_value(
-        self, state: MatrixState, steps_left: int | None, player: Player, policy: Mapping[Action, float]
-    ) -> float:
+    def blind_value(self, state: MatrixState, steps_left: int | None, player: Player, policy: FixedPolicy) -> float:
         left = at_most(self._game.rounds - len(state.history), steps_left)
         return self._values.value(state.memory, left, tuple(chances_of(policy, self._game.actions)))
