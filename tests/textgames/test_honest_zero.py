@@ -14,7 +14,7 @@ from benchmark.score.differences import holm
 from textgames import SCENARIOS
 from textgames.solving import blind
 from textgames.solving.blind import Values, blind_play, standard_error
-from textgames.solving.fixed_policies import FixedPolicy
+from textgames.yardsticks import FixedPolicy
 
 ALONE = [name for name, scenario in SCENARIOS.items() if len(scenario.game().players) == 1]
 FRESH = 50_000

@@ -32,7 +32,6 @@ from textgames.settings import taken_by
 from textgames.solving.fixed_policies import (
     BlindPlay,
     Evaluate,
-    FixedPolicy,
     blind_evaluator,
     blind_value,
     chances_of,
@@ -41,6 +40,7 @@ from textgames.solving.fixed_policies import (
 from textgames.texts.actions import Unreadable
 from textgames.tsmg import TSMG, Action
 from textgames.twins import Twin
+from textgames.yardsticks import FixedPolicy
 
 if TYPE_CHECKING:
     from textgames.scenarios import Scenario
