@@ -17,6 +17,7 @@ from .intervals import Range as Range
 from .intervals import column as column
 from .intervals import half_interval as half_interval
 from .intervals import is_above as is_above
+from .intervals import is_rounding as is_rounding
 from .intervals import mean as mean
 from .intervals import mean_estimate as mean_estimate
 from .intervals import means_of_estimates as means_of_estimates

@@ -5,10 +5,7 @@ from .cache import write_cache as write_cache
 from .comparison import return_range as return_range
 from .comparison import solo_scenarios as solo_scenarios
 from .differences import holm as holm
-from .differences import paired as paired
 from .differences import paired_p_value as paired_p_value
-from .differences import student_p_value as student_p_value
-from .differences import student_tests as student_tests
 from .document import EstimateView as EstimateView
 from .levels import Fit as Fit
 from .levels import Found as Found

@@ -1,23 +1,14 @@
 """Tests whether a difference is more than chance, their correction, and the number of episodes that one takes."""
 
 from bisect import bisect_left
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from math import ceil, log2, sqrt
 from typing import NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from agents.common.intervals import (
-    LEAST_RESAMPLES,
-    ROUNDING,
-    Array,
-    Estimate,
-    is_above,
-    is_rounding,
-    resampled,
-    student,
-)
+from agents.common.intervals import LEAST_RESAMPLES, ROUNDING, Array, is_above, is_rounding, resampled
 from benchmark.score.document import EstimateView
 
 Key = TypeVar("Key")
@@ -68,16 +59,6 @@ def paired_p_value(differences: Array) -> float:
     return min(1.0, float(chances[extreme].sum()))
 
 
-def student_p_value(values: Array) -> float:
-    """Return the two-sided p-value of Student's test that the mean is zero; 1 if nothing varies."""
-    if len(values) < 2 or is_rounding(float(values.std()), float(values.mean())):
-        return 1.0
-    from scipy.special import stdtr
-
-    t = float(values.mean()) / (float(values.std(ddof=1)) / sqrt(len(values)))
-    return 2 * float(stdtr(len(values) - 1, -abs(t)))
-
-
 def _unrounded(differences: Array) -> Array:
     """Return the differences, those of nothing but rounding as 0, which corrections for luck leave."""
     return np.where(np.abs(differences) <= ROUNDING, 0.0, differences)
@@ -111,26 +92,6 @@ def holm(p_values: Mapping[Key, float], family: int | None = None) -> dict[Key, 
         running = max(running, min(1.0, (family - place) * p_values[key]))
         adjusted[key] = running
     return adjusted
-
-
-def paired(own: Mapping[Key, float], other: Mapping[Key, float]) -> Array:
-    """Subtract values from those of another agent, (n,), by what both have them for: seeds, runs or games."""
-    return np.array([value - other[key] for key, value in own.items() if key in other])
-
-
-class StudentTest(NamedTuple):
-    """A mean over few independent values with its interval, and whether it is zero."""
-
-    mean: Estimate
-    p_value: float  # two-sided, not corrected
-    p_holm: float  # corrected over all that were tested with it
-
-
-def student_tests(samples: Mapping[Key, Array], references: Collection[Key] = ()) -> dict[Key, StudentTest]:
-    """Samples, (n,) each, tested together; ``references``, less themselves, are none of the tests: their p is 1."""
-    p_values = {key: student_p_value(own) for key, own in samples.items()}
-    adjusted = holm({key: p for key, p in p_values.items() if key not in references})
-    return {key: StudentTest(student(own), p_values[key], adjusted.get(key, 1.0)) for key, own in samples.items()}
 
 
 def fewest_pairs(level: float) -> int:

@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from agents.common import Array, Estimate, student
-from benchmark.score import student_tests
 from research.credit.findings import Findings, credit_of, figure_on
+from research.jobs.intervals import student_tests
 from research.jobs.report import table
 
 DOSED = "research.credit.dosed:Dosed"

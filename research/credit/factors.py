@@ -12,8 +12,8 @@ from typing import NamedTuple
 import numpy as np
 
 from agents.common import Array, Estimate, student
-from benchmark.score import student_tests
 from research.credit.findings import Findings
+from research.jobs.intervals import student_tests
 from research.jobs.report import table
 
 LEARNING = "learning"

@@ -8,10 +8,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from agents.common import RESAMPLES, Array, Estimate, percentiles, student
-from benchmark.score import holm, paired, student_p_value
+from benchmark.score import holm
 from research.credit.jobs import StudyFolder, jobs_of
 from research.credit.settings import OnGames, Study
 from research.jobs.folder import Results
+from research.jobs.intervals import paired, student_p_value
 
 Cell = tuple[str, int, str]
 """A game, a run of it, and a stage of that run."""

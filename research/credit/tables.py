@@ -9,7 +9,7 @@ import numpy as np
 
 from agents.common import Estimate, duration, student_quantile
 from agents.msgrpo.credit import METHODS
-from benchmark.score import holm, student_tests
+from benchmark.score import holm
 from research.credit.findings import (
     CONTROLS,
     RANKED,
@@ -27,6 +27,7 @@ from research.credit.findings import (
     value_of,
 )
 from research.credit.settings import STAGES
+from research.jobs.intervals import student_tests
 from research.jobs.report import table
 
 _COLUMNS = {

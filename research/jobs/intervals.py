@@ -2,15 +2,30 @@
 
 * a share of successes: :func:`share_of`;
 * runs and episodes at once: :func:`mean_over_runs`, :func:`difference_of_means` and :func:`ratio_of_means`, a bootstrap
-  or, of fewer than :data:`FEW_RUNS` runs, Student's interval over them joined with the episodes' normal one.
+  or, of fewer than :data:`FEW_RUNS` runs, Student's interval over them joined with the episodes' normal one;
+* few independent values: :func:`student_tests`, with Student's test and Holm's correction.
 """
 
-from collections.abc import Sequence
-from math import hypot, inf
+from collections.abc import Collection, Mapping, Sequence
+from math import hypot, inf, sqrt
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 
-from agents.common import RESAMPLES, SEED, Array, Estimate, half_interval, mean_estimate, percentiles, student
+from agents.common import (
+    RESAMPLES,
+    SEED,
+    Array,
+    Estimate,
+    half_interval,
+    is_rounding,
+    mean_estimate,
+    percentiles,
+    student,
+)
+from benchmark.score import holm
+
+Key = TypeVar("Key")
 
 _CONFIDENCE = 0.9500042097  # of 1.96 standard errors, the rounded quantile that recorded results were made with
 
@@ -93,3 +108,33 @@ def _over_runs(trained: Array, base: Array) -> tuple[Array, Array]:
     means: Array = np.einsum("br,re,be->b", run_weights, trained, episode_weights, optimize=True)
     base_means: Array = episode_weights @ base
     return means, base_means
+
+
+def paired(own: Mapping[Key, float], other: Mapping[Key, float]) -> Array:
+    """Subtract values from those of another agent, (n,), by what both have them for: seeds, runs or games."""
+    return np.array([value - other[key] for key, value in own.items() if key in other])
+
+
+def student_p_value(values: Array) -> float:
+    """Return the two-sided p-value of Student's test that the mean is zero; 1 if nothing varies."""
+    if len(values) < 2 or is_rounding(float(values.std()), float(values.mean())):
+        return 1.0
+    from scipy.special import stdtr
+
+    t = float(values.mean()) / (float(values.std(ddof=1)) / sqrt(len(values)))
+    return 2 * float(stdtr(len(values) - 1, -abs(t)))
+
+
+class StudentTest(NamedTuple):
+    """A mean over few independent values with its interval, and whether it is zero."""
+
+    mean: Estimate
+    p_value: float  # two-sided, not corrected
+    p_holm: float  # corrected over all that were tested with it
+
+
+def student_tests(samples: Mapping[Key, Array], references: Collection[Key] = ()) -> dict[Key, StudentTest]:
+    """Samples, (n,) each, tested together; ``references``, less themselves, are none of the tests: their p is 1."""
+    p_values = {key: student_p_value(own) for key, own in samples.items()}
+    adjusted = holm({key: p for key, p in p_values.items() if key not in references})
+    return {key: StudentTest(student(own), p_values[key], adjusted.get(key, 1.0)) for key, own in samples.items()}

@@ -12,8 +12,7 @@ from itertools import product
 from typing import NamedTuple
 
 from agents.common import Array, Estimate, student
-from benchmark.score import paired
-from research.jobs.intervals import difference_of_means, ratio_of_means
+from research.jobs.intervals import difference_of_means, paired, ratio_of_means
 from research.reproduction.reproduction import Reproduction
 
 HEADLINE_RATIO = 1.5  # the paper: the post-trained model beats the large one by 50% on Frozen Lake

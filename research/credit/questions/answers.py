@@ -11,11 +11,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from agents.common import Array, Estimate, student
-from benchmark.score import student_tests
 from research.credit.findings import Made, made_of
 from research.credit.jobs import StudyFolder
 from research.credit.questions.settings import Questions, jobs_of
-from research.jobs.intervals import share_of
+from research.jobs.intervals import share_of, student_tests
 
 
 @dataclass(frozen=True)

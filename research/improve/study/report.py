@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from agents.common import Array, Estimate, duration, student
-from benchmark.score import paired, student_tests
 from research.improve.study.settings import TOLD, TRAINER, ComparedFolder, Comparison, jobs_of
+from research.jobs.intervals import paired, student_tests
 from research.jobs.pictures import COLOURS, figure_of, save, style, with_intervals
 from research.jobs.report import Facts, said_first, table, whole_report
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from agents.common.intervals import mean_estimate
+from agents.common.intervals import mean_estimate, student
 from research.jobs import intervals
 
 
@@ -67,3 +67,16 @@ def test_a_ratio_to_what_may_be_nothing_has_no_interval():
     assert intervals.ratio_of_means(trained, np.zeros(4)) == (inf, None, None)
     # a third of the resamples don't have the one episode that the base has won
     assert intervals.ratio_of_means(trained, np.array([1.0, 0.0, 0.0, 0.0])) == (3.5, None, None)
+
+
+def test_samples_are_tested_together_and_what_they_are_less_of_is_no_test():
+    plain = {seed: 0.1 * seed for seed in range(4)}
+    better = {seed: value + 0.2 + 0.01 * seed for seed, value in plain.items() if seed}
+    samples = {name: intervals.paired(own, plain) for name, own in {"plain": plain, "better": better}.items()}
+    assert samples["better"] == pytest.approx([0.21, 0.22, 0.23])
+    alone, both = intervals.student_tests(samples, ["plain"]), intervals.student_tests(samples)
+    raw = stats.ttest_1samp(samples["better"], 0.0).pvalue
+    assert alone["better"] == (student(samples["better"]), pytest.approx(raw), pytest.approx(raw))
+    assert both["better"].p_holm == pytest.approx(2 * raw)
+    assert alone["plain"] == ((0.0, 0.0, 0.0), 1.0, 1.0)
+    assert intervals.student_tests({"a": np.full(3, 0.1)})["a"].p_value == 1.0, "rounding is no difference"
