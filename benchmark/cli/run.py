@@ -79,9 +79,7 @@ def _dry_run(planned: PlannedRun, told: Output) -> None:
     lines = []
     for name in plan.scenarios:
         own = [row for row in rows if row["scenario"] == name]
-        few, many, most = (
-            sum(row[key] for row in own) for key in ("episodes_at_least", "episodes", "requests_at_most")
-        )
+        few, many, most = (sum(row[key] for row in own) for key in SUMMED)
         span = f"{min(row['first_seed'] for row in own)}..{max(row['last_seed'] for row in own)}"
         players = str(len({agent for row in own for agent in row["agents"]}))
         lines.append((name, players, str(len(own)), _between(few, many), span, f"{most:,}"))

@@ -1,28 +1,19 @@
-from .board import AGENT, SCENARIO
-from .document_of import results_document
-from .draw import print_tables
-from .page import write_page
-from .table import Column, Figure, Scored, Table, agent_figure, estimate, estimate_figure, number, text_table, value
-from .training_data import EVALUATED, RecordedDecision, Source, preferences
-
-__all__ = [
-    "AGENT",
-    "EVALUATED",
-    "SCENARIO",
-    "Column",
-    "Figure",
-    "RecordedDecision",
-    "Scored",
-    "Source",
-    "Table",
-    "agent_figure",
-    "estimate",
-    "estimate_figure",
-    "number",
-    "preferences",
-    "print_tables",
-    "results_document",
-    "text_table",
-    "value",
-    "write_page",
-]
+from .board import AGENT as AGENT
+from .board import SCENARIO as SCENARIO
+from .document_of import results_document as results_document
+from .draw import print_tables as print_tables
+from .page import write_page as write_page
+from .table import Column as Column
+from .table import Figure as Figure
+from .table import Scored as Scored
+from .table import Table as Table
+from .table import agent_figure as agent_figure
+from .table import estimate as estimate
+from .table import estimate_figure as estimate_figure
+from .table import number as number
+from .table import text_table as text_table
+from .table import value as value
+from .training_data import EVALUATED as EVALUATED
+from .training_data import RecordedDecision as RecordedDecision
+from .training_data import Source as Source
+from .training_data import preferences as preferences

@@ -15,12 +15,12 @@ from typing import Any, get_args
 from agents.claims import Claim, approve, content_digest, open_claims
 from agents.common.files import replacing
 from agents.common.toml import read_toml, to_toml
-from agents.load import baselines, options_taken
+from agents.load import baselines
 from agents.models.provider import providers
 from agents.wrappers import innermost, own_options, with_innermost, wrapped_in
 from benchmark.errors import UsageError
 from benchmark.play.agents.objects import AgentSpec, AgentTable
-from benchmark.play.agents.options import read_sets, together
+from benchmark.play.agents.options import read_sets, taken_by, together
 from benchmark.play.claims import claims_of
 from benchmark.play.options import RunOptions, without_spec
 from benchmark.runs.folder import folder_name
@@ -78,10 +78,7 @@ def _others_taking(option: str, value: Any, spec: str, mine: str, tables: Mappin
         for inner in wrapped.inside:
             yield from _others_taking(option, value, inner, mine, tables)
     elif spec != mine and tables.get(spec, {}).get(option) != value:
-        try:
-            taken, takes_others = options_taken(tables.get(spec, {}).get("spec", spec))
-        except (ValueError, ImportError) as error:
-            raise UsageError(" ".join(str(error).split())) from None
+        taken, takes_others = taken_by(tables.get(spec, {}).get("spec", spec))
         if takes_others or option in taken:
             yield spec
 
@@ -108,7 +105,8 @@ def _check_named(folder: Path, name: str, table: AgentTable, given: Mapping[str,
     said = [*_claims({"spec": "random", **given}), *(Claim("--allow", text, "") for text in allowed)]
     missing = open_claims(folder, claims, said, digest)
     if not any(claim.flag == "--allow" for claim in missing):
-        known = _options_of(folder, table["spec"])  # what the agent doesn't take at all is reported with other mistakes
+        # what the agent doesn't take at all is reported with other mistakes
+        known, _ = taken_by(table["spec"], f"{folder / AGENT_NAME}: ")
         missing = [claim for claim in missing if claim.value.partition("=")[0].removeprefix("agent.") in known]
     if missing:
         meanings = ", ".join(claim.meaning.removesuffix(" of agent") for claim in missing)
@@ -116,13 +114,6 @@ def _check_named(folder: Path, name: str, table: AgentTable, given: Mapping[str,
         advice = " ".join(one._replace(value=value).said for one, value in zip(missing, values, strict=True))
         raise UsageError(f"{folder} names {meanings}, which you haven't; if you trust this folder, say so: {advice}")
     approve(folder, claims, digest)
-
-
-def _options_of(folder: Path, spec: str) -> Mapping[str, Any]:
-    try:
-        return options_taken(spec)[0]
-    except (ValueError, ImportError) as error:
-        raise UsageError(f"{folder / AGENT_NAME}: {' '.join(str(error).split())}") from None
 
 
 def _named(agent: AgentSpec) -> AgentSpec:
@@ -161,7 +152,7 @@ def from_anywhere(table: AgentTable) -> AgentTable:
 def placed(folder: Path, table: AgentTable, model: Callable[[str, str], str], file: Callable[[str], str]) -> AgentTable:
     """Return the table with other paths of the files that it names, and of models and programs, ``hf:model``."""
     table = {**table, "spec": _placed_spec(table, model)}
-    types = _options_of(folder, table["spec"])
+    types, _ = taken_by(table["spec"], f"{folder / AGENT_NAME}: ")
     paths = {option for option, kind in types.items() if Path in get_args(kind)} | {"adapter"}
     return {
         option: file(value) if option in paths and isinstance(value, str) and value else value

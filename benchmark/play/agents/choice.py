@@ -7,7 +7,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
+from agents.baselines.search import find_search_player
 from agents.load import check_spec
+from agents.models.embedded import READS
 from agents.policy import why_not_legal_only
 from agents.protocol import read_protocol
 from agents.turn import Policy
@@ -160,9 +162,6 @@ def _in_place(
 
 def default_agents(scenarios: Iterable[Scenario]) -> list[str]:
     """Return the agents of a run that names none; models of one scenario are among them if nothing else is played."""
-    from agents.baselines.search import find_search_player
-    from agents.models.embedded import READS
-
     scenarios = list(scenarios)
     searched = any(find_search_player(scenario.game()) is not None for scenario in scenarios)
     asked = {scenario.name for scenario in scenarios}

@@ -91,12 +91,12 @@ def with_keys(options: RunOptions, specs: Mapping[str, str], key_of: Callable[[s
     takers = [name for name, spec in specs.items() if not is_object(spec) and runs_program(spec)]
     if not takers:
         return options
-    out = Path(options.out) if options.out else None
-    kept = read_manifest(out)["settings"] if out is not None and (out / MANIFEST_NAME).is_file() else {}
-    earlier = kept.get("agent_options") or {}
     if key_of is not None:
         keys = {name: {"key": key_of(name)} for name in takers}
         return replace(options, agent_options=together(options.agent_options, keys))
+    out = Path(options.out) if options.out else None
+    kept = read_manifest(out)["settings"] if out is not None and (out / MANIFEST_NAME).is_file() else {}
+    earlier = kept.get("agent_options") or {}
     keys = {name: {"key": earlier.get(name, {}).get("key") or secrets.token_hex(16)} for name in takers}
     return replace(options, agent_options=together(keys, options.agent_options))
 
@@ -123,10 +123,7 @@ def _of_one_protocol(options: RunOptions, specs: Mapping[str, str]) -> RunOption
 def _checked(name: str, spec: str, own: Mapping[str, Any]) -> dict[str, Any]:
     if is_object(spec):
         raise UsageError(f"the agent {name!r} is an object of your program: give its options to its class")
-    try:
-        taken, takes_others = options_taken(spec)
-    except (ValueError, ImportError) as error:
-        raise UsageError(" ".join(str(error).split())) from None
+    taken, takes_others = taken_by(spec)
     known = taken.keys() - set(OBJECTS)
     checked = {}
     for option, value in own.items():
@@ -135,6 +132,14 @@ def _checked(name: str, spec: str, own: Mapping[str, Any]) -> dict[str, Any]:
             raise unknown_name(f"option of the agent {name!r} ({spec})", option, known - {"api_key"})
         checked[option] = typed_option(f"the option {option} of the agent {name!r}", value, taken.get(option, Any))
     return checked
+
+
+def taken_by(spec: str, place: str = "") -> tuple[Mapping[str, Any], bool]:
+    """Return what :func:`agents.load.options_taken` does; a UsageError about the spec begins with ``place``."""
+    try:
+        return options_taken(spec)
+    except (ValueError, ImportError) as error:
+        raise UsageError(place + " ".join(str(error).split())) from None
 
 
 def typed_option(place: str, value: Any, hint: Any) -> Any:

@@ -8,8 +8,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, is_dataclass, replace
 from typing import Any
 
+from agents.load import check_agent, known_options, load_agent, options_taken
 from agents.models.base import LanguageModel
-from agents.models.embedded import EMBEDDED
+from agents.models.embedded import EMBEDDED, PROVIDER, embedded_agents
 from agents.models.provider import providers
 from agents.protocol import OF_MODELS, TOOLS
 from agents.turn import Policy, check_game, is_served
@@ -19,6 +20,7 @@ from benchmark.play.agents.agent_folder import with_agent_folders
 from benchmark.play.agents.objects import AgentSpec, AgentTable, code_of, is_object
 from benchmark.play.agents.options import with_agent_options
 from benchmark.play.options import RunOptions, flag_of, without_spec
+from benchmark.play.progress import teller
 from benchmark.runs.plan import Plan
 from benchmark.runs.provenance import data_digest
 from textgames.extras import CPU_TORCH
@@ -118,8 +120,6 @@ def load_policy(spec: str, options: RunOptions, name: str | None = None, *, weig
     Without ``weights`` a language model isn't loaded and can't act, and a key may be missing. A UsageError says in one
     sentence what is wrong: no such agent, a missing key or package, a bad setting.
     """
-    from agents.load import check_agent, known_options, load_agent
-
     if is_object(spec):
         raise UsageError(
             f"the agent {spec.partition(':')[2]} is an object of a Python program, which has to go on itself: "
@@ -147,8 +147,6 @@ def load_one(text: str, options: RunOptions, *scenarios: Scenario) -> tuple[Poli
 
     ``text`` is ``SPEC`` or ``NAME=SPEC``. Raises as :func:`load_policy`, and if it can't play a scenario.
     """
-    from benchmark.play.progress import teller
-
     options = with_agent_folders(replace(options, agents=(text,)))
     agent = AgentSpec.parse(options.agents[0])
     options = with_agent_options(options, {agent.name: agent.spec})
@@ -184,8 +182,6 @@ def why_not_played(policy: Policy, scenario: Scenario) -> str | None:
 
 def not_taken(specs: Iterable[AgentSpec], options: RunOptions) -> list[str]:
     """Return a sentence about what was given for agents and none of them has, such as the mode of a scripted player."""
-    from agents.load import known_options, options_taken
-
     agents, names = [*specs], [name for name in known_options() if name in options.given]
     taken = [({}, True) if is_object(spec.spec) else options_taken(spec.spec) for spec in agents]
     unused = [flag_of(name) for name in names if not any(others or name in own for own, others in taken)]
@@ -257,14 +253,10 @@ def _plain(value: Any) -> Any:
 
 def missing_models() -> str | None:
     """Return why the models that ship with the package don't play here, and what adds them; ``None`` if they can."""
-    from agents.models.embedded import PROVIDER
-
     missing = PROVIDER.missing()
     return missing and f"without the embedded models, which need {missing}; without a GPU, add {CPU_TORCH}"
 
 
 def embedded_models() -> list[str]:
     """Return the specs of the models that ship with the package and can run here."""
-    from agents.models.embedded import PROVIDER, embedded_agents
-
     return [] if PROVIDER.missing() else list(embedded_agents())
