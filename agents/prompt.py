@@ -33,8 +33,9 @@ class PromptMap:
             check_whole("history_turns (None: all turns)", self.history_turns, 0, None)
 
     @classmethod
-    def from_file(cls, path: str | Path, mode: str = "think", history_turns: int | None = 0) -> "PromptMap":
-        return cls(mode, history_turns, PromptTexts.from_file(path))
+    def from_file(cls, path: str | Path | None, mode: str = "think", history_turns: int | None = 0) -> "PromptMap":
+        """Build it with the wording of a file; ``None`` for the default one."""
+        return cls(mode, history_turns, PromptTexts.default() if path is None else PromptTexts.from_file(path))
 
     @property
     def turns_read(self) -> int | None:

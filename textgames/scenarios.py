@@ -17,15 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import gymnasium
 
-from textgames.environments.rules import (
-    INVALID_ACTION,
-    LEVEL,
-    TWIN,
-    EpisodeRules,
-    game_settings,
-    load_game,
-    make_game,
-)
+from textgames.environments.rules import INVALID_ACTION, LEVEL, TWIN, EpisodeRules, game_settings, load_game, make_game
 from textgames.ladders import Ladder, Level, ladder_of, register_ladder
 from textgames.names import nearest_or_all
 from textgames.registry import game_of, parallel_env, register, settings_of, shared_game
@@ -351,9 +343,6 @@ SUITES: Mapping[str, tuple[str, ...]] = MappingProxyType(
 """The scenarios of every suite; a run plays ``paper`` by default, and ``all`` is all but :data:`LITTLE_HEADROOM`."""
 
 ABOUT_SUITES: Mapping[str, str] = MappingProxyType(
-    {
-        **{name: data["about"] for name, data in _SHELVES.items()},
-        "all": "every scenario that measures enough",
-    }
+    {**{name: data["about"] for name, data in _SHELVES.items()}, "all": "every scenario that measures enough"}
 )
 """What every suite tests, in a few words."""

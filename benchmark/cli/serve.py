@@ -6,7 +6,7 @@ import socket
 import sys
 from typing import Any
 
-from agents import PromptMap, PromptTexts, load_agent
+from agents import PromptMap, load_agent
 from agents.common.toml import read_setting
 from benchmark.cli.settings import Serve
 from benchmark.errors import UsageError
@@ -77,8 +77,7 @@ def _served(settings: Serve) -> dict[str, Any]:
         if not name.isidentifier():
             raise UsageError(f"--set takes NAME=VALUE, got the name {name!r}")
     try:
-        texts = PromptTexts.default() if settings.prompts is None else PromptTexts.from_file(settings.prompts)
-        prompts = PromptMap(settings.mode or PromptMap.mode, settings.history, texts)
+        prompts = PromptMap.from_file(settings.prompts, settings.mode or PromptMap.mode, settings.history)
         opponents = None if settings.self_play else load_agent(against or "random")
     except (ValueError, TypeError, ModuleNotFoundError) as error:
         raise UsageError(str(error)) from None

@@ -101,16 +101,11 @@ class Conversation:
 
     Attributes:
         session: the episode; its prompt map has ``history_turns=None``, so that a prompt ends with the new observation.
-        turns: how many responses were given.
+        turns: how many responses were given. An episode that ended before its player was asked takes one.
     """
 
     def __init__(self, session: EpisodeSession) -> None:
         self.session, self.turns = session, 0
-
-    @property
-    def over(self) -> bool:
-        """Whether the episode is over; one that ended before its player was asked takes one response."""
-        return self.session.over
 
     def opening(self) -> list[dict[str, str]]:
         """Return the first prompt.

@@ -48,7 +48,7 @@ def check_episodes(id: str, settings: Mapping[str, Any]) -> None:
         rng, rounds = np.random.default_rng(seed), 0
         while env.agents:
             playing = list(env.agents)
-            actions = {agent: written(env.game, draw(env.game, env.state(), agent, rng)) for agent in env.to_move}
+            actions = _random_responses(env, rng)
             _, _, terminations, truncations, infos = env.step(actions)
             rounds += 1
             for agent in playing:

@@ -9,6 +9,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
+from textgames.exploration.deduction import Indices
 from textgames.exploration.guessing import LOST_GUESSES, GuessingGame, GuessState
 from textgames.settings import check_whole
 from textgames.texts.commands import Command
@@ -41,20 +42,10 @@ class GuessNumber(GuessingGame):
         every = np.arange(len(secrets))
         return np.asarray(np.sign(every - every[:, np.newaxis]) + 1)
 
-    def metrics(self, state: GuessState, player: str) -> dict[str, float]:
-        """Return what every guessing game does, worked out on the interval of what is possible, without a table."""
-        low, high, secret, losses, regret = 1, len(self.secrets), int(state.secret), 0.0, 0.0
-        for played, guess in enumerate(map(int, state.guesses)):
-            left, length = self.max_guesses - played, high - low + 1
-            losses += _remaining(low, high, guess) - _remaining(low, high, (low + high) // 2)
-            best = interval_value(length, left, LOST_GUESSES)
-            regret += max(0.0, best - guess_value(low, high, guess, left, LOST_GUESSES))
-            if guess == secret:
-                low = high = secret
-            elif low <= guess <= high:
-                low, high = (guess + 1, high) if guess < secret else (low, guess - 1)
-        mean = losses / max(1, len(state.guesses))
-        return {"remaining_loss": mean, "possible": float(high - low + 1), "regret": regret}
+    def regret(self, candidates: Indices, guess: int, guesses_left: int) -> float:
+        low, high = int(candidates[0]) + 1, int(candidates[-1]) + 1  # what is possible is always an interval
+        best = interval_value(high - low + 1, guesses_left, LOST_GUESSES)
+        return max(0.0, best - guess_value(low, high, guess + 1, guesses_left, LOST_GUESSES))
 
     def action_help(self, state: GuessState, player: str) -> str:
         return f"a whole number from 1 to {len(self.secrets)}"
@@ -67,13 +58,6 @@ class GuessNumber(GuessingGame):
             f"{self.how_it_pays()}\n"
             f"Action: a whole number from 1 to {len(self.secrets)}."
         )
-
-
-def _remaining(low: int, high: int, guess: int) -> float:
-    """Return how many numbers from ``low`` to ``high`` are left possible by a guess, on average over its answers."""
-    if not low <= guess <= high:
-        return float(high - low + 1)
-    return ((guess - low) ** 2 + 1 + (high - guess) ** 2) / (high - low + 1)
 
 
 @lru_cache(maxsize=100_000)

@@ -168,11 +168,6 @@ class GuessingGame(OnePlayerGame[GuessState]):
         return f"Hidden {self.noun}: {state.secret}\n{self.observe(state, 'player_0')}"
 
 
-@lru_cache(maxsize=16)  # games of equal secrets share both
-def _table(game: type[GuessingGame], secrets: tuple[str, ...]) -> AnswerTable:
-    return AnswerTable(game.answers(secrets))
-
-
-@lru_cache(maxsize=16)
-def _solver(table: AnswerTable, lost: int) -> GuessSolver:
-    return GuessSolver(table, lost)
+# games of equal secrets share both
+_table = lru_cache(maxsize=16)(lambda game, secrets: AnswerTable(game.answers(secrets)))
+_solver = lru_cache(maxsize=16)(GuessSolver)

@@ -6,7 +6,6 @@ The setting is that of Park et al., "Do LLM agents have regret? A case study in 
 
 import math
 import re
-from collections.abc import Callable
 from functools import lru_cache
 from operator import mul
 from typing import NamedTuple
@@ -25,8 +24,8 @@ from textgames.yardsticks import FixedPolicy, Yardstick
 LARGEST_LOSS = 10.0
 ROADS = ("highway", "bridge", "tunnel", "coast", "forest", "river", "village", "harbour")
 
-Pattern = Callable[[int, int, np.random.Generator], NDArray[np.float64]]
-"""``(rounds, actions, rng) -> losses`` of shape (rounds, actions), which are then cut to [0, 10] and rounded."""
+
+# the patterns: ``(rounds, actions, rng) -> losses``, (rounds, actions), which are then cut to [0, 10] and rounded
 
 
 def uniform(rounds: int, actions: int, rng: np.random.Generator) -> NDArray[np.float64]:
@@ -65,13 +64,7 @@ def adversarial(rounds: int, actions: int, rng: np.random.Generator) -> NDArray[
     return losses
 
 
-PATTERNS: dict[str, Pattern] = {
-    "uniform": uniform,
-    "gaussian": gaussian,
-    "trend": trend,
-    "sine": sine,
-    "adversarial": adversarial,
-}
+PATTERNS = {pattern.__name__: pattern for pattern in (uniform, gaussian, trend, sine, adversarial)}
 
 
 class OnlineState(NamedTuple):

@@ -97,16 +97,11 @@ class Gathering(CommonsGame):
 
     def outcomes(self, state: CommonsState, joint_action: JointAction) -> Sequence[Outcome[CommonsState]]:
         """List all draws of lots: which of several players on one apple gets it."""
-        bodies, deeds, rewards, dirt = self._act(state, joint_action)
-        apples, dirt = self.nature(state, bodies, dirt)
-        eaters = self._eaters(apples, bodies)
-        draws = list(itertools.product(*[some for _, some in eaters]))
-        found = []
-        for winners in draws:
-            paid = rewards.copy()
-            after = self._eat(state, bodies, deeds.copy(), paid, apples.copy(), dirt, eaters, winners, None)
-            found.append((1 / len(draws), after, dict(zip(self.players, paid, strict=True)), False))
-        return found
+        moved = self._act(state, joint_action)
+        apples, _ = self.nature(state, moved.bodies, moved.dirt)
+        claims = [[(place, number) for number in some] for place, some in self._eaters(apples, moved.bodies)]
+        draws = list(itertools.product(*claims))
+        return [(1 / len(draws), *self._eat(state, moved, apples, winners, None), False) for winners in draws]
 
     def world(self, state: CommonsState, number: int) -> list[str]:
         apples = [(missing, self._names[cell]) for missing, cell in zip(state.apples, self._map.apples, strict=True)]

@@ -19,10 +19,7 @@ _MOST_ROUNDS = 100_000  # values that still change after so many rounds are said
 
 
 class BackwardInduction:
-    """The first player's values in the states within reach of one, for every number of steps that are left.
-
-    ``player``, the first one, wants a large return; any other mover wants a small one. One player moves in each state.
-    """
+    """The first player's values in the states within reach of one, for every number of steps; one moves in each."""
 
     def __init__(self, space: StateSpace, player: Player) -> None:
         self.space = space

@@ -29,14 +29,7 @@ from numpy.typing import NDArray
 from textgames.cache import cache_folder, own_sources, read_cache, sources_digest, write_cache
 from textgames.rounds import rounds_of_play
 from textgames.settings import taken_by
-from textgames.solving.fixed_policies import (
-    BlindPlay,
-    Evaluate,
-    blind_evaluator,
-    blind_value,
-    chances_of,
-    policy_text,
-)
+from textgames.solving.fixed_policies import BlindPlay, Evaluate, blind_evaluator, blind_value, chances_of, policy_text
 from textgames.texts.actions import Unreadable
 from textgames.tsmg import TSMG, Action
 from textgames.twins import Twin

@@ -6,7 +6,7 @@ from inspect_ai import Task
 from inspect_ai._util.error import PrerequisiteError  # what Inspect's command line prints as a sentence
 from inspect_ai.dataset import MemoryDataset, Sample
 
-from agents import EpisodeSession, PromptMap, PromptTexts, load_agent
+from agents import EpisodeSession, PromptMap, load_agent
 from agents.protocol import STANDARD, check_moves, same_protocol
 from benchmark.errors import UsageError
 from benchmark.runs.plan import find_scenarios
@@ -56,8 +56,7 @@ def scenario_task(
         if twin:
             scenario = scenario.twin(twin)
         scenario = scenario._replace(protocol=same_protocol(protocol), moves=check_moves(moves))
-        texts = PromptTexts.default() if prompts is None else PromptTexts.from_file(prompts)
-        prompt_map = PromptMap(mode, history, texts)
+        prompt_map = PromptMap.from_file(prompts, mode, history)
         if isinstance(opponents, str):
             opponents = load_agent(opponents)
         first = EpisodeSession(

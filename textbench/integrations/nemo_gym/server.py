@@ -64,7 +64,7 @@ class TextbenchServer(GymnasiumServer):
             raise ValueError("no episode is open in this session: POST /reset comes first, with the same cookies")
         outcome = conversation.answer(extract_text(action))
         told = {"valid": outcome.valid, "action": outcome.action, "unreadable": outcome.unreadable}
-        if not conversation.over:
+        if not conversation.session.over:
             return conversation.observation()[0]["content"], outcome.reward, False, False, told
         truncated = conversation.session.episode.truncated
         return None, outcome.reward, not truncated, truncated, {**told, **conversation.metrics()}

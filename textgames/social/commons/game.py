@@ -14,21 +14,28 @@ They count as rounds in the statistics.
 
 from abc import abstractmethod
 from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 from numpy.random import Generator
 
 from textgames.social.commons.board import Cells
 from textgames.social.commons.state import Body, CommonsConfig, CommonsState, Deed, Tally, social_statistics
 from textgames.social.commons.text import CommonsText
-from textgames.tsmg import Action, JointAction, Player, Transition
+from textgames.tsmg import Action, JointAction, Player, Rewards, Transition
 
 STAY, BEAM, CLEAN = "stay", "beam", "clean"
 STEPS = {"forward": 0, "step right": 1, "backward": 2, "step left": 3}  # quarter turns from the heading
 TURNS = {"turn left": 3, "turn right": 1}
 ACTIONS: tuple[Action, ...] = (STAY, *STEPS, *TURNS, BEAM)
 
-Eaters = list[tuple[int, list[int]]]
-"""``[(place of an apple cell, numbers of the players on it), ...]``"""
+
+class Moved(NamedTuple):
+    """A round after all moves and beams; an entry a player in each list."""
+
+    bodies: list[Body]
+    deeds: list[Deed]
+    rewards: list[float]
+    dirt: Cells
 
 
 class CommonsGame(CommonsText):
@@ -76,14 +83,15 @@ class CommonsGame(CommonsText):
 
     def transition(self, state: CommonsState, joint_action: JointAction, rng: Generator) -> Transition[CommonsState]:
         """Play one round, or more if all are out; the game never ends by itself."""
-        bodies, deeds, rewards, dirt = self._act(state, joint_action)
-        apples, dirt = self.nature(state, bodies, dirt, rng)
-        eaters = self._eaters(apples, bodies)
-        winners = [some[0] if len(some) == 1 else some[int(rng.integers(len(some)))] for _, some in eaters]
-        after = self._eat(state, bodies, deeds, rewards, apples, dirt, eaters, winners, rng)
-        return after, dict(zip(self.players, rewards, strict=True)), False
+        moved = self._act(state, joint_action)
+        apples, dirt = self.nature(state, moved.bodies, moved.dirt, rng)
+        winners = [
+            (place, some[0] if len(some) == 1 else some[int(rng.integers(len(some)))])
+            for place, some in self._eaters(apples, moved.bodies)
+        ]
+        return *self._eat(state, moved._replace(dirt=dirt), apples, winners, rng), False
 
-    def _act(self, state: CommonsState, joint_action: JointAction) -> tuple[list[Body], list[Deed], list[float], Cells]:
+    def _act(self, state: CommonsState, joint_action: JointAction) -> Moved:
         bodies: list[Body] = []
         deeds: list[Deed] = []
         for player, body in zip(self.players, state.bodies, strict=True):
@@ -105,7 +113,7 @@ class CommonsGame(CommonsText):
         rewards = [0.0] * len(bodies)
         dirt = self.clean(bodies, deeds, rewards, state.dirt)
         self._strike(bodies, deeds, rewards)
-        return bodies, deeds, rewards, dirt
+        return Moved(bodies, deeds, rewards, dirt)
 
     def _strike(self, bodies: list[Body], deeds: list[Deed], rewards: list[float]) -> None:
         """Use all beams at once: a player that is hit may still hit others."""
@@ -128,7 +136,8 @@ class CommonsGame(CommonsText):
             else:  # one more than it misses, since every round's end takes one off
                 bodies[number] = body._replace(cell=body.home, hits=0, out=config.out_rounds + 1)
 
-    def _eaters(self, apples: Sequence[int], bodies: Sequence[Body]) -> Eaters:
+    def _eaters(self, apples: Sequence[int], bodies: Sequence[Body]) -> list[tuple[int, list[int]]]:
+        """Return ``[(place of an apple, numbers of the players on it), ...]``."""
         found = []
         cells = [-1 if body.out else body.cell for body in bodies]
         for place, cell in enumerate(self._map.apples):
@@ -139,20 +148,14 @@ class CommonsGame(CommonsText):
     def _eat(
         self,
         state: CommonsState,
-        bodies: Sequence[Body],
-        deeds: list[Deed],
-        rewards: list[float],
+        moved: Moved,
         apples: list[int],
-        dirt: Cells,
-        eaters: Eaters,
-        winners: Sequence[int],
+        winners: Sequence[tuple[int, int]],
         rng: Generator | None,
-    ) -> CommonsState:
-        """Play step 4 of a round, count, and let the rounds pass in which all are out.
-
-        Changes the lists that it is given, which are the round's own.
-        """
-        for (place, _), winner in zip(eaters, winners, strict=True):
+    ) -> tuple[CommonsState, Rewards]:
+        """Let winners eat, ``(place of an apple, number of a player)``, and pass the rounds in which all are out."""
+        deeds, rewards, apples = moved.deeds.copy(), moved.rewards.copy(), apples.copy()
+        for place, winner in winners:
             apples[place] = self.empty_apple
             rewards[winner] += self.config.apple_reward
             deeds[winner] = deeds[winner]._replace(ate=True)
@@ -167,8 +170,8 @@ class CommonsGame(CommonsText):
             )
             for tally, reward, deed in zip(state.tallies, rewards, deeds, strict=True)
         ]
-        back = tuple([body._replace(out=body.out - 1) if body.out else body for body in bodies])
-        after = CommonsState(back, tuple(apples), dirt, state.round + 1, tuple(deeds), tuple(tallies))
+        back = tuple([body._replace(out=body.out - 1) if body.out else body for body in moved.bodies])
+        after = CommonsState(back, tuple(apples), moved.dirt, state.round + 1, tuple(deeds), tuple(tallies))
         while all(body.out for body in after.bodies):
             apples, dirt = self.nature(after, after.bodies, after.dirt, rng)
             after = after._replace(  # the deeds of the last round that was played stay told
@@ -178,7 +181,7 @@ class CommonsGame(CommonsText):
                 round=after.round + 1,
                 tallies=tuple([tally._replace(missed=tally.missed + 1) for tally in after.tallies]),
             )
-        return after
+        return after, dict(zip(self.players, rewards, strict=True))
 
     def metrics(self, state: CommonsState, player: Player) -> dict[str, float]:
         tally = state.tallies[self._numbers[player]]

@@ -153,12 +153,8 @@ class MatrixGame(BoardGame[MatrixState], ReadsBack[MatrixState], ListedStarts[Ma
         of_both = regrets_of_counts(first, counts), regrets_of_counts(self._own_second, mirrored)
         welfare = sum([(first[a][b] + second[a][b]) * times for (a, b), times in counts.items()])
         rounds, (external, swap) = max(len(state.history), 1), of_both[self._seat_of[player]]
-        told = {
-            "external_regret": external,
-            "average_regret": external / rounds,
-            "swap_regret": swap,
-            "welfare": welfare,
-        }
+        told = {"external_regret": external, "average_regret": external / rounds}
+        told |= {"swap_regret": swap, "welfare": welfare}
         if self.payoffs.most_welfare > 0:
             told["welfare_share"] = welfare / (rounds * self.payoffs.most_welfare)
         if self.best_response is None:

@@ -7,7 +7,7 @@ from typing import Any, Literal, Self
 import verifiers.v1 as vf
 from pydantic import Field, model_validator
 
-from agents import EpisodeTask, PromptMap, PromptTexts
+from agents import EpisodeTask, PromptMap
 from benchmark.errors import UsageError
 from benchmark.runs.plan import find_scenarios, find_suite
 from textgames import TRAINING_SEEDS
@@ -70,8 +70,7 @@ class TextbenchConfig(vf.TasksetConfig):
 
     def prompt_map(self) -> PromptMap:
         """Return what makes the prompts."""
-        texts = PromptTexts.default() if self.prompts is None else PromptTexts.from_file(self.prompts)
-        return PromptMap(self.mode, self.history, texts)
+        return PromptMap.from_file(self.prompts, self.mode, self.history)
 
 
 class TextbenchData(vf.TaskData):
