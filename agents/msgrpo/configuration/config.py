@@ -189,8 +189,7 @@ class MSGRPOConfig(TrainingSettings):
 
     def with_overrides(self, overrides: Iterable[str]) -> "MSGRPOConfig":
         """Return the same settings with ``key=value`` strings applied."""
-        changes: dict[str, Any] = {}
-        tables: dict[str, Any] = {}
+        changes: dict[str, Any] = {"method_settings": {}}
         published: dict[str, Any] = {}
         for override in overrides:
             name, value = read_setting(override, "key=value, as in --set learning_rate=1e-5", ConfigError)
@@ -198,9 +197,8 @@ class MSGRPOConfig(TrainingSettings):
                 raise ConfigError(f"--set {override}: there is no null in TOML; leave the setting out")
             point, *path = name.split(".")
             if point in POINTS and len(path) >= 2:  # a class is named with its module, which may have dots
-                method = ".".join(path[:-1]).strip('"')
-                tables.setdefault(point, {}).setdefault(method, {})[path[-1]] = value
-            elif name in _properties():
+                name, point, path = "", "method_settings", [point, ".".join(path[:-1]).strip('"'), path[-1]]
+            if name in _properties():
                 changes[name] = value
             elif path and _is_table(point):
                 for part in reversed(path):
@@ -211,10 +209,9 @@ class MSGRPOConfig(TrainingSettings):
                 published = layered({each: getattr(self, each) for each in chosen}, chosen)
             else:
                 raise ConfigError(f"--set {override}: {_not_a_setting(name)}")
-        changes["method_settings"] = layered(_table("method_settings", changes.get("method_settings", {})), tables)
-        changes = layered(published, changes)
-        changes["method_settings"] = layered(self.method_settings, changes["method_settings"])
-        return replace(self, **changes)
+        told = layered(published, changes)
+        methods = layered(self.method_settings, _table("method_settings", told["method_settings"]))
+        return replace(self, **{**told, "method_settings": methods})
 
     def to_toml(self, *, documented: bool = False) -> str:
         """Return the settings as TOML in sections; ``documented`` puts each field's description above it."""

@@ -5,7 +5,6 @@ names. A run's id in a tracker is kept in ``trackers.json`` in its folder, so th
 """
 
 import json
-import math
 import os
 import secrets
 import warnings
@@ -18,6 +17,7 @@ from types import TracebackType
 from typing import Any, NamedTuple, TextIO
 
 import numpy as np
+from pydantic_core import to_json
 from rich.console import Group
 from rich.live import Live
 from rich.table import Table
@@ -282,7 +282,7 @@ class RunLog:
 
     def _write(self, record: dict[str, Any]) -> None:
         if self._file is not None:
-            self._file.write(json.dumps(_finite(record), allow_nan=False) + "\n")
+            self._file.write(to_json(record, inf_nan_mode="null").decode() + "\n")  # JSON has no NaN and infinity
             self._file.flush()
         if self._trackers is not None:
             prefix, values = "train", record
@@ -415,15 +415,6 @@ def as_text(iteration: int, episode: Episode, learnt: Mapping[tuple[int, str], L
             fate = f"mean advantage {mean:+.3f}, {times} for the update"
         lines.append(f"{player}: {fate}")
     return "\n".join([*lines, "", ""])
-
-
-def _finite(value: Any) -> Any:
-    """Return a value without NaN and infinity, which JSON doesn't have: they become null."""
-    if isinstance(value, dict):
-        return {key: _finite(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_finite(item) for item in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _open_metrics(path: Path, first: int) -> TextIO:
