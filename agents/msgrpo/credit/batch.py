@@ -38,7 +38,8 @@ class TokenRow(NamedTuple):
         advantage: of all its tokens, or one for each response token.
         draw: which draw of an episode the step belongs to; an episode drawn twice is in the update twice.
         trajectory: the number of the trajectory in the batch that the credit was assigned to.
-        scale: the factor of the draw and the filter, which is in the advantages already; for surrogates without them.
+        scale: the factor of the draw and the filter, which is in the advantages already, for surrogates without them;
+            in an imitation the factor of its loss.
     """
 
     prompt: tuple[int, ...]

@@ -89,12 +89,11 @@ def imitate(
     config = replace(config, iterations=config.update_passes * steps, temperature=1.0)
     imitator = _Imitator(prepare_model(model, tokenizer, config), tokenizer, config, checkpoint)
     rows, kept_out = imitator.rows(decisions), imitator.rows(held_out)
-    weights = [decision.weight for decision in decisions]
-    imitator.made_by = hashlib.sha256(repr((replace(config, out=""), rows, weights, mixed)).encode()).hexdigest()
+    imitator.made_by = hashlib.sha256(repr((replace(config, out=""), rows, mixed)).encode()).hexdigest()
     imitator.restore()
     if not imitator.losses:
         imitator.held_out_before = imitator.loss(kept_out)
-    imitator.run(rows, weights, [*together.values()], on_progress)
+    imitator.run(rows, [*together.values()], on_progress)
     return Imitation(
         imitator.model.eval(),
         tuple(imitator.losses),
@@ -139,7 +138,7 @@ class _Imitator:
                     f"max_prompt_tokens = {self.config.max_prompt_tokens} and max_response_tokens = "
                     f"{self.config.max_response_tokens}: raise them"
                 )
-            rows.append(TokenRow(tuple(prompt), (*response, *end)))
+            rows.append(TokenRow(tuple(prompt), (*response, *end), scale=decision.weight))
         return rows
 
     def loss(self, rows: Sequence[TokenRow]) -> float:
@@ -148,29 +147,22 @@ class _Imitator:
         return -float(torch.cat([logprobs for logprobs, _ in self.shared.scores(rows, self.scorer.score)]).mean())
 
     def run(
-        self,
-        rows: Sequence[TokenRow],
-        weights: Sequence[float],
-        together: Sequence[list[int]],
-        on_progress: Callable[[Progress], None],
+        self, rows: Sequence[TokenRow], together: Sequence[list[int]], on_progress: Callable[[Progress], None]
     ) -> None:
-        steps, kept = self.config.iterations, time.perf_counter()
+        config, kept = self.config, time.perf_counter()
         parts = [
-            [index for each in part for index in together[each]]
-            for number in range(self.config.update_passes)
-            for part in minibatches(
-                together, self.config.minibatches, np.random.default_rng([self.config.seed, number])
-            )
+            [rows[index] for each in part for index in together[each]]
+            for number in range(config.update_passes)
+            for part in minibatches(together, config.minibatches, np.random.default_rng([config.seed, number]))
         ]
         try:
             for number, part in enumerate(parts[len(self.losses) :], len(self.losses)):
                 started, cpu = time.perf_counter(), time.process_time()
                 with uninterrupted():
-                    chosen = [rows[index] for index in part], [weights[index] for index in part]
-                    self._step(*chosen, learning_rate(self.config, number))
+                    self._step(part, learning_rate(config, number))
                     self.seconds += time.perf_counter() - started
                     self.cpu_seconds += time.process_time() - cpu
-                on_progress(Progress(len(self.losses), steps, self.losses[-1], self.seconds))
+                on_progress(Progress(len(self.losses), config.iterations, self.losses[-1], self.seconds))
                 if time.perf_counter() - kept > _CHECKPOINT_SECONDS:
                     self._keep()
                     kept = time.perf_counter()
@@ -178,12 +170,12 @@ class _Imitator:
             if self.sound:
                 self._keep()
 
-    def _step(self, rows: Sequence[TokenRow], weights: Sequence[float], rate: float) -> None:
+    def _step(self, rows: Sequence[TokenRow], rate: float) -> None:
         count = sum(len(row.response) for row in rows)
 
         def part_of_loss(batch: MicroBatch, numbers: list[int], counts: bool) -> Tensor:
             logprobs, _ = self.scorer.score(batch)
-            each = [weights[row] for row in numbers for _ in rows[row].response]  # (n,), as these
+            each = [rows[number].scale for number in numbers for _ in rows[number].response]  # (n,), as these
             self.tokens += batch.computed
             return -(logprobs * logprobs.new_tensor(each)).sum() / count
 
