@@ -409,16 +409,15 @@ class TrainingSettings:
         if (self.cost or self.around_options) and not self.around:
             name, value = ("cost", self.cost) if self.cost else ("around_options", self.around_options)
             raise ValueError(f"{name} = {value!r} without a player around the model: set around as well")
-        asking = [
-            name for name in ("eval_regret_episodes", "eval_exploitability") if self.around and getattr(self, name)
-        ]
-        for named in (METHODS, SAMPLERS, REWARDS) if self.around else ():
-            asking += [named.setting] * named.find(getattr(self, named.setting)).asks_alone
-        if asking:
-            raise ValueError(
-                f"{asking[0]} = {getattr(self, asking[0])!r} asks the model for moves of its own, and around = "
-                f"{self.around!r} has it play inside another player; accepted is one of them"
-            )
+        if self.around:
+            asking = [name for name in ("eval_regret_episodes", "eval_exploitability") if getattr(self, name)]
+            points: tuple[Registry[Any], ...] = METHODS, SAMPLERS, REWARDS
+            asking += [one.setting for one in points if one.find(getattr(self, one.setting)).asks_alone]
+            for name in asking:
+                raise ValueError(
+                    f"{name} = {getattr(self, name)!r} asks the model for moves of its own, and around = "
+                    f"{self.around!r} has it play inside another player; accepted is one of them"
+                )
         if self.old_logprobs == "sampling" and not self.strictly_on_policy and not self.staleness:
             raise ValueError(
                 f"old_logprobs = 'sampling' with update_passes = {self.update_passes} and minibatches = "
