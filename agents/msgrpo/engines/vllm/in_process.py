@@ -3,10 +3,10 @@
 The engine is built from the model's configuration alone, as all of its weights arrive by the first update.
 """
 
-import json
 import os
 import tempfile
 from collections.abc import Mapping
+from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
@@ -71,12 +71,9 @@ class InProcessEngine(InThisProcess):
 def write_configuration(parts: EngineParts, folder: Path) -> None:
     """Write a model's folder without its weights: configuration and tokenizer."""
     model = unwrap(parts.model)
-    model.config.save_pretrained(folder)
-    path = folder / "config.json"
-    settings = json.loads(path.read_text(encoding="utf-8"))
-    if not settings.get("architectures"):  # if the model was never saved
-        settings["architectures"] = [type(model).__name__]
-    path.write_text(json.dumps(settings), encoding="utf-8")
+    config = deepcopy(model.config)
+    config.architectures = config.architectures or [type(model).__name__]  # a model that was never saved has none
+    config.save_pretrained(folder)
     if getattr(model, "generation_config", None) is not None:
         model.generation_config.save_pretrained(folder)
     parts.tokenizer.save_pretrained(folder)
