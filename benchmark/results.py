@@ -7,6 +7,7 @@ them.
 import shutil
 import weakref
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -26,7 +27,7 @@ from benchmark.score.pairs import compare_overall
 from benchmark.score.references import References
 from benchmark.score.results import ResultColumns, read_columns
 from benchmark.score.scores import rating_rows
-from benchmark.show import draw
+from benchmark.show import draw, export
 from benchmark.show.board import comparison_tables, leaderboard_tables
 from benchmark.show.document_of import results_document
 from benchmark.show.markdown import leaderboard_markdown
@@ -150,8 +151,6 @@ class Results:
         --csv``; ``"steps"`` one a step, responses included; ``"scores"`` one an agent and scenario, with intervals in
         columns ``*_low`` and ``*_high``. A UsageError is raised if there is no such table, or pandas isn't installed.
         """
-        from benchmark.show import export
-
         if table == "episodes":
             return export.frame_of(export.episode_rows(self.columns), export.EPISODE_FIELDS)
         if table == "steps":
@@ -233,29 +232,19 @@ class Leaderboard(_Tables):
 
     def to_pandas(self) -> "pandas.DataFrame":
         """Return a row for every agent and scenario; see :meth:`Results.to_pandas`."""
-        from benchmark.show import export
-
         return export.frame_of(self.scores)
 
     def _tables(self) -> list[Table]:
         return leaderboard_tables(self._whole)
 
 
+@dataclass(eq=False, repr=False)
 class Comparison(_Tables):
-    """Agents on equal seeds, two and two, which prints as tables and shows as such in a notebook.
+    """Agents on equal seeds, two and two, which prints as tables and shows as such in a notebook."""
 
-    Attributes:
-        rows: a row for every two agents and scenario for one player: difference with interval, p-values, pairs.
-        ratings: a row for every agent in scenarios for several players, in which they met.
-        overall: a row for every two agents over all scenarios: who is better, by how much, and what decides it.
-    """
-
-    def __init__(
-        self, rows: list[ComparisonView], ratings: list[RatingView], overall: list[OverallComparisonView]
-    ) -> None:
-        self.rows = rows
-        self.ratings = ratings
-        self.overall = overall
+    rows: list[ComparisonView]  # of every two agents and scenario for one player: difference with interval, p-values
+    ratings: list[RatingView]  # of every agent in scenarios for several players, in which they met
+    overall: list[OverallComparisonView]  # of every two agents over all scenarios: who is better, and what decides it
 
     @property
     def document(self) -> dict[str, Any]:
@@ -273,8 +262,6 @@ class Comparison(_Tables):
 
     def to_pandas(self) -> "pandas.DataFrame":
         """Return a row for every two agents and scenario; the difference's interval in columns of their own."""
-        from benchmark.show import export
-
         return export.frame_of(self.rows)
 
     def _tables(self) -> list[Table]:

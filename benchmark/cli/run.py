@@ -13,7 +13,6 @@ from benchmark.play.cost.estimate import LETTERS_PER_TOKEN, TOKENS_PER_SECOND, E
 from benchmark.play.options import RunOptions
 from benchmark.play.session import by_protocol, play_all
 from benchmark.play.until import longest_plan, plans_until
-from benchmark.runs.plan import Plan
 from benchmark.score.comparison import too_few_starts
 from benchmark.score.protocols import side_by_side
 from benchmark.score.stopping import looks
@@ -50,11 +49,12 @@ def _dry_run(planned: PlannedRun, told: Output) -> None:
         least, plan, enough = plans_until(plan, options)
     rows: list[dict[str, Any]] = []
     for matchup, seeds in plan.seeds.items():
-        most, few = _requests_at_most(plan, matchup.scenario) * len(matchup.agents) * len(seeds), least.seeds[matchup]
+        scenario, few = plan.scenarios[matchup.scenario], least.seeds[matchup]
+        most = scenario.horizon * answers_at_most(scenario.protocol) * len(matchup.agents) * len(seeds)
         row: dict[str, Any] = {"scenario": matchup.scenario, "agents": list(matchup.agents), "episodes": len(seeds)}
         row["episodes_at_least"] = len(few)
         rows.append(row | {"first_seed": seeds[0], "last_seed": seeds[-1], "requests_at_most": most})
-    requests, agents = sum(row["requests_at_most"] for row in rows), _per_agent(plan)
+    requests, agents = sum(row["requests_at_most"] for row in rows), _per_agent(rows)
     specs = {name: spec.spec for name, spec in planned.players.specs.items()}
     estimates, fewest = estimate(plan, specs, options), estimate(least, specs, options) if least is not plan else ()
     total = _total(fewest or estimates, estimates, options) if estimates else None
@@ -131,16 +131,12 @@ def _money_table(estimates: Sequence[Estimate], total: Mapping[str, Any], option
     return text_table("tokens and money", ("<agent", "decisions", "prompt tokens", *spent), lines, notes)
 
 
-def _requests_at_most(plan: Plan, scenario: str) -> int:
-    return plan.scenarios[scenario].horizon * answers_at_most(plan.scenarios[scenario].protocol)
-
-
-def _per_agent(plan: Plan) -> list[dict[str, Any]]:
+def _per_agent(matchups: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Return the part of every agent: the episodes that it sits in, and its own decisions."""
     rows = []
-    for agent in plan.agents:
-        seats = [(matchup, len(seeds)) for matchup, seeds in plan.seeds.items() if agent in matchup.agents]
-        most = sum(_requests_at_most(plan, one.scenario) * one.agents.count(agent) * count for one, count in seats)
-        row = {"agent": agent, "scenarios": len(plan.scenarios_of(agent)), "episodes": sum(count for _, count in seats)}
-        rows.append(row | {"requests_at_most": most})
+    for agent in dict.fromkeys(agent for row in matchups for agent in row["agents"]):
+        own = [row for row in matchups if agent in row["agents"]]
+        most = sum(row["requests_at_most"] * row["agents"].count(agent) // len(row["agents"]) for row in own)
+        scenarios, episodes = len({row["scenario"] for row in own}), sum(row["episodes"] for row in own)
+        rows.append({"agent": agent, "scenarios": scenarios, "episodes": episodes, "requests_at_most": most})
     return rows

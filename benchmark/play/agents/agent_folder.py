@@ -20,7 +20,7 @@ from agents.models.provider import providers
 from agents.wrappers import innermost, own_options, with_innermost, wrapped_in
 from benchmark.errors import UsageError
 from benchmark.play.agents.objects import AgentSpec, AgentTable
-from benchmark.play.agents.options import read_sets, taken_by, together
+from benchmark.play.agents.options import options_of, read_sets, together
 from benchmark.play.claims import claims_of
 from benchmark.play.options import RunOptions, without_spec
 from benchmark.runs.folder import folder_name
@@ -78,7 +78,7 @@ def _others_taking(option: str, value: Any, spec: str, mine: str, tables: Mappin
         for inner in wrapped.inside:
             yield from _others_taking(option, value, inner, mine, tables)
     elif spec != mine and tables.get(spec, {}).get(option) != value:
-        taken, takes_others = taken_by(tables.get(spec, {}).get("spec", spec))
+        taken, takes_others = options_of(tables.get(spec, {}).get("spec", spec))
         if takes_others or option in taken:
             yield spec
 
@@ -106,7 +106,7 @@ def _check_named(folder: Path, name: str, table: AgentTable, given: Mapping[str,
     missing = open_claims(folder, claims, said, digest)
     if not any(claim.flag == "--allow" for claim in missing):
         # what the agent doesn't take at all is reported with other mistakes
-        known, _ = taken_by(table["spec"], f"{folder / AGENT_NAME}: ")
+        known, _ = options_of(table["spec"], f"{folder / AGENT_NAME}: ")
         missing = [claim for claim in missing if claim.value.partition("=")[0].removeprefix("agent.") in known]
     if missing:
         meanings = ", ".join(claim.meaning.removesuffix(" of agent") for claim in missing)
@@ -152,7 +152,7 @@ def from_anywhere(table: AgentTable) -> AgentTable:
 def placed(folder: Path, table: AgentTable, model: Callable[[str, str], str], file: Callable[[str], str]) -> AgentTable:
     """Return the table with other paths of the files that it names, and of models and programs, ``hf:model``."""
     table = {**table, "spec": _placed_spec(table, model)}
-    types, _ = taken_by(table["spec"], f"{folder / AGENT_NAME}: ")
+    types, _ = options_of(table["spec"], f"{folder / AGENT_NAME}: ")
     paths = {option for option, kind in types.items() if Path in get_args(kind)} | {"adapter"}
     return {
         option: file(value) if option in paths and isinstance(value, str) and value else value

@@ -9,6 +9,7 @@ import hashlib
 import inspect
 import re
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 from agents.common.refusals import shown
@@ -105,14 +106,10 @@ def code_of(policy: Policy) -> dict[str, str]:
 
 def _source(kind: type) -> str:
     """Return the source code of a class, or of its methods if it stands in a notebook; empty if there is none."""
-    try:
-        return inspect.getsource(kind)
-    except (OSError, TypeError):
-        methods = [one for one in vars(kind).values() if inspect.isfunction(one)]
-    try:
-        return "".join(map(inspect.getsource, methods))
-    except (OSError, TypeError):  # typed into an interpreter, or not written in Python
-        return ""
+    for parts in ([kind], filter(inspect.isfunction, vars(kind).values())):
+        with suppress(OSError, TypeError):
+            return "".join(map(inspect.getsource, parts))
+    return ""  # typed into an interpreter, or not written in Python
 
 
 def _refused(one: object) -> UsageError:

@@ -123,7 +123,7 @@ def _of_one_protocol(options: RunOptions, specs: Mapping[str, str]) -> RunOption
 def _checked(name: str, spec: str, own: Mapping[str, Any]) -> dict[str, Any]:
     if is_object(spec):
         raise UsageError(f"the agent {name!r} is an object of your program: give its options to its class")
-    taken, takes_others = taken_by(spec)
+    taken, takes_others = options_of(spec)
     known = taken.keys() - set(OBJECTS)
     checked = {}
     for option, value in own.items():
@@ -134,7 +134,7 @@ def _checked(name: str, spec: str, own: Mapping[str, Any]) -> dict[str, Any]:
     return checked
 
 
-def taken_by(spec: str, place: str = "") -> tuple[Mapping[str, Any], bool]:
+def options_of(spec: str, place: str = "") -> tuple[Mapping[str, Any], bool]:
     """Return what :func:`agents.load.options_taken` does; a UsageError about the spec begins with ``place``."""
     try:
         return options_taken(spec)

@@ -59,10 +59,12 @@ def render_page(document: ViewDocument, *, follow: str = "") -> str:
         {"name": one["name"], "kind": kind_of(one), "size": size_of(one), "spec": one["spec"]}
         for one in document["agents"]
     ]
+    # the day on which the last of the sources was played
+    played = max((source["finished"] or source["started"] for source in document["sources"]), default="")[:10]
     data = {
         "scenarios": document["scenarios"],
         "title": document["title"],
-        "played": played_on(document),
+        "played": played,
         "agents": agents,
         "overall": [[row["agent"], row["normalized"] and row["normalized"]["value"]] for row in document["overall"]],
         "overall_scenarios": document["overall_scenarios"],
@@ -96,7 +98,7 @@ def render_page(document: ViewDocument, *, follow: str = "") -> str:
         index=scenario_index(document) if overall else None,
         games=[(game, game_name(game)) for game, count in games.items() if count > 1],  # of several scenarios
         kinds=sorted({agent["kind"] for agent in agents}),
-        played=played_on(document),
+        played=played,
         scores=packed(_columns(document["scores"])),
         comparisons=packed(_columns(document["comparisons"])),
         policy=_policy(style, script, follows=bool(follow)),
@@ -117,11 +119,6 @@ def write_page(document: ViewDocument, path: str | Path) -> int:
     with replacing(Path(path), "wb", through_links=True) as stream:
         stream.write(content)
     return len(content)
-
-
-def played_on(document: ViewDocument) -> str:
-    """Return the day on which the last of the sources was played, ``2026-11-22``, or an empty text."""
-    return max((source["finished"] or source["started"] or "" for source in document["sources"]), default="")[:10]
 
 
 def _columns(views: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:
