@@ -14,7 +14,7 @@ from numpy.random import Generator
 
 from textgames.settings import check_number, check_switch, check_whole
 from textgames.social.commons.board import Cells, beams_of, rows_of
-from textgames.social.commons.game import ACTIONS, BEAM, CLEAN, CommonsGame
+from textgames.social.commons.game import ACTIONS, CLEAN, CommonsGame
 from textgames.social.commons.state import Body, CommonsConfig, CommonsState, Deed
 from textgames.social.commons.text import DIRT_MARK, RIVER_MARK, count, ready
 from textgames.tsmg import Action, Player
@@ -106,15 +106,6 @@ class Cleanup(CommonsGame):
         # as soon as so many cells are dirty, no more dirt comes
         self._most_dirt = math.ceil(config.depletion * len(self._map.river))
         self._clean_reach = beams_of(config.map, config.beam_length, config.beam_width)
-        self._legal = {  # by whether the beam and cleaning have to wait
-            (beam, clean): tuple([name for name in self.actions if name not in (BEAM * beam, CLEAN * clean)])
-            for beam in (False, True)
-            for clean in (False, True)
-        }
-
-    def legal_actions(self, state: CommonsState, player: Player) -> tuple[Action, ...]:
-        body = state.bodies[self._numbers[player]]
-        return self._legal[bool(body.beam_wait), bool(body.clean_wait)]
 
     def clean(self, bodies: list[Body], deeds: list[Deed], rewards: list[float], dirt: Cells) -> Cells:
         left = set(dirt)

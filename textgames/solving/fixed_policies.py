@@ -1,8 +1,4 @@
-"""Fixed distributions over actions, and the exact return of a player who draws from one whatever it reads.
-
-A fixed policy is used on the actions that are legal now: its part on them, made to sum to 1, or equal chances if it
-names none of them.
-"""
+"""Fixed distributions over actions, and the exact return of a player who draws from one whatever it reads."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -30,7 +26,7 @@ class BlindPlay(NamedTuple):
 
 
 def chances_of(policy: FixedPolicy, legal: Sequence[Action]) -> list[float]:
-    """Return the probability of each legal action under a fixed policy."""
+    """Return a fixed policy's part on the legal actions, made to sum to 1; equal chances if it names none of them."""
     weights = [policy.get(action, 0.0) for action in legal]
     total = sum(weights)
     return [weight / total for weight in weights] if total > 0 else [1 / len(legal)] * len(legal)

@@ -113,21 +113,17 @@ def write_hub(folder: Path, scenarios: tuple[str, ...] = SOLVED, decisions: int 
     configs = "".join(
         f"- config_name: {name}\n  data_files:\n  - split: test\n    path: data/{name}.jsonl\n" for name in rows
     )
-    blind = "".join(f"| {name} | {_chance(some):.0%} | {_most_frequent(some):.0%} |\n" for name, some in rows.items())
+    blind = ""
+    for name, some in rows.items():
+        chance = sum(1 / len(row["actions"]) for row in some) / len(some)
+        most_frequent = Counter(row["target"] for row in some).most_common(1)[0][1] / len(some)
+        blind += f"| {name} | {chance:.0%} | {most_frequent:.0%} |\n"
     with replacing_folder(folder) as draft:
         (draft / "data").mkdir()
         (draft / "eval.yaml").write_text(EVAL.format(title=title) + "".join(TASK.format(name=name) for name in rows))
         (draft / "README.md").write_text(CARD.format(configs=configs, title=title, blind=blind))
         for name, some in rows.items():
             (draft / "data" / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in some))
-
-
-def _chance(rows: list[dict[str, Any]]) -> float:
-    return sum(1 / len(row["actions"]) for row in rows) / len(rows)
-
-
-def _most_frequent(rows: list[dict[str, Any]]) -> float:
-    return Counter(row["target"] for row in rows).most_common(1)[0][1] / len(rows)
 
 
 @plain_streams()

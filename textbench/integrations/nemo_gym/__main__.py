@@ -10,7 +10,7 @@ from agents.common.settings import REQUIRED, option, place, read_words, settings
 from agents.common.terminal import plain_streams
 from agents.episode import EpisodeTask
 from agents.loop.live import environment_of
-from textbench.integrations.starts import Start, list_starts
+from textbench.integrations.starts import list_starts
 
 APP = """from textbench.integrations.nemo_gym import TextbenchServer
 
@@ -71,7 +71,11 @@ def write_folder(folder: Path, scenario: str, starts: int = 512) -> None:
     name = folder.resolve().name
     if not re.fullmatch(r"[a-z][a-z0-9_]*", name):
         raise ValueError(f"the folder's name is the server's: small letters, digits and _, got {name!r}")
-    rows = list_starts(scenario, starts)
+    agent = {"type": "responses_api_agents", "name": f"{name}_gymnasium_agent"}
+    rows = [  # the game writes the prompt, which is empty here
+        json.dumps({"responses_create_params": {"input": []}, **start._asdict(), "agent_ref": agent}) + "\n"
+        for start in list_starts(scenario, starts)
+    ]
     max_steps = environment_of(EpisodeTask.of(scenario, 0)).rules.max_steps
     with replacing_folder(folder) as draft:
         (draft / "configs").mkdir()
@@ -81,13 +85,7 @@ def write_folder(folder: Path, scenario: str, starts: int = 512) -> None:
         config = CONFIG.format(name=name, scenario=scenario, max_steps=max_steps or 10_000)
         (draft / "configs" / f"{name}.yaml").write_text(config)
         for file, some in (("train", rows), ("example", rows[:EXAMPLES])):
-            (draft / "data" / f"{file}.jsonl").write_text("".join(_line(row, name) for row in some))
-
-
-def _line(start: Start, name: str) -> str:
-    """Return a row; the game writes the prompt, which is empty here."""
-    agent = {"type": "responses_api_agents", "name": f"{name}_gymnasium_agent"}
-    return json.dumps({"responses_create_params": {"input": []}, **start._asdict(), "agent_ref": agent}) + "\n"
+            (draft / "data" / f"{file}.jsonl").write_text("".join(some))
 
 
 @plain_streams()

@@ -14,6 +14,7 @@ They count as rounds in the statistics.
 
 from abc import abstractmethod
 from collections.abc import Iterable, Sequence
+from itertools import product
 from typing import NamedTuple
 
 from numpy.random import Generator
@@ -52,6 +53,10 @@ class CommonsGame(CommonsText):
         deeds = config.beam_reward, getattr(config, "clean_reward", 0.0)  # only in Cleanup there is something to clean
         hits = (len(self.players) - 1) * config.hit_reward  # all others at once
         self.worst_round = min(0.0, *deeds) + min(0.0, hits)
+        self._legal = {  # by whether the beam and cleaning have to wait
+            (beam, clean): tuple([name for name in self.actions if name not in (BEAM * beam, CLEAN * clean)])
+            for beam, clean in product((False, True), repeat=2)
+        }
 
     @abstractmethod
     def nature(
@@ -79,7 +84,8 @@ class CommonsGame(CommonsText):
         return tuple([player for player, body in zip(self.players, bodies, strict=True) if not body.out])
 
     def legal_actions(self, state: CommonsState, player: Player) -> tuple[Action, ...]:
-        return self.actions if not state.bodies[self._numbers[player]].beam_wait else self.actions[:-1]
+        body = state.bodies[self._numbers[player]]
+        return self._legal[bool(body.beam_wait), bool(body.clean_wait)]
 
     def transition(self, state: CommonsState, joint_action: JointAction, rng: Generator) -> Transition[CommonsState]:
         """Play one round, or more if all are out; the game never ends by itself."""
