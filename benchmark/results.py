@@ -26,6 +26,7 @@ from benchmark.score.document import (
 from benchmark.score.pairs import compare_overall
 from benchmark.score.references import References
 from benchmark.score.results import ResultColumns, read_columns
+from benchmark.score.samples import without_samples
 from benchmark.score.scores import rating_rows
 from benchmark.show import draw, export
 from benchmark.show.board import comparison_tables, leaderboard_tables
@@ -119,10 +120,11 @@ class Results:
     def compare(self, *agents: str, scenarios: Sequence[str] = ()) -> "Comparison":
         """Return every two of these agents on the seeds that both scored: paired differences with 95% intervals.
 
-        Without names, all agents are compared. Positive differences mean that the first of two got the higher returns.
-        A UsageError is raised for a name that isn't in the results, one agent alone or twice, or no two equal seeds.
+        Without names, all agents are compared, of several samples the first. Positive differences mean that the first
+        of two got the higher returns. A UsageError is raised for a name that isn't in the results, one agent alone or
+        twice, or no two equal seeds.
         """
-        columns, wanted = self.columns, agents or self.agents
+        columns, wanted = self.columns, agents or tuple(without_samples(self.columns).agents)
         for name in wanted:
             if wanted.count(name) > 1:
                 raise UsageError(f"comparing takes different agents, got {name!r} twice")

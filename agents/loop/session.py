@@ -12,6 +12,7 @@ from agents.loop.live import LiveEpisode, ask, environment_of
 from agents.models.base import CLOSE_TAG
 from agents.models.reasoning import end_of_response
 from agents.prompt import PromptMap
+from agents.protocol import INVALID, OF_MODELS
 from agents.turn import Policy, Prompt, Turn, TurnRequest, check_game, prefix_of
 from textgames.names import did_you_mean
 
@@ -59,7 +60,8 @@ class EpisodeSession:
         **settings: of the environment, in place of the scenario's, and ``protocol`` and ``moves``.
 
     Raises:
-        ValueError: no such scenario, player, agent or setting, or a seed that is no whole number of at least 0.
+        ValueError: no such scenario, player, agent or setting, a seed that is no whole number of at least 0, or a
+            protocol of models that are asked here: ``tools`` or ``legal-only``.
     """
 
     def __init__(
@@ -77,6 +79,12 @@ class EpisodeSession:
         if isinstance(scenario, EpisodeTask):
             self.task = scenario
         else:
+            asked_for = settings.get("protocol") or getattr(scenario, "protocol", "")
+            if asked_for in OF_MODELS.values():
+                raise ValueError(
+                    f"protocol {asked_for!r} is for models that textbench asks itself (textbench run --protocol "
+                    f"{asked_for}), and this one is asked from outside; accepted: {', '.join(INVALID)} or retry:K"
+                )
             self.task = EpisodeTask.of(scenario, seed, layout_seed=layout_seed, **settings)
         self.prompt_map = PromptMap() if prompt_map is None else prompt_map
         outside = PlayedOutside(name, self.prompt_map.turns_read)

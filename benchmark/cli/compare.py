@@ -6,6 +6,7 @@ from benchmark.cli.settings import Compare, Output
 from benchmark.errors import UsageError
 from benchmark.results import read_results
 from benchmark.runs.manifest import MANIFEST_NAME
+from benchmark.score.samples import without_samples
 
 
 def run(settings: Compare) -> int:
@@ -21,7 +22,7 @@ def run(settings: Compare) -> int:
             known = ", ".join(results.agents)
             raise UsageError(f"{name} is neither a run's folder nor an agent of these results, which are {known}")
     # a folder among the names stands for all its agents
-    everyone = [agent for agent in results.agents if agent not in names] if folders else []
+    everyone = [agent for agent in without_samples(results.columns).agents if agent not in names] if folders else []
     comparison = results.compare(*names, *everyone, scenarios=settings.scenarios)
     if settings.json:
         output.document(comparison.document)

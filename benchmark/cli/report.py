@@ -61,7 +61,7 @@ def _sections(results: Results, named: Sequence[Path]) -> Iterator[Section]:
     yield Section("Scores", [" ".join(LEGEND.split())], leaderboard_tables(document, overall_first=True))
     if differences:
         yield Section("Differences", (), differences)
-    yield Section("Costs", (), [cost_table(results.columns, document)])
+    yield Section("Costs", (), [cost_table(results.columns)])
     yield mistakes_section(results.columns, document)
     yield Section("Settings", (), settings_tables(results.columns, document))
     yield Section("Commands", (), (), list(_commands(results, named)))

@@ -54,13 +54,14 @@ def _family(played: Sequence[int], solo: int, agents: int) -> int:
 
 def too_few_starts(plan: Plan) -> str:
     """Report that no paired test, whose least p-value is ``2 / 2^n``, tells two agents of a plan apart; else empty."""
-    players = {
-        name: {one for each in plan.seeds if each.scenario == name for one in each.agents} for name in plan.scenarios
-    }
-    solo = [scenario.name for scenario in plan.scenarios.values() if num_players(scenario) == 1]
+    places = {name: (one.name, *one.rules) for name, one in plan.scenarios.items()}  # equal for samples of a scenario
+    players: dict[tuple[str, ...], set[str]] = {place: set() for place in places.values()}
+    for each in plan.seeds:
+        players[places[each.scenario]].update(each.agents)
+    solo = {places[name] for name, scenario in plan.scenarios.items() if num_players(scenario) == 1}
     family = _family([len(agents) for agents in players.values()], len(solo), len(plan.agents))
-    starts = max((len(seeds) for each, seeds in plan.seeds.items() if each.scenario in solo), default=0)
-    if not starts or max(len(players[name]) for name in solo) < 2 or starts >= (enough := fewest_pairs(LEVEL / family)):
+    starts = max((len(seeds) for each, seeds in plan.seeds.items() if places[each.scenario] in solo), default=0)
+    if not starts or max(len(players[one]) for one in solo) < 2 or starts >= (enough := fewest_pairs(LEVEL / family)):
         return ""
     least = 2.0 ** (1 - starts)
     corrected = f", {min(1.0, family * least):.2g} after correction for {family} comparisons" if family > 1 else ""

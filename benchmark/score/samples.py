@@ -5,6 +5,7 @@ over all choices of k of a start's samples -> mean over starts``, whose interval
 """
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import reduce
 from math import comb
 
@@ -22,31 +23,56 @@ def sample_rows(results: ResultColumns) -> list[SampleView]:
     """Make rows for every agent and scenario for one player of which there are several samples: k of 2, 4, 8 and so
     on, and of all."""
     rows: list[SampleView] = []
-    for scenario in solo_scenarios(results):
-        for names in dict.fromkeys(tuple(samples_of(results, one, scenario.name).values()) for one in results.agents):
-            cells = [cell for name in names if (cell := results.cells[name, scenario.name]).episodes]
-            if len(cells) > 1:
-                rows += _rows(names, scenario, cells)
+    for names, scenario in _several(results):
+        rows += _rows(names, scenario, [results.cells[name, scenario.name] for name in names])
     return rows
 
 
+def without_samples(results: ResultColumns) -> ResultColumns:
+    """Return the results with the first sample of each agent alone, the plain run's if there is one.
+
+    Boards rank and compare these: more samples of an agent are neither rivals of it nor further comparisons.
+    """
+    further = {(name, scenario.name) for names, scenario in _several(results) for name in names[1:]}
+    if not further:
+        return results
+    cells = {key: cell for key, cell in results.cells.items() if key not in further}
+    kept = {name for name, _ in cells} | (results.agents.keys() - {name for name, _ in further})
+    return replace(
+        results,
+        agents={name: card for name, card in results.agents.items() if name in kept},
+        agent_source={name: source for name, source in results.agent_source.items() if name in kept},
+        names=[{name: here for name, here in own.items() if here in kept} for own in results.names],
+        cells=cells,
+    )
+
+
+def _several(results: ResultColumns) -> Iterator[tuple[Sequence[str], Scenario]]:
+    """Yield the names of each agent that has several samples of a start in a scenario for one player."""
+    again = any(manifest.get("settings", {}).get("resample") for _, manifest in results.sources)
+    for scenario in solo_scenarios(results) if again else ():
+        for names in dict.fromkeys(tuple(samples_of(results, one, scenario.name).values()) for one in results.agents):
+            scored = [name for name in names if results.cells[name, scenario.name].episodes]
+            starts = [results.cells[name, scenario.name].returns()[0] for name in scored]
+            if len(scored) > 1 and len(reduce(np.intersect1d, starts)):
+                yield scored, scenario
+
+
 def samples_of(results: ResultColumns, agent: str, scenario: str) -> dict[int | None, str]:
-    """Return ``{resample: name}`` of the same agent in all runs of a scenario, one of each: two of equal samples are
-    one play."""
+    """Return ``{resample: name}`` of the same agent in all runs of a scenario, the plain one first and one of each: two
+    of equal samples are one play."""
     same, card = ("spec", "kind", "settings"), results.agents[agent]
     found: dict[int | None, str] = {}
     for other, own in results.agents.items():
         if (other, scenario) in results.cells and all(own[name] == card[name] for name in same):
             settings = results.sources[results.agent_source[other]][1].get("settings", {})
             found.setdefault(settings.get("resample"), other)
-    return found
+    return dict(sorted(found.items(), key=lambda one: one[0] or 0))
 
 
 def _rows(names: Sequence[str], scenario: Scenario, cells: Sequence[Cell]) -> Iterator[SampleView]:
     tables = [cell.table() for cell in cells]
     starts: Array = reduce(np.intersect1d, [table["seed"] for table in tables])
-    if not len(starts):
-        return
 
     def of_starts(name: str) -> Array:
         """Return a column of every sample, shape (starts, samples); the tables are in the order of seeds."""

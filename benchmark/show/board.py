@@ -617,10 +617,10 @@ _TABLES = (
         ),
         (
             "plain returns of the same starts and chances, played several times; means over all choices of k of a "
-            "start's samples, which is unbiased for k; intervals are over starts; in other tables each sample stands "
-            "as an agent of its own",
+            "start's samples, which is unbiased for k; intervals are over starts; in other tables the first sample "
+            "stands for all",
         ),
-        lambda scored: sample_rows(scored.results),
+        lambda scored: sample_rows(scored.every),
         "Best of k and pass@k are over all samples, other figures of the first; worst of k and pass^k: add --stats.",
         _of_most_samples,
     ),
@@ -648,8 +648,9 @@ _TABLES = (
         "lenient reading",
         READINGS,
         (
-            "in no score: of an answer that couldn't be read, the last name of a legal action, whatever case, markup "
-            "and punctuation; a share of optimal decisions far above that of random ones tells a wrong form from talk",
+            "in no score: of an answer that couldn't be read, the last sentence with a name, if it names one legal "
+            "action alone, whatever case, markup and punctuation; a share of optimal decisions far above that of random "
+            "ones tells a wrong form from talk",
         ),
         lambda scored: [row for row in reading_rows(scored.results, scored.agents) if row["episodes"]],
     ),

@@ -11,6 +11,7 @@ from benchmark.score.overall import Overall, suite_rows
 from benchmark.score.ratings import meetings
 from benchmark.score.references import References
 from benchmark.score.results import ResultColumns
+from benchmark.score.samples import without_samples
 from benchmark.score.scores import rating_rows, score_rows, shown_figures
 from benchmark.show.board import board_tables
 from benchmark.show.episode_views import episode_views
@@ -33,6 +34,7 @@ def results_document(
     are left out, too. Normalised scores are by ``references``, by default those of the results.
     """
     references = references or References(results)
+    every, results = results, without_samples(results)
     over_all = Overall(results, references)
     overall = over_all.rows()
     agents = [row["agent"] for row in overall]
@@ -64,7 +66,7 @@ def results_document(
         episodes_planned=results.planned,
         episodes_total=results.played,
     )
-    scored = Scored(results, references, agents, scores, overall)
+    scored = Scored(results, references, agents, scores, overall, every)
     beside = {table.key: rows for table in board_tables() if (rows := table.find(scored))}
     return cast("ViewDocument", {**document, **beside})
 

@@ -13,6 +13,7 @@ from benchmark.score.beside import Seat, losses_in, seat_losses
 from benchmark.score.document import ViewDocument
 from benchmark.score.move_losses import ALL, LIMIT, TIE
 from benchmark.score.results import ResultColumns
+from benchmark.score.scores import cost
 from benchmark.show.board import AGENT, COST, CPU
 from benchmark.show.draw import escaped, inert, to_html, to_markdown
 from benchmark.show.notes import listed, protocol_note
@@ -67,14 +68,16 @@ def _line(command: str) -> str:
     return " ".join(printable(command).splitlines())
 
 
-def cost_table(results: ResultColumns, document: ViewDocument) -> Table:
-    """Make the table of what each agent used, over all of its episodes."""
+def cost_table(results: ResultColumns) -> Table:
+    """Make the table of what each agent used, over all of its episodes; each sample has a row."""
     rows = []
     for agent in results.agents:
         cells = [cell for (name, _), cell in results.cells.items() if name == agent]
-        costs = [row["cost"] for row in document["scores"] if row["agent"] == agent]
+        costs = [cost(cell.paid_tokens, results.prices.get(agent)) for cell in cells]
         count = sum(cell.episodes for cell in cells)
-        row: dict[str, Any] = {"agent": agent, "episodes": count, "cost": None if None in costs else sum(costs)}
+        known = [one for one in costs if one is not None]
+        row: dict[str, Any] = {"agent": agent, "episodes": count}
+        row["cost"] = sum(known) if len(known) == len(costs) else None
         for place, kind in enumerate(("prompt tokens", "completion tokens")):
             row[kind] = sum(cell.paid_tokens[place] for cell in cells)
         for kind in ("seconds", "cpu_seconds"):

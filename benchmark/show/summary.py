@@ -24,9 +24,6 @@ def summary_lines(document: Mapping[str, Any], width: int) -> list[str]:
 
     ``width`` is the terminal's, in letters. Columns of single scenarios are left out if they don't fit.
     """
-    again = {name for row in document.get("samples", ()) for name in row["others"]}
-    kept = {key: [row for row in document[key] if row["agent"] not in again] for key in ("scores", "overall")}
-    document = {**document, **kept}  # of the samples of an agent the first alone
     scores, beside = document["scores"], found_tables(document)
     rungs = {rung["scenario"] for ladder in document.get("ladders", ()) for rung in ladder["rungs"]}
     # the episodes of levels are put if they tell most of the agent's level

@@ -67,6 +67,7 @@ class Scored(NamedTuple):
     agents: Sequence[str]  # best first
     scores: "Sequence[ScoreView]"
     overall: "Sequence[OverallView]"
+    every: "ResultColumns"  # with all samples of an agent, of which ``results`` has the first
 
 
 class Elsewhere(str):

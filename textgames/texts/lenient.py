@@ -1,8 +1,10 @@
 """A lenient reading of responses, which tells a wrong form from a wrong decision. It is never executed or ranked.
 
-A response that the game reads is that action. Else the last name of an action in the answer counts, if it is legal:
+A response that the game reads is that action. Else the last sentence or line that names an action counts, if it names
+one alone, which is legal:
 
 * case, markup and punctuation are ignored: ``**Right**.`` is ``right``; but ``upset`` isn't ``up``, nor is ``up-to``;
+* several names in it are none: neither ``right, right, down`` nor ``50 out of 100`` says which one is meant;
 * of names that overlap the longer one counts: ``take 1 from a`` isn't ``1``;
 * a name behind "not", "never", "instead of" or "rather than" is passed over: ``left, not right`` is ``left``;
 * reasoning isn't the answer, and if there is an action tag, what stands behind the last one is;
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
 MOST_WORDS = 8
 
 _WORD = re.compile(r"[^\W_]+(?:['\u2019-][^\W_]+)*")
+_END = re.compile(r"\n|(?<=[.!?])[*_`'\")\]]{0,3}\s")  # of a sentence or line; markup may stand behind the stop
 _TAG = re.compile(r"<(/?)([^<>]*)>")
 _DENIALS = ["not"], ["never"], ["instead", "of"], ["rather", "than"]
 _NO_NAME = Unreadable(UnreadableReason.UNKNOWN_NAME)
@@ -58,25 +61,27 @@ def read_leniently(game: "TSMG[Any]", text: str, state: Any, player: "Player") -
         return forms.get(form, _NO_NAME) if legal else game.read_action(form, state, player)
 
     longest = max((form.count(" ") + 1 for form in forms), default=0) if legal else MOST_WORDS
-    words = _words(answer)
-    end = len(words)
-    while end:
-        starts = range(max(0, end - longest), end)  # longer names first
-        start = next((start for start in starts if not isinstance(named(words[start:end]), Unreadable)), None)
-        if start is None:
-            end -= 1
-        elif any(words[max(0, start - len(denial)) : start] == denial for denial in _DENIALS):
-            end = start
-        else:
-            action = named(words[start:end])
-            return None if isinstance(action, Unreadable) else action
+    for sentence in reversed(_END.split(_without_markup(answer))):
+        words, found = _WORD.findall(sentence), set[str | None]()
+        end = len(words)
+        while end:
+            for start in range(max(0, end - longest), end):  # longer names first
+                if not isinstance(action := named(words[start:end]), Unreadable):
+                    if not any(words[max(0, start - len(denial)) : start] == denial for denial in _DENIALS):
+                        found.add(action)
+                    end = start
+                    break
+            else:
+                end -= 1
+        if found:
+            return found.pop() if len(found) == 1 else None
     return None
 
 
-def _words(text: str) -> list[str]:
-    """Return the words of a text without its markup; a tag that is never closed, such as ``<right>``, is no markup."""
+def _without_markup(text: str) -> str:
+    """Return a text without its tags; one that is never closed, such as ``<right>``, is no markup."""
     closed = {name for slash, name in _TAG.findall(text) if slash}
-    return _WORD.findall(_TAG.sub(lambda tag: " " if tag[1] or tag[2] in closed else tag[0], text))
+    return _TAG.sub(lambda tag: " " if tag[1] or tag[2] in closed else tag[0], text)
 
 
 @lru_cache(maxsize=1024)

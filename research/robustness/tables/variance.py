@@ -215,5 +215,5 @@ VARIANCE = Table(
     "where the variance comes from",
     (AGENT, SCENARIO, *map(_column, (*_PARTS, "starts_and_sampling")), value("seeds", wide_only=True)),
     (_NOTE,),
-    lambda scored: variance_rows(scored.results),
+    lambda scored: variance_rows(scored.every),
 )

@@ -107,6 +107,7 @@ def test_nobody_is_asked_when_it_is_over():
         ({"opponents": {"player_0": "random"}}, "no player for player_1"),
         ({"opponents": "plannner"}, "plannner"),
         ({"no_such_setting": 1}, "no_such_setting"),
+        ({"protocol": "tools"}, "'tools' is for models that textbench asks itself"),
     ],
 )
 def test_what_is_wrong_is_said(options, message):

@@ -44,11 +44,20 @@ def test_one_command_plays_the_samples_and_shows_what_k_of_them_make(textbench):
     command = ("run", *SLIPPERY, "--samples", 3, "--out", "s", "--quiet")
     planned = textbench(*command, "--episodes", 4, "--dry-run")
     assert "(sample 2)" in planned.out
+    assert "its smallest p-value is 0.12;" in planned.out  # of one comparison, whatever the samples
     done = textbench(*command, "--episodes", 4, "--json")
     assert done.code == 0, done.err
     folders = [Path("s") / f"sample-{number}" for number in range(3)]
     assert [read_manifest(one)["settings"].get("resample") for one in folders] == [None, 1, 2]
-    rows = {(row["agent"], row["k"]): row for row in json.loads(done.out)["samples"]}
+    document = json.loads(done.out)
+    rows = {(row["agent"], row["k"]): row for row in document["samples"]}
+    # samples of an agent are neither its rivals nor further comparisons
+    assert {row["agent"] for row in document["scores"]} == {"random", "planner"}
+    assert (document["comparisons_family"], document.get("protocols")) == (1, None)
+    (pair,) = json.loads(textbench("compare", "./s", "--json").out)["comparisons"]
+    assert {pair["a"], pair["b"]} == {"random", "planner"}
+    named = json.loads(textbench("compare", "random", "sample-1/random", "--in", "s", "--json").out)
+    assert named["comparisons"][0]["pairs"] == 4
     assert rows.keys() == {(agent, k) for agent in ("random", "planner") for k in (2, 3)}
     played = [
         {record.seed: record for record in RunFolder.open(one).records() if record.agents["player_0"] == "random"}

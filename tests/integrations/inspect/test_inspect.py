@@ -269,6 +269,8 @@ def test_every_scenario_is_a_task():
         ({"seat": "player_7"}, "unknown seat 'player_7'"),
         ({"prompts": "nowhere.toml"}, "can't read the prompt file 'nowhere.toml'"),
         ({"protocol": "forfiet"}, "did you mean 'forfeit'"),
+        ({"protocol": "tools"}, "'tools' is for models that textbench asks itself"),
+        ({"protocol": "legal-only"}, "accepted: random, default, forfeit, retry or retry:K"),
         ({"moves": "unlited"}, "did you mean 'unlisted'"),
         ({"twin": "one"}, "twin must be a whole number of at least 0, got 'one'"),
     ],

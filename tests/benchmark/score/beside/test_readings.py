@@ -27,16 +27,14 @@ class Bold(PlannerPlayer):
 
 
 class Babbler(Bold):
-    """Writes names in random order in the same form."""
+    """Writes a random name in the same form."""
 
     name = "babbler"
 
     def act(self, requests):
         drawn = [request.legal_actions or tuple(map(str, range(1, 101))) for request in requests]
         return [
-            replace(
-                turn, response="Well, " + " and ".join(np.random.default_rng(request.seed).permutation(names)) + "."
-            )
+            replace(turn, response=f"Well, **{np.random.default_rng(request.seed).choice(names)}**.")
             for request, turn, names in zip(requests, super().act(requests), drawn, strict=True)
         ]
 
@@ -144,7 +142,7 @@ def test_published_answers_read_as_the_page_says(workplace, textbench):
     (row,) = (row for row in rows if row["scenario"] == "frozen-lake")
     assert row["counts"]["invalid"] == row["counts"]["answers"]
     assert [round(one, 2) for one in (row["read"]["value"], row["optimal"]["value"], row["chance"])] == [
-        0.39,
-        0.78,
-        0.84,
+        0.21,
+        0.74,
+        0.82,
     ]
