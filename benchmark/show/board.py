@@ -649,8 +649,8 @@ _TABLES = (
         READINGS,
         (
             "in no score: of an answer that couldn't be read, the last sentence with a name, if it names one legal "
-            "action alone, whatever case, markup and punctuation; a share of optimal decisions far above that of random "
-            "ones tells a wrong form from talk",
+            "action alone, whatever case, markup and punctuation; a share of optimal decisions far above that of "
+            "random ones tells a wrong form from talk",
         ),
         lambda scored: [row for row in reading_rows(scored.results, scored.agents) if row["episodes"]],
     ),
