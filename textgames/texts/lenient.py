@@ -62,19 +62,19 @@ def read_leniently(game: "TSMG[Any]", text: str, state: Any, player: "Player") -
 
     longest = max((form.count(" ") + 1 for form in forms), default=0) if legal else MOST_WORDS
     for sentence in reversed(_END.split(_without_markup(answer))):
-        words, found = _WORD.findall(sentence), set[str | None]()
+        words, meant = _WORD.findall(sentence), set[str | None]()
         end = len(words)
         while end:
             for start in range(max(0, end - longest), end):  # longer names first
                 if not isinstance(action := named(words[start:end]), Unreadable):
                     if not any(words[max(0, start - len(denial)) : start] == denial for denial in _DENIALS):
-                        found.add(action)
+                        meant.add(action)
                     end = start
                     break
             else:
                 end -= 1
-        if found:
-            return found.pop() if len(found) == 1 else None
+        if meant:
+            return meant.pop() if len(meant) == 1 else None
     return None
 
 
