@@ -4,7 +4,6 @@ from .agents.agent_folder import from_anywhere as from_anywhere
 from .agents.agent_folder import is_agent_folder as is_agent_folder
 from .agents.agent_folder import placed as placed
 from .agents.agent_folder import with_agent_folders as with_agent_folders
-from .agents.agent_folder import write_agent_folder as write_agent_folder
 from .agents.choice import PlannedRun as PlannedRun
 from .agents.choice import plan_run as plan_run
 from .agents.objects import AgentSpec as AgentSpec
@@ -18,7 +17,6 @@ from .agents.players import card_of as card_of
 from .agents.players import is_shipped as is_shipped
 from .agents.players import load_one as load_one
 from .agents.players import load_policy as load_policy
-from .agents.players import load_table as load_table
 from .agents.players import unloaded as unloaded
 from .manifest import innermost as innermost
 from .options import OF_ONE_AGENT as OF_ONE_AGENT

@@ -11,7 +11,8 @@ from typing import Any
 
 from agents.common import LOCK_NAME, FolderLock, check_writable, kills_interrupt, read_json, replacing, strangers
 from benchmark import UsageError
-from benchmark.play import AGENT_NAME, AgentTable, approve_agent_folder, innermost, write_agent_folder
+from benchmark.play import AGENT_NAME, AgentTable, approve_agent_folder, innermost
+from research.improve.agents import write_agent_folder
 from research.improve.budget import Budget, BudgetSpentError, SpendingMeter
 from research.improve.improvers import find_improver
 from research.improve.task import ImprovementTask

@@ -13,8 +13,9 @@ from typing import Any
 from agents import LanguageAgentPolicy, PromptMap, PromptTexts, TurnRequest
 from agents.common import Redactor, open_for_appending, replacing
 from benchmark import BenchmarkError, UsageError
-from benchmark.play import AgentTable, RunOptions, load_table, secrets_of
+from benchmark.play import AgentTable, RunOptions, secrets_of
 from benchmark.runs import data_digest
+from research.improve.agents import load_table
 from research.improve.budget import SpendingMeter, Spent
 
 CALLS_NAME = "calls.jsonl"

@@ -13,8 +13,7 @@ from pathlib import Path
 from typing import Any, get_args
 
 from agents.claims import Claim, approve, content_digest, open_claims
-from agents.common.files import replacing
-from agents.common.toml import read_toml, to_toml
+from agents.common.toml import read_toml
 from agents.load import baselines
 from agents.models.provider import providers
 from agents.wrappers import innermost, own_options, with_innermost, wrapped_in
@@ -166,10 +165,3 @@ def _placed_spec(table: AgentTable, model: Callable[[str, str], str]) -> str:
         return f"{provider}:{model(provider, name)}" if name else inner
 
     return with_innermost(table["spec"], placed)
-
-
-def write_agent_folder(folder: Path, table: Mapping[str, Any]) -> None:
-    """Write ``agent.toml`` without the options that are ``None``; raises an OSError if it can't be written."""
-    lines = [f"{option} = {to_toml(value)}\n" for option, value in table.items() if value is not None]
-    with replacing(folder / AGENT_NAME) as stream:
-        stream.writelines(lines)

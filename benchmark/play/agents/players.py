@@ -17,9 +17,9 @@ from agents.turn import Policy, check_game, is_served
 from agents.wrappers import Around, models_inside, wrapped_in
 from benchmark.errors import UsageError
 from benchmark.play.agents.agent_folder import with_agent_folders
-from benchmark.play.agents.objects import AgentSpec, AgentTable, code_of, is_object
+from benchmark.play.agents.objects import AgentSpec, code_of, is_object
 from benchmark.play.agents.options import with_agent_options
-from benchmark.play.options import RunOptions, flag_of, without_spec
+from benchmark.play.options import RunOptions, flag_of
 from benchmark.play.progress import teller
 from benchmark.runs.plan import Plan
 from benchmark.runs.provenance import data_digest
@@ -156,12 +156,6 @@ def load_one(text: str, options: RunOptions, *scenarios: Scenario) -> tuple[Poli
     for told in (*not_taken([agent], options), *not_read(agent, scenarios)):
         teller(quiet=False)(told)
     return policy, options
-
-
-def load_table(table: AgentTable, options: RunOptions, *scenarios: Scenario) -> tuple[Policy, RunOptions]:
-    """As :func:`load_one`, of an agent with the options of its table, before those that all agents have."""
-    spec, own = str(table["spec"]), without_spec(table)
-    return load_one(spec, replace(options, agent_options={spec: own} if own else None), *scenarios)
 
 
 def check_plays(name: str, policy: Policy, scenarios: Iterable[Scenario]) -> None:

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from agents import Prompt
 from agents.msgrpo.warmup import TooFewDecisionsError
 from benchmark import UsageError
-from benchmark.play import write_agent_folder
+from research.improve.agents import write_agent_folder
 from research.improve.budget import Budget, SpendingMeter
 from research.improve.improvers import checked, find_improver
 from research.improve.methods.imitating.offline import HELD_OUT, imitated, recorded

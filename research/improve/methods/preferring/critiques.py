@@ -6,7 +6,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from agents import Prompt, TurnRequest
-from benchmark.play import RunOptions, load_table
+from benchmark.play import RunOptions
+from research.improve.agents import load_table
 from research.improve.budget import Spent
 from research.improve.methods.imitating.offline import RecordedEpisode
 from research.improve.methods.preferring.preferences import Pair

@@ -14,8 +14,9 @@ import numpy as np
 from agents import PromptMap, prefix_of
 from agents.analysis import Exploitability, answer_after, behaviour_of, measure, requests_of, score_actions
 from benchmark import UsageError
-from benchmark.play import AgentTable, RunOptions, load_table
+from benchmark.play import AgentTable, RunOptions
 from benchmark.runs import find_scenario
+from research.improve.agents import load_table
 from research.improve.budget import Spent
 from research.improve.methods.learning import MODEL, config_of, mode_of, said_as_usage, trained
 from research.improve.methods.preferring.preference_model import PREFERENCES, check_pairs, preferred

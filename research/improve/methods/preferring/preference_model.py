@@ -16,7 +16,8 @@ import numpy as np
 from agents import PromptMap, TurnRequest, prefix_of
 from agents.analysis import answer_after, score_actions
 from benchmark import UsageError
-from benchmark.play import RunOptions, load_table
+from benchmark.play import RunOptions
+from research.improve.agents import load_table
 from research.improve.budget import Spent
 from research.improve.methods.learning import said_as_usage, trained
 from research.improve.task import ImprovementTask

@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from agents.common.toml import to_toml
 from benchmark import evaluate
 from benchmark.errors import UsageError
-from benchmark.play.agents.agent_folder import approve_agent_folder, with_agent_folders, write_agent_folder
+from benchmark.play.agents.agent_folder import AGENT_NAME, approve_agent_folder, with_agent_folders
 from benchmark.play.options import RunOptions
 from tests.benchmark.helpers import counted
 
@@ -16,11 +17,15 @@ pytestmark = pytest.mark.usefixtures("added_players")
 RUN = ("run", "--scenario", "frozen-lake", "--episodes", 2, "--quiet", "--json")
 
 
+def write(folder, table):
+    (folder / AGENT_NAME).write_text("".join(f"{option} = {to_toml(value)}\n" for option, value in table.items()))
+
+
 @pytest.fixture
 def folder(workplace):
     path = workplace / "players" / "mine"
     path.mkdir(parents=True)
-    write_agent_folder(path, {"spec": "random", "seed": 3, "temperature": None})
+    write(path, {"spec": "random", "seed": 3})
     return path
 
 
@@ -53,7 +58,7 @@ def test_files_are_those_of_the_folder_wherever_it_is_moved(textbench, workplace
     path.mkdir()
     (path / "words.toml").write_text('system = "Be quick."\n')
     (path / "weights").mkdir()
-    write_agent_folder(path, {"spec": "hf:weights", "prompts": "words.toml", "temperature": 0.25})
+    write(path, {"spec": "hf:weights", "prompts": "words.toml", "temperature": 0.25})
     path.rename("two")
     options = with_agent_folders(RunOptions(agents=("two",)))
     assert options.agents == ("two=hf:two/weights",)
@@ -72,7 +77,7 @@ def test_files_are_those_of_the_folder_wherever_it_is_moved(textbench, workplace
 def test_an_option_of_a_folder_that_would_reach_another_player_is_refused(textbench, workplace, spec, other):
     for name, options in {"one": {"temperature": 0.1}, "two": {}}.items():
         Path(name).mkdir()
-        write_agent_folder(Path(name), {"spec": "tiny", **options})
+        write(Path(name), {"spec": "tiny", **options})
     done = textbench(*RUN, "--agent", f"r={spec}", "--out", "a")
     assert (done.code, done.err) == (
         2,
@@ -83,7 +88,7 @@ def test_an_option_of_a_folder_that_would_reach_another_player_is_refused(textbe
     assert not Path("a").exists()
     said = with_agent_folders(RunOptions(agents=(f"r={spec}",), sets=("r.temperature=0.5",)))
     assert said.by_agent["r"]["temperature"] == 0.1, "what is said goes before it, as ever"
-    write_agent_folder(Path("two"), {"spec": "tiny", "temperature": 0.1})
+    write(Path("two"), {"spec": "tiny", "temperature": 0.1})
     for fine in ("either(one, random)", "either(one, two)", "many(one)"):
         assert with_agent_folders(RunOptions(agents=(f"r={fine}",))).by_agent == {"r": {"temperature": 0.1}}
 
@@ -91,7 +96,7 @@ def test_an_option_of_a_folder_that_would_reach_another_player_is_refused(textbe
 def test_an_option_of_a_folder_isnt_that_of_the_wrapper_around_it(workplace):
     Path("one").mkdir()
     table = {"spec": "many(random)", "times": 2}
-    write_agent_folder(Path("one"), table)
+    write(Path("one"), table)
     approve_agent_folder(Path("one"), table)
     with pytest.raises(UsageError, match="has times = 2, which would hold for many too"):
         with_agent_folders(RunOptions(agents=("r=many(one)",)))
@@ -103,14 +108,14 @@ HERE = "http://127.0.0.1:9/v1"
 def test_a_folder_of_anybody_brings_no_code_and_no_server_that_nobody_has_named(textbench, workplace):
     Path("x").mkdir()
     Path("evil.py").write_text("from pathlib import Path\n\nPath('harm').touch()\n")
-    write_agent_folder(Path("x"), {"spec": "evil.py:Agent"})
+    write(Path("x"), {"spec": "evil.py:Agent"})
     done = textbench(*RUN, "--agent", "x")
     assert done.err == (
         "textbench: x names the code evil.py:Agent, which you haven't; if you trust this folder, say so: "
         "--allow evil.py:Agent\n"
     )
     assert not Path("harm").exists()
-    write_agent_folder(Path("x"), {"spec": "openai:m", "base_url": HERE, "key_variable": "SECRET"})
+    write(Path("x"), {"spec": "openai:m", "base_url": HERE, "key_variable": "SECRET"})
     done = textbench(*RUN, "--agent", "you=x")
     assert done.code == 2
     assert done.err.endswith(
@@ -123,7 +128,7 @@ def test_a_folder_of_anybody_brings_no_code_and_no_server_that_nobody_has_named(
     named = with_agent_folders(replace(allowed, sets=(f"x.base_url={HERE}", "x.key_variable=SECRET")))
     assert named.agents == ("x=openai:m",)
     assert with_agent_folders(RunOptions(agents=("x",))) == replace(named, sets=(), allow=()), "it is asked for once"
-    write_agent_folder(Path("x"), {"spec": "openai:m", "base_url": HERE, "key_variable": "SECRET", "max_tokens": 9999})
+    write(Path("x"), {"spec": "openai:m", "base_url": HERE, "key_variable": "SECRET", "max_tokens": 9999})
     with pytest.raises(UsageError, match="names the paid model openai:m, the base_url"):
         with_agent_folders(RunOptions(agents=("x",)))
     approve_agent_folder(Path("x"), {"spec": "openai:m", "base_url": HERE, "key_variable": "SECRET"})
@@ -156,7 +161,7 @@ def test_a_folder_spends_nothing_fetches_nothing_and_reads_nothing_outside_of_it
     (weights / "adapter_config.json").write_text('{"base_model_name_or_path": "someones/base"}')
     Path("x/own.py").write_text("def act(observation, legal):\n    return legal[0]\n")
     Path("x/linked.toml").symlink_to(Path("secret.toml").absolute())
-    write_agent_folder(Path("x"), table)
+    write(Path("x"), table)
     done = textbench(*RUN, "--agent", "x")
     assert (done.code, done.err.count("\n")) == (2, 1)
     assert done.err.endswith(f"if you trust this folder, say so: {advice}\n")
@@ -167,10 +172,10 @@ def test_a_folders_own_files_and_prompts_that_ship_need_no_leave(workplace):
     Path("x").mkdir()
     Path("x/words.toml").write_text('system = "Be quick."\n')
     for prompts in ("words.toml", "without-clock"):
-        write_agent_folder(Path("x"), {"spec": "tiny", "prompts": prompts, "temperature": 0.1})
+        write(Path("x"), {"spec": "tiny", "prompts": prompts, "temperature": 0.1})
         assert with_agent_folders(RunOptions(agents=("x",))).agents == ("x=tiny",)
     Path("x/own.py").write_text("def act(observation, legal):\n    return legal[0]\n")
-    write_agent_folder(Path("x"), {"spec": "script:own.py", "seconds": 2.0})
+    write(Path("x"), {"spec": "script:own.py", "seconds": 2.0})
     assert with_agent_folders(RunOptions(agents=("x",))).agents == ("x=script:x/own.py",)
 
 
