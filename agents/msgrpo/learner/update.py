@@ -110,6 +110,9 @@ class Reference:
         if self._switch_off is None:
             own = copy.deepcopy(scorer) if processes.sharded else copy_of_trained(scorer)
             self._frozen = own.requires_grad_(False).eval()
+        trained = {name for name, each in scorer.named_parameters() if each.requires_grad}
+        frozen = self._frozen.named_parameters() if mixup else ()
+        self._moving = {name: each for name, each in frozen if name in trained}
 
     def score(self, batch: MicroBatch) -> Tensor:
         if self._switch_off is None:
@@ -119,14 +122,13 @@ class Reference:
 
     @torch.no_grad()
     def follow(self) -> None:
-        if self._mixup:
-            policy = dict(self._scorer.named_parameters())
-            for name, own in self._moving().items():
-                own.lerp_(policy[name], self._mixup)
+        policy = dict(self._scorer.named_parameters())
+        for name, own in self._moving.items():
+            own.lerp_(policy[name], self._mixup)
 
     def state_dict(self) -> dict[str, Tensor]:
         """Return the weights that have moved, by name; empty if it stays what it was."""
-        return self._moving() if self._mixup else {}
+        return dict(self._moving)
 
     @torch.no_grad()
     def load_state_dict(self, state: Mapping[str, Tensor] | None) -> None:
@@ -136,13 +138,8 @@ class Reference:
                 "reference_mixup = 0, but the checkpoint's reference was moved by a reference_mixup above 0: accepted "
                 "is above 0, or a new run from the checkpoint's model"
             )
-        own = self._moving() if state else {}
         for name, weights in (state or {}).items():
-            own[name].copy_(weights)
-
-    def _moving(self) -> dict[str, Tensor]:
-        trained = {name for name, each in self._scorer.named_parameters() if each.requires_grad}
-        return {name: each for name, each in self._frozen.named_parameters() if name in trained}
+            self._moving[name].copy_(weights)
 
 
 class Learner:

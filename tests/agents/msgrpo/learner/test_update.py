@@ -168,10 +168,11 @@ def test_a_reference_follows_the_policy_by_its_share(make_llama, mixup):
     learner = make_learner(make_llama, MSGRPOConfig(kl_coefficient=0.1, reference_mixup=mixup))
     reference = learner.reference
     assert reference is not None
-    was = {name: each.clone() for name, each in reference._moving().items()}
+    own = dict(reference._frozen.named_parameters())
+    was = {name: each.clone() for name, each in own.items()}
     reference.follow()
     for name, policy in learner.scorer.named_parameters():
-        torch.testing.assert_close(reference._moving()[name], torch.lerp(was[name], policy, mixup))
+        torch.testing.assert_close(own[name], torch.lerp(was[name], policy, mixup))
     assert bool(reference.state_dict()) is bool(mixup)
 
 
