@@ -1,7 +1,7 @@
 """Task samplers: which episodes an iteration plays, and whether it plays more."""
 
 from collections.abc import Callable, Hashable, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 from pydantic import Field
@@ -10,14 +10,12 @@ from agents.episode import EpisodeTask
 from agents.msgrpo.credit.batch import Batch, Floats, FreshRollouts, Trajectory
 from agents.msgrpo.filters import spreads
 from agents.msgrpo.plugins import Method, Registry, configured
+from agents.turn import TurnRequest
 
-if TYPE_CHECKING:
-    from agents.turn import TurnRequest
-
-Hint = Callable[["TurnRequest"], str]
+Hint = Callable[[TurnRequest], str]
 """``request -> a text that is put before its observation``; empty for none."""
 
-Mask = Callable[["TurnRequest"], tuple[str, ...]]
+Mask = Callable[[TurnRequest], tuple[str, ...]]
 """``request -> the legal actions that its response is held to``; empty for any response."""
 
 

@@ -1,20 +1,14 @@
 """Surrogate losses: the tokens and the parts of one, and those of PPO, GSPO and CISPO."""
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, ClassVar, NamedTuple, Protocol
+from typing import ClassVar, NamedTuple, Protocol
 
-import numpy as np
-import numpy.typing as npt
 import torch
 from pydantic import Field
 from torch import Tensor
 
+from agents.msgrpo.credit.batch import Batch, Floats, TokenRow
 from agents.msgrpo.plugins import Method, Shared, configured
-
-if TYPE_CHECKING:
-    from agents.msgrpo.credit.batch import Batch, TokenRow
-
-Floats = npt.NDArray[np.float64]
 
 
 class Tokens(NamedTuple):
@@ -86,7 +80,7 @@ class Surrogate(Method, Protocol):
         return frozenset()
 
     def row_data(
-        self, rows: "Sequence[TokenRow]", batch: "Batch", log_ratios: Sequence[Tensor] | None
+        self, rows: Sequence[TokenRow], batch: Batch, log_ratios: Sequence[Tensor] | None
     ) -> Mapping[str, Floats]:
         """Return numbers per row, ``{name: (len(rows),)}``, that the other methods find in ``tokens.data``.
 
