@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-import textgames
 from agents.episode import Episode, EpisodeTask
 from agents.loop.live import environment_of
 from agents.loop.session import check_seat
@@ -273,7 +272,7 @@ def training_rows(
 
 def prompts_of_random_play(task: EpisodeTask, prompt_map: PromptMap) -> Iterator[tuple[str, Prompt]]:
     """Yield ``(player, prompt)`` of every decision in an episode of random legal actions."""
-    env = textgames.parallel_env(task.env_id, **task.kwargs)
+    env = environment_of(task)
     game, limit, rng = env.game, env.rules.max_steps, np.random.default_rng(task.seed)
     for played, state, joint_action, *_ in rounds_of_play(game, game.initial_state(rng), limit, rng):
         left = None if limit is None else limit - played

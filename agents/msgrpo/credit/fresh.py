@@ -10,16 +10,15 @@ from typing import Any, ClassVar, Literal, NamedTuple
 import numpy as np
 from pydantic import Field
 
-import textgames
 from agents.analysis.action_probabilities import has_local_model
 from agents.episode import EpisodeTask
+from agents.loop.live import environment_of
 from agents.msgrpo.credit.arithmetic import compared, split_like, within_labels
 from agents.msgrpo.credit.batch import Batch, Credit, FreshRollouts, Start, Trajectory
 from agents.msgrpo.errors import ConfigError
 from agents.msgrpo.plugins import configured
 from agents.policy import LanguageAgentPolicy
 from agents.turn import Policy
-from textgames.environments.parallel import TextParallelEnv
 
 
 class Place(NamedTuple):
@@ -41,20 +40,13 @@ class Rounds:
 
     def __init__(self, batch: Batch) -> None:
         self._batch = batch
-        self._environments: dict[str, TextParallelEnv] = {}
         for trajectory in batch.trajectories:
-            env = self.environment(trajectory)
+            env = environment_of(task_of(trajectory))
             if env.rules.invalid_action == "terminate" and len(env.possible_agents) > 1:
                 raise ConfigError(
                     "fresh rollouts can't be used with invalid_action = 'terminate' in games of several players: a "
                     "state doesn't record which players were removed; accepted: default, random, noop"
                 )
-
-    def environment(self, trajectory: Trajectory) -> TextParallelEnv:
-        task = task_of(trajectory)
-        if task.scenario not in self._environments:
-            self._environments[task.scenario] = textgames.parallel_env(task.env_id, **task.kwargs)
-        return self._environments[task.scenario]
 
     def place(self, i: int, t: int) -> Place:
         trajectory = self._batch.trajectories[i]
@@ -68,7 +60,8 @@ class Rounds:
         in it so far. So what came of each of them includes the rest of the decision.
         """
         trajectory = self._batch.trajectories[i]
-        start, limit = task_of(trajectory).start, self.environment(trajectory).rules.max_steps
+        task = task_of(trajectory)
+        start, limit = task.start, environment_of(task).rules.max_steps
         ahead: Place | None = None
         after = t + 1
         while after < len(trajectory) and trajectory.rounds[after] == trajectory.rounds[t]:
@@ -90,7 +83,7 @@ class Rounds:
                 "expected = true knows the game's rewards, and neither what a learner inside another player pays for "
                 "answers nor what came of its questions: set expected = false in [credit.vine]"
             )
-        env, here = self.environment(trajectory), self.place(i, t)
+        env, here = environment_of(task_of(trajectory)), self.place(i, t)
         game, player, action = env.game, trajectory.player, trajectory.actions[t]
         if not game.has_outcomes:
             raise ConfigError(

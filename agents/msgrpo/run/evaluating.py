@@ -20,7 +20,7 @@ from agents.baselines.search import find_search_player
 from agents.common.intervals import half_interval, is_rounding
 from agents.episode import Episode, EpisodeTask, invalid_rate
 from agents.load import load_agent
-from agents.loop.live import LiveEpisode, Policies
+from agents.loop.live import LiveEpisode, Policies, environment_of
 from agents.loop.rollout import rollout
 from agents.models.local.transformers import TransformersModel
 from agents.msgrpo.configuration.config import MSGRPOConfig
@@ -42,7 +42,7 @@ from agents.msgrpo.trajectories import (
 from agents.policy import LanguageAgentPolicy
 from agents.protocol import STANDARD
 from agents.turn import Policy, TurnRequest
-from textgames import TRAINING_SEEDS, known_scenario, parallel_env
+from textgames import TRAINING_SEEDS, known_scenario
 from textgames.solving.blind import blind_play_of
 
 # ---------------------------------------------------------------- the scale
@@ -56,7 +56,7 @@ NAMES = {"optimal": "optimum", "clairvoyant": "clairvoyant bound", "reference": 
 
 def scale_of(tasks: Sequence[EpisodeTask]) -> dict[str, Any]:
     """Return the ends of the scale of one game's episodes, as far as they are known, as fields of a result."""
-    env = parallel_env(tasks[0].env_id, **tasks[0].kwargs)
+    env = environment_of(tasks[0])
     if len(env.possible_agents) > 1:
         return {}
     try:
@@ -189,8 +189,7 @@ def check_yardsticks(config: MSGRPOConfig, games: Sequence[Game], sharded: bool)
 
 
 def _exploitability(policy: Policy, game: Game) -> float:
-    task = EpisodeTask.of(game, 0)
-    env = parallel_env(task.env_id, **task.kwargs)
+    env = environment_of(EpisodeTask.of(game, 0))
     return measure(policy, env.game, horizon=env.rules.max_steps).value
 
 
