@@ -4,6 +4,8 @@ from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from pathlib import Path
 
+from agents.episode import EpisodeTask
+from agents.loop.rollout import rollout
 from benchmark.entries.names import entries_in
 from benchmark.errors import UsageError
 from benchmark.play.agents.players import OWN_PLAYERS, is_shipped, load_policy, why_not_played
@@ -68,9 +70,6 @@ def equal_decisions(ours: Actions, theirs: Actions) -> dict[str, int]:
 
 def _as_player(ours: Actions, name: str, plan: Plan) -> dict[str, int]:
     """Let a player play the same seeds, as long as its actions are equal: it is done with most after an episode."""
-    from agents.episode import EpisodeTask
-    from agents.loop.rollout import rollout
-
     policy, found = load_policy(name, RunOptions(), name), dict[str, int]()
     for scenario, own in ours.items():
         if why_not_played(policy, plan.scenarios[scenario]) is not None:

@@ -10,6 +10,8 @@ from hashlib import sha256
 from typing import Any
 
 from agents.common.refusals import shown
+from agents.episode import EpisodeTask
+from agents.loop.rollout import rollout
 from agents.models.provider import find_model
 from agents.policy import as_requests
 from agents.turn import Turn, TurnRequest
@@ -107,9 +109,6 @@ def differences(ours: Any, theirs: Any, place: str = "") -> Iterator[tuple[str, 
 
 def response_problems(folder: RunFolder, plan: Plan, policy: Any) -> Iterator[str]:
     """Yield where the responses or the tokens of an entry aren't those that this policy gives."""
-    from agents.episode import EpisodeTask
-    from agents.loop.rollout import rollout
-
     name, spec = (folder.manifest["agents"][0][key] for key in ("name", "spec"))
     tasks = [
         EpisodeTask.of(plan.scenarios[matchup.scenario], seed)  # with the entry's protocol
@@ -152,9 +151,6 @@ class _Stored:
 
 def _sampled_problems(folder: RunFolder, plan: Plan, policy: Any) -> Iterator[str]:
     """Yield where too few answers of one episode a scenario are those that a larger model gives."""
-    from agents.episode import EpisodeTask
-    from agents.loop.rollout import rollout
-
     name, spec = (folder.manifest["agents"][0][key] for key in ("name", "spec"))
     records = {key_of(record): record for *_, record in folder.lines()}
     text = b"".join(canonical_lines(records.values()))  # and not what was measured, which could be anything
