@@ -6,7 +6,7 @@ ends nor double quotation marks, so it can't be taken for a line of the game.
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import NamedTuple
+from functools import lru_cache
 
 from textgames.social.werewolf.rules import (
     DOCTOR,
@@ -27,14 +27,57 @@ SIDES = {WOLF: "the wolves", VILLAGER: "the village"}
 _PLURALS = {WOLF: "wolves", SEER: "seers", DOCTOR: "doctors", VILLAGER: "villagers"}
 
 
-class _Nightly(NamedTuple):
-    """What can be kept from one night to the next: of these roles, nights and number of days."""
+def _name(number: int) -> str:
+    return "nobody" if number == NOBODY else f"player_{number}"
 
-    roles: tuple[str, ...]
-    nights: tuple[Night, ...]
-    days: tuple[tuple[Day, ...], int]  # those before the last night, and how many there are
-    past: str  # the public log up to the last night
-    secrets: dict[int, str]  # by the player's number
+
+def _list(numbers: Sequence[int]) -> str:
+    return ", ".join([f"player_{number}" for number in numbers]) or "nobody"
+
+
+def _lines(lines: Sequence[str]) -> str:
+    return "".join([f"{line}\n" for line in lines])
+
+
+@lru_cache(maxsize=1024)
+def _secrets(roles: tuple[str, ...], nights: tuple[Night, ...], number: int) -> str:
+    role, lines, done = roles[number], list[str](), list[str]()
+    for night, one in enumerate(nights, 1):
+        if role == WOLF:
+            end = "died" if one.killed != NOBODY else "was protected"
+            done.append(f"night {night} {_name(one.attacked)}, who {end}")
+        elif role == SEER and one.inspected != NOBODY:
+            done.append(f"night {night} {_name(one.inspected)} is a {roles[one.inspected]}")
+        elif role == DOCTOR and one.protected != NOBODY:
+            done.append(f"night {night} {_name(one.protected)}")
+    if role == WOLF:
+        wolves = [n for n, other in enumerate(roles) if other == WOLF and n != number]
+        lines.append(f"Your fellow wolves: {_list(wolves)}" if wolves else "You are the only wolf.")
+    told = {WOLF: "The wolves attacked", SEER: "You have seen", DOCTOR: "You have protected"}.get(role)
+    nothing = "nothing yet" if role == SEER else "nobody yet"
+    return _lines([*lines, f"{told}: {'; '.join(done) or nothing}"]) if told else ""
+
+
+@lru_cache(maxsize=1024)
+def _past(nights: tuple[Night, ...], days: tuple[Day, ...], today: int, days_in_full: int) -> str:
+    """Return everything public up to the last night, in order; what was said too long before today is left out."""
+    lines = []
+    for number, night in enumerate(nights, 1):
+        lines.append(f"Night {number}: {_name(night.killed)} was killed.")
+        if number <= len(days):
+            lines += _day(number, days[number - 1], in_full=today - number < days_in_full)
+    return _lines(lines)
+
+
+def _day(number: int, day: Day, in_full: bool) -> list[str]:
+    lines = [f'Day {number}: player_{speaker} says: "{words}"' for speaker, words in day.speeches]
+    if day.speeches and not in_full:
+        lines = [f"Day {number}: what was said is left out here."]
+    if day.votes:
+        votes = ", ".join(f"player_{voter} for {_name(target)}" for voter, target in day.votes)
+        lines.append(f"Day {number}: votes: {votes}.")
+        lines.append(f"Day {number}: {_name(day.removed)} was voted out.")
+    return lines
 
 
 class WerewolfText(TSMG[WerewolfState]):
@@ -47,32 +90,26 @@ class WerewolfText(TSMG[WerewolfState]):
     _again: bool
     _days_in_full: int
     _numbers: dict[Player, int]
-    # of the last state that was read: the state, and its texts that are the same for everybody; one tuple, which is
-    # replaced whole, since episodes of several threads may be read by one game
-    _public: tuple[WerewolfState | None, str, str, str, _Nightly] = None, "", "", "", _Nightly((), (), ((), -1), "", {})
+    # the last state that was read, and its texts that are the same for everybody; one tuple, which is replaced whole,
+    # since episodes of several threads may be read by one game
+    _public: tuple[WerewolfState | None, str, str, str] = None, "", "", ""
 
     # ---------------------------------------------------------------- the observation
 
     def observe(self, state: WerewolfState, player: Player) -> str:
         """Return what a player reads; equal for all states that differ only in what is hidden from it."""
         number = self._numbers[player]
-        known, heading, before, log, nightly = self._public
+        known, heading, before, log = self._public
         if known is not state:  # several players read the same state, one after another
-            # what nights and earlier days add to the texts is the same until the next night
-            passed = state.days[: max(0, len(state.nights) - 1)], len(state.days)
-            if (nightly.roles, nightly.nights, nightly.days) != (state.roles, state.nights, passed):
-                past = self._past(state.nights, state.days)
-                nightly = _Nightly(state.roles, state.nights, passed, past, {})
             heading, over = self._heading(state), state.phase is Phase.OVER
             if known is None or over or known[:2] != state[:2] or known.nights != state.nights:
-                before = f"Alive: {self._list(state.living)}\nOut: {'; '.join(self._deaths(state)) or 'nobody'}"
-            log = nightly.past
-            if len(state.days) >= len(state.nights) > 0:
-                log += "".join([f"{line}\n" for line in self._day(len(state.nights), state.days[-1], in_full=True)])
-            self._public = state, heading, before, log, nightly
-        secrets = nightly.secrets.get(number)
-        if secrets is None:
-            secrets = nightly.secrets[number] = "".join([f"{line}\n" for line in self._secrets(state, number)])
+                before = f"Alive: {_list(state.living)}\nOut: {'; '.join(self._deaths(state)) or 'nobody'}"
+            passed = max(0, len(state.nights) - 1)
+            log = _past(state.nights, state.days[:passed], len(state.days), self._days_in_full)
+            if len(state.days) > passed:
+                log += _lines(_day(len(state.nights), state.days[-1], in_full=True))
+            self._public = state, heading, before, log
+        secrets = _secrets(state.roles, state.nights, number)
         role = state.roles[number]
         status = "alive" if state.alive[number] else "out, and play no more; your side's result still counts for you"
         own = f"You are {player}, a {role}, on the side of {SIDES.get(role, SIDES[VILLAGER])}."
@@ -96,44 +133,6 @@ class WerewolfText(TSMG[WerewolfState]):
                 told.append(f"{names[removed]} voted out on day {night}")
         return told
 
-    def _secrets(self, state: WerewolfState, number: int) -> list[str]:
-        role, lines, done = state.roles[number], list[str](), list[str]()
-        for night, one in enumerate(state.nights, 1):
-            if role == WOLF:
-                end = "died" if one.killed != NOBODY else "was protected"
-                done.append(f"night {night} {self.players[one.attacked]}, who {end}")
-            elif role == SEER and one.inspected != NOBODY:
-                done.append(f"night {night} {self.players[one.inspected]} is a {state.roles[one.inspected]}")
-            elif role == DOCTOR and one.protected != NOBODY:
-                done.append(f"night {night} {self.players[one.protected]}")
-        if role == WOLF:
-            wolves = [n for n, other in enumerate(state.roles) if other == WOLF and n != number]
-            lines.append(f"Your fellow wolves: {self._list(wolves)}" if wolves else "You are the only wolf.")
-        told = {WOLF: "The wolves attacked", SEER: "You have seen", DOCTOR: "You have protected"}.get(role)
-        nothing = "nothing yet" if role == SEER else "nobody yet"
-        return [*lines, f"{told}: {'; '.join(done) or nothing}"] if told else []
-
-    def _past(self, nights: Sequence[Night], days: Sequence[Day]) -> str:
-        """Return everything public up to the last night, in order; what was said too long ago is left out."""
-        lines = []
-        for number, night in enumerate(nights, 1):
-            killed = "nobody was killed" if night.killed == NOBODY else f"{self.players[night.killed]} was killed"
-            lines.append(f"Night {number}: {killed}.")
-            if number < len(nights):
-                in_full = len(days) - number < self._days_in_full
-                lines += self._day(number, days[number - 1], in_full)
-        return "".join([f"{line}\n" for line in lines])
-
-    def _day(self, number: int, day: Day, in_full: bool) -> list[str]:
-        lines = [f'Day {number}: {self.players[speaker]} says: "{words}"' for speaker, words in day.speeches]
-        if day.speeches and not in_full:
-            lines = [f"Day {number}: what was said is left out here."]
-        if day.votes:
-            votes = ", ".join(f"{self.players[voter]} for {self._name(target)}" for voter, target in day.votes)
-            lines.append(f"Day {number}: votes: {votes}.")
-            lines.append(f"Day {number}: {self._name(day.removed)} was voted out.")
-        return lines
-
     def _question(self, state: WerewolfState, number: int) -> str:
         if state.phase is Phase.OVER:
             return f"Roles: {', '.join(f'{p} {r}' for p, r in zip(self.players, state.roles, strict=True))}"
@@ -142,7 +141,7 @@ class WerewolfText(TSMG[WerewolfState]):
         if number not in movers(state):
             return "Others are deciding now."
         if state.phase is Phase.SPEECHES:
-            after = f"After you speak {self._list(state.speakers[1:])}" if state.speakers[1:] else "You speak last"
+            after = f"After you speak {_list(state.speakers[1:])}" if state.speakers[1:] else "You speak last"
             return f"It is your turn to speak to all. {after}; then all vote."
         if state.phase is Phase.VOTE:
             or_nobody = " You may also vote for nobody." if self._abstain else ""
@@ -153,12 +152,6 @@ class WerewolfText(TSMG[WerewolfState]):
             DOCTOR: "Whom do you protect tonight?",
         }[state.roles[number]]
 
-    def _name(self, number: int) -> str:
-        return "nobody" if number == NOBODY else self.players[number]
-
-    def _list(self, numbers: Sequence[int]) -> str:
-        return ", ".join([self.players[number] for number in numbers]) or "nobody"
-
     # ---------------------------------------------------------------- for people
 
     def describe(self, state: WerewolfState) -> str:
@@ -167,14 +160,14 @@ class WerewolfText(TSMG[WerewolfState]):
             lines.append(f"  {'+' if state.alive[number] else '-'} {player} {role}")
         if state.nights:
             last = state.nights[-1]
-            done = [f"the wolves attacked {self._name(last.attacked)}"]
+            done = [f"the wolves attacked {_name(last.attacked)}"]
             if last.protected != NOBODY:
-                done.append(f"the doctor protected {self._name(last.protected)}")
+                done.append(f"the doctor protected {_name(last.protected)}")
             if last.inspected != NOBODY:
-                done.append(f"the seer saw {self._name(last.inspected)}")
+                done.append(f"the seer saw {_name(last.inspected)}")
             lines.append(f"Night {len(state.nights)}: {'; '.join(done)}.")
         if state.days:
-            lines += self._day(len(state.days), state.days[-1], in_full=True)
+            lines += _day(len(state.days), state.days[-1], in_full=True)
         return "\n".join(lines)
 
     def what_happened(
@@ -187,11 +180,11 @@ class WerewolfText(TSMG[WerewolfState]):
         if state.phase is Phase.NIGHT:
             night = after.nights[-1]
             if number == state.acting_wolf:
-                told.append(f"attacked {self._name(night.attacked)}" + (", in vain" if night.killed == NOBODY else ""))
+                told.append(f"attacked {_name(night.attacked)}" + (", in vain" if night.killed == NOBODY else ""))
             if role == DOCTOR:
-                told.append(f"protected {self._name(night.protected)}")
+                told.append(f"protected {_name(night.protected)}")
             if role == SEER:
-                told.append(f"saw that {self._name(night.inspected)} is a {state.roles[night.inspected]}")
+                told.append(f"saw that {_name(night.inspected)} is a {state.roles[night.inspected]}")
             if night.killed == number:
                 told.append("was killed")
         if state.phase is Phase.VOTE and after.days[-1].removed == number:
