@@ -30,6 +30,7 @@ def run(settings: Replay) -> int:
     if not picker.count:
         asked = {"of": agent, "in": scenario, "with seed": seed}
         told = "".join(f" {word} {value}" for word, value in asked.items() if value is not None)
+        told += " whose value lost is known" * settings.worst
         others = "; without these options it shows all that there are" if failed or told else ""
         raise UsageError(f"{source} has no {'failed' if failed else 'finished'} episode{told}{others}")
     number = 1 if settings.episode is None else settings.episode

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator, Sequence
+from os.path import relpath
 from pathlib import Path
 from shlex import quote
 
@@ -44,7 +45,7 @@ def run(settings: Report) -> int:
 
 def _files(out: str) -> list[Path]:
     place = Path(out)
-    if place.is_dir() or not place.suffix:
+    if place.is_dir() or not (place.suffix or place.exists()):
         return [place / f"report{suffix}" for suffix in FORMS]
     if place.suffix.lower() not in FORMS:
         raise UsageError(f"--out takes a file that ends with .md or .html, or a folder for both, got {out!r}")
@@ -76,6 +77,8 @@ def _compared(results: Results, agents: Sequence[str]) -> tuple[list[str], list[
     except UsageError as error:
         return [f"No verdict: {error}."], []
     told = [verdict_sentence(row) for row in found.overall if row["a"] == agents[0]]
+    if len(agents) > MOST_PAIRED:
+        told.append(f"Only the first {MOST_PAIRED} of {len(agents)} agents are compared.")
     return told or [SEVERAL_PLAYERS], comparison_tables([row for row in found.rows if row["a"] == agents[0]], (), ())
 
 
@@ -92,11 +95,13 @@ def _commands(results: Results, named: Sequence[Path]) -> Iterator[str]:
 
 def _run_again(path: Path, manifest: Manifest) -> str:
     usual, cards = RunOptions(), {card["name"]: card["spec"] for card in manifest["agents"]}
+    if objects := [name for name, spec in cards.items() if spec.startswith("python:")]:
+        return f"# {path.name} has Python objects as agents, which no command makes: {listed(objects)}"
     given = {name: one for name, one in manifest["settings"].items() if name in OPTIONS and one is not None}
     given = {name: one for name, one in given.items() if one != getattr(usual, name)}
     given["agents"] = [name if name == spec else f"{name}={spec}" for name, spec in cards.items()]
     if "prompts" in given:
-        given["prompts"] = f"{path.name}/{PROMPTS_NAME}"
+        given["prompts"] = relpath(path / PROMPTS_NAME)
     try:
         options = RunOptions.of(given)
     except UsageError as error:

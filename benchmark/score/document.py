@@ -382,7 +382,7 @@ class StepColumns(TypedDict):
     reward: list[float]
     happened: list[str | None]  # what the round did to the player ("fell into a hole")
     lost: list[float | None]  # the value that the action lost, if the game's values are exact
-    best: list[str | None]  # and an action that loses none
+    best: list[str | None]  # and actions that lose none
     finish_reason: list[str]
 
 

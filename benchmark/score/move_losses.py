@@ -30,6 +30,8 @@ LIMIT = 5000
 
 KEPT_POSITIONS = 50_000  # whose values are at hand: openings are alike in many games
 
+MOST_NAMED = 3  # of the best actions at a decision
+
 TIE = 1e-9  # values that differ by no more are equal
 
 ALL, MOVES = "all", "moves"
@@ -65,7 +67,7 @@ class Decision(NamedTuple):
     action: str
     lost: float
     kinds: Mapping[str, bool]
-    best: str = ""  # an action of the largest value: the executed one if it lost nothing
+    best: str = ""  # actions of the largest value, at most :data:`MOST_NAMED`: the executed one if it lost nothing
 
 
 class MoveLosses:
@@ -145,7 +147,8 @@ class MoveLosses:
             if greedy is not None:
                 kinds["greedy"] = values[greedy] < best - TIE
             begun.add(step.player)
-            good = step.action if lost <= TIE and step.action else max(values, key=values.__getitem__)
+            ties = [action for action, one in values.items() if one >= best - TIE]
+            good = step.action if lost <= TIE and step.action else " or ".join(ties[:MOST_NAMED])
             found.append(Decision(step.player, step.state, step.steps_left, step.action, lost, kinds, good))
         return found
 

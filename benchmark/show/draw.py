@@ -76,7 +76,7 @@ def to_markdown(tables: Sequence[Table]) -> str:
     for table in tables:
         lines = [escaped(table.lead), ""] if table.lead else []
         lines += [f"### {escaped(table.title)}", ""]
-        rows = [table.titles, [":--" if column.left else "--:" for column in table.shown]]
+        rows = [list(map(escaped, table.titles)), [":--" if column.left else "--:" for column in table.shown]]
         rows += [[escaped(cell) for cell in row] for row in table.texts]
         lines += [f"| {' | '.join(row)} |" for row in rows]
         if table.lines:

@@ -106,7 +106,8 @@ def _instances(
     rows = {plain_name(row["scenario"]): row for row in scores}
     for record, scenario, names, prompt_maps in source.records():
         seats = [player for player, name in record.agents.items() if names.get(name) == agent["name"]]
-        if not seats or record.scenario not in rows:
+        row = rows.get(plain_name(record.scenario))
+        if not seats or row is None:
             continue
         replayed = replay_if_unchanged(record, scenario)
         if replayed is None:
@@ -117,7 +118,7 @@ def _instances(
             if asked := [(step, request) for step, request in requests if step.player == player]:
                 prompt_map = prompt_maps[record.agents[player]]
                 turns = [(step, without_prefix(prompt_map(request))) for step, request in asked]
-                yield _instance(record, player, turns, rows[record.scenario], data)
+                yield _instance(record, player, turns, row, data)
 
 
 def _instance(
@@ -142,7 +143,7 @@ def _instance(
         **{name: data[name] for name in ("schema_version", "evaluation_id")},
         **{"model_id": data["model_info"]["id"], "evaluation_name": row["scenario"]},
         "evaluation_result_id": f"{row['scenario']}:normalized",
-        "sample_id": f"{record.scenario}/{record.seed}" + (f"/{player}" if len(record.agents) > 1 else ""),
+        "sample_id": f"{plain_name(record.scenario)}/{record.seed}" + (f"/{player}" if len(record.agents) > 1 else ""),
         "sample_hash": hashlib.sha256(hashed.encode()).hexdigest(),
         "interaction_type": "multi_turn",
         "input": asked,

@@ -103,14 +103,19 @@ def mistakes_section(results: ResultColumns, document: ViewDocument) -> Section:
         elif known:
             spotless.append(agent)
     unknown = [name for name in results.scenarios if losses_in(results, name) is None]
-    partly = {name for key, own in seats.items() if results.cells[key].episodes > len(own) for name in key[1:]}
+    partly = []
+    for name in results.scenarios.keys() - unknown:
+        found = {(seat.source, seat.offset) for key, own in seats.items() if key[1] == name for seat in own}
+        played = sum(place[0] == name for places in results.places for place in places)
+        partly += [f"{len(found):,} of {played:,} episodes of {name}"] * (len(found) < played)
     sentences = (
         "The value lost is the best action's less the executed one's, by exact values, in units of the game's return; "
         "of several games each has as many of the places. Equal mistakes on equal observations are listed once."
         * bool(tables),
         f"Lost nothing: {listed(spotless)}." * bool(spotless),
         f"The value lost is not known in {listed(unknown)}: no exact solver covers it." * bool(unknown),
-        f"In {listed(sorted(partly))} it is known of {LIMIT:,} episodes at most." * bool(partly),
+        f"It is known in {listed(sorted(partly))}: not if an episode is unscored, if the game's rules or texts have "
+        f"changed since, or beyond {LIMIT:,} episodes of a scenario." * bool(partly),
     )
     return Section("Costliest decisions", [*filter(None, sentences)], tables)
 

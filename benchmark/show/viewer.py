@@ -131,7 +131,7 @@ class EpisodePicker:
 def move(showing: Showing, index: int) -> Text:
     """Return the effect of a step's response: the action, what happened and why, the reward, the return so far.
 
-    If values are known, the value that the action lost comes last, with an action that would have lost none.
+    If values are known, the value that the action lost comes last, with actions that would have lost none.
     """
     record, replayed, step = showing.record, showing.replayed, showing.record.steps[index]
     if step.valid:

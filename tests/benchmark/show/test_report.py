@@ -115,6 +115,7 @@ def test_texts_of_strangers_are_text_in_both_forms(textbench, small_run):
     )
     records = lines_of(small_run)
     for record in records:
+        record["metrics"] = {player: {HOSTILE[len(EVIL) :][:99]: 1.0} for player in record["agents"]}
         if record["agents"] == {"player_0": "random"}:
             record["agents"] = {"player_0": name}
             for step in record["steps"]:
@@ -145,6 +146,14 @@ def test_texts_of_strangers_are_text_in_both_forms(textbench, small_run):
     assert "<script>alert(1)</script>" in seen.text
 
 
+def retell(folder):
+    """What an older version's game told, in all episodes but the first: they can't be played again."""
+    records = lines_of(folder)
+    for record in records[1:]:
+        record["observations_digest"] = "0" * len(record["observations_digest"])
+    write_lines(folder, records)
+
+
 def cut(folder):
     lines = (folder / "episodes.jsonl").read_bytes().splitlines(True)
     (folder / "episodes.jsonl").write_bytes(b"".join(lines[:5]) + lines[5][:40])
@@ -165,6 +174,7 @@ CASES = {
         lambda it: (it / "episodes.jsonl").write_bytes(b""),
         ("Not complete: 0 of 6",),
     ),
+    "the game has changed": (("frozen-lake",), retell, ("It is known in 1 of 6 episodes of frozen-lake",)),
     "no exact values": (("snake",), None, ("is not known in snake: no exact solver covers it",)),
     "several players": (("kuhn-poker",), None, ("No verdict over all", "head to head", "is not known in kuhn-poker")),
     "several players, exact": (("nim",), None, ("No verdict over all", "### random", "value lost")),
