@@ -19,7 +19,7 @@ from agents.common.reading import read_bytes
 from agents.common.redaction import Redactor
 from agents.protocol import LEGAL_ONLY, UNLISTED
 from benchmark.errors import BenchmarkError, StorageError, UsageError
-from benchmark.play.agents.choice import PlannedRun
+from benchmark.play.agents.choice import PlannedRun, choose_scenarios
 from benchmark.play.agents.objects import AgentSpec
 from benchmark.play.agents.options import prompt_files, read_sets, resumed, secrets_of, together, with_agent_options
 from benchmark.play.agents.players import Players, not_cached, not_read, not_taken
@@ -35,7 +35,7 @@ from benchmark.play.until import Growth
 from benchmark.runs.answers import ANSWERS_NAME, AnswersFile
 from benchmark.runs.folder import DAMAGED_NAME, PROMPTS_NAME, RunFolder, resume_command
 from benchmark.runs.manifest import MANIFEST_NAME, Manifest, read_manifest
-from benchmark.runs.plan import Plan, import_registration, told_otherwise
+from benchmark.runs.plan import Plan, import_registration, num_players, told_otherwise
 from benchmark.runs.provenance import code_version, now
 from benchmark.runs.record import Key, key_of, paid_tokens
 from benchmark.score.comparison import too_few_starts
@@ -197,6 +197,12 @@ def by_protocol(options: RunOptions) -> list[RunOptions]:
         for name in ("protocols", "resample", "until", "levels"):
             if getattr(options, name) is not None:
                 raise UsageError(f"{flag_of(name)} can't be given with {flag_of('samples')}: leave one of them out")
+        for name, scenario in choose_scenarios(options).scenarios.items():
+            if num_players(scenario) > 1:
+                raise UsageError(
+                    f"--samples is for games of one player, whose best of k and pass@k it gives, and {name} has "
+                    "several: leave one of them out"
+                )
         numbers = range(options.samples)
         alone = replace(options, samples=None)
         return [replace(alone, resample=number or None, out=str(out / f"sample-{number}")) for number in numbers]

@@ -94,6 +94,13 @@ def test_one_command_plays_the_samples_and_shows_what_k_of_them_make(textbench):
     assert "pass^k" in shown
 
 
+def test_samples_of_games_for_several_players_are_refused(textbench):
+    done = textbench("run", "--scenario", "nim", "--agent", "random", "--agent", "greedy", "--samples", 2, "--out", "s")
+    assert done.code == 2
+    assert "--samples is for games of one player, whose best of k and pass@k it gives, and nim has several" in done.err
+    assert not Path("s").exists()
+
+
 @pytest.mark.parametrize("other", [("--resample", 1), ("--protocols", "all"), ("--until", 0.1)])
 def test_what_samples_decide_is_not_given_besides(textbench, other):
     done = textbench("run", *SLIPPERY, "--samples", 2, "--out", "s", *other)
