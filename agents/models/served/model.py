@@ -72,6 +72,9 @@ class ServedModel:
             raise ValueError(
                 f"max_retries and patience are numbers of at least 0, got {max_retries!r} and {patience!r}"
             )
+        for field in ("model", "messages", "input", "prompt"):
+            if field in (extra_body or {}):
+                raise ValueError(f"extra_body has {field!r}, which the agent and its prompts decide: leave it out")
         self.name = name
         self._transport, self._dialect, self._redactor = transport, dialect, redactor
         self.takes_images = self.takes_tools = dialect.route != "completions"

@@ -158,6 +158,7 @@ def test_a_refusal_of_such_a_setting_is_one_sentence_with_the_fix(textbench, opt
         (("--reasoning-effort", "4"), "an effort of reasoning is a word of the server's, such as minimal, low or high"),
         (("--extra-body", "top_k"), """a table is written as JSON, such as '{"top_k": 20}', got 'top_k'"""),
         (("--extra-body", '{"k": "sk-0123456789abcdefghij0123456789"}'), "holds what looks like a key"),
+        (("--extra-body", '{"model": "x"}'), "extra_body has 'model', which the agent and its prompts decide"),
         (("--max-tokens-field", "max"), "max_tokens_field is auto, max_tokens, max_completion_tokens, got 'max'"),
     ],
 )
