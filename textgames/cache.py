@@ -45,6 +45,21 @@ def write_cache(file: Path | None, values: Mapping[Any, Any]) -> None:
             draft.unlink(missing_ok=True)  # of a disk that is full
 
 
+def kept_file(name: str, code: str, classes: Iterable[type], about: str) -> Path | None:
+    """Return the file for what is computed by these classes and our own ``code``, as :func:`sources_digest` tells it.
+
+    ``None`` if a class was typed into a notebook, as its source may have changed, or if there is no folder for it.
+    """
+    try:
+        folder, own = cache_folder(), own_sources(classes)
+    except ModuleNotFoundError:  # platformdirs, which the games alone don't bring: nothing is kept
+        return None
+    if own is None:
+        return None
+    digest = hashlib.sha256(f"{code} {sources_digest(own)} {about}".encode()).hexdigest()
+    return folder / f"{name}-{digest[:24]}.json"
+
+
 def own_sources(classes: Iterable[type]) -> tuple[Path, ...] | None:
     """Return the files of a user's own game and search player: their whole package, or what lies beside a lone file."""
     found: set[Path] = set()

@@ -1,6 +1,5 @@
 """Files of the cache (:mod:`textgames.cache`) for what is computed of a scenario or of the episodes of a folder."""
 
-import hashlib
 import json
 from collections.abc import Callable
 from functools import cache, cached_property
@@ -14,7 +13,7 @@ from benchmark.errors import StorageError
 from benchmark.runs.folder import RunFolder
 from benchmark.runs.manifest import is_final
 from benchmark.runs.plan import scenario_to_json
-from textgames.cache import cache_folder, own_sources, read_cache, sources_digest, write_cache
+from textgames.cache import cache_folder, kept_file, read_cache, sources_digest, write_cache
 from textgames.scenarios import Scenario
 from textgames.yardsticks import find_yardstick
 
@@ -32,15 +31,10 @@ def cache_file(name: str, scenario: Scenario, about: str = "") -> Path | None:
     ``None`` if the game, its yardstick or its search player was typed into a notebook: its source may have changed.
     """
     game = scenario.game()
-    own = own_sources(
-        cls for one in (game, find_search_player(game), find_yardstick(game)) for cls in type(one).__mro__
-    )
-    if own is None:
-        return None
+    classes = [cls for one in (game, find_search_player(game), find_yardstick(game)) for cls in type(one).__mro__]
     data = scenario_to_json(scenario)
     settings = json.dumps([data[name] for name in ("env_id", "kwargs", "horizon")], sort_keys=True)
-    digest = hashlib.sha256(f"{_playing_digest()} {sources_digest(own)} {name}{about} {settings}".encode())
-    return cache_folder() / f"{name}-{digest.hexdigest()[:24]}.json"
+    return kept_file(name, _playing_digest(), classes, f"{about} {settings}")
 
 
 class FolderCache:

@@ -14,7 +14,6 @@ same starts and the same draws of chance. What is found is reported on other sta
 flatter it, and has to beat uniform play by more than chance.
 """
 
-import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
@@ -26,7 +25,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from textgames.cache import cache_folder, own_sources, read_cache, sources_digest, write_cache
+from textgames.cache import kept_file, read_cache, sources_digest, write_cache
 from textgames.rounds import rounds_of_play
 from textgames.settings import taken_by
 from textgames.solving.fixed_policies import BlindPlay, Evaluate, blind_evaluator, blind_value, chances_of, policy_text
@@ -79,7 +78,10 @@ def blind_play_of(game: TSMG[Any], horizon: int | None) -> BlindPlay | None:
     for row in shipped_rows().values():
         if about and row.items() >= about.items():
             return BlindPlay(**{name: row[name] for name in BlindPlay._fields})
-    file = _cache_file(game, about) if about else None
+    file = None
+    if about:
+        code = sources_digest(sorted(Path(str(files("textgames"))).rglob("*.py")))
+        file = kept_file("blind", code, type(game).__mro__, json.dumps(about, sort_keys=True))
     kept = read_cache(file, lambda data: BlindPlay(**data))
     if kept is None:
         kept = search(game, horizon)
@@ -108,20 +110,6 @@ def found_by(game: TSMG[Any], horizon: int | None) -> dict[str, Any]:
     except TypeError:  # a setting that JSON doesn't have, such as a function
         return {}
     return about
-
-
-def _cache_file(game: TSMG[Any], about: Mapping[str, Any]) -> Path | None:
-    """Return the file for the play of a game without a row, named by its settings and the code it depends on."""
-    own = own_sources(type(game).__mro__)
-    if own is None:
-        return None
-    try:
-        folder = cache_folder()
-    except ModuleNotFoundError:  # platformdirs, which the games alone don't bring: nothing is kept
-        return None
-    ours = sources_digest(sorted(Path(str(files("textgames"))).rglob("*.py")))
-    text = f"{ours} {sources_digest(own)} {json.dumps(about, sort_keys=True)}"
-    return folder / f"blind-{hashlib.sha256(text.encode()).hexdigest()[:24]}.json"
 
 
 def search(game: TSMG[Any], horizon: int | None) -> BlindPlay:
