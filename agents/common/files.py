@@ -14,7 +14,7 @@ import shlex
 import shutil
 import stat
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
@@ -54,15 +54,20 @@ def replacing(file: Path, mode: str = "w", *, through_links: bool = False) -> It
 
 
 @contextmanager
-def replacing_folder(folder: Path) -> Iterator[Path]:
+def replacing_folder(folder: Path, own: Collection[str] | None = None) -> Iterator[Path]:
     """Give the path of an empty draft folder; at the end of the block it takes the place of ``folder``.
 
-    An error in the block leaves the old folder as it was, and a killed process one of the two, whole, or the old one
-    beside its place, where :func:`restore` finds it. Two processes mustn't replace a folder at once. Raise an OSError
-    if the disk is full, the parent folder can't be written, or ``folder`` is a file or a link.
+    With ``own``, the names in a folder that was written before, one with other files is refused. An error in the block
+    leaves the old folder as it was, and a killed process one of the two, whole, or the old one beside its place, where
+    :func:`restore` finds it. Two processes mustn't replace a folder at once. Raise an OSError if the disk is full, the
+    parent folder can't be written, or ``folder`` is a file or a link, or has no name of its own.
     """
     if os.path.lexists(folder) and (folder.is_symlink() or not folder.is_dir()):
         raise _unfit(folder, "it is a file or a link; accepted: a folder", errno.ENOTDIR)
+    if folder.name in ("", ".."):
+        raise _unfit(folder, "it can't be replaced; accepted: a path that ends in the folder's name", errno.EINVAL)
+    if own is not None and folder.is_dir() and (others := sorted({*os.listdir(folder)} - {*own})):
+        raise _unfit(folder, f"it has {others[0]!r}, which isn't of this command; accepted: a new folder", errno.EEXIST)
     folder.parent.mkdir(parents=True, exist_ok=True)
     restore(folder.parent, folder.name)
     draft = _draft_for(folder)

@@ -7,6 +7,8 @@ import sys
 
 import pytest
 
+from textbench.integrations.inspect.hub import main
+
 COMMAND = [sys.executable, "-m", "textbench.integrations.inspect.hub", "--out", "decisions"]
 
 
@@ -74,8 +76,23 @@ def test_inspect_evaluates_on_it(folder, monkeypatch):
     gc.collect()  # Inspect leaves streams of its own, which a later test would warn of
 
 
-def test_games_without_exact_values_are_refused(tmp_path):
-    done = subprocess.run([*COMMAND, "--scenario", "snake"], cwd=tmp_path, capture_output=True, text=True)
-    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
-    assert "snake isn't a game of one player that is solved exactly" in done.stderr
-    assert not list(tmp_path.iterdir())
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (("--scenario", "snake"), "snake isn't a game of one player that is solved exactly"),
+        (("--out", ".", "--scenario", "taxi", "--decisions", "1"), "accepted: a path that ends in the folder's name"),
+        (
+            ("--out", "mine", "--scenario", "taxi", "--decisions", "1"),
+            "it has 'notes.txt', which isn't of this",
+        ),
+    ],
+)
+def test_what_cannot_be_written_is_refused_and_nothing_is_lost(words, sentence, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "notes.txt").write_text("mine")
+    monkeypatch.setattr(sys, "argv", ["hub", *COMMAND[3:], *words])
+    assert main() == 2
+    said = capsys.readouterr().err
+    assert (said.count("\n"), sentence in said) == (1, True)
+    assert (tmp_path / "mine" / "notes.txt").read_text() == "mine"

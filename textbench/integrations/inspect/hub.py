@@ -118,7 +118,7 @@ def write_hub(folder: Path, scenarios: tuple[str, ...] = SOLVED, decisions: int 
         chance = sum(1 / len(row["actions"]) for row in some) / len(some)
         most_frequent = Counter(row["target"] for row in some).most_common(1)[0][1] / len(some)
         blind += f"| {name} | {chance:.0%} | {most_frequent:.0%} |\n"
-    with replacing_folder(folder) as draft:
+    with replacing_folder(folder, own=("eval.yaml", "README.md", "data")) as draft:
         (draft / "data").mkdir()
         (draft / "eval.yaml").write_text(EVAL.format(title=title) + "".join(TASK.format(name=name) for name in rows))
         (draft / "README.md").write_text(CARD.format(configs=configs, title=title, blind=blind))

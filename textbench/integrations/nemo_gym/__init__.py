@@ -1,5 +1,5 @@
 """The games as a resources server of NeMo Gym: ``python -m textbench.integrations.nemo_gym SCENARIO --out FOLDER``."""
 
-from textbench.integrations.nemo_gym.server import TextbenchConfig, TextbenchServer
+import lazy_loader
 
-__all__ = ["TextbenchConfig", "TextbenchServer"]
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

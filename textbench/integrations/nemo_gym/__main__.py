@@ -77,7 +77,7 @@ def write_folder(folder: Path, scenario: str, starts: int = 512) -> None:
         for start in list_starts(scenario, starts)
     ]
     max_steps = environment_of(EpisodeTask.of(scenario, 0)).rules.max_steps
-    with replacing_folder(folder) as draft:
+    with replacing_folder(folder, own=("app.py", "requirements.txt", "configs", "data")) as draft:
         (draft / "configs").mkdir()
         (draft / "data").mkdir()
         (draft / "app.py").write_text(APP)

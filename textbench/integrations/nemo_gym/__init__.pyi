@@ -1,0 +1,2 @@
+from .server import TextbenchConfig as TextbenchConfig
+from .server import TextbenchServer as TextbenchServer
