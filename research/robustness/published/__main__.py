@@ -15,7 +15,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from research.robustness.published.card import FILE, Card, episodes_to_tell, measure
+from research.jobs.intervals import share_of
+from research.robustness.published.card import FILE, MOST, Card, episodes_to_tell, measure
 from research.robustness.published.settings import MAPS
 
 BEGIN, END = "<!-- table: python -m research.robustness.published -->", "<!-- end of the table -->"
@@ -41,9 +42,13 @@ def table(card: Card, values: Mapping[str, Any]) -> list[str]:
     results = []
     for result in card.results:
         blind, best = (values[result.setting][each]["value"] for each in ("blind", "optimum"))
-        way, needed = (result.success - blind) / (best - blind), episodes_to_tell(result.success, blind)
+        way = (result.success - blind) / (best - blind)
+        needed = episodes_to_tell(result.success, blind) or f"over {MOST:,}"
         source = result.source + (f" ({result.doubt})" if result.doubt else "")
-        rate = f"{result.success:.3g}" + (f" of {result.episodes:,}" if result.episodes else "")
+        rate = f"{result.success:.3g}"
+        if result.episodes:
+            won = round(result.success * result.episodes)
+            rate = f"{share_of([1] * won + [0] * (result.episodes - won)):.3f} of {result.episodes:,}"
         results.append([result.who, f"`{result.setting}`", rate, f"{way:.0%}", needed, source])
     names = ("result", "setting", "success", "of the way from blind play", "episodes to tell it from that", "source")
     return lines + _rows(names, results)

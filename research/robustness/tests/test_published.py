@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from pydantic import ValidationError
+from scipy.stats import binomtest
 
 from research.robustness.published import boards
 from research.robustness.published.__main__ import BEGIN, END, main, table
@@ -93,9 +94,22 @@ def test_a_generator_that_gives_up_is_asked_again(tmp_path):
     assert [next(drawn) for _ in range(3)] == [CORRIDOR] * 3
 
 
-def test_episodes_that_two_rates_take():
-    assert episodes_to_tell(0.5, 0.4) == 385  # (0.25 + 0.24) (0.842 + 1.960)^2 / 0.01
+def test_episodes_that_tell_a_rate_from_a_known_one():
+    assert episodes_to_tell(1.0, 0.5) == 6  # of which none or all have a chance of 2 / 2^6, and 2 / 2^5 is more than 5%
+    assert episodes_to_tell(0.0, 0.1) == 36  # 0.9^35 is more than 2.5%
+    needed = episodes_to_tell(0.4, 0.5)
+    won = np.random.default_rng(0).binomial(needed, 0.4, 4000).tolist()
+    power = {each: binomtest(each, needed, 0.5).pvalue <= 0.05 for each in set(won)}
+    assert abs(np.mean([power[each] for each in won]) - 0.8) < 0.02
     assert episodes_to_tell(0.3, 0.3) is None
+
+
+def test_the_pages_p_values(card):
+    blind = json.loads(VALUES.read_text(encoding="utf-8"))["sokoban-vagen-2025"]["blind"]["value"]
+    p, results = binomtest(20, 128, blind).pvalue, sum(each.episodes is not None for each in card.results)
+    page = " ".join(PAGE.read_text(encoding="utf-8").split())
+    assert results == 7
+    assert f"p is {p:.3f}, and {results * p:.2f} by Bonferroni's correction for the seven results" in page
 
 
 def test_a_setting_says_what_it_takes():
