@@ -35,79 +35,66 @@ Ahead = tuple[float, float, Place | None]
 """A consequence of a step: its probability, its reward, and the place of the player's rest of the episode, if any."""
 
 
-class Rounds:
-    """The consequences of each step of a batch."""
+def place_of(trajectory: Trajectory, t: int) -> Place:
+    """Return the place of step t of an episode."""
+    task = task_of(trajectory)
+    return Place(task.scenario, trajectory.player, trajectory.states[t], rounds_before(trajectory, t), task.team)
 
-    def __init__(self, batch: Batch) -> None:
-        self._batch = batch
-        for trajectory in batch.trajectories:
-            env = environment_of(task_of(trajectory))
-            if env.rules.invalid_action == "terminate" and len(env.possible_agents) > 1:
-                raise ConfigError(
-                    "fresh rollouts can't be used with invalid_action = 'terminate' in games of several players: a "
-                    "state doesn't record which players were removed; accepted: default, random, noop"
-                )
 
-    def place(self, i: int, t: int) -> Place:
-        trajectory = self._batch.trajectories[i]
-        task = task_of(trajectory)
-        return Place(task.scenario, trajectory.player, trajectory.states[t], rounds_before(trajectory, t), task.team)
+def realised(trajectory: Trajectory, t: int) -> Ahead:
+    """Return what came of the step: up to the player's next decision, its end, or where the episode was left.
 
-    def realised(self, i: int, t: int) -> Ahead:
-        """Return what came of the step: up to the player's next decision, its end, or where the episode was left.
+    If a decision has several steps, of a learner inside another player, the state doesn't tell what was answered
+    in it so far. So what came of each of them includes the rest of the decision.
+    """
+    task = task_of(trajectory)
+    start, limit = task.start, environment_of(task).rules.max_steps
+    ahead: Place | None = None
+    after = t + 1
+    while after < len(trajectory) and trajectory.rounds[after] == trajectory.rounds[t]:
+        after += 1
+    if after < len(trajectory):
+        ahead = place_of(trajectory, after)
+    elif not trajectory.terminated and start is not None and start.rounds is not None:
+        elapsed = start.elapsed_steps + start.rounds
+        if limit is None or elapsed < limit:
+            elapsed = 0 if limit is None else elapsed
+            ahead = place_of(trajectory, t)._replace(state=trajectory.end_state, elapsed=elapsed)
+    return 1.0, float(trajectory.rewards[t:after].sum()), ahead
 
-        If a decision has several steps, of a learner inside another player, the state doesn't tell what was answered
-        in it so far. So what came of each of them includes the rest of the decision.
-        """
-        trajectory = self._batch.trajectories[i]
-        task = task_of(trajectory)
-        start, limit = task.start, environment_of(task).rules.max_steps
-        ahead: Place | None = None
-        after = t + 1
-        while after < len(trajectory) and trajectory.rounds[after] == trajectory.rounds[t]:
-            after += 1
-        if after < len(trajectory):
-            ahead = self.place(i, after)
-        elif not trajectory.terminated and start is not None and start.rounds is not None:
-            elapsed = start.elapsed_steps + start.rounds
-            if limit is None or elapsed < limit:
-                elapsed = 0 if limit is None else elapsed
-                ahead = self.place(i, t)._replace(state=trajectory.end_state, elapsed=elapsed)
-        return 1.0, float(trajectory.rewards[t:after].sum()), ahead
 
-    def expected(self, i: int, t: int) -> list[Ahead]:
-        """Return what may have come of the step, up to the round after it, in a game of one mover that tells it."""
-        trajectory = self._batch.trajectories[i]
-        if len(set(trajectory.rounds)) < len(trajectory) or any(trajectory.bought):
-            raise ConfigError(
-                "expected = true knows the game's rewards, and neither what a learner inside another player pays for "
-                "answers nor what came of its questions: set expected = false in [credit.vine]"
-            )
-        env, here = environment_of(task_of(trajectory)), self.place(i, t)
-        game, player, action = env.game, trajectory.player, trajectory.actions[t]
-        if not game.has_outcomes:
-            raise ConfigError(
-                f"expected = true needs a game that lists its outcomes, and {here.scenario} doesn't: set expected = "
-                "false in [credit.vine]"
-            )
-        if game.to_move(here.state) != (player,):
-            raise ConfigError(
-                f"expected = true is for games in which one player moves at a time; in {here.scenario} several do: set "
-                "expected = false in [credit.vine]"
-            )
-        penalty = 0.0 if trajectory.valid[t] else env.rules.format_penalty
-        if not action:  # an invalid response that ended the episode
-            return [(1.0, 0.0 - penalty, None)]
-        elapsed = 0 if env.rules.max_steps is None else here.elapsed + 1
-        cut_off = elapsed == env.rules.max_steps
-        return [
-            (
-                chance,
-                rewards.get(player, 0.0) - penalty,
-                None if over or cut_off else here._replace(state=state, elapsed=elapsed),
-            )
-            for chance, state, rewards, over in game.outcomes(here.state, {player: action})
-        ]
+def expected(trajectory: Trajectory, t: int) -> list[Ahead]:
+    """Return what may have come of the step, up to the round after it, in a game of one mover that tells it."""
+    if len(set(trajectory.rounds)) < len(trajectory) or any(trajectory.bought):
+        raise ConfigError(
+            "expected = true knows the game's rewards, and neither what a learner inside another player pays for "
+            "answers nor what came of its questions: set expected = false in [credit.vine]"
+        )
+    env, here = environment_of(task_of(trajectory)), place_of(trajectory, t)
+    game, player, action = env.game, trajectory.player, trajectory.actions[t]
+    if not game.has_outcomes:
+        raise ConfigError(
+            f"expected = true needs a game that lists its outcomes, and {here.scenario} doesn't: set expected = "
+            "false in [credit.vine]"
+        )
+    if game.to_move(here.state) != (player,):
+        raise ConfigError(
+            f"expected = true is for games in which one player moves at a time; in {here.scenario} several do: set "
+            "expected = false in [credit.vine]"
+        )
+    penalty = 0.0 if trajectory.valid[t] else env.rules.format_penalty
+    if not action:  # an invalid response that ended the episode
+        return [(1.0, 0.0 - penalty, None)]
+    elapsed = 0 if env.rules.max_steps is None else here.elapsed + 1
+    cut_off = elapsed == env.rules.max_steps
+    return [
+        (
+            chance,
+            rewards.get(player, 0.0) - penalty,
+            None if over or cut_off else here._replace(state=state, elapsed=elapsed),
+        )
+        for chance, state, rewards, over in game.outcomes(here.state, {player: action})
+    ]
 
 
 class StateValues:
@@ -123,6 +110,12 @@ class StateValues:
         self._values: dict[Place, float] = {}
         self._tasks: dict[tuple[str, tuple[str, ...]], EpisodeTask] = {}
         for task in map(task_of, batch.trajectories):
+            env = environment_of(task)
+            if env.rules.invalid_action == "terminate" and len(env.possible_agents) > 1:
+                raise ConfigError(
+                    "fresh rollouts can't be used with invalid_action = 'terminate' in games of several players: a "
+                    "state doesn't record which players were removed; accepted: default, random, noop"
+                )
             self._tasks.setdefault((task.scenario, task.team), task)
 
     def ask(self, places: Iterable[Place]) -> None:
@@ -212,10 +205,10 @@ class Vine:
     needs: ClassVar[frozenset[str]] = frozenset({"rollouts"})
 
     def assign(self, batch: Batch, rng: np.random.Generator) -> Credit:
-        rounds, values = Rounds(batch), StateValues(batch, self.rollouts)
-        steps = [(i, t) for i, each in enumerate(batch.trajectories) for t in range(len(each))]
-        here = [rounds.place(*step) for step in steps]
-        ahead = [rounds.expected(*step) if self.expected else [rounds.realised(*step)] for step in steps]
+        values = StateValues(batch, self.rollouts)
+        steps = [(each, t) for each in batch.trajectories for t in range(len(each))]
+        here = [place_of(*step) for step in steps]
+        ahead = [expected(*step) if self.expected else [realised(*step)] for step in steps]
         following = [place for each in ahead for _, _, place in each if place is not None]
         values.ask([*here, *following] if self.baseline == "value" else following)
         worths, metrics = np.array([values.worth(each) for each in ahead]), values.metrics()

@@ -8,7 +8,7 @@ import pytest
 
 from agents import SearchPlayers, TurnRequest, load_agent
 from agents.msgrpo import ConfigError
-from agents.msgrpo.credit.fresh import Rounds
+from agents.msgrpo.credit.fresh import expected, realised
 from agents.msgrpo.trajectories import training_tasks
 from research.improve.around.consult import ConsultPolicy
 from research.improve.around.router import RouterPolicy
@@ -106,13 +106,11 @@ def test_each_of_the_learners_answers_is_a_step_and_the_game_pays_the_last(train
 
 
 def test_what_comes_of_a_question_includes_the_rest_of_its_decision(trainer):
-    batch = trainer.rollout()
-    consequences, played = Rounds(batch), batch.trajectories
-    i = max(range(len(played)), key=lambda at: len(played[at]))
+    longest = max(trainer.rollout().trajectories, key=len)
     for t in range(3):
-        assert consequences.realised(i, t) == (1.0, pytest.approx(played[i].rewards[t:].sum()), None)
+        assert realised(longest, t) == (1.0, pytest.approx(longest.rewards[t:].sum()), None)
     with pytest.raises(ConfigError, match="nor what came of its questions: set expected = false"):
-        consequences.expected(i, 0)
+        expected(longest, 0)
 
 
 def test_a_tree_branches_between_decisions_and_not_within_one(make):
