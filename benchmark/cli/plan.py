@@ -26,6 +26,8 @@ from benchmark.show.table import text_table
 def run(settings: Plan) -> int:
     """Play the pilot, unless its folder has it, and print the plan."""
     told, pilot, detect, given = settings.output, settings.pilot, settings.detect, settings.options
+    if "episodes" in given.given and given.episodes < pilot:
+        raise UsageError(f"--episodes {given.episodes} is less than the pilot plays: --pilot {given.episodes}, or less")
     budget = given.max_cost if settings.budget is None else settings.budget
     options = replace(given, episodes=pilot, max_cost=budget)
     planned = plan_run(options, told.say)
@@ -92,7 +94,8 @@ def _print(plan: Mapping[str, Any]) -> None:
         lines.append((one["scenario"] or "overall", one["a"], one["b"], *spread, *texts))
     notes = [
         f"episodes needed: of each agent and scenario, for a power of {POWER:g} at level 0.05 after correction for "
-        f"{round(LEVEL / plan['level'])} comparisons; [..] is what {plan['pilot']} pairs leave open"
+        f"{round(LEVEL / plan['level'])} comparisons; [..] is what {plan['pilot']} pairs leave open",
+        "difference, SD: of overall scores; in the row of a scenario of its returns",
     ]
     if equal := [one for one in pairs if one["power"] is None]:
         notes.append(
@@ -106,7 +109,7 @@ def _print(plan: Mapping[str, Any]) -> None:
         money = f"{cost['value']:.2f} USD ({cost['low']:.2f} to {cost['high']:.2f}; {plan['spent']:.2f} are spent)"
         money = money if plan["spent"] else "no money"
     least, most = plan["hours"]
-    notes.append(f"{episodes} episodes of each take {money}, and {least:.2g} to {most:.2g} more hours")
+    notes.append(f"{episodes} episodes of each take {money}, and {least:.2f} to {most:.2f} more hours")
     titles = ("<scenario", "<a", "<b", "difference", "SD of a pair", "episodes needed", f"power at {episodes}")
     forms = (",.0f", ",.0f", ".4f", ".1f")
     used = [
@@ -119,4 +122,5 @@ def _print(plan: Mapping[str, Any]) -> None:
             text_table(f"to detect a difference of {plan['detect']:g}", titles, lines, notes),
         ]
     )
-    print(plan["command"] or "the pilot is as long as it takes: textbench compare")
+    whole = "no more is allowed" if episodes < needed else "the pilot is as long as it takes"
+    print(plan["command"] or f"{whole}: textbench compare {quote(plan['run'])}")

@@ -113,6 +113,8 @@ def test_every_episode_is_an_instance(textbench, played):
         zero, one = row["blind"]["value"], row["reference"]["value"]
         mean = sum(line["evaluation"]["score"] for line in of) / len(of)
         assert mean == pytest.approx((row["mean_return"]["value"] - zero) / (one - zero))
+    assert textbench("export", "r", "--every-eval-ever", "both", "--organization", "us", "--instances").code == 0
+    assert [len(one.read_bytes().splitlines()) for one in Path("both").rglob("*.jsonl")] == [8, 8]  # of each protocol
     assert textbench("export", "r/random", "--eval-results", "h", "--benchmark", "a/b", "--instances").code == 2
 
 

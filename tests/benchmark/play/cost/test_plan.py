@@ -111,6 +111,12 @@ def test_what_cant_be_planned_is_said(textbench, server):
     shown = " ".join(textbench("plan", "--agent", "planner", "--agent", "p=planner", *lake).out.split())
     assert "all differences of 1 of 1 rows are equal in the pilot" in shown
     assert "take no money" in shown
+    few = textbench(
+        "plan", "--agent", "planner", "--agent", "random", *lake[:2], "--detect", 9, "--episodes", 5, "--out", "few"
+    )
+    assert few.out.splitlines()[-1] == "no more is allowed: textbench compare few"
+    fewer = textbench("plan", "--agent", "planner", "--agent", "random", *lake, "--episodes", 3)
+    assert (fewer.code, "--episodes 3 is less than the pilot plays" in fewer.err) == (2, True)
 
 
 def test_the_interval_of_the_dollars_holds_them_in_19_of_20_runs():
