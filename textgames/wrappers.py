@@ -31,7 +31,8 @@ def _game_env(env: Env) -> TextGameEnv:
 class DiscreteActions(gym.ActionWrapper[Any, Any, str], RecordConstructorArgs):
     """The game's actions by number: action ``k`` of ``Discrete(n)`` is the one called ``names[k]``.
 
-    An action that isn't legal now is an invalid response. A ValueError if the game has actions that can't be listed.
+    An action that isn't legal now is an invalid response. A ValueError for a number without a name, and if the game has
+    actions that can't be listed.
 
     Attributes:
         names: the names of the actions, ``game.actions``.
@@ -58,6 +59,8 @@ class DiscreteActions(gym.ActionWrapper[Any, Any, str], RecordConstructorArgs):
 
     def action(self, action: int) -> str:
         self._legal()
+        if not self.action_space.contains(action):
+            raise ValueError(f"an action is a whole number from 0 to {len(self.names) - 1}, got {action!r}")
         return f"{OPEN_TAG}{self.names[int(action)]}{CLOSE_TAG}"
 
     def action_masks(self) -> NDArray[np.bool_]:
@@ -110,7 +113,8 @@ class PromptObservation(gym.ObservationWrapper[Any, Any, str], RecordConstructor
     """What ``textbench run`` sends a language model: rules, observation, moves left, legal moves, form of the answer.
 
     Args:
-        env: the environment; what its ``step`` is given counts as the model's response.
+        env: the environment; what its ``step`` is given counts as the model's response, which ``textbench run`` stops
+            at the closing action tag.
         prompt_map: an :class:`agents.PromptMap` with mode, wording and history; that of ``textbench run`` by default.
         messages: observe a tuple of chat messages, ``{"role": ..., "content": ...}``, in place of one text.
         moves_listed: whether the prompt lists the legal moves.

@@ -129,6 +129,11 @@ def test_a_board_shows_nothing_that_is_hidden():
 def test_wrong_environments_and_orders():
     with pytest.raises(TypeError, match="takes a Gymnasium environment of textgames"):
         DiscreteActions(gym.make("CartPole-v1"))
+    lake: Any = DiscreteActions(gym.make(LAKE))
+    lake.reset(seed=0)
+    for action in (-1, 4, 1.5, "left"):
+        with pytest.raises(ValueError, match=f"a whole number from 0 to 3, got {action!r}"):
+            lake.step(action)
     with pytest.raises(ValueError, match="wrap it in DiscreteActions"):
         PromptObservation(DiscreteActions(gym.make(LAKE)))
     env: Any = BoardObservation(gym.make(LAKE))
