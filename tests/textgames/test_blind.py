@@ -178,6 +178,21 @@ def test_the_other_rows_too(name):
     test_rows_are_what_the_search_finds(name)
 
 
+def test_a_large_board_takes_fewer_starts(monkeypatch):
+    lake = FrozenLake(size=6)
+    work = fixed_policies.BlindGraph(lake, lake.initial_state(np.random.default_rng(0)), 18, ME).work
+    monkeypatch.setattr(blind, "MOST_WORK", 40 * work)
+    found = search(lake, 18)
+    assert 100 < found.episodes < 400
+    assert found.exact
+    assert set(found.policy.values()) <= {0.5, 1.0}  # a candidate, from which nothing was moved
+    monkeypatch.setattr(fixed_policies, "MAX_STATES", 1)
+    monkeypatch.setattr(blind, "MOST_ROUNDS", 1)
+    monkeypatch.setattr(blind, "REPORT_EPISODES", 2000)
+    played = search(lake, 18)
+    assert (played.exact, played.episodes) == (False, 2000 // 18)
+
+
 def test_several_players_have_no_blind_play():
     assert blind_play(SCENARIOS["tic-tac-toe"]) is None
     with pytest.raises(ValueError, match="for games of one player, TicTacToe has 2"):

@@ -9,9 +9,10 @@ What such a player gets is computed by the game's own chances, if the states wit
 made by ``docs/tools/measure_blind.py``); for other games it is searched.
 
 Candidates of the search are uniform play, every constant action and every pair half and half; from the best of them
-mass is moved from one action to another, in steps that are halved, while that gains anything. They are compared on the
-same starts and the same draws of chance. What is found is reported on other starts, so that choosing among many doesn't
-flatter it, and has to beat uniform play by more than chance.
+mass is moved from one action to another, in steps that are halved, while that gains anything; a game too large for that
+has fewer starts, and the best candidate. They are compared on the same starts and the same draws of chance. What is
+found is reported on other starts, so that choosing among many doesn't flatter it, and has to beat uniform play by more
+than chance.
 """
 
 import json
@@ -28,7 +29,15 @@ from numpy.typing import NDArray
 from textgames.cache import kept_file, read_cache, sources_digest, write_cache
 from textgames.rounds import rounds_of_play
 from textgames.settings import taken_by
-from textgames.solving.fixed_policies import BlindPlay, Evaluate, blind_evaluator, blind_value, chances_of, policy_text
+from textgames.solving.fixed_policies import (
+    BlindGraph,
+    BlindPlay,
+    Evaluate,
+    blind_evaluator,
+    blind_value,
+    chances_of,
+    policy_text,
+)
 from textgames.texts.actions import Unreadable
 from textgames.tsmg import TSMG, Action
 from textgames.twins import Twin
@@ -43,8 +52,11 @@ __all__ = ["BlindPlay", "FixedPolicy", "blind_play", "blind_play_of", "blind_val
 SEARCH_STARTS, REPORT_STARTS = 200, 1000
 """Starts that a policy is chosen on and reported on, if values are computed."""
 
-SEARCH_EPISODES, REPORT_EPISODES = 500, 10_000
-"""Episodes that a policy is chosen on and reported on, if values come from play."""
+MOST_WORK = 5_000_000
+"""States times rounds of all starts that a policy is chosen on: a minute. Beyond it there are fewer, at least 20."""
+
+SEARCH_EPISODES, REPORT_EPISODES, MOST_ROUNDS = 500, 10_000, 100
+"""Episodes that a policy is chosen on and reported on, if values come from play; fewer of more rounds, at least 20."""
 
 SAMPLED_ACTIONS = 30  # how many constants are tried in a game whose actions can't be listed
 
@@ -125,7 +137,7 @@ def search(game: TSMG[Any], horizon: int | None) -> BlindPlay:
 def _search(game: TSMG[Any], sample: Callable[[int, int], Evaluate], exact: bool) -> BlindPlay:
     seen, others = (SEARCH_STARTS, REPORT_STARTS) if exact else (SEARCH_EPISODES, REPORT_EPISODES)
     evaluate = sample(0, seen)
-    found = _refine(evaluate, candidates(game))
+    found = _refine(evaluate, candidates(game), seen)
     gain = np.subtract(*evaluate([found, {}]).T)
     if gain.mean() <= 2 * standard_error(gain) + 1e-12:
         found = {}
@@ -149,13 +161,14 @@ def candidates(game: TSMG[Any]) -> list[FixedPolicy]:
     return [{}, *[{name: 1.0} for name in dict.fromkeys(names)]]
 
 
-def _refine(evaluate: Evaluate, candidates: list[FixedPolicy]) -> FixedPolicy:
-    means = evaluate(candidates).mean(axis=0)
+def _refine(evaluate: Evaluate, candidates: list[FixedPolicy], starts: int) -> FixedPolicy:
+    values = evaluate(candidates)
+    means = values.mean(axis=0)
     actions = list(dict.fromkeys(action for policy in candidates for action in policy))
     tops = [candidates[place] for place in np.argsort(-means, kind="stable")[:3].tolist()]
     best: FixedPolicy = tops[0]
     best_value = float(means.max())
-    if len(actions) > 12:
+    if len(actions) > 12 or len(values) < starts:
         return best
     for top in tops:
         at, value = _climb(evaluate, actions, top or dict.fromkeys(actions, 1 / len(actions)))
@@ -202,6 +215,9 @@ def _starts(game: TSMG[Any], first: int, count: int) -> list[Any]:
 def computed(game: TSMG[Any], horizon: int | None, first: int, count: int) -> Evaluate:
     """Compute values by the game's chances, once for equal starts; a NotAllComputedError if a start is too large."""
     starts = _starts(game, first, count)
+    one = blind_evaluator(game, starts[0], horizon, game.players[0])
+    if isinstance(one, BlindGraph):
+        starts = starts[: max(20, count * MOST_WORK // (SEARCH_STARTS * max(1, one.work)))]
     places = {start: place for place, start in enumerate(dict.fromkeys(starts))}
     rows = [places[start] for start in starts]
     solved = []
@@ -217,6 +233,7 @@ def played(game: TSMG[Any], horizon: int | None, first: int, count: int) -> Eval
     """Return what evaluates policies by played episodes, the draws of each by a generator of its own."""
     if horizon is None:
         raise ValueError(f"blind play of {type(game).__name__} has to be played, which needs a horizon")
+    count = min(count, max(20, count * MOST_ROUNDS // horizon))
     starts = _starts(game, first, count)
 
     def evaluate(policies: Sequence[FixedPolicy]) -> Values:

@@ -66,7 +66,7 @@ def blind_evaluator(game: TSMG[Any], state: Any, steps_left: int | None, player:
     if yardstick is not None and yardstick.blind_value(state, steps_left, player, {}) is not None:
         return lambda policies: np.array([yardstick.blind_value(state, steps_left, player, one) for one in policies])
     try:
-        return BlindGraph(game, state, steps_left, player).values
+        return BlindGraph(game, state, steps_left, player)
     except (ValueError, NotImplementedError):
         return None
 
@@ -94,7 +94,12 @@ class BlindGraph:
         self._solved, self._steps_left = BackwardInduction(space, player), steps_left
         space.numbers.clear()  # only the start is asked about: many graphs are kept, and the states are most
 
-    def values(self, policies: Sequence[FixedPolicy]) -> NDArray[np.float64]:
+    @property
+    def work(self) -> int:
+        """States times rounds: what evaluating a policy takes time in proportion to."""
+        return len(self._solved.space.decisions) * (self._steps_left or 1)
+
+    def __call__(self, policies: Sequence[FixedPolicy]) -> NDArray[np.float64]:
         """Return the value of the start under each policy, shape (policies,)."""
         known: dict[tuple[Action, ...], NDArray[np.float64]] = {}  # most states have the same legal actions
         states = [mover.actions for (mover,) in self._solved.space.decisions]
