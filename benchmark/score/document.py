@@ -267,7 +267,7 @@ class ReadingView(TypedDict):
     scenario: str
     reading: Reading
     episodes: int  # whose answers were read again, times seats
-    unknown: int  # that don't replay to what the players saw: the game or its reading changed; they are in no figure
+    unknown: int  # that don't replay to what the players saw, or are beyond the limit of a scenario; in no figure
     counts: dict[str, int]
     """``answers``; those ``invalid`` when they were played, of which it reads ``read``; valid ones it reads otherwise,
     ``changed``; of the decisions so read those whose values are exact, ``valued``, and those of them without a loss,

@@ -22,7 +22,7 @@ from benchmark.score.beside import losses_in, records_of
 from benchmark.score.cache import FolderCache, RecordCache
 from benchmark.score.document import EstimateView, Reading, ReadingView
 from benchmark.score.move_losses import TIE, MoveLosses, value_lost
-from benchmark.score.results import ResultColumns, columns_per_seed
+from benchmark.score.results import Cell, ResultColumns, columns_per_seed
 from benchmark.score.scores import to_view
 from textgames.scenarios import Scenario
 from textgames.texts.lenient import read_leniently
@@ -100,7 +100,7 @@ def reading_rows(results: ResultColumns, agents: Sequence[str], reading: Reading
         for key, cell in results.cells.items()
         if key[0] in agents and cell.episodes and (reading == "strict" or any(cell.columns["invalid"]))
     }
-    found: dict[tuple[str, str], list[tuple[int, Counts | None]]] = {key: [] for key in wanted}
+    found: dict[tuple[str, str], list[tuple[int, Counts]]] = {key: [] for key in wanted}
     for source, names in enumerate(results.names):
         folder = RunFolder(*results.sources[source])
         cache = FolderCache(folder, "score/move_losses.py", Path(__file__))
@@ -110,27 +110,24 @@ def reading_rows(results: ResultColumns, agents: Sequence[str], reading: Reading
             compute = partial(read_again, scenario=scenario, reading=reading, losses=losses)
             told[name] = RecordCache(compute, cache.file("readings", scenario, f" {reading}"))
         for _, record in records_of(results, source, told):
-            counts = told[record.scenario].of(record)
+            counts = told[record.scenario].of(record) or {}
             for player, agent in record.agents.items():
-                if counts is not None and (names.get(agent), record.scenario) in found:
-                    found[names[agent], record.scenario].append((record.seed, counts.get(player)))
+                if player in counts and (names.get(agent), record.scenario) in found:
+                    found[names[agent], record.scenario].append((record.seed, counts[player]))
         for kept in told.values():
             kept.keep()
     keys = [(agent, name) for name in results.scenarios for agent in agents if (agent, name) in wanted]
-    return [_row(*key, reading, found[key], wanted[key].confidence) for key in keys]
+    return [_row(*key, reading, found[key], wanted[key]) for key in keys]
 
 
-def _row(
-    agent: str, name: str, reading: Reading, told: Sequence[tuple[int, Counts | None]], confidence: float
-) -> ReadingView:
-    known = [(float(seed), counts) for seed, counts in told if counts is not None]
-    columns = {"seed": [seed for seed, _ in known]} | {key: [own[key] for _, own in known] for key in COUNTED}
+def _row(agent: str, name: str, reading: Reading, known: Sequence[tuple[int, Counts]], cell: Cell) -> ReadingView:
+    columns = {"seed": [float(seed) for seed, _ in known]} | {key: [own[key] for _, own in known] for key in COUNTED}
     total = {key: sum(columns[key]) for key in COUNTED}
     table = np.stack(columns_per_seed(columns), axis=1) if known else np.zeros((1, 1 + len(COUNTED)))
 
     def share(key: str, of: str) -> EstimateView | None:
         statistic = stats.share(1 + COUNTED.index(key), 1 + COUNTED.index(of))
-        return to_view(stats.bootstrap(table, [statistic], confidence)[0]) if total[of] else None
+        return to_view(stats.bootstrap(table, [statistic], cell.confidence)[0]) if total[of] else None
 
     def mean(key: str, of: str) -> float | None:
         return total[key] / total[of] if total[of] else None
@@ -140,7 +137,7 @@ def _row(
         scenario=name,
         reading=reading,
         episodes=len(known),
-        unknown=len(told) - len(known),
+        unknown=cell.episodes - len(known),
         counts={key: int(total[key]) for key in COUNTED if key not in SUMS},
         invalid=share("invalid", "answers"),
         read=share("read", "invalid"),

@@ -26,7 +26,7 @@ from benchmark.score.document import (
     SkillView,
     SuiteView,
 )
-from benchmark.score.move_losses import KINDS
+from benchmark.score.move_losses import KINDS, LIMIT
 from benchmark.score.protocols import label
 from benchmark.score.readings import reading_rows
 from benchmark.score.samples import sample_rows
@@ -523,7 +523,8 @@ def rescored_table(rows: Sequence[ReadingView]) -> Table:
         value("lost_decided", "lost as read", ".3f", needed=_any("optimal")),
     )
     notes = (
-        "read otherwise: answers that could be read; unknown: episodes that don't replay to what was seen",
+        "read otherwise: answers that could be read; unknown: episodes that don't replay to what was seen, or are "
+        f"beyond {LIMIT:,} of a scenario",
         "differ: episodes in which a decision as read isn't what was executed; what follows was never played, so the "
         "first such decision alone counts: its round, and the value lost by either",
     )

@@ -10,6 +10,7 @@ import pytest
 import benchmark
 from agents.baselines.search import PlannerPlayer
 from benchmark.runs.folder import RunFolder
+from benchmark.score import beside
 from tests.benchmark.helpers import lines_of, write_lines
 
 GAMES = ("frozen-lake", "tic-tac-toe", "guess-number", "snake")
@@ -125,6 +126,13 @@ def test_answers_that_were_refused_count_and_a_second_one_decides(workplace, tex
     assert (row["invalid"]["value"], row["read"]["value"], row["optimal"]["value"]) == (0.5, 1.0, 1.0)
     (row,) = json.loads(textbench("rescore", "r", "--json").out)["readings"]
     assert row["counts"]["diverged"] == 0  # it said the same when it was asked again
+
+
+def test_episodes_beyond_the_limit_are_told(folder, textbench, monkeypatch):
+    monkeypatch.setattr(beside, "LIMIT", 4)
+    rows = json.loads(textbench("rescore", folder, "--json").out)["readings"]
+    assert sum(row["episodes"] for row in rows if row["scenario"] == "snake") < 2 * EPISODES
+    assert {row["episodes"] + row["unknown"] for row in rows if row["scenario"] == "snake"} == {EPISODES}
 
 
 def test_where_all_could_be_read_nothing_changes(workplace, textbench):
