@@ -34,7 +34,7 @@ MOST_NAMED = 3  # of the best actions at a decision
 
 TIE = 1e-9  # values that differ by no more are equal
 
-ALL, MOVES = "all", "moves"
+ALL, MOVES, MOST = "all", "moves", "most"
 
 KINDS = {
     "first": "first move",
@@ -53,8 +53,8 @@ named no legal action, so that the loss is that of what stood in for it, or of f
 Losses = dict[str, list[float]]
 """``{kind: [value lost, decisions]}`` of one player in one episode.
 
-Kinds are :data:`KINDS`, :data:`ALL`, and :data:`MOVES`, without the one that forfeited. ``greedy`` is missing
-if no player looks one step ahead in the game.
+Kinds are :data:`KINDS`, :data:`ALL`, :data:`MOVES`, without the one that forfeited, and :data:`MOST`, whose value is
+that of the costliest decision. ``greedy`` is missing if no player looks one step ahead in the game.
 """
 
 
@@ -109,7 +109,8 @@ class MoveLosses:
         self._left -= 1
         found: dict[str, Losses] = {}
         for decision in self.decisions(record):
-            own = found.setdefault(decision.player, {kind: [0.0, 0] for kind in decision.kinds})
+            own = found.setdefault(decision.player, {kind: [0.0, 0] for kind in (*decision.kinds, MOST)})
+            own[MOST] = [max(own[MOST][0], decision.lost), 1]
             for kind, is_one in decision.kinds.items():
                 own[kind][0] += decision.lost * is_one
                 own[kind][1] += is_one

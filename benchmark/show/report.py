@@ -11,7 +11,7 @@ from benchmark.runs.folder import RunFolder
 from benchmark.runs.replay import replay_if_unchanged
 from benchmark.score.beside import Seat, losses_in, seat_losses
 from benchmark.score.document import ViewDocument
-from benchmark.score.move_losses import ALL, LIMIT, TIE
+from benchmark.score.move_losses import LIMIT, MOST, TIE
 from benchmark.score.results import ResultColumns
 from benchmark.score.scores import cost
 from benchmark.show.board import AGENT, COST, CPU
@@ -124,10 +124,10 @@ def _worst(results: ResultColumns, name: str, seats: Sequence[Seat]) -> list[tup
     """Return the rows of an agent's costliest decisions in one scenario, the costliest first."""
     losses, found = losses_in(results, name), dict[Any, tuple[str, ...]]()  # by the loss and what makes two equal
     assert losses is not None, "it found these seats' losses"
-    for seat in sorted(seats, key=lambda seat: -seat.losses[ALL][0]):
+    for seat in sorted(seats, key=lambda seat: -seat.losses[MOST][0]):
         lost = sorted((key[0] for key in found), reverse=True)
-        if seat.losses[ALL][0] <= (lost[MOST_DECISIONS - 1] if len(lost) >= MOST_DECISIONS else TIE):
-            break  # no decision loses more than its whole episode
+        if seat.losses[MOST][0] <= (lost[MOST_DECISIONS - 1] if len(lost) >= MOST_DECISIONS else TIE):
+            break
         (record,) = RunFolder(*results.sources[seat.source]).records_at([seat.offset])
         names = results.names[seat.source]
         others = [names.get(agent, agent) for player, agent in record.agents.items() if player != seat.player]
