@@ -76,10 +76,10 @@ def _compared(results: Results, agents: Sequence[str]) -> tuple[list[str], list[
         found = results.compare(*agents[:MOST_PAIRED])
     except UsageError as error:
         return [f"No verdict: {error}."], []
-    told = [verdict_sentence(row) for row in found.overall if row["a"] == agents[0]]
+    told = [verdict_sentence(row) for row in found.overall if row["a"] == agents[0]] or [SEVERAL_PLAYERS]
     if len(agents) > MOST_PAIRED:
         told.append(f"Only the first {MOST_PAIRED} of {len(agents)} agents are compared.")
-    return told or [SEVERAL_PLAYERS], comparison_tables([row for row in found.rows if row["a"] == agents[0]], (), ())
+    return told, comparison_tables([row for row in found.rows if row["a"] == agents[0]], (), ())
 
 
 def _commands(results: Results, named: Sequence[Path]) -> Iterator[str]:

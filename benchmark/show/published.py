@@ -80,7 +80,7 @@ def write_every_eval_ever(
         place = Path("data", "textbench", data["model_info"]["id"])
         if source is not None:
             samples = place / f"{name}_samples.jsonl"
-            digest, rows = _write_lines(folder / samples, _instances(source, agent, scores, data))
+            digest, rows = _write_lines(folder / samples, _instances(source.of_agent(agent["name"]), scores, data))
             if rows:
                 data["detailed_evaluation_results"] = {
                     **{"format": "jsonl", "file_path": samples.as_posix(), "total_rows": rows},
@@ -95,9 +95,7 @@ def _json(data: Mapping[str, Any]) -> str:
     return json.dumps(data, indent=1, ensure_ascii=False) + "\n"
 
 
-def _instances(
-    source: Source, agent: AgentView, scores: Sequence[ScoreView], data: Mapping[str, Any]
-) -> Iterator[dict[str, Any]]:
+def _instances(source: Source, scores: Sequence[ScoreView], data: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     """Yield an instance for every scored episode and seat of an agent: the prompts and responses of all turns.
 
     Its score is the return on the scale of the normalised score, so that their mean is the normalised plain return. Of
@@ -105,9 +103,9 @@ def _instances(
     """
     rows = {plain_name(row["scenario"]): row for row in scores}
     for record, scenario, names, prompt_maps in source.records():
-        seats = [player for player, name in record.agents.items() if names.get(name) == agent["name"]]
+        seats = [player for player, name in record.agents.items() if name in names]
         row = rows.get(plain_name(record.scenario))
-        if not seats or row is None:
+        if row is None:
             continue
         replayed = replay_if_unchanged(record, scenario)
         if replayed is None:

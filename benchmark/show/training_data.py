@@ -8,6 +8,7 @@ again, and each decision is asked for anew, by the agent's own prompt map or, wi
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any, Literal, NamedTuple
 
 from agents.analysis.inspection import TIE, best_actions
@@ -76,6 +77,13 @@ class Source:
         self.left_out: Counter[str] = Counter()
         self.evaluation_seeds = False
         self._solvers: dict[str, SearchPlayer | None] = {}
+
+    def of_agent(self, agent: str) -> "Source":
+        """Return a source of one agent's episodes, whose ``left_out`` are counted in this one, too."""
+        names = [{known: name for known, name in one.items() if name == agent} for one in self._results.names]
+        source = Source(replace(self._results, names=names), self._mode, lenient=self._lenient)
+        source.left_out = self.left_out
+        return source
 
     def solver(self, scenario: str) -> SearchPlayer | None:
         """Return the search player that values a scenario's actions; ``None`` if there is none."""

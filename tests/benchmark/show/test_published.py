@@ -15,6 +15,7 @@ import pytest
 import benchmark
 from agents import LanguageAgentPolicy, ScriptedModel
 from benchmark.show.published import _model_id
+from tests.benchmark.helpers import lines_of, write_lines
 
 SCHEMAS = Path(__file__).with_name("every_eval_ever")
 PUBLISH = ("--eval-results", "hub", "--benchmark", "me/games", "--every-eval-ever", "eee", "--organization", "us")
@@ -115,6 +116,11 @@ def test_every_episode_is_an_instance(textbench, played):
         assert mean == pytest.approx((row["mean_return"]["value"] - zero) / (one - zero))
     assert textbench("export", "r", "--every-eval-ever", "both", "--organization", "us", "--instances").code == 0
     assert [len(one.read_bytes().splitlines()) for one in Path("both").rglob("*.jsonl")] == [8, 8]  # of each protocol
+    records = lines_of(Path("r/random"))
+    next(one for one in records if "random" not in one["agents"].values())["error"] = "the server has gone"
+    write_lines(Path("r/random"), records)
+    less = textbench("export", "r", "--every-eval-ever", "less", "--organization", "us", "--instances")
+    assert less.err.startswith("1 episodes were left out: they broke off")  # counted once, whatever the models
     assert textbench("export", "r/random", "--eval-results", "h", "--benchmark", "a/b", "--instances").code == 2
 
 
