@@ -25,11 +25,13 @@ def fitted(shown: Played, tolerance: float) -> Match | None:
         paid, value, after, carried, _, last = solved
         if len(given) < 2 * columns.shape[1] or not close(given, columns @ solved, 10 * tolerance).all():
             return None
+        if max(paid, -value) * np.abs(columns[:, :2]).max() <= 10 * tolerance:
+            return None  # neither rewards nor values are in them, or with the opposite sign
         if rank == columns.shape[1]:
             gamma = after / paid
             if abs(paid + value) > 1e-4 * abs(paid) or not (-1e-4 < carried < gamma + 1e-4 and gamma < 1 + 1e-4):
                 return None
-            found = f" with discount {gamma:.4g} and lambda {carried / gamma:.4g}"
+            found = f" with discount {gamma:.4g} and lambda {max(0.0, carried / gamma):.4g}"
         changes.append((float(-value), float(last)))
     plain = all(abs(factor - 1) < 1e-5 and abs(offset) < 1e-5 for factor, offset in changes)
     return Match(f"GAE over the rows' values{found}", 1.0, [], () if plain else tuple(changes))

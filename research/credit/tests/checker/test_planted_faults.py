@@ -106,6 +106,14 @@ FAULTS: dict[str, tuple[Callable[[], Rows], str, str]] = {
     "values of the token after": (
         lambda: late_values(valued(by_turn=False)), "formula", "and they aren't GAE over the rows' values",
     ),
+    "a critic's, with the opposite sign": (
+        lambda: [{**row, "advantage": -row["advantage"]} if "value" in row else row for row in valued()],
+        "formula", "they aren't GAE over the rows' values either",
+    ),
+    "a critic's values, and no advantage": (
+        lambda: [{**row, "advantage": 0.0} if "value" in row else row for row in valued()],
+        "formula", "all advantages are 0",
+    ),
     "only the last turn's reward": (
         lambda: trained(lambda r: grpo([np.append(0 * paid[:-1], paid[-1]) for paid in r])),
         "formula", "what earlier turns were paid is left out",
