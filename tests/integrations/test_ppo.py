@@ -24,7 +24,7 @@ def test_the_page_learns_more_than_blind_play_can():
     train, evaluate = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
     assert len([line for line in train.splitlines() if line.strip()]) <= 15
     scope: dict[str, Any] = {}
-    exec(train.replace("learn(60_000)", "learn(20_000)") + evaluate, scope)
+    exec(train.replace("learn(61_440)", "learn(20_000)") + evaluate, scope)
     assert scope["model"].num_timesteps < 25_000
     played = benchmark.evaluate("random", scenarios="frozen-lake", episodes=500, quiet=True)
     blind = played.leaderboard().scores[0]["blind"]["value"]
