@@ -94,12 +94,15 @@ def _parts(along: Array, cells: Mapping[tuple[int, int], int], numbers: Mapping[
             def bias(means: Array) -> Array:
                 return np.asarray(means[..., 0] / means[..., 2] - means[..., 1] / means[..., 3])
 
-            def variance(means: Array) -> Array:
+            def log_variance(means: Array) -> Array:
                 spread = (means[..., 4:6] - means[..., :2] ** 2) / means[..., 2:4] ** 2
-                return np.asarray(spread[..., 0] / spread[..., 1])
+                return np.asarray(np.log(spread[..., 0] / spread[..., 1]))
 
-            figures = (over_rows(squares, of) for of in (ratio(0, 2), bias, variance))
-            found.append(Part(name.format(value), sum(numbers[one] for one in chosen), *figures))
+            # the logarithm of a ratio of variances is nearer to normal than the ratio
+            share, less, log = (over_rows(squares, of) for of in (ratio(0, 2), bias, log_variance))
+            low, high = (None if end is None else float(np.exp(end)) for end in log[1:])
+            times = Estimate(float(np.exp(log.value)), low, high)
+            found.append(Part(name.format(value), sum(numbers[one] for one in chosen), share, less, times))
     return found
 
 
