@@ -10,11 +10,13 @@ are left out. Boards of Sokoban are drawn by the generator of its project, a fil
 
 import argparse
 import json
-import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from pydantic import ValidationError
+
+from agents.common import problem_of, read_toml
 from research.jobs.intervals import share_of
 from research.robustness.published.card import FILE, MOST, Card, episodes_to_tell, measure
 from research.robustness.published.settings import MAPS
@@ -83,22 +85,32 @@ def main() -> None:
         "--draw", nargs=2, action="append", default=[], metavar=("SETTING", "FILE"), help="draw a setting's boards"
     )
     options = parser.parse_args()
-    card = Card.model_validate(tomllib.loads(FILE.read_text(encoding="utf-8")))
     try:
-        page = options.page.read_text(encoding="utf-8")
-        known = json.loads(options.values.read_text(encoding="utf-8")) if options.values.exists() else {}
-        options.values.touch()
+        _write(options)
+    except ValidationError as error:
+        parser.error(f"{FILE.name}: {problem_of(error)}")
     except (OSError, ValueError) as error:
         parser.error(str(error))
-    if options.maps < 2 or BEGIN not in page or END not in page:
-        parser.error(f"--maps takes at least 2, got {options.maps}; {options.page} needs the lines {BEGIN} and {END}")
+
+
+def _write(options: argparse.Namespace) -> None:
+    card = Card.model_validate(read_toml(FILE, FILE.name))
+    if unknown := [each.setting for each in card.results if each.setting not in card.settings]:
+        raise ValueError(f"{FILE.name}: no setting {unknown[0]!r} of a result; there are {', '.join(card.settings)}")
+    page = options.page.read_text(encoding="utf-8")
+    with options.values.open("a+", encoding="utf-8") as stream:  # it can be written, which a refusal later would cost
+        stream.seek(0)
+        known = json.loads(stream.read() or "{}")
+    if not isinstance(known, dict):
+        raise ValueError(f"{options.values} isn't a file of values: delete it")
+    if options.maps < 2:
+        raise ValueError(f"--maps takes at least 2, got {options.maps}")
+    if BEGIN not in page or END not in page:
+        raise ValueError(f"{options.page} needs the lines {BEGIN} and {END}")
     for name, file in options.draw:
         if name not in card.sokoban:
-            parser.error(f"--draw takes a setting of Sokoban, {', '.join(card.sokoban)}, got {name!r}")
-        try:
-            card.sokoban[name].draw(name, Path(file))
-        except ValueError as error:
-            parser.error(str(error))
+            raise ValueError(f"--draw takes a setting of Sokoban, {', '.join(card.sokoban)}, got {name!r}")
+        card.sokoban[name].draw(name, Path(file))
         known.pop(name, None)
     values = measure(card, options.maps, known)
     options.values.write_text(json.dumps(values, indent=1) + "\n", encoding="utf-8")

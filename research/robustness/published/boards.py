@@ -56,4 +56,6 @@ def write(name: str, boards: list[str]) -> None:
 
 def read(name: str) -> list[str]:
     """Return the boards of a setting."""
+    if not FOLDER.joinpath(f"{name}.txt.gz").exists():
+        raise ValueError(f"no boards of {name} are kept; draw them: --draw {name} FILE")
     return gzip.decompress(FOLDER.joinpath(f"{name}.txt.gz").read_bytes()).decode().split()

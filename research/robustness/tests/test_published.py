@@ -10,6 +10,7 @@ import pytest
 from pydantic import ValidationError
 from scipy.stats import binomtest
 
+from agents.common import to_toml
 from research.robustness.published import boards
 from research.robustness.published.__main__ import BEGIN, END, main, table
 from research.robustness.published.card import FILE, Card, episodes_to_tell, measure
@@ -123,6 +124,28 @@ REFUSED = {
     "takes a setting of Sokoban, sokoban-vagen-2025,": ("a.json", str(PAGE), "--draw", "paper", "f.py"),
     "isn't a file of Python with generate_room": ("a.json", str(PAGE), "--draw", "sokoban-gem", "no.py"),
 }
+
+
+ROW = {"lakes": {}, "sokoban": {}, "results": [{"setting": "x", "who": "", "success": 0.5, "source": ""}]}
+BOARDS = {"generator": "", "size": 6, "boxes": 1, "steps": 9, "prompt": "", "source": ""}
+
+
+@pytest.mark.parametrize(
+    ("rows", "why"),
+    [
+        (ROW | {"results": [{**ROW["results"][0], "success": 17}]}, "rows.toml: results.0.success must be less than"),
+        (ROW, "rows.toml: no setting 'x' of a result"),
+        (ROW | {"sokoban": {"x": BOARDS}}, "no boards of x are kept; draw them: --draw x FILE"),
+    ],
+)
+def test_a_row_that_cannot_be_is_refused_in_a_sentence(rows, why, monkeypatch, capsys, tmp_path):
+    (tmp_path / "rows.toml").write_text("".join(f"{name} = {to_toml(value)}\n" for name, value in rows.items()))
+    monkeypatch.setattr("research.robustness.published.__main__.FILE", tmp_path / "rows.toml")
+    monkeypatch.setattr("sys.argv", ["published", str(tmp_path / "values.json"), str(PAGE)])
+    for _ in range(2):  # a refusal leaves nothing that is in the way of the next command
+        with pytest.raises(SystemExit, match="2"):
+            main()
+        assert why in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("why", REFUSED)
