@@ -62,7 +62,7 @@ def run(settings: Plan) -> int:
     allowed = given.episodes if "episodes" in given.given else needed
     episodes = max(pilot, min(needed, bought, allowed))
     for one in pairs:
-        power = power_of(episodes, one["difference"], one["variance"], level)
+        power = power_of(episodes, one["difference"], one["variance"], level, one["further"])
         one["power"] = power if one["episodes_needed"] else None
     prices, specs = folder.manifest.get("prices", {}), planned.players.specs
     unpriced = [name for name, spec in specs.items() if is_paid(spec.spec) and name not in prices]

@@ -97,7 +97,9 @@ def _run_again(path: Path, manifest: Manifest) -> str:
     usual, cards = RunOptions(), {card["name"]: card["spec"] for card in manifest["agents"]}
     if objects := [name for name, spec in cards.items() if spec.startswith("python:")]:
         return f"# {path.name} has Python objects as agents, which no command makes: {listed(objects)}"
-    given = {name: one for name, one in manifest["settings"].items() if name in OPTIONS and one is not None}
+    given = {
+        name: one for name, one in manifest["settings"].items() if name in {*OPTIONS} - {"out"} and one is not None
+    }
     given = {name: one for name, one in given.items() if one != getattr(usual, name)}
     given["agents"] = [name if name == spec else f"{name}={spec}" for name, spec in cards.items()]
     if "prompts" in given:

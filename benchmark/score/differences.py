@@ -1,8 +1,9 @@
 """Tests whether a difference is more than chance, their correction, and the number of episodes that one takes."""
 
 from bisect import bisect_left
-from collections.abc import Iterable, Mapping
-from math import ceil, log2, sqrt
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
+from math import ceil, log, log2, sqrt
 from typing import NamedTuple, TypeVar
 
 import numpy as np
@@ -129,10 +130,12 @@ def episodes_needed(differences: Array, level: float = LEVEL) -> Needed | None:
     return Needed(whole, min(whole, max(least, ceil(low))), None if may_be_0 else max(whole, ceil(high)))
 
 
-def pairs_to_detect(size: float, variance: float, freedom: float, level: float) -> Needed | None:
+def pairs_to_detect(
+    size: float, variance: float, freedom: float, level: float, further: Sequence[float] = ()
+) -> Needed | None:
     """Count the pairs that show a mean difference of ``size`` in four of five runs; ``None`` without a variance.
 
-    The interval is that of a variance with so many degrees of freedom.
+    The interval is that of a variance with so many degrees of freedom; ``further`` is that of :func:`power_of`.
     """
     from scipy.special import chdtri
 
@@ -141,16 +144,29 @@ def pairs_to_detect(size: float, variance: float, freedom: float, level: float) 
     variances = variance * freedom / np.array([freedom, *chdtri(freedom, [0.025, 0.975])])
     value, low, high = np.minimum(_pairs_for(np.full(3, size), variances, level), MOST_NEEDED)
     least = fewest_pairs(level)
-    return Needed(*(max(least, ceil(one)) for one in (value, low, high)))
+    counts = [max(least, ceil(one)) for one in (value, low, high)]
+    if further:
+        for place, one in enumerate(variances.tolist()):
+            power = partial(power_of, size=size, variance=one, level=level, further=further)
+            counts[place] = bisect_left(range(MOST_NEEDED), POWER, lo=counts[place], key=power)
+    return Needed(*counts)
 
 
-def power_of(pairs: int, size: float, variance: float, level: float) -> float:
-    """Return the chance that so many pairs with a mean difference of ``size`` have a p-value below a level."""
+def power_of(pairs: int, size: float, variance: float, level: float, further: Sequence[float] = ()) -> float:
+    """Return the chance that so many pairs with a mean difference of ``size`` have a p-value below a level.
+
+    ``further`` are the differences, one a scenario, that an overall score's test takes a further pair to fall short by.
+    """
     from scipy.special import ndtr, ndtri
 
     if pairs < fewest_pairs(level):
         return 0.0
-    reach = size * sqrt(pairs) - ndtri(1 - level / 2) * sqrt(size**2 + variance)
+    normal, short = ndtri(1 - level / 2), 0.0
+    spread = normal**2 * (size**2 + variance)
+    if further:  # their weights are exponential
+        tail = sum(one**2 for one in further) * pairs * ((log(2 / level) - 1) / (pairs + 1)) ** 2
+        spread, short = normal**2 * variance + tail, sum(further) / (pairs + 1)
+    reach = (size - short) * sqrt(pairs) - sqrt(spread)
     return float(ndtr(reach / sqrt(variance))) if variance else float(reach > 0)
 
 

@@ -1,7 +1,7 @@
 """What a pilot tells of the run that it begins: its dollars and hours, and the episodes that show a difference."""
 
 from collections import Counter, defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from functools import partial
 from itertools import combinations
@@ -32,14 +32,17 @@ def contrasts(results: ResultColumns, references: References, detect: float, lev
     ``detect`` is a difference of scores; in a scenario without a scale, of returns. ``level`` is that of one test.
     """
 
-    def row(scenario: str | None, size: float, variance: float, freedom: float) -> dict[str, Any]:
-        needed = pairs_to_detect(size, variance, freedom, level)
-        about = {"scenario": scenario, "a": a, "b": b, "difference": size, "variance": variance}
+    def row(
+        scenario: str | None, size: float, variance: float, freedom: float, further: Sequence[float] = ()
+    ) -> dict[str, Any]:
+        needed = pairs_to_detect(size, variance, freedom, level, further)
+        about = {"scenario": scenario, "a": a, "b": b, "difference": size, "variance": variance, "further": further}
         return {**about, "episodes_needed": needed and needed._asdict()}
 
     counted, over_all, single = overall_scenarios(results), [], []
     for a, b in combinations(results.agents, 2):
-        scored: dict[str, tuple[float, int]] = {}  # variance of the score's difference, and its degrees of freedom
+        # variance of the score's difference, its degrees of freedom, the largest one
+        scored: dict[str, tuple[float, int, float]] = {}
         for scenario in solo_scenarios(results):
             name = scenario.name
             cells = [results.cells[agent, name] for agent in (a, b) if (agent, name) in results.cells]
@@ -53,12 +56,13 @@ def contrasts(results: ResultColumns, references: References, detect: float, lev
             single.append(row(name, detect * (span or 1.0), variance, freedom))
             if span and name in counted:
                 floored = cell_differences(cells, [scenario] * 2, partial(_floored, references))
-                scored[name] = float(floored.var(ddof=1)) / span**2, freedom
+                scored[name] = float(floored.var(ddof=1)) / span**2, freedom, float(np.abs(floored).max()) / span
         if scored and len(results.scenarios) > 1:
             weights = game_weights(results, [*scored])
-            whole = sum(weights[name] ** 2 * variance for name, (variance, _) in scored.items())
+            whole = sum(weights[name] ** 2 * variance for name, (variance, *_) in scored.items())
             # few values that are far from normal tell a variance badly: the freedom of one scenario, not of all
-            over_all.append(row(None, detect, whole, min(freedom for _, freedom in scored.values())))
+            further = [weights[name] * (most + detect) for name, (*_, most) in scored.items()]
+            over_all.append(row(None, detect, whole, min(freedom for _, freedom, _ in scored.values()), further))
     return over_all + single
 
 

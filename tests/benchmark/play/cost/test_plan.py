@@ -12,6 +12,8 @@ import pytest
 from benchmark.play.cost.pilot import Usage, contrasts
 from benchmark.runs.folder import RunFolder
 from benchmark.runs.record import paid_tokens
+from benchmark.score.comparison import board_family
+from benchmark.score.overall import Overall
 from benchmark.score.references import References
 from benchmark.score.results import read_columns
 from tests.agents.openai_server import OpenAIServer
@@ -157,3 +159,20 @@ def test_five_starts_tell_the_episodes_that_many_starts_do_within_their_interval
             told = one["episodes_needed"] or {"low": 0, "high": 0}
             held.append(told["low"] <= truth["episodes_needed"]["value"] <= told["high"])
     assert np.mean(held) > 0.85
+    # and the episodes that it names show a difference of this size in about four of five runs
+    family, found = board_family(whole), []
+    difference = abs(Overall(whole, references).difference("random", "planner").estimate.value)
+    (row,) = (
+        one
+        for one in contrasts(whole, references, difference, 0.05 / family)[:3]
+        if {one["a"], one["b"]} == {"random", "planner"}
+    )
+    number = row["episodes_needed"]["value"]
+    for start in range(0, 201 - number, number):
+        cells = {
+            key: cell.on_seeds(range(first := whole.scenarios[key[1]].first_seed + start, first + number))
+            for key, cell in whole.cells.items()
+        }
+        part = Overall(replace(whole, cells=cells), references)
+        found.append(family * part.difference("random", "planner").p < 0.05)
+    assert np.mean(found) > 0.6
