@@ -8,6 +8,7 @@ import asyncio
 import json
 import logging
 import os
+import re
 from collections.abc import Collection, Mapping
 from importlib import import_module
 from importlib.metadata import version
@@ -150,6 +151,9 @@ class LiteLLMTransport:
             status = getattr(error, "status_code", None)
             if not isinstance(status, int):  # an error of the program: a field that LiteLLM doesn't take
                 raise
+            if lacking := re.search(r"No module named '([\w.]+)'", str(error)):  # no attempt will find it
+                text = f"LiteLLM lacks the package {lacking[1]} for this request: pip install {lacking[1]}"
+                return 400, {}, json.dumps({"error": {"message": text}}).encode()
             return status, *_told_by(error)
         told = (getattr(answer, "_hidden_params", None) or {}).get("additional_headers") or {}
         headers = {str(name).removeprefix("llm_provider-").lower(): str(value) for name, value in told.items()}

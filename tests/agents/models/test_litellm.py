@@ -87,6 +87,17 @@ class TestWithLiteLLM:
         assert turn.response == "<action>right</action>"
         assert server.requests[-1]["thinking_token_budget"] == 2000
 
+    def test_a_package_that_litellm_lacks_is_named_at_once(self, monkeypatch):
+        import litellm
+
+        async def lacking(**_):
+            raise litellm.APIConnectionError("No module named 'mcp'", "anthropic", "claude")
+
+        monkeypatch.setattr(litellm, "acompletion", lacking)
+        with OpenAIServer(respond=up) as server:
+            (completion,) = complete(server)
+        assert completion.error.endswith("LiteLLM lacks the package mcp for this request: pip install mcp")
+
     @pytest.mark.parametrize(
         ("fault", "attempts", "said"),
         [
