@@ -79,15 +79,19 @@ def _names(module: str) -> Iterator[tuple[str, str, str]]:
         home = inspect.getmodule(value)
         text = inspect.getdoc(value) or ""
         if home is None or home.__name__.partition(".")[0] != module.partition(".")[0]:
-            home, text = _constant(module.partition(".")[0], key)
+            home, text = _constant(module, key)
         sentence = re.split(r"(?<=[.!?])\s", " ".join(text.partition("\n\n")[0].split()))[0]
         file = Path(str(home.__file__)).relative_to(DOCS.parent)
         yield key, f"../../../{file.as_posix()}", one_line(sentence).rstrip(".:")
 
 
-def _constant(package: str, key: str) -> tuple[ModuleType, str]:
-    """Return the module that assigns a name, and the string below the assignment, or else what is assigned."""
-    for name, one in sorted(sys.modules.items()):
+def _constant(face: str, key: str) -> tuple[ModuleType, str]:
+    """Return the module that assigns a name, and the string below the assignment, or else what is assigned.
+
+    Modules below the face go first: others of its package, of which more or fewer are loaded, may assign the same name.
+    """
+    package = face.partition(".")[0]
+    for name, one in sorted(sys.modules.items(), key=lambda each: (not f"{each[0]}.".startswith(f"{face}."), each[0])):
         if name.partition(".")[0] == package and key in vars(one) and str(one.__file__).endswith(".py"):
             source = ModuleAnalyzer.for_module(name)
             if assigned := re.search(rf"^{key}\b[^=\n]*= *(.*)", source.code, re.MULTILINE):
