@@ -53,7 +53,7 @@ def test_inspect_evaluates_on_it(folder, monkeypatch):
     import huggingface_hub
     from inspect_ai import eval as inspect_eval
     from inspect_ai.dataset import json_dataset
-    from inspect_ai.model import ModelOutput, get_model
+    from inspect_ai.model import ModelOutput, ModelUsage, get_model
 
     def from_disk(path, name, split, sample_fields, revision):
         assert (path, split) == ("me/decisions", "test")
@@ -69,6 +69,8 @@ def test_inspect_evaluates_on_it(folder, monkeypatch):
             (0.0, "<action>none of them</action>, not {}"),
         ):
             outputs = [ModelOutput.from_content("mockllm/model", said.format(row["target"])) for row in rows]
+            for output in outputs:  # else Inspect counts tokens, by a table that it downloads
+                output.usage = ModelUsage(input_tokens=1, output_tokens=1, total_tokens=2)
             model = get_model("mockllm/model", custom_outputs=outputs)
             (log,) = inspect_eval(task, model=model, max_samples=1, display="none", log_dir=str(folder.parent / "logs"))
             assert log.status == "success", log.error
