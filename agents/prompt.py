@@ -12,7 +12,7 @@ from textgames.names import did_you_mean
 from textgames.settings import check_whole
 
 PICTURED, EARLIER = "(The picture shows what you see now.)", "(A picture, which isn't shown again.)"
-"""What prompts say in place of an observation that is a picture alone, now and of an earlier turn."""
+"""Sentences of prompts in place of an observation that is a picture alone, now and of an earlier turn."""
 
 
 @dataclass(frozen=True)

@@ -28,7 +28,7 @@ OF_MODELS = {"legal_only": LEGAL_ONLY, "tools": TOOLS}
 
 UNLISTED = "unlisted"
 OBSERVE = ("text", "image", "both")
-"""What a player is shown of a state: the observation's text, a picture of what it may see, or both. A protocol that
+"""Form in which a player sees a state: the observation's text, a picture of what it may see, or both. A protocol that
 shows pictures has it behind its name: ``random+image``."""
 
 MOVES = ("listed", UNLISTED)
@@ -44,7 +44,7 @@ RETRIES, MOST_RETRIES = 2, 20
 
 
 class Protocol(NamedTuple):
-    """What becomes of an unreadable response: the environment's ``invalid_action``, after so many more answers; and
+    """Treatment of an unreadable response: the environment's ``invalid_action``, after so many more answers; and
     what is observed, one of :data:`OBSERVE`."""
 
     invalid_action: "InvalidAction"

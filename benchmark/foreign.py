@@ -1,4 +1,4 @@
-"""Whether the package ``agents`` that would be imported is ours: OpenAI's agents SDK has the same import name.
+"""Tell our package ``agents`` from that of OpenAI's agents SDK, which has the same import name.
 
 Ours is the folder beside ``benchmark``. In a clone that is installed with ``-e``, the SDK lies elsewhere and only comes
 first on the path, so ours is imported from its folder. Among installed wheels, the one that came last has overwritten

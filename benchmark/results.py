@@ -246,7 +246,7 @@ class Comparison(_Tables):
 
     rows: list[ComparisonView]  # of every two agents and scenario for one player: difference with interval, p-values
     ratings: list[RatingView]  # of every agent in scenarios for several players, in which they met
-    overall: list[OverallComparisonView]  # of every two agents over all scenarios: who is better, and what decides it
+    overall: list[OverallComparisonView]  # of every two agents over all scenarios: the better one, and what decides it
 
     @property
     def document(self) -> dict[str, Any]:

@@ -110,7 +110,7 @@ class BoardObservation(gym.ObservationWrapper[NDArray[Any], Any, str], RecordCon
 
 
 class PromptObservation(gym.ObservationWrapper[Any, Any, str], RecordConstructorArgs):
-    """What ``textbench run`` sends a language model: rules, observation, moves left, legal moves, form of the answer.
+    """Prompt of ``textbench run``: rules, observation, moves left, legal moves, form of the answer.
 
     Args:
         env: the environment; what its ``step`` is given counts as the model's response, which ``textbench run`` stops

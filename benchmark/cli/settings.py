@@ -478,7 +478,7 @@ class Rescore:
     lenient: of an answer that couldn't be read the last sentence with a name counts, if it names one legal action
     alone, whatever case, markup and punctuation. strict: the reading that is played by, as this version has it. Answers
     are read in the states in which they were given. Where a decision differs from what was executed, the rest of the
-    episode was never played: so no return is given, but how many episodes differ, from which round, and, where values
+    episode was never played: so no return is given, but how many episodes differ, from which round, and, if values
     are exact, the value lost there by what was executed and by the decision.
 
     examples:

@@ -114,7 +114,7 @@ class RunOptions:
     reasoning_tokens: int | None = option(None, "N", ge=0, le=10**7, marks="counts agent added")
     """tokens for reasoning besides --max-tokens (default with an effort: 25,000)"""
     thinking_budget: int | None = option(None, "N", ge=1, le=10**7, marks="counts agent added")
-    """most tokens of reasoning, where the server closes it: vLLM, llama.cpp, litellm: (Anthropic, Gemini); and hf:"""
+    """most tokens of reasoning, if the server closes it: vLLM, llama.cpp, litellm: (Anthropic, Gemini); and hf:"""
     max_tokens_field: str | None = option(None, "NAME", marks="counts agent added")
     """the server's name of the limit: max_tokens, max_completion_tokens or auto (default: learnt from a refusal)"""
     chat_template_kwargs: Mapping[str, Any] | str | None = option(

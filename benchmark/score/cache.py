@@ -61,7 +61,7 @@ class FolderCache:
 
 
 class RecordCache(Generic[Kept]):
-    """What is computed of each scored record of a folder in one scenario, kept in a file."""
+    """Values that are computed of each scored record of a folder in one scenario, kept in a file."""
 
     def __init__(self, compute: Callable[[Episode], Kept | None], file: Path | None) -> None:
         """``compute`` returns plain JSON, or ``None`` for what isn't to be kept."""

@@ -46,7 +46,7 @@ COUNTED = (
 )
 SUMS = ("chance", "lost", "round", "executed", "decided")  # those of them that are no counts
 Counts = dict[str, float]
-"""What is counted of one player in one episode, by :data:`COUNTED`."""
+"""Counts of one player in one episode, by :data:`COUNTED`."""
 
 
 def read_again(record: Episode, scenario: Scenario, reading: Reading, losses: MoveLosses | None) -> dict[str, Counts]:

@@ -108,7 +108,7 @@ COST: Column[Any] = Column(
     "cost USD",
     lambda row: Figure("?" if row["cost"] is None else f"{row['cost']:.4f}", row["cost"]),
     "ascending",
-    "over all episodes; ? where the model has no price",
+    "over all episodes; ? if the model has no price",
     optional=True,
     needed=_any("cost"),
 )

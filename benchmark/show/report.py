@@ -148,7 +148,7 @@ def _answered(step: Step) -> str:
 
 
 def _short(text: str) -> str:
-    """Return the beginning and the end of a long text, where models mostly name their action."""
+    """Return the beginning and the end of a long text, as models mostly name their action there."""
     text = text.strip()
     return text if len(text) <= MOST_LETTERS else f"{text[: MOST_LETTERS - 80].rstrip()} ... {text[-75:].lstrip()}"
 

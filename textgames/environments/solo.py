@@ -104,7 +104,7 @@ class TextGameEnv(StatesLimit, OneTable, gym.Env[str, str]):
 
     @property
     def is_asked(self) -> bool:
-        """Whether the player is to move: between a reset and the episode's end."""
+        """True if the player is to move: between a reset and the episode's end."""
         return self._player in self._table.asked
 
     @property

@@ -67,7 +67,7 @@ def load(name: str, parameters: tuple[tuple[str, Any], ...]) -> Any:
 
 @dataclass(frozen=True)
 class Reading:
-    """How one game reads."""
+    """One game's readings."""
 
     rules: str = ""  # the rules in our words; ``""`` if none are written
     seats: tuple[str, ...] = ()  # what each player plays, in the order of players: ``("x", "o")``

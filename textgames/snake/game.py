@@ -18,7 +18,7 @@ MOST_OUTCOMES = 50_000  # the most outcomes that are listed for one round: some 
 
 
 class SettledRound(NamedTuple):
-    """What may have come of a round after all moves, before eaten food reappears."""
+    """A possible result of a round after all moves, before eaten food reappears."""
 
     chance: float
     state: SnakeState  # lacks the food that was eaten
@@ -97,7 +97,7 @@ class Snake(SnakeRules):
 
     @property
     def has_outcomes(self) -> bool:
-        """Whether any round has few enough outcomes: so it is with two snakes on 100 cells, or three on 14.
+        """True if any round has few enough outcomes: so it is with two snakes on 100 cells, or three on 14.
 
         Only a board that was full before may lack more food than there are snakes.
         """

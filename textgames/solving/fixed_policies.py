@@ -1,4 +1,4 @@
-"""Fixed distributions over actions, and the exact return of a player who draws from one whatever it reads."""
+"""Fixed distributions over actions, and the exact return of a player that draws from one whatever it reads."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple

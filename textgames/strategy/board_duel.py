@@ -29,7 +29,7 @@ class BoardDuel(Duel[StateT], BoardGame[StateT], ReadsBack[StateT]):
 
     @abstractmethod
     def told(self, state: StateT, action: Action, after: StateT) -> str:
-        """Return :meth:`what_happened` for the player who moved; the other one is told nothing."""
+        """Return :meth:`what_happened` for the player that moved; the other one is told nothing."""
 
     def what_happened(self, state: StateT, joint_action: JointAction, next_state: StateT, player: Player) -> str:
         return self.told(state, joint_action[player], next_state) if self.to_move(state) == (player,) else ""

@@ -43,7 +43,7 @@ class ByReturn:
 
 @configured
 class Compared(ByReturn):
-    """What an episode, or a step, is worth beside the others of its set."""
+    """Worth of an episode, or a step, beside the others of its set."""
 
     among: Literal["group", "time", "state", "state_and_steps_left"] = "group"
     """The set, always within a group: all of it, its steps at the same time, in the same state, or in the same state
@@ -57,7 +57,7 @@ class Compared(ByReturn):
     eps: float = Field(1e-6, ge=0)
     """Added to the standard deviation."""
     spread: Literal["episode", "to_go"] = "episode"
-    """What is compared: returns of episodes, whose advantages all of their steps get, or each step's return-to-go."""
+    """Compared values: returns of episodes, whose advantages all of their steps get, or each step's return-to-go."""
 
     shared: ClassVar[Shared] = {
         "baseline": "advantage_baseline",

@@ -1,4 +1,4 @@
-"""What a pilot tells of the run that it begins: its dollars and hours, and the episodes that show a difference."""
+"""Forecast of a run by its pilot: its dollars and hours, and the episodes that show a difference."""
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence

@@ -30,7 +30,7 @@ def steps_of(folder):
 
 @pytest.mark.parametrize("route", ["chat", "responses"])
 def test_a_model_that_calls_the_tool_is_played_by_its_calls(textbench, route):
-    """What it writes beside the call is kept, and read by no game."""
+    """The text that it writes beside the call is kept, and read by no game."""
     said = "<think>hm</think><action>up</action>"
     with OpenAIServer(
         respond=lambda request: said, calls=lambda request: [("act", {"action": action_of(request)["enum"][1]})]

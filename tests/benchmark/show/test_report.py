@@ -147,7 +147,7 @@ def test_texts_of_strangers_are_text_in_both_forms(textbench, small_run):
 
 
 def retell(folder):
-    """What an older version's game told, in all episodes but the first: they can't be played again."""
+    """Change all episodes but the first to those of an older version's game, which can't be played again."""
     records = lines_of(folder)
     for record in records[1:]:
         record["observations_digest"] = "0" * len(record["observations_digest"])

@@ -1,4 +1,4 @@
-"""SkyRL 0.3 on Python 3.11, where pydantic takes no ``typing.TypedDict``: another module's stands for it."""
+"""SkyRL 0.3 on Python 3.11, with which pydantic takes no ``typing.TypedDict``: another module's stands for it."""
 
 import typing
 from importlib.util import find_spec

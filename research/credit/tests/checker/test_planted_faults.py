@@ -49,7 +49,7 @@ def rotated(rows: Rows) -> Rows:
 
 
 def relabelled(rows: Rows) -> Rows:
-    """Label groups as if they were every nth episode, where advantages are those of episodes in a row."""
+    """Label groups as if they were every nth episode, while advantages are those of episodes in a row."""
     numbers = {name: i for i, name in enumerate(dict.fromkeys(row["episode"] for row in rows))}
     return [{**row, "group": numbers[row["episode"]] % GROUPS} for row in rows]
 
