@@ -105,7 +105,7 @@ def reading_rows(results: ResultColumns, agents: Sequence[str], reading: Reading
         folder = RunFolder(*results.sources[source])
         cache = FolderCache(folder, "score/move_losses.py", Path(__file__))
         told: dict[str, RecordCache[dict[str, Counts]]] = {}
-        for name in {name for _, name in wanted} & folder.manifest["scenarios"].keys():
+        for name in {name for agent, name in wanted if agent in names.values()} & folder.manifest["scenarios"].keys():
             scenario, losses = results.scenarios[name], losses_in(results, name)
             compute = partial(read_again, scenario=scenario, reading=reading, losses=losses)
             told[name] = RecordCache(compute, cache.file("readings", scenario, f" {reading}"))

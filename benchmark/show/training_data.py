@@ -141,7 +141,7 @@ class Source:
             odd = {card["name"]: why for card in manifest["agents"] if (why := _why_unknown_prompts(card)) is not None}
             names = {agent: name for agent, name in known.items() if agent not in odd}
             maps = {card["name"]: self._prompt_map(card) for card in manifest["agents"] if card["name"] in names}
-            for record in RunFolder(path, manifest).records():
+            for record in RunFolder(path, manifest).records() if known else ():
                 playing = set(record.agents.values())
                 for agent in sorted(playing & set(known) & set(odd)):
                     self.left_out[odd[agent]] += 1

@@ -19,7 +19,7 @@ from benchmark.score.differences import pairs_to_detect
 from benchmark.score.luck import LuckValues
 from benchmark.score.overall import game_weights, overall_scenarios, span_of
 from benchmark.score.references import References
-from benchmark.score.results import LUCK, Cell, ResultColumns, corrected_returns, luck_free
+from benchmark.score.results import LUCK, Cell, ResultColumns, corrected_returns, luck_free, once
 from benchmark.score.scores import BLIND, cost, episode_table
 from textgames.scenarios import Scenario
 
@@ -66,6 +66,7 @@ def contrasts(results: ResultColumns, references: References, detect: float, lev
     return over_all + single
 
 
+@once
 def _returns(cell: Cell, scenario: Scenario) -> tuple[Array, Array]:
     """Return seeds and returns that vary about as a longer run's luck-free ones: less the luck, if that helps."""
     seeds, values = corrected_returns(cell, scenario)
