@@ -87,7 +87,10 @@ class Scenario(NamedTuple):
 
     def horizon_with(self, kwargs: Mapping[str, Any]) -> int:
         """Return the horizon with other settings: its own, or that of another board if they make one."""
-        limit = self._game_with(kwargs).usual_limit
+        return self._horizon_of(self._game_with(kwargs))
+
+    def _horizon_of(self, game: TSMG[Any]) -> int:
+        limit = game.usual_limit
         return self.horizon if limit is None or limit == self.game().usual_limit else limit
 
     def with_settings(self, /, **settings: Any) -> "Scenario":
@@ -114,7 +117,7 @@ class Scenario(NamedTuple):
             game = make_game(settings_of(self.env_id)["game"], named, ("max_steps",))
         except TypeError as error:
             raise ValueError(str(error)) from None
-        fits = self.horizon if game.usual_limit in (None, self.game().usual_limit) else game.usual_limit
+        fits = self._horizon_of(game)
         changed = own if rounds in (None, fits) else {**own, "max_steps": rounds}
         horizon = fits if rounds is None else rounds
         EpisodeRules.checked(game, horizon, 0.0, INVALID_ACTION)

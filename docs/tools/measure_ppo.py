@@ -7,15 +7,14 @@ Runs the page's own code, in five minutes on one core. The successes stand in do
 
 import json
 import re
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
-from scipy import stats
 
 import benchmark
+from agents.common.intervals import student
 from research.jobs.pictures import COLOURS, figure_of, save, style
 
 DOCS = Path(__file__).parents[1]
@@ -40,24 +39,18 @@ def measured() -> dict[str, Any]:
             runs[-1].append(int(scope["successes"]) / EPISODES)
             print(seed, trained, runs[-1][-1], flush=True)
     scores = benchmark.evaluate("random", scenarios="frozen-lake", episodes=EPISODES, quiet=True).leaderboard().scores
-    mean, wide = with_interval(runs)
-    last = {"value": mean[-1], "low": mean[-1] - wide[-1], "high": min(1.0, mean[-1] + wide[-1])}
+    end = student([run[-1] for run in runs])
+    last = {"value": end.value, "low": end.low, "high": min(1.0, end.high)}
     return {"blind": scores[0]["blind"]["value"], "steps": steps, "success": runs, "last": last}
-
-
-def with_interval(runs: Sequence[Sequence[float]]) -> tuple[Any, Any]:
-    """Return the means over the seeds, and half of their 95% intervals (Student's)."""
-    return np.mean(runs, axis=0), stats.t.ppf(0.975, len(runs) - 1) * stats.sem(runs, axis=0)
 
 
 def draw(data: dict[str, Any]) -> None:
     """Draw the mean of the seeds with its 95% interval, each seed, and the best blind play."""
-    mean, wide = with_interval(data["success"])
+    mean, low, high = np.transpose([student(some)[:3] for some in zip(*data["success"], strict=True)])
     with style():
         figure, ((axis,),) = figure_of(1, 1, 5, 3)
-        axis.fill_between(
-            data["steps"], np.maximum(0, mean - wide), np.minimum(1, mean + wide), color=COLOURS[0], alpha=0.2, lw=0
-        )
+        within = np.maximum(0, low), np.minimum(1, high)
+        axis.fill_between(data["steps"], *within, color=COLOURS[0], alpha=0.2, lw=0)
         axis.plot(data["steps"], np.transpose(data["success"]), color=COLOURS[0], lw=0.5, alpha=0.5)
         axis.plot(data["steps"], mean, color=COLOURS[0], lw=2)
         axis.axhline(data["blind"], color=COLOURS[1], ls="--", label="best play that ignores the observation")

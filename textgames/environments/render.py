@@ -40,26 +40,38 @@ def render_state(
     if mode is None:
         return None
     view = checked_view(game, mode, view)[1] or ("player" if game.hidden_information else "spectator")
-    seen, text = _seen(game, state, player if view == "player" else view)
+    viewer = player if view == "player" else view
     if mode == "rgb_array":
-        return text_picture(text) if seen is None else board_picture(seen[0], game.palette, seen[1])
+        return _picture(game, state, viewer)
+    text = _text(game, state, viewer)
     if mode == "ansi":
         return text
+    seen = _board(game, state, viewer)
     _show(game, seen[0] if seen else None, text, title, sys.stdout)
     return None
 
 
 def observed_picture(game: TSMG[Any], state: Any, player: Player) -> bytes:
     """Return what a player sees as a PNG file: its board, or else all of its text."""
-    seen, text = _seen(game, state, player)
-    return png(text_picture(text, whole=True) if seen is None else board_picture(seen[0], game.palette, seen[1]))
+    return png(_picture(game, state, player, whole=True))
 
 
-def _seen(game: TSMG[Any], state: Any, viewer: str) -> tuple[SeenBoard | None, str]:
-    """Return a board with its legend, if there is one, and the text, as a player or the spectator sees them."""
+def _picture(game: TSMG[Any], state: Any, viewer: str, *, whole: bool = False) -> Picture:
+    seen = _board(game, state, viewer)
+    if seen is None:
+        return text_picture(_text(game, state, viewer), whole=whole)
+    return board_picture(seen[0], game.palette, seen[1])
+
+
+def _board(game: TSMG[Any], state: Any, viewer: str) -> SeenBoard | None:
+    """Return the board with its legend as a player or the spectator sees it, if there is one."""
     if viewer == "spectator":
-        return (game.board(state), game.legend) if game.has_board else None, game.describe(state)
-    return game.seen_by(state, viewer), game.observe(state, viewer)
+        return (game.board(state), game.legend) if game.has_board else None
+    return game.seen_by(state, viewer)
+
+
+def _text(game: TSMG[Any], state: Any, viewer: str) -> str:
+    return game.describe(state) if viewer == "spectator" else game.observe(state, viewer)
 
 
 def _show(game: TSMG[Any], rows: tuple[str, ...] | None, text: str, title: str, out: TextIO) -> None:

@@ -49,10 +49,10 @@ def read_leniently(game: "TSMG[Any]", text: str, state: Any, player: "Player") -
     if opened:  # also behind a <think> that is still open
         answer = inside.partition(CLOSE_TAG)[0]
     legal = game.legal_actions(state, player)
-    if answer is None or (not legal and not game.bare_responses and not opened):
+    if answer is None:
         return None
     if not legal and not game.bare_responses:
-        said = game.read_action(answer, state, player)
+        said = game.read_action(answer, state, player) if opened else _NO_NAME
         return None if isinstance(said, Unreadable) else said
     forms = {**dict.fromkeys(_by_form(tuple(game.actions))), **_by_form(tuple(legal))}
 

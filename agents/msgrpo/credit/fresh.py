@@ -48,7 +48,7 @@ def realised(trajectory: Trajectory, t: int) -> Ahead:
     in it so far. So what came of each of them includes the rest of the decision.
     """
     task = task_of(trajectory)
-    start, limit = task.start, environment_of(task).rules.max_steps
+    start = task.start
     ahead: Place | None = None
     after = t + 1
     while after < len(trajectory) and trajectory.rounds[after] == trajectory.rounds[t]:
@@ -56,7 +56,7 @@ def realised(trajectory: Trajectory, t: int) -> Ahead:
     if after < len(trajectory):
         ahead = place_of(trajectory, after)
     elif not trajectory.terminated and start is not None and start.rounds is not None:
-        elapsed = start.elapsed_steps + start.rounds
+        limit, elapsed = environment_of(task).rules.max_steps, start.elapsed_steps + start.rounds
         if limit is None or elapsed < limit:
             elapsed = 0 if limit is None else elapsed
             ahead = place_of(trajectory, t)._replace(state=trajectory.end_state, elapsed=elapsed)
