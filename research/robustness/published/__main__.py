@@ -16,7 +16,8 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from agents.common import problem_of, read_toml
+from agents.common import Estimate, problem_of, read_toml
+from research.jobs import report
 from research.jobs.intervals import share_of
 from research.robustness.published.card import FILE, MOST, Card, episodes_to_tell, measure
 from research.robustness.published.settings import MAPS
@@ -26,7 +27,7 @@ BEGIN, END = "<!-- table: python -m research.robustness.published -->", "<!-- en
 
 def table(card: Card, values: Mapping[str, Any]) -> list[str]:
     """Return the lines of the page's tables."""
-    ends = {name: (_estimate(own["blind"]), _estimate(own["optimum"])) for name, own in values.items()}
+    ends = {name: [f"{Estimate(**own[end]):.3f}" for end in ("blind", "optimum")] for name, own in values.items()}
     lakes = [
         [f"`{name}`", _range(one.size), _range(one.ice), one.starts, one.steps, f"{one.success:.2g}", *ends[name]]
         for name, one in card.lakes.items()
@@ -35,12 +36,7 @@ def table(card: Card, values: Mapping[str, Any]) -> list[str]:
         [f"`{name}`", one.generator, one.size, one.boxes, _range(one.shortest or "any"), one.steps, *ends[name]]
         for name, one in card.sokoban.items()
     ]
-    columns = ("setting", "size", "ice", "start", "moves", "goes as meant", "blind play", "optimum")
-    lines = [*_rows(columns, lakes), ""]
-    columns = ("setting", "generator", "size", "boxes", "shortest solution", "moves", "blind play", "optimum")
-    lines += [*_rows(columns, boards), ""]
     told = [[f"`{name}`", one.prompt, one.source] for name, one in card.settings.items()]
-    lines += [*_rows(("setting", "the model sees", "read in"), told), ""]
     results = []
     for result in card.results:
         blind, best = (values[result.setting][each]["value"] for each in ("blind", "optimum"))
@@ -52,21 +48,21 @@ def table(card: Card, values: Mapping[str, Any]) -> list[str]:
             won = round(result.success * result.episodes)
             rate = f"{share_of([1] * won + [0] * (result.episodes - won)):.3f} of {result.episodes:,}"
         results.append([result.who, f"`{result.setting}`", rate, f"{way:.0%}", needed, source])
-    names = ("result", "setting", "success", "of the way from blind play", "episodes to tell it from that", "source")
-    return lines + _rows(names, results)
-
-
-def _rows(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> list[str]:
-    return ["| " + " | ".join(map(str, row)) + " |" for row in (columns, ["---"] * len(columns), *rows)]
+    tables: tuple[tuple[Sequence[str], Sequence[Sequence[Any]]], ...] = (
+        (("setting", "size", "ice", "start", "moves", "goes as meant", "blind play", "optimum"), lakes),
+        (("setting", "generator", "size", "boxes", "shortest solution", "moves", "blind play", "optimum"), boards),
+        (("setting", "the model sees", "read in"), told),
+        (
+            ("result", "setting", "success", "of the way from blind play", "episodes to tell it from that", "source"),
+            results,
+        ),
+    )
+    shown = (report.table(columns, [[*map(str, row)] for row in rows]) for columns, rows in tables)
+    return "\n\n".join(shown).splitlines()
 
 
 def _range(ends: Any) -> str:
     return " to ".join(map(str, ends)) if isinstance(ends, Sequence) and not isinstance(ends, str) else str(ends)
-
-
-def _estimate(one: Mapping[str, Any]) -> str:
-    ends = "" if one["low"] is None else f" [{one['low']:.3f}, {one['high']:.3f}]"  # there is a single board
-    return f"{one['value']:.3f}{ends}"
 
 
 def with_table(page: str, lines: Sequence[str]) -> str:

@@ -5,6 +5,7 @@ import inspect
 import random
 from collections.abc import Iterator, Mapping
 from importlib.util import module_from_spec, spec_from_file_location
+from itertools import count
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -28,9 +29,7 @@ def generator(path: Path) -> ModuleType:
 def draw(module: ModuleType, size: int, boxes: int, arguments: Mapping[str, int]) -> Iterator[str]:
     """Yield a board for each seed from 0 on, but for those that the generator gives up."""
     seeded = "seed" in inspect.signature(module.generate_room).parameters
-    seed = -1
-    while True:
-        seed += 1
+    for seed in count():
         random.seed(seed)
         np.random.seed(seed)
         given = {**arguments, "seed": seed} if seeded else dict(arguments)

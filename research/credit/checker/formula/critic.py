@@ -11,7 +11,7 @@ from research.credit.checker.formula.played import Played
 MOST_ALIKE, LIKELY = 0.5, 3.0
 
 
-def fitted(shown: Played, tolerance: float) -> Match | None:
+def fitted(shown: Played) -> Match | None:
     """Return GAE over the rows' values, by turn or by token, if some discount and lambda give all advantages.
 
     ``A_t = r_t - V_t + gamma V_{t+1} + gamma lambda A_{t+1}`` is linear in the unknown numbers, also if advantages were
@@ -23,9 +23,9 @@ def fitted(shown: Played, tolerance: float) -> Match | None:
         columns, given = table[:, :-1], table[:, -1]
         solved, _, rank, _ = np.linalg.lstsq(columns, given, rcond=1e-9)
         paid, value, after, carried, _, last = solved
-        if len(given) < 2 * columns.shape[1] or not close(given, columns @ solved, 10 * tolerance).all():
+        if len(given) < 2 * columns.shape[1] or not close(given, columns @ solved, 10 * shown.tolerance).all():
             return None
-        if max(paid, -value) * np.abs(columns[:, :2]).max() <= 10 * tolerance:
+        if max(paid, -value) * np.abs(columns[:, :2]).max() <= 10 * shown.tolerance:
             return None  # neither rewards nor values are in them, or with the opposite sign
         if rank == columns.shape[1]:
             gamma = after / paid

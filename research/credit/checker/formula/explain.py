@@ -37,7 +37,7 @@ def explain(dump: Dump, method: str = "") -> Verdict:
     if not trained:
         return Verdict(lacks="no response is trained")
     valued = not method and dump.has("value")
-    if valued and (critic := fitted(played(dump), TOLERANCE)):
+    if valued and (critic := fitted(played(dump))):
         return Verdict([critic])
     lists = [row for row in trained if isinstance(row.advantage, tuple)]
     if uneven := [row for row in lists if np.ptp(np.asarray(row.advantage)[row.trained]) > TOLERANCE]:
