@@ -3,15 +3,12 @@
 import re
 from collections import Counter
 from dataclasses import fields
-from typing import Any
 
-import numpy as np
 import pytest
 
 from agents import EpisodeSession, EpisodeTask, LanguageAgentPolicy, PromptMap, PromptTexts, TurnRequest, rollout
 from agents.models.scripted import ScriptedModel
 from agents.prompt_texts import wording_of
-from textgames import SCENARIOS
 
 ALL = PromptTexts.from_file("all")
 NAMES = tuple(ALL.wordings)
@@ -19,13 +16,14 @@ NAMES = tuple(ALL.wordings)
 
 def flat(texts: PromptTexts) -> dict[str, str]:
     """``{part: text}`` of all texts, with the tables' entries as parts of their own."""
-    parts: dict[str, Any] = {one.name: getattr(texts, one.name) for one in fields(texts) if one.name != "wordings"}
-    tables = {name: part for name, part in parts.items() if not isinstance(part, str)}
-    single = {name: part for name, part in parts.items() if isinstance(part, str)}
-    return single | {f"{name}.{key}": text for name, table in tables.items() for key, text in table.items()}
+    parts: dict[str, str] = {}
+    for name in {one.name for one in fields(texts)} - {"wordings"}:
+        part = getattr(texts, name)
+        parts |= {name: part} if isinstance(part, str) else {f"{name}.{key}": text for key, text in part.items()}
+    return parts
 
 
-def test_there_are_seven_and_the_first_is_the_default():
+def test_there_are_seven_different_ones_and_the_first_is_the_default():
     assert NAMES == ("default", "reordered", "formal", "terse", "example", "markdown", "german")
     assert ALL.wordings["default"] == PromptTexts.default()
     assert len({repr(texts.as_data()) for texts in ALL.wordings.values()}) == 7
@@ -43,39 +41,9 @@ def test_a_wording_holds_what_the_default_holds(name):
         assert re.findall(r"</?\w+>", own[part]) == re.findall(r"</?\w+>", text) * times, part
 
 
-@pytest.mark.slow
-def test_the_example_is_an_answer_in_the_form_that_is_asked_for_and_a_move_of_no_game():
-    told, answers = ALL.wordings["example"], set()
-    for template in (*told.response.values(), *told.open_response.values()):
-        form, _, rest = template.partition('For example, in a game whose only action is "ring":\n')
-        answer = rest.rpartition("\n")[0]
-        assert re.findall(r"</?\w+>", answer) == re.findall(r"</?\w+>", form)
-        answers.add(answer)
-    for scenario in SCENARIOS.values():
-        for one in (scenario, *map(scenario.twin, (1, 2, 3) if scenario.has_twins else ())):
-            game = one.game()
-            state = game.initial_state(np.random.default_rng(0))
-            assert "ring" not in game.actions
-            for player in game.to_move(state):
-                assert {game.interpret(answer, state, player) for answer in answers} == {None}, one.name
-
-
-@pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("table", ["response", "open_response"])
-def test_every_wording_states_the_rule_of_one_action(name, table):
-    texts = getattr(ALL.wordings[name], table)
-    think, direct = (re.sub(r"[*`]", "", texts[mode].lower()) for mode in ("think", "direct"))
-    assert re.search(
-        r"one action tag( only)?(,| and|, and) nothing after it|nur ein action-tag und nichts danach", think
-    )
-    assert re.search(r"nothing else|sonst nichts", direct)
-    assert re.search(r"\bthink|deliberate|denke", think.split("<think>")[0] + think.rpartition(">")[2])
-
-
 def test_consecutive_seeds_have_every_wording_as_often():
-    for start in (0, 1_000_000, 12_345):
-        drawn = [wording_of(seed, NAMES) for seed in range(start, start + 120)]
-        counts = Counter(drawn)
+    for start in (0, 12_345):
+        counts = Counter(wording_of(seed, NAMES) for seed in range(start, start + 120))
         assert len(counts) == 7
         assert max(counts.values()) - min(counts.values()) <= 2
     # neither in turn nor by the order in which they are named

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from agents.prompt import PromptMap, as_text
-from agents.tiny.data import favourite, legal_play, whole_texts
+from agents.tiny.data import legal_play, whole_texts
 from agents.tiny.recipe import Recipe
 from agents.turn import TurnRequest
 from textgames import SCENARIOS
@@ -14,26 +14,22 @@ from textgames import SCENARIOS
 pytest.importorskip("torch")
 
 
-@pytest.mark.parametrize("name", ["tic-tac-toe", "nim", "kuhn-poker", "frozen-lake"])
+@pytest.mark.parametrize("name", ["nim", "kuhn-poker", "frozen-lake"])
 def test_prompts_are_those_of_play_and_every_response_is_legal(name):
     """Told from the texts alone: a prompt says who is asked, what it sees and what is legal."""
     game = SCENARIOS[name].game()
-    rng = np.random.default_rng(0)
-    examples, clocks = legal_play(SCENARIOS[name], 200, rng), set()
+    examples, clocks = legal_play(SCENARIOS[name], 200, np.random.default_rng(0)), set()
     assert len(examples) == 200
-    starts = {game.instructions(player): player for player in game.players}
-    seen = set()
+    starts, seen = {game.instructions(player): player for player in game.players}, set()
     for example in examples:
-        player = starts[example.before.removesuffix("\n\n")]
+        instructions = example.before.removesuffix("\n\n")
         legal = example.after.partition("NAME is one of: ")[2].partition(". Write")[0].split(", ")
         left = int(example.after.partition("this one included: ")[2].partition(".")[0])
-        request = TurnRequest(
-            example.observation, game.instructions(player), tuple(legal), player=player, steps_left=left
-        )
-        clocks.add(left)
+        request = TurnRequest(example.observation, instructions, tuple(legal), steps_left=left)
         assert example.prompt == as_text(PromptMap("direct")(request))
         assert example.response in {f"<action>{action}</action>" for action in legal}
-        seen.add(player)
+        seen.add(starts[instructions])
+        clocks.add(left)
     assert seen == set(game.players)
     assert max(clocks) == SCENARIOS[name].horizon
     assert len(clocks) > 1
@@ -51,27 +47,6 @@ def test_a_favourite_has_its_share_and_the_other_moves_are_equally_likely(favour
     assert sum((count - expected) ** 2 / expected for count in rest) < beyond
 
 
-def test_favourites_may_be_somebody_elses():
-    def always_up(*_: object) -> str:
-        return "up"
-
-    rng = np.random.default_rng(0)
-    examples = legal_play(SCENARIOS["frozen-lake"], 100, rng, favourites=1.0, favourite_of=always_up)
-    assert {example.response for example in examples} == {"<action>up</action>"}
-
-
-def test_favourites_are_no_skill():
-    """Over many positions the favourite gives away what a random move does."""
-    from agents.analysis.regret import random_positions
-    from agents.msgrpo.run.evaluating import evaluation_tasks
-
-    gaps = []
-    for request, values, _ in random_positions(evaluation_tasks("tic-tac-toe", 150)):
-        gaps.append(values[favourite(request.observation, request.legal_actions)] - np.mean(list(values.values())))
-    assert abs(np.mean(gaps)) < 4 * np.std(gaps) / len(gaps) ** 0.5
-    assert np.std(gaps) > 0.1
-
-
 def test_only_what_never_changes_is_one_token():
     from agents.tiny.imitation import make_tokenizer
 
@@ -80,14 +55,11 @@ def test_only_what_never_changes_is_one_token():
     assert "Board (. is a free cell):\n" in texts
     assert not [text for text in texts if text.startswith("3 ")]  # a row of the board
     tokenizer = make_tokenizer(examples)
-    lengths = set()
-    for example in examples:
-        ids = tokenizer(example.prompt)["input_ids"]
-        assert tokenizer.decode(ids) == example.prompt
-        board = example.observation.partition(":\n")[2].partition("\n  a b c")[0]
-        lengths.add(len(tokenizer(board)["input_ids"]))
-        assert len(tokenizer(example.response)["input_ids"]) == 3
-    assert lengths == {14}  # so a cell of the board stands in the same place in every prompt
+    boards = [example.observation.partition(":\n")[2].partition("\n  a b c")[0] for example in examples]
+    # a cell of the board stands in the same place in every prompt
+    assert {len(tokenizer(board)["input_ids"]) for board in boards} == {14}
+    assert {len(tokenizer(example.response)["input_ids"]) for example in examples} == {3}
+    assert all(tokenizer.decode(tokenizer(example.prompt)["input_ids"]) == example.prompt for example in examples)
 
 
 def test_what_cannot_be_demonstrated_is_refused():
