@@ -3,14 +3,16 @@
 import json
 import pickle
 import re
-from dataclasses import replace
+from collections import Counter
+from dataclasses import fields, replace
 
 import numpy as np
 import pytest
 
 import textgames
+from agents import EpisodeSession, EpisodeTask, LanguageAgentPolicy, ScriptedModel, rollout
 from agents.prompt import PromptMap, as_text
-from agents.prompt_texts import PromptTexts, packaged_prompts
+from agents.prompt_texts import PromptTexts, packaged_prompts, wording_of
 from agents.turn import Message, Refused, Turn, TurnRequest
 
 REQUEST = TurnRequest(
@@ -127,14 +129,6 @@ def test_texts_are_read_back_from_their_data(name):
         PromptTexts.from_data({key: value for key, value in data.items() if key != "opening"})
 
 
-def test_a_bare_observation_has_no_empty_parts():
-    (message,) = PromptMap("direct")(TurnRequest("obs"))
-    assert message.content == (
-        "obs\n\nChoose one action. Answer with the action alone, in exactly this form:\n<action>NAME</action>\n"
-        "NAME is one of: the actions of the game. Write nothing else."
-    )
-
-
 def test_texts_from_a_file(tmp_path):
     file = tmp_path / "mine.toml"
     file.write_text(
@@ -169,6 +163,13 @@ def test_texts_from_a_file(tmp_path):
         ("prefix.nope = 'x'", "prefix.nope is of no mode"),
         ("prefix.direct = '$actions'", "without placeholders"),
         ("prefix.direct = '<think> '", "without space"),
+        (
+            "[wordings.a.response]\nx = 'x'",
+            "wordings.a has the modes think, direct, x where the file has think",
+        ),
+        ("[wordings.a.prefix]\nthink = '<think>'", "wordings.a has prefix ="),
+        ("[wordings.a]\nopenning = 'x'", "wordings.a: unknown key 'openning' (did you mean 'opening'?)"),
+        ("wordings = 'all'", "wordings must be a table of tables"),
     ],
 )
 def test_a_bad_prompt_file_is_refused_by_name(tmp_path, text, said):
@@ -198,24 +199,19 @@ REMEMBERS = PromptTexts.default().as_data() | {"observation": "$observation [$me
 
 
 def test_the_memory_is_what_the_player_wrote_last_in_its_tag():
-    prompts = PromptMap("direct", texts=PromptTexts(**REMEMBERS))
-    assert prompts.turns_read is None  # it may have been written at any time
+    texts = PromptTexts(**REMEMBERS)
+    assert PromptMap("direct", texts=texts).turns_read is None  # it may have been written at any time
     assert PromptMap("direct").turns_read == 0
 
-    def shown(*responses):
-        history = tuple(("seen", response) for response in responses)
-        return prompts(TurnRequest("here", history=history))[0].content.splitlines()[0]
+    def shown(*responses, turns=0):
+        messages = PromptMap("direct", turns, texts)(TurnRequest("here", history=tuple(("seen", r) for r in responses)))
+        return [message.content.splitlines()[0] for message in messages if message.role == "user"]
 
-    assert shown() == shown("no tag", "<subgoal>") == "here [nothing yet]"
-    assert shown("<subgoal>a </subgoal>", "<switch>KEEP</switch>") == "here [a]"
-    assert shown("<subgoal>a</subgoal>", "<subgoal>b</subgoal> <subgoal>two\nlines</subgoal>") == "here [two"
-
-
-def test_a_turn_of_the_history_shows_what_was_remembered_then():
-    history = (("one", "<subgoal>a</subgoal>"), ("two", "<subgoal>b</subgoal>"))
-    messages = PromptMap("direct", 2, PromptTexts(**REMEMBERS))(TurnRequest("three", history=history))
-    seen = [message.content.splitlines()[0] for message in messages if message.role == "user"]
-    assert seen == ["one [nothing yet]", "two [a]", "three [b]"]
+    assert shown() == shown("no tag", "<subgoal>") == ["here [nothing yet]"]
+    assert shown("<subgoal>a </subgoal>", "<switch>KEEP</switch>") == ["here [a]"]
+    assert shown("<subgoal>a</subgoal>", "<subgoal>b</subgoal> <subgoal>two\nlines</subgoal>") == ["here [two"]
+    # a turn of the history shows what was remembered then
+    assert shown("<subgoal>a</subgoal>", "b", turns=2) == ["seen [nothing yet]", "seen [a]", "here [a]"]
 
 
 PREFIXED = PromptTexts.from_file("prefixed")
@@ -239,3 +235,61 @@ def test_history_and_complaints_stand_before_the_prefix_and_hold_whole_responses
     roles = [message.role for message in prompt]
     assert roles == ["user", "assistant", "user", "assistant", "user", "assistant"]
     assert [prompt[place].content for place in (1, 3, 5)] == ["no idea", "<action>upset</action>", "<action>"]
+
+
+# ---------------------------------------------------------------- seven wordings of equal content
+
+ALL = PromptTexts.from_file("all")
+NAMES = tuple(ALL.wordings)
+
+
+def flat(texts: PromptTexts) -> dict[str, str]:
+    """``{part: text}`` of all texts, with the tables' entries as parts of their own."""
+    parts: dict[str, str] = {}
+    for name in {one.name for one in fields(texts)} - {"wordings"}:
+        part = getattr(texts, name)
+        parts |= {name: part} if isinstance(part, str) else {f"{name}.{key}": text for key, text in part.items()}
+    return parts
+
+
+def test_there_are_seven_different_ones_and_the_first_is_the_default():
+    assert NAMES == ("default", "reordered", "formal", "terse", "example", "markdown", "german")
+    assert ALL.wordings["default"] == PromptTexts.default()
+    assert len({repr(texts.as_data()) for texts in ALL.wordings.values()}) == 7
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_wording_holds_what_the_default_holds(name):
+    own, ours = flat(ALL.wordings[name]), flat(PromptTexts.default())
+    assert own.keys() == ours.keys()
+    for part, text in ours.items():
+        assert bool(own[part]) == bool(text), part
+        assert sorted(re.findall(r"\$\w+", own[part])) == sorted(re.findall(r"\$\w+", text)), part
+        # the same tags are asked for, opened and closed in the same order; an example has them again
+        times = 2 if name == "example" and "response" in part else 1
+        assert re.findall(r"</?\w+>", own[part]) == re.findall(r"</?\w+>", text) * times, part
+
+
+def test_consecutive_seeds_have_every_wording_as_often():
+    for start in (0, 12_345):
+        counts = Counter(wording_of(seed, NAMES) for seed in range(start, start + 120))
+        assert len(counts) == 7
+        assert max(counts.values()) - min(counts.values()) <= 2
+    # neither in turn nor by the order in which they are named
+    assert len({tuple(wording_of(7 * block + place, NAMES) for place in range(7)) for block in range(20)}) > 15
+    assert [wording_of(seed, NAMES[::-1]) for seed in range(50)] == [wording_of(seed, NAMES) for seed in range(50)]
+
+
+def test_an_episode_is_prompted_in_the_wording_of_its_seed():
+    policy = LanguageAgentPolicy(ScriptedModel(["<action>right</action>"] * 400), PromptMap("direct", texts=ALL))
+    seen = set()
+    for episode in rollout(policy, [EpisodeTask.of("frozen-lake", seed) for seed in range(12)]):
+        name = wording_of(episode.seed, NAMES)
+        ending = ALL.wordings[name].response["direct"].partition("$")[0]
+        assert all(step.turn.prompt[-1].content.count(ending) == 1 for step in episode.steps)
+        seen.add(name)
+    assert seen == set(NAMES)
+    session = EpisodeSession("frozen-lake", 3, prompt_map=PromptMap("direct", texts=ALL))
+    assert session.prompt == PromptMap("direct", texts=ALL.of_seed(3))(session.request)
+    alone = TurnRequest("a board", "rules", ("up",))  # without a seed, in the texts outside of the wordings
+    assert PromptMap(texts=ALL)(alone) == PromptMap()(alone)

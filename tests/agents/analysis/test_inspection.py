@@ -101,15 +101,6 @@ def test_scores_equal_a_plain_computation(model, given, temperature):
     assert sum(scores.values()) <= 1.0
 
 
-def test_untrained_model_is_all_invalid(model):
-    inspection = inspect_episode(
-        LanguageAgentPolicy(model, decoding=Decoding(max_tokens=4)), "frozen-lake", 10_001, samples=2
-    )
-    for one in inspection.steps:
-        assert (one.source, one.after_reasoning) == ("sampled", None)
-        assert one.invalid_probability == pytest.approx(1.0)
-
-
 def test_scores_behind_a_prefix_are_those_given_the_prefix():
     """p(<action>NAME</action>) = p(<action>) p(NAME</action> | <action>): the tiny model's tag is one token."""
     pytest.importorskip("transformers")
@@ -131,8 +122,8 @@ def test_scores_behind_a_prefix_are_those_given_the_prefix():
 
 @pytest.mark.parametrize(
     ("prefix", "rest"),
-    [("<think>", "<action>up</action>"), ("I play <act", "ion>up</action>"), ("<plan>up</plan><action>", "up</action>")],
-)  # fmt: skip
+    [("<think>", "<action>up</action>"), ("I play <act", "ion>up</action>"), ("up</plan><action>", "up</action>")],
+)
 def test_the_answer_alone_completes_any_prefix(prefix, rest):
     assert answer_after(prefix, "up") == rest
 

@@ -10,7 +10,7 @@ import textgames
 from agents import EpisodeTask, rollout
 from agents.baselines.human import HumanPlayer, PersonLeft
 from agents.turn import TurnRequest
-from tests.terminal import DOWN, LEFT, RIGHT, UP, Terminal
+from tests.terminal import LEFT, UP, Terminal
 
 ACTIONS = ("left", "down", "right", "up")
 
@@ -60,53 +60,30 @@ def test_a_person_plays_one_episode_after_the_other():
     assert [step.action for step in first.steps] == ["left"] * 8
 
 
-# ---------------------------------------------------------------- key by key
-
 ASKING = """
 from agents.baselines.human import HumanPlayer, PersonLeft
 from agents.turn import TurnRequest
 player = HumanPlayer()
 try:
-    while True:
-        (turn,) = player.act([TurnRequest("o", "The rules.", {actions!r})])
-        print(f"[{{turn.response}}]", flush=True)
+    for actions in (("left", "up", "quiet"), ("left", "up"), (), ("up",)):
+        (turn,) = player.act([TurnRequest("o", "The rules.", actions)])
+        print(f"[{turn.response}]", flush=True)
 except PersonLeft:
-    print("left", flush=True)
+    print("gone", flush=True)
 """
 
 
-def asked_for(*actions):
-    return Terminal([sys.executable, "-c", ASKING.format(actions=actions)])
-
-
 @pytest.mark.slow
-def test_arrow_keys_act_at_once_and_names_with_enter():
-    with asked_for(*ACTIONS) as terminal:
-        assert "left, down, right, up (or the arrow keys); ? for the rules, q to quit" in terminal.wait_for("> ")
-        for key, action in ((UP, "up"), (DOWN, "down"), (LEFT, "left"), (RIGHT, "right")):
-            terminal.press(key, f"[{action}]")
-            assert terminal.wait_for("> ").startswith(f"{action}\n[{action}]\n")
+def test_at_a_terminal_arrow_keys_act_at_once_and_what_begins_an_action_waits_for_enter():
+    with Terminal([sys.executable, "-c", ASKING]) as terminal:
+        assert "left, up, quiet (or the arrow keys); ? for the rules, q to quit" in terminal.wait_for("> ")
         assert "The rules." in terminal.press("?", "> ")
-        terminal.press("righ\x7f\x7f\x7f\x7fdo\r", "[down]")
-        assert "[up]" in terminal.press(UP + LEFT, "[left]")  # typed ahead: the second one answers the next question
-        terminal.press("q", "left\n")
+        terminal.press("lef\x7f\x7f\x7fq" + UP + "\r" + LEFT, "[quiet]")  # an arrow key inside a word is none
+        assert "any text; ? for the rules" in terminal.wait_for("> ")  # the one typed ahead has answered the second
+        terminal.press("question? é字\x7f語\r", "[question? é語]")
+        terminal.press("q", "gone\n")
         assert terminal.ends_with() == 0
         assert terminal.was_put_back()
-
-
-@pytest.mark.slow
-def test_keys_that_begin_an_action_wait_for_enter_and_so_does_any_text_where_no_actions_are_known():
-    with asked_for("quiet", "up") as terminal:
-        terminal.wait_for("> ")
-        terminal.press("q\r", "[quiet]")
-        terminal.press("u" + UP + "\r", "[up]")  # an arrow key in the middle of a word is none
-        terminal.press("\x04", "left\n")
-        assert terminal.ends_with() == 0
-    with asked_for() as terminal:
-        assert "any text; ? for the rules" in terminal.wait_for("> ")
-        terminal.press("question? é字\x7f語\r", "[question? é語]")
-        terminal.press("?\r", "The rules.")
-        terminal.press("quit\r", "left\n")
 
 
 def test_a_listed_action_gets_its_tag_in_a_game_that_wants_one():

@@ -3,11 +3,9 @@
 import numpy as np
 import pytest
 
-import textgames
-from agents import EpisodeTask, load_agent, request_in
+from agents import request_in
 from agents.baselines.games.commons import CleanupPlayer, GatheringPlayer
 from agents.baselines.games.werewolf import WerewolfPlayer
-from agents.loop.rollout import rollout
 from textgames.social.cleanup import Cleanup
 from textgames.social.commons.state import Body
 from textgames.social.gathering import Gathering
@@ -17,13 +15,6 @@ from textgames.social.werewolf.rules import DOCTOR, SEER, VILLAGER, WOLF, Phase,
 
 def asked(game, state, player="player_0", steps_left=20):
     return request_in(game, state, player, steps_left, (1,))
-
-
-def returns(spec, scenario, episodes):
-    seeds = textgames.SCENARIOS[scenario].first_seed + np.arange(episodes)
-    played = list(rollout(load_agent(spec), [EpisodeTask.of(scenario, int(seed)) for seed in seeds]))
-    assert all(step.valid for episode in played for step in episode.steps)
-    return np.array([list(episode.returns.values()) for episode in played])
 
 
 # ---------------------------------------------------------------- Gathering and Cleanup
@@ -72,16 +63,6 @@ def test_only_the_first_player_of_the_planner_cleans():
     assert player.plan(asked(game, turned)).action == "turn right"
     values = player.values(asked(game, state, steps_left=1))
     assert (values["clean"], values["stay"]) == (-1.0, 0.0)
-
-
-@pytest.mark.slow
-def test_references_beat_random_play():
-    duel = {spec: returns(spec, "gathering-duel", 6).sum(axis=1).mean() for spec in ("random", "greedy", "planner")}
-    assert duel["random"] < 6 < 15 < min(duel["greedy"], duel["planner"])
-    nobody_cleans, one_cleans = returns("greedy", "cleanup-small", 3), returns("planner", "cleanup-small", 3)
-    assert not nobody_cleans.any()  # the river is too dirty for a single apple to grow
-    assert one_cleans.sum(axis=1).mean() > 15
-    assert one_cleans[:, 0].max() < 0 < one_cleans[:, 1:].min()
 
 
 # ---------------------------------------------------------------- Werewolf

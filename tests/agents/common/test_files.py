@@ -13,7 +13,6 @@ from agents.common.files import (
     draft_of,
     member,
     open_for_appending,
-    refusal,
     remove_folder,
     replacing,
     replacing_folder,
@@ -48,14 +47,6 @@ def test_a_pipe_is_refused_and_a_link_replaced_itself(tmp_path):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["link", "pipe"]
 
 
-def test_a_refusal_is_a_sentence():
-    with pytest.raises(OSError) as error:
-        Path("/proc/textbench/none").read_text()
-    assert refusal(error.value) == "can't use /proc/textbench/none: No such file or directory"
-    assert refusal(OSError(28, "No space left on device")) == "the operating system refused: No space left on device"
-    assert refusal(TimeoutError()) == "TimeoutError"
-
-
 def test_a_full_disk_behind_a_library_s_error_is_told_as_such(tmp_path):
     def torch_does_it(folder):
         try:
@@ -74,6 +65,10 @@ def test_a_full_disk_behind_a_library_s_error_is_told_as_such(tmp_path):
     with pytest.raises(RuntimeError, match="a bug"), replacing_folder(tmp_path / "model"):
         raise RuntimeError("a bug")
     assert not list(tmp_path.iterdir())
+    for _ in range(2):  # a new folder, and one that takes its place
+        with replacing_folder(tmp_path / "model") as draft:
+            (draft / "weights").write_bytes(b"whole")
+        assert contents(tmp_path) == {"model/weights": b"whole"}
 
 
 def test_what_can_be_written_is_found_out_without_leaving_anything(tmp_path):
@@ -140,14 +135,13 @@ def test_a_kill_while_a_folder_is_removed_leaves_nothing_under_its_name(tmp_path
     assert kills > 4
 
 
-def test_drafts_have_other_names_every_time_and_follow_no_link(tmp_path, monkeypatch):
-    names = set()
-    for _ in range(5):
-        with replacing(tmp_path / "file"):
-            (name,) = (path.name for path in tmp_path.iterdir() if path.name != "file")
-            assert draft_of(tmp_path / name) == "file"
-            names.add(name)
-    assert len(names) == 5
+def test_drafts_have_names_of_chance_and_follow_no_link(tmp_path, monkeypatch):
+    with replacing(tmp_path / "file"):
+        (draft,) = tmp_path.iterdir()
+    with replacing(tmp_path / "file"):
+        (another,) = set(tmp_path.iterdir()) - {tmp_path / "file"}
+        assert draft_of(another) == "file"
+        assert another != draft
     victim = tmp_path / "victim"
     victim.write_text("mine")
     monkeypatch.setattr(files.secrets, "token_hex", lambda count: "0" * 2 * count)  # a stranger guesses it

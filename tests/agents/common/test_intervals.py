@@ -6,8 +6,6 @@ from math import inf, nan
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from scipy import stats
 
 from agents.common import intervals
@@ -38,15 +36,17 @@ def test_values_of_one_episode_count_once_in_a_normal_interval():
     assert np.isnan(intervals.half_interval([0.1, 0.2], [7, 7]))
 
 
-def test_figures_of_equal_parts_are_their_own_interval():
+def test_figures_of_equal_parts_are_their_own_interval_and_no_end_lies_beyond_what_is_possible():
     assert intervals.over_rows(np.full((7, 1), 0.1), intervals.mean(0)) == pytest.approx((0.1, 0.1, 0.1))
-    undefined = intervals.over_rows(np.zeros((7, 2)), intervals.ratio(0, 1))
-    assert undefined.to_json() == dict.fromkeys(("value", "low", "high"))
+    cosines = np.array([[0.99], [0.97], [0.6], [0.98]])
+    assert intervals.over_rows(cosines, intervals.mean(0)).high > 1
+    assert intervals.over_rows(cosines, intervals.mean(0), (-1, 1)).high == 1
 
 
-def test_too_few_parts_and_figures_that_hang_on_one_part_have_no_interval():
+def test_without_enough_parts_or_if_a_figure_hangs_on_one_there_is_no_interval():
     assert intervals.over_rows(np.array([[0.4]]), intervals.mean(0)) == (0.4, None, None)
-    assert not np.isfinite(intervals.over_rows(np.zeros((0, 1)), intervals.mean(0)).value)
+    for table in (np.zeros((0, 2)), np.zeros((7, 2))):
+        assert intervals.over_rows(table, intervals.ratio(0, 1)).to_json() == dict.fromkeys(("value", "low", "high"))
     # without the first row the ratio is 1 / 0
     assert intervals.over_rows(np.array([[1.0, 2.0], [1.0, 0.0]]), intervals.ratio(0, 1)) == (1.0, None, None)
 
@@ -59,12 +59,6 @@ def test_ends_of_skewed_parts_solve_halls_equation():
         u = (value - end) / values.std(ddof=1)  # type: ignore[operator]
         transformed = u + g / 3 * u**2 + g**2 / 27 * u**3 + g / (6 * 12)
         assert transformed == pytest.approx(side * stats.t.ppf(0.975, 11) / math.sqrt(12))
-
-
-def test_no_end_lies_beyond_what_is_possible():
-    cosines = np.array([[0.99], [0.97], [0.6], [0.98]])
-    assert intervals.over_rows(cosines, intervals.mean(0)).high > 1  # type: ignore[operator]
-    assert intervals.over_rows(cosines, intervals.mean(0), (-1, 1)).high == 1
 
 
 DRAWS = {
@@ -145,20 +139,6 @@ def test_intervals_of_returns_cover_their_mean(draw, truth, possible, least, cou
 
 
 @pytest.mark.slow
-def test_a_rare_disaster_is_missed_where_nobody_knows_that_it_can_happen():
-    """What docs/research/scores.md says of games without stated bounds: one episode in twenty loses ten."""
-    held = {}
-    for count in SIZES:
-        rng = np.random.default_rng(count)
-        samples = rng.normal(size=(600, count)) - 10 * (rng.random((600, count)) < 0.05)
-        estimates = [intervals.mean_estimate(sample) for sample in samples]
-        held[count] = np.mean([one.low <= -0.5 <= one.high for one in estimates])
-    assert held[20] == pytest.approx(0.82, abs=0.05)
-    assert held[50] == pytest.approx(0.92, abs=0.04)
-    assert held[200] >= 0.94
-
-
-@pytest.mark.slow
 def test_intervals_of_rates_and_normalised_scores_cover_the_truth():
     rng = np.random.default_rng(10)
 
@@ -232,23 +212,11 @@ def test_large_tables_go_through_in_blocks_with_the_same_result(monkeypatch):
     assert blocked[1:] == pytest.approx(whole[1:], abs=0.01)
 
 
-@given(st.lists(st.floats(-5, 5), min_size=2, max_size=40))
-@settings(max_examples=60, deadline=None)
-def test_an_interval_holds_its_mean_and_stays_within_the_data(values):
-    estimate = intervals.mean_estimate(np.array(values))
-    if max(values) - min(values) > 1e-6:
-        assert min(values) - 1e-9 <= estimate.low <= estimate.value <= estimate.high <= max(values) + 1e-9
-
-
-def test_the_mean_over_scenarios_weighs_each_the_same():
-    tables = [np.full((10, 1), 1.0), np.full((1000, 1), 0.0)]
-    estimate = mean_of_estimates(tables, [intervals.column(0, (0, 1))] * 2)
+def test_the_mean_over_scenarios_weighs_each_the_same_and_resamples_each_by_itself():
+    estimate = mean_of_estimates([np.full((10, 1), 1.0), np.full((1000, 1), 0.0)], [intervals.column(0, (0, 1))] * 2)
     assert estimate.value == 0.5
     assert 0.3 < estimate.low < 0.5 < estimate.high < 0.51
-
-
-def test_equal_tables_of_two_scenarios_are_resampled_apart():
-    """Drawn in step, their mean would have the interval of one of them."""
+    # drawn in step, the mean of equal tables would have the interval of one of them
     table = np.arange(200.0)[:, None]
     one = mean_of_estimates([table], [intervals.column(0)])
     both = mean_of_estimates([table, table.copy()], [intervals.column(0)] * 2)

@@ -19,8 +19,7 @@ KEY = "sk-planted-0123456789"
     ("url", "public"),
     [
         ("https://api.example.com/v1", "https://api.example.com/v1"),
-        (f"https://user:{KEY}@api.example.com:8000/v1", "https://api.example.com:8000/v1"),
-        (f"https://api.example.com/v1?api-version=1&key={KEY}#{KEY}", "https://api.example.com/v1"),
+        (f"https://user:{KEY}@api.example.com:8000/v1?key={KEY}#{KEY}", "https://api.example.com:8000/v1"),
     ],
 )
 def test_only_the_public_part_of_a_url_is_written(url, public):
@@ -90,13 +89,6 @@ def test_a_secret_inside_another_leaves_no_half():
             assert scrub("user:password123 and password123") == f"{REDACTED} and {REDACTED}"
 
 
-@pytest.mark.parametrize("part", [slice(8, None), slice(None, 13)])
-def test_a_part_of_a_key_is_taken_out(part):
-    """As a server echoes it that leaves the key's beginning or its end out."""
-    for scrubbed in all_scrubbed(Redactor([KEY]), f"no such key: ...{KEY[part]}, {KEY[part]}"):
-        assert scrubbed == f"no such key: ...{REDACTED}, {REDACTED}"
-
-
 KEYS = st.text("ABCabcxyz0123456789-_", min_size=16, max_size=60).filter(KEY_FORM.fullmatch)
 
 
@@ -106,11 +98,10 @@ def test_no_large_part_of_a_key_is_left(key, data):
     least = max(MIN_PART, ceil(0.6 * len(key)))
     begin = data.draw(st.integers(0, len(key) - least))
     part = key[begin : data.draw(st.integers(begin + least, len(key)))]
-    scrubbed = Redactor([key]).scrub(json.dumps([f"<{part}>", "<>", 12345678901234567890]))
-    if part.strip("0123456789.eE+-"):
-        assert json.loads(scrubbed) == [f"<{REDACTED}>", "<>", 12345678901234567890]
-    else:
-        json.loads(scrubbed)
+    for scrubbed in all_scrubbed(Redactor([key]), json.dumps([f"<{part}>", f"...{part}", "<>", 12345678901234567890])):
+        found = json.loads(scrubbed)  # a number stays one
+        if part.strip("0123456789.eE+-"):
+            assert found == [f"<{REDACTED}>", f"...{REDACTED}", "<>", 12345678901234567890]
 
 
 @pytest.mark.parametrize(

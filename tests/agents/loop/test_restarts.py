@@ -11,7 +11,6 @@ from agents.episode import Episode, EpisodeStart, EpisodeTask
 from agents.loop.live import environment_of
 from agents.loop.rollout import rollout
 from agents.msgrpo.trajectories import group_of, trajectories_of
-from agents.turn import Turn, TurnRequest
 from textgames.environments.table import Table
 
 GAMES = [
@@ -99,31 +98,6 @@ def test_seeds_decide_a_restarted_episode():
     first, other = played(made)
     assert [step.state for step in played(made)[0].steps] == [step.state for step in first.steps]
     assert [step.state for step in first.steps] != [step.state for step in other.steps]
-
-
-def test_what_a_restarted_player_is_told_is_what_it_was_told_then():
-    """Observation, legal actions and rounds left; in a game of turns with hidden cards too."""
-
-    class Asked(RandomPlayer):
-        def __init__(self) -> None:
-            super().__init__()
-            self.requests: list[TurnRequest] = []
-
-        def act(self, requests: Sequence[TurnRequest | str]) -> list[Turn]:
-            self.requests += [one for one in requests if isinstance(one, TurnRequest)]
-            return super().act(requests)
-
-    for scenario in ("kuhn-poker", "frozen-lake"):
-        task = EpisodeTask.of(scenario, 3)
-        before = Asked()
-        (episode,) = played([task], before)
-        for step in episode.steps:
-            then = next(r for r in before.requests if r.seed[1] == step.index and r.player == step.player)
-            after = Asked()
-            played([restarted(task, 3, step.state, step.index)], after)
-            now = next(request for request in after.requests if request.player == step.player)
-            for name in ("observation", "instructions", "legal_actions", "steps_left", "player", "action_help"):
-                assert getattr(now, name) == getattr(then, name)
 
 
 def test_groups_are_labelled_by_their_start():

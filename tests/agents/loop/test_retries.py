@@ -10,6 +10,7 @@ from agents import EpisodeSession, LanguageAgentPolicy, PromptMap, ScriptedModel
 from agents.episode import EpisodeTask, invalid_rate
 from agents.loop.rollout import rollout
 from agents.prompt_texts import PromptTexts
+from agents.protocol import MOST_RETRIES, read_protocol, same_protocol
 from agents.turn import Refused, Turn, request_in
 from tests.benchmark.stubborn_players import Hesitant, Mute
 from textgames import SCENARIOS, UnreadableReason
@@ -76,16 +77,6 @@ def test_every_answer_has_a_seed_of_its_own():
     assert sum(turn.usage.prompt_tokens for step in episode.steps for turn in step.turns) == 50
 
 
-def test_a_providers_error_while_answering_again_ends_the_episode_unscored():
-    class Failing(Mute):
-        def act(self, requests):
-            return [Turn("", error="down") if request.refused else Turn("?") for request in requests]
-
-    (episode,) = rollout(Failing(), tasks(episodes=1))
-    assert episode.error == "round 0, player_0 (mute): down"
-    assert not episode.steps
-
-
 def test_the_conversation_is_the_prompt_the_answer_and_the_complaint():
     conversations = []
 
@@ -149,3 +140,11 @@ def test_unlisted_prompts_have_no_list_of_the_legal_moves(name):
         assert ", ".join(legal) in listed
         assert "the actions that the rules above allow now" in unlisted
         assert sum(f" {action}," in unlisted or f" {action}." in unlisted for action in legal) == 0
+
+
+def test_protocols_are_read_from_their_names():
+    assert read_protocol(f"retry:{MOST_RETRIES}+both") == ("forfeit", MOST_RETRIES, "both")
+    assert same_protocol("retry:02+image") == "retry+image"
+    for name in ("retry:", "retry:21", "random:1", "noop"):
+        with pytest.raises(ValueError, match=r"protocol must be one of|more answers"):
+            read_protocol(name)

@@ -8,9 +8,7 @@ from agents import EpisodeSession, EpisodeTask, PromptMap, PromptTexts, Turn, lo
 from agents.episode import Episode
 from textgames import SCENARIOS
 
-ONE_PLAYER = ["frozen-lake-slippery", "snake", "mastermind", "blackjack"]
-SEVERAL = ["snake-duel", "kuhn-poker", "tic-tac-toe", "werewolf-5", "gathering-duel", "prisoners-dilemma"]
-
+GAMES = ["mastermind", "snake-duel", "kuhn-poker", "werewolf-5", "gathering-duel"]
 RANDOM = load_agent("random")
 
 
@@ -30,17 +28,8 @@ def essence(episode: Episode) -> tuple[object, ...]:
     return (steps, episode.returns, episode.successes, episode.terminated, episode.truncated, episode.metrics)
 
 
-@pytest.mark.parametrize("name", ONE_PLAYER)
-def test_episode_is_that_of_the_loop(name):
-    task = EpisodeTask.of(name, SCENARIOS[name].first_seed + 3)
-    (expected,) = rollout(RANDOM, [task])
-    episode, sums = played(EpisodeSession(name, task.seed))
-    assert essence(episode) == essence(expected)
-    assert sums == pytest.approx(episode.returns)
-
-
-@pytest.mark.parametrize("name", SEVERAL)
-def test_opponents_play_inside_or_outside(name):
+@pytest.mark.parametrize("name", GAMES)
+def test_an_episode_is_that_of_the_loop_with_opponents_inside_or_outside(name):
     task = EpisodeTask.of(name, SCENARIOS[name].first_seed + 1)
     (expected,) = rollout(RANDOM, [task])
     seat = SCENARIOS[name].game().players[-1]
@@ -51,31 +40,6 @@ def test_opponents_play_inside_or_outside(name):
     episode, _ = played(session)
     assert essence(episode) == essence(expected)
     assert session.returns == episode.returns
-
-
-@pytest.mark.parametrize("name", ["seed", "layout_seed"])
-def test_a_seed_that_is_none_is_no_fault_of_the_game(name):
-    for value in (-3, 1.5, "x", True):
-        with pytest.raises(ValueError, match=f"^{name} must be a whole number of at least 0, got {value!r}$"):
-            EpisodeSession("snake", **{name: value})
-
-
-def test_prompts_are_those_of_the_map():
-    session = EpisodeSession("frozen-lake", 1_000_000, prompt_map=PromptMap("direct"))
-    assert session.messages == [m.as_chat() for m in PromptMap("direct")(session.request)]
-    session.respond("<action>right</action>")
-    assert len(session.messages) == 1  # no history unless it is asked for
-    remembers = EpisodeSession("frozen-lake", 1_000_000, prompt_map=PromptMap("direct", history_turns=None))
-    remembers.respond("<action>right</action>")
-    assert [message["role"] for message in remembers.messages] == ["user", "assistant", "user"]
-
-
-def test_outcome_tells_what_became_of_a_response():
-    session = EpisodeSession("frozen-lake", 1_000_000, format_penalty=1.0)
-    assert session.respond("no idea").unreadable is not None
-    assert session.returns == {"player_0": -1.0}
-    outcome = session.respond("<action>down</action>")
-    assert (outcome.valid, outcome.action, outcome.unreadable) == (True, "down", None)
 
 
 def test_nobody_is_asked_when_it_is_over():
@@ -94,6 +58,8 @@ def test_nobody_is_asked_when_it_is_over():
     ("options", "message"),
     [
         ({"seat": "player_9"}, "unknown seat"),
+        ({"seed": -3}, "^seed must be a whole number of at least 0, got -3$"),
+        ({"layout_seed": True}, "^layout_seed must be a whole number of at least 0, got True$"),
         ({"seat": "player_1", "opponents": None}, "leaves the other seats empty"),
         ({"opponents": {"player_0": "random"}}, "no player for player_1"),
         ({"opponents": "plannner"}, "did you mean 'planner'"),
@@ -121,19 +87,12 @@ def test_the_reader_is_the_seat_that_is_asked_or_was_last():
     assert session.reader == readers[-1]
 
 
-def test_a_response_ends_at_its_action():
+def test_a_response_is_the_rest_after_its_prefix_and_ends_at_its_action():
     """As an engine would have stopped there, which a server that is sent a message can't know."""
-    session = EpisodeSession("frozen-lake", 10_000)
-    outcome = session.respond("<think>no <action>left</action></think><action>right</action> or <action>up</action>")
-    assert (outcome.valid, outcome.action) == (True, "right")
-    assert session.steps[0].turn.response.endswith("<action>right</action>")
-
-
-def test_what_is_written_after_a_prefix_is_the_rest_of_the_response():
     prompts = PromptMap("direct", None, PromptTexts.from_file("prefixed"))
     session = EpisodeSession("frozen-lake", 1_000_000, prompt_map=prompts)
     assert session.messages[-1] == {"role": "assistant", "content": "<action>"}
-    assert session.respond("right</action>").action == "right"
+    assert session.respond("right</action> or <action>up</action>") == (0.0, True, "right", None)
     assert session.steps[0].turn.response == "<action>right</action>" == session.messages[1]["content"]
     assert session.respond(Turn("<action>left</action>")).action == "left"  # whose response is whole
     thinks = EpisodeSession("frozen-lake", 10_000, prompt_map=replace(prompts, mode="think"))
