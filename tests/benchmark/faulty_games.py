@@ -32,11 +32,6 @@ class SaysNothing(Walk):
         return None if state else "At 0."
 
 
-class NeverSpeaks(Walk):
-    def observe(self, state: Any, player: str) -> Any:
-        return None
-
-
 class Raises(Walk):
     def transition(self, state: Any, joint_action: Any, rng: Any) -> Any:
         raise KeyError("oops")
@@ -54,12 +49,11 @@ class ListStates(Walk):
 
 REWARDS: dict[str, dict[str, Any]] = {
     "PaysNobody": {},
-    "PaysNone": {"player_0": None},
     "PaysText": {"player_0": "1"},
     "PaysNaN": {"player_0": float("nan")},
     "PaysNumPy": {"player_0": np.float32(1)},
 }
-GAMES = [SaysNothing, NeverSpeaks, Raises, ListStates]
+GAMES = [SaysNothing, Raises, ListStates]
 GAMES += [type(name, (Walk,), {"rewards": rewards, "__module__": __name__}) for name, rewards in REWARDS.items()]
 for _game in GAMES:
     globals()[_game.__name__] = _game

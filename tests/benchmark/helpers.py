@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from agents.episode import Episode, Step
 from benchmark.runs.folder import RunFolder
 from benchmark.runs.record import canonical_lines, opened_line
 
@@ -13,6 +14,14 @@ from benchmark.runs.record import canonical_lines, opened_line
 def counted(folder) -> bytes:
     """Everything in a run that counts, in canonical form."""
     return b"".join(canonical_lines(RunFolder.open(Path(folder)).records()))
+
+
+def records_in(folder) -> list[Episode]:
+    return list(RunFolder.open(Path(folder)).records())
+
+
+def steps_in(folder) -> list[Step]:
+    return [step for record in records_in(folder) for step in record.steps]
 
 
 def text_without_checksums(folder) -> str:
@@ -36,6 +45,11 @@ def change_manifest(folder, change) -> dict:
     change(manifest)
     file.write_text(json.dumps(manifest))
     return manifest
+
+
+ROOT = Path(__file__).parents[2]
+PLAYERS = Path(__file__).parent / "players_for_tests.py"
+STUBBORN = Path(__file__).parent / "stubborn_players.py"
 
 
 READING = (

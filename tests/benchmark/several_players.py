@@ -124,7 +124,7 @@ def suite_with_strangers(workplace, monkeypatch):
     made["two-pile"] = Scenario("two-pile", "TestTwoPile-v0", {}, 10, 930_000)
     about = {**ABOUT_SUITES, "strangers": "a lake and two strangers", "strangers-only": "two strangers"}
     suites["all"] = (*SUITES["all"], *made)
-    import benchmark.cli.list
+    import benchmark.cli.catalogue
     import benchmark.play.agents.choice  # noqa: F401 - so that the modules that keep the tables are there to be changed
 
     for module in [module for name, module in sys.modules.items() if name.startswith(("benchmark.", "textgames."))]:

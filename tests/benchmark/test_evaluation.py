@@ -18,7 +18,7 @@ import benchmark
 from agents import LanguageAgentPolicy, ScriptedModel, Turn, load_agent
 from benchmark.runs.folder import RunFolder
 from tests.agents.openai_server import OpenAIServer
-from tests.benchmark.helpers import counted
+from tests.benchmark.helpers import counted, records_in
 from textgames import SCENARIOS
 
 LAKE = {"scenarios": "frozen-lake", "quiet": True}
@@ -80,20 +80,14 @@ def test_the_same_call_goes_on_where_it_was_stopped(workplace):
     ("options", "message"),
     [
         ({"agents": "gredy"}, "unknown agent 'gredy' \\(did you mean 'greedy'\\?\\)"),
-        ({"agents": "random", "scenarios": "frozen-lak"}, "no scenario named 'frozen-lak'; did you mean 'frozen-lake'"),
-        ({"agents": "random", "suite": "plannin"}, "no suite named 'plannin'; did you mean 'planning'"),
         ({"agents": "random", "episodes": 0}, "episodes must be a whole number from 1 to 10,000,000, got 0"),
-        ({"agents": "random", "temprature": 1}, "no option of a run named 'temprature'; did you mean 'temperature'"),
         ({"agents": "random", "seed": 1}, "no option of a run named 'seed'; did you mean 'seed_offset'"),
-        ({"agents": ["random", "random"]}, "two agents are named 'random'.* --agent OTHER=random"),
         ({"agents": "random", "scenarios": []}, "scenarios is empty; leave it out to play the paper's four"),
         ({"agents": "random", "suite": "strategy", "suites": "paper"}, "suite and suites are one option"),
         ({"agents": [without_settings()]}, "settings are plain data by name, a dictionary, got None"),
         ({"agents": {"a/b": "random"}}, "an agent's name is made of letters, digits and any of"),
         ({"agents": []}, "agents is an empty list; name at least one"),
-        ({"agents": 7}, "an agent is a spec .* got 7"),
         ({"agents": [Always]}, "got the class Always, which is to be called"),
-        ({"agents": ["openai:m"]}, "OPENAI_API_KEY"),
         ({"agents": {"a": {"temperature": 1}}}, "an agent is a spec .* got {'temperature': 1}"),
         ({"agents": "random", "agent_options": 3}, "agent_options are {agent: {option: value}}, got 3"),
         ({"agents": "random", "scenarios": gym.make("TextSnake-v0")}, "scenarios must be a text, got <"),
@@ -110,11 +104,14 @@ def test_what_is_wrong_is_said_as_at_the_command_line(workplace, options, messag
 def test_policies_and_specs_mix(workplace):
     scripted = LanguageAgentPolicy(ScriptedModel(["<action>down</action>"] * 40), name="says down")
     agents = {"mine": Always("right"), "base": "random", "scripted": scripted}
+    agents["mine"].settings |= {"patience": math.inf, "moves": {"up", "down", "left", "right"}}
     results = benchmark.evaluate(agents, episodes=2, out="r", **LAKE)
     assert results.agents == ("mine", "base", "scripted")
     cards = {card["name"]: card for card in RunFolder.open(Path("r")).manifest["agents"]}
     assert cards["mine"]["spec"].endswith(".Always")
     assert cards["mine"]["settings"]["action"] == "right"
+    assert cards["mine"]["settings"]["patience"] == "inf"
+    assert cards["mine"]["settings"]["moves"] == ["down", "left", "right", "up"]  # whatever order a process has
     assert list(cards["mine"]["settings"]["code"]) == ["Always"]
     assert cards["scripted"]["spec"] == "python:agents.policy.LanguageAgentPolicy"
     assert "code" not in cards["scripted"]["settings"]
@@ -124,22 +121,14 @@ def test_policies_and_specs_mix(workplace):
 def test_agents_may_have_options_of_their_own(workplace):
     agents = {"first": {"spec": "random", "seed": 1}, "second": {"spec": "random", "seed": 2}, "random": "random"}
     benchmark.evaluate(agents, episodes=2, out="r", **LAKE)
-    manifest = RunFolder.open(Path("r")).manifest
-    assert manifest["settings"]["agents"] == ["first=random", "second=random", "random"]
-    assert manifest["settings"]["agent_options"] == {"first": {"seed": 1}, "second": {"seed": 2}}
-    played: dict[str, list] = {}
-    for record in RunFolder.open(Path("r")).records():
-        played.setdefault(record.agents["player_0"], []).append([step.action for step in record.steps])
+    settings = RunFolder.open(Path("r")).manifest["settings"]
+    assert settings["agents"] == ["first=random", "second=random", "random"]
+    assert settings["agent_options"] == {"first": {"seed": 1}, "second": {"seed": 2}}
+    played = {
+        name: [step.action for one in records_in("r") if name in one.agents.values() for step in one.steps]
+        for name in agents
+    }
     assert played["first"] != played["second"]
-
-
-def test_settings_that_json_does_not_have_are_kept_as_text(workplace):
-    strange = Always("right")
-    strange.settings |= {"patience": math.inf, "moves": {"up", "down", "left", "right"}}
-    assert benchmark.evaluate({"mine": strange}, episodes=2, out="r", **LAKE).complete
-    (card,) = RunFolder.open(Path("r")).manifest["agents"]
-    assert card["settings"]["patience"] == "inf"
-    assert card["settings"]["moves"] == ["down", "left", "right", "up"]  # in whatever order a process has the set
 
 
 def test_a_policy_that_is_somebody_else_is_noticed(workplace, textbench):
@@ -157,7 +146,7 @@ def test_an_error_of_the_players_own_is_raised_and_the_rest_is_kept(workplace):
     broken = Always("right", fails_at=8)
     with pytest.raises(RuntimeError, match="my own mistake"):
         benchmark.evaluate({"mine": broken}, episodes=9, out="r", max_concurrency=1, **LAKE)
-    assert 0 < len(list(RunFolder.open(Path("r")).records())) < 9
+    assert 0 < len(records_in("r")) < 9
     broken.fails_at = None
     assert benchmark.evaluate({"mine": broken}, episodes=9, out="r", max_concurrency=1, **LAKE).complete
 

@@ -19,18 +19,18 @@ def _registered():
 
 
 PAYS = "has to pay every player a finite number, player_0 too; its rewards were"
-FAULTS = [
-    ("PaysNobody", f"PaysNobody.transition {PAYS} {{}}"),
-    ("PaysNone", f"PaysNone.transition {PAYS} {{'player_0': None}}"),
-    ("PaysText", f"PaysText.transition {PAYS} {{'player_0': '1'}}"),
-    ("PaysNaN", f"PaysNaN.transition {PAYS} {{'player_0': nan}}"),
-    ("SaysNothing", "SaysNothing.observe has to return a text, and returned None"),
-    ("NeverSpeaks", "NeverSpeaks.observe has to return a text, and returned None"),
-    ("Raises", "KeyError: 'oops'"),
-]
 
 
-@pytest.mark.parametrize(("game", "fault"), FAULTS)
+@pytest.mark.parametrize(
+    ("game", "fault"),
+    [
+        ("PaysNobody", f"PaysNobody.transition {PAYS} {{}}"),
+        ("PaysText", f"PaysText.transition {PAYS} {{'player_0': '1'}}"),
+        ("PaysNaN", f"PaysNaN.transition {PAYS} {{'player_0': nan}}"),
+        ("SaysNothing", "SaysNothing.observe has to return a text, and returned None"),
+        ("Raises", "KeyError: 'oops'"),
+    ],
+)
 def test_the_loop_names_the_game_and_what_it_did(game, fault):
     with pytest.raises(textgames.GameError) as error:
         list(rollout(load_agent("random"), [EpisodeTask.of(f"Faulty{game}-v0", 1)]))
@@ -39,7 +39,7 @@ def test_the_loop_names_the_game_and_what_it_did(game, fault):
     assert f"textgames.conformance.check('Faulty{game}-v0')" in told
 
 
-@pytest.mark.parametrize("game", ["PaysNobody", "PaysNone", "PaysText", "PaysNaN"])
+@pytest.mark.parametrize("game", ["PaysNobody", "PaysText", "PaysNaN"])
 def test_environments_refuse_what_is_no_reward(game):
     env = gym.make(f"Faulty{game}-v0")
     env.reset(seed=1)

@@ -11,8 +11,7 @@ import pytest
 
 from agents.common import reading
 from agents.models.cache import ResponseCache, ResponseCacheError
-from benchmark.runs.manifest import MOST_AGENTS, MOST_ROUNDS, MOST_SCENARIOS, MOST_SEATS
-from benchmark.runs.plan import Plan
+from benchmark.runs.manifest import MOST_ROUNDS, MOST_SCENARIOS
 from tests.benchmark.helpers import READING, change_manifest, read_by_all
 
 SECONDS = 60  # for everything of a test, the import of transformers included: without bounds it would be hours
@@ -36,17 +35,16 @@ def watchdog():
     signal.signal(signal.SIGALRM, before)
 
 
-def with_scenarios(manifest, number):
-    scenario = manifest["scenarios"]["frozen-lake"]
-    manifest["scenarios"] |= {f"s{n}": scenario for n in range(number)}
-
-
 def with_agents(manifest, number):
     manifest["agents"] += [{**manifest["agents"][0], "name": f"a{n}"} for n in range(number)]
 
 
-def with_matchup(manifest, *agents, seeds=((0, 9),)):
-    manifest["matchups"].append({"scenario": "frozen-lake", "agents": agents, "seeds": seeds})
+def with_scenarios(manifest, number):
+    manifest["scenarios"] |= {f"s{n}": manifest["scenarios"]["frozen-lake"] for n in range(number)}
+
+
+def with_matchup(manifest, *agents):
+    manifest["matchups"].append({"scenario": "frozen-lake", "agents": agents, "seeds": [[0, 9]]})
 
 
 def with_horizon(manifest, horizon):
@@ -67,8 +65,6 @@ def with_seeds(manifest, number):
 TOO_MUCH = {
     "rounds": (lambda m: with_horizon(m, 10**6), f"horizon must be less than or equal to {MOST_ROUNDS}, got 1000000"),
     "scenarios": (lambda m: with_scenarios(m, MOST_SCENARIOS), f"at most {MOST_SCENARIOS} items, got 2,002"),
-    "agents": (lambda m: with_agents(m, MOST_AGENTS), f"at most {MOST_AGENTS} items, got 1,002"),
-    "seats": (lambda m: with_matchup(m, *["random"] * 101), f"at most {MOST_SEATS} items, got 101"),
     "episodes": (lambda m: with_seeds(m, 10**7), "plans 40,000,000 episodes; at most 20,000,000 are read"),
     "a matchup's seeds": (lambda m: with_seeds(m, 10**8), "more than 10,000,000 seeds of one matchup"),
     "other seats than the game has": (lambda m: with_matchup(m, "random", "greedy"), "a matchup of 2 in 'frozen-lake'"),
@@ -80,23 +76,23 @@ TOO_MUCH = {
 def test_a_manifest_of_too_much_is_refused_by_its_number(textbench, small_run, case):
     change, said = TOO_MUCH[case]
     change_manifest(small_run, change)
-    done = read_by_all(textbench, small_run)
-    assert all(said in one for command, one in zip(READING, done, strict=True) if command[0] != "validate"), done
+    for command in ("leaderboard", "resume"):
+        done = textbench(command, small_run)
+        assert (done.code, done.err.count("\n"), said in done.err) == (2, 1, True), done
 
 
-ODD_CARDS = {
-    "an agent that plays nothing": lambda m: with_agents(m, 1),
-    "prompts without a mode": lambda m: with_settings(m, prompt_map={"texts": [1]}),
-    "prompts that are a number": lambda m: with_settings(m, prompt_map=3),
-    "a setting that is nothing": lambda m: with_settings(m, others=None),
-    "a wrapper that is a text": lambda m: with_settings(m, advised="tiny"),
-    "a wrapper with odd players": lambda m: with_settings(m, advised={"others": ["x"]}),
-}
-
-
-@pytest.mark.parametrize("case", ODD_CARDS)
-def test_an_odd_card_gives_no_traceback(textbench, small_run, case):
-    change_manifest(small_run, ODD_CARDS[case])
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda m: (with_agents(m, 1), with_settings(m, others=None)),
+        lambda m: with_settings(m, prompt_map={"texts": [1]}),
+        lambda m: with_settings(m, prompt_map=3, advised="tiny"),
+        lambda m: with_settings(m, advised={"others": ["x"]}),
+    ],
+    ids=["an agent that plays nothing", "prompts without a mode", "a wrapper that is a text", "odd players inside"],
+)
+def test_an_odd_card_gives_no_traceback(textbench, small_run, change):
+    change_manifest(small_run, change)
     read_by_all(textbench, small_run)
 
 
@@ -107,22 +103,6 @@ def test_many_rounds_are_read_and_scored_without_a_scale(textbench, small_run):
     assert "no normalised scores, which are computed for episodes of at most 1,000 rounds; these have up to 1,001" in (
         done.err
     )
-
-
-def test_a_large_run_is_read(small_run):
-    """100,000 episodes of 100 agents, with prompts on every card."""
-
-    def change(manifest):
-        with_agents(manifest, 98)
-        with_settings(manifest, note="x" * 20_000)
-        manifest["matchups"] = []
-        for card in manifest["agents"]:
-            for name in [f"s{n}" for n in range(8)] + [*manifest["scenarios"]][:2]:
-                manifest["scenarios"].setdefault(name, manifest["scenarios"]["frozen-lake"])
-                manifest["matchups"].append({"scenario": name, "agents": [card["name"]], "seeds": [[0, 99]]})
-
-    plan = Plan.from_manifest(change_manifest(small_run, change))
-    assert (plan.total, len(plan.agents)) == (100_000, 100)
 
 
 def hostile(file: Path, kind: str) -> None:
@@ -144,8 +124,14 @@ def hostile(file: Path, kind: str) -> None:
 KINDS = ("a folder", "a pipe", "20 GB", "nothing", "not UTF-8", "deep", "zeros")
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("name", ["manifest.json", "episodes.jsonl", "answers.jsonl", "prompts.toml", "prompts-a.toml"])
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        *((name, kind) for name in ("manifest.json", "episodes.jsonl") for kind in KINDS),
+        *(("answers.jsonl", kind) for kind in ("a folder", "a pipe", "20 GB", "not UTF-8")),
+        *(("prompts.toml", kind) for kind in ("a folder", "a pipe", "20 GB")),
+    ],
+)
 @pytest.mark.slow
 def test_no_file_of_a_run_gives_a_traceback(textbench, small_run, monkeypatch, name, kind):
     monkeypatch.setattr(reading, "MOST_LINE", 2**20)  # or each command would read 64 MB of zeros
@@ -169,11 +155,9 @@ def test_a_long_line_is_refused_by_the_check_of_an_entry(textbench, small_run, m
     assert (done.code, "a line isn't an episode: it has more than 1,048,576 bytes" in done.err) == (1, True)
 
 
-FULL = tuple(kind for kind in KINDS if kind != "nothing")  # an empty file of settings has none
 DEEP, LONG = "x = " + "[" * 100_000, f"x = {'1' * 10_000}"
 
 
-@pytest.mark.parametrize("content", [*FULL, DEEP, LONG], ids=[*FULL, "deep TOML", "a long number"])
 @pytest.mark.parametrize(
     "command",
     [
@@ -186,13 +170,16 @@ DEEP, LONG = "x = " + "[" * 100_000, f"x = {'1' * 10_000}"
     ids=" ".join,
 )
 @pytest.mark.slow
-def test_no_file_of_settings_gives_a_traceback(textbench, command, content):
+def test_no_file_of_settings_gives_a_traceback(textbench, command):
     pytest.importorskip("torch")
-    Path("own").mkdir()
-    for file in (Path("file.toml"), Path("own/agent.toml")):
-        hostile(file, content) if content in KINDS else file.write_text(content)
-    done = textbench(*(word.replace("{}", "file.toml") for word in command))
-    assert (done.code, done.err.count("\n"), done.out) == (2, 1, ""), done
+    for number, content in enumerate(("a folder", "a pipe", "20 GB", "not UTF-8", DEEP, LONG)):
+        file, folder = Path(f"{number}.toml"), Path(f"{number}")
+        folder.mkdir()
+        for one in (file, folder / "agent.toml"):
+            hostile(one, content) if content in KINDS else one.write_text(content)
+        words = (str(folder) if word == "own" else word.replace("{}", file.name) for word in command)
+        done = textbench(*words)
+        assert (done.code, done.err.count("\n"), done.out) == (2, 1, ""), (content[:20], done)
 
 
 # ---------------------------------------------------------------- models
@@ -217,11 +204,8 @@ CONFIGS = {
     "max_position_embeddings": (10**12,),
     "hidden_size": (10**6,),
     "num_attention_heads": (0,),
-    "vocab_size": (10**12,),
     "rope_parameters": (5, {"rope_theta": 0, "rope_type": "default"}),
-    "rms_norm_eps": ("x",),
     "hidden_act": ("nope",),
-    "layer_types": (["x"] * 3,),
 }
 
 
@@ -233,9 +217,8 @@ def test_no_configuration_of_a_model_gives_a_traceback(textbench, model, name):
         done = play(textbench)
         assert (done.code, done.out) == (2, ""), (value, done)
         assert done.err.splitlines()[-1].startswith("textbench: agent 'hf:./model': "), (value, done.err)
-    if name == "num_hidden_layers":
-        (model / "config.json").write_text(json.dumps({**config, name: 10**7}))
-        assert "num_hidden_layers is 10,000,000; accepted is a whole number from 1 to 1,000" in play(textbench).err
+        if value == 10**7:
+            assert "num_hidden_layers is 10,000,000; accepted is a whole number from 1 to 1,000" in done.err
 
 
 LOOP = "{% for a in range(99999) %}{% for b in range(99999) %}{% endfor %}{% endfor %}"
@@ -243,8 +226,6 @@ TEMPLATES = {
     "loops in loops": LOOP,
     "a power": "{{ 9 ** 9 ** 9 }}",
     "a long text": "{{ 'a' * 10000000000000 }}",
-    "a macro of itself": "{% macro f() %}{{ f() }}{% endmacro %}{{ f() }}",
-    "a division": "{{ 1 / 0 }}",
     "nothing": "",
 }
 
@@ -261,23 +242,8 @@ def test_no_chat_template_takes_all_time(textbench, model, monkeypatch, case):
     assert "can't be used" in done.err
 
 
-def test_a_template_that_loops_later_is_stopped_then(model, monkeypatch):
-    from transformers import AutoTokenizer
-
-    from agents.models.local import templates
-    from agents.turn import Message
-
-    monkeypatch.setattr(templates, "TEMPLATE_SECONDS", 0.3)
-    tokenizer = AutoTokenizer.from_pretrained(model)
-    tokenizer.chat_template = "{% if messages[0].content == 'now' %}" + LOOP + "{% endif %}{{ messages[0].content }}"
-    assert templates.render(tokenizer, (Message("user", "later"),), {}) == "later"
-    with pytest.raises(templates.TemplateTooSlowError, match=r"it takes more than 0\.3 seconds"):
-        templates.render(tokenizer, (Message("user", "now"),), {})
-    assert templates.render(tokenizer, (Message("user", "later"),), {}) == "later"
-
-
 @pytest.mark.filterwarnings("ignore::FutureWarning")  # of peft's, about transformers
-@pytest.mark.parametrize("name", ["target_modules", pytest.param("exclude_modules", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("name", ["target_modules"])
 def test_no_pattern_of_an_adapter_takes_all_time(textbench, model, monkeypatch, name):
     peft = pytest.importorskip("peft")
     from transformers import AutoModelForCausalLM
@@ -309,10 +275,9 @@ ENDLESS = "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) SELEC
     [
         (f"CREATE VIEW responses AS {ENDLESS}",),
         (TABLE, "CREATE TRIGGER t AFTER INSERT ON responses BEGIN DELETE FROM responses; END"),
-        (TABLE, "CREATE TABLE more (x)"),
         ("CREATE TABLE responses (key TEXT, completion TEXT, more TEXT DEFAULT (hex(zeroblob(500000000))))",),
     ],
-    ids=["a view without end", "a trigger", "another table", "another form"],
+    ids=["a view without end", "a trigger", "another form"],
 )
 def test_a_cache_is_one_table(workplace, statements):
     connection = sqlite3.connect("cache.db")

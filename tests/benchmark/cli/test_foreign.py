@@ -9,29 +9,17 @@ from types import SimpleNamespace
 import pytest
 
 from benchmark import foreign
+from tests.benchmark.helpers import ROOT
 
-ROOT = Path(__file__).parents[3]
 SAID = "OpenAI's agents SDK (openai-agents) has the same import name; give textbench an environment of its own"
-
-
-SLOW = pytest.mark.slow  # each is a process
 
 
 @pytest.mark.parametrize(
     ("command", "over"),
     [
         ("run", False),
-        ("run", True),
-        ("list scenarios", False),
         ("train --help", True),
-        *(
-            pytest.param(command, False, marks=SLOW)
-            for command in ("doctor", "resume x", "serve snake", "train --help")
-        ),
-        *(
-            pytest.param(command, True, marks=SLOW)
-            for command in ("doctor", "list scenarios", "resume x", "serve snake")
-        ),
+        *(pytest.param(command, True, marks=pytest.mark.slow) for command in ("list scenarios", "serve snake")),
     ],
 )
 def test_every_command_says_it_and_ends_with_2(tmp_path, command, over):
@@ -73,7 +61,7 @@ assert agents.loop.session.__spec__.name == "agents.loop.session"
 """
 
 
-@pytest.mark.parametrize("program", [pytest.param(PLAY, marks=SLOW), ALIAS], ids=["run", "alias"])
+@pytest.mark.parametrize("program", [pytest.param(PLAY, marks=pytest.mark.slow), ALIAS], ids=["run", "alias"])
 def test_one_that_lies_elsewhere_is_passed_over(tmp_path, program):
     """As in a clone that is installed with ``-e`` in the SDK's environment."""
     (tmp_path / "agents").mkdir()

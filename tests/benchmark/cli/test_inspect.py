@@ -28,21 +28,6 @@ def test_of_a_hundred_actions_those_have_a_column_that_were_played_or_are_best(c
     assert "Return -3, a success. On average 100.0% on a best action, regret 0.000 per step." in table
 
 
-@pytest.mark.slow
-def test_an_option_of_the_agent_is_that_of_the_command(capsys):
-    said = []
-    for way in (["tiny", "--mode", "direct"], ["t=tiny", "--set", "t.mode=direct"], ["tiny"]):
-        assert main(["inspect", *way, "--samples", "2", "--json"]) == 0
-        said.append(json.loads(capsys.readouterr().out)["steps"])
-    assert said[0] == said[1] != said[2]
-
-
-def test_moves_that_nobody_chose_are_not_taken_for_the_agents(textbench):
-    done = textbench("inspect", "tiny", "--scenario", "kuhn-poker", "--samples", 2)
-    assert done.code == 0
-    assert "100% of its responses couldn't be read" in " ".join(done.out.split())
-
-
 def test_uniform_play_in_kuhn_poker(capsys):
     assert main(["exploitability", "random"]) == 0
     text = capsys.readouterr().out

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from agents.common.locking import LOCK_NAME
-from benchmark.cli import submit
+from benchmark.cli import entries
 from benchmark.entries import entry, validation
 from benchmark.runs.folder import EPISODES_NAME, OWN_FILES
 from benchmark.runs.manifest import MANIFEST_NAME
@@ -93,9 +93,9 @@ def test_the_repair_that_every_reading_command_recommends_appends_to_no_file_of_
 @pytest.mark.slow
 @pytest.mark.parametrize("target", TARGETS)
 def test_an_entry_is_written_through_no_link(textbench, workplace, target, monkeypatch):
-    for module in (entry, validation, submit):  # or the run would have fifty episodes of four scenarios
+    for module in (entry, validation, entries):  # or the run would have fifty episodes of four scenarios
         monkeypatch.setattr(module, "open_terms", lambda *_: entry.Terms(("frozen-lake",), 2))
-    monkeypatch.setattr(submit, "BOARDS", ("paper",))
+    monkeypatch.setattr(entries, "BOARDS", ("paper",))
     run = ("run", "--agent", "random", "--scenario", "frozen-lake", "--episodes", "2", "--quiet", "--out", "small")
     assert textbench(*run).code == 0
     command = ("submit", "small", "--out", "{}")

@@ -2,41 +2,10 @@
 
 import io
 import sys
-from pathlib import Path
 
 import pytest
 
 from tests.terminal import DOWN, LEFT, RIGHT, TEXTBENCH, Terminal
-
-OWN_GAME = '''
-from textgames import TSMG, register
-
-
-class Duel(TSMG):
-    """Both say a word; the game ends with it."""
-
-    players = ("weiß", "чёрный")
-    actions = ("да", "нет")
-
-    def initial_state(self, rng):
-        return ()
-
-    def transition(self, state, joint_action, rng):
-        said = tuple(joint_action[player] for player in self.players)
-        return said, {player: float(word == "да") for player, word in zip(self.players, said)}, True
-
-    def observe(self, state, player):
-        return "Что скажешь? 🤔" if not state else "Сказано: " + ", ".join(state)
-
-    def instructions(self, player):
-        return "Скажи да или нет."
-
-    def what_happened(self, state, joint_action, next_state, player):
-        return "всё сказано"
-
-
-register("Duel-v0", "duel_game:Duel", max_steps=3)
-'''
 
 
 def playing(*arguments):
@@ -64,40 +33,21 @@ def test_arrow_keys_lead_to_the_goal():
 @pytest.mark.parametrize(
     ("key", "said", "code"),
     [
-        ("q", "you left; the episode isn't finished", 0),
-        ("\x04", "you left", 0),
+        ("\x04", "you left; the episode isn't finished", 0),
         ("\x03", "textbench: interrupted", 130),
+        (None, "textbench: interrupted", 130),
     ],
+    ids=["end of input", "Ctrl-C", "terminated"],
 )
 def test_ways_to_leave(key, said, code):
     with playing("snake") as terminal:
         terminal.wait_for("> ")
-        assert "Traceback" not in terminal.press(key, said)
+        assert not terminal.was_put_back()
+        if key is None:
+            terminal.process.terminate()
+        assert "Traceback" not in (terminal.wait_for(said) if key is None else terminal.press(key, said))
         assert terminal.ends_with() == code
         assert terminal.was_put_back()
-
-
-@pytest.mark.slow
-def test_a_terminated_process_gives_the_terminal_its_echo_back():
-    with playing("snake") as terminal:
-        terminal.wait_for("> ")
-        assert not terminal.was_put_back()
-        terminal.process.terminate()
-        terminal.wait_for("textbench: interrupted")
-        assert terminal.ends_with() == 130
-        assert terminal.was_put_back()
-
-
-@pytest.mark.slow
-def test_a_duel_tells_both_players_moves(textbench, monkeypatch):
-    monkeypatch.setattr(sys, "stdin", io.StringIO("left\n" * 40))
-    done = textbench("play", "snake-duel", "--against", "planner")
-    assert done.code == 0, done.err
-    assert "you: action left, valid" in done.err
-    assert "planner: action" in done.err
-    assert "for you: hit the wall" in done.out
-    assert "player_0 hit the wall" in done.out
-    assert "planner: return" in done.out
 
 
 def test_a_pipe_plays_by_lines_and_its_end_is_an_interruption(textbench, monkeypatch):
@@ -109,23 +59,16 @@ def test_a_pipe_plays_by_lines_and_its_end_is_an_interruption(textbench, monkeyp
         assert "Traceback" not in done.err
 
 
-def test_a_game_with_players_and_texts_in_any_script(textbench, monkeypatch):
-    Path("duel_game.py").write_text(OWN_GAME)
-    monkeypatch.setattr(sys, "stdin", io.StringIO("ДА\n"))
-    try:
-        refused = textbench("play", "duel_game:Duel-v0", "--against", "planner")
-        done = textbench("play", "duel_game:Duel-v0")
-    finally:
-        sys.modules.pop("duel_game", None)
+def test_a_game_that_no_search_player_can_play_is_played_against_random(textbench, monkeypatch, suite_with_strangers):
+    monkeypatch.setattr(sys, "stdin", io.StringIO("GIVE\n" * 2))
+    refused = textbench("play", "share-three", "--against", "planner")
     assert (refused.code, refused.out, refused.err.count("\n")) == (2, "", 1)
-    assert "can't play Duel" in refused.err  # before anything is asked
-    assert "random: return" in done.out  # greedy can't play it either, and nobody asked for greedy
+    assert "can't play Share" in refused.err  # before anything is asked
+    done = textbench("play", "share-three")
     assert done.code == 0, done.err
-    assert "weiß, 3 steps left" in done.err
-    assert "Что скажешь? 🤔" in done.err
-    assert "Сказано: да" in done.err  # what stands at the end of a game without a board
-    assert "you: всё сказано\n" in done.out
-    assert "you: return 1\n" in done.out
+    assert "random: return" in done.out  # greedy can't play it either, and nobody asked for greedy
+    assert "player_0, 4 steps left" in done.err
+    assert "Round 3 of 2." in done.err  # what stands at the end of a game without a board
 
 
 def test_a_person_speaks_and_votes_where_every_answer_needs_its_tag(textbench, monkeypatch):

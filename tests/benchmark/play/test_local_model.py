@@ -1,7 +1,8 @@
-"""A Hugging Face model in this process, from a folder on disk to the leaderboard."""
+"""A Hugging Face model in this process, from a folder on disk to the leaderboard, and behind transformers serve."""
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -9,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from agents import PromptTexts
-from agents.models.embedded import PROVIDER
-from benchmark.results import read_results
+from agents.models.embedded import FOLDER, PROVIDER
 from benchmark.runs.folder import RunFolder
-from tests.benchmark.helpers import counted
+from tests.agents.transformers_serve import serving
+from tests.benchmark.helpers import counted, steps_in
 from textgames.extras import CPU_TORCH
 
 
@@ -32,13 +33,12 @@ def checkpoint(workplace):
 @pytest.mark.slow
 def test_a_local_model_plays_is_cut_off_and_goes_on(textbench, checkpoint):
     command = ("run", "--agent", f"mine=hf:{checkpoint}", "--scenario", "frozen-lake", "--episodes", 3, "--quiet")
-    settings = ("--mode", "direct", "--max-tokens", 6, "--temperature", 0.7, "--max-concurrency", 1)
+    settings = ("--mode", "direct", "--max-tokens", 6, "--max-concurrency", 1, "--prompts", "all")
     done = textbench(*command, *settings, "--out", "r", "--json")
     assert done.code == 0, done.err
     (row,) = json.loads(done.out)["scores"]
     assert row["invalid_rate"]["value"] > 0.9  # it has never learned to write an action
-    records = list(RunFolder.open(Path("r")).records())
-    steps = [step for record in records for step in record.steps]
+    steps = steps_in("r")
     assert all(step.turn.usage[0] > 100 and 1 <= step.turn.usage[1] <= 6 for step in steps)
     assert any(step.turn.finish_reason == "length" for step in steps)
     whole = counted("r")
@@ -48,7 +48,7 @@ def test_a_local_model_plays_is_cut_off_and_goes_on(textbench, checkpoint):
     assert counted("r") == whole
     (card,) = RunFolder.open(Path("r")).manifest["agents"]
     assert (card["name"], card["kind"], card["settings"]["mode"]) == ("mine", "hf", "direct")
-    assert textbench("leaderboard", "r", "--html", "page.html").code == 0
+    assert PromptTexts.from_data(card["settings"]["prompt_map"]["texts"]) == PromptTexts.from_file("all")
 
 
 @pytest.mark.slow
@@ -61,18 +61,6 @@ def test_a_hub_that_cannot_be_reached_is_one_line_at_once(tmp_path):
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.count("\n") == 1, done.stderr
     assert "'tinyy' (did you mean 'tiny'?) isn't among the models downloaded before, and the Hugging" in done.stderr
-
-
-@pytest.mark.slow
-def test_a_run_in_all_wordings_is_kept_and_goes_on(textbench):
-    """The wordings stand on the agent's card, and a resume draws them again."""
-    command = ("run", "--agent", "tiny", "--scenario", "frozen-lake", "--mode", "direct", "--prompts", "all")
-    assert textbench(*command, "--episodes", "6", "--out", "r").code == 0
-    (card,) = RunFolder.open(Path("r")).manifest["agents"]
-    assert PromptTexts.from_data(card["settings"]["prompt_map"]["texts"]) == PromptTexts.from_file("all")
-    assert textbench("resume", "r", "--episodes", "12").code == 0
-    (cell,) = read_results("r").columns.cells.values()
-    assert (cell.episodes, cell.complete) == (12, True)
 
 
 # ---------------------------------------------------------------- without torch
@@ -109,3 +97,40 @@ def test_without_torch_a_run_plays_who_needs_none_and_says_what_adds_the_others(
     assert without_torch("run", "--agent", "random", "--episodes", "2", "--scenario", "snake", "--dry-run").stderr == ""
     assert PROVIDER.missing() is None
     assert "without the embedded models" not in textbench("run", "--dry-run").err
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory):
+    """The server's URL and the model's name there, which is its folder."""
+    pytest.importorskip("fastapi", reason="transformers serve needs fastapi: the extra test has it")
+    folder = tmp_path_factory.mktemp("served") / "tiny"
+    shutil.copytree(FOLDER / "tiny", folder)
+    with serving(folder) as url:
+        yield url, str(folder)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("route", ["chat", "responses", "completions"])
+def test_a_real_server_plays(served, textbench, route):
+    url, model = served
+    command = ("run", "--agent", f"m=openai:{model}", "--base-url", url, "--scenario", "frozen-lake", "--episodes", 2)
+    done = textbench(*command, "--set", f"m.route={route}", "--max-tokens", 64, "--out", "r", "--quiet")
+    assert done.code == 0, done.err
+    steps = steps_in("r")
+    assert len(steps) >= 2
+    assert all(min(step.turn.usage[:2]) > 0 for step in steps)
+    if route == "chat":  # the template is what the model was made with, so it answers in form
+        assert sum(step.valid for step in steps) > len(steps) / 2
+        assert all(step.turn.response.count("<action>") == 1 for step in steps if step.valid)
+
+
+@pytest.mark.slow
+def test_a_real_server_takes_a_tool_and_text_in_place_of_its_call_does_not_count(served, textbench):
+    """The model that ships knows no tools: the server gives its text, in which it plays well."""
+    url, model = served
+    command = ("run", "--agent", f"m=openai:{model}", "--base-url", url, "--scenario", "frozen-lake", "--episodes", 1)
+    done = textbench(*command, "--protocol", "tools", "--max-tokens", 64, "--out", "r", "--quiet")
+    assert done.code == 0, done.err
+    steps = steps_in("r")
+    assert steps
+    assert {(step.turn.response, step.valid, bool(step.turn.cut)) for step in steps} == {("", False, True)}

@@ -1,48 +1,103 @@
-"""A game of the user's own goes through every command, from one class and one registration line."""
+"""A game of the user's own, from one class and one registration line, and what settings make of any game."""
 
 import json
 import sys
 from pathlib import Path
 
+import gymnasium as gym
 import pytest
 
+import benchmark
+from agents.baselines import search
+from benchmark.runs.plan import find_scenarios
+from benchmark.score.references import References
 from tests.benchmark.helpers import change_manifest
+from textgames import SCENARIOS, known_scenario
 
 GAME = '''
 from textgames import TSMG, register
 
 
-class Countdown(TSMG):
-    """Say down until zero."""
+class Nim(TSMG):
+    """Take one to three stones; so does the opponent, at random. The last stone wins."""
 
-    actions = ("down", "stay")
+    actions = ("one", "two", "three")
 
     def initial_state(self, rng):
-        return int(rng.integers(1, 4))
+        return int(rng.integers(3, 10))
+
+    def legal_actions(self, state, player):
+        return self.actions[:state] if state else self.actions
 
     def transition(self, state, joint_action, rng):
-        state -= joint_action["player_0"] == "down"
-        return state, {"player_0": float(state == 0)}, state == 0
+        state -= 1 + self.actions.index(joint_action["player_0"])
+        if state == 0:
+            return 0, {"player_0": 1.0}, True
+        state -= int(rng.integers(1, min(3, state) + 1))
+        return state, {"player_0": -1.0 if state == 0 else 0.0}, state == 0
 
     def observe(self, state, player):
-        return f"You are at {state}."
+        return f"Stones: {state}"
 
     def instructions(self, player):
-        return "Go down to zero."
-
-    def succeeded(self, state, player):
-        return state == 0
+        return "Take one, two or three stones. Whoever takes the last one wins."
 
 
-register("Countdown-v0", "countdown_game:Countdown", max_steps=5)
+register("Nim-v0", "nim_game:Nim", max_steps=6)
 '''
+
+SEARCH = """
+from functools import cache
+
+from agents.baselines.search import SearchPlayer, register_search_player
+
+
+@cache
+def value(stones, steps, uniform):
+    values = [take(stones, taken, steps, uniform) for taken in range(1, min(3, stones) + 1)] if steps else [0.0]
+    return sum(values) / len(values) if uniform else max(values)
+
+
+def take(stones, taken, steps, uniform=False):
+    left = stones - taken
+    if left == 0:
+        return 1.0
+    replies = range(1, min(3, left) + 1)
+    return sum(-1.0 if left == reply else value(left - reply, steps - 1, uniform) for reply in replies) / len(replies)
+
+
+class NimSearch(SearchPlayer):
+    kind = "optimal"
+    method = "backward induction"
+
+    def __init__(self, game):
+        self.game = game
+
+    def values(self, request):
+        stones = int(request.observation.split()[-1])
+        return {name: take(stones, 1 + i, request.steps_left) for i, name in enumerate(request.legal_actions)}
+
+    def uniform_value(self, request):
+        return value(int(request.observation.split()[-1]), request.steps_left, True)
+
+
+register_search_player("nim_game:Nim", "nim_game:NimSearch")
+"""
 
 
 @pytest.fixture
 def game(workplace, short_search):
-    Path("countdown_game.py").write_text(GAME)
-    yield "countdown_game:Countdown-v0"
-    sys.modules.pop("countdown_game", None)
+    Path("nim_game.py").write_text(GAME)
+    yield "nim_game:Nim-v0"
+    sys.modules.pop("nim_game", None)
+    search._FACTORIES.entries.pop("nim_game:Nim", None)
+
+
+@pytest.fixture
+def nim(game):
+    """The same game with a player that searches it."""
+    Path("nim_game.py").write_text(GAME + SEARCH)
+    return game
 
 
 def test_an_own_game_is_played_resumed_replayed_and_shown(textbench, game):
@@ -50,12 +105,11 @@ def test_an_own_game_is_played_resumed_replayed_and_shown(textbench, game):
     assert done.code == 0, done.err
     (row,) = json.loads(done.out)["scores"]
     assert (row["scenario"], row["episodes"]) == (game, 6)
-    assert row["success_rate"]["value"] > 0
     lines = Path("r/episodes.jsonl").read_bytes().splitlines(keepends=True)
     Path("r/episodes.jsonl").write_bytes(b"".join(lines[:2]))
-    sys.modules.pop("countdown_game")  # as in a process of its own: the run has named it, so the resume needn't
+    sys.modules.pop("nim_game")  # as in a process of its own: the run has named it, so the resume needn't
     assert textbench("resume", "r", "--quiet").code == 0
-    assert "You are at" in textbench("replay", "r", "--plain").out
+    assert "Stones: " in textbench("replay", "r", "--plain").out
     assert textbench("leaderboard", "r", "--html", "page.html").code == 0
 
 
@@ -63,23 +117,23 @@ def test_the_commands_that_a_run_ends_with_name_the_games_module(textbench, game
     done = textbench("run", "--agent", "random", "--scenario", game, "--episodes", 2, "--out", "r")
     told = [line.partition(": textbench ")[2].split() for line in done.err.splitlines() if ": textbench " in line]
     assert told == [
-        ["replay", "r", "--import", "countdown_game"],
-        ["leaderboard", "r", "--stats", "--import", "countdown_game"],
+        ["replay", "r", "--import", "nim_game"],
+        ["leaderboard", "r", "--stats", "--import", "nim_game"],
     ]
     for command in told:
-        sys.modules.pop("countdown_game", None)  # as in a process of its own
+        sys.modules.pop("nim_game", None)  # as in a process of its own
         assert textbench(*command).code == 0
     shipped = textbench("run", "--agent", "random", "--scenario", "taxi", "--episodes", 2, "--out", "s")
     assert "--import" not in shipped.err
 
 
 def test_mistakes_about_own_games(textbench, game):
-    done = textbench("run", "--scenario", "countdwn_game:Countdown-v0", "--agent", "random")
-    assert (done.code, done.out) == (2, "")
-    assert "can't be imported: No module named 'countdwn_game'" in done.err
-    done = textbench("run", "--scenario", "countdown_game:Countdwn-v0", "--agent", "random")
-    assert done.code == 2
-    assert "did you mean 'Countdown-v0'?" in done.err
+    for name, said in (
+        ("nm_game:Nim-v0", "can't be imported: No module named 'nm_game'"),
+        ("nim_game:Nimm-v0", "did you mean 'Nim-v0'?"),
+    ):
+        done = textbench("run", "--scenario", name, "--agent", "random")
+        assert (done.code, done.out, said in done.err) == (2, "", True)
 
 
 @pytest.mark.parametrize("protocol", ["--protocol=forfeit", "--protocols=random,retry"])
@@ -93,9 +147,177 @@ def test_a_game_that_states_no_loss_is_refused_before_anything_is_played(textben
 def test_a_strangers_entry_imports_nothing(textbench, game):
     assert textbench("run", "--agent", "random", "--scenario", game, "--episodes", 2, "--out", "r", "--quiet").code == 0
     change_manifest("r", lambda m: m.update(kind="textbench-entry", agent="random"))
-    sys.modules.pop("countdown_game")
+    sys.modules.pop("nim_game")
     for command in (("validate", "r"), ("leaderboard", "r"), ("replay", "r", "--plain")):
         done = textbench(*command)
         assert done.code == 2
         assert "an entry can't bring its own game" in done.err
-    assert "countdown_game" not in sys.modules
+    assert "nim_game" not in sys.modules
+
+
+# ---------------------------------------------------------------- searched
+
+
+def test_one_registration_gives_players_exact_references_and_inspection(textbench, nim):
+    agents = [word for name in ("random", "greedy", "planner") for word in ("--agent", name)]
+    done = textbench("run", *agents, "--scenario", nim, "--episodes", 60, "--out", "r", "--json")
+    assert done.code == 0, done.err
+    assert "playing" not in done.err  # nothing is played for the reference
+    rows = {row["agent"]: row for row in json.loads(done.out)["scores"]}
+    reference = rows["planner"]["reference"]
+    assert (reference["kind"], reference["source"]) == ("optimal", "backward induction")
+    assert rows["random"]["mean_return"]["value"] < rows["greedy"]["mean_return"]["value"]
+    # 60 games: the players agree with the exact values of the same first states
+    assert rows["planner"]["mean_return"]["value"] == pytest.approx(reference["value"], abs=0.25)
+    assert rows["random"]["mean_return"]["value"] < rows["planner"]["blind"]["value"] + 0.4 < reference["value"] + 0.4
+
+    done = textbench("inspect", "planner", "--scenario", nim, "--samples", 1, "--json")
+    assert done.code == 0, done.err
+    inspection = json.loads(done.out)
+    assert inspection["values"] == "exact"
+    assert all(step["regret"] == 0 and step["action"] in step["best_actions"] for step in inspection["steps"])
+    shown = textbench("inspect", "random", "--scenario", nim, "--seed", 100_002).out
+    assert "not legal" in shown  # fewer stones, fewer actions
+
+
+def test_the_scale_is_the_value_of_the_first_state(workplace, nim):
+    """Three stones are taken at once; with four, every move leaves a reply that takes the rest with some chance."""
+    scenario = find_scenarios([nim])[nim]
+    stones = {}
+    env = scenario.parallel_env()
+    for seed in range(200):
+        observations, _ = env.reset(seed=seed)
+        stones.setdefault(int(observations["player_0"].split()[-1]), seed)
+    seeds = [stones[3], stones[4]]
+    scale = References().scale(scenario, seeds)
+    # four stones: one leaves 3 (lost in 1 of 3, else I win), two leave 2 (1 of 2), three leave 1 (lost)
+    assert scale.reference.values.tolist() == pytest.approx([1.0, 1 / 3])
+    # blind play has to be played, as the game doesn't tell its chances: one mean for every start
+    assert (scale.blind.exact, len(set(scale.blind.values))) == (False, 1)
+    assert scale.blind.error > 0
+    assert -1 < scale.blind.values[0] < 1 / 3
+
+
+@pytest.mark.parametrize("agent", ["greedy", "planner"])
+def test_a_game_without_a_search_player_is_said_before_the_first_episode(textbench, game, agent):
+    refusal = "greedy and planner can't play Nim: they (and inspect) need"
+    for scenarios in ((game,), ("frozen-lake", game)):
+        flags = [word for name in scenarios for word in ("--scenario", name)]
+        done = textbench("run", "--agent", "random", "--agent", f"me={agent}", *flags, "--episodes", 2, "--out", "r")
+        assert (done.code, done.out, done.err.count("\n"), Path("r").exists()) == (2, "", 1, False)
+        assert f"agent 'me' on {game}: {refusal}" in done.err
+    done = textbench("inspect", "random", "--scenario", game)
+    assert (done.code, done.out, done.err.count("\n")) == (2, "", 1)
+    assert "(and inspect) need a player that reads Nim's observations" in done.err
+    document = json.loads(textbench("run", "--scenario", game, "--dry-run", "--json").out)
+    players = [matchup["agents"] for matchup in document["matchups"]]
+    assert ["random"] in players, "without a named agent, all play that can"
+    assert [agent] not in players
+
+
+def test_a_search_player_may_refuse_settings(textbench, game):
+    class Refuses(search.SearchPlayer):
+        def __init__(self, game):
+            raise ValueError("only with two sides")
+
+        def values(self, request):
+            return {}
+
+    search.register_search_player("nim_game:Nim", Refuses)
+    try:
+        done = textbench("run", "--agent", "planner", "--scenario", game, "--out", "r")
+        assert (done.code, done.err) == (2, f"textbench: agent 'planner' on {game}: only with two sides\n")
+        done = textbench("run", "--agent", "random", "--scenario", game, "--episodes", 2, "--json")
+        assert done.code == 0, done.err
+        assert json.loads(done.out)["scores"][0]["reference"]["value"] is None
+    finally:
+        search._FACTORIES.entries.pop("nim_game:Nim")
+
+
+NAME = "frozen-lake(size=6)"
+OWN = """
+from textgames import register
+from textgames.frozen_lake import FrozenLake
+
+class Labelled(FrozenLake):
+    def __init__(self, size=4, label="a"):
+        super().__init__(size=size)
+
+register("OwnLake-v0", Labelled, max_steps=8)
+"""
+
+
+def test_a_run_with_settings_is_another_scenario_and_resumes(textbench):
+    done = textbench("run", "--agent", "planner", "--scenario", "frozen-lake", "--setting", "size=6", "--episodes", 2,
+                     "--out", "runs/a", "--json")  # fmt: skip
+    assert done.code == 0, done.err
+    (score,) = json.loads(done.out)["scores"]
+    assert (score["scenario"], score["success_rate"]["value"]) == (NAME, 1)
+    manifest = json.loads(Path("runs/a/manifest.json").read_text())
+    told = manifest["scenarios"][NAME]
+    made = gym.make("TextFrozenLake-v0", size=6).unwrapped
+    assert (told["kwargs"]["size"], told["horizon"]) == (6, made.rules.max_steps)
+    assert manifest["settings"]["scenarios"] == [NAME]
+    assert textbench("resume", "runs/a", "--episodes", 3).code == 0
+    by_name = textbench("run", "--agent", "planner", "--scenario", NAME, "--episodes", 3, "--out", "runs/a")
+    assert by_name.code == 0, by_name.err  # the same run, by the scenario's name
+
+
+def test_other_settings_are_no_part_of_the_standard_score():
+    results = benchmark.evaluate(["planner", "random"], scenarios=["frozen-lake", NAME], episodes=2, quiet=True)
+    document = results.leaderboard().document
+    assert document["overall_scenarios"] == ["frozen-lake"]
+    assert {row["scenario"] for row in document["scores"]} == {"frozen-lake", NAME}
+
+
+def test_settings_of_the_standard_are_the_standard():
+    lake = SCENARIOS["frozen-lake"]
+    assert lake.with_settings(size=4, axes=False, max_steps=8) is lake
+    assert lake.with_settings(size=6, twin=2).name == f"{NAME}-twin-2"
+    assert lake.with_settings(level=3) == lake.level(3)
+    turned = lake.with_settings(is_slippery=True, size=6)
+    assert turned == known_scenario(turned.name) == find_scenarios([turned.name])[turned.name]
+    assert lake.with_settings(is_slippery=1, size=6).name == turned.name
+    assert turned.standard_name == "frozen-lake"
+
+
+@pytest.mark.parametrize(
+    ("setting", "told"),
+    [
+        ("sise=6", "no setting 'sise'; it has size, frozen_probability"),
+        ("size=1", "size must be a whole number from 2 to 100, got 1"),
+        ("size", "--setting takes NAME=VALUE, got 'size'"),
+        ("twin=1.0", "twin must be a whole number of at least 0, got 1.0"),
+        ("max_steps=1000000", "episodes have at most 100,000 rounds"),
+    ],
+)
+def test_a_wrong_setting_is_said_before_the_first_episode(textbench, setting, told):
+    for command in (("run", "--scenario", "frozen-lake", "--dry-run"), ("play", "frozen-lake")):
+        done = textbench(*command, "--setting", setting)
+        assert (done.code, done.out, done.err.count("\n")) == (2, "", 1)
+        assert f"frozen-lake: {told}" in done.err.replace("FrozenLake has ", "") or told in done.err
+
+
+def test_names_that_are_not_as_they_are_written(textbench):
+    for name, told in {
+        "frozen-lake(size=4)": "is frozen-lake",
+        "frozen-lake( size=6)": f"is {NAME}",
+        "frozen-lake(size)": "the settings in a name are (NAME=VALUE,...), such as (size=6), got (size)",
+    }.items():
+        done = textbench("run", "--scenario", name, "--dry-run")
+        assert done.code == 2
+        assert told in done.err, done.err
+        assert known_scenario(name) is None
+
+
+def test_a_game_of_ones_own_is_named_with_its_settings(textbench, workplace):
+    (workplace / "own.py").write_text(OWN, encoding="utf-8")
+    name = "own:OwnLake-v0(size=5)"
+    given = textbench("run", "--agent", "random", "--scenario", "own:OwnLake-v0", "--setting", "size=5",
+                      "--episodes", 1, "--out", "runs/own")  # fmt: skip
+    named = textbench("run", "--agent", "random", "--scenario", name, "--episodes", 2, "--out", "runs/own")
+    assert (given.code, named.code) == (0, 0), given.err + named.err
+    assert name in named.out
+    assert "--import own\n" in named.err
+    refused = textbench("run", "--scenario", "own:OwnLake-v0", "--setting", "label=null", "--dry-run")
+    assert (refused.code, "the settings in a name are" in refused.err) == (2, True)

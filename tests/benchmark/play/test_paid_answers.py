@@ -14,8 +14,8 @@ import pytest
 from benchmark.runs.folder import RunFolder
 from benchmark.runs.record import paid_tokens
 from tests.agents.openai_server import MOVES, OpenAIServer
+from tests.benchmark.helpers import ROOT, records_in, steps_in
 
-ROOT = Path(__file__).parents[3]
 LAKE = ("--scenario", "frozen-lake", "--temperature", 1, "--quiet")
 
 
@@ -37,8 +37,7 @@ def numbered():
 
 
 def answers_in(folder):
-    records = RunFolder.open(Path(folder)).records()
-    return [turn.response for record in records for step in record.steps for turn in step.turns]
+    return [turn.response for step in steps_in(folder) for turn in step.turns]
 
 
 def done_of(folder):
@@ -86,7 +85,7 @@ def test_a_limit_on_money_leaves_the_agents_with_the_same_starts_and_loses_nothi
     told = [answer for answer in answers_in("r") if "<plan>" not in answer]  # the random player plans
     cut_off = asked - len(told)
     assert 0 <= cut_off <= 8  # only requests that were in flight when the limit was reached are asked again
-    paid = [paid_tokens(record) for record in RunFolder.open(Path("r")).records()]
+    paid = map(paid_tokens, records_in("r"))
     counted = sum(sum(counts[:2]) for players in paid for counts in players.values())
     assert counted <= tokens <= counted + 400 * cut_off
 
@@ -109,7 +108,7 @@ def test_an_episode_that_a_servers_fault_ended_is_played_again_from_what_was_ans
         assert again.code == 0
     told = answers_in("r")
     assert [int(text.split("<")[1].removeprefix("think>")) for text in told[:4]] == [0, 1, 2, 4]
-    (record,) = RunFolder.open(Path("r")).records()
+    (record,) = records_in("r")
     assert record.measured["cached_tokens"][0] > 0  # the unscored record tells what these three have cost
 
 
@@ -122,25 +121,6 @@ def test_a_wrong_key_or_an_empty_account_ends_an_agent_after_a_few_requests(text
     assert done.code == 1
     assert "3 episodes of b failed one after the other: status 4" in done.err
     assert len(done_of("r")["a"]) == 40
-
-
-def test_an_account_that_runs_empty_in_the_middle_ends_its_agent(textbench):
-    served = count()
-
-    class Emptied(OpenAIServer):
-        @property
-        def faults(self):
-            return {"no-quota": 1.0} if next(served) >= 60 else {}
-
-        @faults.setter
-        def faults(self, value):
-            pass
-
-    with Emptied() as server:
-        command = ("--agent", "m=openai:m", "--base-url", server.base_url, *LAKE, "--max-concurrency", 4)
-        done = textbench("run", *command, "--episodes", 60, "--out", "r")
-        assert "3 episodes of m failed one after the other" in done.err
-        assert 3 <= server.served["no-quota"] <= 8
 
 
 def test_answers_that_cannot_be_read_are_asked_again(textbench):

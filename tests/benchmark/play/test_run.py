@@ -1,18 +1,14 @@
 """The main job from the command line: played, kept, gone on with, and the same every time."""
 
 import json
-import resource
-import shutil
 from collections import Counter
 from pathlib import Path
 
 import pytest
 
 from benchmark.runs.folder import RunFolder
-from tests.benchmark.helpers import change_manifest, counted
-from textgames import SUITES
+from tests.benchmark.helpers import PLAYERS, change_manifest, counted, everything_written, records_in, steps_in
 
-PLAYERS = Path(__file__).parents[1] / "players_for_tests.py"
 LAKE = ("--scenario", "frozen-lake", "--quiet")
 RANDOM = ("run", "--agent", "random", *LAKE)
 HERE = ("--episodes", 3, "--out", "here")
@@ -20,26 +16,6 @@ HERE = ("--episodes", 3, "--out", "here")
 
 def agent(name):
     return ("--agent", f"{name}={PLAYERS}:{name}")
-
-
-def records_in(folder):
-    return list(RunFolder.open(Path(folder)).records())
-
-
-@pytest.mark.slow
-def test_the_same_command_twice_gives_the_same_results(textbench):
-    command = ("run", "--agent", "random", "--agent", "greedy", "--scenario", "paper", "--episodes", 4, "--json")
-    first = textbench(*command, "--out", "a")
-    second = textbench(*command, "--out", "b", "--max-concurrency", 3)
-    assert (first.code, second.code) == (0, 0), first.err
-    assert counted("a") == counted("b")
-    documents = [json.loads(done.out) for done in (first, second)]
-    for document in documents:
-        for row in document["scores"]:
-            assert min(row.pop("seconds"), row.pop("cpu_seconds")) >= 0
-    assert documents[0]["scores"] == documents[1]["scores"]
-    assert documents[0]["complete"] is True
-    assert {row["scenario"] for row in documents[0]["scores"]} == set(SUITES["paper"])
 
 
 def test_every_line_has_what_the_episode_is_made_of(small_run):
@@ -57,29 +33,22 @@ def test_every_line_has_what_the_episode_is_made_of(small_run):
     assert manifest["packages"]["gymnasium"]
 
 
-# ---------------------------------------------------------------- going on
-
-
-@pytest.mark.slow
 def test_a_run_goes_on_where_it_was_cut_and_ends_equal(textbench, small_run):
     whole = counted(small_run)
     lines = (small_run / "episodes.jsonl").read_bytes().splitlines(keepends=True)
-    for kept, torn in ((0, 0), (5, 0), (7, 30), (11, 1)):
-        cut = Path(f"cut{kept}")
-        shutil.copytree(small_run, cut)
-        (cut / "episodes.jsonl").write_bytes(b"".join(lines[:kept]) + (lines[kept][:torn]))
-        done = textbench("resume", cut, "--quiet")
+    for kept, torn in ((0, 0), (7, 30)):
+        (small_run / "episodes.jsonl").write_bytes(b"".join(lines[:kept]) + (lines[kept][:torn]))
+        done = textbench("resume", small_run, "--quiet")
         assert done.code == 0, done.err
-        assert counted(cut) == whole
-        assert (cut / "episodes.jsonl").read_bytes().startswith(b"".join(lines[:kept]))
+        assert counted(small_run) == whole
+        assert (small_run / "episodes.jsonl").read_bytes().startswith(b"".join(lines[:kept]))
 
 
 CHANGES = [
     (("--seed-offset", 7), "seed_offset", "0", "7"),
     (("--agent", "greedy"), "agents", "['random']", "['random', 'greedy']"),
-    (("--scenario", "snake"), "scenarios", "['frozen-lake']", "['frozen-lake', 'snake']"),
+    (("--protocol", "forfeit"), "protocol", "'random'", "'forfeit'"),
     (("--temperature", 0.2), "temperature", "not given", "0.2"),
-    (("--mode", "direct"), "mode", "not given", "'direct'"),
 ]
 
 
@@ -96,27 +65,19 @@ def test_the_same_command_goes_on_in_its_folder_and_one_with_another_setting_doe
         assert Path("here/episodes.jsonl").read_bytes() == before
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "extend",
-    [
-        ("run", "--agent", "random", "--agent", "greedy", *LAKE, "--episodes", 5, "--out", "here"),
-        ("resume", "here", "--episodes", 5, "--quiet"),
-    ],
-)
-def test_a_run_can_be_extended(textbench, extend):
+def test_a_run_can_be_extended(textbench):
     command = ("run", "--agent", "random", "--agent", "greedy", *LAKE)
-    assert textbench(*command, *HERE).code == 0
-    before = Path("here/episodes.jsonl").read_bytes()
-    done = textbench(*extend)
-    assert done.code == 0, done.err
-    assert Path("here/episodes.jsonl").read_bytes().startswith(before)
     assert textbench(*command, "--episodes", 5, "--out", "whole").code == 0
-    assert counted("here") == counted("whole")
-    manifests = [RunFolder.open(Path(name)).manifest for name in ("here", "whole")]
-    for name in ("settings", "matchups", "scenarios", "agents"):
-        assert manifests[0][name] == manifests[1][name]
-    assert len(manifests[0]["sessions"]) == 2
+    for out, extend in {"a": (*command, "--out", "a"), "b": ("resume", "b", "--quiet")}.items():
+        assert textbench(*command, "--episodes", 3, "--out", out).code == 0
+        before = Path(out, "episodes.jsonl").read_bytes()
+        assert textbench(*extend, "--episodes", 5).code == 0
+        assert Path(out, "episodes.jsonl").read_bytes().startswith(before)
+        assert counted(out) == counted("whole")
+        manifests = [RunFolder.open(Path(name)).manifest for name in (out, "whole")]
+        for name in ("settings", "matchups", "scenarios", "agents"):
+            assert manifests[0][name] == manifests[1][name]
+        assert len(manifests[0]["sessions"]) == 2
 
 
 def test_a_manifest_without_what_may_be_left_out_is_taken_over(textbench):
@@ -132,44 +93,36 @@ def test_a_manifest_without_what_may_be_left_out_is_taken_over(textbench):
     assert textbench("resume", "here", "--quiet").code == 0
 
 
-@pytest.mark.parametrize("fewer", [(*RANDOM, "--out", "here"), ("resume", "here")])
-def test_a_run_isnt_cut_down(textbench, fewer):
+def test_a_run_isnt_cut_down(textbench):
     assert textbench(*RANDOM, *HERE).code == 0
     before = Path("here/manifest.json").read_bytes()
-    done = textbench(*fewer, "--episodes", 2)
-    assert done.code == 2
-    assert "here has 3 episodes of every scenario, and 2 would drop some of them" in done.err
-    assert done.err.rstrip().endswith("or go on with the old settings: textbench resume here")
-    assert Path("here/manifest.json").read_bytes() == before
+    for fewer in ((*RANDOM, "--out", "here"), ("resume", "here")):
+        done = textbench(*fewer, "--episodes", 2)
+        assert done.code == 2
+        assert "here has 3 episodes of every scenario, and 2 would drop some of them" in done.err
+        assert done.err.rstrip().endswith("or go on with the old settings: textbench resume here")
+        assert Path("here/manifest.json").read_bytes() == before
 
 
 def settings_of_the_first(manifest):
     return manifest["agents"][0]["settings"]
 
 
-@pytest.mark.parametrize(
-    ("change", "more", "said"),
-    [
+def test_a_resume_with_another_player_or_other_code_names_what_differs_alone(textbench, small_run):
+    for change, said in (
         (
-            lambda m: settings_of_the_first(m).update(kind="another"),
-            ("--episodes", 9),
-            "settings of agent random, kind = 'another', now it is 'random'",
+            {"model_weights": "0123456789abcdef", "nested": {"same": 1}},
+            "model_weights = '0123456789abcdef', now it is not",
         ),
-        (
-            lambda m: settings_of_the_first(m).update(model_weights="0123456789abcdef", nested={"same": 1}),
-            (),
-            "settings of agent random, model_weights = '0123456789abcdef', now it is not given; choose another",
-        ),
-        (lambda m: m["textbench"].update(version="0.0.1"), (), "was made with textbench version = '0.0.1'"),
-    ],
-)
-def test_a_resume_with_another_player_or_other_code_names_what_differs_alone(textbench, small_run, change, more, said):
-    change_manifest(small_run, change)
-    done = textbench("resume", small_run, *more)
-    assert done.code == 2
-    assert said in done.err
+        ({"kind": "another"}, "settings of agent random, kind = 'another', now it is 'random'; choose another"),
+    ):
+        change_manifest(small_run, lambda m, change=change: settings_of_the_first(m).update(change))
+        done = textbench("resume", small_run, "--episodes", 9)
+        assert (done.code, said in done.err, "nested" in done.err) == (2, True, False), done.err
+    change_manifest(small_run, lambda m: m["textbench"].update(version="0.0.1"))
+    done = textbench("resume", small_run)
+    assert "was made with textbench version = '0.0.1'" in done.err
     assert "put back what it was made with" in done.err
-    assert "nested" not in done.err
 
 
 def test_merged_runs_of_different_seeds_cant_be_extended(textbench):
@@ -212,22 +165,11 @@ def test_a_lost_file_of_episodes_is_named_and_played_again(textbench, small_run)
 def test_a_resume_compares_tokenizers_if_the_run_has_kept_one(textbench):
     pytest.importorskip("torch")
     assert textbench("run", "--agent", "tiny", *LAKE, "--episodes", 1, "--out", "run").code == 0
-
-    def keep(tokenizer):
-        def change(manifest):
-            assert len(settings_of_the_first(manifest).pop("model_tokenizer")) == 16
-            settings_of_the_first(manifest).update({} if tokenizer is None else {"model_tokenizer": tokenizer})
-
-        return change
-
-    for kept, code in (("0123456789abcdef", 2), (None, 0)):
-        change_manifest("run", keep(kept))
-        done = textbench("resume", "run")
-        assert done.code == code, done.err
-        assert ("model_tokenizer = '0123456789abcdef', now it is '" in done.err) == (code == 2)
-
-
-# ---------------------------------------------------------------- stopping
+    change_manifest("run", lambda m: settings_of_the_first(m).update(model_tokenizer="0123456789abcdef"))
+    done = textbench("resume", "run")
+    assert (done.code, "model_tokenizer = '0123456789abcdef', now it is '" in done.err) == (2, True)
+    change_manifest("run", lambda m: settings_of_the_first(m).pop("model_tokenizer"))
+    assert textbench("resume", "run").code == 0
 
 
 @pytest.mark.parametrize("press", ["SIGINT", "SIGTERM"])
@@ -251,23 +193,16 @@ def test_a_provider_error_is_neither_won_nor_lost(textbench, monkeypatch):
     monkeypatch.setenv("OPENAI_API_KEY", "sk-planted-0123456789")
     command = ("run", *agent("Broken"), "--agent", "random", *LAKE, "--episodes", 6)
     done = textbench(*command, "--out", "r", "--json")
-    assert done.code == 1
-    document = json.loads(done.out)
-    rows = {row["agent"]: row for row in document["scores"]}
+    assert (done.code, json.loads(done.out)["complete"]) == (1, False)
+    rows = {row["agent"]: row for row in json.loads(done.out)["scores"]}
     assert (rows["Broken"]["episodes"], rows["Broken"]["unscored"], rows["Broken"]["rank"]) == (4, 2, None)
     assert rows["Broken"]["errors"] == {"status 500 after 3 attempts (key [redacted])": 2}
     assert rows["random"]["rank"] == 1
-    assert document["complete"] is False
     table = textbench("leaderboard", "r", "--stats").out
     assert "Broken: not ranked, 2 unscored\nBroken: unscored: status 500 after 3 attempts (key [redacted]) 2" in table
-    for file in Path("r").iterdir():
-        assert b"planted" not in file.read_bytes()
-
+    assert "planted" not in everything_written("r")
     monkeypatch.delenv("PROVIDER_DOWN")
-    again = textbench("resume", "r", "--json", "--quiet")
-    assert again.code == 0
-    row = next(row for row in json.loads(again.out)["scores"] if row["agent"] == "Broken")
-    assert (row["episodes"], row["unscored"], row["errors"]) == (6, 0, {})
+    assert textbench("resume", "r", "--quiet").code == 0
     assert textbench(*command, "--out", "fresh").code == 0
     assert counted("r") == counted("fresh")
 
@@ -283,22 +218,6 @@ def test_an_agent_whose_provider_is_dead_stops_alone(textbench):
     played = Counter(tuple(r.agents.values()) for r in records_in("r") if r.error is None)
     teams = [("random",), ("greedy",), ("random", "greedy"), ("greedy", "random")]
     assert {team: count for team, count in played.items() if count} == dict.fromkeys(teams, 30)
-
-
-@pytest.mark.slow
-def test_a_full_disk_says_so_and_what_was_finished_can_be_gone_on_with(textbench):
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, hard))
-    try:
-        done = textbench(*RANDOM, "--episodes", 100, "--out", "r")
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
-    assert done.code == 1
-    assert "can't write to r/episodes.jsonl: File too large" in done.err
-    assert "textbench resume r" in done.err
-    assert 5 < len(records_in("r")) < 100
-    assert textbench("resume", "r", "--quiet").code == 0
-    assert len(records_in("r")) == 100
 
 
 def test_a_player_with_a_bug_gets_its_traceback_and_the_run_can_go_on(textbench):
@@ -318,8 +237,6 @@ def test_an_episode_that_cant_be_read_again_is_unscored_and_the_run_stays_readab
     assert textbench("leaderboard", "r", "--json").code == 0
 
 
-# ---------------------------------------------------------------- money
-
 ALWAYS = ("run", *agent("Always"), "--prices", "prices.toml")
 
 
@@ -330,7 +247,7 @@ def prices(workplace):
 
 
 def cost_in(folder):
-    return sum(len(record.steps) for record in records_in(folder)) * 0.002
+    return len(steps_in(folder)) * 0.002
 
 
 @pytest.mark.slow
@@ -362,63 +279,23 @@ def test_no_episode_is_begun_that_the_money_does_not_reach_for(textbench, prices
     assert "0.0000 USD spent of --max-cost 0;" in nothing.err
 
 
-@pytest.mark.parametrize("dollars", [0.1, pytest.param(0.4, marks=pytest.mark.slow)])
-def test_short_episodes_that_finish_first_dont_make_others_begin_that_cant_be_finished(textbench, prices, dollars):
+def test_short_episodes_that_finish_first_dont_make_others_begin_that_cant_be_finished(textbench, prices):
+    dollars = 0.1
     command = (*ALWAYS, "--scenario", "snake", "--episodes", 60)
     assert "the money is used up" in textbench(*command, "--max-cost", dollars, "--out", "r").err
     (row,) = json.loads(textbench("leaderboard", "r", "--json").out)["scores"]
     assert 0.85 * dollars < row["cost"] <= dollars
 
 
-# ---------------------------------------------------------------- what is played and printed
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("protocol", "played"), [("random", {"left", "down", "right", "up"}), ("default", {"left"})])
-def test_unreadable_answers_are_counted_by_reason_and_replaced_as_the_protocol_says(textbench, protocol, played):
-    options = ("--protocol", protocol) if protocol != "random" else ()  # which is what is played unless told
-    done = textbench("run", *agent("Babbler"), *LAKE, *options, "--episodes", 30, "--json", "--out", "r")
+def test_unreadable_answers_are_counted_by_reason(textbench):
+    done = textbench("run", *agent("Babbler"), *LAKE, "--episodes", 30, "--json", "--out", "r")
     (row,) = json.loads(done.out)["scores"]
-    assert done.code == 0
     assert set(row["invalid_reasons"]) == {"empty", "no_tag", "unclosed_tag", "unknown_name", "several_tags"}
-    steps = [step for record in records_in("r") for step in record.steps]
+    steps = steps_in("r")
     invalid = [step for step in steps if not step.valid]
     assert sum(row["invalid_reasons"].values()) == len(invalid)
     assert row["invalid_rate"]["value"] == pytest.approx(len(invalid) / len(steps))
-    assert {step.action for step in invalid} == played
-    shown = "".join(textbench("replay", "r", "--plain", "--episode", n).out for n in range(1, 31))
-    assert "\x1b[31mred" not in shown
-    assert "frozen-lake, seed" in shown
-
-
-@pytest.mark.slow
-def test_the_duel_is_a_round_robin_in_both_orders(textbench):
-    agents = ("--agent", "random", "--agent", "greedy", "--agent", "r2=random")
-    duel = ("--scenario", "snake-duel", "--episodes", 2, "--json", "--quiet")
-    done = textbench("run", *agents, *duel, "--out", "r")
-    assert done.code == 0, done.err
-    seats = {(tuple(record.agents.values()), record.seed) for record in records_in("r")}
-    assert len(seats) == 6 * 2
-    assert {(("random", "greedy"), 70_000), (("greedy", "random"), 70_000)} <= seats
-    document = json.loads(done.out)
-    assert {row["agent"]: row["episodes"] for row in document["scores"]} == {"random": 8, "greedy": 8, "r2": 8}
-    assert [rating["games"] for rating in document["ratings"]] == [8, 8, 8]
-    assert document["ratings"][0]["agent"] == "greedy"
-    alone = textbench("run", "--agent", "greedy", *duel)
-    (row,) = json.loads(alone.out)["scores"]
-    assert (alone.code, row["episodes"], row["planned"]) == (0, 4, 4)
-
-
-@pytest.mark.slow
-def test_a_dry_run_plays_nothing_and_says_what_would_be(textbench, workplace):
-    most = {"frozen-lake": 8, "frozen-lake-slippery": 15, "frozen-lake-big": 20, "snake": 8, "snake-duel": 30 * 2}
-    chosen = [word for name in most for word in ("--scenario", name)]
-    command = ("run", "--agent", "openai:gpt", "--episodes", 10, "--dry-run", "--json")
-    document = json.loads(textbench(*command, *chosen).out)
-    assert (document["episodes"], document["requests_at_most"]) == (50, 10 * sum(most.values()))
-    assert json.loads(textbench(*command, "--scenario", "all").out)["episodes"] == 10 * len(SUITES["all"])
-    assert list(workplace.iterdir()) == []
-    assert "nothing was played" in textbench("run", "--agent", "random", "--dry-run").out
+    assert {step.action for step in invalid} == {"left", "down", "right", "up"}
 
 
 def test_tables_go_to_stdout_and_progress_to_stderr(textbench):

@@ -1,18 +1,25 @@
-"""``--protocols``: the same agents on the same seeds by several protocols, and what that makes of their returns."""
+"""The same seeds otherwise: several protocols side by side, twins on the game's scale, and other samples."""
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+import benchmark
 from agents.protocol import SIDE_BY_SIDE
 from benchmark import evaluate, read_results
+from benchmark.entries.validation import manifest_problems
+from benchmark.errors import UsageError
+from benchmark.play.agents.choice import choose_scenarios, with_twins
+from benchmark.play.options import RunOptions
 from benchmark.runs.folder import RunFolder
 from benchmark.runs.manifest import read_manifest
-from tests.benchmark.stubborn_players import Hesitant
+from benchmark.runs.plan import Plan
+from benchmark.runs.replay import replay
+from tests.benchmark.helpers import PLAYERS, STUBBORN
 
-PLAYERS = Path(__file__).parents[1] / "stubborn_players.py"
-COMMAND = ("run", "--agent", f"hesitant={PLAYERS}:Hesitant", "--agent", "random", "--quiet", "--out", "beside")
+COMMAND = ("run", "--agent", f"hesitant={STUBBORN}:Hesitant", "--agent", "random", "--quiet", "--out", "beside")
 GAMES = ("--scenario", "snake", "--scenario", "tic-tac-toe", "--episodes", 6)
 
 
@@ -32,26 +39,20 @@ def test_every_agent_stands_beside_itself(textbench):
     }
     document = json.loads(done.out)
     assert document["complete"] is True
-    rows = [row for row in document["protocols"] if row["agent"] == "hesitant"]
-    assert {row["scenario"] for row in rows} == {"snake"}  # where agents meet, the others change as well
-    assert rows[0]["protocol"] == "random"
-    assert rows[0]["difference"] is None
+    first, *rows = [row for row in document["protocols"] if row["agent"] == "hesitant"]
+    assert (first["scenario"], first["protocol"], first["difference"]) == ("snake", "random", None)
     plain = returns("random", "hesitant")
-    for row in rows[1:]:
+    for row in rows:
         other = returns("unlisted" if row["moves"] == "unlisted" else row["protocol"], "hesitant")
-        assert other.keys() == plain.keys()
-        assert row["pairs"] == 6
+        assert (row["scenario"], row["pairs"]) == ("snake", 6)  # where agents meet, the others change as well
         assert row["difference"]["value"] == pytest.approx(sum(other[seed] - plain[seed] for seed in plain) / 6)
-        if row["moves"] == "listed":  # there its returns differ from seed to seed
-            assert row["difference"]["low"] < row["difference"]["value"] < row["difference"]["high"]
         assert row["mean"]["value"] == pytest.approx(sum(other.values()) / 6)
-    by_rules = {(row["protocol"], row["moves"]): row["difference"] for row in rows[1:]}
-    assert by_rules["random", "unlisted"]["value"] == 0.0  # it doesn't read the list
-    assert by_rules["forfeit", "listed"]["value"] < 0
+        if row["moves"] == "unlisted":
+            assert row["difference"]["value"] == 0.0  # it doesn't read the list
+        else:  # there its returns differ from seed to seed
+            assert row["difference"]["low"] < row["difference"]["value"] < row["difference"]["high"]
     assert [row["agent"] for row in document["overall"]][:2] == ["random", "hesitant"]  # the plain run's own names
-    shown = textbench("leaderboard", "beside", "--stats").out
-    assert "by protocol" in shown
-    assert "less the first" in shown
+    assert "by protocol" in textbench("leaderboard", "beside", "--stats").out
 
 
 def test_the_same_command_goes_on_and_plays_more(textbench):
@@ -68,13 +69,6 @@ def test_the_same_command_goes_on_and_plays_more(textbench):
     assert "there is no beside/forfit (did you mean 'forfeit'?)" in textbench("resume", "beside/forfit").err
 
 
-def test_from_python_too():
-    results = evaluate({"hesitant": Hesitant()}, scenarios="snake", episodes=3, protocols="random,retry", quiet=True)
-    rows = results.leaderboard().document["protocols"]
-    assert [(row["protocol"], row["against"]) for row in rows] == [("random", "random"), ("retry", "random")]
-    assert len(results.folders) == 2
-
-
 def test_other_agents_under_one_name_are_not_compared(workplace):
     for name, options in {"a": {}, "b": {"protocol": "forfeit"}, "c": {"protocol": "forfeit"}}.items():
         agent = {"same": "random"} if name != "b" else {"same": "greedy"}
@@ -83,17 +77,9 @@ def test_other_agents_under_one_name_are_not_compared(workplace):
     assert len(read_results("a", "c", quiet=True).leaderboard().document["protocols"]) == 2
 
 
-def test_a_dry_run_counts_all_of_them(textbench):
-    done = textbench("run", "--agent", "random", "--scenario", "snake", "--protocols", "all", "--dry-run", "--json")
-    document = json.loads(done.out)
-    counts = {row["scenario"]: row["requests_at_most"] for row in document["matchups"]}
-    assert counts["snake (retry)"] == 3 * counts["snake"] == 3 * counts["snake (unlisted)"]
-    assert document["episodes"] == 4 * 50
-
-
 def test_one_budget_is_for_all_of_them_in_order(textbench):
     Path("prices.toml").write_text("[prices.always]\ninput = 1.0\noutput = 10.0\n")
-    always = f"always={PLAYERS.parent / 'players_for_tests.py'}:Always"
+    always = f"always={PLAYERS}:Always"
     command = ("run", "--agent", always, "--scenario", "rock-paper-scissors-tft", "--protocols", "random,unlisted")
     command += ("--episodes", 3, "--max-concurrency", 1, "--prices", "prices.toml", "--out", "beside", "--quiet")
 
@@ -112,17 +98,10 @@ def test_one_budget_is_for_all_of_them_in_order(textbench):
     assert textbench(*command, "--max-cost", 6 * each + 1e-9).code == 0
 
 
-@pytest.mark.slow
-def test_one_time_is_for_all_of_them(textbench):
-    command = ("--scenario", "snake", "--protocols", "random,forfeit", "--episodes", 500, "--run-timeout", 0.05)
-    assert "(--run-timeout 0.05)" in textbench(*COMMAND, *command).err
-
-
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
         (("--protocols", "random"), "several protocols stand side by side"),
-        (("--protocols", "retry,retry:2"), "several protocols stand side by side"),
         (("--protocols", "random,unlistd"), "got 'unlistd' (did you mean 'unlisted'?)"),
         (("--protocols", "all", "--protocol", "retry"), "--protocol can't be given with --protocols"),
         (("--protocols", "all", "--moves", "unlisted"), "--moves can't be given with --protocols"),
@@ -131,3 +110,103 @@ def test_one_time_is_for_all_of_them(textbench):
 def test_what_makes_no_sense_is_refused(textbench, options, sentence):
     done = textbench(*COMMAND, "--scenario", "snake", *options)
     assert (done.code, sentence in done.err, Path("beside").exists()) == (2, True, False)
+
+
+EPISODES = 6
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory):
+    return benchmark.evaluate(
+        ["planner", "random"],
+        scenarios=["frozen-lake", "taxi"],
+        episodes=EPISODES,
+        twins=2,
+        out=tmp_path_factory.mktemp("twins") / "run",
+        quiet=True,
+    )
+
+
+def test_the_overall_score_counts_a_game_once(results):
+    document = results.document(max_episodes=0)
+    assert document["overall_scenarios"] == ["frozen-lake", "taxi"]
+    twins = {"frozen-lake": 0, "frozen-lake-twin-1": 1, "frozen-lake-twin-2": 2, "taxi": 0}
+    assert {row["scenario"]: row["twin"] for row in document["scores"]} == twins
+    lakes = [row for row in document["scores"] if row["scenario"].startswith("frozen-lake")]
+    assert len({(row["blind"]["value"], row["reference"]["value"]) for row in lakes}) == 1  # one scale for all
+
+
+def test_episodes_of_twins_are_played_again_from_their_records(results):
+    folder = RunFolder.open(results.folders[0])
+    plan = Plan.from_manifest(folder.manifest)
+    twins = [record for record in folder.records() if "twin" in record.scenario]
+    assert len(twins) == 2 * 2 * EPISODES
+    for record in twins[::5]:
+        again = replay(record, plan.scenarios[record.scenario])
+        assert again.episode.returns == record.returns
+
+
+def test_a_run_says_what_has_no_twins(textbench):
+    ran = textbench(
+        *("run", "--agent", "random", "--scenario", "nim", "--scenario", "taxi", "--episodes", 2, "--twin", 3),
+        *("--out", "run", "--json"),
+    )
+    assert ran.code == 0
+    assert "these have no twins and are not played: taxi" in ran.err
+    document = json.loads(ran.out)
+    assert [(row["scenario"], row["twin"]) for row in document["scores"]] == [("nim-twin-3", 3)]
+    assert textbench("resume", "run").code == 0
+
+
+def test_options_that_contradict_each_other_are_refused():
+    def choose(**options: Any) -> list[str]:
+        told = RunOptions(given=frozenset(options), **options)
+        return list(with_twins(choose_scenarios(told), told, print).scenarios)
+
+    assert choose(scenarios=("nim",), twins=2) == ["nim", "nim-twin-1", "nim-twin-2"]
+    assert choose(scenarios=("nim",), twin=0) == ["nim"]
+    with pytest.raises(UsageError, match="give one of them"):
+        choose(scenarios=("nim",), twin=1, twins=2)
+    with pytest.raises(UsageError, match="no twins of taxi"):
+        choose(scenarios=("taxi",), twin=1)
+
+
+# ---------------------------------------------------------------- other samples
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory):
+    """The same seeds three times: as they are, as they are again, and with other samples."""
+    folder = tmp_path_factory.mktemp("variance")
+    played: dict[str, Any] = {"scenarios": ["frozen-lake-slippery", "cliff-walking"], "episodes": 10, "quiet": True}
+    for name, more in (("first", {}), ("again", {}), ("other", {"resample": 1})):
+        benchmark.evaluate({"random": "random", "planner": "planner"}, out=folder / name, **played, **more)
+    return [folder / name for name in ("first", "again", "other")]
+
+
+def returns_of(path: Path, agent: str) -> list[tuple[str, int, float]]:
+    found = [record for record in RunFolder.open(path).records() if record.agents["player_0"] == agent]
+    return sorted((record.scenario, record.seed, record.returns["player_0"]) for record in found)
+
+
+def test_other_samples_are_of_the_same_starts_and_chances(runs):
+    first, again, other = runs
+    assert returns_of(first, "random") == returns_of(again, "random") != returns_of(other, "random")
+    assert returns_of(first, "planner") == returns_of(
+        other, "planner"
+    )  # as it draws nothing, it meets the same chances
+    assert read_manifest(other)["settings"]["resample"] == 1
+    assert "resample" not in read_manifest(first)["settings"]
+
+
+def test_other_samples_are_no_entry_and_no_part_of_the_run(runs, textbench):
+    merged = textbench("merge", runs[0], runs[2], "--out", "merged")
+    assert merged.code == 2
+    assert "was played with resample 1, " in " ".join(merged.err.split())
+    manifest = read_manifest(runs[2])
+    card = manifest["agents"][0]
+    own = [row for row in manifest["matchups"] if row["agents"] == [card["name"]]]
+    manifest = {**manifest, "agents": [card], "agent": card["name"], "matchups": own}
+    problems = list(manifest_problems(manifest, Plan.from_manifest(manifest)))
+    assert "manifest.json: settings.resample is 1, an entry has the samples of its seeds" in problems
+    assert textbench("run", "--agent", "random", "--scenario", "nim", "--resample", 0).code == 2

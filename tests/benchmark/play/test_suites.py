@@ -1,7 +1,8 @@
-"""Suites: chosen by name, together with scenarios; whoever can't play a game of theirs plays the others."""
+"""What is played: suites and scenarios, who can't play them, and what a dry run says and refuses of it."""
 
 import json
 import re
+import sys
 from pathlib import Path
 
 import pytest
@@ -28,27 +29,12 @@ def test_a_suite_is_all_of_its_scenarios(textbench):
     assert set(planned(textbench(*dry))) == set(SUITES["paper"])
 
 
-@pytest.mark.slow
-def test_a_run_of_a_suite_is_resumed_by_its_scenarios(textbench):
-    command = ("run", "--suite", "planning", "--agent", "random", "--episodes", 2, "--out", "r", "--quiet")
-    assert textbench(*command).code == 0
-    settings = RunFolder.open(Path("r")).manifest["settings"]
-    assert set(settings["scenarios"]) == set(SUITES["planning"])
-    assert "suites" not in settings
-    assert textbench("resume", "r", "--episodes", 3, "--quiet").code == 0
-    assert len(list(RunFolder.open(Path("r")).records())) == 3 * len(SUITES["planning"])
-
-
 def test_who_cant_play_a_game_of_a_suite_plays_the_others_and_that_is_said(textbench, suite_with_strangers):
     done = textbench("run", "--suite", suite_with_strangers, "--dry-run", "--json")
     tables = planned(done)
     assert ("greedy",) in tables["frozen-lake"]
     assert {agent for table in tables["share-three"] for agent in table}.isdisjoint({"greedy", "planner"})
     assert "not played by greedy and planner, who can't play these games: share-three, spread-five" in done.err
-    # the same where the user names the agent and the suite brings the game
-    done = textbench("run", "--suite", suite_with_strangers, "--agent", "greedy", "--agent", "random", "--dry-run")
-    assert done.code == 0
-    assert "not played by greedy, who can't play these games: share-three, spread-five\n" in done.err
 
 
 def test_a_named_agent_on_a_named_scenario_that_it_cant_play_is_wrong_usage(textbench, suite_with_strangers):
@@ -68,6 +54,7 @@ def test_a_run_with_agents_left_out_is_played_resumed_and_extended(textbench, su
     assert textbench("resume", "r", "--quiet").code == 0
     assert textbench("resume", "r", "--episodes", 3, "--quiet").code == 0
     assert textbench(*command, "--episodes", 4, "--quiet").code == 0
+    assert "suites" not in RunFolder.open(Path("r")).manifest["settings"]
     records = list(RunFolder.open(Path("r")).records())
     assert {tuple(record.agents.values()) for record in records if record.scenario == "spread-five"} == {
         ("random",) * 5
@@ -88,9 +75,7 @@ def test_a_dry_run_says_what_a_suite_costs_each_agent(textbench, suite_with_stra
     assert sum(row["requests_at_most"] for row in document["agents"]) == document["requests_at_most"]
     printed = textbench(*command, "--dry-run").out
     assert "each agent" in printed
-    agents = [word for name in "abcdef" for word in ("--agent", f"{name}=random")]
-    printed = textbench("run", *agents, "--scenario", "snake-duel", "--dry-run").out
-    assert re.search(r"snake-duel +6 +30 +1,500 ", printed)
+    assert re.search(r"share-three +2 +4 +40 ", printed)
 
 
 def test_list_shows_suites_and_what_every_scenario_is(textbench):
@@ -103,36 +88,106 @@ def test_list_shows_suites_and_what_every_scenario_is(textbench):
     assert "paper" in lake["suites"]
     printed = textbench("list", "scenarios").out
     assert [line.split()[0] for line in printed.splitlines() if " Text" in line].count("frozen-lake") == 1
-    for name in SCENARIOS:
-        assert f"\n{name} " in printed
-    assert "suites\n" in textbench("list", "suites").out
+    assert all(f"\n{name} " in printed for name in SCENARIOS)
 
 
 def test_a_suite_of_opposed_interests_has_one_rating_and_another_says_why_not(textbench, monkeypatch):
     small = {"strategy": ("nim", "matching-pennies"), "social": ("chicken",)}
     monkeypatch.setattr("benchmark.score.overall.SUITES", small)
-    agents = ("--agent", "random", "--agent", "planner", "--agent", "greedy")
     play = [word for names in small.values() for name in names for word in ("--scenario", name)]
+    agents = ("--agent", "random", "--agent", "planner")
     done = textbench("run", *agents, *play, "--episodes", 4, "--quiet", "--out", "r", "--json")
     assert done.code == 0
     strategy, social = json.loads(done.out)["suites"]
-    assert strategy["ratings"].keys() == {"random", "planner", "greedy"}
-    assert sum(one["value"] for one in strategy["ratings"].values()) == pytest.approx(0, abs=1e-6)
-    for one in strategy["ratings"].values():
-        assert one["low"] < one["value"] < one["high"]
-    assert max(strategy["ratings"], key=lambda name: strategy["ratings"][name]["value"]) == "planner"
+    ratings = strategy["ratings"]
+    assert ratings.keys() == {"random", "planner"}
+    assert sum(one["value"] for one in ratings.values()) == pytest.approx(0, abs=1e-6)
+    assert all(one["low"] < one["value"] < one["high"] for one in ratings.values())
+    assert ratings["planner"]["value"] > 0
     assert "ratings" not in social
-    told = "social has no rating: in 1 of its games, such as chicken, all may gain or lose together"
-    value = f"{strategy['ratings']['planner']['value']:+.0f}"
-    assert textbench("leaderboard", "r", "--html", "page.html", "--quiet").code == 0
-    page = Path("page.html").read_text()
-    for shown in (textbench("leaderboard", "r").out, textbench("leaderboard", "r", "--stats").out, page):
-        words = " ".join(shown.split())
-        assert told.lower() in words.lower()
-        assert "strategy (Elo)" in words
-        assert value.replace("-", "\N{MINUS SIGN}") in words or value in words
+    told = " ".join(textbench("leaderboard", "r", "--stats").out.split()).lower()
+    assert "social has no rating: in 1 of its games, such as chicken, all may gain or lose together" in told
     # two runs whose agents never met
-    others = ("--agent", "a=greedy", "--agent", "b=random")
+    others = ("--agent", "a=planner", "--agent", "b=random")
     assert textbench("run", *others, *play, "--episodes", 2, "--quiet", "--out", "s").code == 0
     found = json.loads(textbench("leaderboard", "r", "s", "--json").out)["suites"][0]
     assert found["unrated"] == "random and a never met in nim"
+
+
+LAKE = ("--scenario", "frozen-lake", "--episodes", "2")
+SERVER = ("--base-url", "http://127.0.0.1:9/v1")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("--agent", "gguf:notes.gguf"), "isn't in GGUF format"),
+        (("--agent", "hf:on-nothing"), "no folder './gone'"),
+        (("--agent", "vllm:some/model"), "vllm:some/model needs vLLM, which isn't installed: pip install"),
+        (("--agent", "openai:m", *SERVER, "--legal-only", "--mode", "direct"), "OpenAI's API takes no grammar"),
+        (("--agent", "openai:m", *SERVER, "--max-cost", "1"), "--max-cost needs a price for 'openai:m'"),
+        (("--agent", "tiny", "--set", "tiny.device=tpu"), "device is auto, cpu, cuda, cuda:N or mps, got 'tpu'"),
+        (("--agent", "hf:some/model", "--set", "hf:some/model.thinking_budget=9", "--legal-only"), "thinking_budget"),
+    ],
+)
+def test_what_a_run_refuses_is_refused(textbench, arguments, said):
+    Path("on-nothing").mkdir()
+    Path("on-nothing/adapter_config.json").write_text('{"base_model_name_or_path": "./gone"}')
+    Path("notes.gguf").write_text("nothing")
+    before = sorted(Path.cwd().iterdir())
+    dry = textbench("run", *arguments, *LAKE, "--dry-run")
+    assert dry.code == 2
+    assert said in dry.err
+    assert sorted(Path.cwd().iterdir()) == before
+    run = textbench("run", *arguments, *LAKE)
+    if "some/model" not in arguments[1] or "vllm" in arguments[1]:  # else the model would be looked for first
+        assert (run.code, run.err) == (2, dry.err)
+
+
+@pytest.mark.parametrize(("agent", "package"), [("smollm2-lake", "peft"), ("tiny", "torch")])
+def test_a_missing_package_is_said(textbench, monkeypatch, agent, package):
+    monkeypatch.setitem(sys.modules, package, None)
+    dry = textbench("run", "--agent", agent, *LAKE, "--dry-run")
+    assert dry.code == 2
+    assert f"{agent} needs {package}: pip install" in dry.err
+    assert textbench("run", "--agent", agent, *LAKE).err == dry.err
+
+
+def test_what_is_only_known_later_is_not_refused(textbench, workplace, monkeypatch):
+    """A key isn't needed to ask what a run would take, and nothing is loaded, fetched or asked."""
+    monkeypatch.setitem(sys.modules, "agents.models.local.transformers", None)
+    agents = ("openai:gpt-4o-mini", "hf:some/model", "tiny", "planner")
+    named = [word for agent in agents for word in ("--agent", agent)]
+    done = textbench("run", *named, *LAKE, "--cache", "responses.sqlite", "--dry-run")
+    assert (done.code, done.err) == (0, "")
+    assert list(workplace.iterdir()) == []
+    legal = ("--set", "openai:m.grammar=gbnf", "--legal-only", "--mode", "direct")
+    assert textbench("run", "--agent", "openai:m", *SERVER, *legal, *LAKE, "--dry-run").code == 0
+
+
+@pytest.mark.slow
+def test_a_limit_that_isnt_enough_is_not_called_enough(textbench):
+    arguments = ("run", "--agent", "random", "--scenario", "bandit", "--dry-run", "--until")
+    few = textbench(*arguments, "0.05", "--episodes", 4).out
+    assert "with the most that are allowed not every score is known to 0.05" in " ".join(few.split())
+    enough = textbench(*arguments, "2", "--episodes", 400).out
+    assert "that a scripted player needs for every score to be known to 2;" in " ".join(enough.split())
+
+
+PRICES = '[prices."cheap"]\ninput = 1.0\noutput = 2.0\n[prices."dear"]\ninput = 10.0\noutput = 20.0\n'
+
+
+def test_dollars_and_hours_of_all_agents_are_added_up(textbench, monkeypatch):
+    monkeypatch.setenv("OPENAI_API_KEY", "none")
+    Path("prices.toml").write_text(PRICES)
+    agents = ("--agent", "cheap=openai:m", "--agent", "dear=openai:m", "--agent", "random")
+    more = (*SERVER, "--scenario", "frozen-lake", "--prices", "prices.toml", "--dry-run", "--until", "0.3")
+    command = ("run", *agents, *more)
+    total = json.loads(textbench(*command, "--json").out)["total"]
+    alone = json.loads(textbench("run", *agents[:2], *more, "--json").out)["total"]
+    assert total["cost"] == [pytest.approx(11 * end) for end in alone["cost"]]
+    assert total["hours"][1] == pytest.approx(2 * alone["hours"][1])
+    assert total["hours"][1] > 0
+    told = " ".join(textbench(*command).out.split())
+    assert f"all agents together: {total['cost'][0]:.2f} to {total['cost'][1]:.2f} USD" in told
+    assert "hours" in told

@@ -9,20 +9,18 @@ from benchmark.runs.folder import RunFolder
 from tests.agents.openai_server import OpenAIServer, random_move
 
 LAKE = ("--scenario", "frozen-lake", "--max-concurrency", 2, "--out", "r")
-REFUSAL = "I'm sorry, but I can't help with that."
 CAUSES = {
+    "form": (
+        {"respond": lambda request: "right."},
+        "an answer that isn't in the form asked for, such as 'right.'",
+        "retry",
+    ),
     "length": ({"respond": lambda request: "Let me look. " * 300}, "cut off at the token limit", "--max-tokens"),
     "reasoning": (
         {"respond": lambda request: "<think>" + "Hm. " * 600},
         "cut off at the token limit while still reasoning",
         "--set m.reasoning_tokens=N",
     ),
-    "form": (
-        {"respond": lambda request: "right."},
-        "an answer that isn't in the form asked for, such as 'right.'",
-        "retry",
-    ),
-    "refusal": ({"respond": lambda request: REFUSAL}, "refused to answer, such as \"I'm sorry", "--prompts FILE"),
     "tool_calls": ({"faults": {"tool-call": 1.0}}, "a call of a tool, and none is offered", "--prompts FILE"),
 }
 
@@ -66,20 +64,6 @@ def test_the_json_document_explains_the_answers_of_a_model_that_is_readable_at_t
     assert told["causes"] == {"form": sum(why is not None for _, why in answers())}
     assert told["example"] == "right."
     assert told["unreadable"] / told["answers"] > 0.1
-
-
-def test_readable_answers_are_not_explained(textbench, workplace):
-    with OpenAIServer() as server:
-        command = ("run", "--agent", "m=openai:m", "--base-url", server.base_url, *LAKE, "--episodes", 5, "--json")
-        assert json.loads(textbench(*command).out)["unreadable"] == []
-
-
-def test_a_call_of_a_tool_is_kept(textbench, workplace):
-    with OpenAIServer(faults={"tool-call": 1.0}) as server:
-        command = ("run", "--agent", "m=openai:m", "--base-url", server.base_url, *LAKE, "--episodes", 2, "--quiet")
-        textbench(*command)
-    assert all(json.loads(answer.tool_calls) for answer, _ in answers())
-    assert all(answer.response == "" for answer, _ in answers())
 
 
 def test_what_a_server_writes_behind_the_action_is_kept_and_not_read(textbench, workplace):

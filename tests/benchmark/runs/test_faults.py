@@ -89,10 +89,6 @@ def test_a_repair_loses_no_line(textbench, happen, stride):
 # ---------------------------------------------------------------- files that are lost
 
 
-def removed() -> None:
-    shutil.rmtree("o")
-
-
 def moved() -> None:
     Path("o").rename("elsewhere")
 
@@ -121,7 +117,6 @@ def cut() -> None:
 
 
 CHANGES = [
-    (removed, "was moved or removed", 0),
     (moved, "was moved or removed", 0),
     (replaced, "was replaced by another file", 0),
     (replaced_whole, "was replaced by another file", 0),
@@ -131,7 +126,9 @@ CHANGES = [
 
 
 @pytest.mark.parametrize(("change", "said", "kept"), CHANGES, ids=lambda value: getattr(value, "__name__", None))
-@pytest.mark.parametrize(("at", "seconds"), [(5, 0.0), (12, 1000.0)], ids=["synced", "at the end"])
+@pytest.mark.parametrize(
+    ("at", "seconds"), [(5, 0.0), pytest.param(12, 1000.0, marks=pytest.mark.slow)], ids=["synced", "at the end"]
+)
 def test_a_run_whose_file_is_changed_stops_and_claims_no_more_than_is_there(
     textbench, monkeypatch, change, said, kept, at, seconds
 ):

@@ -81,17 +81,6 @@ def test_an_unfinished_last_line_is_dropped_and_cut_off(folder):
         assert folder.episodes_path.read_bytes() == whole
 
 
-def test_a_damaged_line_in_the_middle_is_named_not_skipped(folder):
-    folder.append(record(1))
-    folder.close()
-    with folder.episodes_path.open("ab") as file:
-        file.write(b"\x00\x00\x00\n")
-    with pytest.raises(
-        UsageError, match=r"episodes\.jsonl line 2 isn't an episode: not JSON.*textbench resume .* --repair"
-    ):
-        list(RunFolder.open(folder.path).records())
-
-
 def test_damaged_lines_are_set_aside_and_nothing_else_is_touched(folder):
     folder.append(record(1))
     folder.append(record(2))
@@ -141,7 +130,6 @@ def test_two_processes_cant_write_one_run(folder):
     ("name", "said"),
     [
         ("thesis.tex", r"isn't empty.*thesis\.tex"),
-        ("prompts.toml", r"isn't empty.*prompts\.toml"),
         ("manifest.json", "already holds a run"),
     ],
 )
@@ -157,18 +145,14 @@ def test_a_folder_with_other_things_in_it_isnt_taken(tmp_path, name, said):
     ("content", "complaint"),
     [
         ("{", "not JSON"),
-        ("[]", r"it must be a valid dictionary, got \[\]"),
         (
             '{"schema_version": 1, "kind": "npm-package"}',
             "kind must be 'textbench-run' or 'textbench-entry', got 'npm-p",
         ),
         (json.dumps({**MANIFEST, "schema_version": 9}), "schema_version must be 1, got 9"),
         (json.dumps({key: value for key, value in MANIFEST.items() if key != "agents"}), "agents is missing"),
-        (json.dumps({**MANIFEST, "verified": True}), "verified is unknown here"),
         (json.dumps(MANIFEST)[:-1] + ', "agents": []}', "the key 'agents' stands twice"),
         (json.dumps({**MANIFEST, "note": float("nan")}), "NaN isn't a JSON number"),
-        (json.dumps(MANIFEST).encode("utf-16"), "not UTF-8"),
-        ("\ufeff" + json.dumps(MANIFEST), "not JSON .Unexpected UTF-8 BOM"),
         (b'{"note": "\xff"}', "not UTF-8"),
         ('{"note": ' * 100_000, "nested too deeply"),
     ],
@@ -177,16 +161,6 @@ def test_a_foreign_manifest_is_one_sentence(tmp_path, content, complaint):
     (tmp_path / MANIFEST_NAME).write_bytes(content if isinstance(content, bytes) else content.encode())
     with pytest.raises(UsageError, match=complaint):
         RunFolder.open(tmp_path)
-
-
-def test_a_place_that_cant_be_written_is_one_sentence(tmp_path):
-    (tmp_path / "file").write_text("")
-    with pytest.raises(UsageError, match="can't make the run folder"):
-        RunFolder.create(tmp_path / "file" / "run", dict(MANIFEST), Redactor())
-    tmp_path.chmod(0o500)
-    if os.geteuid():  # root may write everywhere
-        with pytest.raises(StorageError, match="Permission denied"):
-            RunFolder.create(tmp_path / "run", dict(MANIFEST), Redactor())
 
 
 @contextmanager
@@ -235,10 +209,8 @@ def test_what_is_written_is_scrubbed(tmp_path):
         {"seed": 2**53},
         {"scenario": "chess"},
         {"returns": {"player_0": float("nan")}},
-        {"agents": {}},
         {"measured": {"cached_tokens": [10**12, 0]}},
         {"measured": {"served_by": {"player_0": ["x" * 1001]}}},
-        {"metrics": {"player_0": {"regret": 1e300}}},
     ],
     ids=str,
 )

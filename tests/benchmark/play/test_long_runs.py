@@ -1,4 +1,4 @@
-"""kill -9 at any moment: what was finished stays, and a resume ends as if nothing had happened."""
+"""Long runs: kill -9 at any moment loses nothing that was finished, and memory stays bounded."""
 
 import os
 import random
@@ -10,10 +10,8 @@ from pathlib import Path
 import pytest
 
 from benchmark.runs.record import parse_line
-from tests.benchmark.helpers import counted
+from tests.benchmark.helpers import PLAYERS, ROOT, counted
 
-ROOT = Path(__file__).parents[3]
-PLAYERS = Path(__file__).parents[1] / "players_for_tests.py"
 COMMAND = (
     *("run", "--agent", f"slow={PLAYERS}:Slow", "--agent", "greedy", "--max-concurrency", "4", "--episodes", "60"),
     *("--scenario", "frozen-lake", "--scenario", "frozen-lake-slippery", "--quiet", "--json"),
@@ -27,6 +25,10 @@ def start(*arguments):
     )
 
 
+def finished_lines(file):
+    return [line for line in file.read_bytes().splitlines(keepends=True) if line.endswith(b"\n")]
+
+
 def kill_somewhere(process, file, rng):
     """Kill it at a random moment after it has begun to write; says whether it was still running."""
     before = file.stat().st_size if file.exists() else 0
@@ -37,10 +39,6 @@ def kill_somewhere(process, file, rng):
     process.kill()
     process.wait()
     return running
-
-
-def finished_lines(file):
-    return [line for line in file.read_bytes().splitlines(keepends=True) if line.endswith(b"\n")]
 
 
 def play_with_kills(folder, kills, rng):
@@ -57,20 +55,15 @@ def play_with_kills(folder, kills, rng):
     return hits
 
 
-@pytest.fixture
-def uninterrupted(textbench):
-    assert textbench(*COMMAND, "--out", "whole").code == 0
-    return counted("whole")
-
-
 @pytest.mark.nightly
-def test_twenty_kills_at_random_moments(uninterrupted, workplace):
+def test_twenty_kills_at_random_moments(textbench, workplace):
+    assert textbench(*COMMAND, "--out", "whole").code == 0
     rng = random.Random()  # other moments every time: the seed decides nothing about the result
     hits = 0
     for number in range(5):
         folder = workplace / f"killed{number}"
         hits += play_with_kills(folder, 4, rng)
-        assert counted(folder) == uninterrupted
+        assert counted(folder) == counted("whole")
     assert hits >= 12, f"only {hits} of 20 kills hit a running process; the run is too short for this machine"
 
 
@@ -92,8 +85,9 @@ main(arguments)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("prompts", [(), ("--prompts", "own.toml")])
-@pytest.mark.parametrize("moment", ["the draft", "the episodes"])
+@pytest.mark.parametrize(
+    ("moment", "prompts"), [("the draft", ("--prompts", "own.toml")), ("the draft", ()), ("the episodes", ())]
+)
 def test_a_kill_before_the_first_episode_leaves_a_folder_that_can_be_used(textbench, workplace, moment, prompts):
     Path("own.toml").write_text('system = "Be quick."\n')
     command = ("run", "--agent", "greedy", "--scenario", "frozen-lake", "--episodes", "3", *prompts)
@@ -119,3 +113,33 @@ def test_a_kill_before_the_first_episode_leaves_a_folder_that_can_be_used(textbe
     assert textbench(*command, "--out", "whole", "--quiet").code == 0
     assert counted("killed") == counted("whole")
     assert {path.name for path in Path("killed").iterdir()} == {path.name for path in Path("whole").iterdir()}
+
+
+CODE = """
+import resource, sys
+from benchmark.cli import main
+code = main(sys.argv[1:])
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, file=sys.stderr)
+sys.exit(code)
+"""
+
+
+def peak_memory(*arguments) -> int:
+    """Peak resident memory of a command in bytes."""
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    command = [sys.executable, "-c", CODE, *map(str, arguments)]
+    done = subprocess.run(command, capture_output=True, text=True, env=environment)
+    assert done.returncode == 0, done.stderr
+    return int(done.stderr.split()[-1]) * 1024
+
+
+@pytest.mark.nightly
+def test_memory_grows_by_little_more_than_the_figures_of_an_episode(workplace):
+    peaks, shown = {}, {}
+    for episodes in (500, 4_500):
+        command = ("--agent", "random", "--scenario", "frozen-lake", "--scenario", "snake", "--episodes", episodes)
+        peaks[episodes] = peak_memory("run", *command, "--out", f"r{episodes}", "--quiet")
+        shown[episodes] = peak_memory("leaderboard", f"r{episodes}", "--quiet")
+    for figures in (peaks, shown):
+        each = (figures[4_500] - figures[500]) / (2 * 4_000)
+        assert each < 3000, f"{each:.0f} bytes per episode; a record is about 1700 on disk"
