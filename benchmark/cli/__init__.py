@@ -1,8 +1,9 @@
 """The command ``textbench``: see :data:`COMMANDS` and :data:`LAB`.
 
-What a command takes is a class in :mod:`benchmark.cli.settings`, and what it does is the function ``run`` of the file
-of its name, imported when it runs: ``--help`` answers at once. It returns the exit code: 0 done, 1 incomplete or
-failed, 2 wrong usage, 130 interrupted. Results go to stdout, progress and errors to stderr.
+What a command takes is a class in :mod:`benchmark.cli.settings`, and what it does the function ``run_NAME`` of the file
+of its name, or of that in :data:`_SHARED`, which is imported when it runs: ``--help`` answers at once. It returns the
+exit code: 0 done, 1 incomplete or failed, 2 wrong usage, 130 interrupted. Results go to stdout, progress and errors to
+stderr.
 """
 
 import os
@@ -19,18 +20,18 @@ from benchmark.errors import BenchmarkError, UsageError, unknown_name
 from benchmark.foreign import foreign_agents
 
 if TYPE_CHECKING:
-    from benchmark.cli.before_after import play_both
+    from benchmark.cli.entries import check_entries, exit_code, verdict_rows
     from benchmark.cli.settings import Output
-    from benchmark.cli.validate import check_entries, exit_code, verdict_rows
+    from benchmark.cli.warmup import play_both
 
 __all__ = ["Command", "Output", "check_entries", "exit_code", "main", "play_both", "verdict_rows"]
 
 __getattr__, _, _ = lazy_loader.attach(  # what commands of other packages share with ours
     __name__,
     submod_attrs={
-        "before_after": ["play_both"],
+        "entries": ["check_entries", "exit_code", "verdict_rows"],
         "settings": ["Output"],
-        "validate": ["check_entries", "exit_code", "verdict_rows"],
+        "warmup": ["play_both"],
     },
 )
 
@@ -64,6 +65,15 @@ LAB = {
 }
 """The commands of research and upkeep, likewise. ``textbench lab`` lists them; ``textbench NAME`` and
 ``textbench lab NAME`` are the same, and everything that we print or write says ``textbench NAME``."""
+
+_SHARED = {
+    **dict.fromkeys(("leaderboard", "compare", "replay", "view", "rescore", "merge"), "results"),
+    **dict.fromkeys(("list", "doctor"), "catalogue"),
+    **dict.fromkeys(("submit", "validate"), "entries"),
+    "resume": "run",
+    "exploitability": "inspect",
+}
+"""``{command: file}`` of those that share one."""
 
 
 class Command(NamedTuple):
@@ -196,9 +206,10 @@ def _dispatch(arguments: list[str]) -> int:
         from benchmark.runs.plan import import_games
 
         import_games(module, f"--import {module}")
-    run: Callable[[Any], int] = import_module(
-        f"benchmark.cli.{name}" if name in COMMANDS | LAB else _added()[name].module
-    ).run
+    if name in COMMANDS | LAB:
+        run: Callable[[Any], int] = resolve_name(f"benchmark.cli.{_SHARED.get(name, name)}:run_{name}")
+    else:
+        run = import_module(_added()[name].module).run
     return run(settings)
 
 

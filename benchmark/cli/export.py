@@ -12,7 +12,7 @@ from benchmark.runs.folder import check_file_place
 from benchmark.show import export, published, training_data
 
 
-def run(settings: Export) -> int:
+def run_export(settings: Export) -> int:
     """Write the files that were asked for."""
     files = _files(settings)
     sources = Output().folders(settings.sources)

@@ -1,11 +1,14 @@
-"""An episode, seen from inside: what the policy wanted, beside what the actions were worth."""
+"""Commands that look into an agent: what it wants beside what is best, and what it loses to its best opponent."""
 
 from collections.abc import Sequence
+from dataclasses import asdict
 from typing import Any
 
+from agents.analysis.exploitability import Exploitability as Found
+from agents.analysis.exploitability import measure
 from agents.analysis.inspection import Inspectable, InspectedStep, Inspection, inspect_episode
 from agents.analysis.world_model import world_fidelity
-from benchmark.cli.settings import Inspect
+from benchmark.cli.settings import Exploitability, Inspect, Output
 from benchmark.errors import BenchmarkError, UsageError
 from benchmark.play.agents.players import load_one
 from benchmark.runs.plan import find_scenario
@@ -21,7 +24,7 @@ OF_A_WORLD = {
 MOST_COLUMNS = 10  # of actions: more don't fit a terminal
 
 
-def run(settings: Inspect) -> int:
+def run_inspect(settings: Inspect) -> int:
     """Print what the agent wanted at each step, or with --world-model how well it predicts what actions lead to."""
     scenario, output = find_scenario(settings.scenario, "inspect"), settings.output
     agent, samples = settings.agent, settings.samples
@@ -131,3 +134,43 @@ def _cell(one: InspectedStep, action: str) -> str:
     after = "" if one.after_reasoning is None else f"\n{one.after_reasoning[action]:.1%}"
     mark = f"{'>' * (action == one.step.action)}{'*' * (action in one.best)}"
     return f"{mark} {one.probabilities.get(action, 0.0):.1%}{after}\n{one.values[action]:.3f}"
+
+
+def run_exploitability(settings: Exploitability) -> int:
+    """Measure the agent's exploitability and print it."""
+    agent, name, samples = settings.agent, settings.scenario, settings.samples
+    scenario = find_scenario(name, "measure")
+    policy, _ = load_one(agent, settings.options, scenario)
+    if getattr(policy, "model", None) is not None:
+        Output().say(
+            f"asking {agent} at every information set, {samples} times each unless the answer's chances can be "
+            "computed (a model of this process with --mode direct, or temperature 0); this may take minutes"
+        )
+    try:
+        found = measure(policy, scenario.game(), horizon=scenario.horizon, samples=samples, seed=settings.seed)
+    except ValueError as error:
+        raise UsageError(f"{name}: {error}") from None
+    except RuntimeError as error:
+        raise BenchmarkError(str(error)) from None
+    if settings.output.json:
+        settings.output.document({"agent": agent, "scenario": name} | asdict(found))
+    else:
+        print(summary(found, agent, name))
+    return 0
+
+
+def summary(found: Found, agent: str, scenario: str) -> str:
+    """Return the result in a few lines for people."""
+    told = f"{found.value:.4f}, exact"
+    if found.samples is not None:
+        told = f"{found.value:.3f} [{found.low:.3f}, {found.high:.3f}], from {found.samples} responses at each"
+    lines = [
+        f"{agent} in {scenario}: exploitability {told} ({found.information_sets} information sets)",
+        f"uniform play: {found.uniform:.4f}; an equilibrium: 0",
+    ]
+    for player, best in found.best_responses.items():
+        (other,) = (each for each in found.best_responses if each != player)
+        lines.append(f"a best response as {player} gets {best:+.4f} from {agent} as {other}")
+    if found.invalid > 1e-9:  # probabilities that sum to 1 but for rounding are no invalid responses
+        lines.append(f"{found.invalid:.1%} of the responses were invalid and played the default action")
+    return "\n".join(lines)

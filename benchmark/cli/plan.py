@@ -23,7 +23,7 @@ from benchmark.show.draw import print_tables
 from benchmark.show.table import text_table
 
 
-def run(settings: Plan) -> int:
+def run_plan(settings: Plan) -> int:
     """Play the pilot, unless its folder has it, and print the plan."""
     told, pilot, detect, given = settings.output, settings.pilot, settings.detect, settings.options
     if "episodes" in given.given and given.episodes < pilot:
@@ -38,7 +38,11 @@ def run(settings: Plan) -> int:
         )
     if several := [name for name, one in planned.plan.scenarios.items() if num_players(one) > 1]:
         raise UsageError(f"a plan is for scenarios of one player, {several[0]!r} has several: leave it out")
-    ending = play_all([planned], quiet=told.quiet, ask=output.ask_at_terminal)
+    try:
+        ending = play_all([planned], quiet=told.quiet, ask=output.ask_at_terminal)
+    except UsageError as error:  # such as a price that is needed to keep the limit, which has another name here
+        flag = "--max-cost" if settings.budget is None else "--budget"
+        raise UsageError(str(error).replace("--max-cost", flag)) from None
     path = ending.path
     if ending.stopped is not None:
         why = f"the pilot isn't whole: {ending.stopped}"

@@ -20,7 +20,7 @@ from benchmark.show.viewer import Showing, move, outcome, spaced
 from textgames.scenarios import Scenario
 
 
-def run(settings: Play) -> int:
+def run_play(settings: Play) -> int:
     """Let the user have the first seat, tell what every move did, and show the end.
 
     Without ``--against`` the other seats have greedy, or random in a game that greedy can't play.

@@ -25,7 +25,7 @@ FORMS = {".md": markdown_report, ".html": html_report}
 SEVERAL_PLAYERS = "No verdict over all: these agents share no scenarios for one player. See the tables below."
 
 
-def run(settings: Report) -> int:
+def run_report(settings: Report) -> int:
     """Write the report, and print the names of its files."""
     files = _files(settings.out)
     if not Path(settings.out).suffix:

@@ -1,17 +1,18 @@
-"""A run, played; or with ``--dry-run`` what it would play."""
+"""Commands that play a run: new, resumed, or with ``--dry-run`` what it would play."""
 
 import os
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from agents.loop.rollout import DEFAULT_CONCURRENCY
 from agents.protocol import answers_at_most
 from benchmark.cli import output
-from benchmark.cli.settings import Output, Run
+from benchmark.cli.settings import Output, Resume, Run
 from benchmark.play.agents.choice import PlannedRun
 from benchmark.play.cost.estimate import LETTERS_PER_TOKEN, TOKENS_PER_SECOND, Estimate, estimate
 from benchmark.play.options import RunOptions
-from benchmark.play.session import by_protocol, play_all
+from benchmark.play.session import by_protocol, play_all, reopen_session
 from benchmark.play.until import longest_plan, plans_until
 from benchmark.score.comparison import too_few_starts
 from benchmark.score.protocols import side_by_side
@@ -24,7 +25,7 @@ AT_MOST = "decisions at most"
 SUMMED = ("episodes_at_least", "episodes", "requests_at_most")
 
 
-def run(settings: Run) -> int:
+def run_run(settings: Run) -> int:
     """Play the run, or with --dry-run only say what would be played."""
     told = settings.output
     if told.quiet:  # read by huggingface_hub and transformers, for what they fetch and we convert
@@ -140,3 +141,10 @@ def _per_agent(matchups: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
         scenarios, episodes = len({row["scenario"] for row in own}), sum(row["episodes"] for row in own)
         rows.append({"agent": agent, "scenarios": scenarios, "episodes": episodes, "requests_at_most": most})
     return rows
+
+
+def run_resume(settings: Resume) -> int:
+    """Play the episodes that the folder lacks."""
+    told, ask = settings.output, output.ask_at_terminal
+    session = reopen_session(Path(settings.folder), settings.options, told.say, repair=settings.repair, ask=ask)
+    return output.report(session.play(quiet=told.quiet), told)

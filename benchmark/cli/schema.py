@@ -12,7 +12,7 @@ from benchmark.play.options import OPTIONS, RunOptions
 from textgames.plugins import installed
 
 
-def run(settings: Schema) -> int:
+def run_schema(settings: Schema) -> int:
     """Print one schema, or write one or all."""
     known = schema_names()
     if settings.name is None and settings.out is None:

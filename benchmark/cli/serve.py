@@ -18,7 +18,7 @@ LEAST_TOKEN = 8  # characters
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 
-def run(settings: Serve) -> int:
+def run_serve(settings: Serve) -> int:
     """Serve the game until Ctrl-C."""
     if missing := missing_packages("openenv", extra="openenv"):
         raise UsageError(f"textbench serve needs what isn't installed, {missing}")

@@ -1,14 +1,14 @@
 """What a run plays: which agents sit where, in which scenarios, on which seeds.
 
 ``agents x scenarios x seeds -> matchups -> tasks``. A matchup is a scenario and one agent per seat. In a scenario for
-one player every agent is a matchup; in one for several, :mod:`benchmark.runs.tournament` decides who meets whom.
+one player every agent is a matchup; in one for several, :func:`tables` decides who meets whom.
 """
 
 import sys
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
-from itertools import pairwise
+from itertools import pairwise, permutations
 from typing import Any, NamedTuple
 
 from agents.common.refusals import shown
@@ -17,7 +17,6 @@ from agents.protocol import check_moves, same_protocol
 from benchmark.errors import UsageError, unknown_name
 from benchmark.runs.manifest import MOST_EPISODES, MOST_ROUNDS, MOST_SEEDS, OLD_PROTOCOL, RUN_KIND
 from benchmark.runs.record import Key
-from benchmark.runs.tournament import tables
 from textgames.importing import from_here
 from textgames.registry import registered_ids, settings_of
 from textgames.scenarios import SCENARIOS, SUITES, Scenario, known_scenario, scenario_of_game, why_unknown
@@ -129,6 +128,21 @@ class Plan:
     def scenarios_of(self, agent: str) -> list[Scenario]:
         names = {matchup.scenario for matchup in self.seeds if agent in matchup.agents}
         return [scenario for name, scenario in self.scenarios.items() if name in names]
+
+
+def tables(agents: Sequence[str], seats: int) -> list[tuple[str, ...]]:
+    """Return the agents of every table, in the order of the game's players; a single agent plays itself.
+
+    Every ordered pair of agents (a, b) has one table, at which the two take the seats in turn: a, b, a, b, ... So on
+    every seed each agent of a pair holds every seat once, which is fair in games for teams and with hidden roles, too.
+    At tables of more than two seats every agent has one more for itself, as games of common interest ask what a group
+    of its own kind achieves. One agent alone among several copies of another isn't played.
+    """
+    alone = [(agent,) * seats for agent in agents]
+    if seats == 1 or len(agents) == 1:
+        return alone
+    mixed = [tuple(pair[seat % 2] for seat in range(seats)) for pair in permutations(agents, 2)]
+    return mixed + (alone if seats > 2 else [])
 
 
 def protocol_of(settings: Mapping[str, Any]) -> tuple[str, str]:

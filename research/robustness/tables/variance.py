@@ -127,9 +127,11 @@ def variance_rows(results: ResultColumns) -> list[VarianceView]:
     rows = []
     for scenario in solo_scenarios(results):
         for agent in results.agents:
+            if (agent, scenario.name) not in results.cells:
+                continue
             samples = samples_of(results, agent, scenario.name)
             again = [other for resample, other in samples.items() if resample is not None]
-            if (agent, scenario.name) in results.cells and agent not in again:
+            if agent not in again:
                 told = wordings_of(results.agents[agent])
                 plays = _plays([results.cells[name, scenario.name] for name in (agent, *again)], scenario, tuple(told))
                 if (len(told) > 1 or again) and plays is not None:
