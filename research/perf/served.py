@@ -1,7 +1,7 @@
 """How much of a server's capacity the loop uses, beside a bare ``openai`` client in the same run.
 
     python research/perf/served.py latency [--latency 0.2] [--in-flight 8 64 256]   # a server with a fixed latency
-    python research/perf/served.py limits [--only NAME ...]                         # servers that limit a rate
+    python research/perf/served.py limits [--only NAME ...]                       # one that limits the number in flight
 
 The ideal is ``in flight / latency`` requests a second, or what a limited server takes. The peer is a bare client with
 as many plain request loops and, against limits, its own retries (``max_retries=100``). Both are measured in their
@@ -23,7 +23,7 @@ from urllib.request import urlopen
 ROOT = Path(__file__).parents[2]
 IN_FLIGHT = 64  # against a limited server
 LIMIT = 256  # tokens of a response at most
-WARM_UP = 3.0  # seconds, after which a bucket's store is used up
+WARM_UP = 3.0  # seconds
 
 
 class Case(NamedTuple):
@@ -34,9 +34,7 @@ class Case(NamedTuple):
 
 
 CASES = {
-    "requests a minute, refusals name a time": Case("--requests-per-minute 1200 --burst 20", 20),
     "8 in flight, refusals name no time": Case("--most-in-flight 8 --latency 0.4", 8 / 0.4),
-    "capacity of 8, no refusals": Case("--capacity 8 --latency 0.4", 8 / 0.4),
 }
 
 

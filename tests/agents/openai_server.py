@@ -18,59 +18,47 @@ import asyncio
 import base64
 import contextlib
 import hashlib
-import inspect
 import json
 import socket
 import struct
 import threading
-import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from datetime import UTC, datetime, timedelta
-from email.utils import format_datetime
+from dataclasses import dataclass, field, fields
 from typing import Any
 from urllib.parse import quote
 
 from tests.agents import openai_routes
 
-FAULTS = (
-    *("400", "401", "429", "429-ms", "429-date", "429-bare", "no-quota", "500", "503", "503-wait", "redirect", "slow"),
-    *("hang", "trickle", "drop", "reset", "huge", "empty", "html", "malformed", "wrong-type", "wrong-shape"),
-    *("error-object", "no-choices", "no-usage", "no-finish", "null-finish", "odd-finish", "abort", "no-resources"),
-    *("tool-call", "null-content", "refusal", "content-filter", "cut", "garbage", "echo", "echo-error", "old-limit"),
-)
-"""Numbers are statuses, with a time to wait as :data:`RATE_LIMITS` has it; 503 comes as a web page.
-
-``slow`` answers ``slow`` seconds late and ``trickle`` a byte at a time; ``drop`` closes the connection in the middle of
-the body, and ``reset`` resets it. ``wrong-type``, a completion that is called text/html, is no fault. ``echo`` repeats
-the request's credentials in every form, and ``old-limit`` refuses ``max_tokens``.
-"""
-
 FINISHES = {
     "null-finish": None,
     "odd-finish": "because",
     "abort": "abort",
-    "no-resources": "insufficient_system_resource",
     "tool-call": "tool_calls",
     "content-filter": "content_filter",
-    "cut": "length",
 }
 PAGE = b"<html><body>Service Unavailable</body></html>"
 ODD_BODIES: dict[str, bytes | dict[str, Any]] = {
-    "empty": b"",
     "html": PAGE,
     "malformed": b'{"id": "chatcmpl-local", "choices": [{"mess',
-    "wrong-shape": {"choices": [{"text": "left"}], "usage": "none"},
     "error-object": {"error": {"message": "upstream is down", "code": 502}},
 }
-
 RATE_LIMITS: dict[str, Callable[[float], str]] = {
     "429": lambda seconds: f"Retry-After: {seconds}\r\n",
     "503-wait": lambda seconds: f"Retry-After: {seconds}\r\n",
     "429-ms": lambda seconds: f"retry-after-ms: {seconds * 1000}\r\n",
-    "429-date": lambda _: f"Retry-After: {format_datetime(datetime.now(UTC) + timedelta(seconds=2), usegmt=True)}\r\n",
     "429-bare": lambda _: "",
 }
+FAULTS = (
+    *("400", "401", "no-quota", "500", "503", "redirect", "slow", "hang", "trickle", "drop", "reset", "huge"),
+    *("no-choices", "no-usage", "no-finish", "refusal", "garbage", "echo", "echo-error"),
+    *(*FINISHES, *ODD_BODIES, *RATE_LIMITS),
+)
+"""Numbers are statuses, with a time to wait as :data:`RATE_LIMITS` has it; 503 comes as a web page.
+
+``slow`` answers ``slow`` seconds late and ``trickle`` a byte at a time; ``drop`` closes the connection in the middle of
+the body, and ``reset`` resets it. ``echo`` repeats the request's credentials in every form.
+"""
 
 MOVES = ("left", "down", "right", "up")
 
@@ -82,6 +70,7 @@ def random_move(request: Mapping[str, Any]) -> str:
     return f"<think>Any move will do.</think><plan>{move}</plan><action>{move}</action>"
 
 
+@dataclass(eq=False)
 class OpenAIServer:
     """The server: start it with ``with`` (a thread) or :meth:`serve_forever` (this thread).
 
@@ -90,8 +79,7 @@ class OpenAIServer:
     * ``respond``: ``request body -> full answer``, to which ``stops`` and the token limit are applied; ``latency`` and
       ``slow`` in seconds; ``faults``: ``{name as in FAULTS: probability}``, of at most 1 together; ``fault_attempts``:
       how often the same body can be hit before it always gets an answer.
-    * ``requests_per_minute``: a bucket that holds ``burst`` requests; what goes beyond gets a 429 with a time. Beyond
-      ``most_in_flight`` a 429 names no time, and beyond ``capacity`` requests wait for their turn.
+    * ``most_in_flight``: beyond it a 429 names no time.
     * ``calls``: ``request body -> [(name, arguments)]``, the calls beside the answer, if tools are offered.
     * ``reasoning``: words before every answer, which count for the limit; ``parses_reasoning`` gives a leading
       ``<think>...</think>`` apart from the content, as vLLM does.
@@ -100,41 +88,26 @@ class OpenAIServer:
       accepts; ``prompt_cache``: the share of each prompt that the usage calls cached; other ``api_key`` s get a 401.
     """
 
-    def __init__(
-        self,
-        *,
-        latency: float = 0.0,
-        respond: Callable[[Mapping[str, Any]], str] = random_move,
-        calls: Callable[[Mapping[str, Any]], Sequence[tuple[str, Any]]] = lambda request: (),
-        faults: Mapping[str, float] | None = None,
-        fault_attempts: int | None = None,
-        api_key: str | None = None,
-        retry_after: float = 0.05,
-        slow: float = 2.0,
-        requests_per_minute: float | None = None,
-        burst: int = 1,
-        most_in_flight: int | None = None,
-        capacity: int | None = None,
-        reasoning: int = 0,
-        parses_reasoning: bool = False,
-        refused: Mapping[str, str] | None = None,
-        only_route: str | None = None,
-        models: Sequence[str] | None = ("local", "m", "org/model"),
-        strict_names: bool = False,
-        prompt_cache: float = 0.0,
-        stops: bool = True,
-        seed: int = 0,
-        port: int = 0,
-    ) -> None:
-        self.latency, self.respond, self.calls, self.faults = latency, respond, calls, dict(faults or {})
-        self.fault_attempts, self.api_key, self.retry_after, self.slow = fault_attempts, api_key, retry_after, slow
-        self.most_in_flight, self.capacity = most_in_flight, capacity
-        self.rate, self.burst = (requests_per_minute or 0) / 60, burst
-        self._left, self._filled_at = float(burst), time.monotonic()  # requests in the bucket
-        self.reasoning, self.refused, self.only_route = reasoning, dict(refused or {}), only_route
-        self.parses_reasoning = parses_reasoning
-        self.prompt_cache, self.models, self.strict_names, self.stops = prompt_cache, models, strict_names, stops
-        self.seed, self.port = seed, port
+    latency: float = 0.0
+    respond: Callable[[Mapping[str, Any]], str] = random_move
+    calls: Callable[[Mapping[str, Any]], Sequence[tuple[str, Any]]] = lambda request: ()
+    faults: Mapping[str, float] = field(default_factory=dict)
+    fault_attempts: int | None = None
+    api_key: str | None = None
+    retry_after: float = 0.05
+    slow: float = 2.0
+    most_in_flight: int | None = None
+    reasoning: int = 0
+    parses_reasoning: bool = False
+    refused: Mapping[str, str] = field(default_factory=dict)
+    only_route: str | None = None
+    models: Sequence[str] | None = ("local", "m", "org/model")
+    strict_names: bool = False
+    prompt_cache: float = 0.0
+    stops: bool = True
+    port: int = 0
+
+    def __post_init__(self) -> None:
         unknown = [name for name in self.faults if name not in FAULTS]
         if unknown or sum(self.faults.values()) > 1 + 1e-9:
             raise ValueError(f"faults are {', '.join(FAULTS)}, adding up to at most 1; got {self.faults}")
@@ -148,29 +121,20 @@ class OpenAIServer:
         self.served: Counter[str] = Counter()
         """Answers by kind: ``"ok"`` or the fault's name."""
         self.in_flight = self.peak = self.tokens_served = 0
-        self._free_at: list[float] = []  # when each place of the capacity is free again
         self._seen: Counter[bytes] = Counter()
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._thread: threading.Thread | None = None
         self._started = threading.Event()
-        self._connections: set[asyncio.Transport] = set()
 
     @property
     def base_url(self) -> str:
         return f"http://127.0.0.1:{self.port}/v1"
 
-    # ---------------------------------------------------------------- running
-
     def __enter__(self) -> "OpenAIServer":
         self._thread = threading.Thread(target=lambda: asyncio.run(self._serve()), daemon=True)
         self._thread.start()
-        if not self._started.wait(10):
-            raise RuntimeError("the test server didn't start within 10 seconds")
+        assert self._started.wait(10), "the test server didn't start within 10 seconds"
         return self
 
     def __exit__(self, *exc_info: object) -> None:
-        assert self._loop is not None
-        assert self._thread is not None
         self._loop.call_soon_threadsafe(self._stop.set)
         self._thread.join(10)
 
@@ -178,21 +142,17 @@ class OpenAIServer:
         """Serve in this thread until it is interrupted; ``announce`` gets the base URL once it is listening."""
         asyncio.run(self._serve(announce))
 
-    async def _serve(self, announce: Callable[[str], None] | None = None) -> None:
-        self._loop = asyncio.get_running_loop()
-        self._stop = asyncio.Event()
-        server = await self._loop.create_server(lambda: _Connection(self), "127.0.0.1", self.port, backlog=2048)
+    async def _serve(self, announce: Callable[[str], None] = lambda url: None) -> None:
+        self._loop, self._stop = asyncio.get_running_loop(), asyncio.Event()
+        server = await asyncio.start_server(self._connected, "127.0.0.1", self.port, backlog=2048)
         self.port = server.sockets[0].getsockname()[1]
         self._started.set()
-        if announce is not None:
-            announce(self.base_url)
+        announce(self.base_url)
         await self._stop.wait()
         server.close()
-        for transport in tuple(self._connections):
-            transport.abort()
-        await asyncio.sleep(0)
 
-    # ---------------------------------------------------------------- answering
+    async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await _Connection(self, reader, writer).serve()
 
     def stats(self) -> dict[str, Any]:
         served = {"served": dict(self.served), "tokens": self.tokens_served}
@@ -206,35 +166,13 @@ class OpenAIServer:
         self._seen[body] += 1
         if self.fault_attempts is not None and attempt >= self.fault_attempts:
             return None
-        digest = hashlib.sha256(b"%d %d " % (self.seed, attempt) + body).digest()
+        digest = hashlib.sha256(b"0 %d " % attempt + body).digest()
         draw = int.from_bytes(digest[:8], "big") / 2**64
         for name, probability in self.faults.items():
             draw -= probability
             if draw < 0:
                 return name
         return None
-
-    def refusal(self) -> str | None:
-        """The headers of the refusal that a limit makes of a request; ``None`` lets it in."""
-        if self.most_in_flight is not None and self.in_flight >= self.most_in_flight:
-            return ""
-        if self.rate:
-            now = time.monotonic()
-            self._left, self._filled_at = min(self.burst, self._left + (now - self._filled_at) * self.rate), now
-            if self._left < 1:
-                return f"Retry-After: {(1 - self._left) / self.rate:.4f}\r\n"
-            self._left -= 1
-        return None
-
-    def delay(self) -> float:
-        """Seconds until a request that comes now is answered."""
-        if self.capacity is None:
-            return self.latency
-        now = time.monotonic()
-        self._free_at = sorted(max(now, at) for at in self._free_at)[-self.capacity :]
-        starts = self._free_at.pop(0) if len(self._free_at) == self.capacity else now
-        self._free_at.append(starts + self.latency)
-        return starts + self.latency - now
 
     def complete(self, request: Mapping[str, Any], fault: str | None, route: str = "chat") -> dict[str, Any]:
         """The body of a status 200 answer to a well-formed request."""
@@ -260,19 +198,17 @@ class OpenAIServer:
             message["tool_calls"], finish_reason = told, "tool_calls"
         if reasoning:
             message["reasoning_content"] = " ".join(["hm"] * reasoning)
-        if fault == "cut":
-            message["content"] = text[: max(len(text) // 2, 1)]
-        elif fault == "huge":
+        if fault == "huge":
             message["content"] = "left " * 2_000_000
         elif fault == "echo":
             message["content"] = json.dumps(credentials(self.headers)) + text
-        elif fault in ("null-content", "content-filter", "tool-call"):
-            message["content"] = None
-            if fault == "tool-call":
-                called = {"name": "move", "arguments": '{"direction": "left"}'}
-                message["tool_calls"] = [{"id": "call_0", "type": "function", "function": called}]
         elif fault == "refusal":
             message |= {"content": None, "refusal": "I can't help with that."}
+        elif fault in ("content-filter", "tool-call"):
+            message["content"] = None
+        if fault == "tool-call":
+            called = {"name": "move", "arguments": '{"direction": "left"}'}
+            message["tool_calls"] = [{"id": "call_0", "type": "function", "function": called}]
         prompt = openai_routes.words_of(request, route)
         usage: dict[str, Any] = {"prompt_tokens": prompt, "completion_tokens": len(words) + reasoning}
         usage["total_tokens"] = sum(usage.values())
@@ -300,161 +236,121 @@ def credentials(headers: Mapping[str, str]) -> list[str]:
     return [form for part in parts for form in (part, quote(part, safe=""), base64.b64encode(part.encode()).decode())]
 
 
-class _Connection(asyncio.Protocol):
-    """One keep-alive connection; a bare protocol because a web framework costs more per request than the client."""
+class _Connection:
+    """One keep-alive connection; bare streams because a web framework costs more per request than the client."""
 
-    def __init__(self, server: OpenAIServer) -> None:
-        self.server = server
-        self.buffer = b""
+    def __init__(self, server: OpenAIServer, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.server, self.reader, self.writer = server, reader, writer
 
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self.transport = transport
-        self.server._connections.add(transport)
+    async def serve(self) -> None:
+        """Answer one request after the other, until the connection is closed by either side."""
+        with contextlib.suppress(asyncio.IncompleteReadError, asyncio.CancelledError, OSError):
+            while not self.writer.is_closing():
+                head = await self.reader.readuntil(b"\r\n\r\n")
+                first, *lines = head.decode("latin-1").strip().split("\r\n")
+                headers = {k.lower(): v for k, _, v in (line.partition(": ") for line in lines)}
+                body = await self.reader.readexactly(int(headers.get("content-length", 0)))
+                await self.handle(first, headers, body)
+        self.writer.close()
 
-    def connection_lost(self, exc: Exception | None) -> None:
-        self.server._connections.discard(self.transport)
-
-    def data_received(self, data: bytes) -> None:
-        self.buffer += data
-        while True:
-            head, separator, rest = self.buffer.partition(b"\r\n\r\n")
-            if not separator:
-                return
-            lines = head.decode("latin-1").split("\r\n")
-            headers = {k.lower(): v for k, _, v in (line.partition(": ") for line in lines[1:])}
-            length = int(headers.get("content-length", 0))
-            if len(rest) < length:
-                return
-            self.buffer = rest[length:]
-            self.handle(lines[0], headers, rest[:length])
-
-    def handle(self, request_line: str, headers: dict[str, str], body: bytes) -> None:
+    async def handle(self, request_line: str, headers: dict[str, str], body: bytes) -> None:
         server = self.server
         server.headers = headers
         method, target, _ = request_line.split(" ")
         path = target.partition("?")[0]
-        authorised = server.api_key is None or headers.get("authorization") == f"Bearer {server.api_key}"
         if path.endswith("/stats"):
             self.send(200, server.stats())
-        elif not authorised:
+        elif server.api_key is not None and headers.get("authorization") != f"Bearer {server.api_key}":
             self.refuse_key(headers)
         elif path.endswith("/models") and server.models is not None:
-            data = [{"id": name, "object": "model", "created": 0} for name in server.models]
-            self.send(200, {"object": "list", "data": data})
+            self.send(200, {"object": "list", "data": [{"id": name, "object": "model"} for name in server.models]})
         elif method == "POST" and (route := openai_routes.PATHS.get(path.partition("/v1")[2].rstrip("/"))):
-            self.generate(headers, body, route)
+            await self.generate(headers, body, route)
         else:
-            self.send(404, {"error": {"message": f"no such path: {path}", "type": "invalid_request_error"}})
+            self.error(404, f"no such path: {path}")
 
-    def refuse_key(self, headers: dict[str, str]) -> None:
-        self.server.served["401"] += 1
-        message = f"Incorrect API key provided: {headers.get('authorization', '(none)')}"
-        self.send(401, {"error": {"message": message, "type": "invalid_request_error", "code": "invalid_api_key"}})
-
-    def generate(self, headers: dict[str, str], body: bytes, route: str) -> None:
+    async def generate(self, headers: dict[str, str], body: bytes, route: str) -> None:
         server = self.server
         try:
             request = json.loads(body)
             openai_routes.words_of(request, route)
         except (ValueError, KeyError, TypeError, AttributeError):
-            self.send(400, {"error": {"message": f"not a request of {route}", "type": "invalid_request_error"}})
+            self.error(400, f"not a request of {route}")
             return
         server.requests.append(request)
         if server.strict_names and request.get("model") not in (server.models or ("local", "m")):
             server.served["404"] += 1
-            message = f"The model `{request.get('model')}` does not exist."
-            self.send(404, {"error": {"message": message, "type": "NotFoundError", "code": 404}})
-            return
-        if server.only_route not in (None, route):
-            message = openai_routes.WRONG_ROUTE[server.only_route]
-            self.send(404, {"error": {"message": message, "type": "invalid_request_error", "param": "model"}})
-            return
-        if error := openai_routes.refusal(request, server.refused):
+            self.error(404, f"The model `{request.get('model')}` does not exist.", code=404)
+        elif server.only_route not in (None, route):
+            self.error(404, openai_routes.WRONG_ROUTE[server.only_route], param="model")
+        elif error := openai_routes.refusal(request, server.refused):
             self.send(400, {"error": error})
-            return
-        fault = server.pick_fault(body)
-        if fault == "hang":
+        elif (fault := server.pick_fault(body)) == "hang":
             server.served["hang"] += 1
-            return
-        if (limited := server.refusal()) is not None:
+            await self.reader.read()  # to the end of the connection
+        elif server.most_in_flight is not None and server.in_flight >= server.most_in_flight:
             server.served["limited"] += 1
-            self.send(429, {"error": {"message": "Rate limit reached", "type": "requests"}}, limited)
-            return
-        server.in_flight += 1
-        server.peak = max(server.peak, server.in_flight)
-        delay = server.delay() + (server.slow if fault == "slow" else 0)
-        asyncio.get_running_loop().call_later(delay, self.answer, request, headers, fault, route)
+            self.error(429, "Rate limit reached")
+        else:
+            server.in_flight += 1
+            server.peak = max(server.peak, server.in_flight)
+            await asyncio.sleep(server.latency + (server.slow if fault == "slow" else 0))
+            server.in_flight -= 1
+            server.served[fault or "ok"] += fault != "401"
+            await self.answer(request, headers, fault, route)
 
-    def answer(self, request: Mapping[str, Any], headers: dict[str, str], fault: str | None, route: str) -> None:
-        server = self.server
-        server.in_flight -= 1
+    async def answer(self, request: Mapping[str, Any], headers: dict[str, str], fault: str | None, route: str) -> None:
         if fault == "401":
             self.refuse_key(headers)
-            return
-        server.served[fault or "ok"] += 1
-        if fault in RATE_LIMITS:
-            error = {"error": {"message": "Rate limit reached", "type": "requests", "code": "rate_limit_exceeded"}}
-            self.send(503 if fault == "503-wait" else 429, error, RATE_LIMITS[fault](server.retry_after))
+        elif fault in RATE_LIMITS:
+            extra = RATE_LIMITS[fault](self.server.retry_after)
+            self.error(503 if fault == "503-wait" else 429, "Rate limit reached", extra, code="rate_limit_exceeded")
         elif fault == "no-quota":
-            self.send(429, {"error": {"message": "You exceeded your quota", "code": "insufficient_quota"}})
-        elif fault == "old-limit" and "max_tokens" in request:
-            message = "Unsupported parameter: 'max_tokens' is not supported. Use 'max_completion_tokens' instead."
-            self.send(400, {"error": {"message": message, "type": "invalid_request_error", "param": "max_tokens"}})
+            self.error(429, "You exceeded your quota", code="insufficient_quota")
         elif fault in ("400", "500"):
-            self.send(int(fault), {"error": {"message": f"injected {fault}", "type": "injected"}})
+            self.error(int(fault), f"injected {fault}")
         elif fault == "503":
             self.send(503, PAGE, content_type="text/html")
         elif fault == "redirect":
             self.send(308, b"", "Location: http://elsewhere.example/v1\r\n")
         elif fault == "echo-error":
-            self.send(400, {"error": {"message": f"I know you: {credentials(headers)}"}})
+            self.error(400, f"I know you: {credentials(headers)}")
         elif fault in ODD_BODIES:
             self.send(200, ODD_BODIES[fault], content_type="text/html" if fault == "html" else "application/json")
         elif fault in ("drop", "reset", "trickle"):
-            self.transport.write(b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 999\r\n\r\n{")
-            if fault == "trickle":
-                self.trickle()
-            elif fault == "drop":
-                self.transport.close()
-            else:
-                linger = struct.pack("ii", 1, 0)  # close() then sends RST
-                self.transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
-                self.transport.abort()
+            self.writer.write(b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 999\r\n\r\n{")
+            while fault == "trickle" and not self.writer.is_closing():
+                await asyncio.sleep(self.server.slow)
+                self.writer.write(b" ")
+            if fault == "reset":
+                linger = struct.pack("ii", 1, 0)  # closing then sends RST
+                self.writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
+                self.writer.transport.abort()
+            self.writer.close()
         else:
-            content_type = "text/html" if fault == "wrong-type" else "application/json"
-            self.send(200, server.complete(request, fault, route), content_type=content_type)
+            self.send(200, self.server.complete(request, fault, route))
 
-    def trickle(self) -> None:
-        if not self.transport.is_closing():
-            self.transport.write(b" ")
-            asyncio.get_running_loop().call_later(self.server.slow, self.trickle)
+    def refuse_key(self, headers: dict[str, str]) -> None:
+        self.server.served["401"] += 1
+        said = f"Incorrect API key provided: {headers.get('authorization', '(none)')}"
+        self.error(401, said, code="invalid_api_key")
 
-    def send(
-        self, status: int, body: dict[str, Any] | bytes, extra: str = "", content_type: str = "application/json"
-    ) -> None:
-        if self.transport.is_closing():
-            return
+    def error(self, status: int, message: str, extra: str = "", **about: Any) -> None:
+        self.send(status, {"error": {"message": message, "type": "invalid_request_error", **about}}, extra)
+
+    def send(self, status: int, body: dict[str, Any] | bytes, extra: str = "", *, content_type: str = "") -> None:
         data = body if isinstance(body, bytes) else json.dumps(body).encode()
-        head = f"HTTP/1.1 {status} X\r\nContent-Type: {content_type}\r\nContent-Length: {len(data)}\r\n{extra}\r\n"
-        self.transport.write(head.encode() + data)
-
-
-def value_of(text: str) -> Any:
-    """What is JSON as JSON, and everything else as the text that it is."""
-    with contextlib.suppress(ValueError):
-        return json.loads(text)
-    return text
+        about = f"Content-Type: {content_type or 'application/json'}\r\nContent-Length: {len(data)}\r\n{extra}"
+        self.writer.write(f"HTTP/1.1 {status} X\r\n{about}\r\n".encode() + data)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="A local OpenAI-compatible server with faults on demand.")
-    for name, parameter in inspect.signature(OpenAIServer).parameters.items():
-        if name not in ("respond", "calls"):
-            parser.add_argument(f"--{name.replace('_', '-')}", type=value_of, default=parameter.default)
-    server = OpenAIServer(**vars(parser.parse_args()))
+    for option in fields(OpenAIServer):
+        if option.name not in ("respond", "calls"):
+            parser.add_argument(f"--{option.name.replace('_', '-')}", type=json.loads, default=argparse.SUPPRESS)
     with contextlib.suppress(KeyboardInterrupt):
-        server.serve_forever(lambda url: print(url, flush=True))
+        OpenAIServer(**vars(parser.parse_args())).serve_forever(lambda url: print(url, flush=True))
 
 
 if __name__ == "__main__":

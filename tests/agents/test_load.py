@@ -1,16 +1,21 @@
 """From a spec to a player, and what people are told when there is none."""
 
+import copy
+import pickle
 import subprocess
 import sys
 
+import gymnasium as gym
 import pytest
 
 import agents
-from agents import LanguageAgentPolicy, ResponseCache, load_agent
+from agents import LanguageAgentPolicy, load_agent
 from agents.load import runs_program
 from agents.models.openai import MissingAPIKeyError
 from agents.turn import Policy, is_served
 from agents.wrappers import questions, wrappers
+from tests.agents.baselines.own_game import Undealt
+from textgames.environments.solo import TextGameEnv
 
 SERVER = {"base_url": "http://127.0.0.1:9/v1"}
 
@@ -24,13 +29,11 @@ class Mine:
     def act(self, requests):
         return [Turn("up") for _ in requests]
 
-ready = Mine(3.0)
+Mine.ready = Mine(3.0)
 def factory(**options):
     return Mine(options["max_tokens"])
 class Demanding(Mine):
     def __init__(self, board): ...
-class Space:
-    inner = ready
 number = 3
 """
 
@@ -55,35 +58,20 @@ def test_a_served_model_takes_all_its_options(tmp_path, monkeypatch):
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     prompts = tmp_path / "p.toml"
     prompts.write_text('system = "Play."\n[response]\nshout = "NOW"')
-    policy = load_agent(
-        "openai:some/model:v1",
-        **SERVER,
-        temperature=0.0,
-        top_p=None,
-        max_tokens=9,
-        stop=("X",),
-        mode="shout",
-        history=None,
-        prompts=prompts,
-        cache=tmp_path / "cache",
-        timeout=5.0,
-        max_retries=1,
-        send_seed=True,
-    )
+    sampling = {"temperature": 0.0, "top_p": None, "max_tokens": 9, "stop": ("X",)}
+    asking = {"mode": "shout", "history": 3, "prompts": prompts, "cache": tmp_path / "cache"}
+    policy = load_agent("openai:some/model:v1", **SERVER, **sampling, **asking, timeout=5.0, send_seed=True)
     assert is_served(policy)
-    assert policy.name == "openai:some/model:v1"
-    assert policy.model.name == "some/model:v1"
-    assert (policy.decoding.temperature, policy.decoding.top_p, policy.decoding.max_tokens) == (0.0, 1.0, 9)
-    assert policy.decoding.stop == ("X",)
-    assert (policy.prompt_map.mode, policy.prompt_map.history_turns) == ("shout", 0)
+    assert (policy.name, policy.model.name) == ("openai:some/model:v1", "some/model:v1")
+    assert policy.decoding == agents.Decoding(0.0, 1.0, 9, ("X",))
+    assert (policy.prompt_map.mode, policy.prompt_map.history_turns) == ("shout", 3)
     assert policy.prompt_map.texts.system == "Play."
     assert policy.model.settings["send_seed"] is True
     assert (tmp_path / "cache").exists()
-    other = load_agent("openai:m", **SERVER, history=3, system="Win.", name="nick", cache=ResponseCache(tmp_path / "c"))
-    assert (other.prompt_map.history_turns, other.prompt_map.texts.system, other.name) == (3, "Win.", "nick")
     prompt_map, decoding = agents.PromptMap("direct"), agents.Decoding(max_tokens=3)
-    ready = load_agent("openai:m", **SERVER, prompt_map=prompt_map, decoding=decoding)
-    assert (ready.prompt_map is prompt_map, ready.decoding is decoding) == (True, True)
+    ready = load_agent("openai:m", **SERVER, prompt_map=prompt_map, decoding=decoding, name="nick")
+    assert (ready.prompt_map is prompt_map, ready.decoding is decoding, ready.name) == (True, True, "nick")
+    assert load_agent("openai:m", **SERVER, system="Win.").prompt_map.texts.system == "Win."
 
 
 def test_missing_keys_and_packages_are_said_at_once(monkeypatch):
@@ -104,16 +92,13 @@ def test_missing_keys_and_packages_are_said_at_once(monkeypatch):
     ("spec", "said"),
     [
         ("plannner", r"unknown agent 'plannner' \(did you mean 'planner'\?\); textbench list has all of them"),
-        ("zzz", "unknown agent 'zzz'; there are random, blind, greedy, planner, human"),
-        ("", "unknown agent ''"),
         ("openai:", "'openai:' names no model; write openai:gpt-4o-mini"),
         ("random:x", "random has no 'x'; the player random that ships stands alone: write random"),
         ("./nothing-here", r"unknown agent './nothing-here' \(there is no such folder\)"),
         ("tests", "unknown agent 'tests' \\(a folder without agent.toml.*did you mean hf:tests"),
-        ("o" * 300, "unknown agent 'ooo"),
         ("opnai:gpt", "unknown agent 'opnai:gpt'.*no module 'opnai' can be imported"),
         ("nowhere.py:Mine", "there is no file 'nowhere.py'"),
-        ("agents.turn:", "names no agent in agents.turn"),
+        ("embedded:big", r"no embedded model 'big' \(tiny, .*tiny-snake are\); play your own with hf:"),
         ("agents.turn:Trn", r"agents.turn has no 'Trn' \(did you mean 'Turn'\?\)"),
     ],
 )
@@ -128,9 +113,8 @@ def test_unknown_agents(spec, said):
     ("spec", "temperature"),
     [
         ("my_players:Mine", 0.25),
-        ("my_players:ready", 3.0),
+        ("my_players:Mine.ready", 3.0),
         ("my_players:factory", 7),
-        ("my_players:Space.inner", 3.0),
         ("my_players.py:Mine", 0.25),
     ],
 )
@@ -138,18 +122,10 @@ def test_user_agents(user_module, spec, temperature):
     policy = load_agent(spec, temperature=0.25, max_tokens=7, timeout=3.0)
     assert policy.temperature == temperature
     assert policy.act(["obs"])[0].response == "up"
-
-
-@pytest.mark.parametrize(
-    ("spec", "said"),
-    [
-        ("my_players:number", "'my_players:number' is a int and no policy: a policy has a name and act"),
-        ("my_players:Demanding", "can't be made from options alone: missing a required argument: 'board'"),
-    ],
-)
-def test_user_agents_that_are_none(user_module, spec, said):
-    with pytest.raises(TypeError, match=said):
-        load_agent(spec)
+    with pytest.raises(TypeError, match="'my_players:number' is a int and no policy: a policy has a name and act"):
+        load_agent("my_players:number")
+    with pytest.raises(TypeError, match="can't be made from options alone: missing a required argument: 'board'"):
+        load_agent("my_players:Demanding")
 
 
 def test_a_user_module_that_misses_something_says_what(tmp_path, monkeypatch):
@@ -208,11 +184,6 @@ def test_a_player_around_others_that_no_package_has_says_what_to_install(monkeyp
         load_agent("no_such_program:x.py")
 
 
-def test_an_embedded_model_that_there_is_not():
-    with pytest.raises(ValueError, match=r"no embedded model 'big' \(tiny, .*tiny-snake are\); play your own with hf:"):
-        load_agent("embedded:big")
-
-
 @pytest.mark.slow
 def test_every_public_name_is_there_and_imports_nothing_heavy():
     for name in agents.__all__:
@@ -226,3 +197,39 @@ def test_every_public_name_is_there_and_imports_nothing_heavy():
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert out == "[]\n"
     assert LanguageAgentPolicy.__module__ == "agents.policy"
+
+
+# ---------------------------------------------------------------- any player inside a Gymnasium environment
+
+
+def test_copies_of_an_environment_share_the_player_inside():
+    inside = agents.opponent("planner")
+    assert copy.deepcopy(inside)._answer is inside._answer  # specs are copied deeply, and models are large
+
+
+def test_a_player_inside_is_named_as_everywhere():
+    """By its spec alone, in each form of environment, also of one that was pickled."""
+    named, made = (
+        gym.make("TextNim-v0", seat="player_1", opponents=who) for who in ("planner", agents.opponent("planner"))
+    )
+    for seed in range(3):
+        assert named.reset(seed=seed) == made.reset(seed=seed)
+        assert named.step("take 1 from 1") == made.step("take 1 from 1")
+    for who in ("planner", {"player_0": "planner"}):
+        batch = gym.make_vec("TextNim-v0", 2, vectorization_mode="vector_entry_point", seat="player_1", opponents=who)
+        assert batch.reset(seed=0)[0][0] == named.reset(seed=0)[0]
+    assert named.spec is not None
+    for again in (pickle.loads(pickle.dumps(named)), pickle.loads(pickle.dumps(made)), named.spec.make()):
+        assert again.reset(seed=3) == named.reset(seed=3)
+
+
+@pytest.mark.parametrize(
+    ("who", "told"),
+    [
+        ({"player_1": "plannerr"}, "planner"),
+        ("planner", "greedy and planner can't play Undealt"),
+    ],
+)
+def test_a_player_that_there_is_not_or_that_cannot_play_is_refused_when_the_environment_is_made(who, told):
+    with pytest.raises(ValueError, match=told):
+        TextGameEnv(Undealt, max_steps=3, opponents=who)

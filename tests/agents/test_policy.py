@@ -1,14 +1,13 @@
 """Language-agent policies over scripted models: what goes in, what comes out, and which errors are whose."""
 
 import asyncio
-import itertools
 import pickle
 
 import pytest
 
 from agents import Decoding, LanguageAgentPolicy, Message, PromptMap, ScriptedModel, Turn, TurnRequest, Usage
 from agents.models.scripted import ScriptExhaustedError
-from agents.turn import AsyncPolicy, Policy, is_served
+from agents.turn import AsyncPolicy, is_served
 
 
 class Server:
@@ -51,13 +50,15 @@ def test_a_turn_holds_the_prompt_and_everything_that_the_model_told():
 
 
 def test_bare_observations_are_requests():
-    policy = LanguageAgentPolicy(ScriptedModel(["a", "b"]))
+    policy = LanguageAgentPolicy(ScriptedModel(["a", "b"], name="short"))
     assert [turn.response for turn in policy.act(["one", TurnRequest("two")])] == ["a", "b"]
     assert policy.act([]) == []
     with pytest.raises(TypeError, match="write act"):
         policy.act("one")
     with pytest.raises(TypeError, match="got int"):
         policy.act([1])
+    with pytest.raises(ScriptExhaustedError, match="'short' has given all of its 2 responses"):
+        policy.act(["obs"])
 
 
 def test_provider_errors_are_returned_and_programming_errors_raised():
@@ -68,47 +69,20 @@ def test_provider_errors_are_returned_and_programming_errors_raised():
         LanguageAgentPolicy(ScriptedModel(lambda *_: 1 / 0)).act(["obs"])
     with pytest.raises(TypeError, match=r"generate\(\) or generate_async\(\), got int"):
         LanguageAgentPolicy(3)
-
-    class Forgetful(ScriptedModel):
-        def generate(self, prompts, decoding, seeds):
-            return super().generate(prompts[1:], decoding, seeds[1:])
-
+    forgetful = ScriptedModel([])
+    forgetful.generate = lambda prompts, decoding, seeds: [failing]
     with pytest.raises(RuntimeError, match="1 completions for 2 prompts"):
-        LanguageAgentPolicy(Forgetful(["x", "y"])).act(["a", "b"])
-
-
-def test_a_scripted_model_says_when_it_runs_out():
-    model = ScriptedModel(["only"], name="short")
-    policy = LanguageAgentPolicy(model)
-    policy.act(["obs"])
-    with pytest.raises(ScriptExhaustedError, match="'short' has given all of its 1 responses"):
-        policy.act(["obs"])
-    endless = LanguageAgentPolicy(ScriptedModel(itertools.cycle(["left", "right"])))
-    assert [turn.response for turn in endless.act(["o"] * 3)] == ["left", "right", "left"]
-    with pytest.raises(TypeError, match="got the string 'up'"):
-        ScriptedModel("up")
+        LanguageAgentPolicy(forgetful).act(["a", "b"])
 
 
 def test_who_is_asked_request_by_request():
     served, local = LanguageAgentPolicy(Server()), LanguageAgentPolicy(ScriptedModel(["x", "y"]))
     assert isinstance(pickle.loads(pickle.dumps(served)), AsyncPolicy)
-    assert isinstance(local, Policy)
     assert asyncio.run(local.act_async("obs")).response == "x"
-
-    class Plain:
-        name = "plain"
-
-        def act(self, requests):
-            return [Turn("up") for _ in requests]
-
-    class Own(Plain):
-        async def act_async(self, request):
-            return Turn("up")
-
-    class Batched(Own):
-        served = False
-
-    players = (Plain(), Own(), Batched(), served, local)
+    plain = type("Plain", (), {"name": "plain", "act": list})
+    own = type("Own", (plain,), {"act_async": list})
+    batched = type("Batched", (own,), {"served": False})
+    players = (plain(), own(), batched(), served, local)
     assert [is_served(player) for player in players] == [False, True, False, True, False]
 
 
@@ -124,37 +98,26 @@ def test_act_with_a_server_keeps_the_order_and_its_limit():
 
 
 def test_act_with_a_server_inside_a_running_loop():
+    class Broken(Server):
+        async def generate_async(self, prompt, decoding, seed):
+            raise ValueError("from the model")
+
     async def notebook_cell():
         policy = LanguageAgentPolicy(Server())
         with pytest.raises(ValueError, match="from the model"):
             LanguageAgentPolicy(Broken()).act(["obs"])
         return policy.act(["obs"])[0].response, (await policy.act_async("obs")).response
 
-    class Broken(Server):
-        async def generate_async(self, prompt, decoding, seed):
-            raise ValueError("from the model")
-
     assert asyncio.run(notebook_cell()) == ("() obs", "() obs")
-
-
-def test_settings_are_plain_data():
-    policy = LanguageAgentPolicy(ScriptedModel([], name="m"), PromptMap(history_turns=3))
-    assert policy.settings["model"] == {"name": "m"}
-    assert policy.settings["decoding"] == {"temperature": 0.5, "top_p": 1.0, "max_tokens": 256, "stop": ["</action>"]}
-    assert policy.history_turns == 3
 
 
 @pytest.mark.parametrize(
     ("settings", "said"),
     [
-        ({"temperature": -1}, "temperature is a number of at least 0, got -1"),
-        ({"temperature": float("nan")}, "temperature"),
+        ({"temperature": float("nan")}, "temperature is a number of at least 0, got nan"),
         ({"top_p": 0}, "top_p is above 0 and at most 1, got 0"),
-        ({"top_p": 1.1}, "top_p"),
-        ({"max_tokens": 0}, "max_tokens is a whole number of at least 1, got 0"),
-        ({"max_tokens": 2.5}, "max_tokens"),
+        ({"max_tokens": 2.5}, "max_tokens is a whole number of at least 1, got 2.5"),
         ({"stop": "</action>"}, r"got the string '</action>'; write \('</action>',\)"),
-        ({"stop": ("",)}, "non-empty strings"),
     ],
 )
 def test_bad_decoding_names_the_field_and_the_value(settings, said):
@@ -164,17 +127,14 @@ def test_bad_decoding_names_the_field_and_the_value(settings, said):
 
 @pytest.mark.parametrize("served", [False, True])
 def test_a_response_begins_with_the_prefix_that_the_model_went_on_from(served):
-    class Echo:
-        name = "echo"
-
+    class Echo(Server):
         async def generate_async(self, prompt, decoding, seed):
             return Turn("up</action>" if prompt[-1] == Message("assistant", "<action>") else "?")
 
-    model = Echo() if served else ScriptedModel(["up</action>"])
-    policy = LanguageAgentPolicy(model, PromptMap.from_file("prefixed", "direct"))
+    prefixed = PromptMap.from_file("prefixed", "direct")
+    policy = LanguageAgentPolicy(Echo() if served else ScriptedModel(["up</action>"]), prefixed)
     (turn,) = policy.act([TurnRequest("you are here", legal_actions=("up",))])
     assert turn.response == "<action>up</action>"
     assert turn.prompt[-1] == Message("assistant", "<action>")
-    failing = LanguageAgentPolicy(Server(), PromptMap.from_file("prefixed", "direct"))
-    (turn,) = failing.act([TurnRequest("x", seed=(3,))])
+    (turn,) = LanguageAgentPolicy(Server(), prefixed).act([TurnRequest("x", seed=(3,))])
     assert (turn.response, turn.error) == ("", "status 500")

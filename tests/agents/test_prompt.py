@@ -3,14 +3,16 @@
 import json
 import pickle
 import re
-from dataclasses import replace
+from collections import Counter
+from dataclasses import fields, replace
 
 import numpy as np
 import pytest
 
 import textgames
+from agents import EpisodeSession, EpisodeTask, LanguageAgentPolicy, ScriptedModel, rollout
 from agents.prompt import PromptMap, as_text
-from agents.prompt_texts import PromptTexts, packaged_prompts
+from agents.prompt_texts import PromptTexts, packaged_prompts, wording_of
 from agents.turn import Message, Refused, Turn, TurnRequest
 
 REQUEST = TurnRequest(
@@ -74,40 +76,15 @@ def test_where_players_take_turns_the_clock_of_earlier_turns_is_that_of_then():
 
 def test_prompts_that_ship_are_found_by_name(tmp_path, monkeypatch):
     assert set(packaged_prompts()) >= {"default", "subgoals", "without-clock"}
-    assert PromptTexts.from_file("default") == PromptTexts.default()
-    assert PromptTexts.from_file("without-clock") == WITHOUT
     assert replace(PromptTexts.default(), clock="", reworded=WITHOUT.reworded) == WITHOUT
     assert "$steps_left" in PromptTexts.from_file("subgoals").clock
-    with pytest.raises(
-        ValueError,
-        match=r"'without-clok' \(did you mean 'without-clock'\?\).*by name there are all, brief, brief-coordinates",
-    ):
+    ships = r"'without-clok' \(did you mean 'without-clock'\?\).*by name there are all, brief, brief-coordinates"
+    with pytest.raises(ValueError, match=ships):
         PromptTexts.from_file("without-clok")
     monkeypatch.chdir(tmp_path)
     (tmp_path / "default").write_text('system = "mine"')  # a file of one's own goes first
-    assert PromptTexts.from_file("default").system == "mine"
-
-
-def test_prompts_in_the_authors_form_have_rules_a_template_and_a_limit_of_words():
-    (message,) = PromptMap.from_file("paper")(REQUEST)
-    parts = re.split(r"^## (\w+)\n", message.content, flags=re.MULTILINE)
-    assert parts[1::2] == ["Rules", "Position", "Answer"]
-    assert REQUEST.instructions in parts[2]
-    assert REQUEST.observation in parts[4]
-    assert re.search(r"at most \d+ words", parts[6])
-    assert re.search(r"<think>.*</think>\n<plan>.*</plan>\n<action>NAME</action>", parts[6])
-
-
-@pytest.mark.parametrize("mode", ["direct", "think"])
-def test_brief_prompts_of_a_game_differ_at_their_end_alone(mode):
-    first, second = (
-        PromptMap.from_file("brief", mode)(replace(REQUEST, observation=f"the {colour} door", steps_left=left))
-        for colour, left in (("red", 5), ("blue", 4))
-    )
-    assert first[-1].content == {"direct": "<action>", "think": "<think>"}[mode]  # what the response begins with
-    rest = {one[-2].content.replace(colour, "_") for one, colour in ((first, "red"), (second, "blue"))}
-    (text,) = rest  # no clock
-    assert text.index("<action>NAME</action>") < text.index("the _ door")
+    PromptTexts.default.__func__.cache_clear()
+    assert (PromptTexts.from_file("default").system, PromptTexts.default().system) == ("mine", "")
 
 
 @pytest.mark.parametrize("scenario", ["frozen-lake", "snake", "cliff-walking"])
@@ -116,11 +93,10 @@ def test_a_drawn_board_can_be_left_out(scenario):
     observation = game.observe(game.initial_state(np.random.default_rng(3)), game.players[0])
     request = replace(REQUEST, observation=observation, history=((observation, "left"),))
     coordinates, drawing = observation.split("\nGrid (")
-    shown = as_text(PromptMap.from_file("brief-coordinates", "direct", history_turns=1)(request))
-    assert shown.count(coordinates) == 2
-    assert "Grid (" not in shown
-    whole = as_text(PromptMap.from_file("brief", "direct", history_turns=1)(request))
-    assert whole.count(drawing) == 2
+    for prompts, coordinated, drawn in (("brief-coordinates", 2, 0), ("brief", 2, 2)):
+        shown = as_text(PromptMap.from_file(prompts, "direct", history_turns=1)(request))
+        assert (shown.count(coordinates), shown.count(drawing)) == (coordinated, drawn)
+        assert LEFT[:10] not in shown  # no clock
 
 
 def test_coordinates_that_are_drawn_too_can_be_left_out():
@@ -131,8 +107,6 @@ def test_coordinates_that_are_drawn_too_can_be_left_out():
     requests = [replace(REQUEST, observation=text, history=((text, "left"),)) for text in texts]
     asked = [as_text(PromptMap.from_file("brief-grid", "direct", history_turns=1)(request)) for request in requests]
     assert asked[0] == asked[1] == as_text(PromptMap.from_file("brief", "direct", history_turns=1)(requests[1]))
-    grid, brief = PromptTexts.from_file("brief-grid"), PromptTexts.from_file("brief")
-    assert grid.read_in("direct") != brief.read_in("direct")  # other prompts, in a run's eyes
 
 
 def test_rules_that_were_reworded_are_told_as_they_were():
@@ -149,20 +123,10 @@ def test_texts_are_read_back_from_their_data(name):
     texts = PromptTexts.from_file(name)
     data = texts.as_data()
     assert PromptTexts.from_data(json.loads(json.dumps(data))) == texts
-    # results hold the parts that are there alone, and a resume compares them
-    assert {part: part in data for part in ("memory", "prefix")} == {
-        part: bool(getattr(texts, part)) for part in ("memory", "prefix")
-    }
+    for part in ("memory", "prefix"):  # results hold the parts that are there alone, and a resume compares them
+        assert (part in data) == bool(getattr(texts, part))
     with pytest.raises(ValueError, match="prompts without opening"):
         PromptTexts.from_data({key: value for key, value in data.items() if key != "opening"})
-
-
-def test_a_bare_observation_has_no_empty_parts():
-    (message,) = PromptMap("direct")(TurnRequest("obs"))
-    assert message.content == (
-        "obs\n\nChoose one action. Answer with the action alone, in exactly this form:\n<action>NAME</action>\n"
-        "NAME is one of: the actions of the game. Write nothing else."
-    )
 
 
 def test_texts_from_a_file(tmp_path):
@@ -189,76 +153,65 @@ def test_texts_from_a_file(tmp_path):
     [
         ("sytem = 'x'", "unknown key 'sytem' (did you mean 'system'?)"),
         ("system = 3", "system must be a text, got 3"),
-        ("response = 'x'", "response must be a table"),
         ("[response]\nthink = 1", "response must be a table of texts"),
         ("observation = 'look'", "observation must contain $observation"),
-        ("opening = 'Play!'", "opening (or system) must contain $instructions"),
         ("observation = '$observatoin $observation'", "$observatoin (did you mean 'observation'?)"),
         ("system = 'costs $ 5'", "lone dollar sign"),
-        ("clock = 'Left: $steps'", "clock has the unknown placeholder $steps"),
         ("opening = '$instructions $observation'", "$observation belongs in observation only"),
-        ("system = ", "can't read the prompt file"),
+        ("system = ", "Invalid value"),
         ('memory = "subgoal"', "$memory shows what stands in the tag that memory names: use both"),
-        ('opening = "$instructions $memory"', "$memory shows what stands in the tag that memory names: use both"),
         ("prefix.nope = 'x'", "prefix.nope is of no mode"),
         ("prefix.direct = '$actions'", "without placeholders"),
         ("prefix.direct = '<think> '", "without space"),
-        (None, "can't read the prompt file"),
+        (
+            "[wordings.a.response]\nx = 'x'",
+            "wordings.a has the modes think, direct, x where the file has think",
+        ),
+        ("[wordings.a.prefix]\nthink = '<think>'", "wordings.a has prefix ="),
+        ("[wordings.a]\nopenning = 'x'", "wordings.a: unknown key 'openning' (did you mean 'opening'?)"),
+        ("wordings = 'all'", "wordings must be a table of tables"),
     ],
 )
 def test_a_bad_prompt_file_is_refused_by_name(tmp_path, text, said):
     file = tmp_path / "bad.toml"
-    if text is not None:
-        file.write_text(text)
-    with pytest.raises(ValueError) as caught:
+    file.write_text(text)
+    with pytest.raises(ValueError, match=rf"bad\.toml.*{re.escape(said)}"):
         PromptTexts.from_file(file)
-    assert said in str(caught.value)
-    assert "bad.toml" in str(caught.value)
 
 
-def test_bad_settings():
-    with pytest.raises(ValueError, match="unknown mode 'thnik' \\(did you mean 'think'\\?\\); there are think, direct"):
-        PromptMap("thnik")
-    for turns in (-1, 1.5, True):
-        with pytest.raises(ValueError, match="history_turns"):
-            PromptMap(history_turns=turns)
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [(("thnik",), r"unknown mode 'thnik' \(did you mean 'think'\?\); there are think, direct"),
+     (("think", -1), "history_turns"), (("think", True), "history_turns")],
+)  # fmt: skip
+def test_bad_settings(settings, said):
+    with pytest.raises(ValueError, match=said):
+        PromptMap(*settings)
 
 
 def test_the_observation_is_never_read_as_a_template():
     hostile = TurnRequest(observation="$instructions ${actions} $$", instructions="RULES $observation")
-    content = PromptMap()(hostile)[0].content
+    content = pickle.loads(pickle.dumps(PromptMap()))(hostile)[0].content
     assert content.startswith("RULES $observation\n\n$instructions ${actions} $$\n\n")
-
-
-def test_settings_are_plain_and_the_map_travels_between_processes():
-    prompt_map = PromptMap("direct", 2)
-    assert prompt_map.settings["mode"] == "direct"
-    assert prompt_map.settings["texts"]["response"]["think"].startswith("Think first")
-    assert pickle.loads(pickle.dumps(prompt_map))(REQUEST) == prompt_map(REQUEST)
 
 
 REMEMBERS = PromptTexts.default().as_data() | {"observation": "$observation [$memory]", "memory": "subgoal"}
 
 
 def test_the_memory_is_what_the_player_wrote_last_in_its_tag():
-    prompts = PromptMap("direct", texts=PromptTexts(**REMEMBERS))
-    assert prompts.turns_read is None  # it may have been written at any time
+    texts = PromptTexts(**REMEMBERS)
+    assert PromptMap("direct", texts=texts).turns_read is None  # it may have been written at any time
     assert PromptMap("direct").turns_read == 0
 
-    def shown(*responses):
-        history = tuple(("seen", response) for response in responses)
-        return prompts(TurnRequest("here", history=history))[0].content.splitlines()[0]
+    def shown(*responses, turns=0):
+        messages = PromptMap("direct", turns, texts)(TurnRequest("here", history=tuple(("seen", r) for r in responses)))
+        return [message.content.splitlines()[0] for message in messages if message.role == "user"]
 
-    assert shown() == shown("no tag", "<subgoal>") == "here [nothing yet]"
-    assert shown("<subgoal>a </subgoal>", "<switch>KEEP</switch>") == "here [a]"
-    assert shown("<subgoal>a</subgoal>", "<subgoal>b</subgoal> <subgoal>two\nlines</subgoal>") == "here [two"
-
-
-def test_a_turn_of_the_history_shows_what_was_remembered_then():
-    history = (("one", "<subgoal>a</subgoal>"), ("two", "<subgoal>b</subgoal>"))
-    messages = PromptMap("direct", 2, PromptTexts(**REMEMBERS))(TurnRequest("three", history=history))
-    seen = [message.content.splitlines()[0] for message in messages if message.role == "user"]
-    assert seen == ["one [nothing yet]", "two [a]", "three [b]"]
+    assert shown() == shown("no tag", "<subgoal>") == ["here [nothing yet]"]
+    assert shown("<subgoal>a </subgoal>", "<switch>KEEP</switch>") == ["here [a]"]
+    assert shown("<subgoal>a</subgoal>", "<subgoal>b</subgoal> <subgoal>two\nlines</subgoal>") == ["here [two"]
+    # a turn of the history shows what was remembered then
+    assert shown("<subgoal>a</subgoal>", "b", turns=2) == ["seen [nothing yet]", "seen [a]", "here [a]"]
 
 
 PREFIXED = PromptTexts.from_file("prefixed")
@@ -266,9 +219,14 @@ PREFIXED = PromptTexts.from_file("prefixed")
 
 def test_a_prefix_is_the_beginning_of_the_response_and_stands_last():
     before = PromptMap("direct")(REQUEST)
-    assert PromptMap("direct", texts=PREFIXED)(REQUEST) == (*before, Message("assistant", "<action>"))
+    asked = PromptMap("direct", texts=PREFIXED)(REQUEST)
+    assert asked == (*before, Message("assistant", "<action>"))
+    assert as_text(asked) == as_text(before) + "<action>"  # without a blank line
     assert PromptMap("think", texts=PREFIXED).prefix == "<think>"
     assert PromptMap("direct").prefix == ""
+    dollar = replace(PREFIXED, prefix={"direct": "$$5 says <action>"})
+    assert PromptMap("direct", texts=dollar).prefix == "$5 says <action>"
+    assert PREFIXED.read_in("direct") != PromptTexts.default().read_in("direct")  # other prompts, in a run's eyes
 
 
 def test_history_and_complaints_stand_before_the_prefix_and_hold_whole_responses():
@@ -279,20 +237,59 @@ def test_history_and_complaints_stand_before_the_prefix_and_hold_whole_responses
     assert [prompt[place].content for place in (1, 3, 5)] == ["no idea", "<action>upset</action>", "<action>"]
 
 
-def test_prompts_with_another_prefix_are_others():
-    assert PREFIXED.read_in("direct") != PromptTexts.default().read_in("direct")
-    dollar = replace(PREFIXED, prefix={"direct": "$$5 says <action>"})
-    assert PromptMap("direct", texts=dollar).prefix == "$5 says <action>"
+# ---------------------------------------------------------------- seven wordings of equal content
+
+ALL = PromptTexts.from_file("all")
+NAMES = tuple(ALL.wordings)
 
 
-def test_a_plain_prompt_goes_on_from_its_prefix_without_a_blank_line():
-    prompt = (Message("user", "a"), Message("assistant", "b"), Message("user", "c"), Message("assistant", "<action>"))
-    assert as_text(prompt) == "a\n\nb\n\nc<action>"
-    assert as_text((Message("system", "a"), Message("user", "b"))) == "a\n\nb"
+def flat(texts: PromptTexts) -> dict[str, str]:
+    """``{part: text}`` of all texts, with the tables' entries as parts of their own."""
+    parts: dict[str, str] = {}
+    for name in {one.name for one in fields(texts)} - {"wordings"}:
+        part = getattr(texts, name)
+        parts |= {name: part} if isinstance(part, str) else {f"{name}.{key}": text for key, text in part.items()}
+    return parts
 
 
-def test_a_folder_named_default_is_not_the_default_texts(tmp_path, monkeypatch):
-    (tmp_path / "default").mkdir()
-    monkeypatch.chdir(tmp_path)
-    PromptTexts.default.__func__.cache_clear()
-    assert PromptTexts.default().response["direct"] == DIRECT.replace("left, up", "$actions")
+def test_there_are_seven_different_ones_and_the_first_is_the_default():
+    assert NAMES == ("default", "reordered", "formal", "terse", "example", "markdown", "german")
+    assert ALL.wordings["default"] == PromptTexts.default()
+    assert len({repr(texts.as_data()) for texts in ALL.wordings.values()}) == 7
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_wording_holds_what_the_default_holds(name):
+    own, ours = flat(ALL.wordings[name]), flat(PromptTexts.default())
+    assert own.keys() == ours.keys()
+    for part, text in ours.items():
+        assert bool(own[part]) == bool(text), part
+        assert sorted(re.findall(r"\$\w+", own[part])) == sorted(re.findall(r"\$\w+", text)), part
+        # the same tags are asked for, opened and closed in the same order; an example has them again
+        times = 2 if name == "example" and "response" in part else 1
+        assert re.findall(r"</?\w+>", own[part]) == re.findall(r"</?\w+>", text) * times, part
+
+
+def test_consecutive_seeds_have_every_wording_as_often():
+    for start in (0, 12_345):
+        counts = Counter(wording_of(seed, NAMES) for seed in range(start, start + 120))
+        assert len(counts) == 7
+        assert max(counts.values()) - min(counts.values()) <= 2
+    # neither in turn nor by the order in which they are named
+    assert len({tuple(wording_of(7 * block + place, NAMES) for place in range(7)) for block in range(20)}) > 15
+    assert [wording_of(seed, NAMES[::-1]) for seed in range(50)] == [wording_of(seed, NAMES) for seed in range(50)]
+
+
+def test_an_episode_is_prompted_in_the_wording_of_its_seed():
+    policy = LanguageAgentPolicy(ScriptedModel(["<action>right</action>"] * 400), PromptMap("direct", texts=ALL))
+    seen = set()
+    for episode in rollout(policy, [EpisodeTask.of("frozen-lake", seed) for seed in range(12)]):
+        name = wording_of(episode.seed, NAMES)
+        ending = ALL.wordings[name].response["direct"].partition("$")[0]
+        assert all(step.turn.prompt[-1].content.count(ending) == 1 for step in episode.steps)
+        seen.add(name)
+    assert seen == set(NAMES)
+    session = EpisodeSession("frozen-lake", 3, prompt_map=PromptMap("direct", texts=ALL))
+    assert session.prompt == PromptMap("direct", texts=ALL.of_seed(3))(session.request)
+    alone = TurnRequest("a board", "rules", ("up",))  # without a seed, in the texts outside of the wordings
+    assert PromptMap(texts=ALL)(alone) == PromptMap()(alone)

@@ -27,16 +27,6 @@ def built(folder: Path, text: str) -> tuple[str, str]:
     return (site / "index.html").read_text(), warnings.getvalue()
 
 
-def test_formulas_are_mathml_and_those_with_a_label_have_a_number(tmp_path):
-    page, warnings = built(tmp_path, ".. math:: a < b\n   :label: less\n\nSee :eq:`less`, and :math:`x_i`.")
-    assert warnings == ""
-    assert '<math display="block"><mi>a</mi><mo>&lt;</mo><mi>b</mi></math>' in page
-    assert '<span class="math"><math><msub><mi>x</mi><mi>i</mi></msub></math></span>' in page
-    assert '<div class="math" id="equation-less">\n<span class="eqno">(1)' in page
-    assert 'href="#equation-less">(1)</a>' in page
-    assert "mathjax" not in page.lower()
-
-
 def test_a_formula_that_cannot_be_translated_is_told(tmp_path):
     page, warnings = built(tmp_path, r"A bad one: :math:`\notknown < 1`.")
     assert r"index.rst:4: WARNING: the formula '\\notknown < 1' can't be made MathML" in warnings

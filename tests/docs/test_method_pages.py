@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from pages import measurements, methods, overview
+from pages import methods
 from pages.methods import formulas, method_page, method_pages
 
 from agents.msgrpo.configuration.settings import POINTS
@@ -42,23 +42,3 @@ def test_a_page_names_its_source_and_all_settings(point, name):
     beside = {f"{point}-{name}.md" for point, name in METHODS}
     for link in re.findall(r"\]\((?!http)([^)#]+)", page):
         assert link in beside or (methods.FOLDER.parent / link.removeprefix("../")).exists(), link
-
-
-def test_sources_stand_in_one_place():
-    """Those of docs/research/credit/methods.md count: formulas.toml has one only where that page has none."""
-    rows = overview.rows()
-    for point, name in METHODS:
-        told = bool(rows.get((point, name), overview.Row("", "")).source)
-        assert told != ("source" in formulas()[point][name]), (point, name)
-
-
-def test_costs_and_measurements_are_found():
-    named, (rest, _) = overview.costs()
-    assert named["vine"][0] in method_page("credit", "vine")
-    assert named["tasks.dynamic"][0] in method_page("tasks", "dynamic")
-    assert named["ppo_turn"][0] in method_page("credit", "ppo_turn")
-    assert rest in method_page("credit", "gigpo")
-    told = {row["method"] for row in measurements.report()["over_cells"]["correlation"]}
-    for name in told & set(POINTS["credit"].names):
-        assert "Under the instrument" in method_page("credit", name)
-    assert "rtg-aaw" in method_page("credit", "rtg")

@@ -5,9 +5,7 @@ import subprocess
 import tomllib
 from pathlib import Path
 from typing import Any
-from urllib.parse import unquote
 
-import pytest
 import yaml
 
 from agents.msgrpo.configuration.config import presets
@@ -50,17 +48,6 @@ def test_the_projects_address_stands_in_one_place():
     assert naming == ["pyproject.toml"]
 
 
-def test_badges_are_true():
-    badges = [
-        unquote(path) for path in re.findall(r"img\.shields\.io/badge/([^)]*)\)", (ROOT / "README.md").read_text())
-    ]
-    python, licence, types = sorted(badges, key=lambda text: ["python", "licence", "types"].index(text.split("-")[0]))
-    assert python.split("-")[1] == PROJECT["requires-python"].replace(">=", "≥ ")
-    assert licence.split("-")[1] == PROJECT["license"]
-    assert types.split("-")[1] == "mypy strict"
-    assert tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["mypy"]["strict"] is True
-
-
 def test_the_index_for_language_models_leads_to_files():
     text = (ROOT / "llms.txt").read_text()
     assert text.startswith("# textbench\n\n> ")
@@ -70,19 +57,6 @@ def test_the_index_for_language_models_leads_to_files():
         assert (ROOT / link).is_file(), link
     for page in (ROOT / "docs/tutorials").glob("[!i]*.md"):
         assert f"docs/tutorials/{page.name}" in links
-
-
-@pytest.mark.parametrize(
-    "template", sorted((ROOT / ".github/ISSUE_TEMPLATE").glob("[!c]*.yml")), ids=lambda path: path.stem
-)
-def test_issue_templates_are_forms(template):
-    form = yaml.safe_load(template.read_text())
-    assert {"name", "description", "body"} <= set(form)
-    names = [part["id"] for part in form["body"]]
-    assert len(set(names)) == len(names)
-    for part in form["body"]:
-        assert part["type"] in ("textarea", "input", "dropdown", "checkboxes")
-        assert part["attributes"]["label"]
 
 
 def test_every_method_has_a_line_with_its_source():

@@ -55,14 +55,6 @@ def test_the_site_has_every_command_and_the_repository_says_where_they_are():
     assert "`textbench COMMAND --help`" in kept
 
 
-@pytest.mark.parametrize("page", ["configuration.md", "files.md"])
-def test_the_site_has_every_key_of_a_file(page):
-    shown = reference.with_tables((PAGES / page).read_text())
-    for name in {"configuration.md": ["training-config"], "files.md": ["manifest", "episode"]}[page]:
-        keys = reference.schema_of(name)["properties"]
-        assert [key for key in keys if f"| `{key}`" not in shown] == []
-
-
 def variables_of(path: Path) -> Iterator[str]:
     """Names of environment variables that a file reads or sets: what ``os.environ`` is asked for."""
     tree = ast.parse(path.read_text())
@@ -100,12 +92,3 @@ def test_every_environment_variable_is_told_of():
     assert {"OPENAI_API_KEY", "TEXTBENCH_CACHE_DIR", "WORLD_SIZE", "VLLM_ENABLE_V1_MULTIPROCESSING"} <= found
     told = set(re.findall(r"`\$?([A-Z][A-Z0-9_]+)(?:=\d)?`", (PAGES / "environment.md").read_text()))
     assert sorted(found - told) == [], "docs/reference/environment.md has to tell of them"
-
-
-def test_options_of_a_run_have_their_variable():
-    from benchmark.play.options import OTHER_VARIABLES, VARIABLES
-
-    text = reference.with_tables((PAGES / "configuration.md").read_text())
-    assert [name for name in VARIABLES if f"`{name}`" not in text] == []
-    text = (PAGES / "environment.md").read_text() + (ROOT / "CONTRIBUTING.md").read_text()
-    assert [name for name in OTHER_VARIABLES if f"`{name}`" not in text] == []

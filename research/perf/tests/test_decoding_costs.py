@@ -7,8 +7,8 @@ from agents.models.local.forward import llama_forward
 from agents.models.local.forward.llama_forward import read_weights
 from agents.models.local.transformers import TransformersModel
 from research.perf.gpu_checks.machine import bytes_beside, count_synchronisations
-from tests.agents.models.local.decoding.test_sampler import PROMPTS, responses
-from tests.agents.models.local.forward.test_linear_maps import with_adapters
+from tests.agents.models.local.test_decoding import PROMPTS, responses
+from tests.agents.models.local.test_forward import with_adapters
 from tests.agents.models.local.test_transformers import OLD_NAME, make_model, make_tokenizer
 
 
@@ -29,18 +29,6 @@ def test_a_device_is_waited_for_once_in_eight_tokens():
     few, many = waits(player, 16), waits(player, 96)
     assert few["cpu"] == 3  # after 4, 8 and 16 tokens; after 1 and 2 there is one step to look at, which a CPU has
     assert sum(many.values()) - sum(few.values()) == many["cpu"] - few["cpu"] == (96 - 16) // 8
-
-
-def test_the_counter_sees_what_waits():
-    x = torch.arange(4)
-    with count_synchronisations(torch.device("cpu")) as counts:
-        x[0].item()
-        bool(x[0] == 0)
-        x[x > 1].tolist()
-        x.cpu()
-        x.nonzero()
-        x + 1
-    assert counts == {"item": 1, "__bool__": 1, "index by a mask": 1, "tolist": 1, "cpu": 1, "nonzero": 1}
 
 
 @OLD_NAME

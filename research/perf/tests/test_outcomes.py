@@ -13,7 +13,7 @@ import pytest
 
 from agents.msgrpo.__main__ import main
 from agents.msgrpo.configuration.config import packaged_recipes
-from research.perf.recipes import RECIPES, Measured, gain_of, of_shares, outcome
+from research.perf.recipes import RECIPES, outcome
 
 ROOT = Path(__file__).parents[3]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")), *sorted((ROOT / "configs").glob("*.toml"))]
@@ -68,15 +68,6 @@ def test_every_training_command_of_the_documents_is_run_somewhere():
     for command in COMMANDS:
         known = command in RECIPE_COMMANDS or command in SHORTENED
         assert known or any(word in command for word in ELSEWHERE) or PLACEHOLDERS.search(command), command
-
-
-def test_a_gain_is_the_lower_end_of_its_interval():
-    before, after = of_shares([0.0] * 60 + [1.0] * 40), of_shares([0.0] * 20 + [1.0] * 80)
-    assert str(before) == "0.400 [0.309, 0.498]"  # Wilson's, as in any table of it
-    assert 0.25 < gain_of("success", before, after) < 0.4
-    assert gain_of("success", after, before) < -0.4
-    assert gain_of("regret", Measured(0.5, 0.4, 0.6), Measured(0.2, 0.1, 0.3)) == pytest.approx(0.1)
-    assert gain_of("exploitability", Measured(0.5, 0.5, 0.5), Measured(0.2, 0.2, 0.2)) == pytest.approx(0.3)
 
 
 def marked(when: str) -> list[Any]:

@@ -35,13 +35,6 @@ def test_a_recipes_comment_has_its_figures(path: Path) -> None:
     assert not any("more than" in line for line in lines)
 
 
-def test_a_larger_share_of_vllm_does_not_fit_beside_the_learner(tmp_path: Path) -> None:
-    text = (ROOT / "configs/qwen2.5-3b-vllm-frozen-lake.toml").read_text()
-    path = tmp_path / "large.toml"
-    path.write_text(text.replace("gpu_memory_utilization = 0.25", "gpu_memory_utilization = 0.4"))
-    assert "  more than the 79.0 GiB of h100" in figures(path)
-
-
 @pytest.mark.parametrize(
     "lora_rank", [pytest.param(0, marks=pytest.mark.slow), pytest.param(64, marks=pytest.mark.nightly)]
 )

@@ -96,15 +96,6 @@ def test_only_common_seeds_are_paired():
     assert [finding.samples for finding in claim.findings] == ["2 pairs of runs"] * 2
 
 
-@pytest.mark.slow
-def test_one_game_alone_does_not_make_a_claim_of_both():
-    lake, both = (
-        judge(made_up(), games, "aaw", [], SCENARIOS)[-1].text for games in (["frozen-lake"], ["frozen-lake", "snake"])
-    )
-    assert lake == "Returns improve on frozen-lake (the paper's claim is of frozen-lake and snake)."
-    assert both == "Returns improve on both games."
-
-
 def test_no_improvement_fails_and_no_runs_leave_untested():
     found = judged(made_up(trained=0.2))
     assert found["returns improve"].verdict is Verdict.FAILS
@@ -128,14 +119,3 @@ def test_verdicts():
     assert combine([Verdict.HOLDS, Verdict.UNDECIDED]) is Verdict.UNDECIDED
     assert combine([Verdict.HOLDS, Verdict.FAILS]) is Verdict.FAILS
     assert combine([]) is Verdict.UNTESTED
-
-
-def test_an_arm_beside_another_is_paired_by_seed():
-    """By hand: differences 0.2, 0.1 and 0.3, and 4.303 * 0.1 / sqrt(3) of Student's; the seed alone is left out."""
-    means = {"one": (0.5, 0.4, 0.9, 0.7), "two": (0.3, 0.3, 0.6)}
-    runs = [
-        run("snake", arm, seed, [0.0], {"snake": own}) for arm, all_ in means.items() for seed, own in enumerate(all_)
-    ]
-    found = claims.beside(Reproduction(runs=tuple(runs)), "snake", "one", "two")
-    assert found == pytest.approx(Estimate(0.2, 0.2 - 0.2484, 0.2 + 0.2484), abs=1e-4)
-    assert claims.beside(Reproduction(), "snake", "one", "two") is None

@@ -8,7 +8,6 @@ import subprocess
 import sys
 import time
 from contextlib import redirect_stderr, redirect_stdout
-from pathlib import Path
 
 import pytest
 
@@ -121,15 +120,3 @@ def report_of(results: object) -> object:
     for run in data["runs"]:
         del run["training_seconds"]
     return data
-
-
-@pytest.mark.slow
-def test_a_failing_job_is_said_with_its_reason(tmp_path, capsys):
-    pytest.importorskip("torch")
-    text = Path("research/reproduction/recipes/miniature.toml").read_text()
-    start = text.index("[bases.small]")
-    end = text.index("[bases.large]")
-    file = tmp_path / "mine.toml"
-    file.write_text(text[:start] + '[bases.small]\nsource = "nowhere"\n\n' + text[end:])
-    assert main(["reproduce", "--config", str(file), "--out", str(tmp_path / "out"), "--dry-run"]) == 2
-    assert "there is no model 'nowhere'" in capsys.readouterr().err

@@ -6,10 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from benchmark.errors import StorageError, UsageError
+from benchmark.errors import UsageError
 from research.jobs.folder import SETTINGS_NAME, Folder
-from research.jobs.recipes import read_recipe, shipped_recipes
-from research.reproduction.cli import EXPERIMENTS, REPRODUCTION
 from research.reproduction.jobs import jobs_of
 from research.reproduction.settings import Experiment
 
@@ -36,19 +34,6 @@ def test_large_base_has_twenty_times_the_parameters():
             model = make_model(recipe, make_tokenizer(demonstrate(recipe)))
             sizes[base] = sum(p.numel() for p in model.parameters())
         assert sizes["large"] >= 20 * sizes["small"], (name, sizes)
-
-
-def test_recipes_have_names_of_their_own_and_a_kind_that_there_is():
-    files = list(SHIPPED.parents[1].rglob("recipes/*.toml"))
-    assert sorted(shipped_recipes().values()) == sorted(files)
-    assert {read_recipe(name).get("kind", REPRODUCTION) for name in shipped_recipes()} == set(EXPERIMENTS)
-
-
-def test_a_reproduction_may_say_its_kind(tmp_path):
-    file = tmp_path / "mine.toml"
-    file.write_text(f'kind = "reproduction"\n{(SHIPPED / "miniature.toml").read_text()}')
-    assert Experiment.read(file) == Experiment.read("miniature")
-    assert "kind" not in Experiment.read(file).as_data()
 
 
 @pytest.mark.parametrize(
@@ -79,17 +64,6 @@ def test_wrong_settings_are_said_before_anything_starts(tmp_path, old, new, mess
         Experiment.read(file)
 
 
-def test_unknown_recipe_and_overrides():
-    with pytest.raises(UsageError, match="no recipe or TOML file named 'fool'; there are: credit, "):
-        Experiment.read("fool")
-    with pytest.raises(UsageError, match="no arm in this recipe named 'unifrom'; did you mean 'uniform'"):
-        Experiment.read("miniature", {"arms": ["unifrom"]})
-    experiment = Experiment.read("miniature", {"arms": ["uniform"], "seeds": 3, "iterations": None})
-    assert list(experiment.arms) == ["uniform"]
-    assert (experiment.seeds, experiment.iterations) == (3, 2)
-    assert list(Experiment.read("full", {"arms": ["all", "aaw"]}).arms) == ["aaw", "all"]  # the recipe's order
-
-
 def test_folder_refuses_other_settings_and_names_the_first(tmp_path):
     folder = Folder(tmp_path / "out")
     experiment = Experiment.read("miniature")
@@ -113,29 +87,8 @@ def test_a_folder_takes_more_seeds_but_not_fewer(tmp_path):
     assert json.loads((tmp_path / "out" / SETTINGS_NAME).read_text())["seeds"] == 3
 
 
-def test_folder_refuses_strangers(tmp_path):
-    (tmp_path / "thesis.txt").write_text("mine")
-    with pytest.raises(UsageError, match=r"isn't empty \(it holds 'thesis.txt'\)"):
-        Folder(tmp_path).claim(Experiment.read("miniature"))
-    with pytest.raises(StorageError, match="can't use the folder"):
-        Folder(tmp_path / "thesis.txt" / "below").claim(Experiment.read("miniature"))
-
-
 def test_a_damaged_result_is_named(tmp_path):
     (tmp_path / "train").mkdir()
     (tmp_path / "train" / "result.json").write_text('{"points": [')
     with pytest.raises(UsageError, match=r"train/result\.json is damaged \(.*\); delete it, and the same command"):
         Folder(tmp_path).result("train")
-
-
-def test_jobs_wait_for_what_they_need():
-    experiment = Experiment.read("full", {"seeds": 2})
-    jobs = jobs_of(experiment)
-    names = [job.name for job in jobs]
-    assert len(names) == len(set(names))
-    place = {name: index for index, name in enumerate(names)}
-    assert all(place[need] < place[job.name] for job in jobs for need in job.needs)
-    assert sum(job.kind == "train" for job in jobs) == 2 * 2 * 3
-    # a run that is cut short has every arm with fewer seeds, not fewer arms
-    seeds = [job.seed for job in jobs if job.kind == "train"]
-    assert seeds == sorted(seeds)

@@ -85,12 +85,6 @@ def test_what_is_not_done_or_too_large_does_not_ship(tmp_path, experiment):
         ship(experiment, folder, tmp_path / "shipped")
 
 
-def test_all_embedded_agents_ship():
-    from agents.models.embedded import embedded_agents
-
-    assert embedded_agents() == ("tiny", "tiny-msgrpo-frozen-lake", "tiny-msgrpo-snake", "tiny-lake", "tiny-snake")
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("folder", sorted(path for path in EMBEDDED.glob("*") if path.is_dir()), ids=lambda p: p.name)
 def test_shipped_models_are_small_documented_and_play(folder):

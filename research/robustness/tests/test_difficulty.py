@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import numpy as np
 import pytest
 
-from research.robustness.ladders.difficulty import Guessing, Listed, measure, solve
+from research.robustness.ladders.difficulty import Guessing, Listed, measure
 from research.robustness.ladders.measure import FOLDER, level_measured, shown, table
 from textgames import SCENARIOS, TSMG
 from textgames.exploration.guess_number import GuessNumber, interval_value
@@ -90,18 +90,6 @@ def test_every_slip_of_a_way_counts():
     assert Listed(Sign(3), 4, 10).value(0.2) == pytest.approx(right**3 * (1 + 3 * (1 - right)))
 
 
-def test_depth_is_how_far_one_has_to_see():
-    """Who sees the door when it is one move away walks there by chance, with a half for each of the two other steps."""
-    solved = Listed(Sign(3), 3, 10)
-    assert [solved.looking_ahead(rounds) for rounds in (1, 2, 3)] == pytest.approx([0.25, 0.5, 1.0])
-    assert measure(Sign(3), 3, blind=0.125, starts=10).depth == 3
-
-
-def test_states_are_counted_from_each_start():
-    assert Listed(Sign(3), 9, 10).states == 3
-    assert Listed(Sign(3), 1, 10).states == 2  # no farther than the horizon
-
-
 def test_guessing_is_solved_with_slips():
     for numbers, guesses in ((9, 3), (20, 6)):
         solved = Guessing(GuessNumber(numbers=numbers, max_guesses=guesses))
@@ -110,8 +98,3 @@ def test_guessing_is_solved_with_slips():
         random = -sum(wrong**guess for guess in range(guesses)) - LOST_GUESSES * wrong**guesses
         assert solved.value(1.0) == pytest.approx(random)
         assert solved.value(0.0) > solved.value(0.2) > solved.value(1.0)
-
-
-def test_what_is_hidden_and_not_solved_is_refused():
-    with pytest.raises(ValueError, match="no solver of Mastermind with slips is registered"):
-        solve(SCENARIOS["mastermind"].game(), 10, 5)

@@ -52,15 +52,6 @@ def test_the_true_return_gains_by_progress_but_not_along_a_fixed_policys_gradien
     assert (stayed.returned == before.returned).all()
 
 
-def test_payments_for_luck_gain_nothing(model, features):
-    """A gamble that pays every action the same on average can't move a policy."""
-    luck = np.where(model.chances > 0, np.random.default_rng(0).normal(size=model.paid.shape), 0.0)
-    luck -= (model.chances * luck).sum(axis=1, keepdims=True)
-    (_, before), (_, after) = islice(tune(model, luck[None], **LEVELS), 2)
-    assert before.gradient == pytest.approx([0.0], abs=1e-9)
-    assert after.returned == pytest.approx(before.returned)
-
-
 def test_the_command_tunes_from_no_payments_on(textbench):
     told = textbench("robust", "reward", "frozen-lake-slippery", "--starts", "3", "--ascents", "3", "--json")
     first, *_, last = json.loads(told.out)["rows"]

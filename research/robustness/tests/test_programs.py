@@ -70,43 +70,12 @@ def test_answers_that_arent_the_programs_own_are_refused(season, name, capsys):
     assert "answers" in capsys.readouterr().err
 
 
-def test_another_key_is_refused(season, tmp_path, capsys):
-    """Or the luckiest of many could be chosen when the seeds are known."""
-    (spec,) = [json.loads((season / "agents" / "p.json").read_text())["card"]["spec"]]
-    Path(spec.removeprefix("program:")).write_text(DRAWING)
-    offset, out = str(Season.open(season).seed_offset), tmp_path / "run"
-    play = ["run", "--agent", f"p={spec}", "--scenario", "frozen-lake", "--seed-offset", offset, "--episodes", "3"]
-    assert main([*play, "--set", "p.key=lucky", "--out", str(out), "--quiet"]) == 0
-    Path(spec.removeprefix("program:")).unlink()
-    assert main(["submit", str(out), "--season", str(season), "--out", str(tmp_path / "entries")]) == 1
-    assert "the agent" in capsys.readouterr().err
-
-
-def test_options_are_the_registered_ones(season, tmp_path, capsys):
-    (spec,) = [json.loads((season / "agents" / "p.json").read_text())["card"]["spec"]]
-    Path(spec.removeprefix("program:")).write_text(DRAWING)
-    assert main(["run", "--season", str(season), "--agent", f"p={spec}", "--set", "p.seconds=9"]) == 2
-    Path(spec.removeprefix("program:")).unlink()
-    assert "its seconds is 9.0, registered is None" in capsys.readouterr().err
-
-
 def test_where_nothing_holds_a_program_the_check_says_so(season, monkeypatch, capsys):
     monkeypatch.setattr("platform.machine", lambda: "vax")
     assert main(["season", "check", str(season)]) == 3
     told = capsys.readouterr().err
     assert "the program of 'p' isn't asked again" in told
     assert "the program of 'm' isn't asked again" in told
-
-
-def test_a_registration_without_its_program_says_so(played, tmp_path):
-    """As those of older versions are."""
-    season = Season.open(played)
-    bare = {
-        name: {k: v for k, v in one.items() if k not in ("programs", "options")} for name, one in season.agents.items()
-    }
-    verdict = Season(season.path, season.about, bare, season.revealed).check(played / "entries" / "p")
-    assert verdict.problems == []
-    assert "registered without its program" in verdict.unchecked[0]
 
 
 def test_a_registered_program_that_isnt_the_cards_is_refused(played):

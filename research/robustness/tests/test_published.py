@@ -7,7 +7,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from pydantic import ValidationError
 from scipy.stats import binomtest
 
 from agents.common import to_toml
@@ -80,21 +79,6 @@ def test_gym_sokoban_draws_the_stored_boards(card, tmp_path, monkeypatch):
     assert boards.read("sokoban-vagen") == stored
 
 
-def test_a_generator_that_gives_up_is_asked_again(tmp_path):
-    generator = tmp_path / "generator.py"
-    generator.write_text(
-        "import numpy as np, random\n"
-        "def generate_room(dim, num_steps, num_boxes, search_depth):\n"
-        "    if random.random() < 0.5:\n"
-        "        raise RuntimeWarning('score 0')\n"
-        "    fixed = np.zeros(dim); fixed[1, 1:5] = 1; fixed[1, 4] = 2\n"
-        "    state = fixed.copy(); state[1, 1:3] = 5, 4\n"
-        "    return fixed, state, search_depth\n"
-    )
-    drawn = boards.draw(boards.generator(generator), 6, 1, {"search_depth": 9})
-    assert [next(drawn) for _ in range(3)] == [CORRIDOR] * 3
-
-
 def test_episodes_that_tell_a_rate_from_a_known_one():
     assert episodes_to_tell(1.0, 0.5) == 6  # of which none or all have a chance of 2 / 2^6, and 2 / 2^5 is more than 5%
     assert episodes_to_tell(0.0, 0.1) == 36  # 0.9^35 is more than 2.5%
@@ -111,11 +95,6 @@ def test_the_pages_p_values(card):
     page = " ".join(PAGE.read_text(encoding="utf-8").split())
     assert results == 7
     assert f"p is {p:.3f}, and {results * p:.2f} by Bonferroni's correction for the seven results" in page
-
-
-def test_a_setting_says_what_it_takes():
-    with pytest.raises(ValidationError, match="corner"):
-        Lakes(steps=8, success=1, **{**DRY, "starts": "middle"})
 
 
 REFUSED = {

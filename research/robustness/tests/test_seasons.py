@@ -48,24 +48,6 @@ def change(file, **values):
 
 
 @pytest.mark.slow
-def test_boards_name_the_season(played, capsys):
-    for source in (played / "entries" / "planner", played.parent / "run"):
-        assert main(["leaderboard", str(source), "--html", str(played.parent / "board.html")]) == 0
-        assert "season autumn" in (played.parent / "board.html").read_text()
-        assert main(["leaderboard", str(source), "--json"]) == 0
-        assert json.loads(capsys.readouterr().out)["sources"][0]["season"] == "autumn"
-        for form, line in (
-            ((), "Season autumn: planner."),
-            (("--stats",), "season autumn: planner"),
-            (("--markdown",), ", season autumn"),
-        ):
-            assert main(["leaderboard", str(source), *form]) == 0
-            assert line in " ".join(capsys.readouterr().out.split())
-    # outside of the season it was played in, it is no entry
-    assert main(["validate", str(played / "entries" / "planner")]) == 1
-
-
-@pytest.mark.slow
 def test_the_commands_of_the_page_hold_a_season_between_machines(tmp_path, monkeypatch, capsys):
     """Everybody has a folder of their own, and of the others' only what is published: the season's folder."""
     page = (Path(__file__).parents[3] / "docs" / "research" / "seasons.md").read_text()
@@ -123,17 +105,6 @@ def test_an_agent_without_an_entry_stands_there_as_withdrawn(season, capsys):
         assert main([*submit, "--season", str(season)]) == 0
     assert main(["season", "check", str(season)]) == 0
     assert "withdrawn" not in capsys.readouterr().out
-
-
-def test_whom_no_entry_could_be_made_of_isnt_registered(tmp_path, capsys):
-    pytest.importorskip("torch")
-    folder = tmp_path / "winter"
-    new_season(folder, tmp_path / "secret", SETTINGS)
-    for options in (("--prompts", "all"), ("--set", "mine.prompts=all")):
-        assert main(["season", "commit", str(folder), "--agent", "mine=tiny", *options]) == 2
-        assert "the agent 'tiny' has the option 'prompts', and in an entry it may have" in capsys.readouterr().err
-    assert not [*folder.glob("agents/*")]
-    assert main(["season", "commit", str(folder), "--agent", "mine=tiny", "--temperature", "0.7"]) == 0
 
 
 def test_a_name_like_another_isnt_registered(tmp_path, capsys):
@@ -235,19 +206,6 @@ def test_a_run_of_a_season_doesnt_grow(played, tmp_path, capsys):
     assert main(["resume", str(run), "--quiet"]) == 0
 
 
-def test_a_refused_entry_leaves_the_older_one(season, capsys):
-    run, entry = season.parent / "run", season / "entries" / "planner"
-    shutil.copytree(entry, run)
-    change(run / "manifest.json", kind="textbench-run", note="another", python="3\u200b")
-    before = {file.name: file.read_bytes() for file in entry.iterdir()}
-    assert main(["submit", str(run), "--season", str(season), "--out", str(season / "entries")]) == 1
-    out, err = capsys.readouterr()
-    assert out == ""
-    assert f"{entry}: refused" in err
-    assert f"{entry} stays as it was" in err
-    assert {file.name: file.read_bytes() for file in entry.iterdir()} == before
-
-
 def test_cheat_7_better_episodes_are_written_by_hand(season):
     """Every episode is played again from its seed, and a player that ships is asked again."""
     file = season / "entries" / "planner" / "episodes.jsonl"
@@ -286,22 +244,6 @@ def test_a_season_decides_what_is_played(season, capsys):
     ):
         assert main(["run", "--season", str(season), "--agent", "planner", flag, value]) == 2
         assert f"{flag} can't be given with --season" in capsys.readouterr().err
-
-
-def test_only_players_that_ship_play_without_being_named(season, tmp_path):
-    """A folder from elsewhere must not name code that is run here."""
-    out = tmp_path / "run"
-    assert main(["run", "--season", str(season), "--out", str(out), "--quiet"]) == 0
-    assert json.loads((out / "manifest.json").read_text())["settings"]["agents"] == ["other=random", "planner"]
-
-
-def test_a_season_of_foreign_agents_says_that_they_are_to_be_named(tmp_path, capsys):
-    folder = tmp_path / "winter"
-    new_season(folder, tmp_path / "secret", SETTINGS)
-    assert main(["season", "commit", str(folder), "--agent", "mine=tests.benchmark.players_for_tests:Slow"]) == 0
-    assert main(["season", "reveal", str(folder), "--secret", str(tmp_path / "secret")]) == 0
-    assert main(["run", "--season", str(folder)]) == 2
-    assert "none of mine ships with textbench; say who plays: --agent NAME=SPEC" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

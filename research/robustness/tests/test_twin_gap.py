@@ -13,18 +13,11 @@ from agents.baselines.scripted_player import Choice, ScriptedPlayer, as_turn
 from agents.baselines.search import PlannerPlayer, search_player_of
 from agents.policy import as_requests
 from agents.turn import Turn, TurnRequest
-from benchmark.runs.plan import find_scenarios
-from benchmark.score.move_losses import Decision
-from benchmark.score.references import References
-from benchmark.show.page.page import render_page
 from research.robustness.tables.twin_gap import (
     LEAST_SEEDS,
     Gaps,
     TwinGapView,
-    _pairs,
     gap_row,
-    paired_gaps,
-    twin_gap_rows,
 )
 from textgames.twins import Twin
 
@@ -94,51 +87,9 @@ def test_who_has_memorised_is_exposed_and_who_works_it_out_is_not(results):
     assert all(row["unit"] == "score" for row in gaps.values())
 
 
-def test_an_answer_that_named_no_action_names_none_in_the_game_either():
-    decision = Decision("player_0", "a state", 3, "", 0.5, {})
-    twin = find_scenarios(["frozen-lake-twin-1"])["frozen-lake-twin-1"]
-    assert _pairs({"a state": decision}, {"a state": decision}, twin) == [(decision, decision)]
-
-
 def row_of(gaps: np.ndarray) -> TwinGapView:
     """A row of the table, of the gaps in a game that is won or lost."""
     return gap_row("somebody", "a game", [Gaps(gaps, (-1.0, 1.0), 0.95, "score", 2)], [1.0])
-
-
-def found_above(gaps: np.ndarray, seeds: int, rng: np.random.Generator, runs: int = 200) -> float:
-    """Power: in which share of runs of so many seeds, with gaps like these, the gap is said to be above 0."""
-    return float(np.mean([row_of(rng.choice(gaps, seeds))["above_zero"] for _ in range(runs)]))
-
-
-def test_few_episodes_are_enough_for_a_player_that_has_memorised_all(results):
-    columns = results.columns
-    names = ["frozen-lake", "frozen-lake-twin-1", "frozen-lake-twin-2"]
-    gaps = paired_gaps(
-        [columns.cells["memoriser", name] for name in names], [columns.scenarios[name] for name in names]
-    )
-    assert len(gaps) == EPISODES
-    rng = np.random.default_rng(0)
-    assert found_above(gaps, LEAST_SEEDS - 1, rng) == 0
-    assert found_above(gaps, 8, rng) > 0.8
-    # who remembers one start in ten, and plays the others like anybody, takes some 80 seeds
-    rarely = np.concatenate([gaps, np.zeros(9 * len(gaps))])
-    assert found_above(rarely, 40, rng) < 0.5
-    assert 0.7 < found_above(rarely, 85, rng) < 0.95
-
-
-def test_the_interval_is_of_the_highest_level_among_the_runs(results, monkeypatch):
-    """A run that looked at its results again and again has the higher one."""
-    before = gaps_of(results)["planner"]["gap"]
-    monkeypatch.setattr(results.columns.cells["planner", "frozen-lake-twin-2"], "confidence", 0.999)
-    (after,) = [row["gap"] for row in twin_gap_rows(results.columns, References()) if row["agent"] == "planner"]
-    assert after["low"] < before["low"] < before["high"] < after["high"]
-
-
-@pytest.mark.parametrize(("seeds", "told"), [(LEAST_SEEDS - 1, False), (LEAST_SEEDS, True)])
-def test_no_fewer_than_the_least_seeds_say_that_a_gap_is_above_zero(seeds, told):
-    row = gap_row("somebody", "a game", [Gaps(np.ones(seeds), (-0.1, 1.0), 0.95, "score", 2)], [1.0])
-    assert (row["gap"]["low"] or 0) > 0
-    assert row["above_zero"] is told
 
 
 @pytest.mark.parametrize("seeds", [2, 5, 50, *(pytest.param(each, marks=pytest.mark.slow) for each in (3, 10))])
@@ -192,15 +143,3 @@ def test_what_was_lost_where_the_story_changed_a_move_is_told(workplace):
     assert "by changed moves" in str(results.leaderboard())
     again = benchmark.read_results("run", quiet=True).document(max_episodes=0)["twin_gaps"]
     assert again == rows  # what is kept of it, too
-
-
-def test_tables_show_the_gap(results):
-    board = results.leaderboard()
-    assert "twin gap" in str(board)
-    assert "twin gap" in board.to_markdown()
-    table = (
-        render_page(results.document(max_episodes=0)).partition('data-table="twin_gaps"')[2].partition("</table>")[0]
-    )
-    assert "Twin gap" in table
-    assert table.count("<tr") > len(board.document["twin_gaps"])
-    assert board.document["twin_gaps"][0]["scenario"] == "frozen-lake"

@@ -1,7 +1,6 @@
 """The four parts of the variance: recovered from drawn returns whose parts are known, and told of runs."""
 
 import json
-import re
 from typing import Any
 
 import numpy as np
@@ -13,7 +12,6 @@ from agents.models.scripted import ScriptedModel
 from agents.prompt_texts import wording_of
 from agents.turn import Prompt
 from benchmark.results import read_results
-from benchmark.show.board import found_tables
 from research.robustness.tables.variance import Plays, parts
 
 NAMES = tuple("abcdefg")
@@ -60,13 +58,6 @@ def test_what_one_play_of_every_start_cant_tell_isnt_told():
     assert parts(plays._replace(plain=None, wordings=np.full(120, ""))).keys() == {"rest"}
 
 
-def test_what_rounding_leaves_of_nothing_is_nothing():
-    returns = np.repeat(np.random.default_rng(0).choice([0.1, 0.3, 0.7], 40)[:, None], 3, axis=1)
-    found = parts(Plays(returns, returns + 0.1 - 0.1, np.full(40, "")))
-    assert found["sampling"] == found["chance"] == (0.0, 0.0, 0.0)
-    assert found["starts"] == pytest.approx(found["rest"])
-
-
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory):
     """The same seeds three times: as they are, as they are again, and with other samples."""
@@ -95,16 +86,6 @@ def test_a_second_run_tells_starts_from_sampling(runs):
     assert abs(cliff["starts"]["value"]) < 0.4 * cliff["sampling"]["value"]
     assert not any(row["missing"] for row in rows.values())  # neither has prompts, whose wordings could be varied
     assert "variance" not in read_results(runs[0], runs[1]).document(max_episodes=0)  # equal samples say nothing
-
-
-@pytest.mark.slow
-def test_the_shares_of_the_parts_are_of_all_of_them(runs):
-    (table,) = found_tables({"variance": read_results(runs[0], runs[2]).document(max_episodes=0)["variance"]})
-    shown = [column for column in table.columns if column.key in ("starts", "chance", "sampling")]
-    for row in [row for row in table.rows if row["scenario"] == "frozen-lake-slippery"]:
-        shares = [int(share) for column in shown for share in re.findall(r"(-?\d+)%", column.figure(row).interval)]
-        assert len(shares) == 3
-        assert sum(shares) == pytest.approx(100, abs=1)
 
 
 def guesser() -> LanguageAgentPolicy:

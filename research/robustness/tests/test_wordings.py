@@ -47,14 +47,6 @@ def test_the_interval_over_wordings_covers_and_the_parts_are_recovered(deviation
     assert np.mean([one.within for one in found]) == pytest.approx(1, abs=0.02)
 
 
-def test_where_wordings_dont_matter_nothing_is_found_and_both_intervals_cover():
-    found = splits(0.0)
-    between = np.array([one.between for one in found])
-    assert between.mean() == pytest.approx(0, abs=3 * between.std() / np.sqrt(REPLICATIONS))  # as it isn't clipped
-    assert 0.92 < covered([one.over_starts for one in found]) < 0.98
-    assert covered([one.over_wordings for one in found]) > 0.94  # wider than it has to be
-
-
 def test_the_parts_of_a_table_that_is_worked_out_by_hand():
     found = split(np.array([0.0, 2.0, 4.0, 6.0]), ["a", "a", "b", "b"])
     assert found is not None
@@ -72,12 +64,6 @@ def test_the_parts_of_a_table_that_is_worked_out_by_hand():
     assert split(np.ones(6), ["a", "b"] * 3) is None
 
 
-def test_of_returns_that_are_all_equal_nothing_is_said():
-    wordings = ["a", "a", "b", "b", "c"]
-    assert split(np.array([0.0, 0.0, 0.0, 0.0, 1.0]), wordings) is None, "a wording with one episode is left out"
-    assert split(np.array([0.0, 0.0, 1.0, 1.0, 1.0]), wordings) is not None, "these differ by their wordings"
-
-
 def test_how_many_episodes_or_wordings_reach_a_half_width():
     six = dict.fromkeys(SIX, 0.0)
     plain = Split(six, 120, within=1.0, between=0.0, error=1 / 120)
@@ -91,15 +77,6 @@ def test_how_many_episodes_or_wordings_reach_a_half_width():
     episodes = worded.episodes_for(1.2 * floor)
     assert episodes is not None
     assert 2.570582 * np.sqrt(0.04 / 6 + 1 / episodes) == pytest.approx(1.2 * floor, rel=0.01)
-
-
-def test_how_many_episodes_one_more_wording_is_worth():
-    six = dict.fromkeys(SIX, 0.0)
-    assert Split(six, 120, within=1.0, between=-0.01, error=1 / 120).worth_of_a_wording == 0
-    worth = Split(six, 120, within=1.0, between=0.2, error=1 / 120).worth_of_a_wording
-    assert worth is not None
-    assert pytest.approx(0.2 / 6 + 1 / (120 + worth), rel=0.01) == 0.2 / 7 + 1 / 120
-    assert Split(six, 120, within=1.0, between=0.4, error=1 / 120).worth_of_a_wording is None
 
 
 def test_an_order_flips_where_both_sides_are_beyond_chance():

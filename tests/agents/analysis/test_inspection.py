@@ -10,7 +10,7 @@ import pytest
 
 from agents import Decoding, EpisodeSession, LanguageAgentPolicy, PromptMap, Turn, TurnRequest, load_agent
 from agents.analysis.action_probabilities import action_probabilities, answer_after, sample_responses
-from agents.analysis.inspection import DEFAULT_SAMPLES, inspect_episode, score_actions
+from agents.analysis.inspection import inspect_episode, score_actions
 from agents.models.scripted import ScriptedModel
 from textgames.scenarios import SCENARIOS
 
@@ -32,10 +32,8 @@ def test_planner_does_nothing_wrong(scenario):
     assert inspection.episode.successes == {"player_0": True}
     assert len(inspection.steps) == len(inspection.episode.steps)
     for one in inspection.steps:
-        assert one.source == "sampled"
-        assert one.after_reasoning is None
-        assert one.best_probability == 1.0
-        assert one.regret == 0.0
+        assert (one.source, one.after_reasoning) == ("sampled", None)
+        assert (one.best_probability, one.regret) == (1.0, 0.0)
         assert one.step.action in one.best
 
 
@@ -81,14 +79,18 @@ def plain_probability(model: Any, ids: Sequence[int], start: int, temperature: f
     return total
 
 
-@pytest.mark.parametrize("given", ["", "<think>goal is right</think><plan>right</plan><action>"])
-@pytest.mark.parametrize("temperature", [0.5, 0.0])
+@pytest.mark.parametrize(
+    ("given", "temperature"), [("", 0.5), ("<think>goal is right</think><plan>right</plan><action>", 0.0)]
+)
 def test_scores_equal_a_plain_computation(model, given, temperature):
     policy = LanguageAgentPolicy(model, PromptMap(mode="think"), Decoding(temperature=temperature))
     prompt = policy.prompt_map(TurnRequest("Board: 4 wide, 4 high", "Play.", ("left", "right")))
     actions = ("left", "right", "up")
+    model.model.train()
     scores = score_actions(policy, prompt, given, actions)
     assert scores is not None
+    assert model.model.training  # as scoring has found it
+    model.model.eval()
     (prompt_ids,) = model.encode([prompt])
     for action in actions:
         answer = model.tokenizer(f"{given or '<action>'}{action}</action>")["input_ids"]
@@ -99,24 +101,6 @@ def test_scores_equal_a_plain_computation(model, given, temperature):
     assert sum(scores.values()) <= 1.0
 
 
-def test_scoring_leaves_the_model_as_it_was(model):
-    model.model.train()
-    policy = LanguageAgentPolicy(model)
-    prompt = policy.prompt_map(TurnRequest("Board", "Play.", ("left", "right")))
-    assert score_actions(policy, prompt, "", ("left", "right")) is not None
-    assert model.model.training
-    model.model.eval()
-
-
-def test_untrained_model_is_all_invalid(model):
-    policy = LanguageAgentPolicy(model, decoding=Decoding(max_tokens=4))
-    inspection = inspect_episode(policy, "frozen-lake", 10_001, samples=2)
-    assert DEFAULT_SAMPLES > 2
-    assert {one.source for one in inspection.steps} == {"sampled"}
-    assert all(one.invalid_probability == pytest.approx(1.0) for one in inspection.steps)
-    assert all(one.after_reasoning is None for one in inspection.steps)
-
-
 def test_scores_behind_a_prefix_are_those_given_the_prefix():
     """p(<action>NAME</action>) = p(<action>) p(NAME</action> | <action>): the tiny model's tag is one token."""
     pytest.importorskip("transformers")
@@ -125,10 +109,8 @@ def test_scores_behind_a_prefix_are_those_given_the_prefix():
     request = EpisodeSession("frozen-lake", 10_000).request
     actions = request.legal_actions
     without = PromptMap("direct", texts=replace(asked.prompt_map.texts, prefix={}))(request)
-    whole = score_actions(plain, without, "", actions)
-    given = score_actions(asked, asked.prompt_map(request), "", actions)
-    assert whole is not None
-    assert given is not None
+    whole: Any = score_actions(plain, without, "", actions)
+    given: Any = score_actions(asked, asked.prompt_map(request), "", actions)
     ratios = [whole[action] / given[action] for action in actions]
     assert ratios == pytest.approx([ratios[0]] * len(ratios), rel=1e-4)
     assert ratios[0] < 0.1  # the prefix was worth something
@@ -140,30 +122,24 @@ def test_scores_behind_a_prefix_are_those_given_the_prefix():
 
 @pytest.mark.parametrize(
     ("prefix", "rest"),
-    [("", "<action>up</action>"), ("<action>", "up</action>"), ("I play <act", "ion>up</action>"),
-     ("<think>", "<action>up</action>"), ("<plan>up</plan><action>", "up</action>")],
-)  # fmt: skip
+    [("<think>", "<action>up</action>"), ("I play <act", "ion>up</action>"), ("up</plan><action>", "up</action>")],
+)
 def test_the_answer_alone_completes_any_prefix(prefix, rest):
     assert answer_after(prefix, "up") == rest
 
 
-class Gone:
-    """A player behind a server that isn't there; it knows how often it was asked."""
-
-    name = "gone"
-    asked = 0
-
-    def act(self, requests):
-        self.asked += len(requests)
-        return [Turn("", finish_reason="error", error="connection refused") for _ in requests]
-
-    async def act_async(self, request):
-        return self.act([request])[0]
-
-
 def test_a_server_that_is_not_there_is_asked_once():
-    player = Gone()
+    asked = []
+
+    class Gone(Mostly):
+        def act(self, requests):
+            asked.extend(requests)
+            return [Turn("", finish_reason="error", error="connection refused") for _ in requests]
+
+        async def act_async(self, request):
+            return self.act([request])[0]
+
     requests = [TurnRequest(f"Here is cell {number}.", legal_actions=("left", "right")) for number in range(50)]
     with pytest.raises(RuntimeError, match="sampling responses failed: connection refused"):
-        sample_responses(player, requests, 64)
-    assert player.asked == 1
+        sample_responses(Gone(), requests, 64)
+    assert len(asked) == 1

@@ -56,6 +56,8 @@ def test_what_a_player_knows_that_a_model_is_not_told_is_no_optimum():
     assert search_player_of(WordGuess(show_words=False)).kind == "reference"
     many = search_player_of(Mastermind(pegs=4, colours=6))
     assert (many.kind, many.method) == ("reference", "entropy-greedy")
+    with pytest.raises(ValueError, match="not an observation of Mastermind"):
+        many.plan(TurnRequest("Guesses so far: none"))
 
 
 def test_greedy_guesses_only_what_is_possible():
@@ -68,7 +70,7 @@ def test_greedy_guesses_only_what_is_possible():
 
 
 @pytest.mark.parametrize("game", [GuessNumber(numbers=12, max_guesses=4), Mastermind(pegs=2, colours=3, max_guesses=3)])
-@pytest.mark.parametrize("steps_left", [None, 2, 1])
+@pytest.mark.parametrize("steps_left", [None, 2])
 def test_random_guessing_is_worth_what_playing_it_gives(game, steps_left):
     """Exactly, by the rules: it doesn't matter what was guessed, only how often, and whether it was right."""
 
@@ -99,19 +101,7 @@ def test_an_episode_that_is_cut_off_does_not_pay_for_having_lost():
         assert {guess for guess, value in values.items() if value == max(values.values())} == set(possible)
 
 
-def test_other_texts_are_refused():
-    game = Mastermind()
-    for text in ("Guesses so far: none", "Guesses left: 9\nGuesses so far:\n1. red red red: 2 exact, 1 misplaced"):
-        with pytest.raises(ValueError, match="not an observation of Mastermind"):
-            search_player_of(game).plan(TurnRequest(text, game=game))
-
-
-def test_greedy_slides_towards_the_places():
-    game = SlidingPuzzle()
-    assert search_player_of(game).greedy(ask(game, SlidingState("123450786"))).action == "6"
-
-
-def test_greedy_pushes_go_by_the_nearest_target():
+def test_greedy_pushes_go_by_the_nearest_target_and_slides_towards_the_places():
     game = Sokoban()
     # the player is right of the box, which has to be pushed right: around it, from above or below
     level = Level(6, "#######____##____##____##___T#######")
@@ -122,3 +112,5 @@ def test_greedy_pushes_go_by_the_nearest_target():
     assert game.succeeded(state, "player_0")
     stuck = SokobanState(level, 13, (7,), 0, 0)  # in the corner: no push is left
     assert "No push" in search_player_of(game).greedy(ask(game, stuck)).reason
+    puzzle = SlidingPuzzle()
+    assert search_player_of(puzzle).greedy(ask(puzzle, SlidingState("123450786"))).action == "6"

@@ -1,16 +1,11 @@
 """The reference players of the social games: they read text alone, play legally, and do what they are named for."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
-import textgames
-from agents import EpisodeTask, TurnRequest, load_agent
+from agents import request_in
 from agents.baselines.games.commons import CleanupPlayer, GatheringPlayer
 from agents.baselines.games.werewolf import WerewolfPlayer
-from agents.baselines.search import find_search_player
-from agents.loop.rollout import rollout
 from textgames.social.cleanup import Cleanup
 from textgames.social.commons.state import Body
 from textgames.social.gathering import Gathering
@@ -18,22 +13,8 @@ from textgames.social.werewolf import Werewolf
 from textgames.social.werewolf.rules import DOCTOR, SEER, VILLAGER, WOLF, Phase, WerewolfState
 
 
-def asked(game, state, player="player_0", steps_left=20, seed=(1,)):
-    return TurnRequest(
-        game.observe(state, player),
-        "",
-        game.legal_actions(state, player),
-        player=player,
-        steps_left=steps_left,
-        seed=seed,
-    )
-
-
-def returns(spec, scenario, episodes=12):
-    seeds = textgames.SCENARIOS[scenario].first_seed + np.arange(episodes)
-    played = list(rollout(load_agent(spec), [EpisodeTask.of(scenario, int(seed)) for seed in seeds]))
-    assert all(step.valid for episode in played for step in episode.steps)
-    return np.array([list(episode.returns.values()) for episode in played])
+def asked(game, state, player="player_0", steps_left=20):
+    return request_in(game, state, player, steps_left, (1,))
 
 
 # ---------------------------------------------------------------- Gathering and Cleanup
@@ -51,27 +32,23 @@ def test_the_way_to_an_apple_is_walked_whatever_the_heading():
         assert GatheringPlayer(game).plan(asked(game, state)).action == step
 
 
-def test_an_apple_that_comes_back_soon_is_worth_waiting_for():
-    game, state = gathering((3, 0), (6, 0), apples=(2,))
-    choice = GatheringPlayer(game).greedy(asked(game, state))
-    assert choice.action == "stay"
-    assert "(3, 0)" in choice.reason
-
-
 def test_only_the_planner_leaves_an_apple_to_who_is_as_near():
     game, state = gathering((5, 1), (1, 1), map=("P..A.P.A",))  # two steps to each apple, and to one for the other too
     assert GatheringPlayer(game).greedy(asked(game, state)).action == "backward"
     assert GatheringPlayer(game).plan(asked(game, state)).action == "forward"
 
 
-def test_values_count_what_the_walk_collects():
+def test_values_count_what_the_walk_collects_and_an_apple_that_comes_back_soon_is_worth_waiting_for():
     game, state = gathering((1, 1), (6, 0))
     player = GatheringPlayer(game)
+    assert not player.exact
     values = player.values(asked(game, state, steps_left=2))
     assert values == {name: float(name == "forward") for name in game.actions}
     assert player.values(asked(game, state, steps_left=1)) == dict.fromkeys(game.actions, 0.0)
     # eaten in the second round, and again eight rounds later
     assert player.values(asked(game, state, steps_left=10))["forward"] == 2
+    game, state = gathering((3, 0), (6, 0), apples=(2,))
+    assert player.greedy(asked(game, state)).action == "stay"
 
 
 def test_only_the_first_player_of_the_planner_cleans():
@@ -84,26 +61,16 @@ def test_only_the_first_player_of_the_planner_cleans():
     assert player.greedy(asked(game, state)).action == "backward"
     turned = state._replace(bodies=(Body(4, 2, 4), Body(5, 3, 5)))
     assert player.plan(asked(game, turned)).action == "turn right"
-    values = player.values(replace(asked(game, state), steps_left=1))
+    values = player.values(asked(game, state, steps_left=1))
     assert (values["clean"], values["stay"]) == (-1.0, 0.0)
-
-
-@pytest.mark.slow
-def test_references_beat_random_play():
-    duel = {spec: returns(spec, "gathering-duel").sum(axis=1).mean() for spec in ("random", "greedy", "planner")}
-    assert duel["random"] < 6 < 15 < min(duel["greedy"], duel["planner"])
-    nobody_cleans, one_cleans = returns("greedy", "cleanup-small", 3), returns("planner", "cleanup-small", 6)
-    assert not nobody_cleans.any()  # the river is too dirty for a single apple to grow
-    assert one_cleans.sum(axis=1).mean() > 15
-    assert one_cleans[:, 0].max() < 0 < one_cleans[:, 1:].min()
 
 
 # ---------------------------------------------------------------- Werewolf
 
 
-def village(*said, game=None):
+def village(*said):
     """The vote of day 1 after these words of players 0, 1, ...; player 6 was killed."""
-    game = game or Werewolf()
+    game = Werewolf()
     roles = (SEER, WOLF, VILLAGER, WOLF, DOCTOR, VILLAGER, VILLAGER)
     state = WerewolfState(roles, (True,) * 7, Phase.NIGHT)
     joint = {"player_1": "player_6", "player_0": "player_1", "player_4": "player_4"}
@@ -162,12 +129,5 @@ def test_the_doctor_protects_and_the_wolves_attack_whoever_said_it_is_the_seer()
     player = WerewolfPlayer(game)
     assert player.plan(asked(game, state, "player_4")).action == "player_0"
     assert player.plan(asked(game, state, "player_1")).action == "player_0"
-
-
-def test_no_reference_is_called_exact():
-    for game in (Gathering(), Cleanup(), Werewolf()):
-        player = find_search_player(game)
-        assert player is not None
-        assert not player.exact
     with pytest.raises(ValueError, match="fixed rules"):
-        WerewolfPlayer(Werewolf()).values(asked(*village()))
+        player.values(asked(game, state))

@@ -1,6 +1,8 @@
 import os
 import shutil
+from contextlib import suppress
 from pathlib import Path
+from tempfile import mkdtemp
 
 import pytest
 
@@ -11,7 +13,6 @@ from agents.common.files import (
     draft_of,
     member,
     open_for_appending,
-    refusal,
     remove_folder,
     replacing,
     replacing_folder,
@@ -24,19 +25,14 @@ from tests.faults import every_kill
 def test_an_error_leaves_the_old_file_and_no_draft(tmp_path):
     file = tmp_path / "manifest.json"
     file.write_text("old")
-
-    def interrupted():
-        with replacing(file) as stream:
-            stream.write("half of the n")
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        interrupted()
+    with suppress(KeyboardInterrupt), replacing(file) as stream:
+        stream.write("half of the n")
+        raise KeyboardInterrupt
     assert file.read_text() == "old"
     with replacing(file) as stream:
         stream.write("new")
-    assert [path.name for path in tmp_path.iterdir()] == ["manifest.json"]
     assert file.read_text() == "new"
+    assert [path.name for path in tmp_path.iterdir()] == ["manifest.json"]
 
 
 def test_a_pipe_is_refused_and_a_link_replaced_itself(tmp_path):
@@ -49,32 +45,6 @@ def test_a_pipe_is_refused_and_a_link_replaced_itself(tmp_path):
         stream.write("new")
     assert (pipe.is_fifo(), link.is_symlink(), link.read_text()) == (True, False, "new")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["link", "pipe"]
-
-
-def test_a_folder_appears_whole_or_not_at_all(tmp_path):
-    folder = tmp_path / "model"
-
-    def failing():
-        with replacing_folder(folder) as draft:
-            (draft / "weights").write_bytes(b"half")
-            raise OSError("no space")
-
-    with pytest.raises(OSError, match="no space"):
-        failing()
-    assert not folder.exists()
-    with replacing_folder(folder) as draft:
-        assert not list(draft.iterdir())  # what the failed attempt left is gone
-        (draft / "weights").write_bytes(b"whole")
-    assert [path.name for path in tmp_path.iterdir()] == ["model"]
-    assert (folder / "weights").read_bytes() == b"whole"
-
-
-def test_a_refusal_is_a_sentence():
-    with pytest.raises(OSError) as error:
-        Path("/proc/textbench/none").read_text()
-    assert refusal(error.value) == "can't use /proc/textbench/none: No such file or directory"
-    assert refusal(OSError(28, "No space left on device")) == "the operating system refused: No space left on device"
-    assert refusal(TimeoutError()) == "TimeoutError"
 
 
 def test_a_full_disk_behind_a_library_s_error_is_told_as_such(tmp_path):
@@ -95,6 +65,10 @@ def test_a_full_disk_behind_a_library_s_error_is_told_as_such(tmp_path):
     with pytest.raises(RuntimeError, match="a bug"), replacing_folder(tmp_path / "model"):
         raise RuntimeError("a bug")
     assert not list(tmp_path.iterdir())
+    for _ in range(2):  # a new folder, and one that takes its place
+        with replacing_folder(tmp_path / "model") as draft:
+            (draft / "weights").write_bytes(b"whole")
+        assert contents(tmp_path) == {"model/weights": b"whole"}
 
 
 def test_what_can_be_written_is_found_out_without_leaving_anything(tmp_path):
@@ -120,21 +94,21 @@ def filled(folder, content):
         (folder / name).write_bytes(data)
 
 
-def write_new(folder):
-    with replacing_folder(folder) as draft:
-        filled(draft, NEW)
-
-
 @pytest.mark.parametrize("exchanges", [True, False], ids=["exchange", "two renames"])
 def test_a_kill_at_any_call_leaves_the_old_folder_or_the_new_one(tmp_path, monkeypatch, exchanges):
     place = tmp_path / "checkpoints"
     if not exchanges:
         monkeypatch.setattr(files, "_exchanged", lambda first, second: False)  # as on a file system that can't
-    elif not _can_exchange(tmp_path):
+    elif not files._exchanged(Path(mkdtemp(dir=tmp_path)), Path(mkdtemp(dir=tmp_path))):
         pytest.skip("this file system exchanges no folders")
     filled(place / "model", OLD)
+
+    def write_new():
+        with replacing_folder(place / "model") as draft:
+            filled(draft, NEW)
+
     found = []
-    for _ in every_kill(place, lambda: write_new(place / "model")):
+    for _ in every_kill(place, write_new):
         if not exchanges:
             restore(place)  # as whoever opens it next
         found.append(contents(place / "model"))
@@ -144,19 +118,8 @@ def test_a_kill_at_any_call_leaves_the_old_folder_or_the_new_one(tmp_path, monke
         assert contents(place / "model") == found[-1]
         shutil.rmtree(place)
         filled(place / "model", OLD)
-    assert found[0] == OLD
-    assert found[-1] == NEW
+    assert (found[0], found[-1]) == (OLD, NEW)
     assert len(found) > 10
-
-
-def _can_exchange(folder):
-    pair = folder / "first", folder / "second"
-    for each in pair:
-        each.mkdir()
-    able = files._exchanged(*pair)
-    for each in pair:
-        each.rmdir()
-    return able
 
 
 def test_a_kill_while_a_folder_is_removed_leaves_nothing_under_its_name(tmp_path):
@@ -172,14 +135,13 @@ def test_a_kill_while_a_folder_is_removed_leaves_nothing_under_its_name(tmp_path
     assert kills > 4
 
 
-def test_drafts_have_other_names_every_time_and_follow_no_link(tmp_path, monkeypatch):
-    names = set()
-    for _ in range(20):
-        with replacing(tmp_path / "file"):
-            (name,) = (path.name for path in tmp_path.iterdir() if path.name != "file")
-            assert draft_of(tmp_path / name) == "file"
-            names.add(name)
-    assert len(names) == 20
+def test_drafts_have_names_of_chance_and_follow_no_link(tmp_path, monkeypatch):
+    with replacing(tmp_path / "file"):
+        (draft,) = tmp_path.iterdir()
+    with replacing(tmp_path / "file"):
+        (another,) = set(tmp_path.iterdir()) - {tmp_path / "file"}
+        assert draft_of(another) == "file"
+        assert another != draft
     victim = tmp_path / "victim"
     victim.write_text("mine")
     monkeypatch.setattr(files.secrets, "token_hex", lambda count: "0" * 2 * count)  # a stranger guesses it
@@ -196,8 +158,7 @@ def test_only_drafts_of_ours_are_cleared_away(tmp_path):
     ours = f".file.{'a' * 16}.draft"
     (folder / ours).write_text("half")
     (folder / f".model.{'b' * 16}.draft").mkdir()
-    theirs = [".file.123", ".writing-model"]
-    theirs += [f".file.{'a' * 15}.draft", f".file.{'g' * 16}.draft", f"file.{'a' * 16}.draft"]
+    theirs = [".file.123", f".file.{'a' * 15}.draft", f".file.{'g' * 16}.draft", f"file.{'a' * 16}.draft"]
     for name in theirs:
         (folder / name).write_text("mine")
     link = folder / f".other.{'c' * 16}.draft"
@@ -226,17 +187,16 @@ def test_a_folder_out_of_which_a_link_leads_is_refused(tmp_path):
     (tmp_path / "named").symlink_to(folder)
     check_folder(tmp_path / "named")  # the user has named this link
     link = folder / "deep/down/link"
-    for target in (outside, "../../../outside", "../../../not-there", "/", "../../../folder2"):
+    for target in (outside, "../../../not-there", "../../../folder2"):
         link.symlink_to(target)
         with pytest.raises(OSError, match=r"it is a link out of .*; remove it") as error:
             check_folder(tmp_path / "named")
         assert error.value.filename == str(tmp_path / "named/deep/down/link")
         link.unlink()
     os.mkfifo(link)
-    with pytest.raises(OSError, match="it is a device or a pipe"):
-        check_folder(folder)
-    with pytest.raises(OSError, match="it is a device or a pipe"):
-        FolderLock(folder)
+    for refuses in (check_folder, FolderLock):
+        with pytest.raises(OSError, match="it is a device or a pipe"):
+            refuses(folder)
     assert not (folder / ".lock").exists()
 
 
@@ -250,11 +210,9 @@ def test_only_a_folders_own_files_are_appended_to(tmp_path):
         (lambda: os.mkfifo(file), "it is a device or a pipe"),
     ):
         make()
-        with pytest.raises(OSError, match=said):
+        with pytest.raises(OSError, match=said) as error:
             open_for_appending(file)
         if "cp" in said:
-            with pytest.raises(OSError) as error:
-                open_for_appending(file)
             assert os.system(str(error.value.strerror).partition(": ")[2]) == 0  # the command that it advises
             os.close(open_for_appending(file))
         file.unlink()
@@ -266,7 +224,7 @@ def test_only_a_folders_own_files_are_appended_to(tmp_path):
     assert file.read_text() == "onetwo"
 
 
-@pytest.mark.parametrize("name", ["", ".", "..", "a/b", "/etc/passwd", "../a", "a\\b", "a/"])
+@pytest.mark.parametrize("name", ["", "..", "a/b", "/etc/passwd", "a\\b"])
 def test_a_member_is_directly_in_its_folder(tmp_path, name):
     with pytest.raises(OSError, match="its name isn't one of a file in this folder"):
         member(tmp_path, name)

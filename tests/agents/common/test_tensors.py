@@ -5,14 +5,14 @@ import pickle
 import re
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
 torch = pytest.importorskip("torch")
 
 import agents.common.tensors as tensors  # noqa: E402
-from agents.common.tensors import check_torch, load_tensors  # noqa: E402
+from agents.common.tensors import load_tensors  # noqa: E402
 
 ROOT = Path(__file__).parents[3]
 PACKAGES = ("textgames", "agents", "benchmark", "textbench", "research")
@@ -52,7 +52,7 @@ def test_models_are_read_from_safetensors_alone():
     assert found == []
 
 
-@pytest.mark.parametrize("version", ["2.4.0", "2.9.1+cu128", "1.13.1", "2.9.0a0+git123"])
+@pytest.mark.parametrize("version", ["2.9.1+cu128", "1.13.1"])
 def test_an_older_torch_reads_nothing(version, tmp_path, monkeypatch):
     file = tmp_path / "state.pt"
     torch.save({"step": 1}, file)
@@ -63,10 +63,13 @@ def test_an_older_torch_reads_nothing(version, tmp_path, monkeypatch):
     assert version in str(told.value)
 
 
-@pytest.mark.parametrize("version", ["2.10.0", "2.13.0+cpu", "2.11.0a0+git123", "3.0.0"])
-def test_a_later_torch_reads(version, monkeypatch):
+@pytest.mark.parametrize("version", ["2.10.0", "2.11.0a0+git123", "3.0.0"])
+def test_a_later_torch_reads(version, tmp_path, monkeypatch):
+    """What was saved comes back in the computer's memory."""
+    state = {"weight": torch.arange(3.0), "losses": [0.5]}
+    torch.save(state, tmp_path / "state.pt")
     monkeypatch.setattr(torch, "__version__", version)
-    check_torch("state.pt")
+    torch.testing.assert_close(load_tensors(tmp_path / "state.pt"), state)
 
 
 def test_the_floor_is_the_one_that_is_installed_and_promised():
@@ -75,11 +78,10 @@ def test_the_floor_is_the_one_that_is_installed_and_promised():
     assert f"PyTorch {floor} or later" in (ROOT / "SECURITY.md").read_text()
 
 
-class Hostile:
+class Hostile(NamedTuple):
     """Unpickled, it writes a file."""
 
-    def __init__(self, file: Path) -> None:
-        self.file = file
+    file: Path
 
     def __reduce__(self) -> Any:
         return Path.touch, (self.file,)
@@ -92,9 +94,3 @@ def test_code_in_a_state_is_not_run(save, tmp_path):
         load_tensors(tmp_path / "state.pt")
     assert "weights_only" not in str(told.value)  # torch's own advice is to run the code
     assert not (tmp_path / "ran").exists()
-
-
-def test_what_was_saved_comes_back_in_the_computers_memory(tmp_path):
-    torch.save({"weight": torch.arange(3.0), "losses": [0.5]}, tmp_path / "state.pt")
-    state = load_tensors(tmp_path / "state.pt")
-    torch.testing.assert_close(state, {"weight": torch.arange(3.0), "losses": [0.5]})

@@ -1,6 +1,6 @@
 """An episode that is played from outside is the episode that the loop plays."""
 
-from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 import pytest
 
@@ -8,12 +8,7 @@ from agents import EpisodeSession, EpisodeTask, PromptMap, PromptTexts, Turn, lo
 from agents.episode import Episode
 from textgames import SCENARIOS
 
-ONE_PLAYER = [name for name, scenario in SCENARIOS.items() if len(scenario.game().players) == 1]
-SEVERAL = [name for name, scenario in SCENARIOS.items() if len(scenario.game().players) > 1]
-LONG = ("cleanup-small",)
-SOME_SLOW = [pytest.param(name, marks=[pytest.mark.slow] * (name in LONG)) for name in SEVERAL]
-
-
+GAMES = ["mastermind", "snake-duel", "kuhn-poker", "werewolf-5", "gathering-duel"]
 RANDOM = load_agent("random")
 
 
@@ -33,17 +28,8 @@ def essence(episode: Episode) -> tuple[object, ...]:
     return (steps, episode.returns, episode.successes, episode.terminated, episode.truncated, episode.metrics)
 
 
-@pytest.mark.parametrize("name", ONE_PLAYER)
-def test_episode_is_that_of_the_loop(name):
-    task = EpisodeTask.of(name, SCENARIOS[name].first_seed + 3)
-    (expected,) = rollout(RANDOM, [task])
-    episode, sums = played(EpisodeSession(name, task.seed))
-    assert essence(episode) == essence(expected)
-    assert sums == pytest.approx(episode.returns)
-
-
-@pytest.mark.parametrize("name", SOME_SLOW)
-def test_opponents_play_inside_or_outside(name):
+@pytest.mark.parametrize("name", GAMES)
+def test_an_episode_is_that_of_the_loop_with_opponents_inside_or_outside(name):
     task = EpisodeTask.of(name, SCENARIOS[name].first_seed + 1)
     (expected,) = rollout(RANDOM, [task])
     seat = SCENARIOS[name].game().players[-1]
@@ -56,45 +42,14 @@ def test_opponents_play_inside_or_outside(name):
     assert session.returns == episode.returns
 
 
-@pytest.mark.parametrize("name", ["seed", "layout_seed"])
-def test_a_seed_that_is_none_is_no_fault_of_the_game(name):
-    for value in (-3, 1.5, "x", True):
-        with pytest.raises(ValueError, match=f"^{name} must be a whole number of at least 0, got {value!r}$"):
-            EpisodeSession("snake", **{name: value})
-
-
-def test_prompts_are_those_of_the_map():
-    session = EpisodeSession("frozen-lake", 1_000_000, prompt_map=PromptMap("direct"))
-    assert session.messages == [m.as_chat() for m in PromptMap("direct")(session.request)]
-    session.respond("<action>right</action>")
-    assert len(session.messages) == 1  # no history unless it is asked for
-    remembers = EpisodeSession("frozen-lake", 1_000_000, prompt_map=PromptMap("direct", history_turns=None))
-    remembers.respond("<action>right</action>")
-    assert [message["role"] for message in remembers.messages] == ["user", "assistant", "user"]
-
-
-def test_outcome_tells_what_became_of_a_response():
-    session = EpisodeSession("frozen-lake", 1_000_000, format_penalty=1.0)
-    assert session.respond("no idea").unreadable is not None
-    assert session.returns == {"player_0": -1.0}
-    outcome = session.respond("<action>down</action>")
-    assert (outcome.valid, outcome.action, outcome.unreadable) == (True, "down", None)
-
-
-def test_turn_with_an_error_leaves_the_episode_unscored():
-    session = EpisodeSession("frozen-lake", 1_000_000, name="mine")
-    outcome = session.respond(Turn("", error="the server is gone"))
-    assert (session.over, outcome.valid) == (True, None)
-    assert "mine" in str(session.episode.error)
-
-
 def test_nobody_is_asked_when_it_is_over():
-    session = EpisodeSession("frozen-lake", 1_000_000)
+    session = EpisodeSession("frozen-lake", 1_000_000, name="mine")
     with pytest.raises(RuntimeError, match="isn't over"):
         session.episode  # noqa: B018
-    episode, _ = played(session)
-    assert session.player is None
-    assert episode.agents == {"player_0": "outside"}
+    outcome = session.respond(Turn("", error="the server is gone"))
+    assert (session.over, outcome.valid, session.player) == (True, None, None)
+    assert "mine" in str(session.episode.error)  # and unscored
+    assert session.episode.agents == {"player_0": "mine"}
     with pytest.raises(RuntimeError, match="is over"):
         session.respond("left")
 
@@ -103,9 +58,11 @@ def test_nobody_is_asked_when_it_is_over():
     ("options", "message"),
     [
         ({"seat": "player_9"}, "unknown seat"),
+        ({"seed": -3}, "^seed must be a whole number of at least 0, got -3$"),
+        ({"layout_seed": True}, "^layout_seed must be a whole number of at least 0, got True$"),
         ({"seat": "player_1", "opponents": None}, "leaves the other seats empty"),
         ({"opponents": {"player_0": "random"}}, "no player for player_1"),
-        ({"opponents": "plannner"}, "plannner"),
+        ({"opponents": "plannner"}, "did you mean 'planner'"),
         ({"no_such_setting": 1}, "no_such_setting"),
         ({"protocol": "tools"}, "'tools' is for models that textbench asks itself"),
     ],
@@ -115,54 +72,29 @@ def test_what_is_wrong_is_said(options, message):
         EpisodeSession("tic-tac-toe", **options)
 
 
-def test_many_threads_share_the_environments():
-    def play(seed: int) -> tuple[object, ...]:
-        return essence(played(EpisodeSession("frozen-lake", seed))[0])
-
-    seeds = range(1_000_000, 1_000_032)
-    with ThreadPoolExecutor(8) as threads:
-        assert list(threads.map(play, seeds)) == [play(seed) for seed in seeds]
-
-
-def test_a_player_may_be_out_before_it_is_asked():
-    session = EpisodeSession("werewolf-5", 23, seat="player_0")
-    assert session.over
-    assert (session.player, session.reader) == (None, "player_0")
-    assert session.instructions == SCENARIOS["werewolf-5"].game().instructions("player_0")
-    with pytest.raises(RuntimeError, match="is over"):
-        session.respond("anything")
-
-
-def test_the_reader_is_who_was_asked_last():
+def test_the_reader_is_the_seat_that_is_asked_or_was_last():
+    """A player may be out before it is asked."""
+    out = EpisodeSession("werewolf-5", 23, seat="player_0")
+    assert (out.over, out.player, out.reader) == (True, None, "player_0")
+    assert out.instructions == SCENARIOS["werewolf-5"].game().instructions("player_0")
     session = EpisodeSession("tic-tac-toe", 1_000_000, opponents=None)
     readers = []
     while not session.over:
-        assert session.reader == session.player
-        assert session.instructions == session.request.instructions
+        assert (session.reader, session.instructions) == (session.player, session.request.instructions)
         readers.append(session.reader)
         session.respond(RANDOM.act([session.request])[0].response)
     assert set(readers) == {"player_0", "player_1"}
     assert session.reader == readers[-1]
 
 
-def test_a_response_ends_at_its_action():
+def test_a_response_is_the_rest_after_its_prefix_and_ends_at_its_action():
     """As an engine would have stopped there, which a server that is sent a message can't know."""
-    session = EpisodeSession("frozen-lake", 10_000)
-    outcome = session.respond("<think>no <action>left</action></think><action>right</action> or <action>up</action>")
-    assert (outcome.valid, outcome.action) == (True, "right")
-    assert session.steps[0].turn.response.endswith("<action>right</action>")
-    prompts = PromptMap("think", None, PromptTexts.from_file("prefixed"))
-    session = EpisodeSession("frozen-lake", 10_000, prompt_map=prompts)
-    assert session.messages[-1]["content"].startswith("<think>")
-    assert session.respond("no <action>left</action></think><action>right</action>").action == "right"
-
-
-def test_what_is_written_after_a_prefix_is_the_rest_of_the_response():
     prompts = PromptMap("direct", None, PromptTexts.from_file("prefixed"))
     session = EpisodeSession("frozen-lake", 1_000_000, prompt_map=prompts)
     assert session.messages[-1] == {"role": "assistant", "content": "<action>"}
-    outcome = session.respond("right</action>")
-    assert (outcome.valid, outcome.action) == (True, "right")
+    assert session.respond("right</action> or <action>up</action>") == (0.0, True, "right", None)
     assert session.steps[0].turn.response == "<action>right</action>" == session.messages[1]["content"]
-    outcome = session.respond(Turn("<action>left</action>"))  # whose response is whole
-    assert (outcome.valid, outcome.action) == (True, "left")
+    assert session.respond(Turn("<action>left</action>")).action == "left"  # whose response is whole
+    thinks = EpisodeSession("frozen-lake", 10_000, prompt_map=replace(prompts, mode="think"))
+    assert thinks.messages[-1]["content"] == "<think>"
+    assert thinks.respond("no <action>left</action></think><action>right</action>").action == "right"

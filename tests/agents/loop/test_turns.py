@@ -1,15 +1,15 @@
 """Games of turns in the loop: who is asked, and which decision every reward belongs to."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+import gymnasium as gym
 import pytest
 
 import textgames
 from agents.baselines.random import RandomPlayer
 from agents.episode import Episode, EpisodeTask
 from agents.loop.rollout import rollout
-from agents.policy import as_requests
 from agents.turn import Turn, TurnRequest
 from benchmark.runs.replay import replay
 from textgames import TSMG, Scenario
@@ -39,13 +39,9 @@ class Team(TSMG[Hall]):
         return not (state.out and player == "player_0")
 
     def transition(self, state: Hall, joint_action: Mapping[str, str], rng: Any) -> Any:
-        (player,) = self.to_move(state)
-        if joint_action.get(player) not in self.actions:
-            raise ValueError("go or stay")
+        (player,) = joint_action
         turn = state.turn + 1
-        pay = {"player_0": 0.0, "player_1": 1.0 * (player == "player_1"), "player_2": 0.25 * (turn == 1)}
-        if turn == 2:
-            pay["player_0"] = 0.5
+        pay = {"player_0": 0.5 * (turn == 2), "player_1": float(player == "player_1"), "player_2": 0.25 * (turn == 1)}
         if turn == 5:
             pay = {"player_0": 4.0, "player_1": 8.0, "player_2": 16.0}
         return Hall(turn, turn >= 3), pay, turn == 5
@@ -66,9 +62,6 @@ class Sudden(Team):
     to_move = TSMG.to_move  # as of a game that says nothing of turns
 
     def transition(self, state: Hall, joint_action: Mapping[str, str], rng: Any) -> Any:
-        for player in self.to_move(state):
-            if joint_action.get(player) not in self.actions:
-                raise ValueError("go or stay")
         turn = state.turn + 1
         return Hall(turn, True), {"player_0": 4.0 * (turn == 3), "player_1": 1.0, "player_2": 0.0}, turn == 3
 
@@ -85,8 +78,8 @@ class Listener:
     def __init__(self) -> None:
         self.asked: list[TurnRequest] = []
 
-    def act(self, requests: Any) -> list[Turn]:
-        self.asked += as_requests(requests)
+    def act(self, requests: Sequence[TurnRequest]) -> list[Turn]:
+        self.asked += requests
         return [Turn("<action>stay</action>") for _ in requests]
 
 
@@ -96,7 +89,7 @@ def episode_of(game: str) -> tuple[Episode, Listener]:
     return episode, policy
 
 
-def test_only_those_who_are_to_move_are_asked():
+def test_only_those_who_are_to_move_are_asked_and_rewards_belong_to_the_last_decision_before_them():
     episode, policy = episode_of("TurnsTeam-v0")
     assert [request.player for request in policy.asked] == ["player_0", "player_1", "player_2", "player_1", "player_2"]
     assert [request.steps_left for request in policy.asked] == [9, 8, 7, 6, 5]
@@ -104,17 +97,13 @@ def test_only_those_who_are_to_move_are_asked():
         (index, request.player) for index, request in enumerate(policy.asked)
     ]
     assert all(request.observation.startswith(request.player) for request in policy.asked)
-
-
-def test_rewards_belong_to_the_last_decision_before_them():
-    episode, _ = episode_of("TurnsTeam-v0")
-    assert episode.returns == {"player_0": 4.5, "player_1": 9.0 + 1.0, "player_2": 16.25}
     rewards = {player: [step.reward for step in episode.steps_of(player)] for player in episode.agents}
     assert rewards == {
         "player_0": [4.5],  # between its turns, and late
         "player_1": [1.0, 9.0],
         "player_2": [0.25, 16.0],  # the first was paid before it had a turn
     }
+    assert episode.returns == {"player_0": 4.5, "player_1": 10.0, "player_2": 16.25}
     assert episode.metrics == {player: {"turns": 5.0} for player in Team.players}
     assert episode.terminated
 
@@ -124,23 +113,24 @@ def test_who_is_out_is_paid_late_where_nobody_said_that_it_would_be():
     assert len(policy.asked) == 3 + 2 + 2
     assert episode.returns == {"player_0": 4.0, "player_1": 3.0, "player_2": 0.0}
     assert [step.reward for step in episode.steps_of("player_0")] == [4.0]
-    env: Any = textgames.aec_env("TurnsSudden-v0")
-    env.reset(seed=3)
+
+
+@pytest.mark.parametrize("game", ["TurnsTeam-v0", "TurnsSudden-v0"])
+def test_every_way_of_playing_pays_the_same(game):
+    episode, _ = episode_of(game)
+    replayed = replay(episode, Scenario(game, game, {}, 9, 0))
+    assert [step.reward for step in replayed.steps] == [step.reward for step in episode.steps]
+    assert (replayed.episode.returns, replayed.episode.metrics) == (episode.returns, episode.metrics)
+    turns: Any = textgames.aec_env(game)
+    turns.reset(seed=3)
     paid = dict.fromkeys(Team.players, 0.0)
-    for player in env.agent_iter():
-        _, reward, terminated, truncated, _ = env.last()
+    for player in turns.agent_iter():
+        _, reward, terminated, truncated, _ = turns.last()
         paid[player] += reward
-        env.step(None if terminated or truncated else "stay")
+        turns.step(None if terminated or truncated else "stay")
     assert paid == episode.returns
-
-
-@pytest.mark.parametrize("seat", Team.players)
-def test_one_seat_is_paid_the_same(seat):
-    import gymnasium as gym
-
-    for env_id in ("TurnsTeam-v0", "TurnsSudden-v0"):
-        episode, _ = episode_of(env_id)
-        env: Any = gym.make(env_id, seat=seat, opponents=lambda turn: "stay")
+    for seat in Team.players:
+        env: Any = gym.make(game, seat=seat, opponents=lambda turn: "stay")
         env.reset(seed=3)
         rewards, over, info = [], False, {}
         while not over:
@@ -149,38 +139,6 @@ def test_one_seat_is_paid_the_same(seat):
             over = terminated or truncated
         assert rewards == [step.reward for step in episode.steps_of(seat)]
         assert info["metrics"] == episode.metrics[seat]
-
-
-@pytest.mark.parametrize("game", ["TurnsTeam-v0", "TurnsSudden-v0"])
-def test_a_replay_gives_the_same_rewards(game):
-    episode, _ = episode_of(game)
-    replayed = replay(episode, Scenario(game, game, {}, 9, 0))
-    assert [step.reward for step in replayed.steps] == [step.reward for step in episode.steps]
-    assert replayed.episode.returns == episode.returns
-    assert replayed.episode.metrics == episode.metrics
-
-
-def test_who_is_sent_away_is_paid_no_more_and_its_turns_are_played_for_it():
-    env = textgames.parallel_env("TurnsTeam-v0", invalid_action="terminate", format_penalty=2.0)
-    env.reset(seed=0)
-    env.step({"player_0": "stay"})
-    _, rewards, terminations, *_ = env.step({"player_1": "what?"})
-    assert rewards["player_1"] == -2.0
-    assert terminations == {"player_0": False, "player_1": True, "player_2": False}
-    assert env.to_move == ("player_2",)
-    _, rewards, *_ = env.step({"player_2": "stay"})  # player_1's turn after it is played by itself
-    assert env.to_move == ("player_2",)
-    assert env.elapsed_steps == 4
-    _, rewards, *_ = env.step({"player_2": "stay"})
-    assert rewards == {"player_0": 4.0, "player_2": 16.0}
-    assert not env.agents
-
-
-def test_random_players_draw_open_actions_by_their_seed_alone():
-    tasks = [EpisodeTask.of("mastermind", seed) for seed in range(20)]
-    actions = {e.seed: e.steps[0].action for e in rollout(RandomPlayer(), tasks)}
-    assert len(set(actions.values())) > 12
-    assert actions == {e.seed: e.steps[0].action for e in rollout(RandomPlayer(), tasks[::-1], max_concurrency=3)}
 
 
 def test_random_players_say_what_the_game_has_for_them_where_only_some_actions_are_listed():
@@ -194,15 +152,8 @@ def test_random_players_say_what_the_game_has_for_them_where_only_some_actions_a
 
 def test_a_game_that_is_registered_again_is_played_anew():
     """As in a notebook, with the same settings: what is kept of the old one is of no use."""
-
-    def define(words: str) -> None:
-        class Again(Team):
-            def instructions(self, player: str) -> str:
-                return words
-
-        textgames.register("TurnsAgain-v0", Again, max_steps=9)
-
     for words in ("old", "new"):
-        define(words)
+        game = type("Again", (Team,), {"instructions": lambda self, player, words=words: words})
+        textgames.register("TurnsAgain-v0", game, max_steps=9)
         _, policy = episode_of("TurnsAgain-v0")
         assert {request.instructions for request in policy.asked} == {words}

@@ -31,3 +31,7 @@ def ask(server, prompts=(PROMPT,), *, decoding=None, seed=(1, 2), at_once=False,
             await model.aclose()
 
     return asyncio.run(play())
+
+
+def complete_many(server, number, **options):
+    return ask(server, several(number), at_once=True, **options)

@@ -3,7 +3,6 @@
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from gguf import GGMLQuantizationType, GGUFWriter
 from gguf.quants import quantize
 from transformers import LlamaForCausalLM
@@ -38,13 +37,11 @@ def small_llama(seed: int = 0, *, tied: bool = True) -> LlamaForCausalLM:
     return tiny_llama(260, seed=seed, hidden=64, tie_word_embeddings=tied, **own)
 
 
-def write_gguf(
-    file: Path, model: LlamaForCausalLM, kind: str = "F32", *, architecture: str = "llama", name: str = "small"
-) -> Path:
+def write_gguf(file: Path, model: LlamaForCausalLM, kind: str = "F32", *, architecture: str = "llama") -> Path:
     """Write a model with a tokenizer of bytes, its matrices in the number type ``kind``."""
     config: Any = model.config
     writer = GGUFWriter(file, architecture)
-    writer.add_name(name)
+    writer.add_name("small")
     writer.add_block_count(config.num_hidden_layers)
     writer.add_context_length(config.max_position_embeddings)
     writer.add_embedding_length(config.hidden_size)
@@ -55,26 +52,7 @@ def write_gguf(
     writer.add_rope_freq_base(config.rope_parameters["rope_theta"])
     writer.add_rope_dimension_count(config.head_dim)
     writer.add_vocab_size(config.vocab_size)
-    _add_tokenizer(writer)
-    for tensor, weight in model.state_dict().items():
-        if tensor == "lm_head.weight" and config.tie_word_embeddings:
-            continue
-        values = weight.numpy()
-        if ".q_proj." in tensor:
-            values = _interleaved(values, config.num_attention_heads)
-        if ".k_proj." in tensor:
-            values = _interleaved(values, config.num_key_value_heads)
-        type_ = GGMLQuantizationType[kind if values.ndim == 2 else "F32"]
-        writer.add_tensor(_tensor_name(tensor), quantize(values, type_), raw_dtype=type_)
-    writer.write_header_to_file()
-    writer.write_kv_data_to_file()
-    writer.write_tensors_to_file()
-    writer.close()
-    return file
-
-
-def _add_tokenizer(writer: GGUFWriter) -> None:
-    """A token for every byte, two that are merged, and the beginning and the end of a turn."""
+    # a token for every byte, two that are merged, and the beginning and the end of a turn
     writer.add_tokenizer_model("gpt2")
     writer.add_tokenizer_pre("smollm")
     writer.add_token_list([*bytes_to_unicode().values(), "ac", "act", "<|begin|>", "<|end|>"])
@@ -83,15 +61,22 @@ def _add_tokenizer(writer: GGUFWriter) -> None:
     writer.add_bos_token_id(258)
     writer.add_eos_token_id(259)
     writer.add_chat_template(TEMPLATE)
-
-
-def _tensor_name(name: str) -> str:
-    for ours, theirs in _NAMES.items():
-        name = name.replace(ours, theirs)
-    return name
-
-
-def _interleaved(values: "np.ndarray[Any, Any]", heads: int) -> "np.ndarray[Any, Any]":
-    """Rotary pairs beside each other, as llama.cpp has them; transformers has them half a head apart."""
-    halves = values.reshape(heads, 2, values.shape[0] // heads // 2, values.shape[1])
-    return halves.swapaxes(1, 2).reshape(values.shape)
+    for tensor, weight in model.state_dict().items():
+        if tensor == "lm_head.weight" and config.tie_word_embeddings:
+            continue
+        values = weight.numpy()
+        if heads := {"q": config.num_attention_heads, "k": config.num_key_value_heads}.get(
+            tensor.rpartition("_proj.")[0][-1:]
+        ):
+            # rotary pairs beside each other, as llama.cpp has them; transformers has them half a head apart
+            halves = values.reshape(heads, 2, values.shape[0] // heads // 2, values.shape[1])
+            values = halves.swapaxes(1, 2).reshape(values.shape)
+        type_ = GGMLQuantizationType[kind if values.ndim == 2 else "F32"]
+        for ours, theirs in _NAMES.items():
+            tensor = tensor.replace(ours, theirs)
+        writer.add_tensor(tensor, quantize(values, type_), raw_dtype=type_)
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+    return file

@@ -1,17 +1,22 @@
-"""The response cache: what is kept, for whom, and what happens to a bad file."""
+"""The response cache: what is kept, for which model, and what happens to a bad file."""
 
 import asyncio
 import json
 import multiprocessing
+import shutil
 import sqlite3
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
+from pathlib import Path
 
 import pytest
+from safetensors.torch import load_file, save_file
 
 from agents import Decoding, ResponseCache, ScriptedModel, Turn, Usage
 from agents.common.checksum import opened
+from agents.models.answers import LegalAnswers
 from agents.models.cache import ResponseCacheError, cached
+from agents.models.embedded import FOLDER
+from agents.models.fingerprint import weights_fingerprint, weights_identity
 from agents.turn import Message
 
 PROMPT = (Message("user", "hi"),)
@@ -38,9 +43,15 @@ def test_deterministic_decoding_is_asked_once(cache):
     assert (first.response, second.response) == ("answer 0", "answer 0")
     assert (first.usage.cached, second.usage.cached) == (False, True)
     assert second.usage[:2] == first.usage[:2]
-    assert ask(model, GREEDY, OTHER).response == "answer 1"
-    assert ask(model, Decoding(temperature=0, max_tokens=9)).response == "answer 2"
+    assert ask(model, Decoding(temperature=0, max_tokens=9)).response == "answer 1"
     assert ask(cached(counting_model("other model"), cache), GREEDY).response == "answer 0"
+    for used_before in (False, True):  # equal prompts of a batch are generated once, and their order is kept
+        turns = model.generate([OTHER, PROMPT, OTHER], GREEDY, [(0,), (1,), (2,)])
+        assert [turn.response for turn in turns] == ["answer 2", "answer 0", "answer 2"]
+        assert [turn.usage.cached for turn in turns] == [used_before, True, True]
+    legal = (None, LegalAnswers(("up",)), LegalAnswers(("down",)))
+    keys = {cache.key(model, PROMPT, GREEDY, (), answers) for answers in legal}
+    assert len(keys) == 3, "what was legal keeps answers apart"
     assert len(cache) == 4
 
 
@@ -50,14 +61,6 @@ def test_sampled_decoding_is_drawn_anew_unless_asked_otherwise(cache, tmp_path):
     model = cached(counting_model(), ResponseCache(tmp_path / "b", sampled=True))
     texts = [ask(model, SAMPLED, seed=seed).response for seed in ((1,), (2,), (1,))]
     assert texts == ["answer 0", "answer 1", "answer 0"]
-
-
-def test_equal_prompts_of_a_batch_are_generated_once_and_order_is_kept(cache):
-    model = cached(counting_model(), cache)
-    for used_before in (False, True):
-        turns = model.generate([PROMPT, OTHER, PROMPT], GREEDY, [(0,), (1,), (2,)])
-        assert [turn.response for turn in turns] == ["answer 0", "answer 1", "answer 0"]
-        assert [turn.usage.cached for turn in turns] == [used_before, used_before, True]
 
 
 def test_everything_of_a_completion_survives_and_errors_are_not_kept(cache):
@@ -124,48 +127,27 @@ def test_who_waits_for_an_answer_that_fails_or_is_cancelled_asks_itself(cache, t
     assert asyncio.run(leave(first=True)) == (2, 3)
 
 
-def test_many_threads_share_a_cache(cache):
-    def work(worker):
-        for n in range(30):
-            cache.put(f"key {n}", Turn(f"text {n}"))
-            kept = cache.get(f"key {(n * 7 + worker) % 30}")
-            assert kept is None or kept.response.startswith("text")
-
-    with ThreadPoolExecutor(8) as threads:
-        list(threads.map(work, range(8)))
-    assert len(cache) == 30
-
-
-def _fill(path, worker):
-    cache = ResponseCache(path)
-    for n in range(40):
-        cache.put(f"{worker} {n}", Turn("x"))
-    cache.close()
-
-
-def _open_all(barrier, paths):
-    for path in paths:
+def _fill(folder, barrier, worker):
+    for n in range(100):
         barrier.wait()
-        ResponseCache(path).close()
-
-
-def _in_processes(context, calls):
-    workers = [context.Process(target=target, args=arguments) for target, *arguments in calls]
-    for worker in workers:
-        worker.start()
-    for worker in workers:
-        worker.join()
-    assert [worker.exitcode for worker in workers] == [0] * len(workers)
+        ResponseCache(folder / str(n)).close()
+    cache = ResponseCache(folder / "0")
+    for n in range(20):
+        cache.put(f"{worker} {n}", Turn("x"))
 
 
 @pytest.mark.slow
 def test_processes_share_a_cache_and_may_begin_it_at_the_same_moment(tmp_path):
     """Of such openings 6% failed: as "locked", or as another program's file when its mark wasn't there yet."""
     context = multiprocessing.get_context("spawn")
-    _in_processes(context, [(_fill, tmp_path / "c", n) for n in range(2)])
-    assert len(ResponseCache(tmp_path / "c")) == 80
     barrier = context.Barrier(3, timeout=30)
-    _in_processes(context, [(_open_all, barrier, [tmp_path / str(n) for n in range(100)])] * 3)
+    workers = [context.Process(target=_fill, args=(tmp_path, barrier, n)) for n in range(3)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    assert [worker.exitcode for worker in workers] == [0] * 3
+    assert len(ResponseCache(tmp_path / "0")) == 3 * 20
 
 
 def test_a_corrupt_or_foreign_file_is_refused_with_advice(tmp_path):
@@ -185,10 +167,8 @@ def changed(**changes):
 @pytest.mark.parametrize(
     "spoil",
     [
-        *(lambda row: "{broken", lambda row: "[]"),
-        *(lambda row: row.replace("first", "farst"), lambda row: row.replace("[7, 2, ", "[8, 2, ")),
-        *(changed(usage=[10**12, 1]), changed(text=None), changed(finish_reason="magic"), changed(invented=1)),
-        changed(text="\ud800"),
+        *(lambda row: "[]", lambda row: row.replace("first", "farst"), changed(text="\ud800")),
+        *(changed(usage=[10**12, 1]), changed(finish_reason="magic"), changed(invented=1)),
     ],
 )
 def test_a_bad_row_is_asked_for_again(cache, spoil):
@@ -224,3 +204,65 @@ def test_no_secret_gets_into_the_file(tmp_path, monkeypatch):
     cache.close()
     assert all(b"planted" not in file.read_bytes() for file in tmp_path.iterdir())
     assert ask(cached(ScriptedModel([]), cache), GREEDY).response == 'the key is "[redacted]"'
+
+
+# ---------------------------------------------------------------- which model answered
+
+
+def test_a_fingerprint_is_of_the_weights_alone_and_of_all_of_a_large_file(tmp_path):
+    (tmp_path / "README.md").write_text("a card")
+    assert weights_fingerprint(tmp_path) is None
+    assert weights_identity("Qwen/Qwen2.5-0.5B-Instruct", commit="abc") == {"revision": "abc"}
+    assert weights_identity("Qwen/Qwen2.5-0.5B-Instruct") == {}
+    size, row = 80 * 2**20, 200_000
+    file = tmp_path / "model.safetensors"
+    found = []
+    for start in (0, size // 2, size - row):
+        with file.open("wb") as stream:
+            stream.truncate(size)
+            stream.seek(start)
+            stream.write(b"1" * row)
+        found.append(weights_fingerprint(tmp_path))
+    file.rename(tmp_path / "other.safetensors")
+    assert len({*found, weights_fingerprint(tmp_path)}) == 4
+    (tmp_path / "README.md").unlink()
+    (tmp_path / "other.safetensors").rename(file)
+    assert weights_identity(tmp_path, commit="abc") == {"weights": found[-1]}
+
+
+def train_on(folder: Path) -> None:
+    weights = load_file(folder / "model.safetensors")
+    save_file(weights | {"model.norm.weight": weights["model.norm.weight"] * 1.5}, folder / "model.safetensors")
+
+
+def change_template(folder: Path) -> None:
+    (folder / "chat_template.jinja").write_text("{% for message in messages %}{{ message.content }}!{% endfor %}")
+
+
+def swap_two_words(folder: Path) -> None:
+    read = json.loads((folder / "tokenizer.json").read_text())
+    vocabulary = read["model"]["vocab"]
+    first, second = sorted(vocabulary, key=vocabulary.__getitem__)[-2:]
+    vocabulary[first], vocabulary[second] = vocabulary[second], vocabulary[first]
+    (folder / "tokenizer.json").write_text(json.dumps(read))
+
+
+def end_elsewhere(folder: Path) -> None:
+    (folder / "generation_config.json").write_text(json.dumps({"eos_token_id": [0, 5]}))
+
+
+@pytest.mark.parametrize("change", [train_on, change_template, swap_two_words, end_elsewhere])
+def test_a_cache_does_not_answer_for_another_model_of_the_same_folder(change, tmp_path):
+    from agents.models.local.transformers import TransformersModel
+
+    folder = tmp_path / "model"
+    shutil.copytree(FOLDER / "tiny", folder)
+    cache = ResponseCache(tmp_path / "cache.sqlite")
+
+    def answer() -> object:
+        model = cached(TransformersModel.from_pretrained(folder), cache)
+        return ask(model, Decoding(temperature=0, max_tokens=3)).usage.cached
+
+    assert [answer(), answer()] == [False, True]
+    change(folder)
+    assert [answer(), answer()] == [False, True]

@@ -87,29 +87,13 @@ class TestWithLiteLLM:
         assert turn.response == "<action>right</action>"
         assert server.requests[-1]["thinking_token_budget"] == 2000
 
-    def test_a_package_that_litellm_lacks_is_named_at_once(self, monkeypatch):
-        import litellm
-
-        async def lacking(**_):
-            raise litellm.APIConnectionError("No module named 'mcp'", "anthropic", "claude")
-
-        monkeypatch.setattr(litellm, "acompletion", lacking)
-        with OpenAIServer(respond=up) as server:
-            (completion,) = complete(server)
-        assert completion.error.endswith("LiteLLM lacks the package mcp for this request: pip install mcp")
-
     @pytest.mark.parametrize(
         ("fault", "attempts", "said"),
         [
-            ("400", 1, "status 400 from URL: injected 400"),
             ("401", 1, "status 401 from URL: Incorrect API key provided: Bearer [redacted]"),
-            ("no-quota", 1, "status 429 from URL: You exceeded your quota"),
             ("500", 2, "status 500 from URL: injected 500 (the last of 2 attempts)"),
             ("hang", 2, "no answer from URL within 0.4 s (the last of 2 attempts)"),
             ("drop", 2, "status 500 from URL: Connection error. (the last of 2 attempts)"),
-            ("html", 2, "status 500 from URL: Empty or invalid response"),
-            ("no-choices", 2, "URL answered with no choices"),
-            ("error-object", 2, "status 502 from URL: upstream is down"),
             ("abort", 2, "URL answered with finish_reason 'abort'"),
             ("content-filter", 1, "URL answered with a content filter's notice"),
         ],
@@ -122,9 +106,8 @@ class TestWithLiteLLM:
             assert sum(server.served.values()) == attempts
         assert KEY not in completion.error
 
-    @pytest.mark.parametrize("fault", ["429", "429-ms"])
-    def test_a_rate_limit_is_waited_for(self, fault):
-        with OpenAIServer(faults={fault: 1.0}, fault_attempts=2, retry_after=0.1) as server:
+    def test_a_rate_limit_is_waited_for(self):
+        with OpenAIServer(faults={"429-ms": 1.0}, fault_attempts=2, retry_after=0.1) as server:
             (completion,) = complete(server, max_retries=0)
         assert (completion.error, server.served["ok"]) == (None, 1)
         assert completion.seconds > 0.2
@@ -136,15 +119,8 @@ class TestWithLiteLLM:
             )
         assert completion.response == ANSWER
         assert completion.usage.reasoning_tokens == 40
-        assert completion.reasoning.startswith("hm hm")
         assert completion.left_out == ("temperature", "stop")
         assert server.requests[-1]["max_completion_tokens"] == 25_256
-
-    @pytest.mark.slow
-    def test_base_models(self):
-        with OpenAIServer(respond=up, only_route="completions") as server:
-            (completion,) = complete(server, "text-completion-openai/local", route="completions")
-        assert completion.response == ANSWER
 
     def test_prices_are_those_of_its_table(self):
         price = list_price("openai/gpt-4o-mini")
@@ -163,44 +139,24 @@ class TestWithLiteLLM:
         with pytest.raises(ValueError, match="the base URL has the form"):
             LiteLLMModel("openai/m", base_url="localhost:8000")
 
-    @pytest.mark.slow
-    def test_nothing_is_printed_or_left_behind(self):
-        program = (
-            "from tests.agents.openai_server import OpenAIServer\nfrom agents import load_agent\n"
-            "with OpenAIServer() as server:\n"
-            "    turn = load_agent('litellm:openai/m', base_url=server.base_url).act(['obs'])[0]\n"
-            "    assert turn.error is None, turn.error\n"
-        )
-        done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, cwd=ROOT)
-        assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    def test_a_run_with_a_limit_on_money_needs_no_price_file(self, tmp_path):
+        environment = {**os.environ, "PYTHONPATH": str(ROOT), "FAKE_KEY": "planted-fake-key-123"}
 
-    def test_a_run_with_a_limit_on_money_needs_no_price_file(self, textbench):
+        def textbench(*words):
+            command = [sys.executable, "-m", "benchmark.cli", *map(str, words)]
+            return subprocess.run(command, capture_output=True, text=True, env=environment, cwd=tmp_path)
+
         with OpenAIServer() as server:
             command = ("run", "--agent", "m=litellm:hosted_vllm/gpt-4o-mini", "--base-url", server.base_url)
             unknown = textbench(*command, "--scenario", "frozen-lake", "--max-cost", 1)
             command = ("run", "--agent", "m=litellm:deepseek/deepseek-chat", "--set", f"m.base_url={server.base_url}")
             sets = ("--set", "m.key_variable=FAKE_KEY", "--scenario", "frozen-lake", "--episodes", 2, "--out", "r")
             done = textbench(*command, *sets, "--max-cost", 1, "--json")
-            resumed = textbench("resume", "r", "--episodes", 3, "--quiet")
         assert unknown.returncode == 2
         assert "--max-cost needs a price for 'm'" in unknown.stderr
-        assert (done.returncode, resumed.returncode) == (0, 0), done.stderr + resumed.stderr
-        manifest = json.loads(Path("r/manifest.json").read_text())
-        price = manifest["prices"]["m"]
-        assert price["source"].startswith("LiteLLM ")
+        assert done.returncode == 0, done.stderr
+        manifest = json.loads((tmp_path / "r" / "manifest.json").read_text())
+        assert manifest["prices"]["m"]["source"].startswith("LiteLLM ")
         (row,) = json.loads(done.stdout)["scores"]
         assert 0 < row["cost"] < 0.01
         assert manifest["agents"][0]["kind"] == "litellm"
-
-
-@pytest.fixture
-def textbench(tmp_path, monkeypatch):
-    """The command line in a folder of its own: ``textbench("run", ...)`` gives what a process does."""
-    monkeypatch.chdir(tmp_path)
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "FAKE_KEY": "planted-fake-key-123"}
-
-    def run(*words):
-        command = [sys.executable, "-m", "benchmark.cli", *map(str, words)]
-        return subprocess.run(command, capture_output=True, text=True, env=environment)
-
-    return run

@@ -3,26 +3,17 @@
 import base64
 import json
 import pickle
-import subprocess
-import sys
-import tracemalloc
-from contextlib import contextmanager
-from pathlib import Path
 from urllib.parse import quote
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from agents import Decoding, LanguageAgentPolicy, PromptMap
 from agents.models.openai import MissingAPIKeyError, OpenAIModel
 from agents.models.served.answers import MAX_ANSWER_BYTES, ProviderError
 from agents.models.served.routes import read_chat
 from agents.turn import TurnRequest
-from tests.agents import openai_server
 from tests.agents.models.asking import ANSWER, KEY, ask, up
 from tests.agents.openai_server import OpenAIServer
-from tests.agents.raw_server import RawServer
 
 
 def complete(server, **options):
@@ -57,54 +48,24 @@ def test_options_change_the_request():
     assert {one.response for one in said} == {ANSWER}
 
 
-@pytest.mark.parametrize(
-    ("grammar", "field", "told"),
-    [
-        ("gbnf", "grammar", 'root ::= "<action>up</action>" | "<action>down</action>"'),
-        ("structured_outputs", "structured_outputs", {"choice": ["<action>up</action>", "<action>down</action>"]}),
-    ],
-)
-def test_legal_answers_are_told_in_the_servers_own_form(grammar, field, told):
+@pytest.mark.parametrize("grammar", ["gbnf", "structured_outputs"])
+def test_legal_answers_are_told_in_the_servers_own_form(grammar):
     request = TurnRequest("here", "rules", ("up", "down"), seed=(1,))
     with OpenAIServer(respond=lambda request: "<action>up</action>") as server:
         model = OpenAIModel("local", base_url=server.base_url, api_key=KEY, grammar=grammar)
-        (turn,) = LanguageAgentPolicy(model, PromptMap("direct"), legal_only=True).act([request])
-        assert turn.response == "<action>up</action>"
-        assert server.requests[0][field] == told
-        short = LanguageAgentPolicy(model, PromptMap("direct"), Decoding(max_tokens=9), legal_only=True)
-        (turn,) = short.act([request])
-    assert "a legal answer may take 21 tokens, and max_tokens is 9" in turn.error
+        limits = (Decoding(), Decoding(max_tokens=9))
+        policies = [LanguageAgentPolicy(model, PromptMap("direct"), limit, legal_only=True) for limit in limits]
+        told, short = (policy.act([request])[0] for policy in policies)
+    assert told.response == "<action>up</action>"
+    assert "a legal answer may take 21 tokens, and max_tokens is 9" in short.error
+    if grammar == "gbnf":
+        assert server.requests[0]["grammar"] == 'root ::= "<action>up</action>" | "<action>down</action>"'
+    else:
+        assert server.requests[0]["structured_outputs"] == {"choice": ["<action>up</action>", "<action>down</action>"]}
     assert model.settings["grammar"] == grammar
 
 
-def test_a_model_that_wants_the_limit_under_its_new_name_gets_it():
-    with OpenAIServer(respond=up, faults={"old-limit": 1.0}) as server:
-        assert complete(server).response == ANSWER
-        refused = complete(server, max_tokens_field="max_tokens")
-    assert ["max_tokens" in r for r in server.requests] == [True, False, True]
-    assert ["max_completion_tokens" in r for r in server.requests] == [False, True, False]
-    assert "omit=['max_tokens'] in the agent's options" in refused.error
-
-
 # ---------------------------------------------------------------- faults
-
-
-@pytest.mark.parametrize(
-    ("fault", "text", "finish_reason"),
-    [
-        ("slow", ANSWER, "stop"),
-        ("wrong-type", ANSWER, "stop"),
-        ("null-content", "", "stop"),
-        ("tool-call", "", "stop"),
-        ("refusal", "I can't help with that.", "refusal"),
-        ("cut", "<think>up it is<", "length"),
-        ("garbage", "I would rather not say where I'm going.", "stop"),
-    ],
-)
-def test_answers_that_are_responses(fault, text, finish_reason):
-    with OpenAIServer(respond=up, faults={fault: 1.0}, slow=0.05) as server:
-        completion = complete(server)
-    assert (completion.response, completion.finish_reason, completion.error) == (text, finish_reason, None)
 
 
 @pytest.mark.parametrize(
@@ -119,15 +80,11 @@ def test_answers_that_are_responses(fault, text, finish_reason):
         ("trickle", 2, "no answer from URL within 1 s (the last of 2 attempts)"),
         ("drop", 2, "no whole answer from URL: "),
         ("reset", 2, "no whole answer from URL: "),
-        ("empty", 2, "URL answered with something that isn't JSON: ''"),
         ("html", 2, "URL answered with something that isn't JSON: '<html>"),
-        ("malformed", 2, "URL answered with something that isn't JSON: '{\"id\""),
-        ("wrong-shape", 2, "URL answered with a choice without a message"),
         ("error-object", 2, "URL answered with an error: upstream is down"),
         ("no-choices", 2, "URL answered with no choices"),
         ("no-finish", 2, "URL answered with a response without a finish_reason"),
         ("odd-finish", 2, "URL answered with finish_reason 'because', which isn't that of a complete response"),
-        ("no-resources", 2, "URL answered with finish_reason 'insufficient_system_resource', which"),
         ("content-filter", 1, "URL answered with a content filter's notice"),
         ("huge", 1, f"URL answered with more than {MAX_ANSWER_BYTES} bytes"),
     ],
@@ -139,21 +96,6 @@ def test_answers_that_are_the_providers_failures(fault, attempts, said, quick):
     assert (completion.response, completion.finish_reason) == ("", "error")
     assert sum(server.served.values()) == attempts
     assert KEY not in completion.error
-
-
-def test_what_may_pass_is_tried_again(quick):
-    with OpenAIServer(respond=up, faults={"reset": 1.0}, fault_attempts=2) as server:
-        completion = complete(server, max_retries=2)
-    assert (completion.error, dict(server.served)) == (None, {"reset": 2, "ok": 1})
-
-
-def test_no_server_at_all_and_one_that_speaks_no_http():
-    with OpenAIServer() as server:
-        pass
-    refused = complete(server, max_retries=0).error
-    assert refused.startswith(f"no connection to {server.base_url}: ConnectionRefusedError: ")
-    with RawServer(lambda: [b"220 mail.example.org ESMTP\r\n\r\n"]) as mail:
-        assert complete(mail, max_retries=0).error.startswith("no ")
 
 
 @pytest.mark.filterwarnings("ignore:.*(BasicAuth|proxy_auth).* deprecated:DeprecationWarning")  # the package uses them
@@ -184,7 +126,6 @@ def chat(content, finish_reason="stop", beside=None, **choice):
         (chat("<action>up"), "<action>up</action>"),
         (chat("<action>up</action> <action>down</action>"), "<action>up</action>"),
         (chat("<action>up", "length"), "<action>up"),
-        (chat("no tag"), "no tag"),
         (chat("<action>up <action>down"), "<action>up <action>down"),
         # vLLM names the string that stopped it, or none (the model fell silent inside the tag)
         (chat("<action>up", stop_reason="</action>"), "<action>up</action>"),
@@ -199,6 +140,17 @@ def test_the_text_of_an_answer(body, text):
     assert read_chat(body, Decoding()).response == text
 
 
+def test_the_name_of_the_model_that_answered():
+    for model, fingerprint, named in (
+        ("gpt-4o-2024-08-06", "fp_44709d6fcb", "gpt-4o-2024-08-06 fp_44709d6fcb"),
+        (["m"], 7, None),
+        ("m" * 10_000, None, "m" * 200),
+        ("m\udc80", "\ud800", "m\ufffd \ufffd"),
+    ):
+        told = {"model": model, "system_fingerprint": fingerprint}
+        assert read_chat(chat("x", beside=told), Decoding()).served_by == named
+
+
 @pytest.mark.parametrize(
     "body",
     [
@@ -211,47 +163,6 @@ def test_the_text_of_an_answer(body, text):
 def test_what_is_not_a_completion_is_refused(body):
     with pytest.raises(ProviderError):
         read_chat(body, Decoding())
-
-
-@pytest.mark.parametrize("counts", [("7", -1), (True, 10**400), (None, 1.5)])
-def test_odd_token_counts_count_as_none(counts):
-    usage = dict(zip(("prompt_tokens", "completion_tokens"), counts, strict=True))
-    assert read_chat(chat("x", beside={"usage": usage}), Decoding()).usage[:3] == (0, 0, False)
-
-
-@pytest.mark.parametrize(
-    ("said", "served_by"),
-    [
-        ({}, None),
-        ({"model": "gpt-4o-2024-08-06", "system_fingerprint": "fp_44709d6fcb"}, "gpt-4o-2024-08-06 fp_44709d6fcb"),
-        ({"model": "m", "system_fingerprint": None}, "m"),
-        ({"model": ["m"], "system_fingerprint": 7}, None),
-        ({"model": "m" * 10_000}, "m" * 200),
-        ({"model": "m\udc80", "system_fingerprint": "\ud800"}, "m\ufffd \ufffd"),
-    ],
-)
-def test_the_name_of_the_model_that_answered(said, served_by):
-    assert read_chat(chat("x", beside=said), Decoding()).served_by == served_by
-
-
-KEYS = ["choices", "message", "content", "finish_reason", "stop_reason", "refusal", "error", "usage"]
-JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(KEYS), inner, max_size=4),
-    max_leaves=15,
-)
-
-
-@pytest.mark.slow
-@given(JSON)
-@settings(max_examples=75, deadline=None)
-def test_any_json_is_a_completion_or_refused_and_its_text_can_be_written(value):
-    try:
-        completion = read_chat(json.dumps(value), Decoding())
-    except ProviderError:
-        return
-    completion.response.encode()
-    assert min(completion.usage) >= 0
 
 
 # ---------------------------------------------------------------- keys
@@ -316,21 +227,15 @@ def test_a_key_spelled_in_escapes_is_gone_too():
     [
         ({"base_url": "localhost:8000/v1"}, "write http://localhost:8000/v1"),
         ({"base_url": "ftp://me:s3cret@host/v1"}, "http://HOST:PORT/v1"),
-        ({"base_url": "http://"}, "http://HOST:PORT/v1"),
         ({"base_url": "http://host:port/v1"}, "isn't a URL"),
         ({"omit": ["temprature"]}, "omit takes temperature, top_p, stop, max_tokens, seed, got 'temprature'"),
         ({"timeout": 0}, "timeout is above 0"),
         ({"max_retries": -1}, "max_retries and patience are numbers of at least 0, got -1"),
-        ({"route": "chats"}, "route is auto, chat, responses, completions, got 'chats'"),
         ({"max_tokens_field": "limit"}, "max_tokens_field is auto, max_tokens, max_completion_tokens, got 'limit'"),
         ({"reasoning_tokens": -1}, "reasoning_tokens is a whole number from 0"),
-        ({"chat_template_kwargs": "no"}, "chat_template_kwargs is a table"),
-        ({"thinking_budget": 0}, "thinking_budget is a whole number"),
-        ({"thinking_budget": True}, "thinking_budget is a whole number"),
         ({"thinking_budget": 5, "route": "completions"}, "of the route chat"),
         ({"thinking_budget": 5, "base_url": "https://api.openai.com/v1"}, "takes neither"),
         ({"key_variable": "NOT_SET_HERE", "api_key": None}, "export NOT_SET_HERE="),
-        ({"headers": {"X": "$NOT_SET_HERE"}}, r"\$NOT_SET_HERE names an environment variable that isn't set"),
     ],
 )
 def test_options_that_are_wrong_are_named_without_secrets(options, said):
@@ -345,27 +250,3 @@ def test_a_policy_over_a_server_travels_between_processes():
         policy.act(["warm up"])
         (turn,) = pickle.loads(pickle.dumps(policy)).act(["obs"])
     assert turn.response == ANSWER
-
-
-# ---------------------------------------------------------------- the server as a process
-
-
-@contextmanager
-def server_process(*options):
-    command = [sys.executable, "-m", openai_server.__name__, *options]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=Path(__file__).parents[3])
-    try:
-        yield process.stdout.readline().strip()
-    finally:
-        process.kill()
-        process.communicate()
-
-
-def test_a_huge_answer_is_not_read_to_its_end():
-    with server_process("--faults", '{"huge": 1.0}') as base_url:
-        complete(None, base_url=base_url)  # what is loaded only once
-        tracemalloc.start()
-        complete(None, base_url=base_url)
-        _, peak = tracemalloc.get_traced_memory()
-        tracemalloc.stop()
-    assert peak < 8 * MAX_ANSWER_BYTES

@@ -1,6 +1,5 @@
 """A provider of one's own: one class and one registered name, and everything else knows it."""
 
-import re
 import subprocess
 import sys
 from dataclasses import replace
@@ -8,13 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from agents import LanguageAgentPolicy, Turn, load_agent
-from agents.load import known_options, options_taken
+from agents import Turn, load_agent
+from agents.load import known_options
 from agents.models import provider
 from agents.models.base import Decoding
 from agents.models.local.loading.card import write_card
-from agents.models.provider import Provider, find_model, providers, register_provider
-from agents.prompt import PromptMap
+from agents.models.provider import Provider, model_folder, providers, register_provider
 from agents.prompt_texts import PromptTexts
 from agents.turn import Prompt
 from benchmark.play.agents.catalogue import agent_kinds
@@ -59,16 +57,22 @@ def test_a_registered_provider_is_known_everywhere(echo):
     with pytest.raises(ValueError, match=r"unknown agent 'ehco'.*echo:up"):
         load_agent("ehco")
     assert ("echo:MODEL", "says what it is called", None) in agent_kinds()
-    other = load_agent("openai:m", base_url="http://127.0.0.1:9/v1", times=2)  # another agent's option is ignored
-    assert other.name == "openai:m"
-
-
-def test_a_name_is_given_once(echo):
-    register_provider("echo", ECHO)  # the same line run again
     with pytest.raises(ValueError, match="there is a provider 'echo' already"):
         register_provider("echo", replace(ECHO, example="down"))
     with pytest.raises(ValueError, match="one word, as in NAME:MODEL, got 'my echo'"):
         register_provider("my echo", ECHO)
+    other = load_agent("openai:m", base_url="http://127.0.0.1:9/v1", times=2)  # another agent's option is ignored
+    assert other.name == "openai:m"
+
+
+def test_one_way_from_a_name_to_a_folder():
+    assert model_folder("hf:org/model") == model_folder("org/model") == "org/model"
+    assert model_folder("tiny") == model_folder("embedded:tiny")
+    assert (Path(model_folder("tiny-msgrpo")) / "config.json").is_file(), "an alias"
+    assert model_folder("./tiny") == "./tiny"
+    assert model_folder("openai:gpt") == "openai:gpt"
+    with pytest.raises(ValueError, match=r"'gguf:' names no model; write gguf:\./model\.gguf"):
+        model_folder("gguf:")
 
 
 def test_providers_of_installed_packages(tmp_path, monkeypatch):
@@ -107,33 +111,6 @@ def test_lists_of_agents_import_neither_torch_nor_clients():
     assert out == "[]\n"
 
 
-# ---------------------------------------------------------------- how a trained model wants to be asked
-
-
-@pytest.fixture
-def trained(tmp_path):
-    pytest.importorskip("transformers")
-    from tests.agents.models.local.test_transformers import make_tokenizer
-    from tests.tiny_models import tiny_llama
-
-    tokenizer = make_tokenizer()
-    tiny_llama(len(tokenizer), hidden=16, layers=1).save_pretrained(tmp_path)
-    tokenizer.save_pretrained(tmp_path)
-    write_card(tmp_path, modes=["direct"], texts=PromptTexts.from_file("without-clock"))
-    return str(tmp_path)
-
-
-def test_a_trained_folder_is_asked_in_the_mode_it_was_trained_in(trained):
-    policy = load_agent(f"hf:{trained}", max_tokens=2)
-    assert isinstance(policy, LanguageAgentPolicy)
-    assert policy.prompt_map == PromptMap("direct", texts=PromptTexts.from_file("without-clock"))
-    assert load_agent(f"hf:{trained}", prompts="default").prompt_map == PromptMap("direct")
-    assert policy.act(["obs"])[0].finish_reason == "length"
-    assert "mode='think'" in repr(load_agent(f"hf:{trained}", mode="think"))  # what a person says goes first
-    (Path(trained) / "textbench.json").unlink()
-    assert "mode='think'" in repr(load_agent(f"hf:{trained}"))
-
-
 def test_an_adapters_mode_goes_before_its_base_models(tmp_path):
     for name, mode in (("base", "think"), ("adapter", "direct")):
         (tmp_path / name).mkdir()
@@ -142,13 +119,3 @@ def test_an_adapters_mode_goes_before_its_base_models(tmp_path):
     assert card(str(tmp_path / "base")).mode == "think"
     assert card(str(tmp_path / "base"), adapter=str(tmp_path / "adapter")).mode == "direct"
     assert card("org/some-model") is None
-
-
-def test_every_provider_here_says_what_a_person_needs():
-    """Types of options can be read, also where a module imports what it is about for type checkers alone."""
-    for name, one in providers().items():
-        assert one.description, name
-        assert find_model(f"{name}:{one.example}") == (one, one.example)
-        taken, _ = options_taken(f"{name}:{one.example}")
-        assert {"temperature", "mode", "history", *one.options} <= taken.keys()
-        assert all(re.fullmatch(r"[a-z_]+", option) for option in one.options)

@@ -24,13 +24,11 @@ class Tokenizer:
         return ([1] if add_special_tokens else []) + [ord(letter) for letter in text]
 
     def decode(self, ids, skip_special_tokens):
-        assert not skip_special_tokens
         return "".join(map(chr, ids))
 
     def apply_chat_template(self, messages, tokenize, **options):
-        assert not tokenize
         assert len(options.keys() & {"add_generation_prompt", "continue_final_message"}) == 1
-        if "</think>" in (self.chat_template or "") and options.get("enable_thinking") is False:
+        if options.get("enable_thinking") is False:
             messages = [*messages, {"role": "assistant", "content": "<think></think>"}]
         return "".join(f"[{message['role']}]{message['content']}" for message in messages)
 
@@ -76,7 +74,7 @@ def vllm(monkeypatch):
     return module
 
 
-def test_arguments_and_completions(vllm):
+def test_arguments_and_completions(vllm, monkeypatch):
     model = VLLMModel("some/model", engine={"tensor_parallel_size": 2})
     assert vllm.engine == {"model": "some/model", "logprobs_mode": "processed_logprobs", "tensor_parallel_size": 2}
     decoding = Decoding(temperature=1.25, top_p=0.9, max_tokens=7)
@@ -96,52 +94,40 @@ def test_arguments_and_completions(vllm):
     assert first.prompt_ids == tuple(prompts[0]["prompt_token_ids"])
     assert first.usage[:2] == (8, 2)
     assert model.generate([], decoding, []) == []
-
-
-def test_an_aborted_response_is_an_error(vllm):
-    vllm.finish_reasons = ["abort", None]
-    for completion in VLLMModel("some/model").generate([PROMPT, PROMPT], Decoding(), [(1,), (2,)]):
+    settings = model.settings
+    vllm.finish_reasons, vllm.chat_template = ["abort", None], None
+    base = VLLMModel("base/model")
+    assert base.settings["tokenizer"] != settings["tokenizer"], "whose template belongs to the model's identity"
+    for completion in base.generate([(*PROMPT, Message("user", "on"))] * 2, decoding, [(1,), (2,)]):
         assert (completion.response, completion.finish_reason) == ("", "error")
         assert "vLLM ended the response with finish_reason " in completion.error
-
-
-def test_a_model_without_a_chat_template_gets_plain_text(vllm):
-    vllm.chat_template = None
-    (turn,) = LanguageAgentPolicy(VLLMModel("base/model")).act(["obs"])
-    ids = vllm.calls[0][0][0]["prompt_token_ids"]
-    assert ids[0] == 1
-    assert "".join(map(chr, ids[1:])).startswith("obs\n\nThink first")
-    assert turn.response == "answer 0</action>"
-    VLLMModel("base/model", chat=True).generate([PROMPT], Decoding(), [()])
-    assert "".join(map(chr, vllm.calls[1][0][0]["prompt_token_ids"])) == "[user]go"
-
-
-def test_a_missing_package_and_a_broken_one(monkeypatch, tmp_path):
+    assert vllm.calls[1][0][0]["prompt_token_ids"] == [1, *map(ord, "go\n\non")], "without a template, plain text"
     monkeypatch.setitem(sys.modules, "vllm", None)
     with pytest.raises(ModuleNotFoundError, match=r"isn.t installed: pip install .*\[vllm\]"):
-        VLLMModel("some/model")
-    monkeypatch.delitem(sys.modules, "vllm")
-    (tmp_path / "vllm.py").write_text("import surely_not_installed")
-    monkeypatch.syspath_prepend(tmp_path)
-    with pytest.raises(ModuleNotFoundError, match="surely_not_installed"):
         VLLMModel("some/model")
 
 
 THOUGHT = "<think>I could answer <action>left</action></think><action>up</action> or <think>so"
 
 
-def test_a_model_that_reasons_is_sent_no_stop_string_and_ends_here(vllm):
+def test_a_model_that_reasons_is_sent_no_stop_string_and_ends_here_and_a_budget_is_vllms_own(vllm):
     vllm.chat_template, vllm.says, vllm.finish_reasons = "knows </think> and enable_thinking", THOUGHT, ["length"] * 2
-    (done,) = VLLMModel("qwen").generate([PROMPT], Decoding(max_tokens=9), [()])
-    assert vllm.calls[0][1][0]["stop"] == []
+    with pytest.raises(ValueError, match=r"needs a newer vLLM: 0\.0-stand-in has no thinking_token_budget"):
+        VLLMModel("qwen", thinking_budget=5)
+    vllm.SamplingParams.thinking_token_budget = None
+    model = VLLMModel("qwen", thinking_budget=5)
+    (done,) = model.generate([PROMPT], Decoding(max_tokens=9), [()])
+    sent = vllm.calls[0][1][0]
+    assert (sent["stop"], sent["thinking_token_budget"], sent["max_tokens"]) == ([], 5, 14)
     assert (done.response, done.reasoning) == ("<action>up</action>", "I could answer <action>left</action>")
     assert "".join(map(chr, done.response_ids)) == THOUGHT.removesuffix(" or <think>so")
     assert len(done.logprobs) == len(done.response_ids) == done.usage.completion_tokens
     assert done.usage.reasoning_tokens == THOUGHT.index("</think>") + len("</think>")
     assert done.finish_reason == "stop"
+    model.generate([(*PROMPT, Message("assistant", "<action>"))], Decoding(max_tokens=9), [()])
+    assert "thinking_token_budget" not in vllm.calls[1][1][0]
     off = VLLMModel("qwen", chat_template_kwargs={"enable_thinking": False})
     (done,) = off.generate([PROMPT], Decoding(max_tokens=9), [()])
-    assert vllm.calls[1][1][0]["stop"] == ["</action>"]
     assert (done.response, done.reasoning) == (THOUGHT, "")  # vLLM has stopped where it was told to
     assert off.settings["chat_template_kwargs"] == {"enable_thinking": False}
 
@@ -153,18 +139,15 @@ def test_a_stop_in_a_think_that_the_prompt_asks_for_is_gone_on_from(vllm, monkey
     said = said.removeprefix(prefix)
 
     def generate(self, prompts, sampling_params, use_tqdm):
-        vllm.calls.append([params.settings for params in sampling_params])
-        outputs = []
-        for prompt, params in zip(prompts, sampling_params, strict=True):
-            written = "".join(map(chr, prompt["prompt_token_ids"])).rpartition("[user]go")[2]
-            written = written.removeprefix(f"[assistant]{prefix}" if prefix else "")
-            rest = said.removeprefix(written)[: params.settings["max_tokens"]]
-            before, stopped, _ = rest.partition("</action>")
-            ids = [*map(ord, before + stopped)]
-            logprobs = [{token: SimpleNamespace(logprob=-1.0)} for token in ids]
-            ended = "stop" if stopped else "length"
-            outputs.append(output_of(before + stopped, ids, logprobs, ended, prompt["prompt_token_ids"]))
-        return outputs
+        ((prompt,), (params,)) = prompts, sampling_params
+        vllm.calls.append(params.settings)
+        ids = prompt["prompt_token_ids"]
+        written = "".join(map(chr, ids)).removeprefix("[user]go").removeprefix(f"[assistant]{prefix}" if prefix else "")
+        rest = said.removeprefix(written)[: params.settings["max_tokens"]]
+        before, stopped, _ = rest.partition("</action>")
+        more = [*map(ord, before + stopped)]
+        logprobs = [{token: SimpleNamespace(logprob=-1.0)} for token in more]
+        return [output_of(before + stopped, more, logprobs, "stop" if stopped else "length", ids)]
 
     monkeypatch.setattr(vllm.LLM, "generate", generate)
     prompt = (*PROMPT, Message("assistant", prefix)) if prefix else PROMPT
@@ -177,25 +160,10 @@ def test_a_stop_in_a_think_that_the_prompt_asks_for_is_gone_on_from(vllm, monkey
     assert (enough.finish_reason, enough.reasoning) == ("stop", "")
     assert "".join(map(chr, enough.prompt_ids)) == "[user]go" + (f"[assistant]{prefix}" if prefix else "")
     assert (little.response, little.finish_reason) == (said[:inside], "length")
-    limits = [settings["max_tokens"] for (settings,) in vllm.calls]
     first = said.index("</action>") + len("</action>")
     second = said.index("</action>", first) + len("</action>")
-    assert limits[:3] == [200, 200 - first, 200 - second]
-    assert len({settings["seed"] for (settings,) in vllm.calls[:3]}) == 3
-
-
-def test_a_budget_is_vllms_own_beside_the_limit_of_the_response(vllm):
-    vllm.chat_template, vllm.says = "knows </think>", "<think>hm"
-    with pytest.raises(ValueError, match=r"needs a newer vLLM: 0\.0-stand-in has no thinking_token_budget"):
-        VLLMModel("qwen", thinking_budget=5)
-    vllm.SamplingParams.thinking_token_budget = None
-    model = VLLMModel("qwen", thinking_budget=5)
-    (done,) = model.generate([PROMPT], Decoding(max_tokens=9), [()])
-    sent = vllm.calls[0][1][0]
-    assert (sent["thinking_token_budget"], sent["max_tokens"]) == (5, 14)
-    assert (done.response, done.reasoning) == ("", "hm")
-    model.generate([(*PROMPT, Message("assistant", "<action>"))], Decoding(max_tokens=9), [()])
-    assert "thinking_token_budget" not in vllm.calls[1][1][0]
+    assert [settings["max_tokens"] for settings in vllm.calls[:3]] == [200, 200 - first, 200 - second]
+    assert len({settings["seed"] for settings in vllm.calls[:3]}) == 3
 
 
 def test_legal_answers_are_told_as_choices_and_what_was_allowed_is_found_again(vllm, monkeypatch):
@@ -222,10 +190,3 @@ def test_legal_answers_are_told_as_choices_and_what_was_allowed_is_found_again(v
     assert "begins no legal answer" in turn.error
     with pytest.raises(ValueError, match=r"can't be played legal-only: .* in the mode direct alone"):
         LanguageAgentPolicy(VLLMModel("some/model"), PromptMap("think"), legal_only=True)
-
-
-def test_the_chat_template_belongs_to_the_models_identity(vllm):
-    first, same = (VLLMModel("org/model").settings for _ in range(2))
-    vllm.chat_template = "another template"
-    assert first == same
-    assert VLLMModel("org/model").settings["tokenizer"] != first["tokenizer"]

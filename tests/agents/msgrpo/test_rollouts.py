@@ -20,7 +20,7 @@ from agents.msgrpo.rollouts import HintedPromptMap, completed
 from agents.policy import LanguageAgentPolicy
 from agents.prompt import PromptMap, as_text
 from agents.turn import TurnRequest
-from tests.agents.models.local.decoding.test_thinking import HYBRID, NEVER, THOUGHT, taught, tokenizer_with
+from tests.agents.models.local.test_thinking import HYBRID, NEVER, THOUGHT, taught, tokenizer_with
 from tests.agents.msgrpo.conftest import PROMPTS
 from tests.agents.msgrpo.exact import Exact, Known
 from tests.agents.msgrpo.played import iteration_of

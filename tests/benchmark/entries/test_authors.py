@@ -42,6 +42,7 @@ def entry(entries, tmp_path):
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["tiny", "planner", "random"])
 def test_true_entries_are_accepted(entries, name):
+    assert is_shipped(name)
     assert check_entry(entries / name).problems == []
 
 
@@ -70,7 +71,6 @@ def test_the_planners_responses_dont_pass_as_a_models(entry, spec):
     ("forge", "place"),
     [
         (lambda steps: steps[-1].update(response=steps[-1]["response"] + " "), "the agent 'tiny' answers"),
-        (lambda steps: steps[0].update(tokens=[1, 1]), "step 0: tokens is [1, 1], the agent 'tiny' has ["),
         (lambda steps: steps[0].pop("tokens"), "step 0: tokens is [0, 0], the agent 'tiny' has ["),
     ],
 )
@@ -88,7 +88,6 @@ def test_one_changed_step_of_a_model_is_seen(entry, forge, place):
     ("change", "place"),
     [
         ({"model_weights": "0" * 16}, "the card's model_weights is '0000000000000000', that of 'tiny' is '"),
-        ({"stop": ["</plan>"]}, "the card's stop is ['</plan>'], that of 'tiny' is ['</action>']"),
         ({"invented": 1}, "the card's invented is 1, that of 'tiny' is None"),
         ({"model_weights": None}, "the card's model_weights is None, that of 'tiny' is '"),
     ],
@@ -112,11 +111,6 @@ def test_options_that_would_make_it_another_player_or_another_sample_are_refused
     change_manifest(folder, lambda m: m["settings"].update(agent_options={name: options}))
     (problem,) = check_entry(folder).problems
     assert f"the agent {name!r} has the option {next(iter(options))!r}" in problem
-
-
-def test_who_ships():
-    assert all(map(is_shipped, ("random", "greedy", "planner", "tiny", "tiny-msgrpo", "tiny-lake", "tiny-snake")))
-    assert not any(map(is_shipped, ("human", "hf:tiny", "openai:tiny", "my.py:Agent", "tinyy")))
 
 
 class Differs:

@@ -41,16 +41,15 @@ def test_of_a_policy_whose_chances_are_known(k):
 
 
 def test_one_command_plays_the_samples_and_shows_what_k_of_them_make(textbench):
-    command = ("run", *SLIPPERY, "--samples", 3, "--out", "s", "--quiet")
-    planned = textbench(*command, "--episodes", 4, "--dry-run")
-    assert "(sample 2)" in planned.out
-    assert "its smallest p-value is 0.12;" in planned.out  # of one comparison, whatever the samples
-    done = textbench(*command, "--episodes", 4, "--json")
+    command = ("run", *SLIPPERY, "--samples", 3, "--out", "s", "--quiet", "--episodes", 4)
+    planned = textbench(*command, "--dry-run").out
+    assert "(sample 2)" in planned
+    assert "its smallest p-value is 0.12;" in planned  # of one comparison, whatever the samples
+    done = textbench(*command, "--json")
     assert done.code == 0, done.err
     folders = [Path("s") / f"sample-{number}" for number in range(3)]
     assert [read_manifest(one)["settings"].get("resample") for one in folders] == [None, 1, 2]
     document = json.loads(done.out)
-    rows = {(row["agent"], row["k"]): row for row in document["samples"]}
     # samples of an agent are neither its rivals nor further comparisons
     assert {row["agent"] for row in document["scores"]} == {"random", "planner"}
     assert (document["comparisons_family"], document.get("protocols")) == (1, None)
@@ -58,52 +57,44 @@ def test_one_command_plays_the_samples_and_shows_what_k_of_them_make(textbench):
     assert {pair["a"], pair["b"]} == {"random", "planner"}
     named = json.loads(textbench("compare", "random", "sample-1/random", "--in", "s", "--json").out)
     assert named["comparisons"][0]["pairs"] == 4
+
+    rows = {(row["agent"], row["k"]): row for row in document["samples"]}
     assert rows.keys() == {(agent, k) for agent in ("random", "planner") for k in (2, 3)}
     played = [
         {record.seed: record for record in RunFolder.open(one).records() if record.agents["player_0"] == "random"}
         for one in folders
     ]
+    figures = (("best", "returns", max), ("worst", "returns", min))
+    figures += (("pass_at_k", "successes", max), ("pass_all_k", "successes", min))
     for k in (2, 3):
-        row = rows["random", k]
+        row, planner = rows["random", k], rows["planner", k]
         assert (row["samples"], row["starts"]) == (3, 4)
-        for key, of, chosen in (
-            *(("best", "returns", max), ("worst", "returns", min)),
-            *(("pass_at_k", "successes", max), ("pass_all_k", "successes", min)),
-        ):
-            figures = [
+        for key, of, chosen in figures:
+            several = [
                 chosen(getattr(one[seed], of)["player_0"] for one in some)
                 for seed in played[0]
                 for some in combinations(played, k)
             ]
-            assert row[key]["value"] == pytest.approx(np.mean(figures))
-        assert row["mean"]["value"] == pytest.approx(
-            np.mean([record.returns["player_0"] for one in played for record in one.values()])
-        )
-        planner = rows["planner", k]  # which draws nothing: its samples are equal
-        assert planner["best"] == planner["worst"] == planner["mean"]
-    assert textbench(*command[:-3], "--out", "retried", "--quiet", "--protocol", "retry", "--episodes", 2).code == 0
-    both = json.loads(textbench("leaderboard", "retried", "s", "--json").out)["samples"]
-    assert {(row["scenario"], row["starts"]) for row in both} == {("frozen-lake", 4), ("frozen-lake (retry)", 2)}
+            assert row[key]["value"] == pytest.approx(np.mean(several))
+        assert planner["best"] == planner["worst"] == planner["mean"]  # it draws nothing: its samples are equal
     assert rows["random", 2]["others"] == ["sample-1/random", "sample-2/random"]
     brief = textbench("leaderboard", "s").out
     assert "sample-1" not in brief
     assert "best of 3" in brief
-    assert "pass@3" in brief
     shown = textbench("leaderboard", "s", "--stats").out
     assert "over samples of each start" in shown
     assert "pass^k" in shown
 
 
-def test_samples_of_games_for_several_players_are_refused(textbench):
-    done = textbench("run", "--scenario", "nim", "--agent", "random", "--agent", "greedy", "--samples", 2, "--out", "s")
-    assert done.code == 2
-    assert "--samples is for games of one player, whose best of k and pass@k it gives, and nim has several" in done.err
-    assert not Path("s").exists()
-
-
-@pytest.mark.parametrize("other", [("--resample", 1), ("--protocols", "all"), ("--until", 0.1)])
-def test_what_samples_decide_is_not_given_besides(textbench, other):
+@pytest.mark.parametrize(
+    ("other", "said"),
+    [
+        (("--resample", 1), "--resample can't be given with --samples: leave one of them out"),
+        (("--until", 0.1), "--until can't be given with --samples: leave one of them out"),
+        (("--scenario", "nim"), "--samples is for games of one player, whose best of k and pass@k it gives, and nim"),
+    ],
+)
+def test_what_samples_decide_is_not_given_besides_and_games_of_several_players_have_none(textbench, other, said):
     done = textbench("run", *SLIPPERY, "--samples", 2, "--out", "s", *other)
-    assert done.code == 2
-    assert f"{other[0]} can't be given with --samples: leave one of them out" in done.err
+    assert (done.code, said in done.err) == (2, True)
     assert not Path("s").exists()

@@ -11,8 +11,8 @@ from agents.episode import Episode, Step
 from agents.turn import Turn, Usage
 from benchmark import evaluate
 from benchmark.errors import UsageError
-from benchmark.runs.manifest import MANIFEST_VERSION, MOST_SEEDS, RUN_KIND
-from benchmark.runs.plan import PAPER_SCENARIOS, Plan, expand_ranges, find_scenarios, to_ranges
+from benchmark.runs.manifest import MANIFEST_VERSION, RUN_KIND
+from benchmark.runs.plan import PAPER_SCENARIOS, Plan, find_scenarios
 from benchmark.runs.record import to_line
 from benchmark.score.comparison import board_family, compare_best, compared, further_differences, paired_differences
 from benchmark.score.luck import Corrected
@@ -94,37 +94,6 @@ def test_a_cell_is_counted_by_hand(tmp_path):
     assert cost(results.cells["a", "frozen-lake"].paid_tokens, {"input": 1e6, "output": 1e6}) == 4 * (20 - 4 + 10)
 
 
-def test_costs_in_seconds_of_a_core_stand_beside_the_sizes_of_models(tmp_path):
-    """Records of before have no such costs; an agent's row of sizes has the mean over all of its scenarios."""
-    folder = write_run(tmp_path / "r", {"small": [1.0, 0.0], "large": [1.0, 1.0], "script": [0.0, 0.0]})
-    assert [row["cpu_seconds"] for row in score_rows(read_columns([folder]))] == [None] * 3
-
-    def with_sizes(manifest):
-        for card, size in zip(manifest["agents"], (219200, 630167424, None), strict=True):
-            card["settings"] = {"model_parameters": size}
-
-    change_manifest(folder, with_sizes)
-    records = lines_of(folder)
-    for record, seconds in zip(records[:4], (1.0, 2.0, 4.0, 5.0), strict=True):  # the script's aren't known
-        record["measured"]["cpu_seconds"] = {"player_0": seconds}
-    write_lines(folder, records)
-    document = results_document(read_columns([folder]), max_episodes=0)
-    assert {row["agent"]: row["cpu_seconds"] for row in document["scores"]} == {
-        **{"small": 1.5, "large": 4.5},
-        "script": None,
-    }
-    (table,) = [table for table in leaderboard_tables(document) if table.key == "sizes"]
-    assert [(row[0], row[1], row[-1]) for row in table.texts] == [
-        ("small", "219k", "1.500"),
-        ("large", "630M", "4.500"),
-    ]
-    assert [row["normalized"] for row in table.rows] == [
-        row["normalized"] for name in ("small", "large") for row in document["overall"] if row["agent"] == name
-    ]
-    alone = results_document(read_columns([folder], agents=["small", "script"]), max_episodes=0)
-    assert "sizes" not in alone, "one size is no scale"
-
-
 def test_only_whole_cells_are_ranked_and_what_cant_be_told_apart_shares_a_place(tmp_path):
     returns = {"a": [1.0] * 20, "b": [1.0] * 19 + [0.0], "c": [0.0] * 20, "late": [1.0] * 19, "down": [1.0] * 20}
     results = read_columns([write_run(tmp_path / "r", returns, planned=20, errors={("down", 1)})])
@@ -150,32 +119,73 @@ def test_agents_share_the_rank_of_the_best_one_that_they_cant_be_told_apart_from
     places = rank({"d": 1.0, "a": 4.0, "b": 3.0, "e": 0.0, "c": 2.0}, told_apart)
     assert places == {"a": (1, True), "b": (1, True), "c": (3, True), "d": (3, True), "e": (5, False)}
     assert tests == [("a", "b"), ("a", "c"), ("c", "d"), ("c", "e")]
+    # two whose intervals don't meet never share a rank, though neither is the best one
+    apart = rank({"a": 4.0, "b": 3.0, "c": 2.0}, lambda a, b: False, lambda a, b: {a, b} == {"b", "c"})
+    assert apart == {"a": (1, True), "b": (1, True), "c": (3, False)}
 
 
-def test_a_few_episodes_rank_nobody_above_anybody():
-    rows = score_rows(board({"frozen-lake": {"a": [1.0] * 3, "b": [0.0] * 3}}))
-    assert [(row["rank"], row["tied"]) for row in rows] == [(1, True), (1, True)]
+def test_ten_starts_rank_unlike_agents_of_a_large_board_and_three_rank_none():
+    """On ten starts 2/2^10 is 0.13 after correction for all comparisons, but intervals don't meet."""
+    few = score_rows(board({"frozen-lake": {"a": [1.0] * 3, "b": [0.0] * 3}}))
+    assert [(row["rank"], row["tied"]) for row in few] == [(1, True), (1, True)]
+    names = [name for name, one in SCENARIOS.items() if one.game().return_range == (0.0, 1.0)][:2]
+    played = {agent: [float(agent < "i")] * 10 for agent in "abcdefghijklmnop"}
+    rows = score_rows(board(dict.fromkeys(["frozen-lake", *names], played)))
+    assert {(row["agent"], row["rank"]) for row in rows if row["agent"] in "ap"} == {("a", 1), ("p", 9)}
 
 
-def test_an_agent_without_a_scored_episode_has_no_figures(tmp_path):
+def test_who_is_above_by_other_seeds_than_the_common_ones_is_told_apart_by_none():
+    """As with ``--until``, where agents have different numbers of episodes: on the common ones the second is better."""
+    longer, better = [0.0] * 50 + [1.0] * 150, [1.0] * 35 + [0.0] * 15
+    rows = score_rows(board({"frozen-lake": {"longer": longer, "better": better}}))
+    assert {row["agent"]: (row["rank"], row["tied"]) for row in rows} == {"better": (1, True), "longer": (1, True)}
+    rows = score_rows(board({"frozen-lake": {"longer": longer[:50], "better": better}}))
+    assert [(row["agent"], row["rank"]) for row in rows] == [("better", 1), ("longer", 2)]
+
+
+def test_an_agent_without_a_scored_episode_has_no_figures_and_one_episode_is_above_nothing(tmp_path):
     results = read_columns([write_run(tmp_path / "r", {"a": [1.0]}, errors={("a", 0)})])
     (row,) = score_rows(results, References(results))
-    assert (row["episodes"], row["unscored"], row["rank"]) == (0, 1, None)
-    assert row["mean_return"] is None
+    assert (row["episodes"], row["unscored"], row["rank"], row["mean_return"]) == (0, 1, None, None)
+    for episodes, above in ((1, None), (30, True)):
+        results = board({"frozen-lake": {"a": [1.0] * episodes}})
+        assert score_rows(results, References(results))[0]["above_blind"] is above
 
 
-def test_the_same_name_in_two_runs_gets_the_runs_name_in_front(tmp_path):
-    paths = [write_run(tmp_path / name, {"a": [1.0, 0.5]}) for name in ("before", "after")]
+def test_runs_are_told_apart_by_their_names_and_paired_by_seed(tmp_path):
+    paths = [write_run(tmp_path / name, {"a": own}) for name, own in (("one", [3.0, 1.0, 2.0]), ("two", [1.0, 1.0]))]
     results = read_columns(paths)
-    assert list(results.agents) == ["a", "after/a"]
-    assert [row["agent"] for row in score_rows(results)] == ["a", "after/a"]
-
-
-def test_two_meanings_of_a_scenario_cant_be_shown_together(tmp_path):
-    paths = [write_run(tmp_path / name, {"a": [1.0]}) for name in ("one", "two")]
+    assert [row["agent"] for row in score_rows(results)] == list(results.agents) == ["a", "two/a"]
+    assert paired_differences(results, "a", "two/a", "frozen-lake").tolist() == [2.0, 0.0]
+    (row,) = compare(results, ["two/a", "a"])
+    assert (row["a"], row["b"], row["pairs"], row["difference"]["value"]) == ("two/a", "a", 2, -1.0)
     change_manifest(paths[1], lambda manifest: manifest["scenarios"]["frozen-lake"].update(horizon=80))
-    with pytest.raises(Exception, match="defines another scenario under the name 'frozen-lake'"):
+    with pytest.raises(UsageError, match="defines another scenario under the name 'frozen-lake'"):
         read_columns(paths)
+
+
+def test_a_models_size_and_seconds_of_a_core_have_a_table(tmp_path):
+    """Records of before have no such costs; an agent's row of sizes has the mean over all of its scenarios."""
+    folder = write_run(tmp_path / "r", {"small": [1.0, 0.0], "large": [1.0, 1.0], "script": [0.0, 0.0]})
+    assert [row["cpu_seconds"] for row in score_rows(read_columns([folder]))] == [None] * 3
+
+    def with_sizes(manifest):
+        for card, size in zip(manifest["agents"], (219200, 630167424, None), strict=True):
+            card["settings"] = {"model_parameters": size}
+
+    change_manifest(folder, with_sizes)
+    records = lines_of(folder)
+    for record, seconds in zip(records[:4], (1.0, 2.0, 4.0, 5.0), strict=True):  # the script's aren't known
+        record["measured"]["cpu_seconds"] = {"player_0": seconds}
+    write_lines(folder, records)
+    document = results_document(read_columns([folder]), max_episodes=0)
+    known = {row["agent"]: row["cpu_seconds"] for row in document["scores"]}
+    assert known == {"small": 1.5, "large": 4.5, "script": None}
+    (table,) = [table for table in leaderboard_tables(document) if table.key == "sizes"]
+    shown = [(row[0], row[1], row[-1]) for row in table.texts]
+    assert shown == [("small", "219k", "1.500"), ("large", "630M", "4.500")]
+    alone = results_document(read_columns([folder], agents=["small", "script"]), max_episodes=0)
+    assert "sizes" not in alone, "one size is no scale"
 
 
 def test_a_frozen_lake_reference_is_the_optimum_of_the_episodes_own_map():
@@ -302,23 +312,6 @@ def test_a_large_board_is_compared_in_linear_time_with_the_family_of_all_pairs()
     assert compare_best(few, "abcdef", {}) == compare(few, "abcdef")
 
 
-def test_a_snake_that_always_gets_the_same_isnt_certain_of_it():
-    returns = {"random": [-1.0, 0.0] * 10, "planner": [2.0, 4.0] * 10, "same": [2.0] * 20}
-    results = board({"snake": returns})
-    rows = {row["agent"]: row for row in score_rows(results, References(results))}
-    assert rows["same"]["mean_return"]["low"] < 2.0 < rows["same"]["mean_return"]["high"]
-    assert rows["planner"]["normalized"] == {"value": 1.0, "low": None, "high": None}  # by definition
-
-
-def test_pairs_are_formed_by_seed(tmp_path):
-    one = write_run(tmp_path / "one", {"a": [3.0, 1.0, 2.0]})
-    two = write_run(tmp_path / "two", {"b": [1.0, 1.0]})
-    results = read_columns([one, two])
-    assert paired_differences(results, "a", "b", "frozen-lake").tolist() == [2.0, 0.0]
-    (row,) = compare(results, ["b", "a"])
-    assert (row["a"], row["b"], row["pairs"], row["difference"]["value"]) == ("b", "a", 2, -1.0)
-
-
 def test_a_clear_difference_is_told_and_noise_is_not(tmp_path):
     rng = np.random.default_rng(0)
     base = rng.normal(size=50)
@@ -337,42 +330,6 @@ def test_the_interval_of_a_few_differences_of_one_sign_says_what_their_test_says
     assert (row["difference"]["high"] < 0, row["p_value"] < 0.05) == (told, told)
 
 
-def test_seeds_as_ranges():
-    assert to_ranges([5, 3, 4, 9, 4]) == [[3, 5], [9, 9]]
-    assert list(expand_ranges([[3, 5], [9, 9]])) == [3, 4, 5, 9]
-    assert list(expand_ranges(to_ranges(range(100)))) == list(range(100))
-    with pytest.raises(UsageError, match="more than 10,000,000 seeds"):
-        expand_ranges([[0, MOST_SEEDS + 2]])
-
-
-def test_a_plan_survives_its_manifest():
-    plan = Plan.of(("a", "b"), find_scenarios(["frozen-lake", "snake", "snake-duel"]), 7, 3)
-    settings = {"protocol": "random", "moves": "listed"}
-    again = Plan.from_manifest({"kind": RUN_KIND, "settings": settings, **json.loads(json.dumps(plan.to_json()))})
-    assert list(plan.episodes()) == list(again.episodes())
-    assert {name: s._replace(kwargs=dict(s.kwargs)) for name, s in plan.scenarios.items()} == again.scenarios
-    assert plan.total == 2 * 2 * 7 + 2 * 7
-    assert len({key.agents for key in plan.episodes() if key.scenario == "snake-duel"}) == 2
-
-
-def test_who_is_above_by_other_seeds_than_the_common_ones_is_told_apart_by_none():
-    """As with ``--until``, where agents have different numbers of episodes: on the common ones the second is better."""
-    longer, better = [0.0] * 50 + [1.0] * 150, [1.0] * 35 + [0.0] * 15
-    rows = score_rows(board({"frozen-lake": {"longer": longer, "better": better}}))
-    assert [(row["agent"], row["rank"], row["tied"]) for row in rows] == [("better", 1, True), ("longer", 1, True)][
-        ::-1
-    ]
-    rows = score_rows(board({"frozen-lake": {"longer": longer[:50], "better": better}}))
-    assert [(row["agent"], row["rank"]) for row in rows] == [("better", 1), ("longer", 2)]
-
-
-def test_one_episode_is_above_nothing():
-    for episodes, above in ((1, None), (30, True)):
-        results = board({"frozen-lake": {"a": [1.0] * episodes}})
-        (row,) = score_rows(results, References(results))
-        assert row["above_blind"] is above
-
-
 def test_a_score_that_is_above_0_by_rounding_alone_is_not_above_blind_play():
     """A random player's 1.39e-16 on sliding-puzzle-far was."""
     for low in (None, 1.2e-16, -0.1):
@@ -382,27 +339,6 @@ def test_a_score_that_is_above_0_by_rounding_alone_is_not_above_blind_play():
     assert above_blind(None) is None
 
 
-class OffBy(References):
-    """References whose 0 was estimated with a standard error."""
-
-    def __init__(self, results, error):
-        super().__init__(results)
-        self._error = error
-
-    def scale(self, scenario, seeds):
-        found = super().scale(scenario, seeds)
-        return found._replace(blind=found.blind._replace(error=self._error))
-
-
-def test_what_is_not_known_of_0_is_in_the_interval_of_a_score():
-    results = board({"frozen-lake": {"a": [1.0, 0.0] * 15}})
-    widths = []
-    for error in (0.0, 0.3):
-        (row,) = score_rows(results, OffBy(results, error))
-        widths.append(row["normalized"]["high"] - row["normalized"]["low"])
-    assert widths[1] > 1.5 * widths[0]
-
-
 def test_one_more_pair_may_differ_by_the_ends_of_both_returns():
     first, second = (Corrected(np.zeros(20), ends, 1.0, 1.0) for ends in ((0.0, 10.0), (1.0, 5.0)))
     assert further_differences(first, second) == (-5.0, 9.0)
@@ -410,24 +346,28 @@ def test_one_more_pair_may_differ_by_the_ends_of_both_returns():
     assert further_differences(first, second._replace(ends=None)) == further_differences(None, second) == ()
 
 
-def test_two_agents_whose_intervals_dont_meet_never_share_a_rank():
-    """Whatever a test says after correction for a large board; the best agent's own need not be one of the two."""
-    values = {"a": 4.0, "b": 3.0, "c": 2.0, "d": 1.0}
-    alone = rank(values, lambda a, b: False, lambda a, b: {a, b} == {"b", "c"})
-    assert {name: tuple(place) for name, place in alone.items()} == {
-        **{"a": (1, True), "b": (1, True), "c": (3, True), "d": (3, True)}
-    }
-    # ten starts on which one always wins and the other never does: 2/2^10 is 0.13 after correction for 66 comparisons
-    names = [name for name, one in SCENARIOS.items() if one.game().return_range == (0.0, 1.0)][:2]
-    agents = "abcdefghijklmnop"
-    played = {agent: [float(agent < "i")] * 10 for agent in agents}
-    rows = score_rows(board(dict.fromkeys(["frozen-lake", *names], played)))
-    assert {row["rank"] for row in rows if row["agent"] == "a"} == {1}
-    assert {row["rank"] for row in rows if row["agent"] == "p"} == {9}
+def test_what_is_not_known_of_0_is_in_the_interval_of_a_score(monkeypatch):
+    results, scale = board({"frozen-lake": {"a": [1.0, 0.0] * 15}}), References.scale
+    widths = []
+    for error in (0.0, 0.3):
+
+        def off_by(self, scenario, seeds, error=error):
+            found = scale(self, scenario, seeds)
+            return found._replace(blind=found.blind._replace(error=error))
+
+        monkeypatch.setattr(References, "scale", off_by)
+        (row,) = score_rows(results, References(results))
+        widths.append(row["normalized"]["high"] - row["normalized"]["low"])
+    assert widths[1] > 1.5 * widths[0]
 
 
-def test_where_all_episodes_went_alike_and_no_range_is_known_the_references_say_how_far_the_next_may_fall():
-    """Cliff walking states none; a player that slips in one of a hundred mostly doesn't in three."""
+def test_equal_episodes_leave_room_for_another_one_and_a_reference_is_certain():
+    """Cliff walking states no range; a player that slips in one of a hundred mostly doesn't in three."""
+    returns = {"random": [-1.0, 0.0] * 10, "planner": [2.0, 4.0] * 10, "same": [2.0] * 20}
+    snakes = board({"snake": returns})
+    rows = {row["agent"]: row for row in score_rows(snakes, References(snakes))}
+    assert rows["same"]["mean_return"]["low"] < 2.0 < rows["same"]["mean_return"]["high"]
+    assert rows["planner"]["normalized"] == {"value": 1.0, "low": None, "high": None}  # by definition
     results = evaluate(["planner", "random"], scenarios="cliff-walking", episodes=3, quiet=True)
     rows = {row["agent"]: row for row in results.leaderboard().scores}
     for name in ("mean_return", "luck_free_return", "normalized"):

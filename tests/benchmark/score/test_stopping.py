@@ -1,14 +1,12 @@
 """Stopping when the interval is narrow: the planned looks cover the truth, looking after every batch doesn't."""
 
-from functools import cache
-
 import numpy as np
 import pytest
 
 from agents.common import intervals as stats
 from benchmark.score.luck import corrected
 from benchmark.score.stopping import FIRST_LOOK, MOST, confidence_of, half_width, looks
-from tests.benchmark.score.luck.lake_simulation import HORIZON, Lakes
+from tests.benchmark.score.lake_simulation import HORIZON, Lakes
 
 WIDTH = 0.1
 
@@ -23,14 +21,7 @@ def test_the_looks_double_up_to_the_most():
     assert looks(240, [120]) == [50, 100, 120, 200, 240]
     assert looks(400, [100, 200]) == looks(400)
     assert confidence_of({"until": 0.05, "episodes": 240}, [120]) == pytest.approx(1 - 0.05 / 5)
-    assert confidence_of({"until": None, "episodes": 240}, [120]) == 0.95
-
-
-def test_all_looks_together_have_the_level():
-    for most in (30, 50, 400, MOST):
-        confidence = confidence_of({"until": 0.05, "episodes": most})
-        assert (1 - confidence) * len(looks(most)) == pytest.approx(0.05)
-    assert confidence_of({"episodes": 50}) == confidence_of({"until": None, "episodes": 50}) == 0.95
+    assert confidence_of({"until": None, "episodes": 240}, [120]) == confidence_of({"episodes": 50}) == 0.95
 
 
 def test_the_normalised_score_is_judged_where_there_is_one():
@@ -47,54 +38,25 @@ def test_the_normalised_score_is_judged_where_there_is_one():
     assert half_width(row | {"normalized": None, "mean_return": below}) == 2.0
 
 
-@cache
-def lakes():
-    return Lakes()
+SLOW = [pytest.param(skill, 200, marks=pytest.mark.slow) for skill in (1.0, 0.5, 0.0)]
 
 
-def stopped(skill, runs, most, numbers, confidence, free=True):
-    """How often the interval at which a run stops covers the truth, and the mean number of episodes.
-
-    A run that is never narrow ends with all its episodes, and counts with the interval that it then has.
-    """
-    policy, uniform = lakes().policy(skill), lakes().value_of(lakes().policy(0.0))
-    optimal = lakes().v[HORIZON][:, 0]
-    true = (lakes().value_of(policy).mean() - uniform.mean()) / (optimal.mean() - uniform.mean())
-    played = lakes().play(policy, runs, most, np.random.default_rng(7))
-    covered, taken = [], []
-    for run in range(runs):
+@pytest.mark.parametrize(("skill", "runs"), [(0.95, 60), *SLOW])
+def test_the_interval_at_which_a_run_stops_covers_the_truth(skill, runs):
+    """A run that is never narrow ends with all its episodes, and counts with the interval that it then has."""
+    lakes, numbers, covered = Lakes(), looks(200), []
+    policy, uniform, optimal = lakes.policy(skill), lakes.value_of(lakes.policy(0.0)), lakes.v[HORIZON][:, 0]
+    true = (lakes.value_of(policy).mean() - uniform.mean()) / (optimal.mean() - uniform.mean())
+    played = lakes.play(policy, runs, 200, np.random.default_rng(7))
+    columns = zip(played.returns, played.start, played.luck, played.layout, strict=True)
+    for returns, start, luck, layout in columns:
         for count in numbers:
-            returns, start, luck, layout = (
-                column[run, :count] for column in (played.returns, played.start, played.luck, played.layout)
-            )
-            figure = stats.normalised(0, 1, 2, (0.0, 1.0))
-            if free:
-                found = corrected(returns, start, luck, (0.0, 1.0))
-                returns, figure = found.values, stats.normalised(0, 1, 2, ends=found.ends)
-            table = np.stack([returns, uniform[layout], optimal[layout]], axis=1)
-            (one,) = stats.bootstrap(table, [figure], confidence)
+            found = corrected(returns[:count], start[:count], luck[:count], (0.0, 1.0))
+            table = np.stack([found.values, uniform[layout[:count]], optimal[layout[:count]]], axis=1)
+            figure = stats.normalised(0, 1, 2, ends=found.ends)
+            (one,) = stats.bootstrap(table, [figure], 1 - 0.05 / len(numbers))
             low, high = (one.value if end is None else end for end in (one.low, one.high))
             if (high - low) / 2 <= WIDTH:
                 break
         covered.append(low - 1e-9 <= true <= high + 1e-9)
-        taken.append(count)
-    return np.mean(covered), np.mean(taken)
-
-
-PLANNED = {"numbers": looks(200), "confidence": 1 - 0.05 / len(looks(200))}
-
-
-def check_planned(skill, runs):
-    share, episodes = stopped(skill, runs, 200, **PLANNED)
-    assert share >= 0.95 - 3 * np.sqrt(0.05 * 0.95 / runs)
-    assert episodes <= 200
-
-
-def test_planned_looks_cover_the_truth():
-    check_planned(0.95, runs=60)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("skill", [1.0, 0.95, 0.5, 0.0])
-def test_planned_looks_cover_the_truth_in_many_runs(skill):
-    check_planned(skill, runs=200)
+    assert np.mean(covered) >= 0.95 - 3 * np.sqrt(0.05 * 0.95 / runs)

@@ -57,41 +57,6 @@ def test_compare_begins_with_who_is_better_and_what_decides_it(textbench, clear_
     assert overall["difference"] == pytest.approx(scores[0] - scores[1])
 
 
-def test_compare_says_how_many_more_starts_would_tell(textbench, clear_run):
-    """For the same correction as that of p; and of several pairs each has its own sentence."""
-    names = ("compare", "planner", "greedy", "--in", clear_run, "--scenario", "frozen-lake")
-    overall = json.loads(textbench(*names, "--json").out)["overall"]
-    assert (overall["difference"], overall["verdict"], overall["starts_needed"]) == (0.0, "not told apart", None)
-    sentence = "planner and greedy can't be told apart in frozen-lake: mean return of planner higher by 0.000"
-    printed = " ".join(textbench(*names).out.split())
-    assert printed.startswith(sentence)
-    assert "no number of starts would tell." in printed
-    few = 4
-    evaluate(["planner", "random"], scenarios=["frozen-lake", "sliding-puzzle"], episodes=few, out="few", quiet=True)
-    done = textbench("compare", "planner", "random", "--in", "few", "--scenario", "frozen-lake", "--json")
-    overall = json.loads(done.out)["overall"]
-    needed = overall["starts_needed"]
-    assert few < needed["low"] <= needed["value"]
-    more = " ".join(textbench("compare", "planner", "random", "--in", "few", "--scenario", "frozen-lake").out.split())
-    assert f"about {needed['value'] - few} more start" in more
-    # with both scenarios in the comparison, both are told by the same starts at a smaller level
-    both = json.loads(textbench("compare", "planner", "random", "--in", "few", "--json").out)
-    alone = json.loads(done.out)["comparisons"][0]
-    together = next(row for row in both["comparisons"] if row["scenario"] == "frozen-lake")
-    assert together["episodes_needed"] > alone["episodes_needed"]
-    for corrected, apart in ((0.07, True), (0.04, False)):  # a verdict above its p has the intervals as its reason
-        told = verdict_sentence({**overall, "verdict": "planner is better", "corrected": corrected})
-        assert ("their own intervals have no point in common" in told) == apart
-    several = json.loads(textbench("compare", clear_run, "--json").out)
-    assert several["overall"] is None
-    assert [(row["a"], row["b"]) for row in several["overall_pairs"]] == [
-        ("planner", "greedy"),
-        ("planner", "random"),
-        ("greedy", "random"),
-    ]
-    assert {row["comparisons"] for row in several["overall_pairs"]} == {9}
-
-
 @pytest.mark.parametrize(("episodes", "said"), [(10, False), (5, True)])
 def test_a_run_that_can_tell_nothing_says_so_before_it(textbench, episodes, said):
     run = ("run", "--agent", "planner", "--agent", "random", "--scenario", "frozen-lake", "--episodes", episodes)
@@ -105,15 +70,6 @@ def test_a_run_that_can_tell_nothing_says_so_before_it(textbench, episodes, said
     assert "0.002, 0.13 after correction for 66 comparisons; it takes --episodes 12 at least" in told
 
 
-def test_compare_takes_run_folders(textbench, small_run):
-    shutil.copytree(small_run, "other")
-    document = json.loads(textbench("compare", small_run, "other", "--json").out)
-    pairs = {(row["a"], row["b"]) for row in document["comparisons"]}
-    assert ("random", "other/random") in pairs
-    same = next(row for row in document["comparisons"] if (row["a"], row["b"]) == ("random", "other/random"))
-    assert (same["difference"]["value"], same["p_value"], same["episodes_needed"]) == (0.0, 1.0, None)
-
-
 def test_the_newest_run_is_shown_when_none_is_named_and_the_agents_that_are(textbench):
     played = ("--agent", "random", "--agent", "greedy", "--scenario", "frozen-lake", "--episodes", 2)
     assert textbench("run", *played, "--quiet").code == 0
@@ -125,25 +81,70 @@ def test_the_newest_run_is_shown_when_none_is_named_and_the_agents_that_are(text
     assert {row["agent"] for row in document["scores"]} == {"greedy"}
 
 
+def test_markdown_cells_stay_cells():
+    text = to_markdown([text_table("a | b", ("<name", "value"), (("<b>|x`", "1"),), ("note",))])
+    assert "### a \\| b" in text
+    assert "| \\<b>\\|x\\` | 1 |" in text
+
+
+def test_texts_of_figures():
+    assert estimate_figure({"value": -0.0001, "low": None, "high": None}, ".2f")[:3:2] == ("0.00", "")
+    assert estimate_figure({"value": 0.5, "low": -0.001, "high": 1.0}, "+.2f")[:3:2] == ("+0.50", "[+0.00, +1.00]")
+    assert estimate_figure({"value": 0.5, "low": 0.25, "high": 1.0}, ".0%")[:3:2] == ("50%", "[25, 100]")
+    assert estimate_figure(None)[:3:2] == ("", "")
+    assert (p_text(0.0004), p_text(0.0123)) == ("<0.001", "0.012")
+    assert printable("a\x1b[31mb\n\tc\u202e\U000e0041") == "a\\u001b[31mb\n\tc\\u202e\\udb40\\udc41"
+
+
+def test_compare_says_how_many_more_starts_would_tell(textbench, clear_run):
+    """For the same correction as that of p; and of several pairs each has its own sentence."""
+    names = ("compare", "planner", "greedy", "--in", clear_run, "--scenario", "frozen-lake")
+    overall = json.loads(textbench(*names, "--json").out)["overall"]
+    assert (overall["difference"], overall["verdict"], overall["starts_needed"]) == (0.0, "not told apart", None)
+    printed = " ".join(textbench(*names).out.split())
+    sentence = "planner and greedy can't be told apart in frozen-lake: mean return of planner higher by 0.000"
+    assert printed.startswith(sentence)
+    assert "no number of starts would tell." in printed
+    evaluate(["planner", "random"], scenarios=["frozen-lake", "sliding-puzzle"], episodes=4, out="few", quiet=True)
+    names = ("compare", "planner", "random", "--in", "few")
+    alone = json.loads(textbench(*names, "--scenario", "frozen-lake", "--json").out)
+    needed = alone["overall"]["starts_needed"]
+    assert 4 < needed["low"] <= needed["value"]
+    printed = " ".join(textbench(*names, "--scenario", "frozen-lake").out.split())
+    assert f"about {needed['value'] - 4} more start" in printed
+    # with both scenarios in the comparison, both are told by the same starts at a smaller level
+    both = json.loads(textbench(*names, "--json").out)
+    together = next(row for row in both["comparisons"] if row["scenario"] == "frozen-lake")
+    assert together["episodes_needed"] > alone["comparisons"][0]["episodes_needed"]
+    for corrected, apart in ((0.07, True), (0.04, False)):  # a verdict above its p has the intervals as its reason
+        told = verdict_sentence({**both["overall"], "verdict": "planner is better", "corrected": corrected})
+        assert ("their own intervals have no point in common" in told) == apart
+    several = json.loads(textbench("compare", clear_run, "--json").out)
+    assert several["overall"] is None
+    pairs = [("planner", "greedy"), ("planner", "random"), ("greedy", "random")]
+    assert [(row["a"], row["b"], row["comparisons"]) for row in several["overall_pairs"]] == [
+        (*one, 9) for one in pairs
+    ]
+
+
 @pytest.mark.slow
 def test_machines_results_merge_and_duplicates_are_found_by_seed(textbench):
     command = ("run", "--agent", "random", "--scenario", "frozen-lake", "--quiet")
-    assert textbench(*command, "--episodes", 4, "--out", "a").code == 0
-    assert textbench(*command, "--episodes", 4, "--seed-offset", 2, "--out", "b").code == 0
-    assert textbench(*command, "--episodes", 6, "--out", "whole").code == 0
-    done = textbench("merge", "a", "b", "--out", "both")
-    assert done.code == 0
-    assert "6 episodes; 2 were in several runs\n" in done.err
-    assert counted("both") == counted("whole")
-    before = json.loads(textbench("leaderboard", "whole", "--json").out)["scores"]
-    after = json.loads(textbench("leaderboard", "both", "--json").out)["scores"]
-    untimed = {"seconds": 0, "cpu_seconds": 0}
-    assert [row | untimed for row in before] == [row | untimed for row in after]
-    assert textbench("resume", "both", "--quiet").code == 0
+    for name, about in (("a", (4,)), ("b", (4, "--seed-offset", 2)), ("whole", (6,))):
+        assert textbench(*command, "--out", name, "--episodes", *about).code == 0
+    for order in (("a", "b"), ("b", "a")):
+        assert "6 episodes; 2 were in several runs\n" in textbench("merge", *order, "--out", "both").err
+        assert counted("both") == counted("whole")
+        terms = Terms(("frozen-lake",), 6)
+        manifest = RunFolder.open(submit(Path("both"), Path("entries"), terms=terms)).manifest
+        assert (manifest["settings"]["episodes"], manifest["settings"]["seed_offset"]) == (6, 0)
+        assert list(manifest_problems(manifest, Plan.from_manifest(manifest), terms)) == []
+        assert textbench("resume", "both", "--episodes", 7, "--quiet").code == 0
+        shutil.rmtree("both")
 
 
 def test_a_merge_prefers_scored_episodes_and_tells_conflicts(textbench, small_run):
-    for name in ("failed", "different"):
+    for name in ("failed", "different", "other"):
         shutil.copytree(small_run, name)
         lines = lines_of(name)
         if name == "failed":
@@ -155,36 +156,29 @@ def test_a_merge_prefers_scored_episodes_and_tells_conflicts(textbench, small_ru
     assert counted("m1") == counted(small_run)
     assert "1 of them played differently" in textbench("merge", small_run, "different", "--out", "m2").err
     assert counted("m2") == counted(small_run)
-
-
-@pytest.mark.parametrize("order", [("first", "second"), ("second", "first")])
-def test_machines_that_share_the_seeds_have_an_entry_together(textbench, order):
-    command = ("run", "--agent", "random", "--scenario", "frozen-lake", "--quiet", "--episodes", 2)
-    assert textbench(*command, "--out", "first").code == 0
-    assert textbench(*command, "--out", "second", "--seed-offset", 2).code == 0
-    assert textbench("merge", *order, "--out", "both").code == 0
-    terms = Terms(("frozen-lake",), 4)
-    manifest = RunFolder.open(submit(Path("both"), Path("entries"), terms=terms)).manifest
-    assert (manifest["settings"]["episodes"], manifest["settings"]["seed_offset"]) == (4, 0)
-    assert list(manifest_problems(manifest, Plan.from_manifest(manifest), terms)) == []
-    assert textbench("resume", "both", "--episodes", 5, "--quiet").code == 0
+    change_manifest("other", lambda manifest: manifest["agents"][0].update(settings={"temperature": 1.0}))
+    done = textbench("merge", small_run, "other", "--out", "m")
+    assert (done.code, "other has another agent named 'random'" in done.err) == (2, True)
+    assert not Path("m").exists()
 
 
 def test_runs_that_looked_otherwise_arent_merged(textbench):
     """The intervals of one would be at the level of the other's looks."""
     command = ("run", "--scenario", "frozen-lake", "--episodes", 4, "--quiet", "--agent")
-    assert textbench(*command, "random", "--out", "plain").code == 0
-    assert textbench(*command, "greedy", "--until", 0.9, "--out", "until").code == 0
-    assert textbench(*command, "planner", "--until", 0.9, "--seed-offset", 4, "--out", "later").code == 0
+    for agent, name, about in (
+        ("random", "plain", ()),
+        ("greedy", "until", ("--until", 0.9)),
+        ("planner", "later", ("--until", 0.9, "--seed-offset", 4)),
+        ("blind", "more", ("--until", 0.9, "--episodes", 60)),
+    ):
+        assert textbench(*command, agent, "--out", name, *about).code == 0
     for other, sentence in (
         ("plain", "with until none, until with 0.9"),
         ("later", "with seed_offset 4, until with none"),
     ):
         done = textbench("merge", "until", other, "--out", "m")
-        assert done.code == 2
-        assert sentence in done.err
+        assert (done.code, sentence in done.err) == (2, True)
         assert "show them side by side: textbench leaderboard" in done.err
-    assert textbench(*command, "blind", "--until", 0.9, "--episodes", 60, "--out", "more").code == 0
     assert textbench("merge", "until", "more", "--out", "m").code == 0
     results = read_columns([Path("m")])
     assert results.sources[0][1]["settings"]["episodes"] == 60
@@ -192,16 +186,11 @@ def test_runs_that_looked_otherwise_arent_merged(textbench):
         assert results.cells[agent, "frozen-lake"].confidence == pytest.approx(1 - 0.05 / 3)
 
 
-def test_what_doesnt_belong_together_isnt_merged(textbench, small_run):
-    shutil.copytree(small_run, "other")
-    change_manifest("other", lambda manifest: manifest["agents"][0].update(settings={"temperature": 1.0}))
-    done = textbench("merge", small_run, "other", "--out", "m")
-    assert done.code == 2
-    assert "other has another agent named 'random'" in done.err
-    assert not Path("m").exists()
+def steps_of(textbench, run):
+    return list(csv.DictReader(io.StringIO(textbench("export", run, "--csv", "-", "--steps").out)))
 
 
-def test_csv_has_a_row_per_episode_and_per_step(textbench, small_run):
+def test_exports_have_a_row_per_episode_and_per_step(textbench, small_run):
     rows = list(csv.DictReader(io.StringIO(textbench("export", small_run, "--csv", "-").out)))
     records = list(RunFolder.open(small_run).records())
     assert len(rows) == len(records) == 12
@@ -218,22 +207,16 @@ def test_csv_has_a_row_per_episode_and_per_step(textbench, small_run):
 
 
 @pytest.mark.slow
-def test_parquet_holds_the_same(textbench, small_run):
+def test_parquet_holds_the_same_and_plots_are_pictures(textbench, small_run):
     parquet = pytest.importorskip("pyarrow.parquet")
+    pytest.importorskip("matplotlib")
     assert textbench("export", small_run, "--parquet", "e.parquet").code == 0
     table = parquet.read_table("e.parquet").to_pylist()
     assert [row["seed"] for row in table] == [record.seed for record in RunFolder.open(small_run).records()]
-    assert isinstance(table[0]["return"], float)
-    assert isinstance(table[0]["success"], bool)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("ending", ["svg", "png"])
-def test_plots_are_pictures(textbench, small_run, ending):
-    pytest.importorskip("matplotlib")
-    file = Path(f"scores.{ending}")
-    assert textbench("export", small_run, "--plot", file, "--measure", "mean_return").code == 0
-    assert file.read_bytes()[:4] == {"svg": b"<?xm", "png": b"\x89PNG"}[ending]
+    assert (type(table[0]["return"]), type(table[0]["success"])) == (float, bool)
+    for file, begin in ((Path("scores.svg"), b"<?xm"), (Path("scores.png"), b"\x89PNG")):
+        assert textbench("export", small_run, "--plot", file, "--measure", "mean_return").code == 0
+        assert file.read_bytes()[:4] == begin
 
 
 def test_the_pages_document_replays_every_episode(small_run):
@@ -257,81 +240,42 @@ def test_the_pages_document_replays_every_episode(small_run):
         assert episode["ending"] == ending(record, replayed)
         told |= {episode["ending"], *steps["happened"]}
     assert {"reached the step limit", "ended by the rules: reached the goal", "bumped into the edge"} <= told
-    assert [row["agent"] for row in document["overall"]] == [agent["name"] for agent in document["agents"]]
-    assert len(document["comparisons"]) == 2
-    assert document["scenarios"][0]["legend"]
-
-
-def test_the_page_keeps_the_same_seeds_of_all_agents_when_there_are_too_many(small_run):
-    document = results_document(read_columns([small_run]), max_episodes=4)
-    shown = {(e["scenario"], e["agents"]["player_0"], e["seed"]) for e in document["episodes"]}
-    assert shown == {
-        (scenario, agent, seed)
-        for scenario, seed in (("frozen-lake", 10_000), ("frozen-lake-slippery", 20_000))
-        for agent in ("random", "greedy")
-    }
-    assert document["episodes_total"] == 12
-
-
-def test_markdown_cells_stay_cells():
-    text = to_markdown([text_table("a | b", ("<name", "value"), (("<b>|x`", "1"),), ("note",))])
-    assert "### a \\| b" in text
-    assert "| \\<b>\\|x\\` | 1 |" in text
-
-
-def test_texts_of_figures():
-    assert estimate_figure({"value": -0.0001, "low": None, "high": None}, ".2f")[:3:2] == ("0.00", "")
-    assert estimate_figure({"value": 0.5, "low": -0.001, "high": 1.0}, "+.2f")[:3:2] == ("+0.50", "[+0.00, +1.00]")
-    assert estimate_figure({"value": 0.5, "low": 0.25, "high": 1.0}, ".0%")[:3:2] == ("50%", "[25, 100]")
-    assert estimate_figure(None)[:3:2] == ("", "")
-    assert (p_text(0.0004), p_text(0.0123)) == ("<0.001", "0.012")
-    assert printable("a\x1b[31mb\n\tc\u202e\U000e0041") == "a\\u001b[31mb\n\tc\\u202e\\udb40\\udc41"
-
-
-def steps_of(textbench, run):
-    return list(csv.DictReader(io.StringIO(textbench("export", run, "--csv", "-", "--steps").out)))
-
-
-@pytest.mark.parametrize("what", ["--csv", "--parquet", "--sft", "--preferences", "--html"])
-@pytest.mark.parametrize("file", ["episodes.jsonl", "manifest.json"])
-def test_no_file_of_a_run_is_written_over(textbench, small_run, what, file):
-    """It would be empty before its episodes were read."""
-    before = (small_run / file).read_bytes()
-    done = textbench("leaderboard" if what == "--html" else "export", small_run, what, small_run / file)
-    assert (done.code, "is a file of the run in" in done.err) == (2, True)
-    assert (small_run / file).read_bytes() == before
-
-
-def test_what_has_nothing_to_write_leaves_the_old_file(textbench, small_run, workplace):
-    (workplace / "old.jsonl").write_text("keep")
-    assert (
-        textbench("run", "--agent", "planner", "--scenario", "frozen-lake", "--episodes", 2, "--out", "best").code == 0
-    )
-    done = textbench("export", "best", "--preferences", "old.jsonl")
-    assert (done.code, "nothing to write to old.jsonl" in done.err) == (2, True)
-    assert (workplace / "old.jsonl").read_text() == "keep"
-    assert textbench("export", small_run, "--csv", "old.jsonl").code == 0
-    assert (workplace / "old.jsonl").read_text() == textbench("export", small_run, "--csv", "-").out
+    # too many: the same seeds of all agents
+    fewer = results_document(read_columns([small_run]), max_episodes=4)["episodes"]
+    kept = {(one["scenario"], one["agents"]["player_0"], one["seed"]) for one in fewer}
+    firsts = (("frozen-lake", 10_000), ("frozen-lake-slippery", 20_000))
+    assert kept == {(scenario, agent, seed) for scenario, seed in firsts for agent in ("random", "greedy")}
 
 
 def test_an_episode_of_other_rules_has_no_more_than_its_record(textbench, small_run):
-    file = small_run / "episodes.jsonl"
-    file.write_text(
-        text_without_checksums(small_run).replace('"observations_digest":"', '"observations_digest":"other')
-    )
+    file, text = small_run / "episodes.jsonl", text_without_checksums(small_run)
+    text = text.replace('"response":', '"reasoning":" The goal is near.\\n","response":', 1)
+    file.write_text(text.replace('"observations_digest":"', '"observations_digest":"other'))
     assert {row["happened"] for row in steps_of(textbench, small_run)} == {""}
-    for view in results_document(read_columns([small_run]))["episodes"]:
+    views = results_document(read_columns([small_run]))["episodes"]
+    assert {text for one in views for text in one["steps"]["reasoning"]} == {"The goal is near.", None}
+    for view in views:
         columns = (view["steps"][name] for name in ("happened", "board", "observation"))
         assert {text for column in columns for text in column} == {None}
         assert view["final_board"] is None
 
 
-def test_reasoning_that_came_apart_from_the_response_is_shown(small_run):
-    file = small_run / "episodes.jsonl"
-    first, *others = text_without_checksums(small_run).splitlines(keepends=True)
-    file.write_text(
-        first.replace('"response":', '"reasoning":" The goal is near.\\n","response":', 1) + "".join(others)
-    )
-    document = results_document(read_columns([small_run]))
-    shown = [text for view in document["episodes"] for text in view["steps"]["reasoning"] if text is not None]
-    assert shown == ["The goal is near."]
+@pytest.mark.parametrize("what", ["--csv", "--parquet", "--sft", "--preferences", "--html"])
+def test_no_file_of_a_run_is_written_over(textbench, small_run, what):
+    """It would be empty before its episodes were read."""
+    for file in (small_run / "episodes.jsonl", small_run / "manifest.json"):
+        before = file.read_bytes()
+        done = textbench("leaderboard" if what == "--html" else "export", small_run, what, file)
+        assert (done.code, "is a file of the run in" in done.err) == (2, True)
+        assert file.read_bytes() == before
+
+
+def test_what_has_nothing_to_write_leaves_the_old_file(textbench):
+    Path("old.jsonl").write_text("keep")
+    run = ("run", "--agent", "planner", "--scenario", "frozen-lake", "--episodes", 2, "--out", "best")
+    assert textbench(*run).code == 0
+    done = textbench("export", "best", "--preferences", "old.jsonl")
+    assert (done.code, "nothing to write to old.jsonl" in done.err) == (2, True)
+    assert Path("old.jsonl").read_text() == "keep"
+    assert textbench("export", "best", "--csv", "old.jsonl").code == 0
+    assert Path("old.jsonl").read_text() == textbench("export", "best", "--csv", "-").out

@@ -11,8 +11,6 @@ from rich.console import Console
 
 from agents.common.terminal import printable
 from benchmark.cli import main
-from benchmark.score.overall import suite_rows
-from benchmark.score.references import References
 from benchmark.score.results import read_columns
 from benchmark.score.scores import score_rows
 from benchmark.show import board as tables
@@ -100,26 +98,6 @@ def test_a_narrow_terminal_gets_intervals_below_their_values(hand_made):
     assert any(re.fullmatch(r"\s+\[0\.\d+, 0\.\d+\]\s+\[\d+, \d+\]\s+\[83, 100\]\s*", line) for line in lines)
 
 
-@pytest.mark.slow
-def test_the_leaderboard_fits_80_columns_with_every_figure_in_one_piece(workplace):
-    """The committed entries: only names may be folded."""
-    document = results_document(read_columns([ENTRIES]), max_episodes=0)
-    tables = leaderboard_tables(document)
-    lines = printed(tables, 80).splitlines()
-    assert max(map(len, lines)) <= 80
-    words = [line.split("  ") for line in lines]
-    whole = {part.strip() for line in words for part in line}
-    for table in tables:
-        assert any(line.strip() == table.title for line in lines)
-        for row in table.texts:
-            for column, figure in zip(table.shown, row, strict=True):
-                if not (column.left or column.optional or column.wide_only):
-                    assert set(figure.replace(" [", "\n[").split("\n")) <= whole
-    assert "A score may exceed 1: the reference is a strong player, not the optimum." in lines
-    assert any("normalised scores and ranks are of luck-free returns" in line for line in lines)
-    assert "=: can't be told apart from the best agent of this rank" in "\n".join(lines)
-
-
 def test_an_agent_without_an_overall_score_is_told_what_it_lacks():
     both = {"tied": False, "success": None, "invalid_rate": 0.25}
     one = {"value": 1.0, "low": None, "high": None}
@@ -138,50 +116,6 @@ def lines_of(returns, width=120):
     return summary_lines(results_document(board(returns), max_episodes=0), width)
 
 
-@pytest.mark.slow
-def test_the_default_run_ends_in_twelve_lines_that_say_what_the_figures_mean(textbench):
-    """Every agent that plays by default is among them, and there are no more at 80 columns."""
-    done = textbench("run", "--episodes", 5, "--out", "r")
-    assert done.code == 0, done.err
-    told = done.err[done.err.index("the episodes: ") :].splitlines()
-    lines = done.out.splitlines() + told
-    assert len(lines) <= 12
-    narrow = summary_lines(results_document(read_columns(["r"]), max_episodes=0), 80)
-    assert len(narrow) + len(told) <= 12
-    assert max(map(len, narrow)) <= 80
-    wider = summary_lines(results_document(read_columns(["r"]), max_episodes=0), 120)
-    assert [line.split()[0] for line in wider[:8]] == [line.split()[0] for line in lines[:8]]
-    text = " ".join(done.out.split())
-    assert (
-        "0 is the best play that doesn't read, 1 is optimal play; in snake, snake-poison it is what the planner gets"
-        in text
-    )
-    for name in ("planner", "greedy", "tiny-msgrpo-frozen-lake", "blind", "random"):
-        assert re.search(rf"^{name} ", done.out, re.MULTILINE)
-    assert "textbench replay r" in told[0]
-    assert "textbench leaderboard r --stats" in told[1]
-    for word in ("beta", "luck", "Bonferroni", "SD ratio"):
-        assert word not in done.out
-    full = textbench("leaderboard", "r", "--stats").out
-    assert "Bonferroni" in full
-    assert textbench("resume", "r", "--stats").out == full
-    # from 20 episodes on there is an account of luck
-    assert "luck z" in textbench("run", "--agent", "random", "--scenario", "frozen-lake-slippery", "--stats").out
-
-
-@pytest.mark.slow
-def test_many_agents_and_a_narrow_terminal_make_no_more_lines():
-    many = {f"agent {number} with a name that goes on and on": [number / 20] * 9 for number in range(20)}
-    for scenarios in (PAPER, ("snake",)):
-        document = results_document(board(dict.fromkeys(scenarios, many)), max_episodes=0)
-        for width in (60, 80, 200):
-            lines = summary_lines(document, width)
-            assert len(lines) <= MOST_LINES
-            assert max(map(len, lines)) <= width
-            (more,) = (line for line in lines if line.startswith("and "))
-            assert int(more.split()[1]) + sum(line.startswith("agent ") for line in lines) == 20 + 1  # the titles
-
-
 def test_the_sentence_names_what_1_is_in_every_scenario():
     played = {"a": [1.0] * 3, "b": [0.0] * 3}
     optimal = "0 is the best play that doesn't read, 1 is optimal play."
@@ -189,78 +123,6 @@ def test_the_sentence_names_what_1_is_in_every_scenario():
     mixed = "1 is optimal play; in snake it is what the planner gets, which can be beaten."
     for scenarios, sentence in ((("frozen-lake",), optimal), (("snake",), beaten), (("frozen-lake", "snake"), mixed)):
         assert sentence in " ".join(lines_of(dict.fromkeys(scenarios, played)))
-
-
-def test_an_agent_that_doesnt_read_is_marked():
-    rows = lines_of({"frozen-lake": {"reads": [1.0] * 20, "doesn't": [1.0, 0.0, 0.0, 0.0] * 5}})
-    assert "*" not in next(row for row in rows if row.startswith("reads"))
-    assert " *" in next(row for row in rows if row.startswith("doesn't"))
-    assert "*: no better than 0, within chance." in " ".join(rows)
-    assert "no better" not in " ".join(lines_of({"frozen-lake": {"reads": [1.0] * 20}}))
-
-
-def test_a_game_without_a_scale_shows_returns_and_no_sentence_on_scores(textbench):
-    done = textbench(
-        "run", "--agent", "random", "--agent", "greedy", "--scenario", "snake-duel", "--episodes", 3, "--quiet"
-    )
-    assert done.code == 0, done.err
-    head, *rows, note = done.out.splitlines()
-    assert head.split() == ["agent", "mean", "return", "success", "invalid"]  # who wins all games has no finite rating
-    assert {row.split()[0] for row in rows} == {"random", "greedy"}
-    assert "doesn't read" not in note
-
-
-@pytest.mark.slow
-def test_games_without_a_scale_beside_others_have_columns_of_returns_and_are_said_to_be_in_no_score(
-    textbench, monkeypatch
-):
-    monkeypatch.setenv("COLUMNS", "200")
-    agents, games = ("--agent", "random", "--agent", "planner"), ("tic-tac-toe", "nim", "frozen-lake")
-    played = [part for game in games for part in ("--scenario", game)]
-    done = textbench("run", *agents, *played, "--episodes", 3, "--quiet")
-    assert done.code == 0, done.err
-    head, *rows = done.out.splitlines()
-    assert [one.strip() for one in head.split("  ") if one.endswith("return")] == ["tic-tac-toe return", "nim return"]
-    assert "No scale, so returns and in no score: tic-tac-toe, nim." in " ".join(rows)
-    done = textbench("run", *agents, *played[:4], "--episodes", 3, "--quiet")
-    assert "tic-tac-toe return" in done.out
-    assert "in no score: tic-tac-toe, nim." in " ".join(done.out.split())
-
-
-def test_what_isnt_played_yet_isnt_said_to_have_no_scale(tmp_path):
-    path = write_run(tmp_path / "r", {"a": [1.0] * 20, "down": [1.0] * 20})
-    (path / "episodes.jsonl").write_text("")
-    said = " ".join(summary_lines(results_document(read_columns([path]), max_episodes=0), 120))
-    assert "No episode of frozen-lake is scored yet; planned: 20." in said
-    assert "No scale" not in said
-
-
-def test_a_run_with_unscored_episodes_still_ends_in_few_lines(tmp_path):
-    path = write_run(tmp_path / "r", {"a": [1.0] * 20, "down": [1.0] * 20}, errors={("down", 3)})
-    lines = summary_lines(results_document(read_columns([path]), max_episodes=0), 120)
-    assert len(lines) <= MOST_LINES
-    assert "Means of 19 to 20 of 20 planned episodes of frozen-lake" in " ".join(lines)
-
-
-def test_the_table_says_how_many_episodes_are_missing_if_every_agent_misses_as_many(tmp_path):
-    path = write_run(tmp_path / "r", {"a": [1.0] * 20, "down": [1.0] * 20}, errors={("a", 3), ("down", 3)})
-    document = results_document(read_columns([path]), max_episodes=0)
-    assert to_text(leaderboard_tables(document)).count("19 of 20") == 2
-
-
-@pytest.mark.slow
-def test_who_was_asked_in_another_way_than_it_seems_is_said_without_being_asked():
-    """Parameters that a server refused, and answers without a word: summed over the scenarios, within a dozen lines."""
-    results = board({name: {f"model {number}": [1.0] * 9 for number in range(20)} for name in PAPER})
-    for name in PAPER:
-        cell = results.cells["model 3", name]
-        cell.eaten_up = 4
-        cell.left_out["temperature"] = 9
-    lines = summary_lines(results_document(results, max_episodes=0), 80)
-    said = " ".join(lines)
-    assert "model 3: the server refuses temperature, which it wasn't sent; reasoning left no token for 16 res" in said
-    assert "Notes on model 3: add --stats." in said
-    assert len(lines) <= MOST_LINES
 
 
 @pytest.fixture
@@ -279,43 +141,6 @@ def test_every_scenario_has_one_home_and_every_suite_its_order():
     assert groups["others"][-1] == "my_game:Mine-v0"
     assert list(groups)[-1] == "others"
     assert home_suite("frozen-lake") == "paper"  # though planning has it, too
-
-
-def test_a_suites_score_is_the_mean_over_its_scenarios_of_whoever_has_them_all(whole_suites, workplace):
-    # only what this version has in the suites counts; the test holds the scenarios of before there were more games
-    references = References(whole_suites)
-    found = {row["name"]: row for row in suite_rows(whole_suites, references)}
-    assert found["paper"]["scenarios"] == list(SUITES["paper"])
-    assert set(found["paper"]["normalized"]) == {"a", "b", "random", "planner"}
-    document = results_document(whole_suites, max_episodes=0, references=references)
-    overall = {row["agent"]: row["normalized"] for row in document["overall"]}
-    assert found["paper"]["normalized"] == overall
-    assert "exploration" not in found  # of which nothing was played
-
-
-def test_an_agent_that_lacks_a_scenario_has_no_score_of_the_suite(whole_suites, workplace, monkeypatch):
-    suites = {"paper": SUITES["paper"], "planning": ("frozen-lake", "frozen-lake-big", "snake-long")}
-    monkeypatch.setattr("benchmark.score.overall.SUITES", suites)
-    document = results_document(whole_suites, max_episodes=0)
-    planning = document["suites"][1]
-    assert planning["scenarios"] == ["frozen-lake", "frozen-lake-big", "snake-long"]
-    assert planning["normalized"]["b"] is None
-    assert planning["normalized"]["a"]["value"] == pytest.approx(1.0)
-    (sheet,) = (sheet for sheet in leaderboard_tables(document) if sheet.title == "overall by suite")
-    assert sheet.titles == ["agent", "paper", "planning", "invalid"]
-    assert next(row for row in sheet.texts if row[0] == "b")[2] == "-"
-    assert "planning: over frozen-lake, frozen-lake-big, snake-long" in sheet.lines
-    table = Sortable(suite_table(document))
-    assert [column.title for column in table.columns] == ["Agent", "paper", "planning", "Invalid"]
-    assert "By suite" in render_page(document)
-
-
-@pytest.mark.slow
-def test_the_papers_board_shows_no_suites(workplace):
-    document = results_document(board({name: {"a": [1.0] * 4} for name in SUITES["paper"]}), max_episodes=0)
-    assert suite_table(document) is None
-    assert not [sheet for sheet in leaderboard_tables(document) if "suite" in sheet.title]
-    assert [group.suite for group in grouped_sections(document)] == [""]
 
 
 def test_a_large_board_has_a_table_a_suite_with_the_same_figures(whole_suites, workplace, monkeypatch):
@@ -357,10 +182,126 @@ def test_metrics_stand_in_tables_of_their_own(whole_suites, workplace, monkeypat
     assert 'data-table="snake-duel-seats"' in page
 
 
-def test_an_overall_score_over_many_scenarios_has_no_column_for_each(whole_suites, workplace):
+@pytest.mark.slow
+def test_the_leaderboard_fits_80_columns_with_every_figure_in_one_piece(workplace):
+    """The committed entries: only names may be folded."""
+    tables = leaderboard_tables(results_document(read_columns([ENTRIES]), max_episodes=0))
+    lines = printed(tables, 80).splitlines()
+    assert max(map(len, lines)) <= 80
+    whole = {part.strip() for line in lines for part in line.split("  ")}
+    for table in tables:
+        assert any(line.strip() == table.title for line in lines)
+        for row in table.texts:
+            for column, figure in zip(table.shown, row, strict=True):
+                if not (column.left or column.optional or column.wide_only):
+                    assert set(figure.replace(" [", "\n[").split("\n")) <= whole
+    assert "A score may exceed 1: the reference is a strong player, not the optimum." in lines
+    assert any("normalised scores and ranks are of luck-free returns" in line for line in lines)
+    assert "=: can't be told apart from the best agent of this rank" in "\n".join(lines)
+
+
+@pytest.mark.slow
+def test_the_default_run_ends_in_twelve_lines_that_say_what_the_figures_mean(textbench):
+    """Every agent that plays by default is among them, and there are no more at 80 columns."""
+    done = textbench("run", "--episodes", 5, "--out", "r")
+    assert done.code == 0, done.err
+    told = done.err[done.err.index("the episodes: ") :].splitlines()
+    narrow = summary_lines(results_document(read_columns(["r"]), max_episodes=0), 80)
+    assert max(len(done.out.splitlines()), len(narrow)) + len(told) <= 12
+    assert max(map(len, narrow)) <= 80
+    optimal = (
+        "0 is the best play that doesn't read, 1 is optimal play; in snake, snake-poison it is what the planner gets"
+    )
+    assert optimal in " ".join(done.out.split())
+    for name in ("planner", "greedy", "tiny-msgrpo-frozen-lake", "blind", "random"):
+        assert re.search(rf"^{name} ", done.out, re.MULTILINE)
+    assert "textbench replay r" in told[0]
+    assert "textbench leaderboard r --stats" in told[1]
+    for word in ("beta", "luck", "Bonferroni", "SD ratio"):
+        assert word not in done.out
+    full = textbench("leaderboard", "r", "--stats").out
+    assert "Bonferroni" in full
+    assert textbench("resume", "r", "--stats").out == full
+
+
+@pytest.mark.slow
+def test_many_agents_warnings_and_a_narrow_terminal_make_no_more_lines():
+    """What a server refused and answers without a word are said without being asked, summed over the scenarios."""
+    many = {f"agent {number} with a name that goes on and on": [number / 20] * 9 for number in range(20)}
+    for scenarios in (PAPER, ("snake",)):
+        results = board(dict.fromkeys(scenarios, many))
+        for name in scenarios:
+            cell = results.cells["agent 3 with a name that goes on and on", name]
+            cell.eaten_up = 4
+            cell.left_out["temperature"] = 9
+        document = results_document(results, max_episodes=0)
+        for width in (60, 80, 200):
+            lines = summary_lines(document, width)
+            assert len(lines) <= MOST_LINES
+            assert max(map(len, lines)) <= width
+            (more,) = (line for line in lines if line.startswith("and "))
+            assert int(more.split()[1]) + sum(line.startswith("agent ") for line in lines[: lines.index(more)]) == 21
+            said = " ".join(lines)
+            assert "agent 3 with a name that go\u2026: the server refuses temperature, which it wasn't sent;" in said
+            assert f"reasoning left no token for {4 * len(scenarios)} res" in said
+
+
+def test_an_agent_that_doesnt_read_is_marked_and_what_is_missing_is_said(tmp_path):
+    rows = lines_of({"frozen-lake": {"reads": [1.0] * 20, "doesn't": [1.0, 0.0, 0.0, 0.0] * 5}})
+    assert "*" not in next(row for row in rows if row.startswith("reads"))
+    assert " *" in next(row for row in rows if row.startswith("doesn't"))
+    assert "*: no better than 0, within chance." in " ".join(rows)
+    assert "no better" not in " ".join(lines_of({"frozen-lake": {"reads": [1.0] * 20}}))
+    path = write_run(tmp_path / "r", {"a": [1.0] * 20, "down": [1.0] * 20}, errors={("down", 3)})
+    lines = summary_lines(results_document(read_columns([path]), max_episodes=0), 120)
+    assert "Means of 19 to 20 of 20 planned episodes of frozen-lake" in " ".join(lines)
+    (path / "episodes.jsonl").write_text("")
+    said = " ".join(summary_lines(results_document(read_columns([path]), max_episodes=0), 120))
+    assert "No episode of frozen-lake is scored yet; planned: 20." in said
+    assert "No scale" not in said
+    both = write_run(tmp_path / "both", {"a": [1.0] * 20, "down": [1.0] * 20}, errors={("a", 3), ("down", 3)})
+    assert to_text(leaderboard_tables(results_document(read_columns([both]), max_episodes=0))).count("19 of 20") == 2
+
+
+@pytest.mark.slow
+def test_games_without_a_scale_have_columns_of_returns_and_are_said_to_be_in_no_score(textbench, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "200")
+    run = ("run", "--agent", "random", "--agent", "planner", "--episodes", 3, "--quiet", "--scenario", "tic-tac-toe")
+    done = textbench(*run, "--scenario", "nim", "--scenario", "frozen-lake")
+    assert done.code == 0, done.err
+    head, *rows = done.out.splitlines()
+    assert [one.strip() for one in head.split("  ") if one.endswith("return")] == ["tic-tac-toe return", "nim return"]
+    assert "No scale, so returns and in no score: tic-tac-toe, nim." in " ".join(rows)
+    alone = textbench(*run).out
+    assert alone.splitlines()[0].split()[:3] == ["agent", "mean", "return"]
+    assert "doesn't read" not in alone
+
+
+def test_suites_have_scores_of_whoever_has_all_their_scenarios(whole_suites, workplace, monkeypatch):
+    suites = {"paper": SUITES["paper"], "planning": ("frozen-lake", "frozen-lake-big", "snake-long")}
+    monkeypatch.setattr("benchmark.score.overall.SUITES", suites)
     document = results_document(whole_suites, max_episodes=0)
+    paper, planning = document["suites"]
+    assert paper["scenarios"] == list(SUITES["paper"])
+    assert paper["normalized"] == {row["agent"]: row["normalized"] for row in document["overall"]}
+    assert planning["scenarios"] == ["frozen-lake", "frozen-lake-big", "snake-long"]
+    assert planning["normalized"]["b"] is None
+    assert planning["normalized"]["a"]["value"] == pytest.approx(1.0)
+    (sheet,) = (sheet for sheet in leaderboard_tables(document) if sheet.title == "overall by suite")
+    assert sheet.titles == ["agent", "paper", "planning", "invalid"]
+    assert next(row for row in sheet.texts if row[0] == "b")[2] == "-"
+    assert "planning: over frozen-lake, frozen-lake-big, snake-long" in sheet.lines
+    assert [column.title for column in Sortable(suite_table(document)).columns] == [
+        *("Agent", "paper", "planning", "Invalid")
+    ]
+    assert "By suite" in render_page(document)
+    # an overall score over many scenarios has no column for each
     assert len(overall_on_page(document).columns) == 6 + len(SUITES["paper"])
     document["overall_scenarios"] = list(map(str, range(20)))
     assert len(overall_on_page(document).columns) == 6
     (sheet,) = (sheet for sheet in leaderboard_tables(document) if sheet.title == "overall")
     assert ", 10, 11, 8 more, whose scores count as 0 below 0" in sheet.lines[0]
+    # the paper's scenarios alone: their suite says no more than the overall score
+    alone = results_document(board({name: {"a": [1.0] * 4} for name in SUITES["paper"]}), max_episodes=0)
+    assert suite_table(alone) is None
+    assert [group.suite for group in grouped_sections(alone)] == [""]

@@ -8,7 +8,7 @@ import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from itertools import chain, repeat
+from itertools import repeat
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +24,7 @@ from inspect_ai.log import EvalLog, list_eval_logs, read_eval_log
 from inspect_ai.model import ChatMessage, ModelOutput, ModelUsage, get_model
 from inspect_ai.scorer import SampleScore, Score
 
-from agents import Episode, EpisodeSession, EpisodeTask, PromptMap, Turn, TurnRequest, Usage, load_agent, rollout
+from agents import Episode, EpisodeSession, PromptMap, Turn, TurnRequest, Usage
 from benchmark import evaluate
 from benchmark.errors import UsageError
 from benchmark.runs.folder import RunFolder
@@ -154,30 +154,6 @@ def test_numbers_are_those_of_our_own_run(name, protocol, tmp_path):
         assert [(one["action"], one["valid"]) for one in told] == answers
 
 
-def test_a_twin_is_played_with_its_own_words(tmp_path):
-    played = {"scenarios": "frozen-lake", "episodes": 6, "out": str(tmp_path / "run"), "quiet": True}
-    evaluate({"answering": Answering()}, twin=1, **played)
-    records = {record.seed: record for record in RunFolder.open(tmp_path / "run").records()}
-    log = run(TASKS["frozen-lake"](episodes=6, twin=1), mock(), tmp_path)
-    assert returns_of(log) == {seed: record.returns["player_0"] for seed, record in records.items()}
-    for sample in log.samples or []:  # the names of the twin's actions
-        told = [one["action"] for one in sample.store["episode"]["responses"]]
-        assert told == [step.action for step in records[int(sample.id)].steps]
-        assert not {"left", "right", "up", "down"} & {*told}
-    assert import_log(log, tmp_path / "again", quiet=True).leaderboard().scores[0]["twin"] == 1
-
-
-@pytest.mark.parametrize("seat", [None, "player_1"])
-def test_opponents_play_inside(seat, tmp_path):
-    scenario = SCENARIOS["tic-tac-toe"]
-    players = {player: load_agent("random") for player in scenario.game().players}
-    players[seat or "player_0"] = Answering()
-    tasks = [EpisodeTask.of(scenario, scenario.seed(index), protocol="random") for index in range(6)]
-    expected = {episode.seed: episode.returns[seat or "player_0"] for episode in rollout(players, tasks)}
-    log = run(scenario_task("tic-tac-toe", episodes=6, seat=seat), mock(), tmp_path)
-    assert returns_of(log) == expected
-
-
 def test_failed_episodes_are_counted(tmp_path):
     lake = SCENARIOS["frozen-lake"]
     first = [EpisodeSession(lake, lake.seed(index)).request.observation for index in (2, 5)]
@@ -191,17 +167,6 @@ def test_failed_episodes_are_counted(tmp_path):
     assert set(counts.values()) == {(8 - len(failed), len(failed))}
     stopped = run(scenario_task(lake, episodes=8), mock(first), tmp_path)  # as people run it
     assert stopped.status == "error"
-
-
-def test_every_turn_is_a_request_of_its_own(tmp_path):
-    lengths: dict[int, set[int]] = {}
-    for history in (0, 2):
-        log = run(scenario_task("frozen-lake", episodes=2, history=history, mode="direct"), mock(), tmp_path)
-        events = [event for sample in log.samples or [] for event in sample.events if event.event == "model"]
-        assert events
-        lengths[history] = {len(event.input) for event in events}
-    assert lengths[0] == {1}
-    assert lengths[2] == {1, 3, 5}
 
 
 def test_share_of_invalid_responses_has_a_true_standard_error():
@@ -219,14 +184,6 @@ def test_share_of_invalid_responses_has_a_true_standard_error():
     assert share_stderr()(scores * 2) == pytest.approx(share_stderr()(scores))  # the same seeds again tell nothing new
     nobody = [SampleScore(score=Score(value=0.0, metadata={"invalid": 0, "responses": 0}), sample_id=n) for n in (1, 2)]
     assert [share()(nobody), share_stderr()(nobody), share()([]), share_stderr()([])] == [0.0] * 4
-
-
-def test_invalid_responses_of_all_epochs_count(tmp_path):
-    outputs = map(output_of, chain(["hm"] * 3, repeat("<action>red</action>")))
-    model = get_model("mockllm/model", custom_outputs=outputs, memoize=False)
-    log = run(scenario_task("bandit", episodes=2), model, tmp_path, epochs=2, max_samples=1)
-    responses = [one for sample in log.samples or [] for one in sample.store["episode"]["responses"]]
-    assert 0 < metrics_of(log)["invalid"]["share"] == sum(not one["valid"] for one in responses) / len(responses) < 1
 
 
 @pytest.mark.parametrize(
@@ -347,16 +304,6 @@ def as_played(record: Episode) -> Episode:
         for step in record.steps
     )
     return replace(record, steps=tuple(steps), measured={})
-
-
-def test_failed_samples_of_a_log_are_unscored(tmp_path):
-    lake = SCENARIOS["frozen-lake"]
-    gone = EpisodeSession(lake, lake.seed(2)).request.observation
-    log = run(scenario_task(lake, episodes=4), mock([gone]), tmp_path, fail_on_error=False)
-    failed = sum(sample.error is not None for sample in log.samples or [])
-    results = import_log(log, tmp_path / "imported", quiet=True)
-    assert failed > 0
-    assert (results.unscored, results.complete) == (failed, False)
 
 
 def test_a_log_that_was_changed_is_refused(tmp_path):

@@ -144,8 +144,3 @@ def test_a_game_of_several_players(folder):
     assert result.reward >= 0
     assert result.info["success"] == (result.reward > 0)
     assert len(router.asked) == result.info["steps"]
-
-
-def test_a_wrong_name_is_refused(folder):
-    with pytest.raises(ValueError, match="unknown scenario 'lake'"):
-        rollout(folder, by("random"), scenario="lake")

@@ -4,7 +4,6 @@ import os
 import re
 import shlex
 import shutil
-import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -56,17 +55,6 @@ def test_validates_and_has_a_page(server):
     stepped = requests.post(f"{url}/web/step", json={"action": {"message": "no idea"}}).json()
     assert (stepped["observation"]["valid"], stepped["reward"]) == (False, -1.0)  # the setting counts
     assert play(url, seed=3)[1].done
-
-
-def test_port_that_is_taken_and_ctrl_c(server):
-    process, url = server
-    other = start("snake", "--port", url.rpartition(":")[2])
-    _, said = other.communicate(timeout=300)
-    assert (other.returncode, "Traceback" in said) == (2, False)
-    assert f"can't listen on {url[7:]}: Address already in use; --port 0 takes a free port" in said
-    process.send_signal(signal.SIGINT)
-    _, said = process.communicate(timeout=60)
-    assert (process.returncode, "Traceback" in said) == (0, False), said
 
 
 @pytest.mark.parametrize(

@@ -55,31 +55,6 @@ def test_opponents_play_on_the_server(seat):
     assert {last.player for last in played} == {seat}
 
 
-def test_client_may_play_all_seats():
-    task = EpisodeTask.of(DUEL, 5)
-    (expected,) = rollout(Chooser(), [task])
-    with served(ServedGame(DUEL, opponents=None)) as address:
-        rewards, last = play(address, seed=5)
-    assert len(rewards) == len(expected.steps)
-    assert last.metadata["returns"] == expected.returns
-
-
-def test_a_player_may_be_out_before_it_is_asked():
-    """Here the villager of player_0 dies in the first night."""
-    game = SCENARIOS["werewolf-5"]
-    expected = EpisodeSession(game, 23, seat="player_0")
-    assert expected.over
-    with served(ServedGame(game, seat="player_0")) as address, TextbenchEnv(address).sync() as env:
-        asked = env.reset(seed=23)
-        assert asked.done
-        assert asked.reward == expected.returns["player_0"]
-        assert asked.observation.player == "player_0"
-        assert asked.observation.instructions == game.game().instructions("player_0")
-        assert asked.observation.text == expected.last_observation("player_0")
-        assert asked.observation.messages == []
-        assert not env.reset(seed=22).done  # the session goes on
-
-
 def test_seeds_are_honoured_and_a_group_shares_its_start(url):
     with TextbenchEnv(url).sync() as env:
         first = env.reset(seed=7).observation.text
@@ -115,16 +90,6 @@ def test_prompts_stand_for_themselves(url):
         assert len(direct.messages) == 3
         with pytest.raises(TypeError, match="step takes a response as a string, or a TextbenchAction, got 3"):
             env.step(3)  # type: ignore[arg-type]
-
-
-def test_state_is_for_logs(url):
-    with TextbenchEnv(url).sync() as env:
-        assert env.state().seed is None
-        env.reset(seed=7, layout_seed=3, episode_id="mine")
-        env.step("right")
-        state = env.state()
-    assert (state.scenario, state.seed, state.layout_seed) == (SLIPPERY.name, 7, 3)
-    assert (state.episode_id, state.step_count, state.player, state.done) == ("mine", 1, "player_0", False)
 
 
 def test_scenario_seeds_are_tasks(url):
@@ -172,28 +137,6 @@ def test_wrong_steps_are_told(url):
             env.step("right")
 
 
-def test_routes_without_a_session_say_what_they_are(url):
-    assert requests.post(f"{url}/reset", json={"seed": 7}).json()["done"] is False
-    refused = requests.post(f"{url}/step", json={"action": {"message": "right"}})
-    assert (refused.status_code, "in the same session" in refused.json()["detail"]) == (409, True)
-    wrong = requests.post(f"{url}/reset", json={"sed": 7})
-    assert (wrong.status_code, "did you mean 'seed'?" in wrong.json()["detail"]) == (400, True)
-
-
-def test_last_observation_is_that_of_the_environment(url):
-    scenario_env = SLIPPERY.make()
-    text, _ = scenario_env.reset(seed=7)
-    done = False
-    while not done:
-        text, _, terminated, truncated, _ = scenario_env.step("down")
-        done = terminated or truncated
-    with TextbenchEnv(url).sync() as env:
-        result = env.reset(seed=7)
-        while not result.done:
-            result = env.step("down")
-    assert result.observation.text == text
-
-
 def test_no_more_sessions_than_places():
     with served(ServedGame(SLIPPERY), max_sessions=2) as address:
         with TextbenchEnv(address).sync() as one, TextbenchEnv(address).sync() as two:
@@ -239,17 +182,6 @@ def test_a_place_is_free_again_when_nothing_was_asked_of_its_tools():
         while "error" in requests.post(f"{url}/mcp", json=asked).json():
             assert time.monotonic() < deadline, "the place is held by a client that has gone"
             time.sleep(0.5)
-
-
-@pytest.mark.parametrize("name", ["layout_seed", "seed"])
-def test_a_seed_that_is_none_is_the_clients_mistake(name, url):
-    for value in (-3, 1.5, "x"):
-        refused = requests.post(f"{url}/reset", json={name: value})
-        assert refused.status_code in (400, 422)
-        said = str(refused.json()["detail"])
-        assert name in said
-        assert "0" in said or "integer" in said
-    assert requests.post(f"{url}/reset", json={name: 2**70}).status_code == 200
 
 
 def test_what_is_wrong_with_the_game_is_said_before_it_is_served():

@@ -42,32 +42,11 @@ def test_episode_pays_its_return_step_by_step():
         assert sum(expected.instructions in message["content"] for message in conversation) == 1
 
 
-def test_a_player_may_be_out_before_it_is_asked():
-    """Seven villagers of sixty die in the first night; their row pays what the episode has paid, in one step."""
-    rows = ({"scenario": "werewolf-5", "layout_seed": seed, "seat": "player_0"} for seed in range(60))
-    env = next(env for env in (made(**row) for row in rows) if env.session.over)
-    conversation, _ = env.init([])
-    assert conversation == [{"role": "user", "content": env.session.last_observation("player_0")}]
-    told = env.step("anything")
-    assert (told["done"], told["observations"]) == (True, [])
-    assert told["reward"] == env.get_metrics()["return"] == env.session.episode.returns["player_0"]
-    with pytest.raises(RuntimeError, match="is over"):
-        env.step("more")
-
-
 def test_a_group_shares_its_start_and_not_its_transitions():
     group = [made(scenario="frozen-lake-slippery", layout_seed=5) for _ in range(6)]
     assert len({env.init([])[0][0]["content"] for env in group}) == 1
     told = [env.step("<action>down</action>") for env in group]
     assert len({step["observations"][0]["content"] for step in told if step["observations"]}) > 1
-
-
-def test_a_response_ends_at_its_first_action():
-    env = made({"settings": None}, scenario="frozen-lake", layout_seed=None)  # as YAML and Parquet leave them out
-    env.init([])
-    assert env.step("<action>down")["metadata"]["unreadable"] == "unclosed_tag"
-    told = env.step("<think><action>up</action></think><action>down</action> or <action>up</action>")["metadata"]
-    assert (told["valid"], told["action"]) == (True, "down")
 
 
 def test_configuration_of_the_trainer_is_followed():

@@ -2,7 +2,6 @@
 
 import pytest
 
-from agents import EpisodeSession, PromptMap
 from textbench.integrations.trl import game_environment
 
 
@@ -14,15 +13,6 @@ def test_group_shares_its_start_and_not_its_transitions():
     for environment in group:
         environment.reset(layout_seed=5)
     assert len({environment.act("down") for environment in group}) > 1, "all six slipped alike"
-
-
-def test_each_reset_draws_other_transitions():
-    environment = game_environment("frozen-lake-slippery")()
-    answers = set()
-    for _ in range(8):
-        environment.reset(layout_seed=5)
-        answers.add(environment.act("down"))
-    assert len(answers) > 1, "it slipped alike in eight episodes"
 
 
 def test_episode_is_told_as_answers_of_a_tool():
@@ -51,14 +41,6 @@ def test_a_left_episode_costs_the_format_penalty():
     assert environment.get_reward() == -1.0  # the invalid action's penalty, and that of leaving
 
 
-def test_columns_choose_scenario_and_seat():
-    environment = game_environment("tic-tac-toe", opponents="planner")()
-    environment.reset(scenario="kuhn-poker", layout_seed=1, seat="player_1", prompt=[])
-    session = environment.session
-    assert session is not None
-    assert (session.task.scenario, session.player) == ("kuhn-poker", "player_1")
-
-
 def test_what_cannot_be_played_is_said_at_once():
     with pytest.raises(ValueError, match=r"unknown scenario 'frozen-lak'.*frozen-lake"):
         game_environment("frozen-lak")
@@ -66,14 +48,3 @@ def test_what_cannot_be_played_is_said_at_once():
         game_environment(mode="call")
     with pytest.raises(ValueError, match="unknown agent 'plnner'"):
         game_environment("tic-tac-toe", opponents="plnner")
-
-
-def test_other_modes_ask_as_the_benchmark_does():
-    environment = game_environment("frozen-lake", mode="direct")()
-    session = EpisodeSession("frozen-lake", 0, layout_seed=4, prompt_map=PromptMap("direct"))
-    assert environment.reset(layout_seed=4) == session.prompt[0].content
-
-
-def test_a_prefix_has_no_place_before_calls():
-    with pytest.raises(ValueError, match="can't continue the response prefix '<action>'"):
-        game_environment("frozen-lake", prompt_map=PromptMap.from_file("prefixed", "direct"))

@@ -11,9 +11,8 @@ import pytest
 
 from agents import EpisodeTask, load_agent, rollout
 from agents.common.settings import read_words
-from textbench.integrations.trl import StepRollouts, game_environment, start_dataset
+from textbench.integrations.trl import StepRollouts, game_environment
 from textbench.integrations.trl.__main__ import Train, main, make_trainer
-from textbench.integrations.trl.starts import start_of
 
 INSTALLED = find_spec("trl") is not None and find_spec("datasets") is not None
 pytestmark = [
@@ -105,39 +104,6 @@ def test_what_the_command_leaves_is_played_with_the_prompts_that_it_was_trained_
     assert made.prompt_map == tiny.prompt_map
     (episode,) = rollout(made, [EpisodeTask.of("frozen-lake", 1)])
     assert all(step.valid for step in episode.steps)
-
-
-def test_who_is_out_before_being_asked_counts_and_teaches_nothing():
-    (episode,) = rollout(load_agent("random"), [EpisodeTask.of("werewolf-5", 1)])
-    assert not episode.steps_of("player_3")
-    rows = list(StepRollouts(steps_per_episode=2)._samples(episode, "player_3", np.random.default_rng(0), 7))
-    assert [row["env_mask"] for row in rows] == [[0], [0]]
-    assert [row["return_of_episode"] for row in rows] == [episode.returns["player_3"]] * 2
-
-
-def test_dataset_names_its_starts():
-    rows = start_dataset("tic-tac-toe", 3, first_seed=7)
-    assert rows.column_names == ["prompt", "scenario", "layout_seed", "seat"]
-    assert [(row["layout_seed"], row["seat"]) for row in rows][:3] == [
-        (7, "player_0"),
-        (7, "player_1"),
-        (8, "player_0"),
-    ]
-    assert start_of(rows[1]["prompt"]) == ("tic-tac-toe", 7, "player_1")
-    with pytest.raises(ValueError, match="training seeds are 0 to 9999"):
-        start_dataset("frozen-lake", 2, first_seed=9_999)
-    with pytest.raises(ValueError, match="unknown seat 'player_2'"):
-        start_dataset("tic-tac-toe", seats=["player_2"])
-    with pytest.raises(ValueError, match="unknown scenario"):
-        start_dataset("tictac-toe")
-
-
-def test_whose_seat_has_nobody_is_named_as_the_one_to_train():
-    rollouts = StepRollouts(opponents={"player_1": "random"})
-    model = load_agent("random")
-    assert rollouts._policies(("player_0", "player_1"), "player_0", model)["player_0"] is model
-    with pytest.raises(ValueError, match=r"no agent for player_0, where player_1 is trained.*seats=\['player_0'\]"):
-        rollouts._policies(("player_0", "player_1"), "player_1", model)
 
 
 def test_what_cannot_be_followed_is_said(tmp_path):

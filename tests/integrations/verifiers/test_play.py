@@ -99,13 +99,6 @@ def test_every_seat_an_agent(name, evaluate, server):
         assert trace.agent.trainable
 
 
-def test_seat_with_its_own_model_is_not_trained(evaluate, server):
-    env = {"id": "textbench-self-play", "player_1": {"model": "another"}}
-    (played,) = evaluate(taskset={"scenario": "tic-tac-toe", "episodes": 1}, env=env)
-    assert {trace.agent.name: trace.agent.trainable for trace in played.traces} == {"player_0": True, "player_1": False}
-    assert {request["model"] for request in server.requests} == {"local", "another"}
-
-
 def test_group_shares_its_start_and_draws_its_transitions(evaluate, server):
     taskset = {"scenario": "frozen-lake-slippery", "split": "train", "episodes": 1}
     group = [played.traces[0] for played in evaluate(taskset=taskset, num_rollouts=6)]
@@ -127,20 +120,6 @@ def test_prompt_that_comes_again_is_another_turn(evaluate, server):
     (trace,) = played.traces
     assert len({request["messages"][0]["content"] for request in server.requests}) == 1
     assert trace.num_turns == trace.num_branches == 8
-
-
-def test_history_repeats_the_last_turns(evaluate, server):
-    evaluate(taskset={"scenario": "frozen-lake", "episodes": 1, "history": 1})
-    assert [message["role"] for message in server.requests[-1]["messages"]] == ["user", "assistant", "user"]
-
-
-def test_system_prompt_is_sent_with_every_turn(evaluate, server, tmp_path):
-    (tmp_path / "system.txt").write_text("Play well.")
-    (played,) = evaluate(
-        taskset={"scenario": "frozen-lake", "episodes": 1, "system_prompt": str(tmp_path / "system.txt")}
-    )
-    assert all(request["messages"][0] == {"role": "system", "content": "Play well."} for request in server.requests)
-    assert played.traces[0].num_branches == len(server.requests)
 
 
 def test_stop_string_is_put_back_and_what_follows_is_cut(evaluate, server):
@@ -173,11 +152,3 @@ def test_failed_provider_leaves_the_episode_unscored(env, evaluate, server):
     assert not played.ok
     assert all(not trace.ok and not trace.rewards for trace in played.traces)
     assert any("400" in error.message for trace in played.traces for error in trace.errors)
-
-
-def test_busy_server_is_asked_again(evaluate, server):
-    server.faults, server.fault_attempts = {"503-wait": 1.0}, 1
-    (played,) = evaluate(taskset={"scenario": "frozen-lake", "episodes": 1})
-    assert played.ok
-    assert played.traces[0].metrics["success"] in (0.0, 1.0)
-    assert server.served["503-wait"] > 0

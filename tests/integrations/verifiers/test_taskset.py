@@ -6,11 +6,10 @@ pytest.importorskip("textbench_verifiers", reason="needs textbench-verifiers: .c
 
 import verifiers.v1 as vf
 from pydantic import ValidationError
-from textbench_self_play import SelfPlayConfig
 
 from agents import EpisodeSession
 from tests.integrations.verifiers.evaluation import config_of
-from textgames import SCENARIOS, SUITES
+from textgames import SCENARIOS
 
 pytestmark = pytest.mark.adapters
 
@@ -26,20 +25,6 @@ def test_every_scenario_is_a_taskset(name):
     assert [task.data.seed for task in tasks] == [first, first + 1, first + 2]
     assert [task.key for task in tasks] == [f"{name}/{first + k}" for k in range(3)]
     assert EpisodeSession(tasks[0].episode(0), opponents=None).task.seed == first
-
-
-@pytest.mark.parametrize("suite", SUITES)
-def test_suite_plays_its_scenarios_in_turn(suite):
-    tasks = tasks_of(suite=suite, episodes=2)
-    once = [task.data.scenario for task in tasks[: len(SUITES[suite])]]
-    assert set(once) == set(SUITES[suite])
-    assert [task.data.scenario for task in tasks] == once * 2
-
-
-def test_without_a_name_it_is_the_paper():
-    tasks = tasks_of()
-    assert len(tasks) == 50 * len(SUITES["paper"])
-    assert {task.data.scenario for task in tasks} == set(SUITES["paper"])
 
 
 def test_rollouts_of_a_training_task_share_their_start_alone():
@@ -75,8 +60,3 @@ def test_train_split_has_the_training_seeds():
 def test_what_cannot_be_played_is_refused_with_advice(options, message):
     with pytest.raises(ValidationError, match=message):
         config_of("http://localhost/v1", **options)
-
-
-def test_self_play_plays_no_other_taskset():
-    with pytest.raises(ValidationError, match="plays the taskset textbench"):
-        SelfPlayConfig(id="textbench-self-play")

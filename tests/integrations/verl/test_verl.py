@@ -29,15 +29,6 @@ class TinyServer:
         return SimpleNamespace(token_ids=list(row.ids), log_probs=list(row.logprobs))
 
 
-class TalkativeServer(TinyServer):
-    """Goes on behind its action, as an engine that was told no stop string."""
-
-    async def generate(self, request_id, prompt_ids, sampling_params):
-        self.prompts.append(tuple(prompt_ids))
-        said = "<action>right</action> or <action>up</action>"
-        return SimpleNamespace(token_ids=self.model.tokenizer.encode(said), log_probs=None)
-
-
 def played(samples, row, server_class=TinyServer):
     from omegaconf import OmegaConf
     from verl.experimental.agent_loop.agent_loop import DictConfigWrap
@@ -84,15 +75,6 @@ def test_every_step_is_a_sequence_with_the_return():
         assert output.as_dict()["rm_scores"].sum().item() == output.reward_score
     lengths = [len(prompt) for prompt in server.prompts]
     assert max(lengths) - min(lengths) <= 2  # a prompt doesn't grow with its episode
-
-
-@needs_verl
-@quiet
-@pytest.mark.adapters
-def test_a_response_ends_at_its_first_action():
-    (row,) = start_rows("frozen-lake", 1, first_seed=11)
-    _, _, episode = played("all", row, TalkativeServer)
-    assert {(step.action, step.valid) for step in episode.steps} == {("right", True)}
 
 
 @needs_verl

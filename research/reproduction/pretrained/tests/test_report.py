@@ -1,14 +1,11 @@
 """The figures and the report of the experiment with a pretrained model, from results that are known."""
 
-import json
-
 import numpy as np
 import pytest
 
-from research.reproduction.pretrained.findings import Findings, Fresh, Trained, blind_success, read_findings
-from research.reproduction.pretrained.jobs import PretrainedFolder, jobs_of
-from research.reproduction.pretrained.plots import draw_plots
-from research.reproduction.pretrained.report import report_data, report_markdown
+from research.reproduction.pretrained.findings import Findings, Fresh, Trained
+from research.reproduction.pretrained.jobs import jobs_of
+from research.reproduction.pretrained.report import report_markdown
 from research.reproduction.pretrained.settings import Pretrained
 from research.reproduction.pretrained.tests.helpers import write_recipe
 
@@ -85,11 +82,6 @@ def test_differences_are_paired_as_their_sources_of_chance_ask(experiment):
     assert findings.difference("trained", "equal", "frozen-lake") is None
 
 
-def test_blind_play_is_that_of_the_view(experiment):
-    assert blind_success(experiment, "plain") == pytest.approx(0.278, abs=0.01)
-    assert blind_success(experiment, "alone") is None  # blackjack pays less than 0, too
-
-
 def test_the_report_tells_figures_and_what_was_not_run(experiment):
     text = report_markdown(found(experiment), {"textbench": "9.9"}, command=COMMAND, notes=["A word."])
     assert "`some-model` (1,000 parameters)" in text
@@ -112,33 +104,3 @@ def test_the_report_tells_figures_and_what_was_not_run(experiment):
     assert "## TRL" not in text
     assert "| few | frozen-lake | 8 of planner | 50 | 2.000 to 0.500 | 2.00M (1.00M computed) | 1 min 00 s |" in text
     assert "| equal | frozen-lake |" not in text
-
-
-def test_the_data_has_every_figure_unrounded(experiment):
-    data = json.loads(json.dumps(report_data(found(experiment), {}, ["n"])))
-    row = next(row for row in data["fresh"] if row["player"] == "trained")
-    assert row["each"] == [1.0, 0.5]
-    assert row["unseen"] == {"value": pytest.approx(0.8), "episodes": 5}
-    assert data["parts"]["baseline"]["missing"] == data["parts"]["baseline"]["jobs"] == 3
-    assert len(data["differences"]) == 4
-    assert data["runs"][0]["evaluations"] == [[0, 0.25, 0.25], [3, 0.75, 0.75]]
-    assert "layouts" not in data["starts"]["few"]
-
-
-def test_an_empty_folder_has_no_figures(experiment, tmp_path):
-    findings = read_findings(experiment, PretrainedFolder(tmp_path / "none"))
-    text = report_markdown(findings, {}, command=COMMAND)
-    assert text.count("| not run yet |") == len(experiment.parts)
-    assert "%" not in text.partition("| part |")[2].partition("## How it was done")[0]
-
-
-@pytest.mark.slow
-def test_pictures_are_the_same_for_the_same_results(experiment, tmp_path):
-    pytest.importorskip("matplotlib")
-    drawn = draw_plots(found(experiment), tmp_path)
-    names = [name for _, name, _ in drawn]
-    assert names == ["pretrained-curves-screen.svg", "pretrained-curves-main.svg", "pretrained-fresh-main.svg"]
-    before = {name: (tmp_path / name).read_bytes() for name in names}
-    draw_plots(found(experiment), tmp_path)
-    assert {name: (tmp_path / name).read_bytes() for name in names} == before
-    assert b"trained" in before["pretrained-fresh-main.svg"]

@@ -11,7 +11,7 @@ import pytest
 
 pytest.importorskip("peft")
 
-from agents.msgrpo import MSGRPOConfig, MSGRPOTrainer
+from agents.msgrpo import MSGRPOConfig
 from research.jobs import work as engine
 from research.jobs.work import Report
 from research.reproduction.pretrained import work as work_module
@@ -20,7 +20,7 @@ from research.reproduction.pretrained.jobs import RUN, PretrainedFolder, Pretrai
 from research.reproduction.pretrained.report import report_data, report_markdown
 from research.reproduction.pretrained.settings import Pretrained
 from research.reproduction.pretrained.tests.helpers import make_model, write_recipe
-from research.reproduction.pretrained.work import WORK, examples_for
+from research.reproduction.pretrained.work import WORK
 
 pytestmark = pytest.mark.slow  # all jobs are done, once
 
@@ -79,24 +79,6 @@ def test_every_job_leaves_a_result_and_tells_how_far_it_is(done):
         assert done.shares[name] == sorted(done.shares[name])
 
 
-def test_a_warm_start_learns_and_tells_what_it_saw(done):
-    start = done.folder.result("start/few")
-    assert start["examples"] == 8
-    assert start["held_out"][1] < start["held_out"][0]
-    assert 0 < start["trained_parameters"] < start["base_parameters"]
-    assert len(start["losses"]) == 2  # of 4 decisions each
-    assert start["tokens"] > start["examples"] * 10
-    assert len(start["layouts"]) >= 2
-    assert (done.folder.model_of("start/few") / "adapter_config.json").exists()
-
-
-def test_a_view_holds_for_the_teacher_and_for_training(done):
-    card = json.loads((done.folder.model_of("start/near") / "textbench.json").read_text())
-    assert card["mode"] == "direct"
-    assert not set(done.folder.result("start/near")["layouts"]) & set(done.folder.result("start/few")["layouts"])
-    assert done.folder.result("train/large/0")["began"] == "train/small/0"
-
-
 def test_a_view_holds_for_the_fresh_episodes_too(done, again):
     job, players = done.jobs["play/trained/0/frozen-lake"], dict(done.experiment.players)
     players[job.about] = players[job.about].model_copy(update={"view": {"grid": False}})
@@ -117,17 +99,6 @@ def test_a_run_keeps_its_curve_and_the_layouts_before_it(done):
     assert done.folder.result("train/alone/0")["began"] == ""
     kept = MSGRPOConfig.from_toml(done.folder.model_of("train/alone/0") / "msgrpo.toml")
     assert (kept.min_valid_share, kept.stop_after, kept.eval_protocol) == (0.0, 0, "random")
-
-
-def test_the_adapter_is_trained_on(done):
-    """One adapter, with other weights than the warm start left in it."""
-    from safetensors.torch import load_file
-
-    before, after = (
-        load_file(done.folder.model_of(name) / "adapter_model.safetensors") for name in ("start/few", "train/plain/0")
-    )
-    assert before.keys() == after.keys()
-    assert any((before[name] != after[name]).any() for name in before)
 
 
 def test_fresh_episodes_know_which_layouts_training_drew(done, again):
@@ -171,13 +142,6 @@ def test_protocol_history_and_examples_reach_the_player(done, again, monkeypatch
     assert seen["policy"].decoding.max_tokens == 4
 
 
-def test_examples_are_the_planners_with_what_it_saw():
-    shown = examples_for("frozen-lake", 2, {"mode": "direct"})
-    assert shown.count("Board: 4 wide, 4 high.") == 2
-    assert shown.startswith("Example 1:\nBoard")
-    assert shown == examples_for("frozen-lake", 2, {})
-
-
 class Killed(BaseException):
     """What ends a process at once, and nothing catches."""
 
@@ -213,24 +177,6 @@ def test_a_stopped_job_ends_as_if_nothing_had_happened(name, error, done, again,
     do(done.jobs[name], done.experiment, again, nothing)
     one, other = done.folder.result(name), again.result(name)
     assert same(one, other)
-
-
-def test_a_stopped_run_goes_on_from_its_checkpoint(done, again, monkeypatch):
-    name = "train/plain/0"
-    shutil.rmtree(again.path / name)
-    with pytest.raises(KeyboardInterrupt):
-        do(done.jobs[name], done.experiment, again, stop_at(KeyboardInterrupt, 0))
-    assert (again.path / name / RUN / "last").exists()
-    iterated: list[int] = []
-    real = MSGRPOTrainer.iterate
-
-    def iterate(trainer: MSGRPOTrainer) -> dict[str, Any]:
-        iterated.append(trainer.iteration)
-        return real(trainer)
-
-    monkeypatch.setattr(MSGRPOTrainer, "iterate", iterate)
-    do(done.jobs[name], done.experiment, again, nothing)
-    assert iterated == [1]  # what was done wasn't done again
 
 
 def test_the_report_of_it_has_figures_and_says_what_is_missing(done):

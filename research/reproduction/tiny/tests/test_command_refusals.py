@@ -13,15 +13,6 @@ from research.reproduction.tiny.__main__ import main
 QUICK = ["--quick", "--quiet", "--set", "modes=direct", "--set", "examples=300"]
 
 
-@pytest.mark.parametrize("place", ["/proc/textbench", "{file}/below"])
-def test_a_folder_that_cannot_be_written_is_told_before_anything_is_made(place, tmp_path, capsys):
-    file = tmp_path / "file"
-    file.write_text("a file")
-    assert main(["--out", place.format(file=file), "--quick", "--quiet"]) == 2
-    (sentence,) = capsys.readouterr().err.splitlines()
-    assert sentence.startswith("error: can't use ")
-
-
 @pytest.mark.slow
 def test_a_full_disk_leaves_no_half_model(tmp_path, capsys):
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)

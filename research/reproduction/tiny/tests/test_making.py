@@ -32,19 +32,6 @@ def test_the_command_refuses_bad_input_without_a_traceback(tmp_path, capsys):
     assert "not a folder" in capsys.readouterr().err
 
 
-def test_the_command_says_what_is_wrong_with_the_state_that_it_would_go_on_from(tmp_path, capsys):
-    from research.reproduction.tiny.__main__ import main
-
-    (tmp_path / "model.partial").write_text("not a state")
-    names = ("games=frozen-lake-training", "modes=direct", "examples=40", "steps=1")
-    settings = ["--quiet", *(word for name in names for word in ("--set", name))]
-    assert main(["--out", str(tmp_path / "model"), *settings]) == 2
-    assert "model.partial is no checkpoint of a tiny model" in capsys.readouterr().err
-    (tmp_path / "model.partial").unlink()
-    assert main(["--out", str(tmp_path / "model"), *settings]) == 0
-    assert not (tmp_path / "model.partial").exists()
-
-
 @pytest.mark.slow
 def test_the_command_makes_and_describes_a_model(tmp_path, capsys):
     from agents import load_agent

@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agents.models.base import Decoding, LanguageModel
-from agents.models.local.decoding.drawing import choose, inverse_cumulative, uniforms
+from agents.models.local.decoding import lean_decoder
+from agents.models.local.decoding.drawing import choose, inverse_cumulative
 from agents.models.local.decoding.generic_decoder import GenericDecoder
 from agents.models.local.decoding.lean_decoder import LeanDecoder, fingerprint
 from agents.models.local.decoding.sampler import StopCheck
@@ -72,6 +73,8 @@ def prompts_of(*texts: str) -> list[Prompt]:
     return [(Message("user", text),) for text in texts]
 
 
+# peft asks transformers for a property under its old name
+OLD_NAME = pytest.mark.filterwarnings("ignore:.*is_gradient_checkpointing.*:FutureWarning")
 ON_A_GPU = [pytest.mark.gpu, pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")]
 PROMPTS = prompts_of(TEXT[0], TEXT[1], "You are", "x" * 40, TEXT[1], TEXT[7] + TEXT[9])
 
@@ -124,30 +127,14 @@ def test_packed_forward_and_its_gradient_equal_the_models_own(kind, fuse, tokeni
         torch.testing.assert_close(our_gradients[name] / scale, parameter.grad / scale, rtol=0, atol=2e-5, msg=name)
 
 
-def test_what_the_lean_forward_does_not_cover_is_said(tokenizer):
-    assert "GPT2LMHeadModel" in str(llama_forward.why_not(make_model("gpt2", tokenizer)))
-    assert "sliding" in str(llama_forward.why_not(make_model("sliding", tokenizer)))
-    model = make_model("llama", tokenizer)
-    assert llama_forward.why_not(model) is None
-    model.model.layers[0].mlp.up_proj = torch.nn.Sequential(model.model.layers[0].mlp.up_proj)
-    assert "Sequential" in str(llama_forward.why_not(model))
-    with pytest.raises(ValueError, match="Sequential"):
-        llama_forward.read_weights(model)
-
-
-# peft asks transformers for a property under its old name
-OLD_NAME = pytest.mark.filterwarnings("ignore:.*is_gradient_checkpointing.*:FutureWarning")
-
-
 # ------------------------------------------------------------------ decoders
 
 
-@pytest.mark.parametrize("kind", LEAN + GENERIC)
-def test_decoders_give_the_models_own_logits_at_every_step(kind, tokenizer):
-    check_decoder(kind, tokenizer)
-
-
-def check_decoder(kind: str, tokenizer: Any) -> None:
+@pytest.mark.parametrize(
+    ("kind", "kept"), [*((kind, False) for kind in LEAN + GENERIC), ("llama", True), ("qwen3", True)]
+)
+def test_decoders_give_the_models_own_logits_at_every_step(kind, kept, tokenizer, monkeypatch):
+    monkeypatch.setattr(lean_decoder, "_KEEP_FROM", 0 if kept else 10**12)
     model = make_model(kind, tokenizer)
     decoder = TransformersModel(model, tokenizer).decoder
     assert type(decoder) is (GenericDecoder if kind in GENERIC else LeanDecoder)
@@ -181,8 +168,9 @@ def test_shared_tokens_and_equal_prompts_are_computed_once(tokenizer):
         assert decoder.prefill_tokens == 57 + 1
 
 
-@pytest.mark.parametrize("change", ["optimizer", "load", "data"])
-def test_what_is_kept_between_calls_is_dropped_when_the_weights_change(change, tokenizer):
+@pytest.mark.parametrize(("change", "kept"), [("optimizer", False), ("load", True), ("data", False)])
+def test_what_is_kept_between_calls_is_dropped_when_the_weights_change(change, kept, tokenizer, monkeypatch):
+    monkeypatch.setattr(lean_decoder, "_KEEP_FROM", 0 if kept else 10**12)
     model = make_model("llama", tokenizer)
     decoder = LeanDecoder(model)
     prompt = tuple(range(30))
@@ -219,7 +207,7 @@ def test_tokens_are_drawn_with_their_probabilities():
         torch.testing.assert_close(logprobs, scores[tokens])
 
 
-@pytest.mark.parametrize("size", [300, 1024, 2001])
+@pytest.mark.parametrize("size", [1024, 2001])
 def test_drawing_by_blocks_equals_summing_up_the_whole_vocabulary(size):
     rng = torch.Generator().manual_seed(size)
     weights = (torch.randn(500, size, generator=rng) * 4).softmax(-1)
@@ -303,28 +291,13 @@ def test_what_a_recorded_step_reads_stays_where_it_is(tokenizer):
             tokens = torch.from_numpy(rng.integers(len(tokenizer), size=4 if step < 20 else 2))
             logits, wanted = batch.step(tokens), other.step(tokens)
             made.append(recorder.made)
-    assert made[:4] == [0] * 4  # an action's name is over by then
-    assert made[4:19] == [1] * 15
-    assert made[-1] == 3  # when rows had left, and when they had grown
-
-
-def test_a_step_is_recorded_anew_where_another_batch_came_between(tokenizer):
-    """All recordings share their memory, so that only the last one is sound."""
-    decoder = LeanDecoder(make_model("llama", tokenizer))
-    decoder.recorder = recorder = WatchedRecorder()
-    with torch.no_grad():
-        batches = [decoder.start([(1, 2, 3)], [0])[0] for _ in range(2)]
-        for step in range(8):
+        # an action's name is over in 4 steps; anew when rows had left, and when they had grown
+        assert (made[3], made[4], made[18], made[-1]) == (0, 1, 1, 3)
+        batches = [recorded.start([(1, 2, 3)], [0])[0] for _ in range(2)]
+        for step in range(8):  # all recordings share their memory, so that only the last one is sound
             for batch in batches:
                 batch.step(torch.tensor([step]))
-    assert recorder.made == 2 * 4
-
-
-def test_a_rows_numbers_come_from_its_own_seed():
-    table = uniforms([(1, 2), (3,), (1, 2)], 5)
-    assert (table[0] == table[2]).all()
-    assert (table[0] != table[1]).all()
-    assert (uniforms([(1, 2)], 9)[0, :5] == table[0]).all()  # a longer limit doesn't change what came before
+    assert recorder.made == 3 + 2 * 4
 
 
 # ------------------------------------------------------------------ when a response ends
@@ -356,14 +329,6 @@ def test_a_stop_string_is_found_however_it_is_split(tokenizer):
     assert first_end(check, [5, tokenizer.eos_token_id]) == 2
 
 
-def test_text_after_the_stop_string_in_its_last_token_is_cut_and_the_id_kept():
-    pieces = ["<eos>", "</action", ">!\n", "x"]
-    text = {1: "</action", 2: ">!\n", 3: "x", 0: "<eos>"}
-    check = StopCheck(pieces, lambda ids: "".join(text[i] for i in ids), lambda _: [1, 2], [0], ("</action>",))
-    assert first_end(check, [3, 1, 2]) == 3
-    assert check.trim("x</action>!\n") == "x</action>"
-
-
 @pytest.mark.slow
 @settings(max_examples=200, deadline=None)
 @given(
@@ -393,14 +358,15 @@ def test_only_tokens_that_can_end_a_stop_string_are_looked_at(tokenizer):
 # ------------------------------------------------------------------ the player
 
 
-@pytest.mark.parametrize("kind", ["llama", "qwen2", "gpt2"])
-@pytest.mark.parametrize("pad", [True, False])
+@pytest.mark.parametrize(("kind", "pad"), [("llama", True), ("gpt2", False)])
 def test_sampled_log_probabilities_are_the_models(kind, pad):
     tokenizer = make_tokenizer(pad=pad)
-    model = TransformersModel(make_model(kind, tokenizer), tokenizer)
+    model = TransformersModel(make_model(kind, tokenizer).train(), tokenizer)
     assert isinstance(model, LanguageModel)
     decoding = Decoding(temperature=1.25, max_tokens=24)
     completions = model.generate(PROMPTS, decoding, [(k,) for k in range(len(PROMPTS))])
+    assert model.model.training, "dropout was off, and the mode is back"
+    model.model.eval()
     for prompt, got in zip(PROMPTS, completions, strict=True):
         assert got.response_ids
         assert got.prompt_ids == tuple(tokenizer(prompt[0].content)["input_ids"])
@@ -410,35 +376,25 @@ def test_sampled_log_probabilities_are_the_models(kind, pad):
         wanted = logprobs.gather(1, torch.tensor(got.response_ids)[:, None])[:, 0]
         close(torch.tensor(got.logprobs), wanted, 1e-3)
         assert got.usage[:2] == (len(got.prompt_ids), len(got.response_ids))
-        assert (got.finish_reason == "length") == (
-            len(got.response_ids) == 24 and not got.response.endswith("</action>")
-        )
+        stopped = got.response.endswith("</action>") or len(got.response_ids) < 24
+        assert (got.finish_reason == "length") is not stopped
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["tied", "gpt2"])
-def test_a_completion_does_not_depend_on_the_rest_of_the_batch(kind, tokenizer):
+def test_a_completion_does_not_depend_on_the_rest_of_the_batch_and_greedy_ones_are_transformers(kind, tokenizer):
     model = make_model(kind, tokenizer)
-    decoding = Decoding(temperature=1.0, max_tokens=30)
+    decoding = Decoding(temperature=1.0, max_tokens=20)
     seeds = [(7, k) for k in range(len(PROMPTS))]
-    together = TransformersModel(model, tokenizer).generate(PROMPTS, decoding, seeds)
-    alone = [
-        TransformersModel(model, tokenizer).generate([p], decoding, [s])[0] for p, s in zip(PROMPTS, seeds, strict=True)
-    ]
-    backwards = TransformersModel(model, tokenizer).generate(PROMPTS[::-1], decoding, seeds[::-1])[::-1]
-    chunked = TransformersModel(model, tokenizer, max_batch_tokens=100).generate(PROMPTS, decoding, seeds)
-    for others in (alone, backwards, chunked):
+    player = TransformersModel(model, tokenizer)
+    together = player.generate(PROMPTS, decoding, seeds)
+    alone = [player.generate([prompt], decoding, [seed])[0] for prompt, seed in zip(PROMPTS, seeds, strict=True)]
+    chunked = TransformersModel(model, tokenizer, max_batch_tokens=100).generate(PROMPTS[::-1], decoding, seeds[::-1])
+    for others in (alone, chunked[::-1]):
         assert [c.response_ids for c in others] == [c.response_ids for c in together]
     assert together[1].response_ids != together[4].response_ids  # one prompt, two seeds
-
-
-def test_greedy_equals_transformers_generate(tokenizer):
-    model = make_model("llama", tokenizer)
-    ours = TransformersModel(model, tokenizer).generate(
-        PROMPTS, Decoding(temperature=0, max_tokens=20, stop=()), [()] * len(PROMPTS)
-    )
-    for prompt, completion in zip(PROMPTS, ours, strict=True):
-        ids = torch.tensor([tokenizer(prompt[0].content)["input_ids"]])
+    greedy = player.generate(PROMPTS, Decoding(temperature=0, max_tokens=20, stop=()), [()] * len(PROMPTS))
+    for completion in greedy:
+        ids = torch.tensor([completion.prompt_ids])
         theirs = model.generate(ids, attention_mask=torch.ones_like(ids), max_new_tokens=20, do_sample=False)
         assert list(completion.response_ids or ()) == theirs[0, ids.shape[1] :].tolist()
 
@@ -450,10 +406,10 @@ def test_the_end_of_sequence_token_is_an_id_but_not_text(tokenizer):
         model.lm_head.weight[tokenizer.eos_token_id] = 0.0
     player = TransformersModel(model, tokenizer)
     completions = player.generate(
-        [PROMPTS[0]] * 64, Decoding(temperature=1.0, max_tokens=400), [(k,) for k in range(64)]
+        [PROMPTS[0]] * 16, Decoding(temperature=1.0, max_tokens=300), [(k,) for k in range(16)]
     )
     ended = [c for c in completions if c.finish_reason == "stop"]
-    assert ended  # logits are all equal, so about a third of the rows draw the end in time
+    assert ended  # logits are all equal, so about half of the rows draw the end in time
     for completion in completions:
         ids = completion.response_ids or ()
         assert (ids[-1] == tokenizer.eos_token_id) == (completion.finish_reason == "stop")
@@ -482,15 +438,6 @@ def test_the_context_ends_a_response_and_refuses_a_prompt(tokenizer):
     assert model.generate([], Decoding(), []) == []
 
 
-def test_dropout_is_off_while_sampling_and_the_mode_comes_back(tokenizer):
-    model = make_model("gpt2", tokenizer).train()
-    player = TransformersModel(model, tokenizer)
-    decoding = Decoding(temperature=1.0, max_tokens=12)
-    first, second = (player.generate(PROMPTS[:2], decoding, [(1,), (2,)]) for _ in range(2))
-    assert [c.response_ids for c in first] == [c.response_ids for c in second]
-    assert model.training
-
-
 # ------------------------------------------------------------------ loading
 
 
@@ -504,42 +451,31 @@ def test_a_small_model_needs_one_thread_unless_the_user_chose(chosen, used, toke
     torch.set_num_threads(2)
     try:
         TransformersModel(model, tokenizer).generate(PROMPTS[:1], Decoding(max_tokens=2), [(0,)])
-        assert threads == {used}
-        assert torch.get_num_threads() == 2
+        assert (threads, torch.get_num_threads()) == ({used}, 2)
     finally:
         torch.set_num_threads(1)
 
 
-def test_saved_models_load_and_play_alike(tmp_path, tokenizer):
+@OLD_NAME
+def test_saved_models_and_adapters_load_and_play_alike(tmp_path, tokenizer):
+    peft = pytest.importorskip("peft")
     model = make_model("llama", tokenizer)
-    model.save_pretrained(tmp_path)
-    tokenizer.save_pretrained(tmp_path)
-    loaded = TransformersModel.from_pretrained(tmp_path)
-    assert loaded.name == str(tmp_path)
+    model.save_pretrained(tmp_path / "base")
+    tokenizer.save_pretrained(tmp_path / "base")
+    loaded = TransformersModel.from_pretrained(tmp_path / "base")
+    assert loaded.name == str(tmp_path / "base")
     decoding, seeds = Decoding(max_tokens=10), [(1,), (2,)]
     ours = TransformersModel(model, tokenizer).generate(PROMPTS[:2], decoding, seeds)
     assert [c.response_ids for c in loaded.generate(PROMPTS[:2], decoding, seeds)] == [c.response_ids for c in ours]
-    assert loaded.settings["class"] == "LlamaForCausalLM"
-    assert loaded.settings["forward"] == "lean"
-    assert loaded.settings["dtype"] == "float32"
-    half = TransformersModel.from_pretrained(tmp_path, dtype="bfloat16")
+    about = {"class": "LlamaForCausalLM", "forward": "lean", "dtype": "float32"}
+    assert loaded.settings.items() >= about.items()
+    half = TransformersModel.from_pretrained(tmp_path / "base", dtype="bfloat16")
     assert next(half.model.parameters()).dtype == torch.bfloat16
-    assert all(c.response_ids for c in half.generate(PROMPTS[:2], decoding, seeds))
-
-
-@OLD_NAME
-def test_an_adapters_folder_loads_with_its_base(tmp_path, tokenizer):
-    peft = pytest.importorskip("peft")
-    base = make_model("llama", tokenizer)
-    base.save_pretrained(tmp_path / "base")
-    tokenizer.save_pretrained(tmp_path / "base")
-    adapted = peft.get_peft_model(
-        transformers.AutoModelForCausalLM.from_pretrained(tmp_path / "base"),
-        peft.LoraConfig(r=2, target_modules=["q_proj"], init_lora_weights=False),
-    )
+    lora = peft.LoraConfig(r=2, target_modules=["q_proj"], init_lora_weights=False)
+    adapted = peft.get_peft_model(transformers.AutoModelForCausalLM.from_pretrained(tmp_path / "base"), lora)
     adapted.save_pretrained(tmp_path / "adapter")
-    loaded = TransformersModel.from_pretrained(tmp_path / "adapter")
-    torch.testing.assert_close(next_logits(loaded.model, range(9)), next_logits(adapted.eval(), range(9)))
+    beside = TransformersModel.from_pretrained(tmp_path / "adapter")
+    torch.testing.assert_close(next_logits(beside.model, range(9)), next_logits(adapted.eval(), range(9)))
 
 
 def test_loading_errors_say_what_is_wrong(tmp_path, tokenizer):
@@ -559,15 +495,12 @@ def test_loading_errors_say_what_is_wrong(tmp_path, tokenizer):
         TransformersModel(model, None)
     with pytest.raises(ValueError, match="not a causal language model"):
         TransformersModel(model.model.layers[0], tokenizer)
-
-
-@pytest.mark.slow
-def test_an_encoder_is_not_a_causal_language_model(tmp_path, tokenizer):
+    model.model.layers[0].mlp.up_proj = torch.nn.Sequential(model.model.layers[0].mlp.up_proj)
+    with pytest.raises(ValueError, match="the lean forward pass can't run this model: its layers are Sequential"):
+        llama_forward.read_weights(model)
     config = transformers.T5Config(vocab_size=64, d_model=16, d_kv=8, d_ff=16, num_layers=1, num_heads=2)
     transformers.T5ForConditionalGeneration(config).save_pretrained(tmp_path)
-    tokenizer.save_pretrained(tmp_path)
-    with pytest.raises(ValueError, match="not a causal language model: its type is 't5'"):
-        TransformersModel.from_pretrained(tmp_path)
+    refused("not a causal language model: its type is 't5'")
 
 
 @pytest.mark.parametrize("kind", [pytest.param("llama", marks=ON_A_GPU), pytest.param("gpt2", marks=ON_A_GPU)])
@@ -580,7 +513,7 @@ def test_a_gpu_gives_the_same_log_probabilities(kind, tokenizer):
     assert sum(equal) >= len(equal) - 1  # rounding may move one token across a boundary
 
 
-def test_a_chat_template_goes_on_from_the_prefix(tokenizer):
+def test_a_chat_template_goes_on_from_the_prefix():
     """The template closes every message; a prefix isn't closed, and no second beginning of a response follows it."""
     plain = make_tokenizer()
     rules = (Message("system", "rules"), Message("user", "go"))
@@ -593,13 +526,9 @@ def test_a_chat_template_goes_on_from_the_prefix(tokenizer):
     model = TransformersModel(make_model("llama", chat), chat)
     asked, prefix = Message("user", "go <action>"), Message("assistant", "<action>")
     assert model.render((asked,)) == "<user>go <action><eos><assistant>"
-    assert model.render((asked, prefix)) == "<user>go <action><eos><assistant><action>"
     (done,) = model.generate([(asked, prefix)], Decoding(temperature=0, max_tokens=5), [(0,)])
-    assert done.prompt_ids is not None
-    assert done.response_ids is not None
-    assert chat.decode(done.prompt_ids) == "<user>go <action><eos><assistant><action>"
-    assert done.response_ids[0] == int(next_logits(model.model, done.prompt_ids).argmax())
-    assert len(done.response_ids) <= 5
+    assert chat.decode(done.prompt_ids or ()) == "<user>go <action><eos><assistant><action>"
+    assert (done.response_ids or ())[0] == int(next_logits(model.model, done.prompt_ids or ()).argmax())
 
 
 def test_a_template_that_breaks_off_or_leaves_the_prefix_out_is_named():

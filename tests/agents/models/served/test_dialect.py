@@ -4,7 +4,7 @@ import logging
 
 import pytest
 
-from agents import Decoding
+from agents import Decoding, LanguageAgentPolicy
 from agents.models.openai import OpenAIModel
 from agents.models.served.answers import ProviderError, read_usage
 from agents.models.served.dialect import REASONING_TOKENS, Dialect
@@ -12,6 +12,7 @@ from agents.models.served.routes import read_completions, read_responses
 from agents.turn import MOST_TOKENS
 from tests.agents.models.asking import ANSWER, ask, several, up
 from tests.agents.openai_server import OpenAIServer
+from tests.agents.raw_server import RawServer, answer
 
 REFUSED_BY_OPENAI = {"temperature": "default", "stop": "", "max_tokens": "max_completion_tokens", "seed": ""}
 """What OpenAI's reasoning models refuse, in the words that they use."""
@@ -39,12 +40,6 @@ def test_a_reasoning_model_is_asked_as_it_wants_after_one_refusal_of_each_parame
     assert f"local at {server.base_url}: it doesn't take 'temperature', which is left out from here on" in said
 
 
-def test_many_first_requests_at_once_all_learn():
-    with OpenAIServer(respond=up, refused=REFUSED_BY_OPENAI, latency=0.01) as server:
-        completions = ask(server, several(20), at_once=True, max_retries=0)
-    assert {one.error for one in completions} == {None}
-
-
 def test_what_is_set_by_hand_is_not_learnt():
     with OpenAIServer(respond=up, refused=REFUSED_BY_OPENAI) as server:
         by_hand = {"omit": ["temperature", "stop"], "max_tokens_field": "max_completion_tokens"}
@@ -54,6 +49,7 @@ def test_what_is_set_by_hand_is_not_learnt():
     assert completion.response == ANSWER
     assert request["max_completion_tokens"] == 3256
     assert "Use 'max_completion_tokens' instead" in refused.error
+    assert "omit=['max_tokens'] in the agent's options" in refused.error
 
 
 def test_a_budget_that_reasoning_eats_up_is_raised_once_and_said_unless_it_is_set_by_hand(caplog):
@@ -82,8 +78,10 @@ def test_a_model_with_another_route_is_asked_there(name, caplog):
     with OpenAIServer(respond=up, only_route=name, reasoning=7 if name == "responses" else 0) as server:
         first, second = ask(server, several(2), decoding=Decoding(top_p=0.9), send_seed=True)
         (by_hand,) = ask(server, route=name)
+        (short,) = ask(server, route=name, decoding=Decoding(max_tokens=9 if name == "responses" else 2))
     assert first.response == second.response == by_hand.response == ANSWER
-    assert ["messages" in r for r in server.requests] == [True, False, False, False]
+    assert (short.response, short.finish_reason) == ("<think>up it", "length")
+    assert ["messages" in r for r in server.requests] == [True, False, False, False, False]
     request = server.requests[1]
     if name == "responses":
         assert request["input"][1] == {"role": "user", "content": "Where to?"}
@@ -96,12 +94,6 @@ def test_a_model_with_another_route_is_asked_there(name, caplog):
     assert f"it wants the route /{name}" in caplog.text
 
 
-def test_a_response_that_ends_at_the_limit_on_the_newer_route():
-    with OpenAIServer(respond=lambda request: "word " * 50) as server:
-        (completion,) = ask(server, decoding=Decoding(max_tokens=5), route="responses")
-    assert (completion.finish_reason, completion.response) == ("length", "word word word word word")
-
-
 @pytest.mark.parametrize(
     ("read", "body"),
     [
@@ -110,18 +102,13 @@ def test_a_response_that_ends_at_the_limit_on_the_newer_route():
         (read_responses, '{"status": "completed"}'),
         (read_responses, '{"status": "failed", "output": []}'),
         (read_responses, '{"status": "incomplete", "incomplete_details": {"reason": "content_filter"}, "output": []}'),
-        (read_responses, '{"status": "failed", "error": {"message": "down"}, "output": []}'),
-        (read_responses, '{"output": 3, "status": "completed"}'),
     ],
 )
 def test_what_is_no_response_on_the_other_routes(read, body):
     with pytest.raises(ProviderError):
         read(body, Decoding())
-
-
-def test_odd_items_of_a_response_are_passed_over():
-    body = '{"status": "completed", "output": [3, {"type": "message", "content": 4}, {"type": "reasoning"}]}'
-    assert read_responses(body, Decoding()).response == ""
+    odd = '{"status": "completed", "output": [3, {"type": "message", "content": 4}, {"type": "reasoning"}]}'
+    assert read_responses(odd, Decoding()).response == ""
 
 
 def test_the_summary_of_reasoning_is_left_out_where_it_is_not_allowed():
@@ -135,13 +122,11 @@ def test_the_summary_of_reasoning_is_left_out_where_it_is_not_allowed():
 @pytest.mark.parametrize(
     ("usage", "read"),
     [
-        (
-            {"total_tokens": 18, "completion_tokens_details": {"reasoning_tokens": 10}},
-            (5, 13, False, 10, 0),
-        ),  # beside it
+        # reasoning that is counted beside the completion
+        ({"total_tokens": 18, "completion_tokens_details": {"reasoning_tokens": 10}}, (5, 13, False, 10, 0)),
         ({"prompt_tokens_details": {"cached_tokens": 9}, "completion_tokens": True}, (5, 0, False, 0, 5)),
-        ({"prompt_tokens": MOST_TOKENS}, (MOST_TOKENS, 3, False, 0, 0)),
-        ({"prompt_tokens": MOST_TOKENS + 1, "completion_tokens": 10**30}, (0, 0, False, 0, 0)),
+        ({"prompt_tokens": MOST_TOKENS, "completion_tokens": 1.5}, (MOST_TOKENS, 0, False, 0, 0)),
+        ({"prompt_tokens": MOST_TOKENS + 1, "completion_tokens": -1}, (0, 0, False, 0, 0)),
     ],
 )
 def test_tokens_as_servers_count_them(usage, read):
@@ -158,8 +143,63 @@ def test_the_key_of_a_variable_of_ones_own(monkeypatch):
     assert sent == ["Bearer planted-key-12345", "Bearer planted-token-12345", "play"]
 
 
-def test_settings_say_what_was_chosen_and_nothing_else():
-    plain = OpenAIModel("m", base_url="http://127.0.0.1:1/v1").settings
-    assert plain.keys() == {"kind", "name", "base_url", "omit", "send_seed", "extra_body"}
-    chosen = OpenAIModel("m", base_url="http://127.0.0.1:1/v1", route="responses", reasoning_effort="low").settings
-    assert (chosen["route"], chosen["reasoning_effort"]) == ("responses", "low")
+# ---------------------------------------------------------------- a model's name, before a run
+
+
+def unknown(server, name="gpt-4o-mni", **options):
+    return LanguageAgentPolicy(OpenAIModel(name, base_url=server.base_url, **options)).unknown_model()
+
+
+def test_the_nearest_name_is_said_or_all_if_none_is_near():
+    with OpenAIServer(models=["gpt-4o-mini", "o3"], strict_names=True) as server:
+        said = unknown(server)
+        assert unknown(server, "gpt-4o-mini") is None
+        assert dict(server.served) == {"404": 1}  # a listed model isn't asked for anything
+    assert said.replace(server.base_url, "URL") == (
+        "URL has no model 'gpt-4o-mni' (status 404: The model `gpt-4o-mni` does not exist.) "
+        "(did you mean 'gpt-4o-mini'?)"
+    )
+    listed = [f"model-{n:02}" for n in range(20)]
+    with OpenAIServer(models=listed, strict_names=True) as server:
+        assert unknown(server, "zzz").endswith(f"; it has {', '.join(listed[:12])} and 8 more")
+    with OpenAIServer(models=None, strict_names=True) as server:
+        assert "has no model 'gpt-4o-mni' (status 404: " in unknown(server)
+    with OpenAIServer(models=["gpt-4o-mini"]) as server:  # which answers to names that it doesn't list
+        assert unknown(server) is None
+        assert [request["max_tokens"] for request in server.requests] == [16]
+
+
+def test_a_server_with_another_route_is_asked_there_and_nothing_is_learnt():
+    with OpenAIServer(models=None, only_route="responses") as server:
+        model = OpenAIModel("m", base_url=server.base_url)
+        assert LanguageAgentPolicy(model).unknown_model() is None
+        assert server.served["ok"] == 1
+    assert model._dialect.route == "chat"  # the run learns it again, and reports it
+
+
+@pytest.mark.parametrize("fault", ["400", "401", "429", "500", "html", "drop", "redirect", "no-quota", "hang"])
+def test_other_failures_are_left_to_the_run(fault, monkeypatch):
+    monkeypatch.setattr("agents.models.served.names.SECONDS", 0.3 if fault == "hang" else 10)
+    with OpenAIServer(models=["another"], faults={fault: 1.0}) as server:
+        assert unknown(server) is None
+        assert sum(server.served.values()) == 1
+    assert unknown(server) is None
+
+
+@pytest.mark.parametrize(
+    ("status", "said", "wrong"),
+    [
+        ("400 X", b'{"error": {"message": "Model Not Exist", "code": "invalid_request_error"}}', True),  # DeepSeek
+        ("400 X", b'{"message": "Invalid model: gpt-4o-mni", "code": "1500"}', True),  # Mistral
+        ("403 X", b'{"error": {"message": "no access", "code": "model_not_found"}}', True),  # OpenAI
+        ("404 X", b'{"error": {"message": "no such model gpt-4o-mni for sk-planted-0123456789"}}', True),
+        ("400 X", b'{"error": {"message": "temperature is not supported"}}', False),
+        ("404 X", b'{"detail": "Not Found"}', False),  # there is no such route
+        ("500 X", b'{"error": {"message": "the model is not available"}}', False),
+    ],
+)
+def test_refusals_in_the_words_of_servers_without_the_key(status, said, wrong):
+    with RawServer(answer(said, status=status)) as server:
+        found = unknown(server, api_key="sk-planted-0123456789")
+    assert (found is not None) is wrong
+    assert "planted" not in (found or "")

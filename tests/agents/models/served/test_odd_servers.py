@@ -1,6 +1,5 @@
 """Servers that hold to no protocol: one error for each, no traceback, and neither time nor memory without end."""
 
-import gzip
 import json
 import resource
 import zlib
@@ -9,49 +8,39 @@ from functools import cache
 import pytest
 
 from agents.models.served.answers import ProviderError, decode
-from tests.agents.models.served.test_pacing import complete_many
+from tests.agents.models.asking import complete_many
 from tests.agents.raw_server import RawServer, answer, endless
 
 FINE = {"choices": [{"message": {"role": "assistant", "content": "<action>up"}, "finish_reason": "stop"}]}
 BODY = json.dumps(FINE).encode()
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
-GZIP = zlib.MAX_WBITS | 16
-FAR = "Wed, 21 Oct 99999999999 07:28:00 GMT"
 
 
 @cache
-def bomb(window):
+def bomb():
     """128 MB of zeros in 130 kB, made in parts, so that making it takes less memory than a test allows."""
-    squeezer = zlib.compressobj(9, wbits=window)
+    squeezer = zlib.compressobj(9, wbits=zlib.MAX_WBITS | 16)
     return b"".join([squeezer.compress(bytes(2**20)) for _ in range(2**7)] + [squeezer.flush()])
 
 
-def exploding(window, *headers, **more):
+def exploding(*headers, **more):
     """An answer whose body is made when it is first asked for."""
-    return lambda: answer(bomb(window), *headers, **more)()
+    return lambda: answer(bomb(), *headers, **more)()
 
 
 ODD = {
-    "cut JSON": answer(BODY[:-9]),
-    "cut body": lambda: [HEAD + b"Content-Length: 9999\r\n\r\n" + BODY],
     "cut chunk": lambda: [HEAD + b"Transfer-Encoding: chunked\r\n\r\nffff\r\n" + BODY],
-    "no chunk": lambda: [HEAD + b"Transfer-Encoding: chunked\r\n\r\nzz\r\n" + BODY],
     "no gzip": answer(BODY, "Content-Encoding: gzip"),
-    "cut gzip": answer(gzip.compress(BODY)[:-12], "Content-Encoding: gzip"),
-    "no deflate": answer(BODY, "Content-Encoding: deflate"),
     "a page": answer(b"<!doctype html><title>Sign in</title>", content_type="text/html"),
     "a stream": answer(b"data: " + BODY + b"\n\ndata: [DONE]\n\n", content_type="text/event-stream"),
     "UTF-16": answer(BODY.decode().encode("utf-16")),
-    "a list": answer(b"[" + BODY + b"]"),
     "nested": answer(b'{"choices":' * 50_000),
     "many digits": answer(b'{"choices": ' + b"9" * 100_000 + b"}"),
     "nothing": lambda: [b""],
     "no HTTP": lambda: [b"SSH-2.0-OpenSSH_9.9\r\n\r\n"],
-    "no status": lambda: [b"HTTP/1.1 OK\r\n\r\n"],
     "status 999": answer(BODY, status="999 What"),
     "no content": lambda: [b"HTTP/1.1 204 No Content\r\n\r\n"],
     "to itself": answer(b"", "Location: /v1/chat/completions", status="307 X"),
-    "to nowhere": answer(b"", status="302 X"),
     "to a file": answer(b"", "Location: file:///etc/passwd", status="301 X"),
     "a long header": lambda: [HEAD + b"X: " + b"x" * 2_000_000 + b"\r\n\r\n" + BODY],
     "many headers": lambda: [HEAD, *[b"X-%d: x\r\n" % n for n in range(50_000)], b"\r\n", BODY],
@@ -79,7 +68,7 @@ def test_is_one_error(name, quick):
         ({"error_code": 17, "error_msg": "daily quota"}, "an error: daily quota"),
         ({"Response": {"Error": {"Message": "signature"}}}, "an error: signature"),
         ({"code": "Throttling", "message": "slow down"}, "an error: slow down"),
-        *(({name: "error"}, "an error: ") for name in ("type", "status")),
+        ({"type": "error"}, "an error: "),
     ],
 )
 def test_an_error_says_what_the_server_said(more, said):
@@ -103,13 +92,11 @@ def test_what_stands_beside_a_good_answer_is_no_error(more):
 
 ENDLESS = {
     "a body": endless(HEAD + b"\r\n", b" " * 65_536),
-    "chunks": endless(HEAD + b"Transfer-Encoding: chunked\r\n\r\n", b"10000\r\n" + b" " * 65_536 + b"\r\n"),
     "headers": endless(HEAD, b"X-More: " + b"x" * 4_000 + b"\r\n"),
     "informational": endless(b"", b"HTTP/1.1 100 Continue\r\n\r\n"),
     "an error's body": endless(b"HTTP/1.1 500 X\r\n\r\n", b"x" * 65_536),
-    "a bomb": exploding(GZIP, "Content-Encoding: gzip"),
-    "a deflated bomb": exploding(zlib.MAX_WBITS, "Content-Encoding: deflate"),
-    "a bomb of an error": exploding(GZIP, "Content-Encoding: gzip", status="500 X"),
+    "a bomb": exploding("Content-Encoding: gzip"),
+    "a bomb of an error": exploding("Content-Encoding: gzip", status="500 X"),
 }
 
 
@@ -121,22 +108,3 @@ def test_an_answer_without_end_takes_no_memory_and_ends(name):
     assert completion.error
     grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024
     assert grown < 100, f"{grown:.0f} MB"
-
-
-HEADERS = [
-    *(
-        f"Retry-After: {text}"
-        for text in (FAR, "1e400", "-1", "soon", "9" * 4000, "Wed, 32 Oct 2030 99:99:99 GMT", ",")
-    ),
-    "Retry-After: Wed, 21 Oct 0000 07:28:00 GMT",
-    "Retry-After: Wed, 21 Oct 2030 07:28:00 +99999999999",
-    "retry-after-ms: 1e308",
-]
-
-
-@pytest.mark.parametrize("header", HEADERS)
-def test_any_header_of_a_refusal_is_read_or_passed_over(header, quick):
-    busy = answer(b'{"error": {"message": "busy"}}', header, status="429 X")
-    with RawServer(busy) as server:
-        (completion,) = complete_many(server, 1, max_retries=0, patience=0.05)
-    assert "status 429" in completion.error

@@ -11,37 +11,24 @@ import pytest
 import agents.models.served.http  # noqa: F401  (importing the client takes a second, which isn't to be timed)
 from agents.models.served.answers import ProviderError
 from agents.models.served.pacing import Pacer, TooManyRequestsError, named_wait
-from tests.agents.models.asking import ask, several
-from tests.agents.openai_server import RATE_LIMITS, OpenAIServer
+from tests.agents.models.asking import complete_many
+from tests.agents.openai_server import OpenAIServer
 
 
-def complete_many(server, number, **options):
-    return ask(server, several(number), at_once=True, **options)
-
-
-@pytest.mark.slow
 def test_a_server_gets_as_many_at_once_as_it_takes(quick):
     with OpenAIServer(most_in_flight=8, latency=0.02) as server:
-        completions = complete_many(server, 200, max_retries=0)
+        completions = complete_many(server, 100, max_retries=0)
     assert [completion.error for completion in completions if completion.error] == []
-    assert server.served["limited"] < 300
+    assert server.served["limited"] < 200
     assert server.peak == 8
 
 
-@pytest.mark.parametrize("fault", [*RATE_LIMITS])
-def test_waiting_for_a_rate_limit_is_not_a_try(fault, quick):
-    with OpenAIServer(faults={fault: 1.0}, fault_attempts=1 if fault == "429-date" else 3, retry_after=0.1) as server:
-        started = time.perf_counter()
+@pytest.mark.parametrize(("fault", "times", "seconds"), [("429", 3, 0.3), ("503-wait", 1, 0.1), ("429-bare", 3, 0.05)])
+def test_waiting_for_a_rate_limit_is_not_a_try(fault, times, seconds, quick):
+    with OpenAIServer(faults={fault: 1.0}, fault_attempts=times, retry_after=0.1) as server:
         (completion,) = complete_many(server, 1, max_retries=0)
-        seconds = time.perf_counter() - started
     assert completion.error is None
-    assert seconds >= {"429-bare": 0.05, "429-date": 0.9}.get(fault, 0.3)
-
-
-def test_a_server_that_names_too_short_a_time_is_not_hammered():
-    with OpenAIServer(faults={"429": 1.0}, retry_after=0) as server:
-        complete_many(server, 3, max_retries=0, patience=0.4)
-        assert server.served["429"] < 40
+    assert completion.seconds >= seconds
 
 
 def test_a_window_that_is_full_is_waited_for_and_then_filled_at_once():
@@ -64,6 +51,10 @@ def test_a_window_that_is_full_is_waited_for_and_then_filled_at_once():
 def test_patience_ends_when_the_server_takes_nothing_any_more(quick):
     with OpenAIServer(faults={"429": 1.0}, retry_after=0.05) as server:
         completions = complete_many(server, 5, max_retries=3, patience=0.3)
+        server.served.clear()
+        server.retry_after = 0  # too short a time again and again
+        complete_many(server, 3, max_retries=0, patience=0.3)
+        assert server.served["429"] < 40, "it isn't hammered"
         server.retry_after = 3600
         (late,) = complete_many(server, 1, patience=300)
     assert {completion.error for completion in (*completions, late)} == {
@@ -72,11 +63,10 @@ def test_patience_ends_when_the_server_takes_nothing_any_more(quick):
     }
 
 
-@pytest.mark.parametrize(("patience", "wait", "times"), [(1.0, None, 10), (0.2, 0.1, 4)])
-def test_back_off_and_patience_begin_anew_when_the_server_takes_something(patience, wait, times, quick):
+def test_back_off_and_patience_begin_anew_when_the_server_takes_something(quick):
     """Were it the ninth of all refusals, the back-off would be two seconds and more than the patience."""
 
-    async def play():
+    async def play(patience, wait, times):
         pacer, asked = Pacer(patience), 0
 
         async def request():
@@ -89,7 +79,8 @@ def test_back_off_and_patience_begin_anew_when_the_server_takes_something(patien
             await pacer.send(request)
         return asked
 
-    assert asyncio.run(play()) == 2 * times
+    assert asyncio.run(play(1.0, None, 10)) == 20
+    assert asyncio.run(play(0.2, 0.1, 4)) == 8
 
 
 def test_what_was_refused_goes_first_when_there_is_room():
@@ -109,20 +100,6 @@ def test_what_was_refused_goes_first_when_there_is_room():
     assert asyncio.run(play()) == ["a", "a", "b", "c"]
 
 
-def test_nothing_is_slowed_down_without_a_refusal():
-    async def play():
-        pacer = Pacer(1)
-
-        async def request():
-            await asyncio.sleep(0.05)
-            return pacer.in_flight
-
-        return max(await asyncio.gather(*(pacer.send(request) for _ in range(500))))
-
-    assert asyncio.run(play()) == 500
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize("wait", [None, 0.02])
 def test_a_limit_that_is_gone_is_found_out(wait):
     """No more than two in flight or fifty a second at first, and later anything."""
@@ -143,7 +120,7 @@ def test_a_limit_that_is_gone_is_found_out(wait):
         await asyncio.gather(*(pacer.send(request) for _ in range(20)))
         assert peak == 2
         free = True
-        await asyncio.gather(*(pacer.send(request) for _ in range(300)))
+        await asyncio.gather(*(pacer.send(request) for _ in range(150)))
         return peak
 
     assert asyncio.run(play()) > 10
@@ -183,6 +160,7 @@ def test_a_request_that_is_cancelled_as_it_gets_room_leaves_it_to_others():
     assert asyncio.run(play()) == (True, 0)
 
 
+FAR = "Wed, 21 Oct 99999999999 07:28:00 GMT"
 LATER = datetime.now(UTC) + timedelta(hours=1)
 
 
@@ -190,14 +168,13 @@ LATER = datetime.now(UTC) + timedelta(hours=1)
     ("headers", "seconds"),
     [
         ({}, None),
-        ({"retry-after": "2"}, 2),
         ({"retry-after": "0.25"}, 0.25),
         ({"retry-after": "-3"}, 0),
-        ({"retry-after": "nan"}, None),
-        ({"retry-after": "soon"}, None),
+        *(({"retry-after": odd}, None) for odd in ("soon", "1e400", "9" * 4000, FAR, FAR.replace("Oct", "32"), "nan")),
         ({"retry-after-ms": "1500", "retry-after": "2"}, 1.5),
         ({"retry-after-ms": "inf", "retry-after": "2"}, 2),
         ({"retry-after": "Wed, 21 Oct 2015 07:28:00 GMT"}, 0),
+        ({"retry-after": "Wed, 21 Oct 2030 07:28:00 +99999999999"}, None),
         ({"retry-after": format_datetime(LATER, usegmt=True)}, pytest.approx(3600, abs=600)),
     ],
 )

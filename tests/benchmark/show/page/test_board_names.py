@@ -36,29 +36,17 @@ def drawn(name: str, state: Any) -> tuple[list[str], str]:
     return labels, words
 
 
-def test_tic_tac_toe_has_letters_and_its_rows_from_below():
-    game = SCENARIOS["tic-tac-toe"].game()
-    state = game.initial_state(np.random.default_rng(0))
-    state, _, _ = game.transition(state, {"player_0": "a3"}, np.random.default_rng(0))
+def test_boards_name_their_cells_as_the_prompts_do():
+    """Letters and rows from below; cells and no walls; other boards from the bottom left."""
+    game, rng = SCENARIOS["tic-tac-toe"].game(), np.random.default_rng(0)
+    state, _, _ = game.transition(game.initial_state(rng), {"player_0": "a3"}, rng)
     assert drawn("tic-tac-toe", state) == (["3", "2", "1", "a", "b", "c"], "Board: player_0 at a3")
-
-
-def test_taxi_counts_cells_and_no_walls():
     game = SCENARIOS["taxi"].game()
     state = game.initial_state(np.random.default_rng(1))
     labels, words = drawn("taxi", state)
     assert labels == ["4", "3", "2", "1", "0", "0", "", "1", "", "2", "", "3", "", "4"]
-    assert "taxi at (1, 2)" in words
-    assert "passenger at (3, 0)" in words
-    assert "wall at right of (1, 4)" in words
-    read = game.observe(state, "player_0")
-    assert "Taxi: (1, 2)" in read
-    assert "waiting at blue (3, 0)" in read
-
-
-def test_other_boards_count_from_the_bottom_left():
-    game = SCENARIOS["frozen-lake"].game()
-    labels, words = drawn("frozen-lake", game.initial_state(np.random.default_rng(1)))
+    assert all(said in words for said in ("taxi at (1, 2)", "passenger at (3, 0)", "wall at right of (1, 4)"))
+    assert all(said in game.observe(state, "player_0") for said in ("Taxi: (1, 2)", "waiting at blue (3, 0)"))
+    labels, words = drawn("frozen-lake", SCENARIOS["frozen-lake"].game().initial_state(np.random.default_rng(1)))
     assert labels == ["3", "2", "1", "0", "0", "1", "2", "3"]
-    assert "player at (0, 3)" in words
-    assert "goal at (3, 0)" in words
+    assert all(said in words for said in ("player at (0, 3)", "goal at (3, 0)"))

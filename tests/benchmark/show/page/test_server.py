@@ -1,17 +1,15 @@
 """The page's server, to this machine only, and following a run: when a page is made again."""
 
 import http.client
-import shutil
 import socket
 import threading
 from itertools import pairwise
-from pathlib import Path
 
 import pytest
 
 from benchmark.cli import main
 from benchmark.errors import UsageError
-from benchmark.show.page.follow import LOOK_EVERY, pages_of, state_of
+from benchmark.show.page.follow import LOOK_EVERY, pages_of
 from benchmark.show.page.server import PageServer
 from tests.benchmark.helpers import change_manifest
 
@@ -50,6 +48,9 @@ def test_serves_the_page_on_this_machine_only(server):
     assert ask(server, path="/?reload")[0] == 200
     assert ask(server, host=f"localhost:{server.server_port}")[0] == 200
     assert ask(server, method="HEAD")[::2] == (200, b"")
+    # no other path, and nothing is taken
+    assert ask(server, path="/../../etc/passwd")[0] == ask(server, path="/index.html")[0] == 404
+    assert ask(server, method="POST")[0] == 501
 
 
 @pytest.mark.parametrize("host", ["example.org", "example.org:80", "127.0.0.1.example.org", ""])
@@ -57,12 +58,6 @@ def test_refuses_other_host_names(server, host):
     status, _, content = ask(server, host=host)
     assert status == 421
     assert "naïve" not in content.decode("utf-8")
-
-
-def test_has_no_other_path_and_takes_nothing(server):
-    assert ask(server, path="/../../etc/passwd")[0] == 404
-    assert ask(server, path="/index.html")[0] == 404
-    assert ask(server, method="POST")[0] == 501
 
 
 def test_a_page_that_asks_for_a_newer_one_gets_it_only_where_there_is_one(server):
@@ -117,20 +112,19 @@ def test_a_page_comes_with_every_change_until_all_is_played(run):
     assert set(slept) == {LOOK_EVERY}
 
 
-def set_finished(run: Path, finished: str | None) -> None:
-    change_manifest(run, lambda manifest: manifest["sessions"][-1].update(finished=finished))
-
-
 @pytest.mark.parametrize(("finishes_after", "expected"), [(None, 40.0), (7, 7.0)])
 def test_making_pages_takes_a_fifth_of_the_time_but_the_last_comes_at_once(run, finishes_after, expected):
-    set_finished(run, None)
+    def set_finished(finished: str | None) -> None:
+        change_manifest(run, lambda manifest: manifest["sessions"][-1].update(finished=finished))
+
+    set_finished(None)
     ticks = iter([0.0, 10.0])
     slept: list[float] = []
 
     def sleep(seconds: float) -> None:
         slept.append(seconds)
         if len(slept) == finishes_after:
-            set_finished(run, "2026-11-22T12:00:00Z")
+            set_finished("2026-11-22T12:00:00Z")
 
     pages = pages_of([run], lambda version: ("page", False), sleep=sleep, clock=lambda: next(ticks))
     next(pages)
@@ -158,12 +152,3 @@ def test_the_first_page_must_be_possible_and_later_ones_are_tried_again(run):
         (run / "episodes.jsonl").touch()
 
     assert [page for page, _ in pages_of([run], make, sleep=sleep)] == ["first", "second"]
-
-
-def test_the_state_knows_every_folder_of_a_folder(run):
-    shutil.copytree(run, run.parent / "other")
-    before = state_of([run.parent])
-    assert before == state_of([run.parent])
-    with (run.parent / "other/episodes.jsonl").open("ab") as file:
-        file.write(b"\n")
-    assert state_of([run.parent]) != before

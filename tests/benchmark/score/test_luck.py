@@ -18,14 +18,13 @@ from benchmark.runs.replay import Replay, replay
 from benchmark.score import results as cells
 from benchmark.score.luck import FOLDS, LEAST, LuckValues, corrected, cross_fitted, episode_luck
 from benchmark.score.results import Cell
-from tests.benchmark.score.luck.lake_simulation import HORIZON, Lakes
+from tests.benchmark.score.lake_simulation import HORIZON, Lakes
 from textgames.environments.rules import EpisodeRules
 from textgames.frozen_lake import FrozenLake
 from textgames.scenarios import SCENARIOS, Scenario
 from textgames.snake import Snake, SnakeState
-from textgames.snake.solver import greedy_action
 
-ENTRIES = Path(__file__).parents[4] / "leaderboards"
+ENTRIES = Path(__file__).parents[3] / "leaderboards"
 ICE = SCENARIOS["frozen-lake-slippery"]
 
 
@@ -52,9 +51,8 @@ def played(scenario, seed, responses):
 @pytest.mark.parametrize(
     ("game", "name"),
     [
-        *((ICE.name, name) for name in ("planner", "random", "tiny-msgrpo-snake")),
+        *((ICE.name, name) for name in ("planner", "tiny-msgrpo-snake")),
         ("snake", "planner"),
-        ("snake", "random"),
     ],
 )
 def test_the_stored_returns_split_without_remainder(game, name):
@@ -113,7 +111,7 @@ def check_fair(game, start, actions, values):
     assert variance == pytest.approx(said, abs=1e-12)
 
 
-@pytest.mark.parametrize("actions", [*product(("up", "down", "left", "right"), repeat=2), ("up", "right", "down")])
+@pytest.mark.parametrize("actions", [("up", "right"), ("right", "up"), ("left", "down"), ("up", "right", "down")])
 def test_luck_is_fair_in_snake_by_a_guess(actions):
     """By enumeration, on a board of six cells: of the opponent's moves, of what it eats and where food reappears."""
     game = Snake(width=3, height=2, num_apples=1)
@@ -227,55 +225,44 @@ def test_the_simulation_of_the_other_tests_agrees():
     assert np.allclose(episodes.start + episodes.luck, episodes.returns)
 
 
-POLICIES = {"optimal": 1.0, "strong": 0.95, "weak": 0.5, "random": 0.0}
-
-
 @pytest.fixture(scope="module")
 def lakes():
     return Lakes()
 
 
-def estimates(lakes, skill, runs, episodes, seed=1):
-    """``(true normalised score, plain estimates, luck-free estimates, coefficients)`` of many runs."""
+def estimates(lakes, skill, runs, episodes):
+    """Return the true normalised score, and the plain and the luck-free estimates of many runs."""
     policy, uniform = lakes.policy(skill), lakes.value_of(lakes.policy(0.0))
     optimal = lakes.v[HORIZON][:, 0]
     true = (lakes.value_of(policy).mean() - uniform.mean()) / (optimal.mean() - uniform.mean())
-    played = lakes.play(policy, runs, episodes, np.random.default_rng([seed, episodes]))
-    plain, free, betas = [], [], []
+    played = lakes.play(policy, runs, episodes, np.random.default_rng([1, episodes]))
+    found = []
     for returns, start, luck, layout in zip(played.returns, played.start, played.luck, played.layout, strict=True):
-        found = corrected(returns, start, luck, (0.0, 1.0))
-        table = np.stack([returns, uniform[layout], optimal[layout], found.values], axis=1)
-        figures = [stats.normalised(0, 1, 2, (0.0, 1.0)), stats.normalised(3, 1, 2, ends=found.ends)]
-        one, other = stats.bootstrap(table, figures)
-        plain.append(one)
-        free.append(other)
-        betas.append(found.beta)
-    return true, plain, free, betas
-
-
-def coverage(true, found):
-    return np.mean([(one.low or one.value) - 1e-9 <= true <= (one.high or one.value) + 1e-9 for one in found])
+        free = corrected(returns, start, luck, (0.0, 1.0))
+        table = np.stack([returns, uniform[layout], optimal[layout], free.values], axis=1)
+        figures = [stats.normalised(0, 1, 2, (0.0, 1.0)), stats.normalised(3, 1, 2, ends=free.ends)]
+        found.append(stats.bootstrap(table, figures))
+    return true, *zip(*found, strict=True)
 
 
 @pytest.mark.nightly
-@pytest.mark.parametrize("episodes", [20, 50, 200])
-@pytest.mark.parametrize("skill", POLICIES.values(), ids=POLICIES)
+@pytest.mark.parametrize("episodes", [20, 50])
+@pytest.mark.parametrize("skill", [0.95, 0.5, 0.0], ids=["strong", "weak", "random"])
 def test_intervals_cover_the_truth(lakes, skill, episodes):
     runs = 2000
-    true, plain, free, _ = estimates(lakes, skill, runs, episodes)
-    spread = 3 * np.sqrt(0.05 * 0.95 / runs)  # of a share of runs, three standard errors
-    assert coverage(true, free) >= 0.95 - spread
-    bias = np.mean([one.value for one in free]) - true
-    assert abs(bias) <= 3.5 * np.std([one.value for one in free]) / np.sqrt(runs) + 1e-9
-    assert np.std([one.value for one in free]) < np.std([one.value for one in plain])
+    true, plain, free = estimates(lakes, skill, runs, episodes)
+    covered = [(one.low or one.value) - 1e-9 <= true <= (one.high or one.value) + 1e-9 for one in free]
+    assert np.mean(covered) >= 0.95 - 3 * np.sqrt(0.05 * 0.95 / runs)  # three standard errors
+    values = np.array([one.value for one in free])
+    assert abs(values.mean() - true) <= 3.5 * values.std() / np.sqrt(runs) + 1e-9
+    assert values.std() < np.std([one.value for one in plain])
 
 
 def test_an_optimal_players_score_is_one_exactly(lakes):
-    _, plain, free, betas = estimates(lakes, 1.0, 20, 50)
+    _, plain, free = estimates(lakes, 1.0, 20, 50)
     assert np.allclose([one.value for one in free], 1.0, rtol=0, atol=1e-12)
     assert all(0.85 < one.low < 0.95 for one in free)  # the next episode may still hold a mistake
     assert np.allclose([one.high for one in free], 1.0, rtol=0, atol=1e-9)
-    assert set(betas) == {1.0}
     assert np.std([one.value for one in plain]) > 0.1
 
 
@@ -300,74 +287,17 @@ def test_luck_that_never_varies_is_left_in():
     assert found.beta == 0
 
 
-def test_the_order_of_folds_is_that_of_seeds_whatever_their_numbers():
-    rng = np.random.default_rng(2)
-    outcome, luck = rng.normal(size=(2, 30))
-    longer = cross_fitted(np.concatenate([outcome, rng.normal(size=10)]), np.concatenate([luck, rng.normal(size=10)]))
-    assert np.array_equal(cross_fitted(outcome, luck)[:FOLDS], cross_fitted(outcome, luck)[FOLDS : 2 * FOLDS])
-    assert np.array_equal(longer[:FOLDS], longer[FOLDS : 2 * FOLDS])
-
-
-ME = "player_0"
-SNAKE = SCENARIOS["snake"]
-
-
-def play(player, episodes):
-    game = SNAKE.game()
-    values = LuckValues.of(game)
-    rows = []
-    for seed in range(episodes):
-        rng, own = np.random.default_rng([9, seed]), np.random.default_rng([10, seed])
-        state, over, gain, luck = game.initial_state(rng), False, 0.0, 0.0
-        start = values.value(state, SNAKE.horizon)
-        for left in range(SNAKE.horizon, 0, -1):
-            random = player == "random" or (player == "careless" and own.random() < 0.3)
-            action = game.actions[int(own.integers(4))] if random else greedy_action(state, ME, game)
-            expected = values.expects(state, (action,), left).mean
-            state, rewards, over = game.transition(state, {ME: action}, rng)
-            gain += rewards[ME]
-            luck += rewards[ME] + (0.0 if over else values.value(state, left - 1)) - expected
-            if over:
-                break
-        rows.append((gain, start, luck))
-    return np.array(rows).T
-
-
-@pytest.mark.nightly
-@pytest.mark.parametrize("player", ["greedy", "careless", "random"])
-def test_intervals_of_fifty_episodes_cover_the_truth(player):
-    """1,500 runs of 50 episodes, drawn from a pool of 3,000: the pool's mean is the truth, and its luck is fair."""
-    returns, start, luck = play(player, 3000)
-    assert abs(luck.mean()) < 4 * luck.std() / np.sqrt(len(luck))
-    luck -= luck.mean()
-    rng = np.random.default_rng(0)
-    plain, free = [], []
-    for _ in range(1500):
-        drawn = rng.integers(len(returns), size=50)
-        found = corrected(returns[drawn], start[drawn], luck[drawn])
-        table = np.stack([returns[drawn], found.values], axis=1)
-        one, other = stats.bootstrap(table, [stats.column(0), stats.column(1)])
-        plain.append(one)
-        free.append(other)
-    true, spread = returns.mean(), 3 * np.sqrt(0.05 * 0.95 / 1500)
-    covered = np.mean([one.low <= true <= one.high for one in free])
-    bias = np.mean([one.value for one in free]) - true
-    ratio = np.std([one.value for one in free]) / np.std([one.value for one in plain])
-    assert covered >= 0.95 - spread
-    assert abs(bias) <= 3.5 * np.std([one.value for one in free]) / np.sqrt(1500)
-    assert ratio < {"greedy": 0.9, "careless": 1.0, "random": 1.03}[player]
-
-
 def test_very_many_episodes_are_not_played_again(monkeypatch):
     asked = []
     cell = Cell(planned=30, ask_luck=lambda: asked.append(1))
     for name, values in cell.columns.items():
         values.extend(range(30) if name == "seed" else [0.0] * 30)
     monkeypatch.setattr(cells, "CONTROLLED_LIMIT", 29)
-    assert cells.without_luck(cell, SNAKE) == (None, False)
+    snake = SCENARIOS["snake"]
+    assert cells.without_luck(cell, snake) == (None, False)
     assert not asked
     monkeypatch.setattr(cells, "CONTROLLED_LIMIT", 30)
     cell.memo.clear()
-    assert cells.without_luck(cell, SNAKE) == (None, False)  # nobody knew the luck
+    assert cells.without_luck(cell, snake) == (None, False)  # nobody knew the luck
     assert asked
-    assert cells.luck_free(cell, SNAKE) is None
+    assert cells.luck_free(cell, snake) is None

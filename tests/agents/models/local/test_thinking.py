@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 import torch
 
-import agents
 from agents import Decoding
 from agents.models.local.templates import Thinking
 from agents.models.local.transformers import CLOSING, TransformersModel
@@ -42,7 +41,7 @@ GREEDY = Decoding(temperature=0, max_tokens=60)
 
 
 @cache
-def tokenizer_with(template: str) -> Any:
+def tokenizer_with(template: str | None) -> Any:
     from tokenizers import AddedToken
 
     made = byte_level_bpe([THOUGHT] * 3, 320, ["<|im_end|>", "<|im_start|>"])
@@ -83,7 +82,6 @@ def answered(template: str, text: str, decoding: Decoding = GREEDY, prefix: str 
     ("template", "prefix", "arguments", "opening"),
     [
         (HYBRID, "", {}, "may"),
-        (HYBRID, "", {"enable_thinking": True}, "may"),
         (HYBRID, "", {"enable_thinking": False}, "none"),
         (HYBRID, "<action>", {}, "none"),
         (ALWAYS, "", {}, "open"),
@@ -92,25 +90,26 @@ def answered(template: str, text: str, decoding: Decoding = GREEDY, prefix: str 
     ],
 )
 def test_a_template_says_whether_a_model_reasons(template, prefix, arguments, opening):
-    tokenizer = tokenizer_with(NEVER) if template is None else tokenizer_with(template)
-    if template is None:
-        tokenizer = transformers.PreTrainedTokenizerFast(tokenizer_object=tokenizer.backend_tokenizer)
     prompt = (*PROMPT, *([Message("assistant", prefix)] if prefix else []))
-    assert Thinking(tokenizer, arguments, None, "it").opening(prompt) == opening
+    assert Thinking(tokenizer_with(template), arguments, None, "it").opening(prompt) == opening
 
 
 @pytest.mark.parametrize(
-    ("template", "options", "said"),
+    ("options", "said"),
     [
-        (NEVER, {"chat_template_kwargs": {"enable_thinking": False}}, "enable_thinking, which the chat template of"),
-        (NEVER, {"thinking_budget": 5}, "has no </think>"),
-        (HYBRID, {"thinking_budget": 0}, "thinking_budget is a whole number"),
-        (HYBRID, {"chat_template_kwargs": 3}, "chat_template_kwargs is a table"),
+        ({"chat_template_kwargs": {"enable_thinking": False}}, "enable_thinking, which the chat template of"),
+        ({"thinking_budget": 5}, "has no </think>"),
     ],
 )
-def test_what_changes_nothing_is_refused(template, options, said):
+def test_what_changes_nothing_is_refused_and_what_does_is_a_setting(options, said):
     with pytest.raises(ValueError, match=said):
-        TransformersModel(taught(HYBRID, THOUGHT), tokenizer_with(template), **options)
+        TransformersModel(taught(HYBRID, THOUGHT), tokenizer_with(NEVER), **options)
+    model = TransformersModel(taught(HYBRID, THOUGHT), tokenizer_with(HYBRID), **options)
+    assert model.settings.items() >= options.items()
+    off = "<think>\n\n</think>\n\n" if "chat_template_kwargs" in options else ""
+    assert model.render(PROMPT).endswith(f"<|im_start|>assistant\n{off}")
+    prefixed = (*PROMPT, Message("assistant", "<action>"))
+    assert model.render(prefixed).endswith("<|im_start|>assistant\n<think>\n\n</think>\n\n<action>")
 
 
 # ---------------------------------------------------------------- when a response has ended
@@ -125,6 +124,8 @@ def test_a_stop_string_in_reasoning_ends_nothing_and_the_response_is_what_follow
     assert tokenizer.decode(completion.response_ids) == THOUGHT.removesuffix(" and more")
     thought = tokenizer(THOUGHT.partition("\n\n")[0], add_special_tokens=False)["input_ids"]
     assert completion.usage.reasoning_tokens == len(thought)
+    endless = answered(HYBRID, THOUGHT, Decoding(temperature=0, max_tokens=6))
+    assert (endless.response, endless.finish_reason, endless.usage.reasoning_tokens) == ("", "length", 6)
 
 
 @pytest.mark.slow
@@ -145,21 +146,6 @@ def test_the_response_and_the_reasoning_by_the_template(template, prefix, said, 
     assert (completion.response, completion.reasoning) == (response, reasoning)
     assert bool(completion.usage.reasoning_tokens) == bool(reasoning)
     assert completion.finish_reason == "stop"
-
-
-@pytest.mark.slow
-def test_a_think_that_is_never_closed_goes_on_to_the_limit():
-    completion = answered(NEVER, "<think>\nI could answer <action>left</action> or <action>up</action>")
-    assert completion.response.count("</action>") == 2
-    tokens = len(completion.response_ids) - 1
-    cut = answered(NEVER, completion.response, Decoding(temperature=0, max_tokens=tokens))
-    assert cut.finish_reason == "length"
-
-
-def test_reasoning_without_an_end_leaves_no_response():
-    completion = answered(HYBRID, THOUGHT, Decoding(temperature=0, max_tokens=6))
-    assert (completion.response, completion.finish_reason) == ("", "length")
-    assert completion.usage.reasoning_tokens == len(completion.response_ids) == 6
 
 
 # ---------------------------------------------------------------- budgets
@@ -187,7 +173,7 @@ def test_reasoning_is_closed_at_its_budget_and_the_model_goes_on_to_its_response
         assert float(scores[place - 1, ids[0, place]]) == pytest.approx(logprob, abs=1e-3)
 
 
-@pytest.mark.parametrize("budget", [*range(1, 10), 100])
+@pytest.mark.parametrize("budget", [1, 4, 5, 6, 100])
 def test_a_budget_that_is_not_used_up_changes_nothing(budget):
     """Also where it ends in the middle of the response, and of its stop string; sampled, so that draws go on."""
     text = "<action>up</action> and more"
@@ -199,43 +185,3 @@ def test_a_budget_that_is_not_used_up_changes_nothing(budget):
         usual.finish_reason,
     )
     assert given.logprobs == pytest.approx(usual.logprobs, abs=1e-4)
-
-
-def test_what_is_drawn_behind_a_budget_goes_on_with_the_row_s_own_numbers():
-    """At a temperature at which the draws decide: a row that doesn't reason draws what it draws without a budget."""
-    decoding, seeds = Decoding(temperature=8.0, max_tokens=24), [(n,) for n in range(12)]
-    plain = TransformersModel(taught(HYBRID, THOUGHT), tokenizer_with(HYBRID))
-    within = TransformersModel(taught(HYBRID, THOUGHT), tokenizer_with(HYBRID), thinking_budget=4)
-    pairs = zip(
-        plain.generate([PROMPT] * 12, decoding, seeds), within.generate([PROMPT] * 12, decoding, seeds), strict=True
-    )
-    answers = [(a.response_ids, b.response_ids) for a, b in pairs if b.allowed is None and len(a.response_ids) > 12]
-    assert len(answers) > 5
-    for usual, given in answers:
-        assert given[: len(usual)] == usual
-
-
-def test_rows_of_a_batch_go_on_by_themselves():
-    model = TransformersModel(taught(HYBRID, THOUGHT), tokenizer_with(HYBRID), thinking_budget=10)
-    decoding, seeds = Decoding(temperature=1.5, max_tokens=12), [(n,) for n in range(6)]
-    prompts = [PROMPT, (Message("user", "Who?"),)] * 3
-    together = model.generate(prompts, decoding, seeds)
-    for prompt, seed, row in zip(prompts, seeds, together, strict=True):
-        (alone,) = model.generate([prompt], decoding, [seed])
-        assert alone.response_ids == row.response_ids
-        assert alone.response == row.response
-        assert alone.logprobs == pytest.approx(row.logprobs, abs=1e-4)
-
-
-def test_options_of_a_folder(tmp_path):
-    taught(HYBRID, THOUGHT).save_pretrained(tmp_path)
-    tokenizer_with(HYBRID).save_pretrained(tmp_path)
-    options = {"chat_template_kwargs": {"enable_thinking": False}, "thinking_budget": 7}
-    policy: Any = agents.load_agent(f"hf:{tmp_path}", **options)
-    assert policy.model.settings.items() >= options.items()
-    assert policy.model.render(PROMPT).endswith("<|im_start|>assistant\n<think>\n\n</think>\n\n")
-    usual: Any = agents.load_agent(f"hf:{tmp_path}")
-    assert not options.keys() & usual.model.settings.keys()
-    assert usual.model.render(PROMPT).endswith("<|im_start|>assistant\n")
-    prefixed = (*PROMPT, Message("assistant", "<action>"))
-    assert usual.model.render(prefixed).endswith("<|im_start|>assistant\n<think>\n\n</think>\n\n<action>")

@@ -49,47 +49,19 @@ def test_groups_that_never_met_are_on_scales_of_their_own():
         assert sum(ratings[name].rating.value for name in pair) == pytest.approx(0, abs=1e-6)
 
 
-GAP = 400 * log10(1.5)
-
-
-def links(rng=None, agents=16, games=10, gap=GAP):
-    """A chain: everyone played the next one alone, who is ``gap`` points weaker: 4 games of 10 are lost."""
-    names = [f"{place:02d}" for place in range(agents)]
-    won = 1 / (1 + 10 ** (-gap / 400))
-    found = []
-    for place, (a, b) in enumerate(pairwise(names)):
-        results = rng.random(games) < won if rng else np.arange(games) < round(won * games)
-        found += [Game(a, b, float(result), place * games + k) for k, result in enumerate(results)]
-    return {name: (agents - 1) / 2 * gap - place * gap for place, name in enumerate(names)}, found
-
-
 def test_agents_that_never_met_are_not_pulled_together():
-    """The ends of a chain of 16 are 1,056 points apart; a prior on all pairs left 290 of them."""
-    truth, games = links()
+    """In a chain of 16, each of whom wins 6 of 10 games against the next, the ends are 1,056 points apart.
+
+    A prior on all pairs left 290 of them.
+    """
+    names, gap = [f"{place:02d}" for place in range(16)], 400 * log10(1.5)
+    games = [
+        Game(a, b, float(k < 6), 10 * place + k) for place, (a, b) in enumerate(pairwise(names)) for k in range(10)
+    ]
     ratings = {one.agent: one.rating for one in bradley_terry(games)}
-    assert ratings["00"].value - ratings["15"].value == pytest.approx(truth["00"] - truth["15"], rel=0.05)
-    for agent, value in truth.items():
-        assert ratings[agent].low <= value <= ratings[agent].high
-
-
-@pytest.mark.slow
-def test_the_intervals_of_a_chain_cover_what_they_should():
-    """Of 25 chains of 16 agents with 40 games a link; with a prior on all pairs they covered 0.19."""
-    rng = np.random.default_rng(16)
-    held = []
-    for _ in range(25):
-        truth, games = links(rng, games=40)
-        ratings = {one.agent: one.rating for one in bradley_terry(games)}
-        held += [ratings[agent].low <= value <= ratings[agent].high for agent, value in truth.items()]
-    assert np.mean(held) > 0.88
-
-
-@pytest.mark.slow
-def test_a_circle_is_said():
-    games = [Game(a, b, 1.0) for a, b in ("ab", "bc", "ca")] * 10
-    assert {one.agent: one.in_cycle for one in bradley_terry(games)} == {"a": True, "b": True, "c": True}
-    straight = [Game(a, b, result) for a, b in ("ab", "bc", "ac") for result in (1.0, 1.0, 0.0)]
-    assert not any(one.in_cycle for one in bradley_terry(straight))
+    assert ratings["00"].value - ratings["15"].value == pytest.approx(15 * gap, rel=0.05)
+    for place, name in enumerate(names):
+        assert ratings[name].low <= (7.5 - place) * gap <= ratings[name].high
 
 
 def test_a_single_game_has_no_interval():
@@ -142,7 +114,7 @@ def test_games_of_one_seed_are_no_more_evidence_than_one_of_them():
     assert bradley_terry([Game("a", "b", 1.0, 4), Game("b", "a", 1.0, 4)])[0].rating.low is None  # a single seed
 
 
-@pytest.mark.parametrize("count", [2, 5, 12])
+@pytest.mark.parametrize("count", [2, 12])
 def test_many_tables_at_once_get_what_choix_gives_each(count):
     rng = np.random.default_rng(count)
     points = rng.exponential(size=(40, count, count)) * (1 - np.eye(count))
@@ -192,7 +164,7 @@ def test_the_intervals_of_a_rating_over_games_cover_what_many_starts_would_say()
             points["abc".index(a), "abc".index(b)] += 1000 * chance
             points["abc".index(b), "abc".index(a)] += 1000 * (1 - chance)
     truth = strengths_of_many(points[None], tolerance=1e-8)[0]
-    for _ in range(80):
+    for _ in range(50):
         ratings = {
             one.agent: one.rating for one in over_games({name: played(rng, own, 15) for name, own in CHANCES.items()})
         }

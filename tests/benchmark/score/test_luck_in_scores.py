@@ -16,7 +16,7 @@ from benchmark.score import results as results_module
 from benchmark.score.comparison import compared, paired_differences
 from benchmark.score.results import luck_free, read_columns
 
-ENTRIES = Path(__file__).parents[4] / "leaderboards"
+ENTRIES = Path(__file__).parents[3] / "leaderboards"
 ICE = "frozen-lake-slippery"
 
 
@@ -48,30 +48,20 @@ def test_the_stored_entries_have_both(textbench):
             assert (row["luck_free_return"], row["normalized_by"]) == (None, "plain")
             assert row["normalized"] == row["normalized_plain"]
             assert row["luck"]["values"] == "shortest tours of the food, fitted (heuristic), version 1"
-            check_controlled(row)
+            assert row["mean_return"]["low"] < row["controlled_return"]["value"] < row["mean_return"]["high"]
         else:
             assert row["controlled_return"] is None
         # without chance there is no luck to take out, but of random moves in place of unreadable answers
         if scenario == "frozen-lake" and row["invalid_rate"]["value"] == 0:
             assert row["luck_free_return"] == pytest.approx(row["mean_return"], abs=1e-12)
-            assert row["luck"] is None
             assert row["normalized"] == pytest.approx(row["normalized_plain"], abs=1e-12)
+    for agent, most in (("planner", 0.6), ("greedy", 0.85)):  # what a control variate takes out for those that eat
+        assert scores[agent, "snake"]["luck"]["sd_ratio"] < most
     # the dry lake has chance only in the random moves that stand in for unreadable answers
     chancy = [row for row in scores.values() if row["scenario"] != "frozen-lake" or row["invalid_rate"]["value"] > 0]
     assert [row for row in scores.values() if row["luck"]] == chancy
     assert len(chancy) >= 27  # nine agents in three scenarios
     assert all(abs(row["luck"]["z"]) < 2 for row in chancy)
-
-
-def check_controlled(row):
-    """A control variate takes something out for the players that eat, and moves no mean far."""
-    plain, controlled = row["mean_return"], row["controlled_return"]
-    assert plain["low"] < controlled["value"] < plain["high"]
-    if row["agent"] in ("planner", "greedy"):
-        assert controlled["high"] - controlled["low"] < 0.95 * (plain["high"] - plain["low"])
-        assert row["luck"]["sd_ratio"] < 0.85
-    if row["agent"] == "planner":
-        assert row["luck"]["sd_ratio"] < 0.6
 
 
 def test_a_heuristic_is_asked_only_for_its_own_figure(monkeypatch):
@@ -96,24 +86,6 @@ def test_comparisons_are_of_luck_free_returns(textbench):
     assert np.std(corrected) < np.std(plain) / 2
     values = [luck_free(cell, results.scenarios[ICE]).values for cell in (planner, greedy)]
     assert np.array_equal(corrected, values[0] - values[1])
-
-
-@pytest.mark.slow
-def test_every_table_shows_both(textbench):
-    board = ("leaderboard", ENTRIES / "planner", ENTRIES / "greedy", "--quiet")
-    for form in (("--stats",), ("--markdown",)):
-        out = textbench(*board, *form).out
-        for title in ("mean return", "luck-free return", "beta", "SD ratio", "luck z"):
-            assert title in out
-        assert "0.440 [0.304, 0.587]" in out
-        assert "1.00 [0.80, 1.00]" in out
-        assert "ranks are of luck-free returns; luck is measured by value iteration, version 1" in out
-        # two tables' columns and notes (the dry lake has luck in random moves for unreadable answers), and the legend
-        assert out.count("luck-free return") <= 6
-    assert textbench(*board, "--html", "page.html").code == 0
-    page = Path("page.html").read_text()
-    assert 'data-key="luck_free_return"' in page
-    assert "luck is measured by value iteration, version 1" in page
 
 
 def test_few_and_very_many_episodes_are_plain(textbench, monkeypatch):
@@ -170,23 +142,11 @@ def test_until_adds_episodes_until_the_score_is_known(textbench):
     assert scores["random", ICE]["normalized"]["high"] < 0
     manifest = RunFolder.open(Path("u")).manifest
     assert (manifest["settings"]["until"], manifest["settings"]["episodes"]) == (0.15, 1600)
-    again = textbench("resume", "u", "--json", "--quiet")
-    assert {key: row["episodes"] for key, row in scores_of(again).items()} == {
-        key: row["episodes"] for key, row in scores.items()
-    }
-
-
-@pytest.mark.slow
-def test_until_goes_on_where_it_was_cut(textbench):
-    command = ("run", "--agent", "greedy", "--scenario", ICE, "--until", 0.12, "--quiet", "--json")
-    whole = scores_of(textbench(*command, "--out", "whole"))["greedy", ICE]
-    assert whole["episodes"] > 60
-    cut = Path(shutil.copytree("whole", "cut"))
-    lines = (cut / "episodes.jsonl").read_bytes().splitlines(keepends=True)
-    (cut / "episodes.jsonl").write_bytes(b"".join(lines[:60]))
-    resumed = scores_of(textbench("resume", "cut", "--quiet", "--json"))["greedy", ICE]
-    untimed = {"seconds": 0, "cpu_seconds": 0}
-    assert resumed | untimed == whole | untimed
+    # a run that was cut ends where the whole one did
+    lines = Path("u/episodes.jsonl").read_bytes().splitlines(keepends=True)
+    Path("u/episodes.jsonl").write_bytes(b"".join(lines[:120]))
+    resumed, untimed = scores_of(textbench("resume", "u", "--json", "--quiet")), {"seconds": 0, "cpu_seconds": 0}
+    assert {key: row | untimed for key, row in resumed.items()} == {key: row | untimed for key, row in scores.items()}
 
 
 @pytest.mark.slow
@@ -226,8 +186,6 @@ def test_until_dry_run_says_what_it_will_cost(textbench):
     (need,) = document["matchups"]
     assert document["looks"] == [50, 100, 200, 400, 800, 1600]
     assert 50 <= need["episodes_at_least"] < need["episodes"] <= 1600
-    (one,) = document["estimates"]
-    assert one["prompt_tokens"] > 100 * one["decisions"]
-    assert one["completion_tokens_at_most"] == 256 * need["requests_at_most"]
+    assert document["estimates"][0]["completion_tokens_at_most"] == 256 * need["requests_at_most"]
     assert "the least and the most that a scripted player needs" in textbench(*command).out
     assert not Path("runs").exists()
