@@ -12,9 +12,9 @@ from tests.agents.msgrpo.hand_made import batch, trajectory
 RNG = np.random.default_rng(0)
 
 
-def ragged_turns(seed: int = 0) -> Batch:
+def ragged_turns() -> Batch:
     """Four episodes of one to four turns of one to five tokens, with a random value for each token."""
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(0)
     episodes = []
     for lengths in ((3, 1, 5), (2,), (1,), (1, 4, 2, 2)):
         values = {"token": [rng.normal(size=length) for length in lengths]}
@@ -39,21 +39,23 @@ def by_sums(rewards: Any, values: list[Any], gamma_turn: float, gamma: float, la
     return result
 
 
-@pytest.mark.parametrize(("gamma_turn", "gamma", "lam"), [(0.95, 1.0, 1.0), (0.8, 0.9, 0.7), (1.0, 0.5, 0.0)])
+@pytest.mark.parametrize(("gamma_turn", "gamma", "lam"), [(0.8, 0.9, 0.7), (1.0, 0.5, 0.0)])
 def test_advantages_and_targets_are_those_of_the_formula(gamma_turn, gamma, lam):
     given = ragged_turns()
     wanted = [by_sums(t.rewards, list(t.head_values["token"]), gamma_turn, gamma, lam) for t in given.trajectories]
     flat = np.array([x for episode in wanted for turn in episode for x in turn])
     settings = {"discount": gamma_turn, "token_discount": gamma, "lam": lam}
+    values = np.concatenate([turn for t in given.trajectories for turn in t.head_values["token"]])
     for whiten in (False, True):
         credit = METHODS.make("ppo_bilevel", settings | {"whiten": whiten}).assign(given, RNG)
-        got = [turn for episode in credit.advantages for turn in episode]
+        got, targets = (
+            [turn for episode in table for turn in episode]
+            for table in (credit.advantages, credit.value_targets["token"])
+        )
         assert [len(turn) for turn in got] == [len(y) for t in given.trajectories for y in t.response_ids]
         scaled = (flat - flat.mean()) / (flat.std(ddof=1) + 1e-6) if whiten else flat
         np.testing.assert_allclose(np.concatenate(got), scaled, rtol=1e-10, atol=1e-12)
-        targets = [turn for episode in credit.value_targets["token"] for turn in episode]
-        values = [turn for t in given.trajectories for turn in t.head_values["token"]]
-        np.testing.assert_allclose(np.concatenate(targets), flat + np.concatenate(values), rtol=1e-10, atol=1e-12)
+        np.testing.assert_allclose(np.concatenate(targets), flat + values, rtol=1e-10, atol=1e-12)
 
 
 SWITCH = (Segment("switch", 0, 2, "SWITCH"), Segment("subgoal", 2, 4, "the corner"), Segment("action", 4, 6, "up"))
@@ -76,9 +78,9 @@ def episode(kinds: list[tuple[Segment, ...]], rng: np.random.Generator) -> Traje
     return trajectory(rewards, tokens=lengths, segments=tuple(kinds), head_values=values, values=values["term"])
 
 
-def ragged(seed: int = 0) -> Batch:
+def ragged() -> Batch:
     """Options of one to three steps; one episode begins without a SWITCH, one has a single step."""
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(0)
     kinds = ([SWITCH, KEEP, KEEP, SWITCH, SWITCH, KEEP], [KEEP, NOTHING, SWITCH], [SWITCH], [NOTHING, KEEP])
     return batch(*[episode(each, rng) for each in kinds])
 
@@ -91,7 +93,6 @@ def plain(each: Trajectory, gamma: float, lam: float, lam_options: float, penalt
     told = each.head_values
     low = [float(told["low"][t][PLACES[kinds[t]]]) for t in range(steps)]
     high, term = [list(map(float, told[name])) for name in ("high", "term")]
-    option_of = [max(s for s in starts if s <= t) for t in range(steps)]
     end_of = [min([s for s in starts if s > t], default=steps) for t in range(steps)]
     after = [high[end] if end < steps else 0.0 for end in end_of]
 
@@ -108,14 +109,12 @@ def plain(each: Trajectory, gamma: float, lam: float, lam_options: float, penalt
                for u in starts if u >= s)
         for s in starts
     }  # fmt: skip
-    assert all(option_of[s] == s for s in starts)
-    nan = math.nan
     return {
         "low": a_low,
-        "high": [a_high.get(t, nan) for t in range(steps)],
+        "high": [a_high.get(t, math.nan) for t in range(steps)],
         "term": [g - v for g, v in zip(to_go, term, strict=True)],
         "low target": [a + v for a, v in zip(a_low, low, strict=True)],
-        "high target": [a_high[t] + high[t] if t in starts else nan for t in range(steps)],
+        "high target": [a_high[t] + high[t] if t in starts else math.nan for t in range(steps)],
         "term target": to_go,
     }
 
@@ -127,9 +126,7 @@ def standardised(numbers: list[float]) -> dict[float, float]:
     return {x: (x - mean) / std for x in numbers}
 
 
-@pytest.mark.parametrize(
-    ("gamma", "lam", "lam_options", "penalty"), [(0.95, 0.95, 0.95, 0.0), (0.8, 0.5, 0.3, 0.3), (1.0, 1.0, 1.0, 0.1)]
-)
+@pytest.mark.parametrize(("gamma", "lam", "lam_options", "penalty"), [(0.95, 0.95, 0.95, 0.0), (0.8, 0.5, 0.3, 0.3)])
 def test_every_token_has_its_level_s_advantage_and_every_head_its_target(gamma, lam, lam_options, penalty):
     given = ragged()
     settings = {"discount": gamma, "lam": lam, "lam_options": lam_options, "keep_penalty": penalty}
@@ -170,8 +167,5 @@ def test_a_subgoal_written_where_it_is_kept_gets_nothing():
     # without any token behind the subgoal, V_low is read behind the switch; the first subgoal ends with the response
     places = [int(np.flatnonzero(~np.isnan(tokens))[0]) for tokens in credit.value_targets["low"][0]]  # type: ignore[index]
     assert places == [2, 3]
-
-
-def test_no_segments_is_said_in_words():
     with pytest.raises(ValueError, match="the trajectory has no segments"):
         METHODS.make("hiper").assign(batch(trajectory([1.0])), RNG)

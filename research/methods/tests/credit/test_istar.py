@@ -30,12 +30,8 @@ GIVEN = batch(
 )
 
 
-def assigned(**settings: Any) -> Any:
-    return METHODS.make("istar", settings).assign(GIVEN, np.random.default_rng(0))
-
-
 def test_returns_and_rewards_less_those_of_the_others():
-    credit = assigned(step_weight=0.5)
+    credit: Any = METHODS.make("istar", {"step_weight": 0.5}).assign(GIVEN, np.random.default_rng(0))
     ratios = np.array([0.2, 0.4, -0.8, 0.0, 0.2]) / 0.8  # of group a; the largest of the batch is 0.8
     others = (ratios - ratios.mean()) * 5 / 4
     whole = np.array([1.0, 1.0, -0.5, -0.5, -0.5])
@@ -47,14 +43,12 @@ def test_returns_and_rewards_less_those_of_the_others():
 
 
 def test_before_the_reward_model_has_learnt_equal_episodes_have_exactly_nothing():
-    credit = METHODS.make("istar").assign(batch(episode([1.0], [0.0]), episode([1.0], [0.0])), np.random.default_rng(0))
+    istar, rng = METHODS.make("istar"), np.random.default_rng(0)
+    credit = istar.assign(batch(episode([1.0], [0.0]), episode([1.0], [0.0])), rng)
     assert not np.concatenate(credit.advantages).any()
     assert not credit.preferences.pairs
-
-
-def test_needs_what_a_reward_model_says():
     with pytest.raises(ValueError, match="the trajectory has no log_ratios"):
-        METHODS.make("istar").assign(batch(trajectory([1.0])), np.random.default_rng(0))
+        istar.assign(batch(trajectory([1.0])), rng)
 
 
 @pytest.mark.parametrize("lora", [0, pytest.param(4, marks=pytest.mark.slow)])
@@ -71,11 +65,8 @@ def test_a_run_with_one_can_be_resumed_bit_for_bit(make_trainer, tmp_path, lora)
     assert untimed(resumed.train()) == untimed(history)
     with pytest.raises(ConfigError, match=r"credit = 'ppo_turn' .* with the heads {'reward': 'response'}"):
         make_trainer(replace(config, credit="ppo_turn")).resume(tmp_path / "part")
-
-
-def test_it_is_the_only_model_beside_the_policy(make_trainer):
     with pytest.raises(ConfigError, match="credit = 'istar' learns a reward model, and task_sampling = 'pcl'"):
-        make_trainer(replace(CRITIC, credit="istar", task_sampling="pcl"))
+        make_trainer(replace(config, task_sampling="pcl"))  # it is the only model beside the policy
 
 
 def test_where_no_episode_is_better_and_no_reward_is_known_nothing_is_learnt(make_trainer):
@@ -89,8 +80,6 @@ def test_two_processes_equal_one(tmp_path, tokenizer, make_llama, prompt_file):
 
 
 CONFIG = MSGRPOConfig(learning_rate=1.5e-3, critic_max_grad_norm=0.0)
-
-
 BETTER = Preferences([(0, 1), (0, 2), (2, 1)], 0.5)
 
 
@@ -106,23 +95,14 @@ def make_model(config: MSGRPOConfig = CONFIG, policy: TokenScorer | None = None)
     return model
 
 
-def plain_logprob(policy: TokenScorer, prompt: Sequence[int], response: Sequence[int]) -> torch.Tensor:
-    logits = policy.causal_lm(input_ids=torch.tensor([[*prompt, *response]])).logits[0]
-    scores = torch.log_softmax(logits[len(prompt) - 1 : -1], -1)
-    return scores.gather(1, torch.tensor(response)[:, None]).sum()
-
-
 def plain_ratios(model: RewardModel, each: Trajectory) -> torch.Tensor:
-    ratios = [
-        plain_logprob(model.model, prompt, response) - plain_logprob(model._policy, prompt, response).detach()
-        for prompt, response in zip(each.prompt_ids, each.response_ids, strict=True)
-    ]
-    return torch.stack(ratios)
+    def logprob(scorer: TokenScorer, prompt: Sequence[int], response: Sequence[int]) -> torch.Tensor:
+        logits = scorer.causal_lm(input_ids=torch.tensor([[*prompt, *response]])).logits[0]
+        scores = torch.log_softmax(logits[len(prompt) - 1 : -1], -1)
+        return scores.gather(1, torch.tensor(response)[:, None]).sum()
 
-
-def test_it_begins_as_the_policy():
-    for each in make_model().complete(episodes()):
-        assert not each.log_ratios.any()  # exactly 0, whatever a sampler's arithmetic is
+    rows = zip(each.prompt_ids, each.response_ids, strict=True)
+    return torch.stack([logprob(model.model, *row) - logprob(model._policy, *row).detach() for row in rows])
 
 
 def test_it_follows_the_gradient_of_the_loss_of_pairs():
@@ -152,12 +132,10 @@ def test_it_learns_which_episodes_are_better():
     assert values[0] > values[2] > values[1]
 
 
-@pytest.mark.parametrize("nothing", [None, Preferences([], 0.5)])
-def test_without_pairs_it_stays_as_it_is(nothing):
+def test_it_begins_as_the_policy_and_without_pairs_stays_as_it_is():
     model = make_model()
-    before = model.state_dict()["weights"]
-    assert model.learn([(model.complete(episodes()), nothing)], np.random.default_rng(0)) == {
-        "critic_loss": 0.0,
-        "critic_grad_norm": 0.0,
-    }
+    before, given = model.state_dict()["weights"], model.complete(episodes())
+    assert not any(each.log_ratios.any() for each in given)  # exactly 0, whatever a sampler's arithmetic is
+    told = model.learn([(given, None), (given, Preferences([], 0.5))], np.random.default_rng(0))
+    assert told == {"critic_loss": 0.0, "critic_grad_norm": 0.0}
     assert all(torch.equal(before[name], each) for name, each in model.state_dict()["weights"].items())
