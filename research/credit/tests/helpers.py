@@ -16,9 +16,12 @@ from agents.turn import TurnRequest
 from research.credit.instrument.exact.answers import ask, behaviour_of
 from research.credit.instrument.exact.solution import GameGraph, expand, solve
 from tests.tiny_models import teach, tiny_llama, word_tokenizer
+from textgames import Scenario
 from textgames.registry import game_of
 
 HORIZON = 3
+LAKE = {"desc": ["SFF", "FHG"], "is_slippery": True, "grid": False}
+SMALL = Scenario("small-lake", "TextFrozenLake-v0", LAKE, HORIZON, 0)
 ACTIONS = ("left", "down", "right", "up")
 
 
@@ -58,7 +61,7 @@ def direct_policy(temperature: float = 1.25) -> LanguageAgentPolicy:
 
 def lake() -> GameGraph:
     """A slippery lake of six cells: each action has up to three outcomes."""
-    game = game_of("TextFrozenLake-v0", desc=["SFF", "FHG"], is_slippery=True, grid=False)
+    game = game_of("TextFrozenLake-v0", **LAKE)
     return expand(game, [game.initial_state(np.random.default_rng(0))], HORIZON)
 
 

@@ -1,15 +1,22 @@
-"""Values, advantages and visits of a policy, against plain recursion over everything that may happen."""
+"""Values, visits and drawn returns of a policy, against plain recursion over everything that may happen."""
 
+from collections import Counter
 from itertools import product
 
 import numpy as np
 import pytest
 
 from agents import load_agent
+from agents.episode import EpisodeTask
+from agents.msgrpo.credit.batch import Start
 from agents.turn import Turn
+from research.credit.instrument.batches import Setting, play
 from research.credit.instrument.exact.answers import INVALID, ask, weighed, weight
+from research.credit.instrument.exact.drawn_returns import Chances, DrawnReturns
 from research.credit.instrument.exact.solution import expand
-from research.credit.tests.helpers import PENALTY, Habit, distribution, solved
+from research.credit.instrument.exact.truth import Truth
+from research.credit.instrument.instrument import Instrument, methods_of
+from research.credit.tests.helpers import PENALTY, Habit, direct_policy, distribution, solved
 from textgames import SCENARIOS
 from textgames.registry import game_of
 
@@ -21,10 +28,9 @@ GAMES = [
 ]
 
 
-@pytest.mark.parametrize("timely", [False, True])
 @pytest.mark.parametrize(("name", "settings", "horizon", "invalid_action"), GAMES)
-def test_values_are_those_of_the_definitions(name, settings, horizon, invalid_action, timely):
-    game, policy = game_of(name, **settings), Habit(timely)
+def test_values_are_those_of_the_definitions(name, settings, horizon, invalid_action):
+    game, policy = game_of(name, **settings), Habit(timely=True)
     graph = expand(game, [game.initial_state(np.random.default_rng(3))], horizon)
     answers, solution = solved(policy, graph, PENALTY, invalid_action)
     assert answers.source == "known"
@@ -58,29 +64,6 @@ def test_visits_are_the_chances_of_being_there():
     assert solution.visits.sum(axis=1) == pytest.approx([1, 1, 1])
 
 
-def test_several_starts_count_alike():
-    game = SCENARIOS["frozen-lake"].game()
-    starts = [game.initial_state(np.random.default_rng(seed)) for seed in (1, 2, 1)]
-    graph = expand(game, starts, 8)
-    _, solution = solved(load_agent("random"), graph)
-    assert graph.starts[0] == graph.starts[2]
-    assert solution.returns[0] == pytest.approx(solution.values[0, list(graph.starts), 0].mean())
-
-
-def test_sending_one_of_several_players_away_is_refused():
-    game = game_of("TextKuhnPoker-v0")
-    graph = expand(game, [game.initial_state(np.random.default_rng(0))], 3)
-    with pytest.raises(ValueError, match="terminate"):
-        solved(load_agent("random"), graph, invalid_action="terminate")
-
-
-def test_policies_that_read_history_are_refused():
-    game = SCENARIOS["frozen-lake"].game()
-    graph = expand(game, [game.initial_state(np.random.default_rng(0))], 2)
-    with pytest.raises(ValueError, match="history"):
-        ask(load_agent("tiny", history=2), graph)
-
-
 def test_estimated_weights_are_unbiased():
     """Over all 3^4 draws of four responses, by hand: the mean weight of a response is its probability."""
     probabilities, drawn = [0.6, 0.3, 0.1], 4
@@ -96,3 +79,69 @@ def test_responses_without_probabilities_are_counted():
     turns = [Turn("left"), Turn("left"), Turn("up"), Turn("nonsense")]
     found = weighed(turns, lambda text: {"left": 0, "up": 1}.get(text, INVALID))
     assert [(each.place, each.weight) for each in found] == [(0, 0.5), (1, 0.25), (INVALID, 0.25)]
+
+
+def test_what_is_no_single_policy_of_a_state_is_refused():
+    game = game_of("TextKuhnPoker-v0")
+    graph = expand(game, [game.initial_state(np.random.default_rng(0))], 3)
+    with pytest.raises(ValueError, match="terminate"):  # sends one of several players away
+        solved(load_agent("random"), graph, invalid_action="terminate")
+    with pytest.raises(ValueError, match="history"):
+        ask(load_agent("tiny", history=2), graph)
+
+
+EPISODES = 20_000
+LAKE = {"desc": ["SFF", "FHG"], "is_slippery": True}
+
+
+@pytest.mark.parametrize(
+    ("name", "settings", "invalid_action"),
+    [
+        ("TextFrozenLake-v0", LAKE, "default"),
+        ("TextFrozenLake-v0", LAKE, "terminate"),
+        ("TextBlackjack-v0", {}, "default"),
+        ("TextKuhnPoker-v0", {}, "random"),
+        ("TextMatrixGame-v0", {}, "default"),
+    ],
+)
+def test_returns_have_the_distribution_of_all_that_may_happen(name, settings, invalid_action):
+    game = game_of(name, **settings)
+    start = game.initial_state(np.random.default_rng(0))
+    truth = Truth.of(Habit(), game, [start], 3, format_penalty=PENALTY, invalid_action=invalid_action)
+    state, horizon = truth.graph.states[truth.graph.starts[0]], truth.graph.horizon
+    task = EpisodeTask("game", name, 0)
+    drawn = DrawnReturns(Habit(), Chances(truth), np.random.default_rng(0))
+    for elapsed in range(horizon):
+        if truth.graph.starts[0] not in truth.graph.layers[elapsed]:
+            continue  # it can't be there then
+        told = distribution(truth.graph.game, Habit(), state, horizon - elapsed, invalid_action)
+        for number, player in enumerate(truth.graph.players):
+            found = np.round(drawn.returns_from([Start(task, state, elapsed, player)], EPISODES)[0], 9)
+            expected = Counter()
+            for returns, chance in told.items():
+                expected[returns[number]] += chance
+            assert set(found.tolist()) <= set(expected)
+            for value, chance in expected.items():
+                error = (chance * (1 - chance) / EPISODES) ** 0.5
+                assert abs(np.mean(found == value) - chance) <= 5 * error + 1e-9
+
+    if settings is LAKE and invalid_action == "default":
+        far = truth.graph.states[max(truth.graph.layers[2].tolist())]
+        with pytest.raises(ValueError, match="can't be reached after 0 steps"):
+            drawn.returns_from([Start(task, far, 0, "player_0")], 1)
+
+
+def test_the_instrument_measures_the_same_of_vine_as_with_played_rollouts():
+    policy = direct_policy()
+    setting = Setting(SCENARIOS["frozen-lake-slippery"], 2, 4, max_steps=4)
+    instrument = Instrument(policy, setting, batches=2)
+    vine = methods_of(["vine"], setting)["vine"]
+    drawn = instrument.assign("vine", vine)
+    batch = play(policy, setting, 0)
+    vine.assign(batch, np.random.default_rng(0))
+    played = batch.rollouts.tokens
+    assert played > 0
+    assert drawn.extra_tokens == pytest.approx(played, rel=0.5)  # other draws, and the mean of two batches
+    truth = np.concatenate([instrument.truth.advantages(each) for b in instrument.batches for each in b.trajectories])
+    told = np.concatenate([np.asarray(own) for credit in drawn.credits for own in credit.advantages])
+    assert np.corrcoef(truth, told)[0, 1] > 0.5

@@ -25,25 +25,13 @@ class OneEpisode:
         return [(step, 0, 0) for step in range(4)]
 
 
-@pytest.mark.parametrize(
-    ("assigned", "agreement"), [([1, -1, 1, 1], 1.0), ([0, 0, 0, 0], 0.5), ([1, 1, 0, 9], 0.5), ([-1, 1, -1, 0], 0.0)]
-)
+@pytest.mark.parametrize(("assigned", "agreement"), [([1, -1, 1, 1], 1.0), ([0, 0, 0, 0], 0.5), ([-1, 1, -1, 0], 0.0)])
 def test_credit_of_nothing_agrees_with_neither_sign(assigned, agreement):
     truth = OneEpisode()
     credits = [Credit.of([np.array(assigned, dtype=float)]) for _ in truth.batches]
     found = fidelity(compare(truth.batches, credits, truth))
     assert found.sign_agreement.value == pytest.approx(agreement)
     assert found.mean_sign_agreement.value == pytest.approx(agreement)
-
-
-@pytest.mark.slow
-def test_a_gradients_variance_is_that_around_its_mean_by_its_means_square():
-    rng = np.random.default_rng(0)
-    mean, noise = np.array([3.0, 4.0, 0.0]), 2.0
-    vectors = mean + noise * rng.standard_normal((400, 3))
-    batches = [BatchGradient(torch.tensor(each, dtype=torch.float32), float(each @ mean), 1.0, 1.0) for each in vectors]
-    found = quality(batches, float(np.linalg.norm(mean)))
-    assert found.variance.value == pytest.approx(3 * noise**2 / 25, rel=0.2)
 
 
 def gradients(mean, noise, batches, rng):
@@ -53,14 +41,18 @@ def gradients(mean, noise, batches, rng):
     return [BatchGradient(torch.tensor(each), float(each[0]), 1.0, 1.0) for each in vectors]
 
 
-def test_the_bias_of_two_batches_by_hand():
-    """Products of the pair: along g 2 * 1, in all 2 * 1 + 1 * 1, so the squared cosine is 2 / 3; across it is 1."""
-    batches = [BatchGradient(torch.tensor([x, 1.0]), x, 1.0, 1.0) for x in (2.0, 1.0)]
-    found = quality(batches, 1.0).bias
-    assert found.value == pytest.approx(np.sqrt(2 * 3 / (9 + 2 * 1 / 2)))
+def test_the_bias_and_the_variance_of_two_batches_by_hand():
+    """Products of the pair: along g 2 * 1, in all 2 * 1 + 1 * 1, so the squared cosine is 2 / 3; across it is 1.
+
+    The squared lengths are 5 and 2: 7/2 on average, and so 1/6 more than 3."""
+    found = quality([BatchGradient(torch.tensor([x, 1.0]), x, 1.0, 1.0) for x in (2.0, 1.0)], 1.0)
+    assert found.bias.value == pytest.approx(np.sqrt(2 * 3 / (9 + 2 * 1 / 2)))
+    assert found.variance.value == pytest.approx(1 / 6)
+    nothing = quality([BatchGradient(torch.zeros(2), 0.0, 1.0, 1.0)] * 3, 1.0)
+    assert nothing.bias.to_json() == dict.fromkeys(("value", "low", "high"))
 
 
-@pytest.mark.parametrize(("mean", "bias"), [((1.0, 0.0), 1.0), ((0.7, 0.714), 0.7), ((-0.7, 0.714), -0.7)])
+@pytest.mark.parametrize(("mean", "bias"), [((1.0, 0.0), 1.0), ((-0.7, 0.714), -0.7)])
 def test_bias_is_estimated_on_both_sides_of_the_truth(mean, bias):
     rng = np.random.default_rng(1)
     found = [quality(gradients(mean, 0.8, 16, rng), 1.0).bias for _ in range(150)]
@@ -84,11 +76,6 @@ def test_an_exact_gradient_that_was_estimated_widens_the_interval_of_the_bias():
     sure, unsure = quality(batches, 1.0).bias, quality(batches, 1.0, reliability=0.9).bias
     assert unsure.value == sure.value
     assert (unsure.low**2, unsure.high**2) == pytest.approx((0.9 * sure.low**2, 1.1 * sure.high**2))
-
-
-def test_no_gradient_at_all_has_no_bias():
-    nothing = [BatchGradient(torch.zeros(2), 0.0, 1.0, 1.0)] * 3
-    assert quality(nothing, 1.0).bias.to_json() == dict.fromkeys(("value", "low", "high"))
 
 
 @pytest.fixture(scope="module")

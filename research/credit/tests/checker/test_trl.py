@@ -49,16 +49,6 @@ def findings(file: Any, capsys: Any, *options: str) -> tuple[int, dict[str, Any]
     return code, document | {each["check"]: each for each in document.pop("findings")}
 
 
-def test_trls_advantages_are_those_of_grpo_with_its_own_eps(tmp_path, capsys):
-    ways = {"rollout_func": StepRollouts(format_penalty=1.0), "reward_funcs": episode_return}
-    file, _ = rows_of(tmp_path, ways, steps=1)
-    code, found = findings(file, capsys)
-    assert (found["updates"], found["episodes"], found["turns"]) == (2, 32, 32)
-    assert found["formula"]["result"] == "passed"
-    assert "scale = group_std, eps = 0.0001" in found["formula"]["said"]
-    assert code == 0, found
-
-
 def test_two_samples_of_an_episode_are_found_to_be_compared_as_samples(tmp_path, capsys):
     ways = {"rollout_func": StepRollouts(format_penalty=1.0, steps_per_episode=2), "reward_funcs": episode_return}
     file, _ = rows_of(tmp_path, ways, steps=2)

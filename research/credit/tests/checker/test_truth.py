@@ -2,7 +2,6 @@
 
 import json
 import re
-from types import SimpleNamespace
 from typing import Any
 
 import gymnasium
@@ -10,16 +9,13 @@ import numpy as np
 import pytest
 
 from agents import load_agent
-from agents.common import Estimate
 from benchmark.cli import main
-from research.credit.checker.cli import _print_truth
 from research.credit.checker.reading import read
 from research.credit.checker.rows import Dump
-from research.credit.checker.truth.gradient import Part
-from research.credit.checker.truth.likeness import Likeness, likenesses, true_advantages, truth_of
+from research.credit.checker.truth.likeness import likenesses, true_advantages, truth_of
 from research.credit.checker.writers.write_rows import write_episode
 from research.credit.instrument.batches import Setting, play
-from research.credit.tests.checker.small_trainer import Rows, grpo
+from research.credit.tests.checker.test_small_trainers import Rows, grpo
 from textgames import SCENARIOS
 
 
@@ -62,13 +58,10 @@ def test_the_true_advantages_are_those_of_the_instrument(lakes, capsys):
     assert like["all"]["correlation"]["value"] == pytest.approx(methods["msgrpo"])
     assert 0.1 < methods["msgrpo"] < 0.7
     assert like["all"]["correlation"]["low"] > 0
-    assert sum(each["number"] for name, each in like.items() if name.startswith("turn ")) == like["all"]["number"]
-    assert sum(each["number"] for name, each in like.items() if name.startswith("of ")) == like["all"]["number"]
-
-
-def test_an_episode_that_goes_on_longer_is_worth_something_else(lakes, capsys):
-    own, longer = (beside_the_truth(lakes, capsys, *more)[1]["msgrpo"] for more in ((), ("--max-steps", "30")))
-    assert longer < own
+    for part in ("turn ", "of "):
+        assert sum(each["number"] for name, each in like.items() if name.startswith(part)) == like["all"]["number"]
+    # an episode that goes on longer is worth something else
+    assert beside_the_truth(lakes, capsys, "--max-steps", "30")[1]["msgrpo"] < methods["msgrpo"]
 
 
 def test_the_truth_itself_is_like_the_truth_and_its_opposite_is_not(lakes, tmp_path, capsys):
@@ -115,7 +108,12 @@ def test_the_gradient_by_turn_has_the_share_that_its_advantages_give_it(tmp_path
             line["advantage"] = next(advantages) * (1 if line["turn"] else 3)
     file.write_text("".join(json.dumps(line) + "\n" for line in lines))
     capsys.readouterr()
-    main(["check-credit", str(file), "--game", "frozen-lake", "--agent", "tiny", "--temperature", "1.25", "--json"])
+    command = ["check-credit", str(file), "--game", "frozen-lake", "--agent", "tiny", "--temperature", "1.25"]
+    main(command)
+    shown = capsys.readouterr().out
+    assert re.search(r"turn 0 +\d+ +\d\.\d\d \[.*\]", shown)
+    assert "A larger or smaller share than is due, with an interval without 0: turn 0" in shown
+    main([*command, "--json"])
     told = json.loads(capsys.readouterr().out)["truth"]
     assert told["gradient"]["true advantages"]["value"] > max(0.5, told["gradient"]["file"]["value"])
     for name in ("turn ", "of "):
@@ -130,24 +128,6 @@ def test_the_gradient_by_turn_has_the_share_that_its_advantages_give_it(tmp_path
     assert first["bias"]["low"] > 0
 
 
-def test_the_gradient_is_told_in_a_table(capsys):
-    likeness = Likeness("all", 3, *[Estimate(0.5, 0.4, 0.6)] * 3)
-    parts = [Part("turn 0", 2, *[Estimate(0.3, 0.1, 0.5)] * 3), Part("turn 1", 1, *[Estimate(0.0, -0.1, 0.1)] * 3)]
-    cosines = {"file": Estimate(0.5, 0.4, 0.6)}
-    _print_truth(
-        {"likeness": [likeness], "methods": {}, "gradient": cosines, "gradient_parts": parts, "no_gradient": None},
-        SimpleNamespace(agent="tiny", game="frozen-lake"),
-    )
-    shown = capsys.readouterr().out
-    assert re.search(r"turn 0 +2 +0.30 \[0.10, 0.50\]", shown)
-    assert "A larger or smaller share than is due, with an interval without 0: turn 0 (0.1 of 2 parts" in shown
-
-
-def test_a_game_of_turns_has_no_truth_here(lakes, capsys):
-    assert main(["check-credit", str(lakes), "--game", "nim", "--agent", "random"]) == 2
-    assert "players take turns in this game" in capsys.readouterr().err
-
-
 @pytest.mark.parametrize(
     ("change", "said"),
     [
@@ -155,7 +135,6 @@ def test_a_game_of_turns_has_no_truth_here(lakes, capsys):
         ({"action": "fly"}, "the action 'fly' isn't legal, left, down, right, up are"),
         ({"turn": 8}, "the game is cut off after 8 rounds"),
         ({"layout": None}, "the truth takes layout of every response"),
-        ({"advantage": None}, "the truth takes advantage of every response"),
     ],
 )
 def test_rows_of_another_game_are_refused(lakes, tmp_path, change, said, capsys):
@@ -164,3 +143,5 @@ def test_rows_of_another_game_are_refused(lakes, tmp_path, change, said, capsys)
     capsys.readouterr()
     assert main(["check-credit", str(tmp_path / "rows.jsonl"), "--game", "frozen-lake", "--agent", "random"]) == 2
     assert said in capsys.readouterr().err
+    assert main(["check-credit", str(lakes), "--game", "nim", "--agent", "random"]) == 2
+    assert "players take turns in this game" in capsys.readouterr().err
