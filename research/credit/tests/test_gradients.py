@@ -1,4 +1,4 @@
-"""The exact gradient against finite differences, the score gradients that it is made of, and those of drawn episodes."""
+"""The exact gradient against finite differences, the score gradients that make it, and those of drawn episodes."""
 
 import numpy as np
 import pytest

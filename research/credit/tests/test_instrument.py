@@ -1,5 +1,7 @@
-"""The whole measurement: what must hold of any game and policy, and the document that is printed."""
+"""The whole measurement: what must hold of any game and policy, its document, its picture and its command."""
 
+import json
+import xml.etree.ElementTree as ElementTree
 from typing import ClassVar
 
 import numpy as np
@@ -11,12 +13,9 @@ from agents.msgrpo.credit import Credit
 from research.credit.instrument.batches import Setting
 from research.credit.instrument.instrument import Instrument, measure, methods_of
 from research.credit.instrument.show.document import CreditDocument
-from research.credit.tests.helpers import HORIZON, direct_policy
-from textgames import SCENARIOS, Scenario
-
-SMALL = Scenario(
-    "small-lake", "TextFrozenLake-v0", {"desc": ["SFF", "FHG"], "is_slippery": True, "grid": False}, HORIZON, 0
-)
+from research.credit.instrument.show.pictures import board_picture
+from research.credit.tests.helpers import SMALL, direct_policy
+from textgames import SCENARIOS
 
 
 class HalfTrue:
@@ -33,21 +32,12 @@ class HalfTrue:
         return Credit.of([0.5 * sign * each for sign, each in zip(signs, true, strict=True)])
 
 
-class TokenByToken:
+class TokenByToken(HalfTrue):
     """The true advantage, told token by token."""
 
-    needs: ClassVar[frozenset[str]] = frozenset()
-
-    def __init__(self, truth):
-        self.truth = truth
-
     def assign(self, batch, rng):
-        return Credit.of(
-            [
-                [np.full(len(ids), a) for ids, a in zip(each.response_ids, self.truth.advantages(each), strict=True)]
-                for each in batch.trajectories
-            ]
-        )
+        pairs = [zip(each.response_ids, self.truth.advantages(each), strict=True) for each in batch.trajectories]
+        return Credit.of([[np.full(len(ids), a) for ids, a in own] for own in pairs])
 
 
 def test_the_correlation_is_pearsons_over_all_steps():
@@ -65,18 +55,9 @@ def test_the_correlation_is_pearsons_over_all_steps():
     assert found.sign_agreement.value == pytest.approx(np.mean(agreeing))
 
 
-GAMES = {
-    "dry-lake": {"desc": ["SFF", "FHG"], "is_slippery": False},
-    "slippery-lake": {"desc": ["SFF", "FHG"], "is_slippery": True},
-    "open-lake": {"desc": ["SFF", "FFG"], "is_slippery": True},
-}
-
-
 @pytest.mark.slow
-@pytest.mark.parametrize("game", GAMES)
-def test_the_oracle_has_no_bias_and_noise_has_no_direction(game):
-    lake = Scenario(game, "TextFrozenLake-v0", {**GAMES[game], "grid": False}, HORIZON, 0)
-    report = measure(direct_policy(), lake, ["rloo"], groups=1, group_size=64, batches=32)
+def test_the_oracle_has_no_bias_and_noise_has_no_direction():
+    report = measure(direct_policy(), SMALL, ["rloo"], groups=1, group_size=64, batches=32)
     oracle, noise, rloo = (report[name].gradient.bias for name in ("oracle", "noise", "rloo"))
     assert oracle.low <= 1 <= oracle.high
     assert oracle.value == pytest.approx(1, abs=0.1)
@@ -102,10 +83,7 @@ def test_the_same_credit_told_token_by_token_is_the_same_gradient():
 
 def test_the_document_has_the_published_shape():
     report = measure(direct_policy(), SMALL, ["msgrpo"], groups=1, group_size=8, batches=2, draws=["aaw"])
-    document = report.to_json()
-    TypeAdapter(CreditDocument).validate_python(document, strict=True)
-    assert {method["name"] for method in document["methods"]} == {"msgrpo", "oracle", "noise"}
-    assert set(document["methods"][0]["correlation"]) == {"value", "low", "high"}
+    TypeAdapter(CreditDocument).validate_python(report.to_json(), strict=True)
 
 
 def test_methods_that_look_at_parts_of_responses_get_them():
@@ -130,16 +108,11 @@ def test_methods_that_look_at_parts_of_responses_get_them():
     assert "<subgoal>" in skipped["subgoals"]
 
 
-def test_a_method_that_refuses_the_batch_is_left_out_with_its_reason():
+def test_methods_get_values_for_every_head_that_they_name_or_are_left_out_with_their_reason():
     class Picky(HalfTrue):
         def assign(self, batch, rng):
             raise ValueError("it wants groups of five")
 
-    instrument = Instrument(load_agent("random"), Setting(SCENARIOS["frozen-lake"], 1, 4), batches=1)
-    assert instrument.measure({"picky": Picky(instrument.truth)}).skipped == {"picky": "it wants groups of five"}
-
-
-def test_methods_get_values_for_every_head_that_they_name():
     class Reader(HalfTrue):
         needs: ClassVar[frozenset[str]] = frozenset({"values"})
         heads: ClassVar[dict[str, str]] = {"high": "step", "low": "token"}
@@ -152,7 +125,8 @@ def test_methods_get_values_for_every_head_that_they_name():
             return super().assign(batch, rng)
 
     instrument = Instrument(direct_policy(), Setting(SMALL, 1, 4), batches=1, gradient=False)
-    assert "reader" not in instrument.measure({"reader": Reader(instrument.truth)}).skipped
+    methods = {"reader": Reader(instrument.truth), "picky": Picky(instrument.truth)}
+    assert instrument.measure(methods).skipped == {"picky": "it wants groups of five"}
 
 
 def test_a_critic_is_as_good_as_the_prompts_allow():
@@ -187,3 +161,126 @@ def test_settings_that_cannot_be_measured():
     with pytest.raises(TypeError, match="grops"):
         measure(load_agent("random"), SCENARIOS["frozen-lake"], grops=2)
     assert list(methods_of(["msgrpo", "oracle"], Setting(SCENARIOS["frozen-lake"]))) == ["msgrpo"]
+
+
+# ---------------------------------------------------------------- the picture
+
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+def test_every_move_that_was_made_is_drawn_with_its_figures_and_wrong_signs_with_an_edge():
+    setting = Setting(SCENARIOS["frozen-lake"], groups=2, group_size=8, max_steps=8)
+    instrument = Instrument(load_agent("random"), setting, batches=2, gradient=False)
+    instrument.measure(methods_of(["msgrpo"], setting))
+    picture = board_picture(instrument, ["msgrpo", "oracle", "noise"])
+    root = ElementTree.fromstring(picture)
+    titles = [text.text or "" for text in root.iter(f"{SVG}text")]
+    assert any(title.startswith("msgrpo, times") for title in titles)
+    assert "oracle, times 1" in titles
+    polygons = list(root.iter(f"{SVG}polygon"))
+    each, rest = divmod(len(polygons), 9)
+    assert rest == 0  # three methods with three panels of the same moves
+    # the last panel of the oracle: nothing is left of the difference, so all of it is white
+    assert {polygon.get("fill") for polygon in polygons[5 * each : 6 * each]} == {"#ffffff"}
+    edged = [number for number, polygon in enumerate(polygons) if polygon.get("stroke") == "black"]
+    for number in edged:
+        told = polygons[number].findtext(f"{SVG}title") or ""
+        true, assigned = [float(part.split()[1]) for part in told.split(": ")[1].split(", ")[:2]]
+        assert true * assigned <= 0
+    assert not any(3 * each <= number < 6 * each for number in edged)  # the oracle's
+    assert any(number >= 6 * each for number in edged)  # those of noise
+    assert board_picture(instrument, ["msgrpo", "oracle", "noise"]) == picture
+
+
+# ---------------------------------------------------------------- the command
+
+FEW = ("--groups", "2", "--group-size", "4", "--batches", "2")
+
+
+def test_credit_prints_one_document(textbench):
+    done = textbench("credit", "random", "--game", "kuhn-poker", *FEW, "--json")
+    assert done.code == 0
+    document = json.loads(done.out)
+    TypeAdapter(CreditDocument).validate_python(document, strict=True)
+    by_name = {method["name"]: method for method in document["methods"]}
+    assert {"oracle", "noise", "msgrpo"} <= by_name.keys()
+    assert by_name["oracle"]["correlation"]["value"] == pytest.approx(1)
+    assert document["truth"]["source"] == "known"
+
+
+def test_credit_prints_a_table(textbench):
+    done = textbench("credit", "random", "--method", "msgrpo", *FEW, "--quiet")
+    assert done.code == 0
+    for word in ("credit of random on frozen-lake", "msgrpo", "oracle", "No gradients", "True advantages: exact"):
+        assert word in done.out
+    assert done.err == ""
+
+
+def test_the_checklist_is_filled_in_with_what_is_known_and_no_more(textbench):
+    wanted = ("--method", "msgrpo", "--method", "vine", "--method", "ppo_turn", "--checklist", "--quiet")
+    arguments = ("credit", "random", "--game", "frozen-lake", *FEW, *wanted)
+    done = textbench(*arguments)
+    for line in (
+        "[x] Granularity of the credit*: episode: msgrpo; step: vine, ppo_turn, oracle, noise",
+        "[x] Family of the method*: Monte Carlo: msgrpo, vine; temporal difference: ppo_turn",
+        "[x] A baseline by episode on the same model*: msgrpo",
+        "[ ] Hours of training*",
+    ):
+        assert line in done.out
+    document = json.loads(textbench(*arguments, "--json").out)
+    TypeAdapter(CreditDocument).validate_python(document, strict=True)
+    assert len(document["checklist"]) == 15
+    assert [each["item"] for each in document["checklist"] if each["said"] is None] == [
+        "Ablation of the credit's parts",
+        "Hours of training",
+    ]
+    assert 0 < document["truth"]["forks"] < 1
+    least, median, most = document["episode_lengths"]
+    assert 1 <= least <= median <= most <= 8
+
+
+def test_every_method_is_measured_or_left_out_with_a_reason(textbench):
+    done = textbench("credit", "random", "--game", "kuhn-poker", *FEW, "--method", "all", "--json", "--quiet")
+    assert done.code == 0
+    document = json.loads(done.out)
+    assert {"hcapo", "hiper", "ppo_bilevel", "empg"} <= document["skipped"].keys()
+    assert {"gagpo", "beacon", "vine"} <= {method["name"] for method in document["methods"]}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("random", "--game", "frozen-lak"), "did you mean 'frozen-lake'"),
+        (("random", "--game", "cleanup-harvest"), "no scenario named"),
+        (("random", "--draws", "awa"), "did you mean 'aaw'"),
+        (("random", "--m", "4"), "name one with --draws"),
+        (("random", "--draws", "aaw", "--m", "999"), "--m 999: a batch has"),
+        (("random", "--draws", "aaw"), "there are none: random has no model in this process"),
+        (("random", "--groups", "0"), "--groups must be a whole number of at least 1"),
+        (("nobody",), "unknown agent 'nobody'"),
+        (("random", "--max-states", "10"), "more than 10 states can be reached"),
+        (("random", "--game", "word-guess"), "word-guess: "),
+        (("random", "--horizon", "8"), "there is no option '--horizon'; it is called --max-steps"),
+    ],
+)
+def test_a_mistake_is_one_sentence(textbench, arguments, said):
+    done = textbench("credit", *FEW, *arguments)  # of an option that is given twice the last one counts
+    assert done.code == 2
+    assert said in done.err
+    assert "Traceback" not in done.err
+    assert "takes no --temperature" not in done.err  # nobody gave one
+
+
+def test_credit_draws_a_picture(textbench, tmp_path):
+    file = tmp_path / "credit.svg"
+    done = textbench("credit", "random", "--method", "msgrpo", *FEW, "--quiet", "--picture", str(file))
+    assert done.code == 0
+    assert file.read_text().startswith("<svg")
+    done = textbench("credit", "random", "--game", "kuhn-poker", *FEW, "--picture", str(file))
+    assert done.code == 2
+    assert "can't be drawn" in done.err
+    for place in (tmp_path, tmp_path / "no" / "file.svg"):  # which is seen before anything is played
+        done = textbench("credit", "random", *FEW, "--picture", str(place))
+        assert done.code == 2
+        assert done.err.startswith("textbench: can't write ")
+        assert "played" not in done.err  # which is told as progress

@@ -35,8 +35,7 @@ from research.credit.instrument.exact.gradient import exact_gradient
 from research.credit.instrument.exact.truth import Truth
 from research.credit.instrument.gradients.scores import ScoreModel
 from research.credit.questions import measures
-from research.credit.tests.helpers import direct_policy
-from research.credit.tests.test_instrument import SMALL
+from research.credit.tests.helpers import SMALL, direct_policy
 
 MINIATURE = """
 kind = "questions"
