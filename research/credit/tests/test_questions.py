@@ -5,11 +5,18 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
-from benchmark.cli import main
+from agents.msgrpo.credit import Batch, Credit, Trajectory
+from agents.msgrpo.learner.loss import importance_weights
 from benchmark.errors import UsageError
 from research.credit.command import WORK
+from research.credit.instrument.batches import Setting
+from research.credit.instrument.exact.gradient import exact_gradient
+from research.credit.instrument.exact.truth import Truth
+from research.credit.instrument.gradients.scores import ScoreModel
 from research.credit.jobs import StudyFolder
+from research.credit.questions import measures
 from research.credit.questions.answers import (
     Asked,
     collapses,
@@ -22,20 +29,8 @@ from research.credit.questions.answers import (
 )
 from research.credit.questions.settings import Questions, jobs_of
 from research.credit.settings import Study
-from research.jobs.folder import SETTINGS_NAME
-
-pytest.importorskip("torch")
-
-import torch
-
-from agents.msgrpo.credit import Batch, Credit, Trajectory
-from agents.msgrpo.learner.loss import importance_weights
-from research.credit.instrument.batches import Setting
-from research.credit.instrument.exact.gradient import exact_gradient
-from research.credit.instrument.exact.truth import Truth
-from research.credit.instrument.gradients.scores import ScoreModel
-from research.credit.questions import measures
 from research.credit.tests.helpers import SMALL, direct_policy
+from research.jobs.folder import SETTINGS_NAME
 
 MINIATURE = """
 kind = "questions"
@@ -170,7 +165,6 @@ def test_sizes_that_cannot_be_are_refused(tmp_path):
     for old, new, message in (
         ("lags = [1]", "lags = [0]", "staleness.lags.0 must .* greater than or equal to 1, got 0"),
         ('credit = "msgrpo"', 'credit = "msgrop"', "of runs on blackjack: credit = 'msgrop' can't be used"),
-        ("penalties = [0.0, 1.0]", "penalty = 1.0", "penalty"),
         ("seeds = 2", "runs = 2", "no setting of an experiment of questions .* named 'runs'"),
         ("sizes = [2, 4]", "sizes = [3]", r"sizes = \[3\] must divide episodes = 8"),
         ("starts = 4\n[penalty", "starts = 3\n[penalty", r"in groups of 2 take 4 starts, and starts = 3"),
@@ -194,19 +188,14 @@ def test_the_recipe_asks_every_game_and_every_job_has_what_it_needs():
     assert [job.name for job in only] == ["base/blackjack/0", "ask/blackjack/0/plain"]
 
 
-COMMAND = ["reproduce", "--config", "credit-questions"]
-
-
-def test_a_folder_takes_more_seeds_and_none_of_another_experiment(tmp_path, capsys):
-    folder = StudyFolder(tmp_path / "out")
+def test_a_folder_takes_more_seeds_and_none_of_another_experiment(tmp_path):
+    questions, folder = Questions.read("credit-questions"), StudyFolder(tmp_path / "out")
     folder.claim(Questions.read("credit-questions", {"seeds": 1}))
-    folder.claim(Questions.read("credit-questions"))
-    assert main([*COMMAND, "--seeds", "1", "--out", str(folder.path), "--report"]) == 2
-    assert "was made with seeds = 3, now it is 1" in capsys.readouterr().err
+    folder.claim(questions)
     before = {**Study.read("credit-miniature").as_data(), "questions": {"staleness": None}}  # as these once were asked
     (folder.path / SETTINGS_NAME).write_text(json.dumps(before), encoding="utf-8")
-    assert main([*COMMAND, "--out", str(folder.path), "--report"]) == 2
-    assert "was made with kind = 'credit', now it is 'questions'; give the recipe" in capsys.readouterr().err
+    with pytest.raises(UsageError, match="was made with kind = 'credit', now it is 'questions'; give the recipe"):
+        folder.claim(questions)
 
 
 def test_a_collapse_counts_before_the_first_success_alone(miniature):

@@ -1,0 +1,297 @@
+"""The study of credit: its recipes, what a folder accepts, training at a budget of tokens, and the command."""
+
+import io
+import json
+import re
+from contextlib import redirect_stdout
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from agents.msgrpo.credit import METHODS, Batch, Credit, Start
+from agents.tiny.data import legal_play
+from agents.tiny.imitation import make_model, make_tokenizer
+from benchmark.cli import main
+from benchmark.errors import UsageError
+from research.credit.jobs import StudyFolder, jobs_of
+from research.credit.settings import STAGES, Study
+from research.credit.training import RunRecord, train
+from research.jobs.recipes import TUNING_SEED
+from research.jobs.report import stored_report
+from research.jobs.tests.here import jobs_here
+
+MINIATURE = Path("research/credit/recipes/credit-miniature.toml")
+CREDIT = ["reproduce", "--config", "credit-miniature"]
+GAME = "blackjack"
+STUDIES = sorted(file.stem for file in MINIATURE.parent.glob("*.toml") if file.stem != "credit-questions")
+
+
+@pytest.mark.parametrize("name", STUDIES)
+def test_the_recipes_that_ship_can_be_read_and_every_job_has_what_it_needs(name):
+    study = Study.read(name)
+    jobs = {job.name: job for job in jobs_of(study)}
+    assert len(jobs) == len(jobs_of(study))
+    assert all(need in jobs for job in jobs.values() for need in job.needs)
+    tuned = len(study.rates) if len(study.rates) > 1 else 0
+    trained = [job for job in jobs.values() if job.kind in ("tune", "train")]
+    assert len(trained) == (tuned + study.seeds) * len(study.arms) * len(study.trained)
+    measured = len(STAGES) * len(study.games) * study.runs if study.measurement is not None else 0
+    assert sum(job.kind == "measure" for job in jobs.values()) == measured
+
+
+def test_crossed_factors_are_an_arm_for_each_combination():
+    """Six draw rules, four numbers, three rates and two lengths, beside the three arms that learn from all episodes."""
+    study = Study.read("credit-draws")
+    assert len(study.arms) == 6 * 4 * 3 * 2 + 3
+    assert study.plain == "all"
+    assert study.crossed["largest-m64-4.5e-3-equal"] == {
+        **{"draw": "largest", "drawn": "m64", "rate": "4.5e-3", "gradient": "equal"}
+    }
+    settings = study.training_settings("frozen-lake", "largest-m64-4.5e-3-equal", 3, 1.5e-3)
+    names = ("episode_sampling", "episodes_drawn", "learning_rate", "max_grad_norm", "seed")
+    assert [settings[name] for name in names] == ["largest", 64, 4.5e-3, 1e-3, 3]
+    assert study.rates_of("all") == (1.5e-3,)
+    assert study.rates_of("all-slow") == (5e-4,)
+    assert list(Study.read("credit-draws", {"arms": ["aaw-m16-5e-4-raw"]}).crossed) == ["aaw-m16-5e-4-raw"]
+
+
+@pytest.mark.parametrize("wrong", ['factors = "draw"', "factors.draw.aaw = 3"])
+def test_factors_that_are_no_tables_are_refused_in_a_sentence(tmp_path, wrong):
+    file = tmp_path / "mine.toml"
+    text = MINIATURE.with_name("credit-draws.toml").read_text(encoding="utf-8")
+    text = re.sub(r"^\[factors.*?(?=^\[arms)", "", text, flags=re.DOTALL | re.MULTILINE)
+    file.write_text(f"{wrong}\n{text}", encoding="utf-8")
+    with pytest.raises(UsageError, match="factors"):
+        Study.read(file)
+
+
+def test_every_run_has_a_base_of_its_own_and_all_arms_the_same_tokens_rates_and_seeds():
+    study = Study.read("credit")
+    assert [study.recipe("blackjack", run).seed for run in range(3)] == [0, 1, 2]
+    jobs = {job.name: job for job in jobs_of(study)}
+    assert jobs["stages/blackjack/2"].needs == ("base/blackjack/2",)
+    assert jobs["measure/blackjack/2/end"].needs == ("stages/blackjack/2",)
+    arms = list(study.arms)
+    for game in study.trained:
+        own = [
+            {(job.kind, job.seed, job.rate) for job in jobs_of(study) if (job.game, job.arm) == (game, arm)}
+            - {("stages", 0, 0.0)}
+            for arm in arms
+        ]
+        assert all(each == own[0] for each in own)
+        settings = [study.training_settings(game, arm, 0, 1e-3) for arm in arms]
+        shared = {name: value for name, value in settings[0].items() if name not in study.arms[arms[0]]}
+        assert all({name: each[name] for name in shared} == shared for each in settings)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("[games.kuhn-poker]", "[games.kuhn-pokre]", "no scenario named 'kuhn-pokre'; did you mean 'kuhn-poker'"),
+        ('credit = "rtg"', 'credit = "rgt"', "the settings of arm 'rtg' on blackjack: credit = 'rgt' can't be used"),
+        ("[arms.rtg]", "[arms_rtg]", "no setting of a study of credit .* named 'arms_rtg'"),
+        ("layers = 1", "layers = 0", "games.blackjack.base: layers must be a whole number of at least 1, got 0"),
+        ("[games.kuhn-poker]", "[games.kuhn-poker]\ntrained = true", "games.kuhn-poker.trained: a game of 2 players"),
+    ],
+)
+def test_a_wrong_recipe_is_refused_in_a_sentence(tmp_path, old, new, message):
+    (tmp_path / "mine.toml").write_text(MINIATURE.read_text(encoding="utf-8").replace(old, new), encoding="utf-8")
+    with pytest.raises(UsageError, match=message):
+        Study.read(tmp_path / "mine.toml")
+
+
+def test_a_folder_takes_more_seeds_and_arms_and_nothing_else(tmp_path):
+    everything = Study.read("credit-miniature")
+    folder = StudyFolder(tmp_path / "out")
+    folder.claim(Study.read("credit-miniature", {"seeds": 1, "arms": ["msgrpo"]}))
+    folder.claim(everything)
+    with pytest.raises(UsageError, match=r"was made with arms\.rtg\.credit = 'rtg', now it is None"):
+        folder.claim(Study.read("credit-miniature", {"arms": ["msgrpo"]}))
+    with pytest.raises(UsageError, match=r"was made with seeds = 2, now it is 1"):
+        folder.claim(Study.read("credit-miniature", {"seeds": 1}))
+    other = StudyFolder(tmp_path / "other")
+    other.claim(Study.read("credit-miniature", {"arms": ["rtg"]}))  # its stages came from another arm
+    with pytest.raises(UsageError, match="was made with plain arm = 'rtg', now it is 'msgrpo'"):
+        other.claim(everything)
+
+
+def test_a_folder_takes_more_levels_of_a_factor(tmp_path):
+    """Their runs are new; those that are there are of the same settings as before."""
+    folder, text = StudyFolder(tmp_path / "out"), Path(MINIATURE.parent / "credit-istar.toml").read_text("utf-8")
+    one, other = tmp_path / "one.toml", tmp_path / "other.toml"
+    one.write_text(text.replace('"5e-4" = { learning_rate = 5e-4 }\n', ""), "utf-8")
+    other.write_text(
+        text.replace("5e-4 }", "6e-4 }").replace('"1.5e-3" =', '"1" = { learning_rate = 1 }\n"1.5e-3" ='), "utf-8"
+    )
+    folder.claim(Study.read(one))
+    folder.claim(Study.read("credit-istar"))
+    with pytest.raises(UsageError, match=r"was made with arms\.rloo-5e-4\.learning_rate = 0\.0005, now it is 0\.0006"):
+        folder.claim(Study.read(other))
+
+
+def test_no_run_has_the_seed_that_arms_are_tuned_with_and_a_folder_tuned_otherwise_is_refused(tmp_path):
+    study = Study.read("credit", {"seeds": 8})
+    seeds = {kind: {job.seed for job in jobs_of(study) if job.kind == kind} for kind in ("tune", "train")}
+    assert not seeds["tune"] & seeds["train"]
+    folder = StudyFolder(tmp_path / "out")
+    folder.claim(study)
+    folder.write_result("tune/frozen-lake/rtg/0.001", {"settings": {"seed": TUNING_SEED}})
+    folder.claim(study)
+    folder.write_result("tune/frozen-lake/rtg/0.002", {"settings": {"seed": 5}})
+    with pytest.raises(UsageError, match="has arms that were tuned with seed 5, now it is 1000"):
+        folder.claim(study)
+
+
+def test_a_measurement_is_done_when_it_has_all_methods(tmp_path):
+    """A method that came in since is measured by the same command, and what is there is kept."""
+    result: dict[str, Any] = {"methods": [{"name": "msgrpo"}], "skipped": {"rtg": "no steps"}}
+    StudyFolder(tmp_path).write_result("measure/blackjack/0/base", result)
+    assert StudyFolder(tmp_path, ("msgrpo", "rtg")).is_done("measure/blackjack/0/base")
+    later = StudyFolder(tmp_path, ("msgrpo", "rtg", "gigpo"))
+    assert not later.is_done("measure/blackjack/0/base")
+    assert later.unmeasured("measure/blackjack/0/base") == ["gigpo"]
+    assert later.unmeasured("measure/blackjack/0/end") == ["msgrpo", "rtg", "gigpo"]
+
+
+# ---------------------------------------------------------------- training
+
+
+@pytest.fixture(scope="module")
+def study():
+    return Study.read("credit-miniature")
+
+
+@pytest.fixture(scope="module")
+def base(study):
+    """A model of a few thousand random weights, and a tokenizer that reads the game."""
+    examples = legal_play(study.scenario(GAME), 60, np.random.default_rng(0))
+    tokenizer = make_tokenizer(examples)
+    return lambda: (make_model(study.recipe(GAME), tokenizer), tokenizer)
+
+
+def run(study: Study, base: Any, arm: dict[str, Any], budget: int = 2_000, milestones: int = 3) -> RunRecord:
+    model, tokenizer = base()
+    settings = study.training_settings(GAME, "msgrpo", 0, 1e-3) | arm
+    _, record = train(
+        model, tokenizer, study.scenario(GAME), settings, budget, milestones, lambda *_: 0.5, lambda share: None
+    )
+    return record
+
+
+def test_a_run_spends_its_budget_and_ends_with_the_iteration_that_crosses_it(study, base):
+    record = run(study, base, {})
+    spent = [each["tokens"] for each in record.history]
+    assert record.rollout_tokens + record.update_tokens == spent[-1] >= 2_000 > spent[-2]
+    # what the trainer itself says of its rollouts and updates, added up
+    played = sum(each["prompt_tokens"] + each["response_tokens"] for each in record.history)
+    assert record.rollout_tokens == played
+    assert record.update_tokens == sum(each["update_tokens"] for each in record.history)
+    # an evaluation at the start, and one at the first iteration past each third of the budget
+    assert [point.tokens for point in record.points] == [0] + [
+        next(tokens for tokens in spent if tokens >= share * 2_000 / 3) for share in (1, 2, 3)
+    ]
+    assert [point.iterations for point in record.points[1:]] == [
+        1 + spent.index(point.tokens) for point in record.points[1:]
+    ]
+
+
+class Restless:
+    """Plays fresh episodes from every first state, and counts what they cost by itself."""
+
+    needs = frozenset({"rollouts"})
+    response_tokens = 0
+
+    def assign(self, batch: Batch, rng: np.random.Generator) -> Credit:
+        starts = [Start(each.task, each.states[0], 0, each.player) for each in batch.trajectories if each.task]
+        batch.rollouts.returns_from(starts, 2)
+        Restless.response_tokens += batch.rollouts.tokens
+        return Credit.per_episode(batch, rng.standard_normal(len(batch)))
+
+
+def test_fresh_rollouts_cost_tokens_too(study, base, monkeypatch):
+    monkeypatch.setitem(METHODS._registered, "restless", Restless)
+    Restless.response_tokens = 0
+    record = run(study, base, {"credit": "restless"})
+    own = sum(each["prompt_tokens"] + each["response_tokens"] for each in record.history)
+    fresh = record.rollout_tokens - own
+    # two fresh episodes for each one: all of their responses, and prompts that are longer than the responses
+    assert Restless.response_tokens > 0
+    assert fresh > 2 * Restless.response_tokens
+
+
+def test_equal_seeds_give_equal_runs(study, base):
+    one, two = run(study, base, {}), run(study, base, {})
+    without = [[{k: v for k, v in each.items() if k != "seconds"} for each in record.history] for record in (one, two)]
+    assert without[0] == without[1]
+    assert one.points == two.points
+
+
+# ---------------------------------------------------------------- the command
+
+
+@pytest.mark.parametrize(
+    ("recipe", "arguments", "message"),
+    [
+        ("credit-questions", ["--games", "blackjak"], "no game in this recipe named 'blackjak'; did you mean 'bla"),
+        ("credit-miniature", ["--iterations", "3"], "of the study of credit takes --arms, --games, --seeds"),
+        ("credit-questions", ["--ship", "here"], "of the questions of credit takes --games, --seeds"),
+        ("credit-miniature", ["--arms", "rtgg"], "no arm in this recipe named 'rtgg'; did you mean 'rtg'"),
+        ("credit-questions", ["--arms", "plain"], "--arms is of a reproduction"),
+    ],
+)
+def test_wrong_usage_is_one_sentence(recipe, arguments, message, capsys):
+    assert main(["reproduce", "--config", recipe, *arguments]) == 2
+    error = capsys.readouterr().err
+    assert message in error
+    assert "Traceback" not in error
+
+
+def test_a_dry_run_says_what_would_be_done(tmp_path, capsys):
+    out = tmp_path / "out"
+    assert main([*CREDIT, "--out", str(out), "--dry-run"]) == 0
+    printed = capsys.readouterr().out
+    assert "4 jobs base" in printed
+    assert "4 jobs train" in printed
+    assert "nothing was done" in printed
+    assert not out.exists()
+
+
+def test_a_pretrained_model_takes_minutes_a_batch(tmp_path, capsys):
+    """The published run took 2,166 seconds of the processor; at the pace of the tiny model it would be 168."""
+    report = stored_report(Path("research/credit/data/draws/pretrained-start.json.gz"))
+    out = str(tmp_path / "out")
+    assert main(["reproduce", "--config", "credit-pretrained", "--out", out, "--jobs", "1", "--dry-run", "--json"]) == 0
+    assert report["seconds"] / 2 < json.loads(capsys.readouterr().out)["seconds"] < report["seconds"] * 2
+
+
+@pytest.mark.parametrize(
+    ("recipe", "jobs", "said"),
+    [
+        ("credit-miniature", 41, "Nothing was measured yet."),
+        ("credit-questions", 30, "**This study is not complete.**"),
+    ],
+)
+def test_the_report_of_an_empty_folder_is_honest(recipe, jobs, said, tmp_path, capsys):
+    (out := tmp_path / "out").mkdir()
+    assert main(["reproduce", "--config", recipe, "--out", str(out), "--report"]) == 1
+    assert f"not complete: {jobs} jobs have no result" in capsys.readouterr().out
+    assert said in (out / "report.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:Data has no positive values")  # a figure of what learnt nothing
+def test_a_miniature_ends_in_a_report_and_its_runs_have_bases_and_starts_of_their_own(tmp_path):
+    out = tmp_path / "whole"
+    with jobs_here(), redirect_stdout(io.StringIO()) as told:
+        assert main([*CREDIT, "--jobs", "1", "--out", str(out), "--json"]) == 0
+    assert json.loads(told.getvalue())["missing"] == []
+    for name in ("report.md", "report.json", "fidelity.svg", "draws.svg", "curves.svg"):
+        assert (out / name).exists(), name
+    assert "Which credit is good" in (out / "report.md").read_text(encoding="utf-8")
+    first, second = (json.loads((out / f"measure/blackjack/{run}/base/result.json").read_text()) for run in (0, 1))
+    assert first["setting"] == second["setting"] | {"seed": 0}
+    assert first["truth"]["expected_return"] != second["truth"]["expected_return"]
+    bases = [json.loads((out / f"base/blackjack/{run}/result.json").read_text()) for run in (0, 1)]
+    assert bases[0]["losses"] != bases[1]["losses"]
