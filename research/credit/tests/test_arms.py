@@ -7,12 +7,11 @@ import numpy as np
 import pytest
 
 from research.credit.dose import Dose, curve_table, curves_of, dose_of, standings
-from research.credit.factors import at_best, effects, effects_table
+from research.credit.factors import at_best, effects
 from research.credit.findings import Findings, Run
 from research.credit.plots import draw_plots
 from research.credit.report import report_data, report_markdown
 from research.credit.settings import Study
-from research.jobs.report import clean
 
 GAME = "sliding-near"
 SEEDS = range(6)
@@ -51,7 +50,6 @@ def findings(study: Study, **methods: float) -> Findings:
 def test_the_arms_of_the_recipe_are_doses_and_methods(study):
     doses = {arm: dose_of(settings) for arm, settings in study.arms.items()}
     assert doses["true"] == Dose(1.0, "step")
-    assert doses["none"] == Dose(0.0, "step")
     assert doses["episode-025"] == Dose(0.25, "episode")
     assert [arm for arm, dose in doses.items() if dose is None] == ["dr_grpo", "rtg", "gigpo", "g2po", "vine"]
 
@@ -72,11 +70,7 @@ def test_a_method_that_learns_more_than_its_correlation_says_is_told_apart(study
     assert rows["rtg"].difference.value == pytest.approx(0)
     assert rows["g2po"].difference.value == pytest.approx(0.2)
     assert rows["g2po"].p_holm < 0.01
-
-
-def test_a_weak_cell_is_in_no_methods_correlation(study):
-    found = findings(study, rtg=0.5)
-    weak = {"methods": [{"name": "rtg", "correlation": {"value": 0.0}}], "weak": True}
+    found, weak = findings(study, rtg=0.5), {"methods": [{"name": "rtg", "correlation": {"value": 0.0}}], "weak": True}
     (row,) = standings(replace(found, measured={**found.measured, (GAME, 0, "middle"): weak}))
     assert row.correlation == 0.5
 
@@ -89,7 +83,6 @@ def test_the_report_has_the_curve_and_no_other_prediction(study):
             method |= {name: {"value": 0.5, "low": 0.4, "high": 0.6} for name in ("gradient_cosine", "sign_agreement")}
     data = report_data(found, {})
     assert data["doses"][GAME]["action"]["0.5"] == pytest.approx([0.5 + 0.01 * seed for seed in SEEDS])
-    assert clean(data["standings"])[0]["arm"] == "rtg"
     text = report_markdown(found, {"textbench": "1"})
     assert "## Learning by the dose of true credit" in text
     assert "this design can't tell" not in text
@@ -133,23 +126,18 @@ def test_main_effects_are_what_a_level_adds(draws):
     assert rows["draw", "aaw"].minus_first.value == 0
     assert rows["draw", "largest"].minus_first.value == pytest.approx(-0.1, abs=2e-3)
     assert rows["drawn", "m64"].minus_first.value == pytest.approx(0.1, abs=2e-3)
-    assert rows["drawn", "m8"].minus_first.value == pytest.approx(0, abs=2e-3)
-    assert rows["rate", "1.5e-3"].minus_first.value == pytest.approx(0.1, abs=2e-3)
-    assert rows["gradient", "equal"].minus_first.value == pytest.approx(0, abs=2e-3)
     assert rows["draw", "largest"].p_holm < 1e-4 < 0.05 < rows["gradient", "equal"].p_holm
     assert {row.seeds for row in rows.values()} == {5}
+    rows = [row for row in effects(crossed(draws)) if row.figure == "frozen-lake-big"]  # nothing differs there
+    assert {row.p_holm for row in rows} == {1.0}
 
 
 def test_a_seed_that_a_combination_lacks_counts_for_none(draws):
-    found = crossed(draws)
-    arm = next(iter(draws.crossed))
+    found, arm = crossed(draws), next(iter(draws.crossed))
     cut = replace(found, runs={**found.runs, (LAKE, arm): found.runs[LAKE, arm][:3]})
     assert {row.seeds for row in effects(cut)} == {3}
     assert effects(replace(found, runs={})) == []
-
-
-def test_levels_that_no_arm_is_left_of_have_no_effect():
-    """As after ``--arms``."""
+    # and levels that ``--arms`` left no arm of have no effect
     some = Study.read("credit-draws", {"arms": ["all", "largest-m16-5e-4-raw", "largest-m64-5e-4-raw"]})
     rows = [row for row in effects(crossed(some)) if row.figure == "learning"]
     assert [row.level for row in rows] == ["largest", "m16", "m64", "5e-4", "raw"]
@@ -164,23 +152,13 @@ def test_an_effect_within_the_levels_of_another_factor(draws):
     }
     assert rows["drawn m16", "largest"].minus_first.value == pytest.approx(-0.1, abs=2e-3)
     assert rows["drawn m64", "largest"].minus_first.value == pytest.approx(0.2, abs=2e-3)
-
-
-def test_each_level_is_read_at_its_own_best_level_of_another(draws):
+    # and each level at its own best one of the other
     rows = {row.level: row for row in at_best(crossed(draws, together=0.3), "draw", "drawn")}
     assert len(rows) == 6
     assert {rows["aaw"].within, rows["largest"].within} == {"drawn m64"}
     assert rows["largest"].minus_first.value == pytest.approx(0.2, abs=2e-3)
     assert rows["aaw"].is_first
-    by_rate = at_best(crossed(draws), "draw", "rate")
-    assert {row.within for row in by_rate} <= {"rate 1.5e-3", "rate 4.5e-3"}  # which are worth the same
     assert at_best(replace(crossed(draws), runs={}), "draw", "rate") == []
-
-
-def test_where_nothing_differs_nothing_is_told_apart(draws):
-    rows = [row for row in effects(crossed(draws)) if row.figure == "frozen-lake-big"]
-    assert {row.p_holm for row in rows} == {1.0}
-    assert "0.200" in effects_table(rows)
 
 
 def test_the_report_has_the_effects(draws):
