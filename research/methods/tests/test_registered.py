@@ -1,7 +1,6 @@
 """Methods as they are registered: settings, what they have learnt in checkpoints, and the pages of the site."""
 
 import io
-import re
 from typing import Any
 
 import numpy as np
@@ -15,37 +14,17 @@ from agents.msgrpo.configuration.methods import Methods
 from agents.msgrpo.configuration.settings import POINTS
 from agents.msgrpo.credit import METHODS
 from research.methods import PRESETS
-from tests.agents.msgrpo import test_plugins
 from tests.agents.msgrpo.credit.test_all_methods import ragged
 from tests.agents.msgrpo.test_plugins import taken_up
 
 DISCOUNTS = {"beacon": 0.99} | dict.fromkeys(["hgpo", "g2po", "gagpo", "ecpo", "hcapo", "ppo_bilevel", "hiper"], 0.95)
 
 
-@pytest.mark.parametrize(
-    ("point", "name", "setting", "own"),
-    [
-        *[("credit", name, "discount", own) for name, own in DISCOUNTS.items()],
-        ("surrogate", "minpro", "clip_low", 0.2),
-        ("surrogate", "apo", "clip_high", 0.2),
-        ("surrogate", "atpo", "clip_low", 0.003),
-        ("surrogate", "atpo", "clip_high", 0.004),
-    ],
-)
-def test_the_run_s_settings_take_the_place_of_the_paper_s(point, name, setting, own):
-    test_plugins.test_the_run_s_settings_take_the_place_of_the_paper_s(point, name, setting, own)
-
-
-@pytest.mark.parametrize(
-    ("credit", "old", "words"),
-    [
-        ("beacon", "decay", "decay is not a setting; it is called discount"),
-        ("ppo_bilevel", "gamma", "it is called token_discount"),
-    ],
-)
-def test_a_setting_s_old_name_is_refused_with_the_new_one(credit, old, words):
-    with pytest.raises(ConfigError, match=re.escape(words)):
-        Methods.of(MSGRPOConfig(method_settings={"credit": {credit: {old: 0.9}}}))
+def test_settings_are_the_paper_s_and_their_old_names_are_refused_with_the_new_ones():
+    assert {name: METHODS.settings_of(name)["discount"]["default"] for name in DISCOUNTS} == DISCOUNTS
+    for name, old, words in (("beacon", "decay", "called discount"), ("ppo_bilevel", "gamma", "called token_discount")):
+        with pytest.raises(ConfigError, match=f"{old} is not a setting; it is {words}"):
+            Methods.of(MSGRPOConfig(method_settings={"credit": {name: {old: 0.9}}}))
 
 
 @pytest.mark.parametrize(("setting", "name"), [("task_sampling", "ghpo"), ("credit", "hcapo")])

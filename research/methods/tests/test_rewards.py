@@ -1,7 +1,6 @@
 """Rewards by hand, what they are paid for by enumeration, and what models learn by them."""
 
 from dataclasses import replace
-from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -58,10 +57,6 @@ def covers(desc: list[str], reach: int) -> list[frozenset[int]]:
     return [rule.cover(each, FrozenLakeState(start.lake, cell)) for cell in range(len(start.lake.tiles) - 1)]
 
 
-def size(found: Any) -> int:
-    return len(frozenset().union(*found))
-
-
 def test_steps_are_paid_the_cells_that_they_are_the_first_to_cover():
     """The start isn't paid, and nor is what was visited before; another episode begins anew."""
     rule = REWARDS.make("coverage")
@@ -69,17 +64,7 @@ def test_steps_are_paid_the_cells_that_they_are_the_first_to_cover():
     assert [each.tolist() for each in rule.pay(played)] == [[1.0, 0.0, 1.0, 1.0], [0.0]]
     assert rule.metrics == {"covered": 2.5}
     assert covers(["SF", "FG"], 1) == [{0, 1, 2}, {0, 1, 3}, {0, 2, 3}]
-
-
-def test_returns_diminish():
-    """F(A + x) - F(A) >= F(B + x) - F(B) for all A within B; a reach over the whole lake leaves nothing to gain."""
-    own = covers(["SFF", "FFG"], 1)
-    sets = [frozenset(some) for n in range(len(own) + 1) for some in combinations(range(len(own)), n)]
-    gains = [[size(own[k] for k in some | {x}) - size(own[k] for k in some) for x in range(len(own))] for some in sets]
-    for small, less in zip(sets, gains, strict=True):
-        assert all(min(np.subtract(less, more)) >= 0 for large, more in zip(sets, gains, strict=True) if small <= large)
-    assert max(gains[-1]) == 0
-    assert size(covers(["SF", "FG"], 2)[:1]) == 4
+    assert covers(["SF", "FG"], 2)[0] == {0, 1, 2, 3}
 
 
 @pytest.mark.parametrize(("game", "paid"), [("frozen-lake", True), ("TestCorridor-v0", False)])

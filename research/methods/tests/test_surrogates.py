@@ -20,7 +20,6 @@ from agents.msgrpo.trajectories import training_rows
 from tests.agents.msgrpo.hand_made import batch, trajectory
 from tests.agents.msgrpo.learner import test_surrogates
 from tests.agents.msgrpo.learner.learners import gradients, make_learner, ragged_rows
-from tests.agents.msgrpo.learner.test_distributed import run
 from tests.agents.msgrpo.learner.test_surrogates import MORE, WAYS, configured, played
 from tests.agents.msgrpo.surrogates.formulas import Answer, Data, clip, gspo, ppo, ppo_token
 from tests.agents.msgrpo.surrogates.ragged import Row, by_differences, ragged, through_loss
@@ -288,31 +287,3 @@ def test_llds_takes_the_bases_settings_from_the_run_and_refuses_what_it_cannot_s
         made("p3o", off_policy=True)
     with pytest.raises(ConfigError, match="accepted is another surrogate"):
         SURROGATES.make("llds", {"base": "llds"})
-
-
-# ---------------------------------------------------------------- in two processes
-
-
-OFF_POLICY = {"minibatches": 1, "update_passes": 2, "episode_sampling": "off", "loss_normalizer": "episode"}
-
-
-@pytest.mark.nightly
-@pytest.mark.parametrize(
-    ("name", "own", "others"),
-    [("p3o", {"off_policy": True}, OFF_POLICY), ("llds", {"base": "gspo"}, {"loss_normalizer": "response"})],
-)
-def test_surrogates_that_know_more_of_rows_are_the_same_in_two_processes(
-    name, own, others, tmp_path, tokenizer, make_llama, prompt_file
-):
-    changes = {"surrogate": name, "method_settings": {"surrogate": {name: own}}, **others}
-    model = str(tmp_path / "model")
-    make_llama(len(tokenizer)).save_pretrained(model)
-    tokenizer.save_pretrained(model)
-    one, weights_one = run(tmp_path / "one", model, prompt_file, 1, "ddp", **changes)
-    two, weights_two = run(tmp_path / "two", model, prompt_file, 2, "ddp", **changes)
-    assert any(h["grad_norm"] > 0 for h in one)
-    for a, b in zip(one, two, strict=True):
-        for name in ("loss", "grad_norm", "ratio", "clip_fraction"):
-            assert a[name] == pytest.approx(b[name], rel=2e-3, abs=2e-5), name
-    for name in weights_one:
-        torch.testing.assert_close(weights_two[name], weights_one[name], atol=2e-5, rtol=1e-3)

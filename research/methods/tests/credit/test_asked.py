@@ -1,6 +1,5 @@
 """HCAPO and IGPO: the questions to the model, credit by hand, and refused policies and games."""
 
-import math
 from dataclasses import replace
 from typing import Any
 
@@ -15,7 +14,6 @@ from agents.msgrpo.credit import METHODS, Batch
 from agents.turn import TurnRequest, request_in
 from research.credit.tests.helpers import direct_policy
 from research.methods.credit.asked import IGPO, hindsight
-from tests.agents.msgrpo.exact import Known
 from tests.agents.msgrpo.hand_made import batch, trajectory
 from tests.agents.msgrpo.played import iteration_of
 from textgames.registry import game_of
@@ -106,21 +104,6 @@ def test_igpo_by_hand():
     np.testing.assert_allclose(credit.advantages[1], np.subtract(ahead_other, ahead_one[:2]))
     assert credit.metrics["planner_probability"] == pytest.approx(np.mean(sure_one + sure_other))
     assert credit.metrics["probabilities_asked"] == 5  # the start is one state in both
-
-
-def test_probabilities_are_sampled_where_a_policy_does_not_know_them():
-    """A player that answers at random is right about as often as there are best actions among four."""
-    policy = Known()
-    iteration = iteration_of("frozen-lake", policy, groups=2, group_size=4)
-    batch = Batch(iteration.play(iteration.tasks()), iteration)
-    before = len(policy.seeds)
-    told, asked = IGPO(samples=40).sureness(batch)
-    assert len(policy.seeds) - before == 40 * asked
-    assert len(set(policy.seeds[before:])) == 40 * asked  # noise of its own for every response
-    assert not set(policy.seeds[before:]) & set(policy.seeds[:before])
-    exact, _ = IGPO().sureness(Batch(batch.trajectories, iteration_of("frozen-lake", RandomPlayer())))
-    off = np.concatenate(told) - np.concatenate(exact)
-    assert abs(off.mean()) < 4.5 * math.sqrt(0.25 / (40 * asked))
 
 
 def test_policies_without_a_model_and_games_without_a_yardstick_are_refused():

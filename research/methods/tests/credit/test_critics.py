@@ -1,160 +1,68 @@
-"""Credit by values: bi-level GAE and HiPER against sums written out, and their place among the tokens."""
+"""Credit by values: bi-level GAE and HiPER by hand, and their place among the tokens."""
 
-import math
 from typing import Any
 
 import numpy as np
 import pytest
 
-from agents.msgrpo.credit import METHODS, Batch, Segment, Trajectory
+from agents.msgrpo.credit import METHODS, Segment
 from tests.agents.msgrpo.hand_made import batch, trajectory
 
 RNG = np.random.default_rng(0)
 
 
-def ragged_turns() -> Batch:
-    """Four episodes of one to four turns of one to five tokens, with a random value for each token."""
-    rng = np.random.default_rng(0)
-    episodes = []
-    for lengths in ((3, 1, 5), (2,), (1,), (1, 4, 2, 2)):
-        values = {"token": [rng.normal(size=length) for length in lengths]}
-        rewards = rng.normal(size=len(lengths)) * (rng.random(len(lengths)) < 0.5)  # turns without a reward are turns
-        episodes.append(trajectory(rewards.tolist(), tokens=lengths, head_values=values))
-    return batch(*episodes)
-
-
-def summed(deltas: list[float], decay: float) -> list[float]:
-    return [sum(decay ** (u - t) * deltas[u] for u in range(t, len(deltas))) for t in range(len(deltas))]
-
-
-def by_sums(rewards: Any, values: list[Any], gamma_turn: float, gamma: float, lam: float) -> list[list[float]]:
-    """First the turns, then the tokens of each turn, with every sum written out."""
-    ends = [own[-1] for own in values]
-    following = [*ends[1:], 0.0]
-    turns = summed([r + gamma_turn * n - v for r, n, v in zip(rewards, following, ends, strict=True)], gamma_turn * lam)
-    result = []
-    for own, turn, end in zip(values, turns, ends, strict=True):
-        deltas = [gamma * own[k + 1] - own[k] for k in range(len(own) - 1)] + [turn + end - own[-1]]
-        result.append(summed(deltas, gamma * lam))
-    return result
-
-
-@pytest.mark.parametrize(("gamma_turn", "gamma", "lam"), [(0.8, 0.9, 0.7), (1.0, 0.5, 0.0)])
-def test_advantages_and_targets_are_those_of_the_formula(gamma_turn, gamma, lam):
-    given = ragged_turns()
-    wanted = [by_sums(t.rewards, list(t.head_values["token"]), gamma_turn, gamma, lam) for t in given.trajectories]
-    flat = np.array([x for episode in wanted for turn in episode for x in turn])
-    settings = {"discount": gamma_turn, "token_discount": gamma, "lam": lam}
-    values = np.concatenate([turn for t in given.trajectories for turn in t.head_values["token"]])
-    for whiten in (False, True):
-        credit = METHODS.make("ppo_bilevel", settings | {"whiten": whiten}).assign(given, RNG)
-        got, targets = (
-            [turn for episode in table for turn in episode]
-            for table in (credit.advantages, credit.value_targets["token"])
-        )
-        assert [len(turn) for turn in got] == [len(y) for t in given.trajectories for y in t.response_ids]
-        scaled = (flat - flat.mean()) / (flat.std(ddof=1) + 1e-6) if whiten else flat
-        np.testing.assert_allclose(np.concatenate(got), scaled, rtol=1e-10, atol=1e-12)
-        np.testing.assert_allclose(np.concatenate(targets), flat + values, rtol=1e-10, atol=1e-12)
+def test_bi_level_gae_by_hand():
+    """With 1/2 for all: turns have 1 + 4/2 - 2 = 1 and 3 - 4 = -1, so 3/4 and -1 are their advantages, and 2 + 3/4 and
+    3 what their last tokens are paid. In the first turn tokens have 2/2 - 1 = 0 and 2.75 - 2 = 3/4, so 3/16 and 3/4."""
+    given = batch(trajectory([1.0, 3.0], tokens=[2, 1], head_values={"token": [np.array([1.0, 2.0]), np.array([4.0])]}))
+    settings = {"discount": 0.5, "token_discount": 0.5, "lam": 0.5}
+    wanted = np.array([3 / 16, 3 / 4, -1])
+    for whiten, scaled in ((False, wanted), (True, (wanted - wanted.mean()) / (wanted.std(ddof=1) + 1e-6))):
+        credit: Any = METHODS.make("ppo_bilevel", settings | {"whiten": whiten}).assign(given, RNG)
+        assert [len(turn) for turn in credit.advantages[0]] == [2, 1]
+        np.testing.assert_allclose(np.concatenate(credit.advantages[0]), scaled)
+        np.testing.assert_allclose(np.concatenate(credit.value_targets["token"][0]), wanted + (1, 2, 4))
 
 
 SWITCH = (Segment("switch", 0, 2, "SWITCH"), Segment("subgoal", 2, 4, "the corner"), Segment("action", 4, 6, "up"))
 KEEP = (Segment("switch", 0, 2, "KEEP"), Segment("action", 2, 4, "up"))
 NOTHING: tuple[Segment, ...] = ()
-LENGTHS = {SWITCH: 7, KEEP: 4, NOTHING: 3}
-"""Tokens of such a response: a SWITCH has one behind its action tag."""
-PLACES = {SWITCH: 4, KEEP: 2, NOTHING: 0}
-"""Where V_low is read: behind the subgoal, behind the switch, or at the first token."""
 
 
-def episode(kinds: list[tuple[Segment, ...]], rng: np.random.Generator) -> Trajectory:
-    lengths = [LENGTHS[kind] for kind in kinds]
-    values = {
-        "low": [rng.normal(size=length) for length in lengths],
-        "high": rng.normal(size=len(kinds)),
-        "term": rng.normal(size=len(kinds)),
-    }
-    rewards = rng.normal(size=len(kinds)).tolist()
-    return trajectory(rewards, tokens=lengths, segments=tuple(kinds), head_values=values, values=values["term"])
+def z(*values: float) -> list[float]:
+    """Standardised with the population's std."""
+    return ((np.array(values) - np.mean(values)) / np.std(values)).tolist()
 
 
-def ragged() -> Batch:
-    """Options of one to three steps; one episode begins without a SWITCH, one has a single step."""
-    rng = np.random.default_rng(0)
-    kinds = ([SWITCH, KEEP, KEEP, SWITCH, SWITCH, KEEP], [KEEP, NOTHING, SWITCH], [SWITCH], [NOTHING, KEEP])
-    return batch(*[episode(each, rng) for each in kinds])
+def test_every_token_has_its_level_s_advantage_and_every_head_its_target():
+    """Two options of two steps, which pay 1, 1 and 0, 2 once the price of keeping is off; all discounts are 1/2.
 
-
-def plain(each: Trajectory, gamma: float, lam: float, lam_options: float, penalty: float) -> dict[str, list[float]]:
-    """Advantages and targets of the levels, with every sum written out."""
-    kinds, steps = each.segments or (), len(each)
-    starts = [t for t in range(steps) if t == 0 or kinds[t] is SWITCH]
-    rewards = [float(r) - (0 if t in starts else penalty) for t, r in enumerate(each.rewards)]
-    told = each.head_values
-    low = [float(told["low"][t][PLACES[kinds[t]]]) for t in range(steps)]
-    high, term = [list(map(float, told[name])) for name in ("high", "term")]
-    end_of = [min([s for s in starts if s > t], default=steps) for t in range(steps)]
-    after = [high[end] if end < steps else 0.0 for end in end_of]
-
-    deltas = [rewards[t] + gamma * (low[t + 1] if t + 1 < end_of[t] else after[t]) - low[t] for t in range(steps)]
-    a_low = [sum((gamma * lam) ** (u - t) * deltas[u] for u in range(t, end_of[t])) for t in range(steps)]
-    to_go = [
-        sum(gamma ** (u - t) * rewards[u] for u in range(t, end_of[t])) + gamma ** (end_of[t] - t) * after[t]
-        for t in range(steps)
-    ]
-    delta_high = {s: to_go[s] - high[s] for s in starts}
-    # an option's weight in an earlier one's advantage: gamma for each step between, lam for each option
-    a_high = {
-        s: sum(gamma ** (u - s) * lam_options ** starts[starts.index(s) :].index(u) * delta_high[u]
-               for u in starts if u >= s)
-        for s in starts
-    }  # fmt: skip
-    return {
-        "low": a_low,
-        "high": [a_high.get(t, math.nan) for t in range(steps)],
-        "term": [g - v for g, v in zip(to_go, term, strict=True)],
-        "low target": [a + v for a, v in zip(a_low, low, strict=True)],
-        "high target": [a_high[t] + high[t] if t in starts else math.nan for t in range(steps)],
-        "term target": to_go,
-    }
-
-
-def standardised(numbers: list[float]) -> dict[float, float]:
-    """``{number: z}`` with the population's standard deviation; the numbers are random, so no two are equal."""
-    mean = sum(numbers) / len(numbers)
-    std = math.sqrt(sum((x - mean) ** 2 for x in numbers) / len(numbers)) + 1e-8
-    return {x: (x - mean) / std for x in numbers}
-
-
-@pytest.mark.parametrize(("gamma", "lam", "lam_options", "penalty"), [(0.95, 0.95, 0.95, 0.0), (0.8, 0.5, 0.3, 0.3)])
-def test_every_token_has_its_level_s_advantage_and_every_head_its_target(gamma, lam, lam_options, penalty):
-    given = ragged()
-    settings = {"discount": gamma, "lam": lam, "lam_options": lam_options, "keep_penalty": penalty}
-    credit = METHODS.make("hiper", settings).assign(given, RNG)
-    wanted = [plain(each, gamma, lam, lam_options, penalty) for each in given.trajectories]
-    targets: Any = credit.value_targets
-    # every response has a token of its action's level; a subgoal is written at a SWITCH, a switch wherever there is one
-    steps = [(i, t) for i, each in enumerate(given.trajectories) for t in range(len(each))]
-    kind = {(i, t): given.trajectories[i].segments[t] for i, t in steps}  # type: ignore[index]
-    low = standardised([wanted[i]["low"][t] for i, t in steps])
-    high = standardised([wanted[i]["high"][t] for i, t in steps if kind[i, t] is SWITCH])
-    term = standardised([wanted[i]["term"][t] for i, t in steps if kind[i, t] is not NOTHING])
-    for i, t in steps:
-        a = low[wanted[i]["low"][t]]
-        expected = [a] * LENGTHS[kind[i, t]]
-        if kind[i, t] is not NOTHING:
-            expected[0:2] = [term[wanted[i]["term"][t]]] * 2
-        if kind[i, t] is SWITCH:
-            expected[2:4] = [high[wanted[i]["high"][t]]] * 2
-        np.testing.assert_allclose(credit.advantages[i][t], expected, rtol=1e-7, atol=1e-9)
-        tokens = targets["low"][i][t]
-        assert len(tokens) == LENGTHS[kind[i, t]]
-        assert tokens[PLACES[kind[i, t]]] == pytest.approx(wanted[i]["low target"][t])
-        assert np.isnan(np.delete(tokens, PLACES[kind[i, t]])).all()
-    for name in ("high", "term"):
-        for own, each in zip(targets[name], wanted, strict=True):
-            np.testing.assert_allclose(own, each[f"{name} target"], atol=1e-12)
-    assert credit.metrics == {"switch_rate": 3 / 8}  # of the steps after the first ones
+    * actions, V_low 1, 2 | 1, 0 and V_high 4 behind the first option: deltas 1, 1 | -1, 2, so 5/4, 1 | -1/2, 2;
+    * switches: to go is 1 + 3/2, 1 + 4/2 | 1, 2, less V_term 0, 1 | 2, 3;
+    * subgoals: 5/2 - 2 and 1 - 4 = -3, a quarter of the half of which counts for the first.
+    """
+    low = [np.full(length, 9.0) for length in (7, 4, 7, 3)]  # a SWITCH has a token behind its action's tag
+    places = [4, 2, 4, 0]  # behind the subgoal, behind the switch, or at the first token
+    for tokens, place, value in zip(low, places, (1.0, 2.0, 1.0, 0.0), strict=True):
+        tokens[place] = value
+    told = {"low": low, "high": np.array([2.0, 9.0, 4.0, 9.0]), "term": np.arange(4.0)}
+    kinds = (SWITCH, KEEP, SWITCH, NOTHING)
+    given = batch(trajectory([1.0, 1.25, 0.0, 2.25], tokens=[7, 4, 7, 3], segments=kinds, head_values=told))
+    settings = {"discount": 0.5, "lam": 0.5, "lam_options": 0.5, "keep_penalty": 0.25}
+    credit: Any = METHODS.make("hiper", settings).assign(given, RNG)
+    act, switch, subgoal = z(1.25, 1, -0.5, 2), z(2.5, 2, -1), z(0.125, -3)
+    wanted = [
+        [switch[0]] * 2 + [subgoal[0]] * 2 + [act[0]] * 3, [switch[1]] * 2 + [act[1]] * 2,
+        [switch[2]] * 2 + [subgoal[1]] * 2 + [act[2]] * 3, [act[3]] * 3,
+    ]  # fmt: skip
+    for got, row in zip(credit.advantages[0], wanted, strict=True):
+        np.testing.assert_allclose(got, row, rtol=1e-7)
+    for tokens, place, target in zip(credit.value_targets["low"][0], places, (2.25, 3.0, 0.5, 2.0), strict=True):
+        assert tokens[place] == pytest.approx(target)
+        assert np.isnan(np.delete(tokens, place)).all()
+    np.testing.assert_allclose(credit.value_targets["high"][0], [2.125, np.nan, 1.0, np.nan])
+    np.testing.assert_allclose(credit.value_targets["term"][0], [2.5, 3.0, 1.0, 2.0])
+    assert credit.metrics == {"switch_rate": 1 / 3}  # of the steps after the first one
 
 
 def test_a_subgoal_written_where_it_is_kept_gets_nothing():

@@ -9,7 +9,7 @@ import pytest
 
 import textgames
 from agents.episode import EpisodeTask
-from agents.msgrpo import ConfigError, MSGRPOConfig, MSGRPOTrainer
+from agents.msgrpo import ConfigError, MSGRPOConfig
 from agents.msgrpo.credit import METHODS, Batch, Trajectory
 from agents.msgrpo.tasks import SAMPLERS
 from agents.turn import Turn, TurnRequest
@@ -84,14 +84,14 @@ def test_starts_are_as_far_as_a_walk_goes_and_many_walks_find_them_all():
     assert ExploringStarts().start(one_round, rng) is None  # there is no other state
 
 
-def test_the_log_speaks_of_whole_episodes(tokenizer, make_llama, prompt_file):
+def test_the_log_speaks_of_whole_episodes(make_trainer):
     """The trainer plays and learns; returns in its log are those of episodes from the start."""
     config = MSGRPOConfig(
-        groups=4, group_size=4, iterations=2, response_mode="direct", max_response_tokens=1, minibatches=1,
-        learning_rate=1e-3, eval_every=0, samples_every=0, task_sampling="starts", prompt_file=prompt_file,
+        groups=4, group_size=4, iterations=1, response_mode="direct", max_response_tokens=1, eval_every=0,
+        samples_every=0, task_sampling="starts",
         method_settings={"tasks": {"starts": {"share": 0.5, "walk_length": 2}}},
     )  # fmt: skip
-    trainer = MSGRPOTrainer(make_llama(len(tokenizer)), tokenizer, "TestCorridor-v0", config, quiet=True)
+    trainer = make_trainer(config)
     batch = trainer.rollout()
     whole = [each for each in batch.trajectories if each.task is not None and each.task.start is None]
     assert len(whole) == 8
@@ -261,16 +261,15 @@ def test_by_hand_the_row_of_five_is_crossed_in_two_iterations():
 
 
 @pytest.mark.slow
-def test_a_model_learns_from_segments(tokenizer, make_llama, prompt_file):
+def test_a_model_learns_from_segments(make_trainer):
     """The corridor of four rounds, two at a time: whole episodes return more, and no segment is longer."""
     config = MSGRPOConfig(
         groups=4, group_size=8, episode_sampling="off", iterations=12, response_mode="direct", max_response_tokens=1,
         temperature=1.0, format_penalty=0.5, learning_rate=5e-3, minibatches=2, entropy_coefficient=0.01, eval_every=0,
-        samples_every=0, min_valid_share=0, stop_after=0, prompt_file=prompt_file, credit="tppo",
+        samples_every=0, min_valid_share=0, stop_after=0, credit="tppo",
         task_sampling="truncated", critic_learning_rate=3e-3, method_settings={"tasks": {"truncated": {"window": 2}}},
     )  # fmt: skip
-    model = make_llama(len(tokenizer), initializer_range=0.15)
-    history = MSGRPOTrainer(model, tokenizer, "TestCorridor-v0", config, quiet=True).train()
+    history = make_trainer(config, model={"initializer_range": 0.15}).train()
     assert history[1]["whole_return"] < -0.5
     assert np.mean([metrics["whole_return"] for metrics in history[-3:]]) > 0.8
     assert all(metrics["episode_length"] <= 2 for metrics in history)
