@@ -5,8 +5,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-pytest.importorskip("torch")
-
 from agents import load_agent
 from agents.msgrpo.credit import METHODS, Batch
 from agents.msgrpo.errors import ConfigError
@@ -44,24 +42,15 @@ def test_the_dose_is_the_correlation_and_the_size_is_that_of_the_truth(played, n
         assert np.mean(mixed**2) == pytest.approx(1, abs=0.2)
 
 
-def test_who_shares_a_number(played):
+def test_noise_is_shared_by_an_episode_or_by_an_action_in_a_run(played):
     batch, _ = played
     by_episode = Dosed(share=0.0, noise="episode").assign(batch, np.random.default_rng(5)).advantages
     assert all(len(set(each.tolist())) == 1 for each in by_episode)
     actions = [action for each in batch.trajectories for action in each.actions]
-    numbers = dict(zip(actions, credit(batch, share=0.0, noise="action", seed=3).tolist(), strict=True))
-    assert len(set(numbers.values())) == len(numbers) > 1
-    again = zip(actions, credit(batch, share=0.0, noise="action", seed=3).tolist(), strict=True)
-    assert all(numbers[action] == number for action, number in again)
-    other = dict(zip(actions, credit(batch, share=0.0, noise="action", seed=4).tolist(), strict=True))
-    assert other != numbers
-
-
-def test_the_numbers_of_actions_are_those_of_a_run():
-    made = METHODS.make("research.credit.dosed:Dosed", {"noise": "action"}, {"seed": 7})
-    assert made.seed == 7  # type: ignore[attr-defined]
-
-
-def test_without_a_model_there_is_no_truth(played):
+    numbers = credit(batch, share=0.0, noise="action", seed=3).tolist()
+    assert len(set(zip(actions, numbers, strict=True))) == len(set(actions)) == len(set(numbers)) > 1
+    assert credit(batch, share=0.0, noise="action", seed=4).tolist() != numbers
+    made: Any = METHODS.make("research.credit.dosed:Dosed", {"noise": "action"}, {"seed": 7})
+    assert made.seed == 7
     with pytest.raises(ConfigError, match="model in this process"):
-        Dosed().assign(Batch(played[0].trajectories), np.random.default_rng(0))
+        Dosed().assign(Batch(batch.trajectories), np.random.default_rng(0))

@@ -184,7 +184,9 @@ def test_a_stored_report_is_what_its_measurements_give_today_or_says_that_it_can
             recomputed(report)
     else:
         again = json.loads(json.dumps(recomputed(report), allow_nan=False))
-        whole = report.keys() - {"runs"} if file.parent.name == "data" else {"effects", "standings"}  # runs have more now
+        whole = (
+            report.keys() - {"runs"} if file.parent.name == "data" else {"effects", "standings"}
+        )  # runs have more now
         assert {name: again.get(name) for name in whole} == {name: report.get(name) for name in whole}
 
 

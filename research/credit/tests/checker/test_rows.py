@@ -9,7 +9,7 @@ import pytest
 
 from benchmark.cli import main
 from research.credit import checker
-from research.credit.tests.checker.test_small_trainers import rloo, trained
+from research.credit.tests.checker.test_small_trainers import grpo, trained
 
 DOCS = Path(__file__).parents[4] / "docs" / "research" / "credit"
 
@@ -52,11 +52,11 @@ def test_the_notebook_runs(tmp_path, monkeypatch, capsys):
 
 def test_parquet_is_read_as_json_lines_are(tmp_path, capsys):
     parquet, pa = pytest.importorskip("pyarrow.parquet"), pytest.importorskip("pyarrow")
-    rows = trained(rloo)
+    rows = trained(grpo)
     names = {name: None for row in rows for name in row}
     parquet.write_table(pa.Table.from_pylist([{**names, **row} for row in rows]), tmp_path / "rows.parquet")
     assert main(["check-credit", str(tmp_path / "rows.parquet")]) == 0
-    assert re.search(r"formula +rloo", capsys.readouterr().out)
+    assert re.search(r"formula +msgrpo", capsys.readouterr().out)
 
 
 REFUSED = {

@@ -20,12 +20,12 @@ EOS, GROUPS, SIZE = 2, 3, 4
 Rows = list[dict[str, Any]]
 
 
-def trained(credit: Callable[..., Any], *, updates: int = 1, seed: int = 0) -> Rows:
-    """Play a corridor at random and write the rows of a small trainer; ``credit(rewards, g)`` makes its advantages.
+def trained(credit: Callable[..., Any], updates: int = 1) -> Rows:
+    """Play a corridor at random and write the rows of a small trainer; ``credit(rewards)`` makes its advantages.
 
     Rewards of a group are lists of (T,) arrays, and so are its advantages.
     """
-    rng, rows = np.random.default_rng(seed), Rows()
+    rng, rows = np.random.default_rng(0), Rows()
     for update, g in np.ndindex(updates, GROUPS):
         lengths = rng.integers(2, 5, SIZE)
         rewards = [np.round(rng.normal(0, 0.3, n) + (np.arange(n) == n - 1) * rng.integers(0, 2), 3) for n in lengths]
@@ -67,15 +67,6 @@ def over_steps(rewards: list[Any], each: Any) -> list[Any]:
 def grpo(rewards: list[Any], eps: float = 1e-6, ddof: int = 1) -> list[Any]:
     own = returns(rewards)
     return over_steps(rewards, (own - own.mean()) / (own.std(ddof=ddof) + eps))
-
-
-def rloo(rewards: list[Any]) -> list[Any]:
-    own = returns(rewards)
-    return over_steps(rewards, own - (own.sum() - own) / (len(own) - 1))
-
-
-def dr_grpo(rewards: list[Any]) -> list[Any]:
-    return over_steps(rewards, returns(rewards) - returns(rewards).mean())
 
 
 def to_go(rewards: list[Any]) -> list[Any]:
@@ -155,8 +146,8 @@ def relabelled(rows: Rows) -> Rows:
 
 def samples(rewards: list[Any], own: bool = False) -> list[Any]:
     """Each turn as a sample of its own, paid the episode's return or its own reward."""
-    flat = np.concatenate(rewards if own else over_steps(rewards, returns(rewards)))
     each = rewards if own else over_steps(rewards, returns(rewards))
+    flat = np.concatenate(each)
     return [(one - flat.mean()) / (flat.std(ddof=1) + 1e-6) for one in each]
 
 
@@ -294,16 +285,11 @@ FAULTS: dict[str, tuple[Callable[[Rows], Rows], str, str]] = {
     ),
 }  # fmt: skip
 """What is changed of a right trainer's rows, the check that has to find it, and what it has to say."""
-
-
 ALSO = {
-    "labels in another order": {"starts"},
-    "end not trained": {"loss weights"},
-    "a row twice": {"loss weights", "formula"},
-    "a turn left out": {"loss weights", "formula"},
-    "two groups": {"formula"},
+    "labels in another order": {"starts"}, "end not trained": {"loss weights"}, "two groups": {"formula"},
+    "a row twice": {"loss weights", "formula"}, "a turn left out": {"loss weights", "formula"},
     "the last turn masked": {"loss weights"},
-}
+}  # fmt: skip
 """Other checks that a fault fails as well."""
 
 
@@ -311,10 +297,8 @@ ALSO = {
 def test_planted_faults_are_found_and_nothing_else(name):
     change, check, said = FAULTS[name]
     found = checked(change(trained(grpo)), "token")
-    assert found[check][0] == "failed", found
     assert said in found[check][1]
-    others = {name for name, each in found.items() if each[0] == "failed"} - {check}
-    assert others == ALSO.get(name, set()), found
+    assert {name for name, each in found.items() if each[0] == "failed"} == {check} | ALSO.get(name, set()), found
 
 
 # ---------------------------------------------------------------- right trainers
@@ -325,9 +309,9 @@ CORRECT = {
     "TRL's eps": (lambda r: grpo(r, 1e-4), "eps = 0.0001"),
     "population": (lambda r: grpo(r, 1e-6, 0), "population's std"),
     "no eps": (lambda r: grpo(r, 0.0), "scale = group_std, eps = "),
-    "rloo": (rloo, "rloo"),
-    "dr_grpo": (dr_grpo, "dr_grpo"),
-    "twice dr_grpo": (lambda r: [2 * a for a in dr_grpo(r)], "times 1.5"),
+    "rloo": (lambda r: over_steps(r, SIZE / (SIZE - 1) * (returns(r) - returns(r).mean())), "rloo"),
+    "dr_grpo": (lambda r: over_steps(r, returns(r) - returns(r).mean()), "dr_grpo"),
+    "twice dr_grpo": (lambda r: over_steps(r, 2 * (returns(r) - returns(r).mean())), "times 1.5"),
     "rtg": (to_go_by_time, "spread = to_go, among = time, baseline = mean, scale = none"),
     "all steps": (all_steps, "spread = to_go, among = group, baseline = mean, scale = group_std, eps = 1e-08"),
     "reinforce": (to_go, "spread = to_go, among = group, baseline = none"),

@@ -21,7 +21,7 @@ def test_bi_level_gae_by_hand():
         credit: Any = METHODS.make("ppo_bilevel", settings | {"whiten": whiten}).assign(given, RNG)
         assert [len(turn) for turn in credit.advantages[0]] == [2, 1]
         np.testing.assert_allclose(np.concatenate(credit.advantages[0]), scaled)
-        np.testing.assert_allclose(np.concatenate(credit.value_targets["token"][0]), wanted + (1, 2, 4))
+        np.testing.assert_allclose(np.concatenate(credit.value_targets["token"][0]), np.add(wanted, [1, 2, 4]))
 
 
 SWITCH = (Segment("switch", 0, 2, "SWITCH"), Segment("subgoal", 2, 4, "the corner"), Segment("action", 4, 6, "up"))
