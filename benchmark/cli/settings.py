@@ -1,4 +1,4 @@
-"""What every command takes. The docstring of a command's settings is its help; what it does is in the files beside this.
+"""What every command takes. The docstring of a command's settings is its help; the files beside this do it.
 
 Only what declarations need is imported here, so that ``--help`` answers at once.
 """
