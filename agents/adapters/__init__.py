@@ -1,1 +1,1 @@
-"""Adapters that ship, in ``weights``; :mod:`agents.models.adapters` finds them."""
+"""Adapters that ship, in ``weights``; :mod:`agents.models.embedded` finds them."""

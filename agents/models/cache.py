@@ -23,7 +23,7 @@ from agents.common.redaction import Redactor
 from agents.models.answers import LegalAnswers
 from agents.models.base import AsyncLanguageModel, Decoding, LanguageModel, settings_of
 from agents.models.served.answers import writable
-from agents.models.served.loops import PerLoop
+from agents.models.served.pacing import PerLoop
 from agents.turn import MOST_TOKENS, NO_USAGE, Prompt, Turn, Usage
 
 if TYPE_CHECKING:

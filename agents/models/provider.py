@@ -73,8 +73,8 @@ class Provider:
 
 
 _PROVIDERS: dict[str, Provider | str] = {
-    name: f"agents.models.{name}:PROVIDER"
-    for name in ("adapters", "embedded", "gguf", "hf", "litellm", "openai", "vllm")
+    "adapters": "agents.models.embedded:ADAPTERS",
+    **{name: f"agents.models.{name}:PROVIDER" for name in ("embedded", "gguf", "hf", "litellm", "openai", "vllm")},
 }
 
 

@@ -13,7 +13,7 @@ from typing import Any
 from agents.models import hf
 from agents.models.answers import NEVER_CLOSED, UNLIMITED, LegalAnswers, Vocabulary, sets_of
 from agents.models.base import CLOSE_TAG, Decoding, NotLoaded, seed_number
-from agents.models.fingerprint import tokenizer_identity, weights_identity
+from agents.models.local.loading.adapters import tokenizer_identity, weights_identity
 from agents.models.local.loading.card import read_card
 from agents.models.local.templates import Thinking, check_prefix, render
 from agents.models.provider import Provider

@@ -5,8 +5,8 @@ from functools import cached_property
 from typing import Any
 
 from agents.models.answers import Vocabulary
-from agents.models.fingerprint import tokenizer_identity
 from agents.models.local.decoding.sampler import StopCheck, TokenIds
+from agents.models.local.loading.adapters import tokenizer_identity
 from agents.models.local.loading.card import PLAIN_TEMPLATES
 from agents.models.local.templates import Thinking, check_prefix, render
 from agents.models.reasoning import Opening
@@ -93,14 +93,5 @@ class Reader:
     def stop_check(self, stop: tuple[str, ...]) -> StopCheck:
         """Return the check that tells of each row whether its response has ended."""
         if stop not in self._checks:
-            known = min(self._size, len(self.tokenizer))
-            pieces = [piece or "" for piece in self.tokenizer.convert_ids_to_tokens(list(range(known)))]
-            self._checks[stop] = StopCheck(
-                pieces + [""] * (self._size - known),
-                self.decode,
-                lambda text: list(self.tokenizer(text, add_special_tokens=False)["input_ids"]),
-                sorted(self.eos_ids),
-                stop,
-                plain=type(getattr(self._backend, "decoder", None)).__name__ == "ByteLevel",
-            )
+            self._checks[stop] = StopCheck(self.vocabulary.texts, self.decode, sorted(self.eos_ids), stop)
         return self._checks[stop]

@@ -27,13 +27,13 @@ except ModuleNotFoundError as error:
 
 from agents.models.answers import CLOSED_BY_A_BUDGET, LegalAnswers, Rules
 from agents.models.base import Decoding
-from agents.models.fingerprint import adapter_identity, weights_identity
-from agents.models.local.decoding.batching import bytes_per_token, cache_bytes, one_thread, split_batch
 from agents.models.local.decoding.drafts import sample_drafted
 from agents.models.local.decoding.generic_decoder import GenericDecoder
 from agents.models.local.decoding.lean_decoder import LeanDecoder
+from agents.models.local.decoding.machine import bytes_per_token, cache_bytes, one_thread, split_batch
 from agents.models.local.decoding.sampler import Budget, Decoder, Sampled, TokenIds, sample
 from agents.models.local.forward.llama_forward import unwrap, why_not
+from agents.models.local.loading.adapters import adapter_identity, weights_identity
 from agents.models.local.loading.load import load_model
 from agents.models.local.loading.plain_llama import load_plain
 from agents.models.local.reader import Reader
@@ -60,7 +60,7 @@ class TransformersModel(Reader):
         name: what results call the model; by default the place that it was loaded from.
         max_batch_tokens: the most tokens (prompt and response, over all rows) that are in the caches at once; larger
             batches are split. By default as many as fit into 1 GiB on a CPU and half of the unused memory of a GPU.
-        identity: the weights' part of :attr:`settings`, from :mod:`agents.models.fingerprint`.
+        identity: the weights' part of :attr:`settings`, from :mod:`agents.models.local.loading.adapters`.
         chat_template_kwargs: arguments of the chat template, such as ``{"enable_thinking": False}``.
         thinking_budget: the most tokens of a model's own reasoning (:mod:`agents.models.reasoning`), after which it is
             closed and the model responds. The limit of a response is beside it.

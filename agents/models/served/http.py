@@ -14,7 +14,7 @@ import openai
 
 from agents.common.redaction import public_url
 from agents.models.served.answers import MAX_ANSWER_BYTES, NO_ANSWER, ProviderError
-from agents.models.served.loops import PerLoop
+from agents.models.served.pacing import PerLoop
 
 CONNECT_SECONDS = 10.0
 # the idle time is under the 5 s after which uvicorn, and so most local servers, drops a connection

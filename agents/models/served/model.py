@@ -14,15 +14,16 @@ from agents.common.redaction import Redactor
 from agents.models.answers import NEVER_CLOSED, LegalAnswers
 from agents.models.base import Decoding, seed_number
 from agents.models.reasoning import Begun
-from agents.models.served import names, pacing
+from agents.models.served import pacing
 from agents.models.served.answers import MAX_ANSWER_BYTES, ProviderError, usage_in
-from agents.models.served.dialect import FIXES, OMITTABLE, Dialect, refusal_of
-from agents.models.served.loops import PerLoop
+from agents.models.served.dialect import FIXES, OMITTABLE, QUESTION, SMALL, Dialect, read_names, refusal_of, why_unknown
+from agents.models.served.pacing import PerLoop
 from agents.models.served.routes import CONTINUE, ROUTES, Route
 from agents.models.tools import Tool
 from agents.turn import Prompt, Turn, Usage, eaten_up, total_usage
 
 MESSAGE_LENGTH = 400
+NAME_SECONDS = 10.0  # for either question whether a server has a model
 BUDGET_MARGIN = 16  # tokens that a server may take to close the reasoning
 
 Told = Tool | Mapping[str, Any] | None  # what a request tells a server of the answers
@@ -209,18 +210,18 @@ class ServedModel:
         dialect = copy(self._dialect)  # what is learnt is learnt again in the run, which reports it
         try:
             if (models := getattr(self._transport, "models", None)) is not None:
-                async with asyncio.timeout(names.SECONDS):
+                async with asyncio.timeout(NAME_SECONDS):
                     status, body = await models()
-                listed = names.read_names(self._text(body)) if status == 200 else None
+                listed = read_names(self._text(body)) if status == 200 else None
                 if {self.name, f"{self.name}:latest"} & set(listed or ()):  # Ollama's default tag
                     return None
-            async with asyncio.timeout(names.SECONDS):
+            async with asyncio.timeout(NAME_SECONDS):
                 while True:
-                    fields = self._fields(names.QUESTION, names.SMALL, None, None, dialect)
+                    fields = self._fields(QUESTION, SMALL, None, None, dialect)
                     status, _, body = await self._transport.complete(ROUTES[dialect.route].path, fields)
                     text = self._text(body)
                     if 200 <= status < 300 or dialect.learn(status, text, fields) is None:
-                        return names.why_unknown(self.name, self._transport.url, status, text, listed)
+                        return why_unknown(self.name, self._transport.url, status, text, listed)
         except (TimeoutError, ProviderError):
             return None
 

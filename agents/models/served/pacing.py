@@ -11,11 +11,31 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from math import inf, isfinite
 from time import monotonic
-from typing import TypeVar
+from typing import Generic, TypeVar
 
 from agents.models.served.answers import ProviderError
 
 T = TypeVar("T")
+
+
+class PerLoop(Generic[T]):
+    """One value for every event loop that asks for it; those of closed loops are forgotten."""
+
+    def __init__(self) -> None:
+        self._kept: dict[asyncio.AbstractEventLoop, T] = {}
+
+    def get(self, make: Callable[[], T]) -> T:
+        """Return the running loop's value, made when it is first asked for."""
+        loop = asyncio.get_running_loop()
+        if loop not in self._kept:
+            self._kept = {known: kept for known, kept in self._kept.items() if not known.is_closed()}
+            self._kept[loop] = make()
+        return self._kept[loop]
+
+    def pop(self) -> T | None:
+        """Forget the running loop's value, and return it; ``None`` if there is none."""
+        return self._kept.pop(asyncio.get_running_loop(), None)
+
 
 FIRST_BACK_OFF, LONGEST_BACK_OFF = 0.5, 8.0  # seconds
 

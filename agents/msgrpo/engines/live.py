@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from agents.models.local.forward.linear_maps import adds_a_matrix
+from agents.models.local.forward.layers import adds_a_matrix
 from agents.models.local.forward.llama_forward import unwrap
 from agents.models.local.transformers import TransformersModel
 from agents.msgrpo.engines.engine import Engine, EngineParts, InThisProcess, Weights

@@ -16,7 +16,7 @@ from agents.common.checksum import opened
 from agents.models.answers import LegalAnswers
 from agents.models.cache import ResponseCacheError, cached
 from agents.models.embedded import FOLDER
-from agents.models.fingerprint import weights_fingerprint, weights_identity
+from agents.models.local.loading.adapters import weights_fingerprint, weights_identity
 from agents.turn import Message
 
 PROMPT = (Message("user", "hi"),)

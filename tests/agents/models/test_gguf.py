@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 from agents import EpisodeTask, load_agent, rollout
-from agents.models.adapters import PROVIDER as ADAPTERS
 from agents.models.base import Decoding
+from agents.models.embedded import ADAPTERS
 from agents.models.local.loading import smollm2
 from agents.models.provider import model_folder
 from agents.turn import Message

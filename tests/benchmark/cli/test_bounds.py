@@ -248,9 +248,9 @@ def test_no_pattern_of_an_adapter_takes_all_time(textbench, model, monkeypatch, 
     peft = pytest.importorskip("peft")
     from transformers import AutoModelForCausalLM
 
-    from agents.models.local.loading import bounds
+    from agents.models.local.loading import adapters
 
-    monkeypatch.setattr(bounds, "PATTERN_SECONDS", 2.0)
+    monkeypatch.setattr(adapters, "PATTERN_SECONDS", 2.0)
     base = AutoModelForCausalLM.from_pretrained(model)
     config = peft.LoraConfig(r=2, target_modules=r".*\.layers\.\d+\.self_attn\.(q|v)_proj")
     peft.get_peft_model(base, config).save_pretrained("adapter")

@@ -10,8 +10,8 @@ import pytest
 pytest.importorskip("peft")
 
 from agents import load_agent
-from agents.models import adapters, embedded, provider
-from agents.models.fingerprint import weights_fingerprint
+from agents.models import embedded, provider
+from agents.models.local.loading.adapters import weights_fingerprint
 from agents.models.provider import model_folder
 from benchmark.entries.authors import is_larger, is_shipped
 from benchmark.entries.validation import check_entry
@@ -20,7 +20,7 @@ from tests.benchmark.helpers import lines_of, play_and_submit, write_lines
 from textgames.scenarios import SUITES
 
 NAME = "smollm2-test"
-WEIGHTS = Path(adapters.__file__).parents[1] / "adapters" / "weights"
+WEIGHTS = Path(embedded.__file__).parents[1] / "adapters" / "weights"
 
 
 @pytest.fixture(scope="module")
@@ -35,7 +35,7 @@ def shelf(tmp_path_factory):
 @pytest.fixture(scope="module", autouse=True)
 def registered(shelf):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(provider._PROVIDERS, "adapters", adapters.provider_of(shelf / "weights"))
+        patch.setitem(provider._PROVIDERS, "adapters", embedded.provider_of(shelf / "weights"))
         patch.setattr("benchmark.entries.entry.MIN_EPISODES", 2)
         patch.setattr("benchmark.entries.entry.SUITES", {**SUITES, "paper": ("frozen-lake", "frozen-lake-slippery")})
         yield
@@ -43,10 +43,10 @@ def registered(shelf):
 
 def test_only_folders_with_an_adapter_are_agents(tmp_path, shelf):
     (tmp_path / "nothing").mkdir()
-    assert adapters.provider_of(tmp_path).models == {}
-    assert adapters.provider_of(tmp_path / "missing").models == {}
-    assert set(adapters.provider_of(shelf / "weights").models) == {NAME}
-    assert set(adapters.PROVIDER.models) == {file.parent.name for file in WEIGHTS.glob("*/adapter_config.json")}
+    assert embedded.provider_of(tmp_path).models == {}
+    assert embedded.provider_of(tmp_path / "missing").models == {}
+    assert set(embedded.provider_of(shelf / "weights").models) == {NAME}
+    assert set(embedded.ADAPTERS.models) == {file.parent.name for file in WEIGHTS.glob("*/adapter_config.json")}
 
 
 @pytest.mark.parametrize("folder", sorted(WEIGHTS.glob("*/")), ids=lambda path: path.name)
@@ -115,7 +115,7 @@ def test_a_true_entry_is_accepted_and_one_of_other_responses_or_another_adapter_
     assert any("responses are those of the agent 'smollm2-test', at least 80% should be" in each for each in problems)
     with pytest.MonkeyPatch.context() as patch:
         make_adapter(tmp_path / "weights" / NAME, base=str(shelf / "base"), rank=1, scenarios=("frozen-lake",))
-        patch.setitem(provider._PROVIDERS, "adapters", adapters.provider_of(tmp_path / "weights"))
+        patch.setitem(provider._PROVIDERS, "adapters", embedded.provider_of(tmp_path / "weights"))
         assert any("model_adapter_weights" in each for each in check_entry(entry).problems)
 
 

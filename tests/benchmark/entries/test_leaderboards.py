@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from agents.models.embedded import READS
-from agents.models.fingerprint import weights_fingerprint
+from agents.models.local.loading.adapters import weights_fingerprint
 from benchmark.cli import main
 from benchmark.entries import entry
 from benchmark.entries.entry import BOARDS

@@ -15,9 +15,8 @@ import torch
 
 from agents.models.answers import Guide, Rules
 from agents.models.base import Decoding
-from agents.models.local.decoding.drawing import choose_allowed, uniforms
 from agents.models.local.decoding.lean_decoder import LeanDecoder
-from agents.models.local.decoding.sampler import Sampled, TokenIds
+from agents.models.local.decoding.sampler import Sampled, TokenIds, choose_allowed, uniforms
 from agents.turn import TokenSet
 
 

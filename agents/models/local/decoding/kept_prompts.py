@@ -14,7 +14,7 @@ import torch.nn.functional as F  # noqa: N812
 from numpy.typing import NDArray
 from torch import Tensor
 
-from agents.models.local.decoding.batching import in_parts
+from agents.models.local.decoding.machine import in_parts
 from agents.models.local.decoding.sampler import TokenIds
 from agents.models.local.forward import llama_forward, path_attention
 from agents.models.local.forward.llama_forward import LlamaWeights

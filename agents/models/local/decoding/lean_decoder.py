@@ -13,9 +13,8 @@ import torch
 import torch.nn.functional as F  # noqa: N812
 from torch import Tensor, nn
 
-from agents.models.local.decoding.batching import in_parts
-from agents.models.local.decoding.captured_step import Compute, Recorder
 from agents.models.local.decoding.kept_prompts import KeptPrompts, Slots
+from agents.models.local.decoding.machine import Compute, Recorder, in_parts
 from agents.models.local.decoding.sampler import COMPACT_AT, TokenIds
 from agents.models.local.forward import llama_forward
 from agents.models.local.forward.llama_forward import LlamaWeights, Packing, repeat_heads

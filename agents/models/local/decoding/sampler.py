@@ -1,7 +1,8 @@
-"""Drawing responses token by token: when a response ends, which rows continue.
+"""Drawing responses token by token: which token is drawn, when a response ends, which rows continue.
 
-A row's response depends on its prompt and its seed alone, up to rounding: matrix products of other batch sizes may
-differ in the last bits, which changes a token only if its uniform number lies within about 1e-6 of a boundary.
+A token is the inverse of the cumulative distribution at a uniform number of the row's seed, so a response depends on
+its prompt and its seed alone, up to rounding: matrix products of other batch sizes may differ in the last bits, which
+changes a token only if its number lies within about 1e-6 of a boundary.
 
 Only the text tells whether a response has ended, on the host, which has to wait for a device's tokens. So a GPU is
 asked for the tokens of several steps at once: rows that end between two looks make a few more, which are thrown away.
@@ -18,9 +19,93 @@ from torch import Tensor
 
 from agents.models.answers import Guide, Rules
 from agents.models.base import Decoding
-from agents.models.local.decoding.drawing import choose, choose_allowed, uniforms
 from agents.models.reasoning import Opening, end_of_response, still_reasons
 from agents.turn import Allowed, TokenSet
+
+_BLOCK = 128  # tokens of the vocabulary that are summed up together to find a drawn one
+
+
+def uniforms(seeds: Sequence[tuple[int, ...]], count: int) -> NDArray[np.float64]:
+    """Return ``(rows, count)`` numbers in [0, 1), each row's from its seed alone (PCG64)."""
+    return np.stack([np.random.default_rng(seed).random(count) for seed in seeds])
+
+
+def choose(logits: Tensor, decoding: Decoding, uniform: Tensor) -> tuple[Tensor, Tensor]:
+    """Draw one token per row of ``logits (N, V)``, at ``uniform (N,)`` in [0, 1), float64; return tokens ``(N,)`` and
+    their natural log-probabilities ``(N,)`` under that distribution (at temperature 0: the model's own)."""
+    logits = logits.float()
+    if decoding.temperature == 0:
+        tokens = logits.argmax(-1)
+        return tokens, logits.log_softmax(-1).gather(1, tokens[:, None])[:, 0]
+    logprobs = (logits / decoding.temperature).log_softmax(-1)
+    if decoding.top_p < 1:
+        logprobs = nucleus(logprobs, decoding.top_p)
+    tokens = inverse_cumulative(logprobs.exp(), uniform)
+    return tokens, logprobs.gather(1, tokens[:, None])[:, 0]
+
+
+def choose_allowed(
+    logits: Tensor, decoding: Decoding, uniform: Tensor, sets: Sequence[TokenSet | None]
+) -> tuple[Tensor, Tensor]:
+    """Draw as :func:`choose` among the tokens of each row's set, over which log-probabilities are renormalised. Few are
+    allowed inside of an action: there the softmax and the draw are over those alone."""
+    device = logits.device
+    few = [row for row, each in enumerate(sets) if each is not None and not each.others]
+    many = [row for row, each in enumerate(sets) if each is None or each.others]
+    tokens = torch.empty(len(sets), dtype=torch.long, device=device)
+    logprobs = torch.empty(len(sets), device=device)
+    if few:
+        at = torch.tensor(few, device=device)
+        ids = [each.ids for row in few if (each := sets[row])]
+        sizes = torch.tensor([len(own) for own in ids], device=device)
+        most = int(sizes.max())
+        padded = torch.tensor([own + own[:1] * (most - len(own)) for own in ids], device=device)
+        unused = torch.arange(most, device=device) >= sizes[:, None]
+        columns = logits[at].gather(1, padded).float().masked_fill(unused, float("-inf"))
+        places, logprobs[at] = choose(columns, decoding, uniform[at])
+        tokens[at] = padded.gather(1, places[:, None])[:, 0]
+    if many:
+        at = torch.tensor(many, device=device)
+        rest = logits[at].float()
+        pairs = [(place, token) for place, row in enumerate(many) if (each := sets[row]) for token in each.ids]
+        if pairs:
+            rows, excluded = torch.tensor(pairs, device=device).unbind(1)
+            rest[rows, excluded] = float("-inf")
+        tokens[at], logprobs[at] = choose(rest, decoding, uniform[at])
+    return tokens, logprobs
+
+
+def inverse_cumulative(weights: Tensor, uniform: Tensor) -> Tensor:
+    """Return ``(N,)`` the place in each row of ``weights (N, V)`` at which their cumulative sum passes the share
+    ``uniform``, in double precision, as rounding would lose the rare tokens of a large vocabulary. Only the block that
+    the sums of blocks find is summed up place by place: a table of doubles costs as much as the model's products."""
+    count, size = weights.shape
+    if size % _BLOCK or size < 4 * _BLOCK:
+        cumulative = weights.cumsum(-1, dtype=torch.float64)
+        return _place(cumulative, uniform * cumulative[:, -1])
+    blocks = weights.view(count, -1, _BLOCK)
+    sums = blocks.sum(-1, dtype=torch.float64).cumsum(-1)
+    target = uniform * sums[:, -1]
+    block = _place(sums, target)
+    rest = target - sums.gather(1, (block - 1).clamp(min=0)[:, None])[:, 0].where(block > 0, 0.0)
+    inside = blocks.gather(1, block[:, None, None].expand(-1, 1, _BLOCK))[:, 0].cumsum(-1, dtype=torch.float64)
+    return block * _BLOCK + _place(inside, rest)
+
+
+def _place(cumulative: Tensor, target: Tensor) -> Tensor:
+    """Return the first place of each row above ``target``; the last one that isn't empty if rounding leaves none."""
+    place = torch.searchsorted(cumulative, target[:, None], right=True)[:, 0]
+    last = torch.searchsorted(cumulative, cumulative[:, -1:].contiguous())[:, 0]
+    return torch.minimum(place, last)
+
+
+def nucleus(logprobs: Tensor, top_p: float) -> Tensor:
+    """Keep each row's most probable tokens, as few as reach ``top_p`` together, and renormalise. ``(N, V)``."""
+    ordered, order = logprobs.sort(dim=-1, descending=True, stable=True)
+    before = ordered.exp().cumsum(-1) - ordered.exp()  # probability of all more probable tokens
+    dropped = torch.zeros_like(logprobs, dtype=torch.bool).scatter(1, order, before >= top_p)
+    return logprobs.masked_fill(dropped, float("-inf")).log_softmax(-1)
+
 
 TokenIds = tuple[int, ...]
 
@@ -72,40 +157,26 @@ class StopCheck:
     """Tells when a row's last token completes a stop string or is an end-of-sequence token.
 
     A stop string may be spread over tokens, and its last token may have text after it. The row's last tokens are
-    decoded only if the new token's piece can complete a stop string; if one is found, the whole response is decoded, as
-    one inside of an open ``<think>`` ends nothing.
-
-    ``pieces`` is the vocabulary as the tokenizer stores it; ``plain`` pieces are written as they read, but for spaces
-    and what isn't ASCII (byte-level BPE). ``decode`` writes special tokens out, ``encode`` adds none.
+    decoded only if the new token's text can complete a stop string; if one is found, the whole response is decoded, as
+    one inside of an open ``<think>`` ends nothing. ``texts`` are those of the vocabulary's tokens
+    (:func:`~agents.models.answers.token_texts`), and ``decode`` writes special tokens out.
     """
 
     def __init__(
         self,
-        pieces: Sequence[str],
+        texts: Sequence[bytes],
         decode: Callable[[Sequence[int]], str],
-        encode: Callable[[str], Sequence[int]],
         eos_ids: Sequence[int],
         stop: Sequence[str],
-        *,
-        plain: bool = False,
     ) -> None:
         self.decode, self.stop = decode, tuple(stop)
         self._begun: Sequence[str] = ()
+        stops = [text.encode() for text in stop]
         # a token is at least one byte of text, but for a few empty ones
-        self._tail = max((len(text.encode()) for text in stop), default=0) + 8
-        last = {text[-1] for text in stop}
-        exact = plain and all(text.isascii() and text.isprintable() and " " not in text for text in stop)
-        self.is_eos = np.zeros(len(pieces), bool)
-        self.is_eos[[token for token in eos_ids if token < len(pieces)]] = True
-        self.may_end = np.array(
-            [any(_can_end(piece, text) for text in stop) if exact else not last.isdisjoint(piece) for piece in pieces],
-            bool,
-        )
-        # pieces are written in the tokenizer's own alphabet; if that isn't plain text, look at every token
-        if not all(character.isascii() for character in last) or any(
-            not self.may_end[list(encode(text))[-1:]].any() for text in stop
-        ):
-            self.may_end[:] = True
+        self._tail = max(map(len, stops), default=0) + 8
+        self.is_eos = np.zeros(len(texts), bool)
+        self.is_eos[[token for token in eos_ids if token < len(texts)]] = True
+        self.may_end = np.array([not text or any(_can_end(text, each) for each in stops) for text in texts], bool)
 
     def of(self, begun: Sequence[str]) -> "StopCheck":
         """Return the check for rows whose response has ``begun`` in the prompt."""
@@ -131,9 +202,9 @@ class StopCheck:
         return text[: end_of_response(text, self.stop, begun)]
 
 
-def _can_end(piece: str, stop: str) -> bool:
-    """Report whether a stop string can end in a piece, begun before it or in it, with or without text after it."""
-    return stop in piece or any(piece.startswith(stop[-n:]) for n in range(1, min(len(stop), len(piece) + 1)))
+def _can_end(text: bytes, stop: bytes) -> bool:
+    """Report whether a stop string can end in a token, begun before it or in it, with or without text after it."""
+    return stop in text or any(text.startswith(stop[-n:]) for n in range(1, min(len(stop), len(text) + 1)))
 
 
 def sample(

@@ -1,7 +1,6 @@
 """A lean forward pass for models of the Llama type: the sampler and the learner compute with it.
 
-Begin at :mod:`agents.models.local.forward.llama_forward`; ``path_attention`` is attention in token trees, and
-``trunk`` holds what all of them begin with.
+Begin at :mod:`agents.models.local.forward.llama_forward`; ``path_attention`` is attention in token trees.
 """
 
 import lazy_loader

@@ -20,8 +20,7 @@ import torch
 import torch.nn.functional as F  # noqa: N812
 from torch import Tensor, nn
 
-from agents.models.local.forward.activations import gated_silu, rms_norm
-from agents.models.local.forward.linear_maps import Linear, fused, is_plain_lora, outputs, read_linear
+from agents.models.local.forward.layers import Linear, fused, gated_silu, is_plain_lora, outputs, read_linear, rms_norm
 
 _MODEL_CLASSES = ("LlamaForCausalLM", "MistralForCausalLM", "Qwen2ForCausalLM", "Qwen3ForCausalLM")
 _FIXED_ROPE = ("default", "linear", "llama3", "yarn")  # others change with the length of the sequence

@@ -7,8 +7,15 @@ from typing import Any
 import torch
 from safetensors import SafetensorError
 
-from agents.models.local.loading.adapters import base_of, check_shards, find_place, not_safetensors, of_a_base, put_on
-from agents.models.local.loading.bounds import check_sizes
+from agents.models.local.loading.adapters import (
+    base_of,
+    check_shards,
+    check_sizes,
+    find_place,
+    not_safetensors,
+    of_a_base,
+    put_on,
+)
 from agents.models.local.loading.card import LOADED_FROM
 from agents.models.local.loading.gguf import made_from_gguf
 from agents.models.provider import model_folder, providers

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from agents.common.reading import read_json
-from agents.models.local.loading.bounds import why_out_of_bounds
+from agents.models.local.loading.adapters import why_out_of_bounds
 from agents.models.local.loading.gguf import made_from_gguf
 from agents.models.local.loading.load import pick_device, pick_dtype
 

@@ -29,7 +29,7 @@ from agents.models.base import Decoding
 from agents.models.local.loading.adapters import save_pretrained
 from agents.models.local.transformers import TransformersModel
 from agents.models.reasoning import Begun, behind_reasoning
-from agents.models.served.loops import PerLoop
+from agents.models.served.pacing import PerLoop
 from agents.models.vllm import cut_off, going_on, held_to, joined, sampling_fields, tokens_left
 from agents.msgrpo.engines.engine import EngineExtras, EngineParts, Weights
 from agents.msgrpo.errors import ConfigError, RolloutError

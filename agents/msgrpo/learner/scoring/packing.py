@@ -17,8 +17,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from agents.models.local.forward.path_attention import QUERIES
-from agents.models.local.forward.trunk import Trunk
+from agents.models.local.forward.path_attention import QUERIES, Trunk
 from agents.msgrpo.configuration.config import MSGRPOConfig
 from agents.msgrpo.credit.batch import TokenRow
 from agents.msgrpo.errors import DivergenceError

@@ -9,12 +9,11 @@ import torch
 from agents.models.answers import LegalAnswers
 from agents.models.base import Decoding
 from agents.models.local.decoding import kept_prompts, lean_decoder
-from agents.models.local.decoding.batching import bytes_per_token, cache_bytes, split_batch
 from agents.models.local.decoding.drafts import sample_drafted
-from agents.models.local.decoding.drawing import choose, nucleus
 from agents.models.local.decoding.generic_decoder import GenericDecoder
 from agents.models.local.decoding.lean_decoder import LeanBatch, LeanDecoder
-from agents.models.local.decoding.sampler import Sampled, looks, sample
+from agents.models.local.decoding.machine import bytes_per_token, cache_bytes, split_batch
+from agents.models.local.decoding.sampler import Sampled, choose, looks, nucleus, sample
 from agents.models.local.transformers import TransformersModel
 from agents.turn import Message
 from tests.agents.models.local.hybrids import PLAYABLE, UNPLAYABLE, make_hybrid

@@ -11,7 +11,7 @@ import torch.nn.functional as F
 
 from agents.models.local.decoding.lean_decoder import LeanDecoder
 from agents.models.local.forward import llama_forward, path_attention
-from agents.models.local.forward.activations import gated_silu, rms_norm
+from agents.models.local.forward.layers import gated_silu, rms_norm
 from agents.models.local.forward.llama_forward import read_weights
 from agents.models.local.forward.path_attention import attend, tree_blocks
 from agents.models.local.transformers import TransformersModel

@@ -9,7 +9,7 @@ import torch
 from agents.episode import EpisodeTask
 from agents.loop.rollout import rollout
 from agents.models.base import Decoding
-from agents.models.local.decoding.drawing import choose, choose_allowed
+from agents.models.local.decoding.sampler import choose, choose_allowed
 from agents.models.local.transformers import TransformersModel
 from agents.policy import LanguageAgentPolicy
 from agents.prompt import PromptMap

@@ -11,10 +11,9 @@ from hypothesis import strategies as st
 
 from agents.models.base import Decoding, LanguageModel
 from agents.models.local.decoding import lean_decoder
-from agents.models.local.decoding.drawing import choose, inverse_cumulative
 from agents.models.local.decoding.generic_decoder import GenericDecoder
 from agents.models.local.decoding.lean_decoder import LeanDecoder, fingerprint
-from agents.models.local.decoding.sampler import StopCheck
+from agents.models.local.decoding.sampler import StopCheck, choose, inverse_cumulative
 from agents.models.local.forward import llama_forward
 from agents.models.local.transformers import TransformersModel
 from agents.policy import LanguageAgentPolicy
@@ -304,13 +303,7 @@ def test_what_a_recorded_step_reads_stays_where_it_is(tokenizer):
 
 
 def stop_check(tokenizer: Any, stop: tuple[str, ...] = ("</action>",)) -> StopCheck:
-    return StopCheck(
-        tokenizer.convert_ids_to_tokens(list(range(len(tokenizer)))),
-        lambda ids: tokenizer.decode(list(ids), skip_special_tokens=False),
-        lambda text: tokenizer(text)["input_ids"],
-        [tokenizer.eos_token_id],
-        stop,
-    )
+    return TransformersModel(make_model("llama", tokenizer), tokenizer).stop_check(stop)
 
 
 def first_end(check: StopCheck, ids: Sequence[int]) -> int | None:
@@ -337,7 +330,7 @@ def test_a_stop_string_is_found_however_it_is_split(tokenizer):
 )
 def test_the_table_of_tokens_never_hides_a_stop_string(pieces, stop):
     """Whatever the pieces: a row ends at the first token after which its text has the stop string."""
-    check = StopCheck(pieces, lambda ids: "".join(pieces[i] for i in ids), lambda _: [], [], (stop,), plain=True)
+    check = StopCheck([each.encode() for each in pieces], lambda ids: "".join(pieces[i] for i in ids), [], (stop,))
     text = ["".join(pieces[: n + 1]) for n in range(len(pieces))]
     wanted = next((n + 1 for n, so_far in enumerate(text) if stop in so_far), None)
     assert first_end(check, range(len(pieces))) == wanted
@@ -345,13 +338,8 @@ def test_the_table_of_tokens_never_hides_a_stop_string(pieces, stop):
 
 def test_only_tokens_that_can_end_a_stop_string_are_looked_at(tokenizer):
     check = stop_check(tokenizer)
-    assert 0 < check.may_end.sum() < len(tokenizer) / 4
+    assert 0 < check.may_end.sum() < 10
     assert check.may_end[tokenizer("</action>")["input_ids"][-1]]
-    exact = TransformersModel(make_model("llama", tokenizer), tokenizer).stop_check(("</action>",))
-    assert exact.may_end.sum() < check.may_end.sum()
-    assert exact.may_end[tokenizer("</action>")["input_ids"][-1]]
-    # the pieces of other alphabets aren't plain text: then every token is looked at
-    assert stop_check(tokenizer, ("Ende é",)).may_end.all()
     assert first_end(stop_check(tokenizer, ("né",)), tokenizer("xxné")["input_ids"]) is not None
 
 

@@ -179,7 +179,7 @@ def test_a_server_with_another_route_is_asked_there_and_nothing_is_learnt():
 
 @pytest.mark.parametrize("fault", ["400", "401", "429", "500", "html", "drop", "redirect", "no-quota", "hang"])
 def test_other_failures_are_left_to_the_run(fault, monkeypatch):
-    monkeypatch.setattr("agents.models.served.names.SECONDS", 0.3 if fault == "hang" else 10)
+    monkeypatch.setattr("agents.models.served.model.NAME_SECONDS", 0.3 if fault == "hang" else 10)
     with OpenAIServer(models=["another"], faults={fault: 1.0}) as server:
         assert unknown(server) is None
         assert sum(server.served.values()) == 1
