@@ -1,13 +1,29 @@
-"""Credit by episode, one advantage for all steps: ADORA, RAE and RiskPO."""
+"""Credit by what an episode returns or a turn is paid: ADORA, RAE, RiskPO; BEACON, MARSHAL, MT-GRPO; and by trees."""
 
-from collections.abc import Mapping
-from typing import Any, Self
+from collections.abc import Hashable, Mapping
+from functools import partial
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from pydantic import Field, model_validator
 
-from agents.msgrpo import configured
-from agents.msgrpo.credit import Batch, ByReturn, Credit, Floats, standardised, within_groups
+from agents.msgrpo import Shared, compared, configured
+from agents.msgrpo.credit import (
+    Batch,
+    ByReturn,
+    Credit,
+    Floats,
+    How,
+    Scale,
+    Step,
+    returns_to_go,
+    same,
+    split_like,
+    standardised,
+    within_groups,
+    within_labels,
+    within_steps,
+)
 
 
 @configured
@@ -138,3 +154,149 @@ def _std(values: Floats) -> float:
     """Return the sample standard deviation, or 1 if it is next to nothing, as in the authors' code."""
     std = float(values.std(ddof=1)) if len(values) > 1 else 0.0
     return std if std >= 1e-3 else 1.0
+
+
+@configured
+class BEACON(ByReturn):
+    """The episode's return among its group, plus how near the step is to the next milestone among its segment.
+
+    Milestones (steps with a positive reward) cut an episode into segments, and a later failure takes nothing from what
+    led to an earlier one (arXiv 2605.06078; ``migpo/core_migpo.py`` in ZJU-REAL/BEACON): ::
+
+        A_it = (R_i - mean_g R) + w (S_it - mean of S over the group's steps in the same segment)
+        S_it = gamma^(m - t) reward of m,   m the step of the next milestone; 0 if none follows
+    """
+
+    step_weight: float = Field(1.0, ge=0)
+    """w, the weight of the step's part; 0 leaves the episode's alone."""
+    scale: Scale = "none"
+    """Divides both differences: nothing, or the standard deviation of the set."""
+    discount: float = Field(0.99, gt=0, le=1)
+    """Gamma, by which a milestone counts less for each step before it."""
+
+    renamed: ClassVar[Shared] = {"decay": "discount"}
+
+    def assign(self, batch: Batch, rng: np.random.Generator) -> Credit:
+        how = partial(compared, scale=self.scale)
+        whole = within_groups(batch, batch.returns(), how)
+        shaped, segments = [], []
+        for each in batch.trajectories:
+            ahead, found = 0.0, np.zeros(len(each))
+            for t in range(len(each) - 1, -1, -1):
+                found[t] = ahead = float(each.rewards[t]) if each.rewards[t] > 0 else self.discount * ahead
+            shaped.append(found)
+            before = np.cumsum(each.rewards[:-1] > 0).tolist()  # a segment is told by the milestones before it
+            segments += [(each.group, k) for k in (0, *before)]
+        steps = split_like(within_labels(segments, np.concatenate(shaped), how), shaped)
+        return Credit.of([e + self.step_weight * s for e, s in zip(whole, steps, strict=True)])
+
+
+@configured
+class MARSHAL(ByReturn):
+    """Whitened returns-to-go of whitened rewards, with a mean of its own for every seat.
+
+    Over the steps of the batch, in this order: the mean of the seat's rewards is subtracted; rewards are whitened;
+    ``G_it``; the mean of the seat's values is subtracted; they are whitened. A seat is a player of a scenario, groups
+    play no part (arXiv 2510.15414; thu-nics/MARSHAL).
+    """
+
+    means: Literal["steps", "distinct"] = "steps"
+    """What is subtracted from a seat's returns-to-go: their mean over steps, or, as the authors do, over the different
+    values among them."""
+
+    def assign(self, batch: Batch, rng: np.random.Generator) -> Credit:
+        played = batch.trajectories
+        seats = [each.seat for each in played for _ in range(len(each))]
+        paid = standardised(within_labels(seats, np.concatenate([each.rewards for each in played]), compared))
+        to_go = np.concatenate([returns_to_go(each, self.discount) for each in split_like(paid, played)])
+        less_mean: How = compared if self.means == "steps" else _less_distinct
+        return Credit.of(split_like(standardised(within_labels(seats, to_go, less_mean)), played))
+
+
+def _less_distinct(values: Floats) -> Floats:
+    ordered = np.sort(values)
+    distinct = ordered[np.append(True, ~same(ordered[1:], ordered[:-1]))]
+    return np.zeros_like(values) if len(distinct) == 1 else values - distinct.mean()
+
+
+@configured
+class MTGRPO(ByReturn):
+    """The group-normalised return plus the step's reward among the group's at the same time (arXiv 2505.11821).
+
+    ``A_it = z_g(R_i) + lam z(r_it)``, the second z over the group's episodes that are alive at t.
+    """
+
+    turn_weight: float = Field(1.0, ge=0)
+    """lam, the weight of the step's reward."""
+
+    def assign(self, batch: Batch, rng: np.random.Generator) -> Credit:
+        whole = within_groups(batch, batch.returns(self.discount), standardised)
+        turns = within_steps(batch, "time", [each.rewards for each in batch.trajectories], standardised)
+        return Credit.of([e + self.turn_weight * turn for e, turn in zip(whole, turns, strict=True)])
+
+
+@configured
+class TreeGRPO(ByReturn):
+    """The episode's return among those of its tree, plus the same among those of its group (arXiv 2509.21240).
+
+    ``A_it = z_tree(R_i) + z_g(R_i)``; the first part is 0 for an episode that is alone in its tree. Steps that episodes
+    share are learnt from with the advantage of each of them, as in the paper.
+    """
+
+    def assign(self, batch: Batch, rng: np.random.Generator) -> Credit:
+        returns = batch.returns(self.discount)
+        trees = [(each.group, i if each.tree is None else each.tree) for i, each in enumerate(batch.trajectories)]
+        within = within_labels(trees, returns, standardised)
+        return Credit.per_episode(batch, within + within_groups(batch, returns, standardised))
+
+
+@configured
+class AT2PO(ByReturn):
+    """What the tree behind a step has come to: the normalised returns at its leaves, carried back step by step.
+
+    A leaf's value is its episode's ``z_g(R_i)`` (population std), a step's value V is a mean of the values of the steps
+    that were tried after it, weighted by the softmax of their entropies, ``-mean_k log pi`` in nats, as in the authors'
+    script (arXiv 2601.04767).
+    """
+
+    value: Literal["child_softmax", "child_mean", "leaf_mean"] = "child_softmax"
+    """V of a step: the mean of the steps after it, weighted by the softmax of their entropies, or evenly; or the mean
+    of its leaves."""
+    advantage: Literal["value", "parent", "root", "both"] = "value"
+    """V itself; V less that of the step before; V less that of the whole tree; or the last two together."""
+
+    needs: ClassVar[frozenset[str]] = frozenset({"old_logprobs"})
+
+    def assign(self, batch: Batch, rng: np.random.Generator) -> Credit:
+        leaves = within_groups(batch, batch.returns(self.discount), partial(compared, scale="group_std", ddof=0))
+        advantages = [np.empty(len(each)) for each in batch.trajectories]
+        for indices in batch.groups.values():
+            places: dict[Hashable, Step] = {}  # where each step of the tree is first met
+            below: dict[Hashable, list[int]] = {None: indices}  # the episodes through each step; None: all of them
+            after: dict[Hashable, dict[Hashable, None]] = {}  # the steps that were tried after each step, in order
+            paths: dict[int, list[Hashable]] = {}
+            for i in indices:
+                trajectory = batch.trajectories[i]
+                paths[i] = list(trajectory.nodes) or [(i, t) for t in range(len(trajectory))]
+                for t, node in enumerate(paths[i]):
+                    places.setdefault(node, (i, t))
+                    below.setdefault(node, []).append(i)
+                    after.setdefault(paths[i][t - 1] if t else None, {})[node] = None
+            values: dict[Hashable, float] = {}
+            for node in sorted(below, key=lambda node: -1 if node is None else places[node][1], reverse=True):
+                following = list(after.get(node, ()))
+                if self.value == "leaf_mean" or not following:
+                    values[node] = float(np.mean([leaves[i] for i in below[node]]))
+                    continue
+                weights = np.ones(len(following))
+                if self.value == "child_softmax":
+                    met = [places[each] for each in following]
+                    surprise = np.array([batch.trajectories[i].surprise(t) for i, t in met])
+                    weights = np.exp(surprise - surprise.max())
+                values[node] = float(np.average([values[each] for each in following], weights=weights))
+            for i, path in paths.items():
+                for t, node in enumerate(path):
+                    value, before, whole = values[node], values[path[t - 1] if t else None], values[None]
+                    less = {"value": 0.0, "parent": before, "root": whole, "both": before + whole - value}
+                    advantages[i][t] = value - less[self.advantage]
+        return Credit.of(advantages)

@@ -12,7 +12,7 @@ from agents.msgrpo import ConfigError, MSGRPOConfig, MSGRPOTrainer
 from agents.msgrpo.rewards import REWARDS
 from agents.turn import Turn
 from research.methods.regret_loss import hedge, main, measured, regret_loss, sequences
-from research.methods.rewards.gtalign import stated
+from research.methods.rewards import stated
 from tests.agents.msgrpo.hand_made import batch, trajectory
 from tests.agents.msgrpo.played import iteration_of
 from tests.agents.msgrpo.test_trainer import BANDIT

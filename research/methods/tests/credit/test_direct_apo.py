@@ -8,7 +8,7 @@ import pytest
 
 from agents.episode import EpisodeStart, EpisodeTask
 from agents.msgrpo.credit import METHODS, Batch
-from research.methods.tasks.states import Branches
+from research.methods.tasks.starts import Branches
 from tests.agents.msgrpo.exact import Known
 from tests.agents.msgrpo.hand_made import trajectory
 from tests.agents.msgrpo.played import iteration_of

@@ -17,9 +17,7 @@ from agents.msgrpo.credit import Batch, Floats, Trajectory
 from agents.msgrpo.rollouts import Rollouts
 from agents.msgrpo.tasks import SAMPLERS, Hint
 from agents.turn import Turn, TurnRequest
-from research.methods.tasks.ghpo import GHPO
-from research.methods.tasks.ladder import LadderSampling
-from research.methods.tasks.pcl import PCL
+from research.methods.tasks.curricula import GHPO, PCL, LadderSampling
 from research.tests.rooms import RIGHT, SPARSE
 from tests.agents.msgrpo.exact import Known
 from tests.agents.msgrpo.hand_made import batch, trajectory

@@ -13,9 +13,7 @@ from agents.msgrpo import ConfigError, MSGRPOConfig
 from agents.msgrpo.credit import METHODS, Batch, Trajectory
 from agents.msgrpo.tasks import SAMPLERS
 from agents.turn import Turn, TurnRequest
-from research.methods.tasks.states import ExploringStarts
-from research.methods.tasks.tree import Trees
-from research.methods.tasks.truncated import TruncatedRollouts
+from research.methods.tasks.starts import ExploringStarts, Trees, TruncatedRollouts
 from tests.agents.msgrpo.exact import Known
 from tests.agents.msgrpo.played import iteration_of
 from textgames.environments.table import Table
