@@ -4,7 +4,7 @@ from .instrument.instrument import Instrument as Instrument
 from .instrument.instrument import default_methods as default_methods
 from .instrument.instrument import measure as measure
 from .instrument.instrument import methods_of as methods_of
+from .instrument.pictures import board_picture as board_picture
+from .instrument.results import CreditDocument as CreditDocument
 from .instrument.results import CreditReport as CreditReport
 from .instrument.results import MethodResult as MethodResult
-from .instrument.show.document import CreditDocument as CreditDocument
-from .instrument.show.pictures import board_picture as board_picture

@@ -4,10 +4,9 @@ from collections.abc import Mapping
 
 from agents.models import embedded_agents
 from agents.msgrpo.credit import METHODS
-from research.credit.jobs import StudyFolder, StudyJob, jobs_of
 from research.credit.questions.settings import Questions
 from research.credit.questions.settings import jobs_of as questions_jobs_of
-from research.credit.settings import Study
+from research.credit.settings import Study, StudyFolder, StudyJob, jobs_of
 from research.jobs.command import Options, Undertaking, carry_out
 from research.jobs.report import publish
 from research.reproduction.pretrained.pace import batch_seconds

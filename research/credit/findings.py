@@ -9,8 +9,7 @@ import numpy as np
 
 from agents.common import RESAMPLES, Array, Estimate, percentiles, student
 from benchmark.score import holm
-from research.credit.jobs import StudyFolder, jobs_of
-from research.credit.settings import OnGames, Study
+from research.credit.settings import OnGames, Study, StudyFolder, jobs_of
 from research.jobs.folder import Results
 from research.jobs.intervals import paired, student_p_value
 

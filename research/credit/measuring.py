@@ -16,11 +16,10 @@ from agents.msgrpo import ConfigError
 from agents.msgrpo.credit import METHODS, Batch, Credit, CreditMethod
 from research.credit.instrument.batches import Setting, play
 from research.credit.instrument.draws import DrawnBatch, compare_draws
-from research.credit.instrument.gradients.episodes import EpisodeGradients, RowProducts, episode_by_episode, numbered
-from research.credit.instrument.gradients.scores import ScoreModel
+from research.credit.instrument.gradients import EpisodeGradients, RowProducts, episode_by_episode, numbered
 from research.credit.instrument.instrument import Instrument
-from research.credit.jobs import StudyFolder, StudyJob
-from research.credit.settings import DrawMeasurement, Measurement, Study
+from research.credit.instrument.scores import ScoreModel
+from research.credit.settings import DrawMeasurement, Measurement, Study, StudyFolder, StudyJob
 from research.credit.training import policy_of
 from research.jobs.bases import load
 from research.jobs.work import Report

@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 
 from agents.common import Estimate, student
-from research.credit.dose import curves, standings
-from research.credit.factors import LEARNING, effects
+from research.credit.arms import LEARNING, curves, effects, standings
 from research.credit.findings import Findings, draw_of, methods_of, value_of
 from research.credit.settings import STAGES
 from research.credit.tables import estimate_of

@@ -4,8 +4,17 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from agents.common import duration
-from research.credit.dose import curve_table, curves, dose_of, standings, standings_table
-from research.credit.factors import RATE, at_best, effects, effects_table
+from research.credit.arms import (
+    RATE,
+    at_best,
+    curve_table,
+    curves,
+    dose_of,
+    effects,
+    effects_table,
+    standings,
+    standings_table,
+)
 from research.credit.findings import (
     PREDICTORS,
     Cell,

@@ -15,8 +15,7 @@ import numpy as np
 from agents import Prompt, Turn
 from agents.models import Decoding, LegalAnswers
 from agents.msgrpo import LiveEngine, MSGRPOConfig, MSGRPOTrainer
-from research.credit.jobs import StudyFolder, StudyJob
-from research.credit.settings import OnGames, Study
+from research.credit.settings import OnGames, Study, StudyFolder, StudyJob
 from research.jobs import bases
 from research.jobs.bases import PROMPTS, load
 from research.jobs.work import Report

@@ -12,8 +12,7 @@ from benchmark.play import OF_ONE_AGENT, RunOptions
 
 if TYPE_CHECKING:
     from research.credit.checker.rows import Dump
-    from research.credit.checker.truth.gradient import Part
-    from research.credit.checker.truth.likeness import Likeness
+    from research.credit.checker.truth import Likeness, Part
 
 
 class Truth(TypedDict):
@@ -63,10 +62,8 @@ def run(settings: Settings) -> int:
     """Check a file, print the findings and return 1 if any check failed."""
     from agents.msgrpo import ConfigError
     from benchmark import UsageError, unknown_name
-    from research.credit.checker.checks import check
-    from research.credit.checker.finding import Stated
-    from research.credit.checker.reading import read
-    from research.credit.checker.tokens import NORMALIZERS
+    from research.credit.checker.checks import NORMALIZERS, Stated, check
+    from research.credit.checker.rows import read
 
     if settings.normalizer and settings.normalizer not in NORMALIZERS:
         raise unknown_name("normaliser", settings.normalizer, NORMALIZERS)
@@ -97,8 +94,14 @@ def _truth(settings: Settings, dump: "Dump") -> Truth:
     from benchmark import UsageError
     from benchmark.play import load_one
     from benchmark.runs import find_scenario
-    from research.credit.checker.truth.gradient import gradients, why_not
-    from research.credit.checker.truth.likeness import correlations_of_methods, likenesses, true_advantages, truth_of
+    from research.credit.checker.truth import (
+        correlations_of_methods,
+        gradients,
+        likenesses,
+        true_advantages,
+        truth_of,
+        why_not,
+    )
 
     scenario = find_scenario(str(settings.game), "check")
     policy, _ = load_one(str(settings.agent), settings.options, scenario)

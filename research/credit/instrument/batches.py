@@ -21,7 +21,7 @@ from agents.msgrpo import (
 )
 from agents.msgrpo.credit import Batch, CreditMethod
 from research.credit.instrument.exact.truth import Truth
-from research.credit.instrument.gradients.scores import ScoreModel, why_no_gradient
+from research.credit.instrument.scores import ScoreModel, why_no_gradient
 from textgames import TRAINING_SEEDS, TSMG, InvalidAction, Scenario, layout_generator
 
 CONCURRENCY = 256  # episodes that a model sees together

@@ -74,8 +74,8 @@ def run(settings: Settings) -> int:
 
     try:
         from research.credit.instrument.instrument import ORACLE, default_methods, methods_of
-        from research.credit.instrument.show.pictures import board_picture
-        from research.credit.instrument.show.tables import as_text, checklist, print_report
+        from research.credit.instrument.pictures import board_picture
+        from research.credit.instrument.tables import as_text, checklist, print_report
     except ModuleNotFoundError as error:
         if error.name not in ("torch", "transformers"):
             raise
@@ -124,9 +124,9 @@ def _instrument(settings: Settings, names: tuple[str, ...]) -> "Instrument":
     from benchmark.play import load_one
     from benchmark.runs import check_file_place, find_scenario
     from research.credit.instrument.batches import Setting
-    from research.credit.instrument.gradients.scores import why_no_gradient
     from research.credit.instrument.instrument import Instrument, methods_of
-    from research.credit.instrument.show.pictures import check_drawable
+    from research.credit.instrument.pictures import check_drawable
+    from research.credit.instrument.scores import why_no_gradient
 
     scenario = find_scenario(settings.game, "measure")
     shared = {name: getattr(settings, name) for name in ("groups", "group_size", "max_steps", "format_penalty", "seed")}

@@ -12,8 +12,8 @@ import numpy as np
 from agents.common import Estimate, mean, over_rows, ratio
 from agents.msgrpo import DRAWS, DrawRule, effective_sample_size
 from agents.msgrpo.credit import Batch, Credit, Floats
-from research.credit.instrument.gradients.episodes import EpisodeGradients
-from research.credit.instrument.gradients.quality import COSINES, SQUARES
+from research.credit.instrument.fidelity import COSINES, SQUARES
+from research.credit.instrument.gradients import EpisodeGradients
 
 REPEATS = 20
 """Draws from each batch, whose mean is one independent value."""

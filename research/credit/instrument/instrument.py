@@ -19,15 +19,19 @@ from agents.msgrpo.credit import METHODS, Batch, Credit, CreditMethod
 from research.credit.instrument.batches import Setting, play, why_not_met, with_needs
 from research.credit.instrument.draws import DrawnBatch, compare_draws
 from research.credit.instrument.exact.answers import DEFAULT_SAMPLES, Progress
-from research.credit.instrument.exact.drawn_returns import Chances, DrawnReturns
-from research.credit.instrument.exact.gradient import ExactGradient, exact_gradient
 from research.credit.instrument.exact.solution import MAX_STATES
-from research.credit.instrument.exact.truth import Noise, Oracle
-from research.credit.instrument.fidelity import NOTHING, compare, fidelity, granularity
-from research.credit.instrument.gradients.episodes import BatchRows, EpisodeGradients, RowProducts, numbered
-from research.credit.instrument.gradients.quality import COSINES, BatchGradient, quality
-from research.credit.instrument.gradients.scores import ScoreModel, why_no_gradient
+from research.credit.instrument.exact.truth import Chances, DrawnReturns, Noise, Oracle
+from research.credit.instrument.fidelity import COSINES, NOTHING, BatchGradient, compare, fidelity, granularity, quality
+from research.credit.instrument.gradients import (
+    BatchRows,
+    EpisodeGradients,
+    ExactGradient,
+    RowProducts,
+    exact_gradient,
+    numbered,
+)
 from research.credit.instrument.results import CreditReport, MethodResult, TruthSummary
+from research.credit.instrument.scores import ScoreModel, why_no_gradient
 from textgames import Scenario
 
 ORACLE, NOISE = "oracle", "noise"

@@ -12,8 +12,8 @@ import numpy as np
 
 from agents.common import Array, Estimate, student
 from research.credit.findings import Made, made_of
-from research.credit.jobs import StudyFolder
 from research.credit.questions.settings import Questions, jobs_of
+from research.credit.settings import StudyFolder
 from research.jobs.intervals import share_of, student_tests
 
 

@@ -9,8 +9,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from benchmark import UsageError
-from research.credit.jobs import StudyJob, base_job
-from research.credit.settings import Game, Measurement, OnGames
+from research.credit.settings import Game, Measurement, OnGames, StudyJob, base_job
 from research.jobs.recipes import NotNegative, PositiveCount, checked_training
 
 

@@ -6,8 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from research.credit.dose import Dose, curve_table, curves_of, dose_of, standings
-from research.credit.factors import at_best, effects
+from research.credit.arms import Dose, at_best, curve_table, curves_of, dose_of, effects, standings
 from research.credit.findings import Findings, Run
 from research.credit.plots import draw_plots
 from research.credit.report import report_data, report_markdown

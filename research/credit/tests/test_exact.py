@@ -12,9 +12,8 @@ from agents.msgrpo.credit.batch import Start
 from agents.turn import Turn
 from research.credit.instrument.batches import Setting, play
 from research.credit.instrument.exact.answers import INVALID, ask, weighed, weight
-from research.credit.instrument.exact.drawn_returns import Chances, DrawnReturns
 from research.credit.instrument.exact.solution import expand
-from research.credit.instrument.exact.truth import Truth
+from research.credit.instrument.exact.truth import Chances, DrawnReturns, Truth
 from research.credit.instrument.instrument import Instrument, methods_of
 from research.credit.tests.helpers import PENALTY, Habit, direct_policy, distribution, solved
 from textgames import SCENARIOS

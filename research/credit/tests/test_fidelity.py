@@ -7,8 +7,7 @@ import torch
 from agents import load_agent
 from agents.msgrpo.credit import Batch, Credit, Trajectory
 from research.credit.instrument.batches import Setting
-from research.credit.instrument.fidelity import Compared, compare, fidelity
-from research.credit.instrument.gradients.quality import BatchGradient, quality
+from research.credit.instrument.fidelity import BatchGradient, Compared, compare, fidelity, quality
 from research.credit.instrument.instrument import Instrument, methods_of
 from textgames import SCENARIOS
 

@@ -24,9 +24,8 @@ from research.credit.findings import (
     refused_of,
     told_apart,
 )
-from research.credit.jobs import StudyFolder
 from research.credit.report import report_data, report_markdown
-from research.credit.settings import Study
+from research.credit.settings import Study, StudyFolder
 from research.credit.stored import recomputed
 from research.credit.tables import draws_by_stage, recommendation, thinking_told_apart
 from research.jobs.report import stored_report

@@ -12,11 +12,10 @@ from agents.policy import LanguageAgentPolicy
 from research.credit.instrument.batches import Setting
 from research.credit.instrument.draws import DrawnBatch, compare_draws
 from research.credit.instrument.exact.answers import ask, behaviour_of
-from research.credit.instrument.exact.gradient import exact_gradient
 from research.credit.instrument.exact.solution import expand, solve
-from research.credit.instrument.gradients.episodes import EpisodeGradients
-from research.credit.instrument.gradients.scores import ScoreModel, why_no_gradient
+from research.credit.instrument.gradients import EpisodeGradients, exact_gradient
 from research.credit.instrument.instrument import Instrument, methods_of
+from research.credit.instrument.scores import ScoreModel, why_no_gradient
 from research.credit.measuring import gradients_of_others, ready_to_draw
 from research.credit.tests.helpers import SMALL, direct_policy, lake, solved
 from textgames import SCENARIOS
@@ -75,7 +74,7 @@ def test_the_rows_gradients_are_those_of_one_row_at_a_time():
 def test_a_sketch_keeps_inner_products(monkeypatch):
     rows, gradients = [TokenRow((3, 4, 5), (2, 6)), TokenRow((7, 8), (9, 2, 3))], []
     for above in (10, 10**9):
-        monkeypatch.setattr("research.credit.instrument.gradients.scores.SKETCH_ABOVE", above)
+        monkeypatch.setattr("research.credit.instrument.scores.SKETCH_ABOVE", above)
         model = ScoreModel(direct_policy())
         assert model.sketched == (above == 10)
         gradients.append(torch.stack([model.weighted([row], [1.0]) for row in rows]))

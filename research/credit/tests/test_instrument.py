@@ -12,8 +12,8 @@ from agents import load_agent
 from agents.msgrpo.credit import Credit
 from research.credit.instrument.batches import Setting
 from research.credit.instrument.instrument import Instrument, measure, methods_of
-from research.credit.instrument.show.document import CreditDocument
-from research.credit.instrument.show.pictures import board_picture
+from research.credit.instrument.pictures import board_picture
+from research.credit.instrument.results import CreditDocument
 from research.credit.tests.helpers import SMALL, direct_policy
 from textgames import SCENARIOS
 

@@ -12,11 +12,10 @@ from agents.msgrpo.learner.loss import importance_weights
 from benchmark.errors import UsageError
 from research.credit.command import WORK
 from research.credit.instrument.batches import Setting
-from research.credit.instrument.exact.gradient import exact_gradient
 from research.credit.instrument.exact.truth import Truth
-from research.credit.instrument.gradients.scores import ScoreModel
-from research.credit.jobs import StudyFolder
-from research.credit.questions import measures
+from research.credit.instrument.gradients import exact_gradient
+from research.credit.instrument.scores import ScoreModel
+from research.credit.questions import work
 from research.credit.questions.answers import (
     Asked,
     collapses,
@@ -28,7 +27,7 @@ from research.credit.questions.answers import (
     staleness,
 )
 from research.credit.questions.settings import Questions, jobs_of
-from research.credit.settings import Study
+from research.credit.settings import Study, StudyFolder
 from research.credit.tests.helpers import SMALL, direct_policy
 from research.jobs.folder import SETTINGS_NAME
 
@@ -71,20 +70,20 @@ def test_with_weights_the_old_policys_batches_expect_the_new_ones_gradient():
     """Of a logit z with pi = sigmoid(z), ``grad log pi(1) = 1 - pi``; the exact gradient is ``pi (1 - pi)``."""
     new, old = 0.8, 0.3
     batch, credit, now = toy(new, old)
-    found = measures.weighted(batch, credit, now, 2.0)
+    found = work.weighted(batch, credit, now, 2.0)
     expected = {name: old * float(each.advantages[0][0][0]) * (1 - new) for name, each in found.items()}
     assert expected["token"] == pytest.approx(new * (1 - new))
     assert expected["episode"] == pytest.approx(new * (1 - new))
     assert expected["none"] == pytest.approx(old * (1 - new))
     assert expected["truncated"] == pytest.approx(2 * old * (1 - new))  # the ratio is 2.67
-    assert list(found) == list(measures.WEIGHTS)
+    assert list(found) == list(work.WEIGHTS)
 
 
 def test_truncated_weights_are_the_trainers():
     batch, _, now = toy(0.8, 0.3)
     told = [torch.as_tensor(each.old_logprobs[0]) for each in batch.trajectories if each.old_logprobs]
     theirs, _ = importance_weights([torch.as_tensor(own[0]) for own in now], told, 2.0)
-    own = measures.weighted(batch, Credit.of([np.ones(1), np.ones(1)]), now, 2.0)["truncated"]
+    own = work.weighted(batch, Credit.of([np.ones(1), np.ones(1)]), now, 2.0)["truncated"]
     for each, ratio in zip(own.advantages, theirs, strict=True):
         np.testing.assert_allclose(each[0], ratio.numpy())
 
@@ -99,9 +98,9 @@ def test_lag_0_is_on_policy_and_drift_makes_the_cosine_fall():
     older = {0: policy, 1: direct_policy(), 2: far}
     rows = {
         (row["lag"], row["weights"]): row
-        for row in measures.staleness(policy, older, Setting(SMALL, 1, 32), batches=2, cap=2.0)
+        for row in work.staleness(policy, older, Setting(SMALL, 1, 32), batches=2, cap=2.0)
     }
-    for weights in measures.WEIGHTS:  # an older policy with the same weights is the policy itself
+    for weights in work.WEIGHTS:  # an older policy with the same weights is the policy itself
         assert rows[1, weights]["cosine"]["value"] == pytest.approx(rows[0, "none"]["cosine"]["value"], abs=1e-5)
     assert rows[0, "none"]["minus_fresh"]["value"] == 0
     assert abs(rows[1, "none"]["kl"]) < 1e-5 < 0.1 < rows[2, "none"]["kl"]
@@ -112,8 +111,8 @@ def test_the_parts_of_the_gradient_add_up_to_the_whole():
     policy, setting = direct_policy(), Setting(SMALL, 1, 2, format_penalty=0.7)
     model, truth = ScoreModel(policy), setting.truth(policy)
     whole = exact_gradient(model, truth.answers, truth.solution, ()).vector
-    parts = measures.parts_of(model, truth)
-    reward, penalty = measures.solutions_of_parts(truth)
+    parts = work.parts_of(model, truth)
+    reward, penalty = work.solutions_of_parts(truth)
     for name in ("own_values", "choice_values", "invalid_values", "returns"):
         total = getattr(reward, name) + 0.7 * getattr(penalty, name)
         np.testing.assert_allclose(total, getattr(truth.solution, name), atol=1e-10)
@@ -128,13 +127,13 @@ def test_where_a_policy_stands_is_what_its_probabilities_say():
     truth: Truth = setting.truth(direct_policy())
     shares = np.array([each.weight for each in truth.answers.responses[0]])
     given = shares / shares.sum()
-    found = measures.standing(truth)
+    found = work.standing(truth)
     assert found["valid"] == pytest.approx(shares.sum())
     assert found["entropy"] == pytest.approx(-(given * np.log(given)).sum() / np.log(4))
 
 
 def test_every_batch_draws_its_starts_from_the_same_few():
-    starts = measures.FewStarts(SMALL, groups=3, population=5)
+    starts = work.FewStarts(SMALL, groups=3, population=5)
     drawn = [starts.layouts(batch) for batch in range(20)]
     assert {len(set(each)) for each in drawn} == {3}
     assert {layout for each in drawn for layout in each} == set(starts.layouts())
@@ -227,7 +226,7 @@ def test_a_miniature_is_asked_everything_and_ends_in_a_report(miniature, tmp_pat
         do(WORK[job.kind], job, miniature, folder, lambda share: None)
     findings = read_findings(miniature, folder)
     assert not findings.missing
-    assert {each.what for each in staleness(findings)} == {(0, "none"), *((1, name) for name in measures.WEIGHTS)}
+    assert {each.what for each in staleness(findings)} == {(0, "none"), *((1, name) for name in work.WEIGHTS)}
     assert [each.what for each in group_sizes(findings)] == [("dr_grpo", 2), ("dr_grpo", 4)]
     assert [each.place for each in splits(findings)] == ["base", "middle", "end", "2"] * 2
     assert [each.what for each in penalties(findings)] == [(0.0,), (1.0,)]

@@ -15,8 +15,7 @@ from agents.tiny.data import legal_play
 from agents.tiny.imitation import make_model, make_tokenizer
 from benchmark.cli import main
 from benchmark.errors import UsageError
-from research.credit.jobs import StudyFolder, jobs_of
-from research.credit.settings import STAGES, Study
+from research.credit.settings import STAGES, Study, StudyFolder, jobs_of
 from research.credit.training import RunRecord, train
 from research.jobs.recipes import TUNING_SEED
 from research.jobs.report import stored_report

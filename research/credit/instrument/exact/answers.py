@@ -222,7 +222,7 @@ def _questions(policy: Policy, graph: GameGraph, seed: int) -> tuple[list[Questi
 
 def _scored(policy: Any, requests: Sequence[TurnRequest]) -> tuple[list[tuple[int, ...]], list[list[Response]]]:
     """Return the responses ``<action>NAME</action>`` with their exact probabilities, scored together in token trees."""
-    from research.credit.instrument.gradients.scores import ScoreModel
+    from research.credit.instrument.scores import ScoreModel
 
     model = policy.model
     prompts = [tuple(ids) for ids in model.encode([policy.prompt_map(request) for request in requests])]

@@ -11,8 +11,7 @@ import pytest
 from agents.msgrpo import MSGRPOConfig, MSGRPOTrainer, load
 from agents.msgrpo.credit import gae
 from benchmark.cli import main
-from research.credit.checker.checks import check
-from research.credit.checker.finding import Stated
+from research.credit.checker.checks import Stated, check
 from research.credit.checker.rows import Dump, Row
 from research.credit.checker.writers.write_rows import write_episode
 

@@ -10,9 +10,8 @@ import pytest
 
 from agents import load_agent
 from benchmark.cli import main
-from research.credit.checker.reading import read
-from research.credit.checker.rows import Dump
-from research.credit.checker.truth.likeness import likenesses, true_advantages, truth_of
+from research.credit.checker.rows import Dump, read
+from research.credit.checker.truth import likenesses, true_advantages, truth_of
 from research.credit.checker.writers.write_rows import write_episode
 from research.credit.instrument.batches import Setting, play
 from research.credit.tests.checker.test_small_trainers import Rows, grpo

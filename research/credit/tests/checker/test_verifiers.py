@@ -7,9 +7,8 @@ import pytest
 
 pytest.importorskip("verifiers.v1", reason="needs verifiers: .ci/adapters verifiers makes an environment with it")
 
-from research.credit.checker.checks import check
-from research.credit.checker.finding import Stated
-from research.credit.checker.reading import read
+from research.credit.checker.checks import Stated, check
+from research.credit.checker.rows import read
 from research.credit.checker.writers.verifiers import write_trace
 
 pytestmark = pytest.mark.adapters

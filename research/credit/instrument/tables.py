@@ -6,14 +6,13 @@ is our reading of its controlled forks. What a measurement can't know, as it tra
 
 from collections.abc import Callable, Sequence
 from math import isnan
-from typing import NamedTuple
 
 import numpy as np
 
 from agents.common import Estimate
 from agents.msgrpo.credit import METHODS
 from benchmark.show import print_tables, text_table
-from research.credit.instrument.results import LEAST_CEILING, CreditReport, MethodResult
+from research.credit.instrument.results import LEAST_CEILING, CreditReport, Item, MethodResult
 
 
 def print_report(report: CreditReport) -> None:
@@ -101,14 +100,6 @@ BY_EPISODE = "msgrpo", "rloo", "dr_grpo", "lite_ppo"
 
 _FAMILIES = {"igpo": "information-theoretic", "hcapo": "model-based", "gagpo": "temporal difference"}
 """Methods whose family of the survey's five doesn't follow from what they need."""
-
-
-class Item(NamedTuple):
-    """One item of the checklist; ``said`` is ``None`` if the measurement doesn't know."""
-
-    item: str
-    required: bool
-    said: str | None
 
 
 def checklist(report: CreditReport) -> list[Item]:
