@@ -5,7 +5,6 @@ second of them only must be refused as well.
 """
 
 import math
-import random
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import FunctionType
@@ -103,53 +102,6 @@ class Coin(TSMG[int]):
         return int(observation.removeprefix("Toss ").removesuffix("."))
 
 
-class Patience(Coin):
-    """Pays after sixty tosses, which is more than the checks play. Sound."""
-
-    longest_episode = 60
-    return_range = (1.0, 1.0)
-
-    def transition(self, state: int, joint_action: Joint, rng: Rng) -> tuple[Any, Any, Any]:
-        super().transition(state, joint_action, rng)
-        return state + 1, {"player_0": float(state >= 59)}, state >= 59
-
-    def outcomes(self, state: int, joint_action: Joint) -> list[Any]:
-        return [(1.0, state + 1, {"player_0": float(state >= 59)}, state >= 59)]
-
-
-class Dice(TSMG[tuple[int, int]]):
-    """Two dice are rolled again, or are paid: chance plays in some rounds and not in others. Sound."""
-
-    actions = ("stop", "roll")
-    skew = 0
-
-    def initial_state(self, rng: Rng) -> tuple[int, int]:
-        return 2 + int(rng.random() * 6) + int(rng.random() * 6), 4
-
-    def legal_actions(self, state: tuple[int, int], player: str) -> tuple[str, ...]:
-        return self.actions if state[1] else ("stop",)
-
-    def transition(self, state: tuple[int, int], joint_action: Joint, rng: Rng) -> tuple[Any, Any, Any]:
-        if joint_action.get("player_0") not in self.legal_actions(state, "player_0"):
-            raise ValueError("stop or roll")
-        if joint_action["player_0"] == "stop":
-            return state, {"player_0": float(state[0])}, True
-        return (self.initial_state(rng)[0], state[1] - 1), {"player_0": 0.0}, False
-
-    def outcomes(self, state: tuple[int, int], joint_action: Joint) -> list[Any]:
-        if joint_action["player_0"] == "stop":
-            return [(1.0, state, {"player_0": float(state[0])}, True)]
-        weights = {total: (6 - abs(total - 7)) * float(total**self.skew) for total in range(2, 13)}
-        chances = [(weight / sum(weights.values()), total) for total, weight in weights.items()]
-        return [(chance, (total, state[1] - 1), {"player_0": 0.0}, False) for chance, total in chances]
-
-    def observe(self, state: tuple[int, int], player: str) -> str:
-        return f"The dice show {state[0]}, and {state[1]} rolls are left."
-
-    def instructions(self, player: str) -> str:
-        return "Stop, or roll."
-
-
 class Guess(TSMG[str]):
     """A word is written and that is it. Sound, and lists no actions."""
 
@@ -185,19 +137,6 @@ class Guess(TSMG[str]):
         return "Write a word."
 
 
-class Lenient(Race):
-    """Takes whatever it is given; the base of those that take it from one player."""
-
-    lenient: tuple[str, ...] = ("player_0", "player_1")
-
-    def transition(self, state: Places, joint_action: Joint, rng: Rng) -> Any:
-        given = dict(joint_action)
-        for player in self.lenient:
-            if given.get(player) not in self.legal_actions(state, player):
-                given[player] = "walk"
-        return super().transition(state, given, rng)
-
-
 class Hops(Race):
     """All go on by one place, whatever they choose."""
 
@@ -206,53 +145,6 @@ class Hops(Race):
             raise ValueError(joint_action)
         places = [place + (place < 4) for place in state]
         return Places(*places), dict.fromkeys(self.players, 0.0), min(places) >= 4
-
-
-class Counting(Race):
-    """Counts its transitions, its starts and what else it was asked."""
-
-    rounds = starts = reads = 0
-
-    def initial_state(self, rng: Rng) -> Places:
-        self.starts, self.kept = self.starts + 1, rng
-        return Places()
-
-    def transition(self, state: Places, joint_action: Joint, rng: Rng) -> Any:
-        self.rounds, self.last = self.rounds + 1, dict(joint_action)
-        return super().transition(state, joint_action, rng)
-
-    def count(self) -> int:
-        self.reads += 1
-        return self.reads
-
-
-class Moody(Hops):
-    moods = 0
-
-    def legal_actions(self, state: Places, player: str) -> tuple[str, ...]:
-        self.moods += 1
-        return ("walk",) if self.moods % 7 == 0 else self.actions
-
-
-# ---------------------------------------------------------------- states that are none
-
-
-@dataclass(frozen=True)
-class Board:
-    cells: Any = field(default_factory=lambda: np.zeros(2))
-
-    def __hash__(self) -> int:
-        return 1
-
-    def __getitem__(self, i: int) -> int:
-        return int(self.cells[i])
-
-
-class Identity:
-    """A state that is equal to nothing but itself, and can be hashed and pickled."""
-
-    def __getitem__(self, i: int) -> int:
-        return 0
 
 
 @dataclass(frozen=True)
@@ -273,9 +165,6 @@ class Changeable:
 
     def __getitem__(self, i: int) -> int:
         return self.place
-
-
-# ---------------------------------------------------------------- methods that are broken
 
 
 def returning(change: Any, base: Any = Race) -> Any:
@@ -301,11 +190,6 @@ def hidden_field(self: Any, state: Any, joint_action: Joint, rng: Rng) -> Any:
     return Changeable(state.place + 1), {"player_0": float(len(state.seen))}, state.place >= 3
 
 
-def hidden_counter(self: Any, state: Any, joint_action: Joint, rng: Rng) -> Any:
-    after, rewards, over = Counting.transition(self, state, joint_action, rng)
-    return after, rewards, over or self.rounds % 30 == 0
-
-
 def changes_the_joint_action(self: Any, state: Places, joint_action: Any, rng: Rng) -> Any:
     result = Race.transition(self, state, joint_action, rng)
     joint_action.clear()
@@ -329,20 +213,11 @@ def finds_names_in_words(self: Any, text: str, state: Places, player: str) -> st
     return found[0] if found and "><" not in text else None
 
 
-def of_two(self: Any, text: str, state: Places, player: str) -> str | None:
-    return "run" if (text, player) == ("run", "player_1") else Race.interpret(self, text, state, player)
-
-
-# ---------------------------------------------------------------- the broken games
-
 ME = "player_0"
 RAISED = r"names: action_names\(\) raised ValueError: "
 NO_NAME = r"texts: the instructions for player_0 don't name the action 'run' as a word of its own"
-AGAIN = r"purity: transition\(\) gave another result when asked again"
 GLOBAL = r"purity: the game draws from a global generator"
-STARTS = r"purity: initial_state\(\) gave different states for equal generators"
 TWO_REWARDS = r"states: transition\(\) must return a reward for each of player_0, player_1 and nobody else, got"
-ONE_REWARD = r"states: transition\(\) must return a reward for each of player_0 and nobody else, got"
 TRANSITION, NOT = r"actions: transition\(\) accepted ", r" of player_\d, which is not legal: "
 NO_KEY = r"actions: transition\(\) raised KeyError for a round without an action of player_0: \{\}; it must raise "
 UNREAD, READ = r"interpretation: interpret\(\) must not read ", r"interpretation: interpret\(\) must read "
@@ -351,23 +226,13 @@ GIVING_UP = r"scores: forfeit\(\) pays \d.* more than random play still got"
 Change = dict[str, Any]
 BREAKS: list[tuple[type[TSMG[Any]], str, Change]] = [
     (Race, r"names: players has a name twice", {"players": ("player_0", "player_0")}),
-    (Race, r"names: players must be a tuple of at least one name, got \(\)", {"players": ()}),
     (Race, r"names: actions must be a tuple .*, got \['walk', 'run'\]", {"actions": ["walk", "run"]}),
-    (Race, RAISED + r"a game has no action's name twice", {"actions": ("walk", "run", "run")}),
-    (Race, RAISED + r"action names are lower case.* got 'Run'", {"actions": ("walk", "Run")}),
-    (Race, RAISED + r"action names are lower case.* got '<run>'", {"actions": ("walk", "<run>")}),
     (Race, RAISED + r"action names are lower case.* got 'ß'", {"actions": ("ss", "ß")}),  # is read as "ss"
-    (Race, r"names: noop must be None or one of the actions, got 'stay'", {"noop": "stay"}),
-    (TSMG, r"names: TypeError: Can't instantiate abstract class Broken.*observe", {"actions": ("walk",)}),
     (Guess, r"names: a game .* no actions needs a default_action\(\)", {"default_action": TSMG.default_action}),
     # states
     (Walk, r"states: .* hashed as .*: TypeError: unhashable type: 'list'", {"initial_state": [0], "is_playing": True}),
-    (Walk, r"states: states must be .* compared .*: ValueError: The truth value", {"initial_state": Board()}),
     (Walk, r"states: a state must not be None", {"initial_state": lambda *_: None, "is_playing": True}),
-    (Walk, r"states: a copy of a state is not equal to it; .* by value", {"initial_state": lambda *_: Identity()}),
-    (Walk, r"states: states must be copied, pickled, .*: \w+: Can't", {"initial_state": (0, lambda: 0)}),
     (Walk, r"states: equal states .* hashes; __hash__ must agree with", {"initial_state": lambda *_: OwnHash()}),
-    (Walk, r"states: the episode of player_0 is over in the initial state", {"initial_state": Places(4)}),
     (Race, r"states: the episode of player_1 is over in the initial state",
      {"initial_state": lambda self, rng: Places(0, 4 * (rng.random() < 0.2))}),
     (Walk, r"states: transition\(\) changed the state that it was given",
@@ -378,7 +243,6 @@ BREAKS: list[tuple[type[TSMG[Any]], str, Change]] = [
     (Race, r"states: terminated must be True or False, got (np\.)?False",
      {"transition": returning(lambda s, paid, over, before: (s, paid, np.bool_(over)))}),
     (Race, TWO_REWARDS, {"transition": returning(lambda s, paid, over, before: (s, {ME: 0.0}, over))}),
-    (Walk, ONE_REWARD, {"transition": returning(lambda s, paid, over, _: (s, {**paid, "player_7": 0.0}, over), Walk)}),
     (Race, r"states: the reward of player_1 must be a finite float, got nan",
      {"transition": returning(lambda s, paid, over, before: (s, {**paid, "player_1": float("nan")}, over))}),
     (Walk, r"states: the reward of player_0 must be a finite float, got 1",
@@ -406,28 +270,15 @@ BREAKS: list[tuple[type[TSMG[Any]], str, Change]] = [
      {"legal_actions": lambda self, state, player: ("walk", "swim")[: 1 + (player != ME)]}),
     (Walk, r"states: legal_actions\(\) of player_0 must be a tuple of at least one name, got \(\)",
      {"legal_actions": lambda self, state, player: self.actions[: 2 - state.first]}),
-    (Moody, r"states: sample_action\(\) of player_0 gave 'run', which is not legal", {}),
+    (Race, r"states: sample_action\(\) of player_0 gave 'swim', which is not legal", {"sample_action": "swim"}),
     # purity
-    (Counting, AGAIN, {"transition": hidden_counter}),
     (Walk, r"purity: .* when asked again", {"initial_state": lambda *_: Changeable(), "transition": hidden_field}),
-    (Race, AGAIN, {"transition": lambda self, *given: Race.transition(self, *given[:2], np.random.default_rng())}),
-    (Counting, AGAIN, {"transition": lambda self, *given: Race.transition(self, *given[:2], self.kept)}),
+    (Race, r"purity: transition\(\) gave another result when asked again",
+     {"transition": lambda self, *given: Race.transition(self, *given[:2], np.random.default_rng())}),
     (Race, GLOBAL, {"transition": returning(lambda s, paid, over, _: (s, paid, over or np.random.random() < 0))}),
-    (Race, GLOBAL, {"initial_state": lambda *_: Places(random.randrange(2))}),
-    (Race, STARTS, {"initial_state": lambda *_: Places(int(np.random.default_rng().integers(3)))}),
-    (Counting, STARTS,
-     {"initial_state": lambda self, rng: Counting.initial_state(self, rng)._replace(first=self.starts % 3)}),
     (Race, r"purity: instructions\(\) of player_0 said .* and .* when asked again",
      {"instructions": lambda *_: f"Walk or run; hint {np.random.default_rng().integers(1000)}."}),
-    (Counting, r"purity: observe\(\) of player_0 said .* and .* when asked again",
-     {"observe": lambda self, state, _: f"{state}, after {getattr(self, 'last', None)}"}),
-    (Counting, r"purity: observe\(\) of player_1 said .* when asked",
-     {"observe": lambda self, state, player: f"{state}, {self.count() if player != ME else 0}"}),
-    (Counting, r"purity: what_happened\(\) of player_0 said 'round \d+', and .* when asked again",
-     {"what_happened": lambda self, *_: f"round {self.count()}"}),
     # actions
-    (Lenient, f"{TRANSITION}'no such action'{NOT}", {}),
-    (Lenient, f"{TRANSITION}'no such action' of player_1", {"lenient": ("player_1",)}),
     (Hops, f"{TRANSITION}'run'{NOT}", {}),
     (Race, TRANSITION + r"a round without an action of player_1: \{'player_0': '\w+'\}",
      {"transition": lambda self, s, joint, rng: Race.transition(self, s, {"player_1": "walk", **joint}, rng)}),
@@ -439,14 +290,12 @@ BREAKS: list[tuple[type[TSMG[Any]], str, Change]] = [
      {"outcomes": lambda self, *given: Coin.outcomes(self, *given)[:1] * 2}),
     (Coin, r"outcomes: transition\(\) gave .*, which outcomes\(\) doesn't list",
      {"outcomes": lambda self, state, _: [(1.0, state + 1, {ME: -1.0}, state >= 2)]}),
-    (Dice, r"outcomes: outcomes\(\) of .*'roll'} gives .* the probability .*, it came \d+ times of 2000", {"skew": 3}),
-    (Dice, r"scores: a round paid player_0 0, less than worst_round, which is 5.0", {"worst_round": 5.0}),
-    (Dice, r"scores: an episode paid player_0 \d+, .* not within .*, \(0.0, 1.5\)", {"return_range": (0.0, 1.5)}),
-    (Dice, r"scores: zero_sum is for two players, got 1", {"zero_sum": True}),
+    (Coin, r"scores: a round paid player_0 \d, less than worst_round, which is 5.0", {"worst_round": 5.0}),
+    (Coin, r"scores: an episode paid player_0 \d+, .* not within .*, \(5.0, 7.5\)", {"return_range": (5.0, 7.5)}),
+    (Coin, r"scores: zero_sum is for two players, got 1", {"zero_sum": True}),
     (Race, r"scores: the returns of a zero_sum game sum to 0, got \{'player_0'", {"zero_sum": True}),
-    (Dice, r"scores: forfeit\(\) of player_0 must return .* no strangers in it, got \{\}", {"forfeit": {}}),
-    (Dice, GIVING_UP, {"return_range": (2.0, 12.0), "forfeit": {ME: 12.0}}),
-    (Guess, GIVING_UP, {"worst_round": 1.0}),  # of one round
+    (Coin, r"scores: forfeit\(\) of player_0 must return .* no strangers in it, got \{\}", {"forfeit": {}}),
+    (Coin, GIVING_UP, {"return_range": (0.0, 3.0), "forfeit": {ME: 4.0}}),
     (Race, r"scores: forfeit\(\) of player_[01] must pay the other player of a zero_sum game what it costs",
      {"zero_sum": True, "forfeit": lambda self, state, player, left: {player: -1.0},
       "transition": returning(lambda s, paid, over, before: (s, dict.fromkeys(paid, 0.0), over))}),
@@ -462,22 +311,14 @@ BREAKS: list[tuple[type[TSMG[Any]], str, Change]] = [
     (Race, f"{UNREAD}'' of player_0 as an action, got 'walk'",
      {"interpret": lambda self, *given: Race.interpret(self, *given) or "walk"}),
     (Race, f"{UNREAD}'walkset' of player_0 as an action, got 'walk'", {"interpret": finds_names_in_words}),
-    (Race, f"{UNREAD}'run' of player_1 as an action, got 'run'", {"interpret": of_two}),
     (Race, READ + r"' walk\\n' of player_0 as 'walk', got None",
      {"interpret": lambda self, text, *given: text if text in self.legal_actions(*given) else None}),
-    (Race, r"interpretation: interpret\(\) raised IndexError",
-     {"interpret": lambda self, text, *given: Race.interpret(self, text, *given) if text[0] else None}),
     # texts and pictures
-    (Race, NO_NAME, {"instructions": "Walk."}),
     (Race, NO_NAME, {"instructions": "Walk, or turn into a runner; re-run nothing."}),
     (Race, NO_NAME, {"instructions": "Walk or run away.", "actions": ("walk", "run", "run away")}),
-    (Race, NO_NAME.replace("player_0", "player_1"),
-     {"instructions": lambda self, player: "Walk or run." if player == ME else "Walk."}),
-    (Race, r"texts: instructions\(\) for player_0 must be a string, got None", {"instructions": lambda *_: None}),
     (Race, r"texts: observe\(\) of player_0 must return a string, got Places", {"observe": lambda self, s, _: s}),
     (Race, r"texts: observe\(\) of player_1 returned a text that is not printable: '\\x1b\[1m'",
      {"observe": lambda self, state, player: "You." if player == ME else "\x1b[1m"}),
-    (Race, r"texts: what_happened\(\) of player_0 must return a string, got None", {"what_happened": lambda *_: None}),
     (Race, r"texts: action_help\(\) of player_0 must say what may be written", {"action_help": ""}),
     (Race, r"gymnasium: ValueError: board\(\) must return .* one length, got \('abc', 'a'\)", {"board": ("abc", "a")}),
     (Walk, r"rendering: the palette is of the board's characters, .*\['me'\] are none", {"palette": {"me": (1, 2, 3)}}),
@@ -503,10 +344,7 @@ BROKEN = {made(base, changes, number): sentence for number, (base, sentence, cha
 """The sentence by game: the name of the check, and what it says."""
 
 
-# ---------------------------------------------------------------- the tests
-
-
-@pytest.mark.parametrize("game", [Race, Walk, Coin, Patience, Dice, Guess], ids=lambda game: game.__name__)
+@pytest.mark.parametrize("game", [Race, Walk, Coin, Guess], ids=lambda game: game.__name__)
 def test_sound_games_pass(game):
     """One of them shows umlauts, Chinese characters and emoji, and goes through Gymnasium's own check_env."""
     textgames.register(f"Test{game.__name__}-v0", game, max_steps=8)
@@ -521,17 +359,19 @@ def test_a_broken_game_is_refused_with_a_sentence_that_says_why(game, sentence):
         check(env_id)
 
 
-@pytest.mark.parametrize(
-    ("name", "meant"), [("legal_action", "legal_actions"), ("to_moves", "to_move"), ("sucess_means", "success_means")]
-)
-def test_a_misspelt_name_of_the_contract_is_refused(name, meant):
+def test_a_misspelt_name_of_the_contract_is_refused():
     """Nothing would ever ask for it, so the game would be played by the default that it wanted to replace."""
-    method = {name: lambda self, state, player: ("walk",)}
+    method = {"to_moves": lambda self, state, player: ("walk",)}
     textgames.register("TestMisspelt-v0", type("Misspelt", (Coin,), method), max_steps=8)
-    with pytest.raises(
-        ConformanceError, match=rf"^TestMisspelt-v0: names: .*Misspelt has {name}.*did you mean '{meant}'"
-    ):
+    with pytest.raises(ConformanceError, match=r"^TestMisspelt-v0: names: .*has to_moves.*did you mean 'to_move'"):
         check("TestMisspelt-v0")
-    both = {**method, meant: getattr(Coin, meant)}  # the contract's name as well: it knows what it is called
+    both = {**method, "to_move": Coin.to_move}  # the contract's name as well: it knows what it is called
     textgames.register("TestMisspelt-v0", type("Misspelt", (Coin,), both), max_steps=8)
     run_check("names", "TestMisspelt-v0")
+
+
+def test_unknown_ids_and_checks_are_refused_with_the_nearest():
+    with pytest.raises(ValueError, match="did you mean 'TextSnake-v0'"):
+        check("TextSnaek-v0")
+    with pytest.raises(ValueError, match="did you mean 'states'"):
+        run_check("state", "TextSnake-v0")

@@ -34,9 +34,6 @@ def play(game, state, *actions, rng=RNG):
     return game.transition(state, dict(zip(game.to_move(state), actions, strict=True)), rng)
 
 
-# ---------------------------------------------------------------- the board
-
-
 def test_steps_are_seen_from_the_heading_and_stop_at_walls_and_edges():
     game = Gathering(map=("P#A", "...", "P.."), num_players=2)
     state = placed(game, (4, RIGHT), (6, LEFT))
@@ -55,9 +52,6 @@ def test_a_beam_has_lanes_that_walls_stop_one_by_one():
     assert beams[UP][10] == {5, 0}
     assert beams[DOWN][0] == {5, 10, 15}
     assert beams_of(board, 2, 1)[LEFT][14] == {13, 12}
-
-
-# ---------------------------------------------------------------- beams and being out
 
 
 def test_hits_put_a_player_out_for_whole_rounds_and_then_it_is_back_at_its_start():
@@ -80,27 +74,22 @@ def test_hits_put_a_player_out_for_whole_rounds_and_then_it_is_back_at_its_start
     assert game.metrics(state, "player_0")["hits"] == 2
 
 
-def test_a_beam_strikes_where_others_stand_after_moving():
+def test_a_beam_strikes_where_others_stand_after_moving_and_who_is_put_out_eats_nothing():
     game = Gathering(map=("P.A", "...", "P.."), hits_until_out=1)
-    state = placed(game, (3, RIGHT), (8, UP))
-    into, *_ = play(game, state, BEAM, "forward")
+    into, *_ = play(game, placed(game, (3, RIGHT), (8, UP)), BEAM, "forward")
     assert into.bodies[1].out == game.config.out_rounds
     away, *_ = play(game, placed(game, (3, RIGHT), (5, UP)), BEAM, "forward")
     assert not away.bodies[1].out
     assert away.tallies[1].total == 1  # it stepped out of the lane, onto the apple
-
-
-def test_who_is_put_out_eats_nothing_in_that_round():
-    game = Gathering(map=("P..A..P",), hits_until_out=1)
-    state, rewards, _ = play(game, placed(game, (0, RIGHT), (4, LEFT)), BEAM, "forward")
+    row = corridor(hits_until_out=1)
+    state, rewards, _ = play(row, placed(row, (0, RIGHT), (4, LEFT)), BEAM, "forward")
     assert rewards == {"player_0": 0.0, "player_1": 0.0}
     assert state.apples == (0,)
 
 
 def test_when_all_are_out_the_rounds_pass_until_the_first_is_back():
     game = corridor(hits_until_out=1, out_rounds=4, refill_rounds=2)
-    state = placed(game, (1, RIGHT), (5, LEFT), apples=(2,))
-    state, _, over = play(game, state, BEAM, BEAM)
+    state, _, over = play(game, placed(game, (1, RIGHT), (5, LEFT), apples=(2,)), BEAM, BEAM)
     assert game.to_move(state) == game.players
     assert not over
     assert state.round == 1 + 4
@@ -108,9 +97,6 @@ def test_when_all_are_out_the_rounds_pass_until_the_first_is_back():
     assert state.apples == (0,)  # it came back meanwhile
     # peace is (n T - rounds missed) / T = (2 * 5 - 8) / 5
     assert game.metrics(state, "player_0")["peace"] == pytest.approx(0.4)
-
-
-# ---------------------------------------------------------------- Gathering
 
 
 def test_an_apple_is_back_after_the_refill_rounds():
@@ -125,22 +111,9 @@ def test_an_apple_is_back_after_the_refill_rounds():
 
 def test_of_two_on_an_apple_one_gets_it_with_equal_chances():
     game = corridor()
-    state = placed(game, (2, RIGHT), (4, LEFT))
-    joint = dict.fromkeys(game.players, "forward")
-    outcomes = game.outcomes(state, joint)
-    assert sorted((p, rewards["player_0"], rewards["player_1"]) for p, _, rewards, _ in outcomes) == [
-        (0.5, 0.0, 1.0),
-        (0.5, 1.0, 0.0),
-    ]
-
-
-# ---------------------------------------------------------------- Cleanup
-
-
-def test_growth_falls_evenly_with_the_dirt():
-    config = Cleanup(map=("R" * 10 + "AP", "R" * 10 + "AP"), num_players=2).config
-    rates = [config.growth(dirty) for dirty in (0, 2, 4, 6, 7, 8, 20)]
-    assert rates == pytest.approx([0.05, 0.0375, 0.025, 0.0125, 0.00625, 0.0, 0.0])
+    outcomes = game.outcomes(placed(game, (2, RIGHT), (4, LEFT)), dict.fromkeys(game.players, "forward"))
+    paid = sorted((chance, *rewards.values()) for chance, _, rewards, _ in outcomes)
+    assert paid == [(0.5, 0.0, 1.0), (0.5, 1.0, 0.0)]
 
 
 def test_dirt_comes_until_the_river_is_depleted_and_apples_grow_at_the_rate():
@@ -171,18 +144,14 @@ def test_nothing_grows_and_no_dirt_comes_where_a_player_stands():
     assert play(game, placed(game, (4, UP), (0, UP), apples=(1,)), "stay", "stay")[0].bodies[0].cell == 4
 
 
-def test_cleaning_reaches_as_far_as_the_beam_and_costs():
+def test_cleaning_reaches_as_far_as_the_beam_and_costs_as_beams_and_hits_do():
     game = Cleanup(map=("DDDDDDDDPP..A",), num_players=2, dirt_chance=0.0)
-    state = placed(game, (8, LEFT), (9, LEFT))
-    state, rewards, _ = play(game, state, "clean", "clean")
+    state, rewards, _ = play(game, placed(game, (8, LEFT), (9, LEFT)), "clean", "clean")
     # five cells ahead each: 3 to 7, and 4 to 8 of which the eighth is no river
     assert state.dirt == (0, 1, 2)
     assert rewards == {"player_0": -1.0, "player_1": -1.0}
     assert [tally.cleaned for tally in state.tallies] == [5, 4]
     assert game.metrics(state, "player_0")["cells_cleaned"] == 5
-
-
-def test_the_costs_of_a_beam_and_of_a_hit():
     game = Cleanup(map=("RPPA",), num_players=2)
     _, rewards, _ = play(game, placed(game, (1, RIGHT), (2, RIGHT)), BEAM, "stay")
     assert rewards == {"player_0": -1.0, "player_1": -5.0}
@@ -190,12 +159,10 @@ def test_the_costs_of_a_beam_and_of_a_hit():
 
 def test_cooldowns_take_actions_away_for_as_many_rounds():
     game = Cleanup(preset="melting-pot")
-    player = game.players[0]
-    state = game.initial_state(np.random.default_rng(0))
-    state, *_ = play(game, state, "clean", *["stay"] * 6)
+    state, *_ = play(game, game.initial_state(np.random.default_rng(0)), "clean", *["stay"] * 6)
     waits = []
     for _ in range(4):
-        waits.append("clean" in game.legal_actions(state, player))
+        waits.append("clean" in game.legal_actions(state, "player_0"))
         if not waits[-1]:
             with pytest.raises(ValueError, match="player_0 needs a legal action"):
                 play(game, state, "clean", *["stay"] * 6)
@@ -204,18 +171,12 @@ def test_cooldowns_take_actions_away_for_as_many_rounds():
 
 
 def test_no_dirt_comes_before_its_first_round():
-    game = Cleanup(preset="melting-pot")
-    rng = np.random.default_rng(0)
+    game, rng = Cleanup(preset="melting-pot"), np.random.default_rng(0)
     state = game.initial_state(rng)._replace(dirt=())
-    for _ in range(50):
+    for _ in range(90):
         state, *_ = play(game, state, *["stay"] * 7, rng=rng)
-        assert state.dirt == ()
-    for _ in range(40):
-        state, *_ = play(game, state, *["stay"] * 7, rng=rng)
+        assert state.round > 50 or state.dirt == ()
     assert 8 <= len(state.dirt) <= 32
-
-
-# ---------------------------------------------------------------- statistics
 
 
 def test_statistics_by_hand():
@@ -227,16 +188,12 @@ def test_statistics_by_hand():
     )
 
 
-@pytest.mark.parametrize("returns", [(0.0, 0.0), (-3.0, 1.0), (-1.0, -1.0)])
+@pytest.mark.parametrize("returns", [(0.0, 0.0), (-3.0, 1.0)])
 def test_equality_is_left_out_where_nothing_was_gained(returns):
     found = social_statistics([Tally(total) for total in returns], 10)
-    assert "equality" not in found
-    assert "sustainability" not in found
+    assert not {"equality", "sustainability"} & set(found)
     assert all(math.isfinite(value) for value in found.values())
     assert social_statistics([Tally(), Tally()], 0) == {}
-
-
-# ---------------------------------------------------------------- texts
 
 
 @pytest.mark.slow
@@ -273,30 +230,3 @@ def test_the_observation_tells_what_would_happen(game):
         state, *_ = game.transition(state, joint, rng)
     assert aimed > 10
     assert threats > 10
-
-
-def test_a_player_that_is_out_reads_when_it_is_back():
-    game = corridor(hits_until_out=1)
-    state, *_ = play(game, placed(game, (1, RIGHT), (5, LEFT)), BEAM, "stay")
-    text = game.observe(state, "player_1")
-    assert "You are player_1: out for 5 rounds, then back at (6, 0)." in text
-    assert "Last round: player_0: beam, hit you; you: stay." in text
-    assert not any(arrow in text.splitlines()[-1] for arrow in "^>v<")
-    assert "player_1: out for 5 rounds, then back at (6, 0)." in game.observe(state, "player_0")
-    again, *_ = play(game, state, "stay")
-    assert game.what_happened(state, {}, again, "player_1") == "out for another round"
-
-
-def test_what_happened_and_the_drawing():
-    game = corridor()
-    before = placed(game, (2, RIGHT), (6, LEFT))
-    after, *_ = play(game, before, "forward", BEAM)
-    assert game.what_happened(before, {}, after, "player_0") == "ate an apple (+1); hit by player_1"
-    assert game.what_happened(before, {}, after, "player_1") == "hit player_0"
-    assert game.board(after) == ("___0__1",)
-    assert game.observe(after, "player_0").splitlines()[-1] == "_ _ _ > _ _ 1"
-    assert game.describe(after).splitlines()[1] == "player_0: (3, 0) facing right, reward so far 1"
-    for one in (Gathering(preset="arxiv-2603.19453"), Cleanup(preset="arxiv-2603.19453")):
-        marks = set("".join(one.board(one.initial_state(np.random.default_rng(0)))))
-        assert marks <= set(one.palette)
-        assert set(one.palette) == set(one.legend)

@@ -3,7 +3,6 @@
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
 from difflib import unified_diff
 from pathlib import Path
 from typing import Any
@@ -11,6 +10,7 @@ from typing import Any
 import pytest
 
 import textgames
+from tests.once_a_game import once_a_game
 from textgames import SCENARIOS
 from textgames.conformance import check, run_check, transcript
 
@@ -25,21 +25,8 @@ CASES: dict[str, tuple[str, dict[str, Any]]] = {
 }
 
 
-def _once_a_game() -> Iterator[Any]:
-    """In a quick run the checks are made once for every game.
-
-    Its further scenarios are other numbers for the same rules, and CI makes every check on them, too.
-    """
-    games = set[str]()
-    for case, (env_id, _) in CASES.items():
-        further = case in SCENARIOS and env_id in games
-        games.add(env_id)
-        yield pytest.param(case, marks=pytest.mark.slow if further else ())
-
-
-@pytest.mark.parametrize("case", list(_once_a_game()))
+@pytest.mark.parametrize("case", [*once_a_game(list(SCENARIOS)), *(case for case in CASES if case not in SCENARIOS)])
 def test_conforms(case):
-    """Every check; the error names the first one that fails."""
     env_id, settings = CASES[case]
     check(env_id, **settings)
 
@@ -61,6 +48,10 @@ def test_chances_are_those_of_play_with_other_settings(env_id, settings):
     run_check("outcomes", env_id, **settings)
 
 
+def test_wide_boards_are_read_back():
+    run_check("reading_back", "TextConnectFour-v0", rows=2, columns=11)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("env_id", "settings"),
@@ -74,31 +65,21 @@ def test_other_settings_conform(env_id, settings):
     check(env_id, max_steps=20, **settings)
 
 
-@pytest.mark.parametrize(
-    ("env_id", "settings"),
-    [
-        ("TextBandit-v0", {"rounds": 50}),
-        ("TextMatrixGame-v0", {"rounds": 50}),
-        ("TextConnectFour-v0", {"rows": 12, "columns": 12}),
-    ],
-)
-def test_a_game_may_be_longer_than_the_checks_play_it(env_id, settings):
-    run_check("rewards", env_id, **settings)
-
-
-@pytest.mark.parametrize(
-    "settings", [{"level": 10}, {"level": 10, "max_steps": 7}, {"max_steps": None}, {"desc": ["SFFFFFFG"]}, {"size": 8}]
-)
+@pytest.mark.parametrize("settings", [{"level": 10, "max_steps": 7}, {"max_steps": None}, {"desc": ["SFFFFFFG"]}])
 def test_episodes_are_checked_at_a_level_too_which_has_a_horizon_of_its_own(settings):
     run_check("episodes", "TextFrozenLake-v0", **settings)
 
 
-def test_every_registered_id_is_checked():
-    # other tests register games of their own
-    shipped = {id for id in textgames.registered_ids() if not id.startswith("Test")}
+def test_every_registered_id_is_checked_and_has_its_transcripts():
+    # other tests register games of their own; OpenSpiel's need an extra: see test_open_spiel.py
+    shipped = {id for id in textgames.registered_ids() if not id.startswith(("Test", "OpenSpiel"))}
     ours = {id for id in shipped if str(textgames.settings_of(id)["game"]).startswith("textgames.")}
-    openspiel = {id for id in ours if id.startswith("OpenSpiel")}  # these need an extra: see test_open_spiel.py
-    assert ours - openspiel == {env_id for env_id, _ in CASES.values()}
+    assert ours == {env_id for env_id, _ in CASES.values()}
+    assert {*TRANSCRIPTS.glob("*.txt")} == {transcript_of(case) for case in CASES}
+
+
+def transcript_of(case: str) -> Path:
+    return TRANSCRIPTS / f"{case.replace(' ', '-').replace(',', '')}.txt"
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -115,13 +96,10 @@ def test_transcript(case):
         "left",
     )
     how = {"seed": 8, "responses": responses, **settings}
-    text = transcript(env_id, shown=6, **how)
-    path = TRANSCRIPTS / f"{case.replace(' ', '-').replace(',', '')}.txt"
+    text, path = transcript(env_id, shown=6, **how), transcript_of(case)
     if os.environ.get("TEXTBENCH_UPDATE_TRANSCRIPTS"):
         path.write_text(text)
-    assert path.exists(), (
-        f"no golden transcript for {case!r}: run with TEXTBENCH_UPDATE_TRANSCRIPTS=1 and review {path}"
-    )
+    assert path.exists(), f"no transcript for {case!r}: run with TEXTBENCH_UPDATE_TRANSCRIPTS=1 and review {path}"
     # our own difference, since pytest's is cut to a few lines
     changed = "\n".join(unified_diff(path.read_text().split("\n"), text.split("\n"), "golden", "now", lineterm=""))
     assert not changed, (
@@ -130,27 +108,10 @@ def test_transcript(case):
     )
 
 
-def test_no_transcript_without_its_case():
-    assert {path.stem for path in TRANSCRIPTS.glob("*.txt")} == {
-        case.replace(" ", "-").replace(",", "") for case in CASES
-    }
-
-
-def test_unknown_names_are_refused_with_the_nearest():
-    with pytest.raises(ValueError, match="did you mean 'TextSnake-v0'"):
-        check("TextSnaek-v0")
-    with pytest.raises(ValueError, match="did you mean 'states'"):
-        run_check("state", "TextSnake-v0")
-
-
 @pytest.mark.slow
-def test_episodes_are_equal_in_another_process():
-    code = (
-        "from textgames.conformance import transcript; print(transcript('TextSnake-v0', seed=4, num_fires=2), end='')"
-    )
-    here = transcript("TextSnake-v0", seed=4, num_fires=2)
-    for hash_seed in ("1", "2"):
-        done = subprocess.run(
-            [sys.executable, "-c", code], capture_output=True, text=True, check=True, env={"PYTHONHASHSEED": hash_seed}
-        )
-        assert done.stdout == here
+@pytest.mark.parametrize("hash_seed", ["1", "2"])
+def test_episodes_are_equal_in_another_process(hash_seed):
+    code = "from textgames.conformance import transcript; print(transcript('TextSnake-v0', seed=4), end='')"
+    command, environment = [sys.executable, "-c", code], {"PYTHONHASHSEED": hash_seed}
+    done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
+    assert done.stdout == transcript("TextSnake-v0", seed=4)

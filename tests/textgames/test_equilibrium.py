@@ -1,4 +1,4 @@
-"""Values, best responses and equilibria: against hand-worked games, brute force and known values."""
+"""Poker and Liar's Dice by hand; values, best responses and equilibria against brute force and known values."""
 
 from collections.abc import Mapping, Sequence
 from itertools import product
@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.textgames.own_game import OwnGame
+from textgames.snake import Snake
 from textgames.solving.equilibrium import (
     action_values,
     best_response,
@@ -19,11 +21,39 @@ from textgames.solving.equilibrium import (
 from textgames.solving.game_tree import GameTree, expand
 from textgames.strategy.kuhn_poker import KuhnPoker
 from textgames.strategy.leduc_poker import LeducPoker
-from textgames.strategy.liars_dice import LiarsDice
+from textgames.strategy.liars_dice import LiarsDice, LiarsDiceState
 from textgames.tsmg import TSMG
 
+RNG = np.random.default_rng(0)
 
-class Matrix(TSMG[str]):
+
+def play_hand(game: TSMG[Any], state: Any, *actions: str) -> tuple[Any, tuple[float, ...], bool]:
+    """The state after these actions, what they paid each player in all, and whether the game is over."""
+    sums, over = np.zeros(len(game.players)), False
+    for action in actions:
+        assert not over
+        (player,) = game.to_move(state)
+        state, rewards, over = game.transition(state, {player: action}, RNG)
+        sums += [rewards[player] for player in game.players]
+    return state, tuple(sums.tolist()), over
+
+
+@pytest.mark.parametrize(
+    ("dice", "bids", "winner"),
+    [
+        ((3, 4), ("1x3",), 0),  # player_1 doubts what is true
+        ((3, 4), ("2x3",), 1),
+        ((3, 6), ("2x3",), 0),  # the six is wild
+        ((6, 6), ("1x2", "2x5"), 1),  # and player_0 doubts here
+    ],
+)
+def test_liars_dice_calls(dice, bids, winner):
+    _, sums, over = play_hand(LiarsDice(), LiarsDiceState(((dice[0],), (dice[1],))), *bids, "liar")
+    assert over
+    assert sums == ((1, -1), (-1, 1))[winner]
+
+
+class Matrix(OwnGame):
     """A game of one simultaneous move."""
 
     players = ("player_0", "player_1")
@@ -33,24 +63,12 @@ class Matrix(TSMG[str]):
         self.second = -self.first if second is None else np.array(second, dtype=float)
         self.actions = tuple("abcdef"[: len(first)])
 
-    def initial_state(self, rng: np.random.Generator) -> str:
-        return "start"
-
     def initial_outcomes(self) -> Sequence[tuple[float, str]]:
-        return [(1.0, "start")]
-
-    def transition(self, state: str, joint_action: Mapping[str, str], rng: np.random.Generator) -> Any:
-        return self.outcomes(state, joint_action)[0][1:]
+        return [(1.0, 0)]
 
     def outcomes(self, state: str, joint_action: Mapping[str, str]) -> Any:
         cell = tuple(self.actions.index(joint_action[player]) for player in self.players)
         return [(1.0, "end", {"player_0": float(self.first[cell]), "player_1": float(self.second[cell])}, True)]
-
-    def observe(self, state: str, player: str) -> str:
-        return state
-
-    def instructions(self, player: str) -> str:
-        return "a b c d e f"
 
 
 ROCK_PAPER_SCISSORS = Matrix([[0, -1, 1], [1, 0, -1], [-1, 1, 0]])
@@ -71,20 +89,6 @@ class Repeating(Matrix):
         return [(1.0, state, {"player_0": 1.0, "player_1": -1.0}, False)]
 
 
-class Growing(Repeating):
-    """Goes on for ever, and everybody is told everything."""
-
-    def outcomes(self, state: str, joint_action: Mapping[str, str]) -> Any:
-        done = f"{state} {joint_action['player_0']}{joint_action['player_1']}"
-        return [(1.0, done, {"player_0": 1.0, "player_1": -1.0}, False)]
-
-
-class Untold(KuhnPoker):
-    """Doesn't tell the chances of its start."""
-
-    initial_outcomes = TSMG.initial_outcomes
-
-
 def brute_force_best(tree: GameTree, policy: Any, player: str) -> float:
     """The best of all pure strategies, tried one by one."""
     own = [each for each in tree.information_sets if each.player == player]
@@ -103,45 +107,16 @@ def random_policy(tree: GameTree, seed: int) -> Any:
     }
 
 
-def played_out(game: TSMG[Any], policy: Any) -> np.ndarray:
-    """Expected returns by plain recursion over the game, without the tree."""
-
-    def value(state: Any) -> np.ndarray:
-        (player,) = game.to_move(state)
-        total = np.zeros(2)
-        for action, chosen in policy[player, game.observe(state, player)].items():
-            for chance, after, rewards, over in game.outcomes(state, {player: action}):
-                later = np.zeros(2) if over else value(after)
-                total += chosen * chance * (later + [rewards[each] for each in game.players])
-        return total
-
-    return np.sum([chance * value(state) for chance, state in game.initial_outcomes()], axis=0)
-
-
-@pytest.mark.parametrize(
-    "game", [KuhnPoker(), LiarsDice(num_sides=3), pytest.param(LeducPoker(), marks=pytest.mark.slow)]
-)
-def test_expected_values_are_those_of_plain_recursion(game):
-    tree = expand(game)
-    policy = random_policy(tree, 1)
-    assert list(expected_values(tree, policy).values()) == pytest.approx(played_out(game, policy).tolist(), abs=1e-12)
-
-
-@pytest.mark.parametrize("seed", range(3))
-def test_best_responses_are_the_best_of_all_strategies(seed):
+@pytest.mark.parametrize("seed", range(2))
+def test_best_responses_are_the_best_of_all_strategies_and_nash_conv_what_they_gain(seed):
     tree = expand(KuhnPoker())
-    policy = random_policy(tree, seed)
+    policy, gains = random_policy(tree, seed), []
     for player in tree.players:
         best = best_response(tree, policy, player)
         assert best.value == pytest.approx(brute_force_best(tree, policy, player))
         mine = {key: {action: 1.0} for key, action in best.actions.items()}
         assert expected_values(tree, {**policy, **mine})[player] == pytest.approx(best.value)
-
-
-def test_nash_conv_is_what_best_responses_gain():
-    tree = expand(LeducPoker())
-    policy = random_policy(tree, 3)
-    gains = [best_response(tree, policy, player).value for player in tree.players]
+        gains.append(best.value)
     assert nash_conv(tree, policy) == pytest.approx(sum(gains))  # zero-sum: the values themselves cancel
     assert exploitability(tree, policy) == pytest.approx(sum(gains) / 2)
 
@@ -152,8 +127,22 @@ def test_simultaneous_moves():
     assert nash_conv(tree, uniform_policy(tree)) == pytest.approx(0)
     rock = {key: {"a": 1.0} for key in uniform_policy(tree)}
     assert nash_conv(tree, rock) == pytest.approx(2)
-    assert best_response(tree, rock, "player_1").actions == {("player_1", "start"): "b"}
+    assert best_response(tree, rock, "player_1").actions == {("player_1", "0"): "b"}
     assert nash_conv(expand(PRISONERS), uniform_policy(expand(PRISONERS))) == pytest.approx(1.5)
+
+
+@pytest.mark.parametrize(
+    ("game", "information_sets", "value"),
+    [
+        (KuhnPoker(), 12, 0.9167),
+        (LeducPoker(), 936, 4.747),
+        pytest.param(LiarsDice(), 24_576, 1.562, marks=pytest.mark.slow),
+    ],
+)
+def test_trees_are_those_of_the_literature(game, information_sets, value):
+    tree = expand(game)
+    assert len(tree.information_sets) == information_sets
+    assert nash_conv(tree, uniform_policy(tree)) == pytest.approx(value, abs=6e-4)
 
 
 def test_kuhn_is_worth_an_eighteenth_to_the_second_player():
@@ -162,12 +151,19 @@ def test_kuhn_is_worth_an_eighteenth_to_the_second_player():
     assert solution.exploitability < 2e-4
     assert solution.values["player_0"] == pytest.approx(-1 / 18, abs=2e-4)
     assert sum(solution.values.values()) == pytest.approx(0)
-    chosen = {(key[0], key[1].split("Your card is the ")[1]): value for key, value in solution.policy.items()}
     # the known equilibria: a queen never bets first, a king always calls, and kings bet three times as often as jacks
-    opening = {text.split(".")[0]: value for (who, text), value in chosen.items() if "Betting so far: none" in text}
+    opening = {
+        text.split("Your card is the ")[1].split(".")[0]: chances
+        for (_, text), chances in solution.policy.items()
+        if "Betting so far: none" in text
+    }
     assert opening["queen"]["bet"] == pytest.approx(0, abs=0.01)
     assert opening["king"]["bet"] == pytest.approx(3 * opening["jack"]["bet"], abs=0.02)
     assert opening["jack"]["bet"] <= 1 / 3 + 0.01
+    for each in tree.information_sets:  # where it mixes, actions are worth the same
+        values = action_values(tree, solution.policy, each.key)
+        played = [values[action] for action, chance in solution.policy[each.key].items() if chance > 0.05]
+        assert max(values.values()) - min(played) < 0.02
 
 
 def test_leduc_and_small_liars_dice_are_solved():
@@ -179,17 +175,6 @@ def test_leduc_and_small_liars_dice_are_solved():
     assert dice.iterations < 2000
 
 
-def test_action_values_at_an_equilibrium_are_equal_where_it_mixes():
-    tree = expand(KuhnPoker())
-    policy = solve(tree, 2000).policy
-    for each in tree.information_sets:
-        values = action_values(tree, policy, each.key)
-        played = [values[action] for action, chance in policy[each.key].items() if chance > 0.05]
-        assert max(values.values()) - min(played) < 0.01
-    with pytest.raises(ValueError, match="never has to move at the observation 'nothing'"):
-        action_values(tree, policy, ("player_0", "nothing"))
-
-
 def test_action_values_are_conditional_on_being_there():
     tree = expand(KuhnPoker())
     key = next(each.key for each in tree.information_sets if "king" in each.observation and "bet" in each.actions)
@@ -198,9 +183,8 @@ def test_action_values_are_conditional_on_being_there():
     # time against uniform play: 0.5 * 1 + 0.5 * (0.5 * -1 + 0.5 * 2)
     expected = {"check": 0.75, "bet": 1.5} if key[0] == "player_0" else {"check": 1.0, "bet": 1.5}
     assert values == pytest.approx(expected)
-
-
-def test_a_horizon_cuts_the_game():
+    with pytest.raises(ValueError, match="never has to move at the observation 'nothing'"):
+        action_values(tree, uniform_policy(tree), ("player_0", "nothing"))
     assert len(expand(KuhnPoker(), horizon=1).information_sets) == 3
     assert np.all(expand(KuhnPoker(), horizon=1).payoffs == 0)
 
@@ -210,10 +194,10 @@ def test_what_cannot_be_solved_is_said():
         expand(Forgetful())
     with pytest.raises(ValueError, match="don't have perfect recall"):
         expand(Repeating([[0, 0], [0, 0]]))
-    with pytest.raises(ValueError, match="too large to be solved: it has more than 5,000 histories"):
-        expand(Growing([[0, 0], [0, 0]]), max_histories=5000)
-    with pytest.raises(ValueError, match="Untold can't be expanded: Untold has no initial_outcomes"):
-        expand(Untold())
+    with pytest.raises(ValueError, match="too large to be solved: it has more than 50 histories"):
+        expand(LeducPoker(), max_histories=50)
+    with pytest.raises(ValueError, match="Snake can't be expanded: Snake has no initial_outcomes"):
+        expand(Snake(num_players=2, num_opponents=0))
     with pytest.raises(ValueError, match="zero-sum games of two players"):
         solve(expand(PRISONERS))
 

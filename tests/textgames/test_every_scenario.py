@@ -9,12 +9,12 @@ import gymnasium as gym
 import numpy as np
 import pytest
 
+from tests.textgames.own_game import OwnGame
 from textgames import SCENARIOS, TSMG, aec_env, conformance, parallel_env, register
 from textgames.conformance.play import written
 from textgames.environments.rules import load_game
 from textgames.exploration.contextual_bandit import CONTEXTS
 from textgames.registry import settings_of
-from textgames.scenarios import Scenario
 from textgames.solving.blind import blind_value
 from textgames.yardsticks import find_yardstick
 
@@ -33,14 +33,11 @@ def response(game: TSMG[Any], state: Any, player: str, rng: np.random.Generator)
     return written(game, game.sample_action(state, player, rng))
 
 
+@pytest.mark.parametrize("invalid_action", ["random", "terminate", "forfeit"])
 @pytest.mark.parametrize("name", SCENARIOS)
-def test_every_form_of_environment_pays_the_same_for_the_same_responses(name):
+def test_every_form_of_environment_pays_the_same_for_the_same_responses(name, invalid_action):
     """Whatever players write, the episode ends in time, and both of PettingZoo's forms ask and pay alike."""
-    for invalid_action in ("random", "terminate", "forfeit"):
-        require_equal_pay(SCENARIOS[name], invalid_action)
-
-
-def require_equal_pay(scenario: Scenario, invalid_action: str) -> None:
+    scenario = SCENARIOS[name]
     settings = {**scenario.kwargs, "max_steps": scenario.horizon, "invalid_action": invalid_action}
     parallel = parallel_env(scenario.env_id, format_penalty=0.5, **settings)
     parallel.reset(seed=1)
@@ -109,15 +106,6 @@ def test_a_setting_of_a_wrong_type_is_refused_by_name(env_id):
 
 
 HIDING = [name for name, scenario in SCENARIOS.items() if scenario.game().hidden_information]
-
-
-def test_games_that_hide_something_say_so():
-    """What came of moves is not told to people who play them, and rules of fair play go by it."""
-    hiding = {SCENARIOS[name].env_id for name in HIDING}
-    assert hiding == {
-        "TextBandit-v0", "TextContextualBandit-v0", "TextOnlineLearning-v0", "TextMastermind-v0", "TextGuessNumber-v0",
-        "TextWordGuess-v0", "TextKuhnPoker-v0", "TextLeducPoker-v0", "TextLiarsDice-v0", "TextWerewolf-v0",
-    }  # fmt: skip
 
 
 @pytest.mark.parametrize("name", HIDING)
@@ -202,7 +190,7 @@ def test_a_damaged_observation_is_refused(name):
             rounds += 1
 
 
-class BeforeTheFirstTurn(TSMG[tuple[int, bool]]):
+class BeforeTheFirstTurn(OwnGame):
     """``player_1`` moves first and may end the game; ``player_0`` is paid meanwhile. Its actions are single letters,
     such as stand in the word "action", too."""
 
@@ -216,19 +204,12 @@ class BeforeTheFirstTurn(TSMG[tuple[int, bool]]):
         rounds, over = state
         return () if over else ("player_1",) if rounds < 2 else ("player_0",)
 
-    def transition(self, state: tuple[int, bool], joint_action: Any, rng: np.random.Generator) -> Any:
+    def outcomes(self, state: tuple[int, bool], joint_action: Any) -> Any:
         (player,) = self.to_move(state)
         if joint_action.get(player) not in self.actions:
             raise ValueError(f"{player} must choose a or i, got {joint_action!r}")
-        rounds = state[0] + 1
-        over = joint_action[player] == "i" or rounds == 3
-        return (rounds, over), {"player_0": 1.0, "player_1": -1.0}, over
-
-    def observe(self, state: tuple[int, bool], player: str) -> str:
-        return f"round {state[0]}{', over' if state[1] else ''}"
-
-    def instructions(self, player: str) -> str:
-        return "Choose a or i."
+        over = joint_action[player] == "i" or state[0] == 2
+        return [(1.0, (state[0] + 1, over), {"player_0": 1.0, "player_1": -1.0}, over)]
 
 
 def test_an_episode_that_ends_before_the_players_first_turn():

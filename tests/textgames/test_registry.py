@@ -1,40 +1,39 @@
-"""Registering a game of one's own: again, with a setting that is taken, with a table that isn't there."""
+"""Registering a game of one's own, and the scenarios, which are the table of the specification."""
 
 import importlib
 import re
-from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import gymnasium as gym
+import numpy as np
 import pytest
 
 import textgames
+import textgames.extras
+from tests.textgames.own_game import OwnGame
+from textgames import SCENARIOS, SUITES, TRAINING_SEEDS, Scenario
+from textgames.environments.parallel import TextParallelEnv
 from textgames.environments.solo import TextGameEnv
+from textgames.extras import install_command, missing_packages
 from textgames.frozen_lake import FrozenLake
 from textgames.ladders import ladder_of
 from textgames.registry import shared_game
+from textgames.scenarios import ABOUT_SUITES, LITTLE_HEADROOM
+from textgames.snake import Snake
+from textgames.solving.value_iteration import ValueIteration
 from textgames.twins import vocabulary_digest
 
+ROOT = Path(__file__).parents[2]
 MODULE = """
 import textgames
+from tests.textgames.own_game import OwnGame
 
-class Own(textgames.TSMG[int]):
+class Own(OwnGame):
     actions = ("go",)
-
-    def __init__(self, *, far: int = 3) -> None:
-        self.far = far
-
-    def initial_state(self, rng):
-        return 0
-
-    def transition(self, state, joint_action, rng):
-        return state + 1, {"player_0": 0.0}, state + 1 >= self.far
 
     def observe(self, state, player):
         return "VERSION 1"
-
-    def instructions(self, player):
-        return "Say go."
 
 textgames.register("TestOwn-v0", Own, max_steps=5)
 """
@@ -50,39 +49,23 @@ def test_a_module_that_is_loaded_again_replaces_its_game(tmp_path, monkeypatch):
     place = textgames.registered_ids().index("TestOwn-v0")
     file.write_text(MODULE.replace("VERSION 1", "VERSION 22").replace("max_steps=5", "max_steps=2"))
     importlib.reload(module)
-    env = gym.make("TestOwn-v0")
+    env: Any = gym.make("TestOwn-v0")
     assert env.reset()[0] == "VERSION 22"
-    assert env.unwrapped.rules.max_steps == 2  # type: ignore[attr-defined]
+    assert env.unwrapped.rules.max_steps == 2
     assert vocabulary_digest(module.Own(), 1)  # what was registered for the class goes on with its name
     assert shared_game("TestOwn-v0", {}) is not before
-    assert isinstance(shared_game("TestOwn-v0", {}), module.Own)
     assert textgames.parallel_env("TestOwn-v0").reset()[0] == {"player_0": "VERSION 22"}
     assert textgames.registered_ids().index("TestOwn-v0") == place
-    with pytest.raises(ValueError, match="'TestOwn-v0' is already registered"):
-        textgames.register("TestOwn-v0", "textgames.frozen_lake:FrozenLake")
-    with pytest.raises(ValueError, match="'TextNim-v0' is already registered"):
-        textgames.register("TextNim-v0", module.Own)
+    textgames.register("TestMisspeltClass-v0", "textgames.frozen_lake:FrozenLak")  # it may be corrected
+    textgames.register("TestMisspeltClass-v0", "textgames.frozen_lake:FrozenLake", max_steps=5)
+    assert isinstance(textgames.game_of("TestMisspeltClass-v0"), FrozenLake)
+    for taken, game in (("TestOwn-v0", "textgames.frozen_lake:FrozenLake"), ("TextNim-v0", module.Own)):
+        with pytest.raises(ValueError, match=f"'{taken}' is already registered"):
+            textgames.register(taken, game)
 
 
-class Plain(textgames.TSMG[int]):
+class Plain(OwnGame):
     actions = ("go",)
-
-    def initial_state(self, rng: Any) -> int:
-        return 0
-
-    def transition(self, state: int, joint_action: Mapping[str, str], rng: Any) -> tuple[int, dict[str, float], bool]:
-        return state, {"player_0": 0.0}, True
-
-    def observe(self, state: int, player: str) -> str:
-        return "Go."
-
-    def instructions(self, player: str) -> str:
-        return "Say go."
-
-
-class HasMaxSteps(Plain):
-    def __init__(self, *, max_steps: int = 10) -> None:
-        self.max_steps = max_steps
 
 
 class HasMaxCycles(Plain):
@@ -90,94 +73,139 @@ class HasMaxCycles(Plain):
         self.max_cycles = max_cycles
 
 
-class HasTable(Plain):
-    pass
-
-
-@pytest.mark.parametrize("game", [HasMaxSteps, HasMaxCycles])
-def test_a_setting_that_environments_have_is_refused(game):
-    with pytest.raises(ValueError, match=rf"^{game.__name__} has a setting 'max_\w+', but that is .*: max_steps, "):
-        textgames.register(f"Test{game.__name__}-v0", game)
+def test_a_setting_that_environments_have_is_refused():
+    with pytest.raises(ValueError, match=r"^HasMaxCycles has a setting 'max_cycles', but that is .*: max_steps, "):
+        textgames.register("TestHasMaxCycles-v0", HasMaxCycles)
     with pytest.raises(ValueError, match="that is a setting of its environments; call the game's own otherwise"):
-        TextGameEnv(f"{__name__}:{game.__name__}")
+        TextGameEnv(f"{__name__}:HasMaxCycles")
 
 
-@pytest.mark.parametrize("register", [textgames.register_vocabulary, textgames.register_ladder])
-def test_a_table_must_be_there_when_it_is_registered(register):
-    with pytest.raises(ValueError, match=r"there is no file 'nofile\.toml'"):
-        register(Plain, "nofile.toml")
+def test_tables_are_looked_for_when_they_are_registered(tmp_path, monkeypatch):
+    for register in (textgames.register_vocabulary, textgames.register_ladder):
+        with pytest.raises(ValueError, match=r"there is no file 'nofile\.toml'"):
+            register(Plain, "nofile.toml")
     assert not textgames.has_twins(Plain())
     assert ladder_of(Plain) is None
-
-
-def test_a_table_is_found_from_another_folder_later(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "own.toml").write_text('scenario = "own"\n[[levels]]\nsettings = {}\nhorizon = 3\n')
-    textgames.register_ladder(HasTable, "own.toml")
+    Path("own.toml").write_text('scenario = "own"\n[[levels]]\nsettings = {}\nhorizon = 3\n')
+    textgames.register_ladder(HasMaxCycles, "own.toml")
     monkeypatch.chdir(tmp_path.parent)
-    ladder = ladder_of(HasTable)
+    ladder = ladder_of(HasMaxCycles)
     assert ladder is not None
-    assert ladder.level(1).horizon == 3
+    assert (ladder.level(1).horizon, ladder.level(1).tolerance) == (3, None)  # nobody has measured it
 
 
-@pytest.mark.parametrize(
-    "ask", [textgames.find_yardstick, textgames.has_twins, lambda game: textgames.twin_of(game, 1)]
-)
-@pytest.mark.parametrize("given", ["TextFrozenLake-v0", gym.make("TextFrozenLake-v0")])
-def test_who_gives_no_game_is_told_how_to_get_one(ask, given):
-    with pytest.raises(TypeError, match=r"textgames\.game_of\(id\), or take an environment's, env\.unwrapped\.game"):
-        ask(given)
+class Numbered(FrozenLake):
+    actions = (0, 1)  # type: ignore[assignment]
 
 
-def test_an_entry_that_cant_be_imported_names_its_game():
-    class Lost(FrozenLake): ...
+class Lost(FrozenLake): ...
 
+
+def test_what_is_no_game_is_refused_with_what_would_be():
+    lake = gym.make("TextFrozenLake-v0")
+    how = r"textgames\.game_of\(id\), or take an environment's, env\.unwrapped\.game"
+    a_game = "a game is a class of textgames.TSMG, or 'module:Class' of one, got"
     textgames.register_yardstick(Lost, "nope:No")
-    with pytest.raises(ImportError, match="'nope:No', registered for Lost, can't be imported: No module named 'nope'"):
-        textgames.find_yardstick(Lost())
-
-
-@pytest.mark.parametrize(
-    ("id", "game", "message"),
-    [
-        (None, FrozenLake, "an id is a text such as 'MyGame-v0', got None"),
-        ("My game v0", FrozenLake, "an id is a text such as 'MyGame-v0', got 'My game v0'"),
-        ("NoGame-v0", 5, "a game is a class of textgames.TSMG, or 'module:Class' of one, got 5"),
-        ("NoGame-v0", dict, "a game is a class of textgames.TSMG, or 'module:Class' of one, got <class 'dict'>"),
-        ("NoGame-v0", "FrozenLake", "a game is a class of textgames.TSMG, or 'module:Class' of one, got 'FrozenLake'"),
-    ],
-)
-def test_what_is_no_game_isnt_registered(id, game, message):
-    with pytest.raises(ValueError, match=re.escape(message)):
-        textgames.register(id, game)
+    for error, message, ask in (
+        (ValueError, "an id is a text such as 'MyGame-v0', got None", lambda: textgames.register(None, FrozenLake)),
+        (ValueError, "an id is a text .* got 'My game'", lambda: textgames.register("My game", FrozenLake)),
+        (ValueError, f"{a_game} <class 'dict'>", lambda: textgames.register("NoGame-v0", dict)),
+        (ValueError, f"{a_game} 'FrozenLake'", lambda: textgames.register("NoGame-v0", "FrozenLake")),
+        (TypeError, "'module:Class'", lambda: textgames.register_yardstick("TextFrozenLake-v0", "a:b")),
+        (TypeError, "'module:name' of one", lambda: textgames.register_yardstick(FrozenLake, "x")),
+        (ImportError, "'nope:No', registered for Lost, can't be", lambda: textgames.find_yardstick(Lost())),
+        (TypeError, how, lambda: textgames.find_yardstick("TextFrozenLake-v0")),
+        (TypeError, how, lambda: textgames.twin_of(lake, 1)),
+        (ValueError, "that a player can write, such as 'left', got 0", lambda: Numbered().action_names),
+    ):
+        with pytest.raises(error, match=message):
+            ask()
     assert "NoGame-v0" not in textgames.registered_ids()
 
 
-def test_a_misspelt_class_can_be_corrected_under_its_id():
-    textgames.register("TestMisspeltClass-v0", "textgames.frozen_lake:FrozenLak")
-    textgames.register("TestMisspeltClass-v0", "textgames.frozen_lake:FrozenLake", max_steps=5)
-    assert isinstance(textgames.game_of("TestMisspeltClass-v0"), FrozenLake)
-    with pytest.raises(ValueError, match="already registered"):
-        textgames.register("TestMisspeltClass-v0", "textgames.snake:Snake")
+def test_no_other_code_compares_a_games_method_with_that_of_the_base_class():
+    """What a game can do follows from what its class defines: TSMG derives properties from it, which others ask."""
+    compared = re.compile(r"(is|is not|==|!=|in) TSMG\.\w|TSMG\.\w+ (is|==|!=|in) ")
+    folders = ("textgames", "agents", "benchmark", "textbench", "research", "docs/tools")
+    files = {path for folder in folders for path in (ROOT / folder).rglob("*.py")} - {ROOT / "textgames/tsmg.py"}
+    assert not [path for path in files if compared.search(path.read_text(encoding="utf-8"))]
 
 
-def test_a_built_game_is_registered_again_by_the_same_line():
-    for _ in range(2):
-        textgames.register("TestBuilt-v0", FrozenLake())
-    assert isinstance(textgames.game_of("TestBuilt-v0"), FrozenLake)
+TABLE = {
+    # name: id, horizon, first seed, training
+    "frozen-lake": ("TextFrozenLake-v0", 8, 10_000, True),
+    "frozen-lake-slippery": ("TextFrozenLake-v0", 15, 20_000, False),
+    "frozen-lake-big": ("TextFrozenLake-v0", 20, 30_000, False),
+    "snake": ("TextSnake-v0", 8, 40_000, True),
+    "snake-long": ("TextSnake-v0", 20, 50_000, False),
+    "snake-poison": ("TextSnake-v0", 20, 60_000, False),
+    "snake-duel": ("TextSnake-v0", 30, 70_000, False),
+}
 
 
-@pytest.mark.parametrize(
-    ("game", "entry"), [("TextFrozenLake-v0", "a:b"), (5, "a:b"), (FrozenLake, 5), (FrozenLake, "x")]
-)
-def test_what_is_no_yardstick_isnt_registered(game, entry):
-    with pytest.raises(TypeError, match=r"'module:Class'|'module:name' of one"):
-        textgames.register_yardstick(game, entry)
+def test_the_papers_table():
+    table = {name: (s.env_id, s.horizon, s.first_seed, s.training) for name, s in SCENARIOS.items()}
+    assert dict(list(table.items())[: len(TABLE)]) == TABLE
+    assert [name for name, (*_, training) in table.items() if training] == ["frozen-lake", "snake"]
+    lakes = {"frozen-lake": (4, 0.8, False), "frozen-lake-slippery": (4, 0.9, True), "frozen-lake-big": (8, 0.8, False)}
+    for name, settings in lakes.items():
+        kwargs = SCENARIOS[name].kwargs
+        assert (kwargs["size"], kwargs["frozen_probability"], kwargs["is_slippery"]) == settings
+    poison = SCENARIOS["snake-poison"].kwargs
+    assert (poison["num_apples"], poison["apple_reward"], poison["num_bananas"]) == (3, -1.0, 3)
+    for name in lakes:  # the large lake was slippery once, and perfect play reached its goal in one episode of 2,000
+        scenario, solver = SCENARIOS[name], ValueIteration(SCENARIOS[name].game())
+        starts = [scenario.game().initial_state(np.random.default_rng(scenario.seed(episode))) for episode in range(50)]
+        assert np.mean([solver.value(start, scenario.horizon, "player_0") for start in starts]) > 0.3
 
 
-def test_actions_that_nobody_can_write_are_refused():
-    class Numbered(FrozenLake):
-        actions = (0, 1)  # type: ignore[assignment]
+def test_no_evaluation_seed_is_a_training_seed():
+    seeds = [s.seed(episode) for s in SCENARIOS.values() for episode in range(10_000)]
+    assert len(set(seeds)) == len(seeds)
+    assert not set(seeds) & set(TRAINING_SEEDS)
 
-    with pytest.raises(ValueError, match="action names are texts that a player can write, such as 'left', got 0"):
-        _ = Numbered().action_names
+
+def test_suites_name_scenarios_which_are_read_only():
+    assert SUITES["paper"] == ("frozen-lake", "frozen-lake-slippery", "snake", "snake-poison")
+    assert {"blackjack", "prisoners-dilemma-tft"} == LITTLE_HEADROOM
+    assert set(SUITES["all"]) == set(SCENARIOS) - LITTLE_HEADROOM
+    assert set(SUITES) == set(ABOUT_SUITES) == {"paper", "planning", "exploration", "strategy", "social", "all"}
+    for names in SUITES.values():
+        assert len(set(names)) == len(names) >= 4
+        assert set(names) <= set(SUITES["all"])
+    for mapping in (SCENARIOS, SCENARIOS["snake"].kwargs):
+        with pytest.raises(TypeError):
+            mapping["num_apples"] = 1  # type: ignore[index]
+
+
+class TwoPlayers(Snake):
+    """A game of two players without a setting that says so."""
+
+    def __init__(self, *, width: int = 6) -> None:
+        super().__init__(width=width, num_players=2, num_opponents=0)
+
+
+def test_a_scenarios_environment_goes_by_the_players_of_its_game():
+    textgames.register("TestTwoPlayers-v0", TwoPlayers)
+    scenario = Scenario("two", "TestTwoPlayers-v0", {"width": 7}, 5, 0)
+    assert scenario.make().rules.max_steps == scenario.parallel_env().rules.max_steps == 5
+    env = scenario.make(max_steps=4)
+    assert env.possible_agents == ["player_0", "player_1"]
+    assert (env.rules.max_steps, env.game.width) == (4, 7)
+    assert isinstance(SCENARIOS["snake"].make(num_players=2, num_opponents=0), TextParallelEnv)
+    assert SCENARIOS["snake"].make(max_episode_steps=3, render_mode="ansi").spec.max_episode_steps == 3
+
+
+def test_advice_is_the_command_that_the_pages_have(tmp_path, monkeypatch):
+    """In a clone that of the README; what brings its own versions is installed without the tested ones."""
+    assert install_command("local") == f'pip install -c constraints.txt -e ".[local]" (in {ROOT})'
+    pages = "".join((ROOT / "docs" / page).read_text() for page in ("players.md", "recipes.md", "engines.md"))
+    for extra in ("litellm", "vllm"):
+        assert install_command(extra) == f'pip install -e ".[{extra}]" (in {ROOT})'
+        assert f'pip install -e ".[{extra}]"' in pages
+        assert f'-c constraints.txt -e ".[{extra}]"' not in pages
+    assert missing_packages("numpy", "json", extra="local") is None
+    assert missing_packages("numpy", "no_such_package", extra="local") == f"no_such_package: {install_command('local')}"
+    monkeypatch.setattr(textgames.extras, "__file__", str(tmp_path / "site-packages" / "agents" / "extras.py"))
+    assert install_command("vllm") == 'pip install "textbench[vllm]"'

@@ -1,36 +1,27 @@
-"""The players of Snake: the search against exact values on small boards, its simulation against the rules."""
+"""Snake solved: the search against exact values, its simulation against the rules, and the guess by enumeration."""
 
-import copy
+from collections import Counter
 from functools import cache
+from itertools import pairwise, permutations
 from typing import Any
 
 import numpy as np
 import pytest
 
+from tests.textgames.test_snake_rules import state_of
+from textgames.scenarios import SCENARIOS
 from textgames.snake import Snake, SnakeState
 from textgames.snake.rules import ACTIONS
 from textgames.snake.simulation import NO_TARGET, Boards, Simulation
 from textgames.snake.solver import SnakeSearch, greedy_action
+from textgames.snake.value import COEFFICIENTS, HORIZON, SnakeValue, distance_table, tour_times
+from textgames.yardsticks import HeuristicYardstick, find_yardstick
 
-XY = tuple[int, int]
-
-
-def state_of(
-    game: Snake, *snakes: list[XY], apples: list[XY] | None = None, bananas: list[XY] | None = None
-) -> SnakeState:
-    def cells(items: list[XY] | None) -> tuple[int, ...]:
-        return tuple(y * game.width + x for x, y in items or [])
-
-    return SnakeState(
-        tuple(cells(snake) for snake in snakes), tuple(sorted(cells(apples))), tuple(sorted(cells(bananas))), ()
-    )
+ME = "player_0"
 
 
 def rng(seed: int = 0) -> np.random.Generator:
     return np.random.default_rng(seed)
-
-
-# ---------------------------------------------------------------- the greedy player
 
 
 ALONE, POISON = Snake(num_opponents=0), Snake(num_opponents=0, num_apples=1, num_bananas=1, apple_reward=-1)
@@ -41,9 +32,7 @@ ALONE, POISON = Snake(num_opponents=0), Snake(num_opponents=0, num_apples=1, num
     [
         (ALONE, [[(5, 5)]], {"apples": [(5, 2), (0, 0)]}, "down"),
         (ALONE, [[(5, 5)]], {"apples": [(3, 3), (7, 7)]}, "up"),  # equally near: the first in the order of the actions
-        (ALONE, [[(5, 5)]], {"apples": [(3, 3)]}, "down"),
         (Snake(), [[(5, 1)], [(6, y) for y in range(9, 0, -1)]], {"apples": [(7, 1)]}, "down"),  # around the body
-        (ALONE, [[(0, 9), (1, 9)]], {}, "down"),
         (ALONE, [[(0, 0), (1, 0), (1, 1), (0, 1)]], {}, "up down left right"),  # boxed in
         (POISON, [[(5, 5)]], {"apples": [(6, 5)], "bananas": [(7, 5)]}, "up"),
         (POISON, [[(0, 0), (0, 1), (1, 1), (2, 1)]], {"apples": [(1, 0)]}, "right"),  # poison is better than death
@@ -51,18 +40,6 @@ ALONE, POISON = Snake(num_opponents=0), Snake(num_opponents=0, num_apples=1, num
 )
 def test_the_greedy_player_goes_to_its_nearest_food_and_lives(game, snakes, food, actions):
     assert greedy_action(state_of(game, *snakes, **food), "player_0", game) in actions.split()
-
-
-def test_dead_players_have_no_move():
-    game = Snake(num_players=2)
-    state = state_of(game, [], [(3, 3)], [])
-    with pytest.raises(ValueError, match="player_0 is dead"):
-        greedy_action(state, "player_0", game)
-    with pytest.raises(ValueError, match="player_0 is dead"):
-        SnakeSearch(game).choose(state, "player_0", 5, rng())
-
-
-# ---------------------------------------------------------------- the simulation against the rules
 
 
 def lane_state(boards: Boards, lane: int, game: Snake) -> SnakeState:
@@ -146,32 +123,6 @@ def check_food(before: SnakeState, after: SnakeState, expected: SnakeState) -> N
     assert len(everything) == len(set(everything))
 
 
-def test_first_moves_of_simulated_opponents_have_exact_proportions():
-    game = Snake(num_apples=0)
-    boards = Boards(Simulation(game), state_of(game, [(0, 0)], [(5, 5), (5, 4)]), 0, np.full((1, 1), NO_TARGET), 30)
-    boards.play_round(None, rng(), stratified=True)
-    _, counts = np.unique(boards.heads[1], return_counts=True)
-    assert list(counts) == [10, 10, 10]
-
-
-def test_routes_are_followed_to_their_food_in_order_past_other_food():
-    game = Snake(num_opponents=0, num_apples=3)
-    start = state_of(game, [(5, 5)], apples=[(2, 7), (5, 7), (5, 9)])
-    simulation = Simulation(game)
-    cells = [55, 65, 75, 74, 73, 72]
-    route = simulation.inner[[[75, 72]]]
-    boards = Boards(simulation, start, 0, route, 1)
-    heads = [int(boards.heads[0][0])]
-    for t in range(5):
-        boards.play_round(None, rng(t), stratified=False)
-        heads.append(int(boards.heads[0][0]))
-    assert heads == [int(simulation.inner[cell]) for cell in cells]
-    assert boards.returns[0] == 2.0
-
-
-# ---------------------------------------------------------------- the search against exact values
-
-
 def exact_values(game: Snake, state: SnakeState, steps: int) -> dict[str, float]:
     """The optimal return of every action, by enumeration of everything that can happen."""
 
@@ -190,11 +141,9 @@ def exact_values(game: Snake, state: SnakeState, steps: int) -> dict[str, float]
     ("options", "steps"),
     [
         ({"width": 4, "height": 4, "num_opponents": 0, "num_apples": 1}, 5),
-        ({"width": 3, "height": 3, "num_opponents": 1, "num_apples": 1}, 3),
         ({"width": 4, "height": 3, "num_opponents": 1, "num_apples": 1, "apple_reward": -1.0}, 3),
-        ({"width": 5, "height": 2, "num_opponents": 1, "num_apples": 1, "death_reward": -3.0}, 3),
     ],
-    ids=["alone", "narrow", "poison", "deadly"],
+    ids=["alone", "poison"],
 )
 def test_search_is_nearly_optimal_where_the_optimum_can_be_computed(options, steps):
     game = Snake(**options)
@@ -215,13 +164,6 @@ def test_search_is_nearly_optimal_where_the_optimum_can_be_computed(options, ste
     assert np.mean(regrets) < 0.02
 
 
-def test_values_of_the_last_round_are_exact():
-    # the opponent may enter the apple's cell with probability 1/4
-    game = Snake(num_apples=1)
-    values = SnakeSearch(game).action_values(state_of(game, [(4, 5)], [(6, 5)], apples=[(5, 5)]), "player_0", 1, rng())
-    assert values == pytest.approx({"up": 0.0, "down": 0.0, "left": 0.0, "right": 0.75 - 0.25})
-
-
 def test_certain_death_has_its_exact_value_and_no_other_action_is_worse():
     game = Snake(num_apples=0, death_reward=-2.5, step_reward=-0.5)
     values = SnakeSearch(game).action_values(state_of(game, [(0, 0), (0, 1)], [(9, 9)]), "player_0", 6, rng())
@@ -232,100 +174,104 @@ def test_certain_death_has_its_exact_value_and_no_other_action_is_worse():
     assert set(values.values()) == {-3.0}
 
 
-def test_search_does_not_chase_food_into_a_likely_collision():
-    # the apple is worth less than the risk: entering its cell dies with probability 1/3 and forfeits nothing else
-    game = Snake(num_apples=1, apple_reward=0.5, death_reward=-10)
-    state = state_of(game, [(4, 5)], [(6, 5), (7, 5)], apples=[(5, 5)])
-    assert SnakeSearch(game).choose(state, "player_0", 1, rng()) != "right"
-    generous = Snake(num_apples=1, apple_reward=50, death_reward=-10)
-    assert SnakeSearch(generous).choose(state, "player_0", 1, rng()) == "right"
-
-
-def test_another_player_may_come_for_the_same_food():
-    # in half of the boards it is careless, and mostly enters the apple's cell
-    game = Snake(num_players=2, num_opponents=0, num_apples=1)
-    state = state_of(game, [(4, 5)], [(6, 5)], apples=[(5, 5)])
-    value = SnakeSearch(game).action_values(state, "player_0", 1, rng())["right"]
-    assert -0.3 < value < 0.5
-    dear = Snake(num_players=2, num_opponents=0, num_apples=1, death_reward=-5)
-    assert SnakeSearch(dear).choose(state, "player_0", 1, rng()) != "right"
-
-
 @pytest.mark.parametrize(
-    ("game", "food", "steps", "actions"),
-    [
-        (ALONE, {"apples": [(5, 2), (9, 5), (8, 5), (8, 6)]}, 6, "right up"),  # the richer side
-        (ALONE, {"apples": [(2, 5), (8, 5), (9, 5), (9, 6)]}, 6, "right"),
-        (POISON, {"apples": [(6, 5)], "bananas": [(7, 5)]}, 6, "up down"),
-        (POISON, {"apples": [(6, 5)], "bananas": [(7, 5)]}, 2, "up down left"),
-    ],
+    "options", [{"num_players": 3, "num_opponents": 6}, {"width": 3, "height": 3, "num_apples": 7}]
 )
-def test_search_looks_past_the_next_food(game, food, steps, actions):
-    assert SnakeSearch(game).choose(state_of(game, [(5, 5)], **food), "player_0", steps, rng()) in actions.split()
-
-
-# ---------------------------------------------------------------- the search as a function
-
-
-def test_equal_generators_give_equal_values_and_nothing_is_changed():
-    game = Snake(num_bananas=1)
-    search = SnakeSearch(game)
-    state = game.initial_state(rng(3))
-    kept = copy.deepcopy(state)
-    first = search.action_values(state, "player_0", 8, rng(5))
-    assert search.action_values(state, "player_0", 20, rng(6)) != first
-    assert search.action_values(state, "player_0", 8, rng(5)) == first
-    assert SnakeSearch(game).action_values(state, "player_0", 8, rng(5)) == first
-    assert state == kept
-
-
-@pytest.mark.parametrize(
-    "options",
-    [
-        {"num_players": 2, "num_opponents": 0},
-        {"num_players": 3, "num_opponents": 6},
-        {"num_opponents": 0, "num_apples": 0},
-        {"width": 1, "height": 9, "num_apples": 2},
-        {"width": 3, "height": 3, "num_apples": 7},
-        {"apple_reward": -1.0, "num_fires": 2},
-        {"width": 30, "height": 8, "num_apples": 40},
-    ],
-    ids=["duel", "nine", "nothing", "corridor", "full", "all-harmful", "wide"],
-)
-@pytest.mark.parametrize("steps_left", [1, 7, None])
-def test_every_configuration_is_played_by_every_player(options, steps_left):
+def test_crowds_and_full_boards_are_searched_by_every_player(options):
     game = Snake(**options)
-    search = SnakeSearch(game, boards=32, horizon=9)
-    state = game.initial_state(rng(1))
     for player in game.players:
-        values = search.action_values(state, player, steps_left, rng(2))
-        assert tuple(values) == ACTIONS
+        values = SnakeSearch(game, boards=32, horizon=9).action_values(game.initial_state(rng(1)), player, None, rng(2))
         assert all(np.isfinite(value) for value in values.values())
-    joint_action = {player: search.choose(state, player, steps_left, rng(2)) for player in game.players}
-    after, _, _ = game.transition(state, joint_action, rng(4))
-    assert len(after.snakes) == game.num_snakes
 
 
-def test_actions_that_were_given_up_are_not_better_than_those_that_went_on(monkeypatch):
-    game = Snake(num_opponents=0, num_apples=0)
-    means = iter(({"up": 5.0, "down": 4.0, "left": 3.0, "right": 2.0}, {"up": -9.0, "down": -1.0}))
-
-    def scripted(self: Simulation, state: Any, snake: int, first: Any, targets: Any, repeats: int, *_: Any) -> Any:
-        stage = next(means)
-        assert [ACTIONS[action] for action in first] == list(stage)
-        return np.array(list(stage.values()))[:, None].repeat(repeats, axis=1)
-
-    monkeypatch.setattr(Simulation, "play", scripted)
-    values = SnakeSearch(game, boards=40).action_values(state_of(game, [(5, 5)]), "player_0", 5, rng())
-    # 10 boards at 5 and 20 at -9; 10 at 4 and 20 at -1
-    assert values["down"] == pytest.approx(2 / 3)
-    assert values["up"] == values["left"] == values["right"] == pytest.approx(-13 / 3)
-
-
-@pytest.mark.parametrize("budget", [{"boards": 0}, {"num_routes": 0}, {"stages": -1}, {"horizon": 0}])
-def test_bad_budgets_are_refused(budget):
-    ((name, value),) = budget.items()
-    with pytest.raises(ValueError, match=f"{name} must be at least 1, got {value}"):
-        SnakeSearch(Snake(), **budget)
+def test_what_the_search_cannot_answer_is_refused():
+    with pytest.raises(ValueError, match="stages must be at least 1, got -1"):
+        SnakeSearch(Snake(), stages=-1)
+    game = Snake(num_players=2)
     with pytest.raises(ValueError, match="steps_left must be at least 1"):
-        SnakeSearch(Snake()).choose(Snake().initial_state(rng()), "player_0", 0, rng())
+        SnakeSearch(game).choose(game.initial_state(rng()), "player_0", 0, rng())
+    for choose in (greedy_action, lambda state, player, game: SnakeSearch(game).choose(state, player, 5, rng())):
+        with pytest.raises(ValueError, match="player_0 is dead"):
+            choose(state_of(game, [], [(3, 3)], []), "player_0", game)
+
+
+def told(game, state, action):
+    """``{(state, reward, over): probability}``."""
+    found = Counter()
+    for chance, after, rewards, over in game.outcomes(state, {ME: action}):
+        found[after, rewards[ME], over] += chance
+    assert sum(found.values()) == pytest.approx(1)
+    return found
+
+
+def test_food_without_an_empty_cell_waits_and_apples_come_first():
+    game = Snake(width=2, height=2, num_opponents=0, num_apples=1, num_bananas=1)
+    full = SnakeState(((1, 0, 2),), (3,), (), ())
+    assert told(game, full, "up") == {(SnakeState(((3, 1, 0, 2),), (), (), ()), 1.0, False): pytest.approx(1)}
+    one = SnakeState(((0, 2),), (1,), (), ())  # the banana is missing since before, and eating leaves one cell
+    assert told(game, one, "right") == {(SnakeState(((1, 0, 2),), (3,), (), ()), 1.0, False): pytest.approx(1)}
+
+
+def test_too_many_outcomes_are_refused():
+    game = Snake(num_opponents=2)
+    assert not game.has_outcomes
+    with pytest.raises(NotImplementedError, match="too many outcomes"):
+        game.outcomes(game.initial_state(rng()), {ME: "up"})
+    assert find_yardstick(game) is None
+    with pytest.raises(ValueError, match="needs one of the actions up, down, left, right"):
+        Snake().outcomes(Snake().initial_state(rng()), {ME: "north"})
+    for settings in ({"num_players": 2}, {"num_opponents": 3}, {"apple_reward": -1.0}):
+        with pytest.raises(ValueError, match=r"for one player|too many outcomes|no food"):
+            SnakeValue(Snake(**settings))
+
+
+@pytest.mark.parametrize("pieces", [1, 3, 7])
+def test_tours_are_the_shortest_ones(pieces):
+    draws, distances = np.random.default_rng(pieces), distance_table(6, 5)
+    heads = draws.integers(30, size=20)
+    food = np.array([draws.permutation(30)[:pieces] for _ in heads])
+    times = tour_times(heads, food, distances)
+    assert times.shape == (20, min(pieces, 5))
+    for head, cells, row in zip(heads, food, times, strict=True):
+        near = sorted(cells, key=lambda cell: distances[head, cell])[:5]
+        for count, time in enumerate(row, start=1):
+            tours = ((head, *tour) for tour in permutations(near, count))
+            assert time == min(sum(distances[a, b] for a, b in pairwise(tour)) for tour in tours)
+
+
+@pytest.mark.parametrize(
+    ("game", "episodes"),
+    [(Snake(width=4, height=3, num_apples=2, num_fires=1), 60), (SCENARIOS["snake-poison"].game(), 3)],
+    ids=["tiny board", "snake-poison"],
+)
+def test_what_is_expected_is_the_mean_over_all_outcomes(game, episodes):
+    """The short way to the moments against the enumeration that it shortens."""
+    several, value = 0, SnakeValue(game)
+    for seed in range(episodes):
+        draws = rng(seed)
+        state, over, left = game.initial_state(draws), False, 10
+        while not over and left:
+            action = ACTIONS[int(draws.integers(4))]
+            outcomes = game.outcomes(state, {ME: action})
+            if len(outcomes) <= 3000:
+                several += len(outcomes) > 1
+                listed = HeuristicYardstick.moments(value, state, action, left, ME)
+                assert value.moments(state, action, left, ME) == pytest.approx(listed, abs=1e-9)
+                assert value.values(state, left, ME)[action] == pytest.approx(listed.mean)
+            state, _, over = game.transition(state, {ME: action}, draws)
+            left -= 1
+    assert several > 10
+    many = SnakeState(((0,), (3,)), (1, 2, 4, 13, 50), (), ())  # several pieces may return at once
+    assert SnakeValue(Snake(num_opponents=1)).moments(many, "right", 8, ME).variance > 0
+
+
+def test_the_guess_by_hand():
+    """One apple three moves away and four rounds left: the tour of one piece has a round to spare."""
+    game = Snake(width=4, height=1, num_opponents=0, num_apples=1, apple_reward=2.0)
+    c, d, a, b, *_ = COEFFICIENTS[3]
+    state, value = SnakeState(((0,),), (3,), (), ()), SnakeValue(game)
+    assert value.value(state, 4, ME) == pytest.approx(2 * (c + 4 * d + a + b))
+    assert value.value(state, 2, ME) == pytest.approx(2 * (c + 2 * d))
+    assert value.value(state, 0, ME) == 0
+    assert value.value(state, None, ME) == value.value(state, HORIZON, ME) == value.value(state, 99, ME)
+    assert not value.exact

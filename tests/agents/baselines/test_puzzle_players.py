@@ -42,7 +42,7 @@ def guesses_of_all(game: GuessingGame, way: str = "plan") -> list[int]:
     [
         (GuessNumber(), 580),
         (Mastermind(), 206),
-        pytest.param(WordGuess(), 881, marks=pytest.mark.slow),  # the optimum: tests/textgames/test_word_guess.py
+        pytest.param(WordGuess(), 881, marks=pytest.mark.slow),  # the optimum: tests/textgames/test_guessing.py
     ],
 )
 def test_the_planner_guesses_as_well_as_can_be(game, guesses):

@@ -1,10 +1,8 @@
 """Twins are the game itself under another text: the same states, chances and rewards, no word of the original's."""
 
-import copy
 import pickle
 import re
 import tomllib
-import zlib
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +11,6 @@ import numpy as np
 import pytest
 
 import textgames
-from agents.baselines.search import find_search_player
-from agents.episode import EpisodeTask
-from agents.load import load_agent
-from agents.loop.rollout import rollout
 from tests.once_a_game import once_a_game
 from textgames.conformance import check
 from textgames.scenarios import SCENARIOS, Scenario
@@ -68,15 +62,13 @@ def states_of(game: Any, seed: int, episodes: int = 3) -> list[Any]:
     return states
 
 
-def slow_but(*quick: str) -> list[Any]:
-    """A scenario of each game; in the default tests those that are named."""
-    return [pytest.param(name, marks=[] if name in quick else [pytest.mark.slow]) for name in GAMES.values()]
-
-
 @pytest.mark.parametrize("name", WITH_TWINS)
 def test_states_chances_and_rewards_are_those_of_the_game(name):
     own = SCENARIOS[name].game()
     for twin in twin_games(name, (1, 2)):
+        # it has every method of a game, so that only what it answers tells what its game can do
+        for ability in ("has_outcomes", "has_initial_outcomes", "has_board", "reads_observations", "takes_turns"):
+            assert getattr(twin, ability) == getattr(own, ability), ability
         rng, again = np.random.default_rng(5), np.random.default_rng(5)
         state, same = own.initial_state(rng), twin.initial_state(again)
         for _ in range(40):
@@ -98,14 +90,6 @@ def test_states_chances_and_rewards_are_those_of_the_game(name):
             if over:
                 break
         assert state == same
-
-
-@pytest.mark.parametrize("name", WITH_TWINS)
-def test_a_twin_can_do_what_the_game_can_and_no_more(name):
-    """It has every method of a game, so that only what it answers tells what its game can do."""
-    own, (twin,) = SCENARIOS[name].game(), twin_games(name, (1,))
-    for ability in ("has_outcomes", "has_initial_outcomes", "has_board", "reads_observations", "takes_turns"):
-        assert getattr(twin, ability) == getattr(own, ability), ability
 
 
 @pytest.mark.parametrize("name", once_a_game(WITH_TWINS))
@@ -149,30 +133,8 @@ def test_no_word_of_the_story_is_left_over(name):
             assert not kept, f"{twin.story}: {sorted(kept)}"
 
 
-@pytest.mark.parametrize("name", slow_but(*(set(GAMES.values()) - {"connect-four-small", "rock-paper-scissors"})))
-def test_players_play_a_twin_as_they_play_the_game(name):
-    """Random and, where there is one, the planner: equal actions, states and rewards, step by step."""
-    scenario = SCENARIOS[name]
-    twin = scenario.twin(1)
-    game = twin.game()
-    assert isinstance(game, Twin)
-    for spec in ("random", "planner"):
-        if spec == "planner" and find_search_player(scenario.game()) is None:
-            continue
-        seeds = [scenario.seed(k) for k in range(2)]
-        played = [
-            list(rollout(load_agent(spec), [EpisodeTask.of(s, seed) for seed in seeds])) for s in (scenario, twin)
-        ]
-        for one, other in zip(*played, strict=True):
-            assert one.returns == other.returns
-            assert one.end_state == other.end_state
-            assert [game.twin_action(step.action) for step in one.steps] == [step.action for step in other.steps]
-            assert [(s.reward, s.state) for s in one.steps] == [(s.reward, s.state) for s in other.steps]
-            assert all(step.valid for step in other.steps)
-
-
 @pytest.mark.slow
-@pytest.mark.parametrize("name", slow_but("frozen-lake", "nim", "mastermind"))
+@pytest.mark.parametrize("name", GAMES.values())
 def test_a_twin_keeps_to_the_contract(name):
     scenario = SCENARIOS[name]
     check(scenario.env_id, **{**scenario.kwargs, "max_steps": scenario.horizon, "twin": 2})
@@ -206,61 +168,22 @@ def test_there_are_many_more_twins_than_stories(name):
     assert len(texts) > 10 * len({game.story for game in games})
 
 
-def test_a_twin_of_a_map_of_ones_own_has_its_size():
-    env = gym.make("TextFrozenLake-v0", desc=["SFSFF", "FHFFG"], twin=1, grid=False)
-    own = gym.make("TextFrozenLake-v0", desc=["SFSFF", "FHFFG"], grid=False)
-    assert {"5", "2"} <= set(re.findall(r"\d+", env.reset(seed=0)[0].splitlines()[-1]))
-    assert "5 wide, 2 high" in own.reset(seed=0)[0]
-
-
-def test_a_twin_and_a_scenario_can_be_pickled():
-    twin = textgames.game_of("TextFrozenLake-v0", twin=2)
-    again = pickle.loads(pickle.dumps(twin))
-    state = twin.initial_state(np.random.default_rng(0))
-    assert (again.actions, again.observe(state, "player_0")) == (twin.actions, twin.observe(state, "player_0"))
-    scenario = textgames.SCENARIOS["frozen-lake"]
-    for other in (copy.deepcopy(scenario), pickle.loads(pickle.dumps(scenario))):
-        assert other == scenario
-        with pytest.raises(TypeError):
-            other.kwargs["size"] = 5
-
-
-def test_twins_are_made_as_games_are():
+def test_twins_are_made_as_games_are_and_can_be_pickled():
     env: Any = gym.make("TextFrozenLake-v0", size=4, twin=3, max_steps=8)
     plain: Any = gym.make("TextFrozenLake-v0", size=4, twin=0, max_steps=8)
-    told, info = env.reset(seed=7)
-    own, _ = plain.reset(seed=7)
+    (told, info), (own, _) = env.reset(seed=7), plain.reset(seed=7)
     assert told != own
-    assert env.unwrapped.state == plain.unwrapped.state
     assert not isinstance(plain.unwrapped.game, Twin)
     *_, info = env.step(f"<action>{info['legal_actions'][2]}</action>")
     plain.step("right")
     assert info["valid"]
-    assert env.unwrapped.state == plain.unwrapped.state
-    both = textgames.parallel_env("TextTicTacToe-v0", twin=1)
-    observations, _ = both.reset(seed=1)
-    assert observations["player_0"] != textgames.parallel_env("TextTicTacToe-v0").reset(seed=1)[0]["player_0"]
+    assert (state := env.unwrapped.state) == plain.unwrapped.state
     batch = gym.make_vec("TextFrozenLake-v0", num_envs=2, vectorization_mode="vector_entry_point", twin=3)
     assert batch.reset(seed=7)[0][0] == told
-
-
-def test_scenarios_have_twins_with_names_and_the_same_seeds():
-    scenario = SCENARIOS["frozen-lake"]
-    twin = scenario.twin(3)
-    assert (twin.name, twin.plain_name, twin.twin_number) == ("frozen-lake-twin-3", "frozen-lake", 3)
-    assert (twin.seed(4), twin.horizon) == (scenario.seed(4), scenario.horizon)
-    assert twin.twin(1) == scenario.twin(1)
-    assert twin.twin(0) == scenario
-
-
-def test_what_has_no_twins_says_so():
-    with pytest.raises(ValueError, match=r"Werewolf has no twins.*vocabulary"):
-        textgames.game_of("TextWerewolf-v0", twin=1)
-    with pytest.raises(ValueError, match="twin must be a whole number"):
-        textgames.game_of("TextFrozenLake-v0", twin=-1)
-    with pytest.raises(ValueError, match="no phrase of the vocabulary says"):
-        textgames.game_of("TextFrozenLake-v0", twin=1, relative=True)
-    assert not Scenario("x", "TextFrozenLake-v0", {"relative": True}, 8, 0).has_twins
+    assert textgames.parallel_env("TextFrozenLake-v0", twin=3).reset(seed=7)[0] == {"player_0": told}
+    twin, again = env.unwrapped.game, pickle.loads(pickle.dumps(env.unwrapped.game))
+    assert (again.actions, again.observe(state, "player_0")) == (twin.actions, twin.observe(state, "player_0"))
+    assert pickle.loads(pickle.dumps(SCENARIOS["nim"].twin(1))) == SCENARIOS["nim"].twin(1)
 
 
 def test_a_text_that_is_not_the_twins_is_refused():
@@ -271,11 +194,14 @@ def test_a_text_that_is_not_the_twins_is_refused():
         twin.own_action("left")
 
 
-def test_the_draw_depends_on_the_vocabulary_too():
-    # else all games would be mirrored alike
-    assert zlib.crc32(b"frozen-lake") != zlib.crc32(b"nim")
-    layouts = {name: [game._drawn.layout for game in twin_games(name, (1, 2, 3, 4))] for name in ("frozen-lake", "nim")}
-    assert layouts["frozen-lake"] != layouts["nim"]
+def test_what_has_no_twins_says_so():
+    with pytest.raises(ValueError, match=r"Werewolf has no twins.*vocabulary"):
+        textgames.game_of("TextWerewolf-v0", twin=1)
+    with pytest.raises(ValueError, match="twin must be a whole number"):
+        textgames.game_of("TextFrozenLake-v0", twin=-1)
+    with pytest.raises(ValueError, match="no phrase of the vocabulary says"):
+        textgames.game_of("TextFrozenLake-v0", twin=1, relative=True)
+    assert not Scenario("x", "TextFrozenLake-v0", {"relative": True}, 8, 0).has_twins
 
 
 @pytest.mark.slow
