@@ -59,11 +59,6 @@ def trainer_of(config: MSGRPOConfig) -> MSGRPOTrainer:
     return MSGRPOTrainer(*load(config), config=config, quiet=True)
 
 
-def adapter_in(folder: Path) -> dict[str, torch.Tensor]:
-    found: dict[str, torch.Tensor] = load_file(folder / "adapter_model.safetensors")
-    return found
-
-
 def test_an_adapter_names_no_module(warm, tmp_path, monkeypatch):
     """peft imports the module of megatron_core, of older versions any, which may be a folder of a stranger's."""
     settings = warm / "adapter_config.json"
@@ -78,70 +73,72 @@ def test_an_adapter_names_no_module(warm, tmp_path, monkeypatch):
     assert not (tmp_path / "MARKER").exists()
 
 
-@pytest.mark.slow
 def test_an_adapter_is_trained_further_and_stays_one(config, warm, tmp_path):
-    trainer = trainer_of(replace(config, out=str(tmp_path / "run")))
+    trainer = trainer_of(
+        replace(config, out=str(tmp_path / "run"), lora_rank=3, lora_alpha=12, gradient_checkpointing=True)
+    )  # which agree with it
     before = {name: weight.clone() for name, weight in trainer.model.named_parameters()}
     trained = {name for name, weight in trainer.model.named_parameters() if weight.requires_grad}
     assert trained == {name for name in before if "lora_" in name}
-    trainer.train()
-    changed = {name for name, weight in trainer.model.named_parameters() if not torch.equal(before[name], weight)}
-    assert changed == trained
-    last = tmp_path / "run" / "last"
-    settings = json.loads((last / "adapter_config.json").read_text())
-    assert (settings["r"], settings["lora_alpha"]) == (3, 12)
-    assert settings["base_model_name_or_path"] == str(tmp_path / "base")
-    was, now = adapter_in(warm), adapter_in(last)
-    assert {name: weight.shape for name, weight in was.items()} == {name: weight.shape for name, weight in now.items()}
-    moved = {name: (now[name] - was[name]).norm() / was[name].norm() for name in was}
+    history = trainer.train()
+    assert history[0]["kl"] == pytest.approx(0, abs=1e-9)  # the reference is the adapter as it began: the base is far
+    assert history[-1]["kl"] > 1e-6
+    frozen = {each.data_ptr() for each in trainer.learner.reference._frozen.parameters()}
+    weights = dict(trainer.model.named_parameters())
+    assert {
+        name for name, each in weights.items() if each.data_ptr() not in frozen
+    } == trained  # the base is there once
+    assert {name for name, weight in weights.items() if not torch.equal(before[name], weight)} == trained
+    settings = json.loads((tmp_path / "run/last/adapter_config.json").read_text())
+    assert (settings["r"], settings["lora_alpha"], settings[BASE]) == (3, 12, str(tmp_path / "base"))
+    was, now = (load_file(each / "adapter_model.safetensors") for each in (warm, tmp_path / "run/last"))
+    moved = {name: (now[name] - each).norm() / each.norm() for name, each in was.items()}
     assert 0 < max(moved.values()) < 0.5  # it went on from there and didn't begin anew
+    parts = EngineParts(trainer.model, trainer.tokenizer, config, torch.float32)
+    assert VLLM().updater_of(parts) == "lora"  # servers are sent the adapter alone
 
 
-@pytest.mark.slow
+def test_a_new_adapter_is_trained_alone_and_the_reference_is_the_adapter_off(config, tmp_path):
+    trainer = trainer_of(replace(config, model=str(tmp_path / "base"), lora_rank=2, learning_rate=0.05))
+    before = {name: weight.clone() for name, weight in trainer.model.named_parameters()}
+    kl = [metrics["kl"] for metrics in trainer.train()]
+    changed = {name for name, weight in trainer.model.named_parameters() if not torch.equal(before[name], weight)}
+    assert changed
+    assert all("lora_" in name for name in changed)
+    assert kl[0] == pytest.approx(0, abs=1e-9)
+    assert max(kl) > 1e-6
+
+
 @pytest.mark.filterwarnings("ignore:.*is_gradient_checkpointing.*:FutureWarning")
-@pytest.mark.parametrize("named", ["base", "./base", "hf:base"])
+@pytest.mark.parametrize("named", ["./base", "hf:base"])
 def test_an_adapter_of_a_folder_here_is_loaded_from_anywhere(config, tmp_path, monkeypatch, named):
     monkeypatch.chdir(tmp_path)
     trainer = trainer_of(replace(config, model=named, lora_rank=2))
     save_pretrained(trainer.model, "made")
     trainer.tokenizer.save_pretrained("made")
-    settings = Path("made/adapter_config.json")
+    settings = tmp_path / "made/adapter_config.json"
     told = json.loads(settings.read_text())
     settings.write_text(json.dumps(told | {BASE: named}))  # as others write it
     again, _ = load_model("made", dtype="float32", device="cpu")
     save_pretrained(again, "again")
     assert json.loads(Path("again/adapter_config.json").read_text())[BASE] == told[BASE]
     settings.write_text(json.dumps(told))
-    elsewhere = tmp_path / "elsewhere"
-    elsewhere.mkdir()
-    monkeypatch.chdir(elsewhere)
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
     check("../made")
     load_model("../made", dtype="float32", device="cpu")
     (tmp_path / "base").rename(tmp_path / "gone")
-    for refused in (check, partial(load_model, dtype="float32", device="cpu")):
-        for base, why in ((told[BASE], "no folder"), ("gguf:gone.gguf", "no file")):
-            (tmp_path / settings).write_text(json.dumps(told | {BASE: base}))
+    for base, why in ((told[BASE], "no folder"), ("gguf:gone.gguf", "no file")):
+        settings.write_text(json.dumps(told | {BASE: base}))
+        for refused in (check, partial(load_model, dtype="float32", device="cpu")):
             with pytest.raises(ValueError, match=rf"'\.\./made' stands on .*: {why} .* put its place into {BASE} in"):
                 refused("../made")
-
-
-@pytest.mark.slow
-def test_the_reference_is_the_adapter_as_it_began(config):
-    trainer = trainer_of(config)
-    history = trainer.train()
-    assert history[0]["kl"] == pytest.approx(0, abs=1e-9)  # to the bare base it would be far
-    assert history[-1]["kl"] > 1e-6
-    assert trainer.learner.reference is not None
-    ids = [each.data_ptr() for each in trainer.model.parameters() if not each.requires_grad]
-    frozen = trainer.learner.reference._frozen
-    assert {each.data_ptr() for each in frozen.parameters()} >= set(ids)  # the base is in memory once
 
 
 @pytest.mark.parametrize(
     ("settings", "says"),
     [
         ({"lora_rank": 8}, r"lora_rank = 8, but the model has an adapter already, with lora_rank = 3"),
-        ({"lora_rank": 3}, r"lora_alpha = 32, .* with lora_alpha = 12"),
         ({"lora_alpha": 5}, r"lora_alpha = 5, .* with lora_alpha = 12"),
         ({"lora_targets": ("q_proj",)}, r"lora_targets = \['q_proj'\], .*'down_proj'"),
     ],
@@ -155,10 +152,8 @@ def test_settings_that_contradict_the_adapter_are_refused(config, settings, says
     ("was", "now", "says"),
     [
         ({"lora_rank": 4}, {"lora_rank": 8}, "lora_rank = 8, but .* lora_rank = 4: accepted is lora_rank = 4"),
-        ({"lora_rank": 4}, {"lora_rank": 0}, "lora_rank = 0, but .* lora_rank = 4: accepted is lora_rank = 4"),
         ({"lora_rank": 0}, {"lora_rank": 4}, "lora_rank = 4, but .* holds no adapter: accepted is lora_rank = 0"),
         ({"lora_rank": 4}, {"lora_targets": ("q_proj",)}, r"lora_targets = \['q_proj'\], but .*'v_proj'"),
-        ({"lora_rank": 4, "reference_mixup": 0.05}, {"reference_mixup": 0.0}, "reference_mixup = 0, but"),
         ({"lora_rank": 0, "reference_mixup": 0.05}, {"reference_mixup": 0.0}, "reference_mixup = 0, but"),
     ],
 )
@@ -170,15 +165,3 @@ def test_a_run_goes_on_with_the_adapter_and_the_reference_that_it_has(
     resumed = MSGRPOTrainer(make_llama(len(tokenizer)), tokenizer, config=replace(config, **now), quiet=True)
     with pytest.raises(ConfigError, match=says):
         resumed.resume(tmp_path / "run")
-
-
-def test_settings_that_agree_with_the_adapter_are_accepted(config):
-    model = trainer_of(replace(config, lora_rank=3, lora_alpha=12, gradient_checkpointing=True))
-    assert model.iterate()["grad_norm"] > 0
-
-
-def test_servers_are_sent_the_adapter_that_came_with_the_model(config):
-    model, tokenizer = load(config)
-    trainer = MSGRPOTrainer(model, tokenizer, config=config, quiet=True)
-    parts = EngineParts(trainer.model, tokenizer, config, torch.float32, rank=0, processes=1)
-    assert VLLM().updater_of(parts) == "lora"  # though no setting names a rank

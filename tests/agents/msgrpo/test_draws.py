@@ -38,34 +38,20 @@ def inclusion_without_replacement(weights: np.ndarray, m: int) -> np.ndarray:
     return result
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("m", [1, 2, 3])
-def test_frequencies_without_replacement(m):
-    rng, counts, n = np.random.default_rng(0), np.zeros(5), 20_000
+def test_frequencies_without_replacement():
+    rng, counts, n = np.random.default_rng(0), np.zeros(5), 8_000
     for _ in range(n):
-        drawn = sample_episodes(OF_EPISODES, m, rng, "aaw")
-        assert len(set(drawn.tolist())) == m
+        drawn = sample_episodes(OF_EPISODES, 2, rng, "aaw")
+        assert len(set(drawn.tolist())) == 2
         counts[drawn] += 1
-    check_frequencies(counts, n, inclusion_without_replacement(np.abs(OF_EPISODES), m))
+    check_frequencies(counts, n, inclusion_without_replacement(np.abs(OF_EPISODES), 2))
+    assert sample_episodes(OF_EPISODES, 5, rng, "aaw").tolist() == [0, 1, 2, 4]  # never one without an advantage
 
 
 @pytest.mark.parametrize("mode", ["aaw_replacement", "unbiased"])
 def test_frequencies_with_replacement(mode):
     drawn = sample_episodes(OF_EPISODES, 20_000, np.random.default_rng(1), mode)
     check_frequencies(np.bincount(drawn, minlength=5), 20_000, np.abs(OF_EPISODES) / np.abs(OF_EPISODES).sum())
-
-
-def test_uniform_and_off():
-    rng, counts = np.random.default_rng(3), np.zeros(5)
-    for _ in range(2_000):
-        counts[sample_episodes(OF_EPISODES, 2, rng, "uniform")] += 1
-    check_frequencies(counts, 2_000, np.full(5, 0.4))
-    assert sample_episodes(OF_EPISODES, 2, rng, "off").tolist() == [0, 1, 2, 3, 4]
-
-
-def test_an_episode_without_advantage_is_never_drawn():
-    for seed in range(200):
-        assert sample_episodes(OF_EPISODES, 5, np.random.default_rng(seed), "aaw").tolist() == [0, 1, 2, 4]
 
 
 @settings(max_examples=50, deadline=None)
@@ -97,16 +83,7 @@ def drawn_gradient(indices: np.ndarray, scale: np.ndarray) -> float:
     return sum(each) / len(each)
 
 
-@pytest.mark.slow
-def test_aaw_draws_step_level_credit_by_the_mean_of_its_sizes():
-    """One draw of five: the frequencies are 2, 2, 0.5, 0 and 1 of 5.5, although the sum of episode 0's is 0."""
-    rng, counts, n = np.random.default_rng(0), np.zeros(5), 8_000
-    for _ in range(n):
-        counts[DRAWS.make("aaw").draw(EPISODES, CREDIT, 1, rng).indices] += 1
-    check_frequencies(counts, n, np.array([2.0, 2.0, 0.5, 0.0, 1.0]) / 5.5)
-
-
-@pytest.mark.parametrize("m", [1, 2, 3])
+@pytest.mark.parametrize("m", [1, 3])
 def test_unbiased_draws_estimate_the_gradient_of_all_episodes_exactly(m):
     """The expectation over all sequences of m independent draws, with the scale that the rule gives each."""
     rule, probability = DRAWS.make("unbiased"), CREDIT.draw_weight / 5.5
@@ -142,23 +119,17 @@ def test_the_largest_are_drawn_and_equal_ones_by_chance():
     assert ones == {0, 1}
 
 
-@pytest.mark.parametrize(
-    ("m", "above", "below"), [(4, {2}, {2}), (3, {1, 2}, {1, 2}), (7, {4}, {3}), (9, {5}, {3}), (1, {0, 1}, {0, 1})]
-)
+@pytest.mark.parametrize(("m", "above", "below"), [(4, {2}, {2}), (3, {1, 2}, {1, 2}), (9, {5}, {3})])
 def test_balanced_draws_take_half_of_either_sign(m, above, below):
     """Five above 0, of any size, three below, and one without an advantage, which is never drawn."""
-    signed = [3.0, 0.1, 0.1, 0.1, 0.1, -0.2, -9.0, -0.2, 0.0]
-    episodes = batch(*(trajectory([0.0]) for _ in signed))
-    credit, rng, counts = Credit.per_episode(episodes, np.array(signed)), np.random.default_rng(6), np.zeros(9)
+    signed, rng, counts = np.array([3.0, 0.1, 0.1, 0.1, 0.1, -0.2, -9.0, -0.2, 0.0]), np.random.default_rng(6), 0
     for _ in range(200):
-        drawn = DRAWS.make("balanced").draw(episodes, credit, m, rng).indices
-        assert len(set(drawn.tolist())) == len(drawn)
-        assert (drawn < 5).sum() in above
-        assert ((drawn >= 5) & (drawn < 8)).sum() in below
-        counts += np.bincount(drawn, minlength=9)
+        drawn = sample_episodes(signed, m, rng, "balanced")
+        assert (signed[drawn] > 0).sum() in above
+        assert (signed[drawn] < 0).sum() in below
+        counts = counts + np.bincount(drawn, minlength=9)
     assert counts[8] == 0
-    if m == 4:  # evenly, whatever the size
-        assert np.ptp(counts[:5]) < 60
+    assert m != 4 or np.ptp(counts[:5]) < 60  # evenly, whatever the size
 
 
 @pytest.mark.parametrize("name", DRAWS.names)
@@ -170,7 +141,5 @@ def test_without_any_advantage_nothing_is_drawn(name):
 
 
 def test_effective_sample_size():
-    assert effective_sample_size(np.array([2.0, 2.0, 2.0])) == pytest.approx(3)
-    assert effective_sample_size(np.array([5.0, 0.0])) == pytest.approx(1)
     assert effective_sample_size(np.array([3.0, 1.0])) == pytest.approx(16 / 10)
     assert effective_sample_size(np.zeros(4)) == 0

@@ -1,15 +1,18 @@
-"""Group filters on returns written down by hand."""
+"""Group filters on returns written down by hand, and the sampler that refills what they drop."""
+
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from agents.msgrpo import MSGRPOConfig, group_advantages, sample_episodes
+from agents.msgrpo import group_advantages, sample_episodes
 from agents.msgrpo.credit import METHODS, Batch
-from agents.msgrpo.filters import FILTERS
+from agents.msgrpo.filters import FILTERS, spreads
 from agents.msgrpo.tasks import DynamicSampling, with_signal
 from tests.agents.msgrpo.exact import Known
 from tests.agents.msgrpo.hand_made import batch, trajectory
 from tests.agents.msgrpo.played import iteration_of
+from tests.agents.msgrpo.runs import SHORT
 
 
 def returning(*groups: list[float]) -> Batch:
@@ -68,62 +71,30 @@ RNG = np.random.default_rng(0)
 SHAPE = {"groups": 4, "group_size": 3}
 
 
-def differs(batch: Batch, members: list[int]) -> bool:
-    return len({batch.trajectories[index].returned() for index in members}) > 1
-
-
-def test_every_group_that_is_left_has_returns_that_differ():
-    """Three random plays of one hand of blackjack are often all lost; others are played in place of these."""
-    iteration = iteration_of("blackjack", Known(), **SHAPE)  # type: ignore[arg-type]
-    plain = Batch(iteration.play(iteration.tasks()))
-    good = [label for label, members in plain.groups.items() if differs(plain, members)]
-    assert 0 < len(good) < 4
-    batch = Batch(DynamicSampling(refills=60).sample(iteration, RNG))
-    assert len(batch.groups) == 4
-    assert all(differs(batch, members) and len(members) == 3 for members in batch.groups.values())
-    assert list(batch.groups)[: len(good)] == good
-    assert len({each.task.seed for each in batch.trajectories}) <= 12  # type: ignore[union-attr]
-
-
-def test_it_plays_no_more_than_is_missing_and_stops_where_it_may_not_go_on():
-    counts = []
-    for refills in (0, 1, 2, 60):
+def test_groups_without_a_difference_are_replaced_and_no_more_is_played_than_is_missing():
+    """Three random plays of one hand of blackjack are often all lost."""
+    kept = []
+    for refills in (0, 1, 60):
         iteration = iteration_of("blackjack", Known(), **SHAPE)  # type: ignore[arg-type]
-        batch = Batch(DynamicSampling(refills=refills).sample(iteration, RNG))
-        assert len(iteration.played) <= 12 * (refills + 1)
-        counts.append(len(batch.groups))
+        kept.append(Batch(DynamicSampling(refills=refills).sample(iteration, RNG)))
+        assert all(spreads(kept[-1]))
         if refills == 1:
-            assert len(iteration.played) == 12 + 3 * (4 - counts[0])
-    assert counts == sorted(counts)
-    assert counts[0] < counts[-1] == 4
-
-
-def test_where_nothing_differs_what_was_played_first_is_left():
-    """Nobody ever says anything readable here: the update is skipped, and nothing fails."""
-    iteration = iteration_of("frozen-lake", Known(invalid=1.0), **SHAPE)  # type: ignore[arg-type]
-    batch = Batch(DynamicSampling(refills=2).sample(iteration, RNG))
-    assert len(batch.groups) == 4
-    assert len(iteration.played) == 36
-
-
-def test_seats_are_groups_of_their_own():
-    iteration = iteration_of("kuhn-poker", Known(share=0.1), groups=2, group_size=4)
-    batch = Batch(DynamicSampling(refills=20).sample(iteration, RNG))
-    assert len(batch.groups) == 4
-    assert all(differs(batch, members) for members in batch.groups.values())
-    assert {label[2] for label in batch.groups} == {"player_0", "player_1"}  # type: ignore[index]
+            assert len(iteration.played) == 12 + 3 * (4 - len(kept[0].groups))
+    assert 0 < len(kept[0].groups) < len(kept[-1].groups) == 4
+    assert list(kept[-1].groups)[: len(kept[0].groups)] == list(kept[0].groups)
+    assert {len(members) for members in kept[-1].groups.values()} == {3}
+    hopeless = iteration_of("frozen-lake", Known(invalid=1.0), **SHAPE)  # type: ignore[arg-type]
+    assert len(Batch(DynamicSampling(refills=2).sample(hopeless, RNG)).groups) == 4  # those of the first play
+    assert len(hopeless.played) == 36
 
 
 def test_the_log_has_what_was_dropped(make_trainer):
-    config = MSGRPOConfig(
-        groups=3, group_size=4, iterations=1, response_mode="direct", max_response_tokens=1, learning_rate=1e-3,
-        temperature=1.0, eval_every=0, samples_every=0, task_sampling="dynamic",
-        method_settings={"tasks": {"dynamic": {"refills": 4}}},
-    )  # fmt: skip
+    settings = {"tasks": {"dynamic": {"refills": 4}}}
+    config = replace(SHORT, groups=3, max_response_tokens=1, task_sampling="dynamic", method_settings=settings)
     trainer = make_trainer(config, "TestButtons-v0", model={"initializer_range": 0.3})
     batch = trainer.rollout()
     assert batch.played is not None
     assert len(batch.played) > len(batch.trajectories) >= 4
-    (metrics,) = trainer.train()
+    metrics = trainer.iterate()
     assert metrics["episodes"] == metrics["response_tokens"] == len(batch.played)
     assert metrics["return"] == pytest.approx(np.mean([each.returned() for each in batch.played]))

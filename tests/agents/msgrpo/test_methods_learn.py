@@ -12,7 +12,6 @@ import pytest
 
 from agents.msgrpo import MSGRPOConfig, MSGRPOTrainer
 from agents.msgrpo.configuration.settings import POINTS
-from agents.msgrpo.credit import Batch, Credit
 
 GAME = "TestCorridor-v0"
 PLAIN = MSGRPOConfig(  # it begins with random weights, which no run for use would
@@ -31,10 +30,9 @@ POINT_WANTS: dict[str, dict[str, Any]] = {
 }
 """The same for all methods of a point."""
 RISE = 1.5
-"""What counts as having learnt: how much the mean return of the last three iterations lies above the first one's.
+"""The rise of the mean return, of the last three iterations above the first, that counts as having learnt.
 
-Observed: 2.2 or more over four seeds each, and 1.9 or more over two with responses of two tokens, where some seeds only
-learn to answer in the right form. Noise in place of credit fell by 0.1.
+Observed: 2.2 or more over four seeds each, 1.9 or more with responses of two tokens. Noise in place of credit fell.
 """
 ELSEWHERE = {("credit", "hiper"), ("tasks", "ladder"), ("tasks", "camel")}
 ELSEWHERE |= {("reward", name) for name in ("empo", "gtalign", "regret")}
@@ -60,19 +58,3 @@ def test_it_learns(point, name, make_llama, tokenizer, prompt_file):
     config = replace(PLAIN, **({POINTS[point].setting: name} | wants))
     history = returns(config, make_llama, tokenizer, prompt_file)
     assert has_learnt(history), [round(value, 2) for value in history]
-
-
-class Noise:
-    """Credit that has nothing to do with what was played."""
-
-    needs: frozenset[str] = frozenset()
-
-    def assign(self, batch: Batch, rng: np.random.Generator) -> Credit:
-        return Credit.of([rng.normal(size=len(trajectory)) for trajectory in batch.trajectories])
-
-
-@pytest.mark.nightly
-def test_noise_does_not_pass_for_learning(make_llama, tokenizer, prompt_file):
-    """So that the test above can fail."""
-    config = replace(PLAIN, credit=f"{__name__}:Noise")
-    assert not has_learnt(returns(config, make_llama, tokenizer, prompt_file))

@@ -78,14 +78,10 @@ def test_the_length_rule_with_the_papers_credit_is_dapos_credit():
 
 
 def test_training_learns_from_the_rule_and_scores_keep_to_the_game(make_trainer):
-    sizes: dict[str, Any] = {
-        "groups": 4,
-        "group_size": 16,
-        "iterations": 12,
-        "max_response_tokens": 1,
-        "minibatches": 4,
-    }
-    config = replace(SHORT, **sizes, **ALONE, learning_rate=5e-3, eval_every=12, eval_episodes=20, format_penalty=0.5)
+    config = replace(
+        SHORT, groups=4, group_size=16, iterations=12, max_response_tokens=1, minibatches=4, learning_rate=5e-3,
+        eval_every=12, eval_episodes=20, format_penalty=0.5, **ALONE,
+    )  # fmt: skip
     random: dict[str, Any] = {"model": {"initializer_range": 0.15}}
     plain = make_trainer(config, "TestButtons-v0", **random)
     other = make_trainer(replace(config, reward=f"{__name__}:SaysRed"), "TestButtons-v0", **random)

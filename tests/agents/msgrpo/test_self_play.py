@@ -1,4 +1,4 @@
-"""Games of several players, all of them the model: seats, baselines, turns, late rewards, evaluation, learning."""
+"""Games of several players: seats, baselines, late rewards, evaluation, and opponents that the model meets."""
 
 import json
 from collections.abc import Callable, Mapping
@@ -7,18 +7,21 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
+import torch
 
 import textgames
 from agents import Turn, load_agent
 from agents.analysis.exploitability import measure
 from agents.analysis.inspection import expected_regret
 from agents.analysis.regret import exact_regret, random_positions
+from agents.episode import EpisodeTask
+from agents.loop.live import Teams
 from agents.loop.rollout import rollout
 from agents.msgrpo import ConfigError, MSGRPOConfig, MSGRPOTrainer, group_advantages
 from agents.msgrpo.credit import Batch
-from agents.msgrpo.filters import Kept, spreads
 from agents.msgrpo.run.evaluating import evaluate, evaluation_tasks
-from agents.msgrpo.trajectories import training_tasks, trajectories_of
+from agents.msgrpo.trajectories import LEARNER, frozen_before, training_tasks, trajectories_of
+from agents.tiny import Recipe, pretrain
 from agents.turn import TurnRequest
 from tests.agents.msgrpo import runs
 from textgames import TSMG
@@ -96,11 +99,11 @@ def test_every_seat_has_a_baseline_of_its_own():
     returns = Batch(trajectories).returns()
     advantages = group_advantages(returns, [trajectory.group for trajectory in trajectories])
     assert len(trajectories) == 3 * 8 * 2
-    for trajectory, value, advantage in zip(trajectories, returns, advantages, strict=True):
+    for one, value, advantage in zip(trajectories, returns, advantages, strict=True):
         group = [
             sum(other.rewards.tolist())
             for other in trajectories
-            if other.player == trajectory.player and other.task.layout_seed == trajectory.task.layout_seed
+            if (other.player, other.task.layout_seed) == (one.player, one.task.layout_seed)
         ]
         assert len(group) == 8
         spread = np.std(group, ddof=1)
@@ -119,18 +122,13 @@ def test_late_and_early_rewards_belong_to_the_decisions_of_those_they_are_paid_t
 def test_a_player_without_a_decision_has_no_part_and_is_not_in_its_seats_baseline():
     """Half of the first player's episodes end before the second is asked."""
     policy = Scripted(lambda r: "right" if r.player == "player_0" and r.seed[0] % 2 else "left")
-    config = replace(SHORT, groups=1, group_size=64)
-    trajectories = played("TestBidding-v0", policy, config)
-    returns = Batch(trajectories).returns()
-    by_seat = {seat: [t for t in trajectories if t.player == seat] for seat in ("player_0", "player_1")}
-    asked = sum(t.task.seed % 2 for t in by_seat["player_0"])
-    assert len(by_seat["player_0"]) == 64
-    assert len(by_seat["player_1"]) == asked
-    assert 0 < asked < 64
-    advantages = group_advantages(returns, [trajectory.group for trajectory in trajectories])
-    seats = np.array([t.player for t in trajectories])
-    assert not advantages[seats == "player_1"].any()  # each of them was paid the same, fold for fold
-    assert set(np.sign(advantages[seats == "player_0"])) == {-1, 1}
+    trajectories = played("TestBidding-v0", policy, replace(SHORT, groups=1, group_size=64))
+    advantages = group_advantages(Batch(trajectories).returns(), [each.group for each in trajectories])
+    first, second = ([n for n, t in enumerate(trajectories) if t.player == seat] for seat in Bidding.players)
+    assert len(first) == 64
+    assert 0 < len(second) == sum(trajectories[n].task.seed % 2 for n in first) < 64
+    assert not advantages[second].any()  # each of them was paid the same, fold for fold
+    assert set(np.sign(advantages[first])) == {-1, 1}
 
 
 def test_the_draw_takes_the_same_share_of_the_parts_as_of_the_episodes(make_trainer):
@@ -142,36 +140,6 @@ def test_the_draw_takes_the_same_share_of_the_parts_as_of_the_episodes(make_trai
     assert metrics["episodes_drawn"] == config.draws_of(int(metrics["episodes"])) > 12
     first, second = metrics["return_player_0"], metrics["return_player_1"]
     assert first * 16 + second * (metrics["episodes"] - 16) == pytest.approx(metrics["return"] * metrics["episodes"])
-
-
-class Widest:
-    """Keeps the group whose returns differ most."""
-
-    def keep(self, batch: Batch) -> Kept:
-        return Kept.of_groups(batch, [list(batch.groups)[int(spreads(batch).argmax())]])
-
-
-WIDEST = f"{__name__}:Widest"
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("game", ["TestCorridor-v0", "TestBidding-v0"])
-def test_a_group_filter_changes_whose_episodes_are_drawn_and_not_how_many(make_trainer, game):
-    drawn, kept = {}, {}
-    for name in ("off", "nonzero", WIDEST):
-        for rule in ("aaw", "aaw_replacement", "uniform"):
-            config = replace(SHORT, groups=8, episodes_drawn=8, group_filter=name, episode_sampling=rule)
-            trainer = make_trainer(config, game)
-            if name not in kept:  # equal episodes whatever the rule is
-                batch = trainer.rollout()
-                kept[name] = len(trainer.methods.filter.keep(batch).indices)
-            drawn[name, rule] = trainer.iterate()["episodes_drawn"]
-    trajectories = len(batch)
-    m = config.draws_of(trajectories)
-    assert 0 < kept[WIDEST] < trajectories
-    assert {drawn[name, "aaw_replacement"] for name in kept} == {m}
-    assert drawn["nonzero", "aaw"] == drawn["off", "aaw"] > 0
-    assert drawn[WIDEST, "uniform"] == min(m, kept[WIDEST])
 
 
 def test_actions_that_cannot_be_listed_are_trained_on(make_trainer):
@@ -191,24 +159,10 @@ def test_playing_itself_every_seat_is_reported_and_the_interval_knows_that_seats
     assert (result.mean_return, result.low, result.high) == (0, None, None)  # of a zero-sum game, whatever was played
 
 
-def test_returns_that_are_all_equal_have_no_interval():
-    lost = [
-        replace(episode, returns={"player_0": 0.0})
-        for episode in rollout(load_agent("random"), evaluation_tasks("frozen-lake", 4))
-    ]
-    won = replace(lost[0], returns={"player_0": 1.0})
-    for equal in (lost, [won] * 2, [won]):
-        assert (evaluate("frozen-lake", equal).low, evaluate("frozen-lake", equal).high) == (None, None)
-    mixed = evaluate("frozen-lake", [*lost, replace(won, seed=1)])
-    assert mixed.low is not None
-    assert mixed.low < mixed.mean_return
-
-
 def test_against_an_opponent_the_model_has_every_seat_in_turn(make_trainer):
-    config = replace(SHORT, eval_opponent="planner", eval_episodes=3, eval_temperature=1.0, eval_protocol="default")
+    config = replace(SHORT, eval_opponent="planner", eval_episodes=2, eval_temperature=1.0, eval_protocol="default")
     trainer = make_trainer(config, "nim")
-    seen: list[tuple[int, str, str]] = []
-    play = trainer.evaluator.play
+    seen, play = list[Any](), trainer.evaluator.play
 
     def watched(policies: Any, tasks: Any) -> Any:
         episodes = play(policies, tasks)
@@ -217,47 +171,20 @@ def test_against_an_opponent_the_model_has_every_seat_in_turn(make_trainer):
 
     trainer.evaluator.play = watched
     (result,) = trainer.evaluate()
-    model = trainer.eval_policy.name
-    seeds = [410_000, 410_001, 410_002]
+    model, seeds = trainer.eval_policy.name, (410_000, 410_001)
     assert seen == [(seed, model, "planner") for seed in seeds] + [(seed, "planner", model) for seed in seeds]
-    assert (result.opponent, result.episodes) == ("planner", 6)
-    assert result.mean_return == -1  # an untrained model against perfect play
+    assert (result.opponent, result.episodes) == ("planner", 4)
+    assert result.seats == {"player_0": -1.0, "player_1": -1.0}  # an untrained model against perfect play
+    assert result.mean_return == -1
     assert result.invalid_rate > 0.9  # the planner's valid answers are not the model's
-    assert result.seats == {"player_0": -1.0, "player_1": -1.0}
-
-
-@pytest.mark.parametrize(
-    ("settings", "game", "words"),
-    [
-        ({"eval_opponent": "plannner"}, "nim", "planner"),
-        ({"eval_opponent": "random"}, "frozen-lake", "no game that is evaluated on has another seat"),
-        ({"eval_opponent": "planner"}, "TestBidding-v0", "eval_opponent = 'planner' can't be used"),
-        ({"eval_regret_episodes": 2}, "TestBidding-v0", "no exact yardstick"),
-        ({"eval_exploitability": True}, "TestBidding-v0", "eval_exploitability = true"),
-    ],
-)
-def test_an_evaluation_that_cannot_be_is_refused_before_training(make_trainer, settings, game, words):
-    with pytest.raises(ConfigError, match=words):
-        make_trainer(replace(SHORT, **settings), game)
-
-
-@pytest.mark.parametrize("wanted", [{"eval_regret_episodes": 2}, {"eval_exploitability": True}])
-def test_exact_yardsticks_need_direct_answers(make_llama, tokenizer, wanted):
-    config = replace(SHORT, response_mode="think", **wanted)
-    with pytest.raises(ConfigError, match="response_mode = 'direct'"):
-        MSGRPOTrainer(make_llama(len(tokenizer)), tokenizer, "kuhn-poker", config, quiet=True)
 
 
 def test_the_regret_of_a_policy_is_what_its_probabilities_cost():
     """Random play knows its probabilities: its regret is that of uniform play; perfect play has none."""
     positions = random_positions(evaluation_tasks("tic-tac-toe", 6))
-    assert [position.seed for position in positions] == sorted(position.seed for position in positions)
     found = exact_regret(load_agent("random"), positions)
     assert found.mean == pytest.approx(found.uniform)
-    by_hand = []
-    for request, values, _ in positions:
-        assert tuple(values) == request.legal_actions
-        by_hand.append(max(values.values()) - sum(values.values()) / len(values))
+    by_hand = [max(values.values()) - sum(values.values()) / len(values) for _, values, _ in positions]
     assert found.mean == pytest.approx(sum(by_hand) / len(by_hand))
     assert found.low < found.mean < found.high
     best: Any = Scripted({})
@@ -266,49 +193,36 @@ def test_the_regret_of_a_policy_is_what_its_probabilities_cost():
     assert exact_regret(best, positions).mean == 0.0
     with pytest.raises(ValueError, match="aren't known"):
         exact_regret(Scripted({"player_0": "b2", "player_1": "b2"}), positions)
-
-
-def test_an_invalid_response_costs_what_the_default_action_costs():
+    # an invalid response costs what the default action costs
     assert expected_regret({"a": 0.25, "b": 0.25}, {"a": -1.0, "b": 1.0}) == 1.0 - (0.25 - 0.25 - 0.5)
-    assert expected_regret({"a": 0.0, "b": 1.0}, {"a": -1.0, "b": 1.0}) == 0.0
 
 
-@pytest.mark.slow
 def test_the_exploitability_of_kuhn_poker_is_measured_during_training(make_llama, tokenizer):
     """An untrained model names no action: it checks and folds, which loses exactly what the theory says."""
-    config = replace(SHORT, eval_exploitability=True, eval_episodes=2, iterations=1, eval_every=1)
-    trainer = MSGRPOTrainer(make_llama(len(tokenizer)), tokenizer, "kuhn-poker", config, quiet=True)
-    (result,) = trainer.evaluate()
+    wanted = {"eval_exploitability": True, "eval_episodes": 2}
+    parts = make_llama(len(tokenizer)), tokenizer, "kuhn-poker"
+    (result,) = MSGRPOTrainer(*parts, replace(SHORT, **wanted), quiet=True).evaluate()
     always_default: Any = Scripted(lambda request: request.legal_actions[0])
     always_default.action_probabilities = lambda request: {request.legal_actions[0]: 1.0}
-    assert result.exploitability == pytest.approx(
-        measure(always_default, textgames.SCENARIOS["kuhn-poker"].game()).value, abs=1e-3
-    )
-    assert result.exploitability is not None
+    exact = measure(always_default, textgames.SCENARIOS["kuhn-poker"].game()).value
+    assert result.exploitability == pytest.approx(exact, abs=1e-3)
     assert result.score == -result.exploitability
+    with pytest.raises(ConfigError, match="response_mode = 'direct'"):
+        MSGRPOTrainer(*parts, replace(SHORT, response_mode="think", **wanted), quiet=True)
 
 
 # ---------------------------------------------------------------- whole runs
 
 
-@pytest.fixture(scope="module")
-def base():
-    from agents.tiny import Recipe, pretrain
-
-    shape = {"hidden_size": 32, "intermediate_size": 64, "layers": 1}
-    return pretrain(Recipe.legal_play(["tic-tac-toe"], examples=600, steps=40, batch_size=16, **shape))
-
-
 @pytest.mark.slow
-def test_a_run_of_tic_tac_toe_with_its_yardstick(base, tmp_path, capsys):
-    weights = {name: tensor.clone() for name, tensor in base.model.state_dict().items()}
+def test_a_run_of_tic_tac_toe_with_its_yardstick(tmp_path, capsys):
+    shape = {"hidden_size": 32, "intermediate_size": 64, "layers": 1}
+    base = pretrain(Recipe.legal_play(["tic-tac-toe"], examples=600, steps=40, batch_size=16, **shape))
     config = replace(
         SHORT, max_response_tokens=8, eval_every=1, eval_episodes=2, eval_regret_episodes=2, eval_opponent="random",
         eval_temperature=1.0, out=str(tmp_path / "run"), checkpoint_every=1, keep_checkpoints=4,
     )  # fmt: skip
-    trainer = MSGRPOTrainer(base.model, base.tokenizer, "tic-tac-toe", config)
-    trainer.train()
-    base.model.load_state_dict(weights)
+    MSGRPOTrainer(base.model, base.tokenizer, "tic-tac-toe", config).train()
     told = " ".join(capsys.readouterr().err.split())
     assert "against random (player_0" in told
     assert "exact regret per decision" in told
@@ -321,14 +235,110 @@ def test_a_run_of_tic_tac_toe_with_its_yardstick(base, tmp_path, capsys):
         assert 0.2 < one["random_regret"] < 1
     least = min(range(3), key=lambda index: evaluations[index]["regret"])
     assert (tmp_path / "run/best").resolve().name == f"iteration-{least:06}"
-    resumed = MSGRPOTrainer(base.model, base.tokenizer, "tic-tac-toe", replace(config, iterations=3), quiet=True)
-    resumed.resume(tmp_path / "run")
-    assert resumed.evaluations == trainer.evaluations
-    resumed.train()
-    assert len(resumed.evaluations) == 4
 
 
 def test_of_equally_good_checkpoints_the_latest_is_the_best(make_trainer, tmp_path):
     """Playing itself a model has a mean return of 0 in every evaluation, and the first must not stay the best."""
     make_trainer(replace(SHORT, eval_every=1, eval_episodes=2, out=str(tmp_path / "run")), "TestBidding-v0").train()
     assert (tmp_path / "run/best").resolve().name == "iteration-000002"
+
+
+GAME = "TestBidding-v0"
+LEAGUE = replace(runs.SHORT, **runs.ALONE, group_size=8, opponents={"checkpoint": 2, "random": 1}, opponent_every=1)
+
+
+def teams_of(config: MSGRPOConfig, iterations: int, games: Any = (GAME,)) -> list[list[tuple[str, ...]]]:
+    """The teams of each iteration, one a group; a group has one team."""
+    found = []
+    for iteration in range(iterations):
+        tasks = training_tasks(config, games, iteration)
+        groups = [tasks[k : k + config.group_size] for k in range(0, len(tasks), config.group_size)]
+        assert all(len({task.team for task in group}) == 1 for group in groups)
+        found.append([group[0].team for group in groups])
+    return found
+
+
+def test_seats_rotate_over_groups_and_opponents_come_by_their_weights():
+    config = replace(LEAGUE, groups=3, opponents={"random": 3, "learner": 1})
+    teams = [team for own in teams_of(config, 200) for team in own]
+    seats = [team.index(LEARNER) for team in teams if "random" in team]
+    assert teams.count((LEARNER, LEARNER)) == pytest.approx(150, abs=40)
+    assert sum(seats) == pytest.approx(len(seats) / 2, abs=1.5 * len(seats) ** 0.5)
+    (single,) = teams_of(config, 1, ("frozen-lake", "kuhn-poker"))
+    assert [len(team) for team in single] == [1, 2, 1]
+
+
+def test_with_opponents_the_same_episodes_are_played_as_without():
+    alone, met = (training_tasks(config, [GAME], 3) for config in (replace(LEAGUE, opponents={}), LEAGUE))
+    assert all(task.team for task in met)
+    assert alone == [replace(task, team=()) for task in met]
+
+
+def test_a_checkpoint_is_one_of_the_latest_that_are_known_when_it_is_played():
+    config = replace(LEAGUE, opponents="checkpoint", opponent_every=3, opponents_kept=2)
+    assert [list(frozen_before(config, i)) for i in (0, 2, 3, 7, 9)] == [[0], [0], [0, 3], [3, 6], [6, 9]]
+    assert list(frozen_before(replace(config, staleness=2), 7)) == [0, 3]
+    met = {name for own in teams_of(config, 9)[7:] for team in own for name in team}
+    assert met == {LEARNER, "checkpoint-3", "checkpoint-6"}
+
+
+@pytest.mark.parametrize("rank", [0, 2])
+def test_a_copy_plays_as_the_model_was_and_nothing_of_it_is_learnt_from(make_trainer, rank):
+    trainer = make_trainer(replace(LEAGUE, opponents="checkpoint", learning_rate=0.05, lora_rank=rank), GAME)
+    before = [each.clone() for each in trainer.model.parameters() if each.requires_grad]
+    metrics = trainer.iterate()
+    assert metrics["return_against_checkpoint"] == metrics["return"]
+    assert metrics["opponent_response_tokens"] > 0
+    batch = trainer.rollout()
+    assert all(each.task.team[("player_0", "player_1").index(each.player)] == LEARNER for each in batch.trajectories)
+    trainer.opponents.tokens()
+    trainer.iterate()
+    assert trainer.history[-1]["response_tokens"] == sum(each.tokens for each in batch.trajectories)
+    frozen = trainer.opponents.state_dict()
+    assert all(map(torch.equal, before, frozen[0].values()))
+    assert not all(map(torch.equal, before, frozen[1].values()))
+    for copy in trainer.opponents._frozen.values():  # with an adapter, the base model is shared
+        pairs = zip(trainer.model.named_parameters(), copy.parameters(), strict=True)
+        shared = [name for (name, one), two in pairs if one.data_ptr() == two.data_ptr()]
+        assert bool(shared) == bool(rank)
+        assert not any("lora_" in name for name in shared)
+
+
+def test_what_is_played_ahead_meets_the_copies_of_then_and_a_checkpoint_without_them_is_refused(make_trainer, tmp_path):
+    ahead = replace(LEAGUE, opponents="checkpoint", opponents_kept=1, staleness=1, out=str(tmp_path / "run"))
+    trainer = make_trainer(ahead, GAME)
+    assert {metrics["lag"] for metrics in trainer.train()} == {0, 1}
+    assert list(trainer.opponents.state_dict()) == [2, 3]
+    make_trainer(replace(LEAGUE, iterations=1, opponents={}, out=str(tmp_path / "other")), GAME).train()
+    with pytest.raises(ConfigError, match="meets the weights of iteration 0, and the checkpoint has those of none"):
+        make_trainer(ahead, GAME).resume(tmp_path / "other")
+
+
+def test_one_seat_of_a_scenario_is_trained_and_evaluated(make_trainer):
+    table = {"seat": "player_1", "opponents": "random"}
+    trainer = make_trainer(replace(LEAGUE, opponents={}, game=table, eval_game=table, eval_episodes=3), GAME)
+    assert {task.team for task in training_tasks(trainer.config, trainer.games, 0)} == {("random", LEARNER)}
+    assert {each.player for each in trainer.rollout().trajectories} == {"player_1"}
+    (result,) = trainer.evaluate()
+    assert (result.opponent, result.seats) == ("random", None)
+    by_player = {"seat": "player_0", "opponents": {"player_1": "random"}}
+    games = make_trainer(replace(LEAGUE, opponents={}, game=by_player), GAME).games
+    assert training_tasks(LEAGUE, games, 0)[0].team == (LEARNER, "random")
+
+
+def test_teams_reach_an_engine_that_plays_elsewhere(make_trainer):
+    from agents.msgrpo.engines.engine import each_policy
+
+    trainer = make_trainer(replace(LEAGUE, opponents="random"), GAME)
+    seated = trainer.opponents.seated(trainer.policy, training_tasks(trainer.config, trainer.games, 0))
+    assert isinstance(seated, Teams)
+    changed = each_policy(seated, lambda policy: policy.name)
+    assert changed.policies[LEARNER, "random"] == [trainer.policy.name, "random"]
+    assert trainer.opponents.seated(trainer.policy, [EpisodeTask.of(GAME, 0)]) is trainer.policy
+
+
+def test_one_opponent_s_name_or_a_list_stands_for_equal_weights_which_are_positive():
+    mixed = MSGRPOConfig(opponents=["random", "hf:runs/a"])
+    assert MSGRPOConfig().with_overrides(['opponents={"hf:runs/a" = 1, random = 1}']).opponents == mixed.opponents
+    with pytest.raises(ConfigError, match="opponents"):
+        MSGRPOConfig(opponents={"random": 0})

@@ -1,8 +1,5 @@
 """Rollouts by the workers of a Ray cluster: the same training, whatever happens to the workers."""
 
-import signal
-import subprocess
-import sys
 import threading
 import time
 from typing import Any
@@ -12,7 +9,6 @@ import torch
 
 from agents.msgrpo import ConfigError, MSGRPOConfig, MSGRPOTrainer
 from agents.msgrpo.__main__ import load
-from agents.msgrpo.engines.ray import packed, unpacked
 from agents.msgrpo.errors import RolloutError
 from tests.agents.msgrpo.engines.elsewhere import Elsewhere
 from tests.ray_cluster import start_cluster, stop_cluster, wait_until, worker_processes
@@ -76,14 +72,6 @@ def test_equal_weights_to_those_of_one_process(two_nodes):
     assert largest_difference(two, here) < 2 * 2 * SETTINGS["learning_rate"]
 
 
-def test_staleness(two_nodes):
-    settings = {"iterations": 3, "staleness": 1}
-    here, there = trained(Elsewhere, **settings), trained(**on_cluster(two_nodes, workers=1), **settings)
-    assert told(there) == told(here)
-    assert [metrics["lag"] for metrics in there.history] == [0, 1, 1]
-    assert largest_difference(there, here) == 0.0
-
-
 def test_a_worker_is_killed_in_the_middle_of_an_iteration(two_nodes):
     killed: list[int] = []
 
@@ -103,40 +91,6 @@ def test_a_worker_is_killed_in_the_middle_of_an_iteration(two_nodes):
     assert told(there) == told(here)
 
 
-def test_a_machine_joins_between_iterations():
-    cluster = start_cluster(1)
-    try:
-        config = MSGRPOConfig(**{**SETTINGS, **on_cluster(cluster.address)})
-        trainer = MSGRPOTrainer(*load(config), config=config, quiet=True)
-        trainer.iterate()
-        assert trainer.engine._cluster.workers == 1  # type: ignore[union-attr]
-        cluster.add_node(num_cpus=1)
-        time.sleep(1.5)  # it is looked for once a second
-        trainer.iterate()
-        assert trainer.engine._cluster.workers == 2  # type: ignore[union-attr]
-        trainer.close()
-    finally:
-        stop_cluster(cluster)
-
-
-@pytest.mark.slow
-def test_the_driver_is_killed_and_resumed(two_nodes, tmp_path):
-    settings = {**SETTINGS, "iterations": 4, "checkpoint_every": 1, **on_cluster(two_nodes, workers=1)}
-    (tmp_path / "run.toml").write_text(MSGRPOConfig(**settings, out=str(tmp_path / "killed")).to_toml())
-    command = [sys.executable, "-m", "agents.msgrpo", "--quiet"]
-    process = subprocess.Popen([*command, "--config", str(tmp_path / "run.toml")])
-    wait_until(lambda: (tmp_path / "killed/last").exists(), seconds=120)
-    process.send_signal(signal.SIGKILL)
-    process.wait()
-    subprocess.run([*command, "--resume", str(tmp_path / "killed")], check=True)
-    whole = trained(Elsewhere, iterations=4)
-    from safetensors.torch import load_file
-
-    kept = load_file(tmp_path / "killed/last/model.safetensors")
-    names = dict(whole.model.named_parameters())
-    assert all(torch.equal(kept[name], names[name].detach()) for name in kept)
-
-
 def test_failures_are_told(two_nodes):
     with pytest.raises(ConfigError, match="no machine of the cluster has room for a worker"):
         trained(**on_cluster(two_nodes, gpus=1.0))
@@ -144,10 +98,3 @@ def test_failures_are_told(two_nodes):
         trained(**on_cluster("127.0.0.1:9"))
     with pytest.raises(RolloutError, match="on the worker"):
         trained(**on_cluster(two_nodes, sampler="vllm", sampler_options={"llm": {"no_such": 1}}))
-
-
-def test_weights_are_packed_without_loss():
-    weights = {"a": torch.randn(3, 5), "b": torch.randn(7).to(torch.bfloat16)}
-    for dtype in (torch.float32, torch.bfloat16):
-        back = dict(unpacked(packed(iter(weights.items()), dtype)))
-        assert all(torch.equal(back[name], weights[name].to(dtype)) for name in weights)

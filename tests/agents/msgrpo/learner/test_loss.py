@@ -1,4 +1,4 @@
-"""The loss against plain Python loops in float64, for every normaliser and every term, on random ragged batches."""
+"""Loss and surrogates against plain Python loops in float64, on random ragged batches, and importance weights."""
 
 import math
 import random
@@ -11,6 +11,7 @@ from agents.msgrpo import ConfigError
 from agents.msgrpo.learner.loss import importance_weights, loss_of, policy_loss
 from agents.msgrpo.surrogates import SURROGATES
 from agents.msgrpo.surrogates.tokens import PPO, Tokens
+from tests.agents.msgrpo.surrogates import formulas
 from tests.agents.msgrpo.surrogates.formulas import ppo_token
 from tests.agents.msgrpo.surrogates.ragged import Row, by_differences, flat, ragged, through_loss
 
@@ -62,27 +63,19 @@ X = torch.zeros(2, 3)
     ("old", "advantages", "options", "words"),
     [
         (torch.zeros(2, 2), torch.zeros(2), {}, "one shape"),
+        (X, torch.zeros(2), {"entropy_coefficient": 0.1}, r"entropy_coefficient = 0\.1 needs"),
+        (X, torch.zeros(2), {"loss_normalizer": "words"}, r"loss_normalizer must be .* got 'words'"),
         (X, torch.zeros(3), {}, r"advantages must have the shape \(2, 3\), .* or \(2,\), .* got \(3,\)"),
         (X, torch.zeros(2), {"denominator": 0}, "denominator must be above 0, got 0"),
         (X, torch.zeros(2), {"mask": X}, "no response token"),
         (X, torch.zeros(2), {"kl_coefficient": 0.1}, r"kl_coefficient = 0\.1 needs"),
-        (X, torch.zeros(2), {"entropy_coefficient": 0.1}, r"entropy_coefficient = 0\.1 needs"),
         (X, torch.zeros(2), {"loss_normalizer": "episode"}, "one episode id"),
-        (X, torch.zeros(2), {"loss_normalizer": "words"}, r"loss_normalizer must be .* got 'words'"),
         (X, torch.zeros(2), {"kl_estimator": "k1"}, "kl_estimator must be one of k2, k3, got 'k1'"),
     ],
 )
 def test_refusals(old, advantages, options, words):
     with pytest.raises(ValueError, match=words):
         policy_loss(X, old, advantages, **options)
-
-
-@pytest.mark.parametrize("normalizer", ["step", "episode"])
-def test_rows_without_a_response_token_do_not_count(normalizer):
-    logp, advantages = torch.full((3, 2), -1.0), torch.tensor([1.0, 2.0, -1.0])
-    mask = torch.tensor([[1, 1], [0, 0], [0, 1]])
-    loss = policy_loss(logp, logp, advantages, mask, loss_normalizer=normalizer, episode_ids=[0, 1, 2]).loss
-    assert loss.item() == pytest.approx(-(1 + 1 - 1) / 2)
 
 
 # ---------------------------------------------------------------- importance weights
@@ -133,3 +126,87 @@ def test_importance_is_a_factor_of_the_surrogate_and_weights_are_one_of_every_te
     assert loss(told._replace(importance=factors)) == pytest.approx(3 * surrogate[0] + 0.5 * surrogate[1] + sum(others))
     wanted = 3 * (surrogate[0] + others[0]) + 0.5 * (surrogate[1] + others[1])
     assert loss(told, factors) == pytest.approx(wanted)
+
+
+@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize(
+    ("name", "settings", "formula"),
+    [
+        ("ppo", {"clip_high": 0.28}, formulas.ppo(0.2, 0.28)),
+        ("ppo", {"dual_clip": 1.3}, formulas.ppo(dual=1.3)),
+        ("cispo", {"clip_high": 0.28}, formulas.cispo(0.8, 1.28)),
+        ("cispo", {"cap": 1.5}, formulas.cispo(0.0, 1.5)),
+    ],
+)
+def test_token_surrogates(name, settings, formula, seed):
+    rows = ragged(seed, per_token=seed % 2 == 1)
+    got = through_loss(SURROGATES.make(name, settings), rows, denominator=3.0)
+    loss, gradient = formula(rows, {})
+    assert got.loss == pytest.approx(loss / 3, rel=1e-12)
+    assert torch.allclose(flat(got.gradient), flat(gradient) / 3, atol=1e-8)
+    if name == "cispo":  # its log counts weights, and every gradient is kept
+        ratios = [math.exp(new - old) for row in rows for new, old in zip(row.logp, row.old, strict=True)]
+        low, high = (0.0, 1.5) if "cap" in settings else (0.8, 1.28)
+        assert got.sums["clipped_low"] == sum(ratio < low for ratio in ratios)
+        assert got.sums["clipped_high"] == sum(ratio > high for ratio in ratios)
+
+
+def test_a_dual_clip_bounds_what_a_negative_advantage_costs():
+    """By hand, ratios 4, 2 and 4: the first is cut at 3, where its gradient ends; a positive advantage is as ever."""
+    row = Row([math.log(0.8), math.log(0.8), math.log(0.8)], [math.log(0.2), math.log(0.4), math.log(0.2)], [0.0] * 3,
+              [-2.0, -2.0, 5.0])  # fmt: skip
+    got = through_loss(SURROGATES.make("ppo", {"dual_clip": 3.0}), [row])
+    assert got.loss == pytest.approx(3 * 2 + 2 * 2 - 1.2 * 5)
+    assert got.gradient[0] == pytest.approx([0.0, 2 * 2, 0.0])
+    assert (got.sums["clipped_low"], got.sums["clipped_high"]) == (0, 2)
+    unbounded = through_loss(SURROGATES.make("ppo"), [row])
+    assert unbounded.loss == pytest.approx(4 * 2 + 2 * 2 - 1.2 * 5)
+    assert unbounded.gradient[0] == pytest.approx([4 * 2, 2 * 2, 0.0])
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_gspo_clips_whole_responses(seed):
+    """With its own normaliser, the mean of each response, it is the paper's sequence objective."""
+    rows = ragged(seed)
+    surrogate = SURROGATES.make("gspo", {"clip_low": 0.05, "clip_high": 0.08})
+    weights = [1 / len(row.logp) for row in rows]
+    got = through_loss(surrogate, rows, denominator=len(rows), row_weights=weights)
+    sequences = [row._replace(advantages=[row.advantages[0] / len(row.logp)] * len(row.logp)) for row in rows]
+    loss, gradient = formulas.gspo(0.05, 0.08)(sequences, {})
+    assert got.loss == pytest.approx(loss / len(rows), rel=1e-12)
+    assert torch.allclose(flat(got.gradient), flat(gradient) / len(rows), atol=1e-8)
+    whole = [[g == 0 for g in row] for row in got.gradient]
+    assert all(len(set(row)) == 1 for row in whole)  # a response is clipped as a whole or not at all
+    assert 0 < sum(row[0] for row in whole) < len(rows)
+    assert got.sums["clipped_low"] + got.sums["clipped_high"] == sum(map(sum, whole))
+
+
+# ---------------------------------------------------------------- every registered surrogate
+
+
+PLAIN = [name for name in SURROGATES.names if not SURROGATES.make(name).needs and name not in ("nft", "p3o", "llds")]
+"""They need nothing but tokens; the others are told of rows as well."""
+
+
+@pytest.mark.parametrize("name", PLAIN)
+def test_rows_do_not_look_at_each_other_and_have_no_gradient_without_an_advantage(name):
+    """So micro-batches may hold any of them: each row alone has the gradient that it has among the others."""
+    rows, surrogate = ragged(8, per_token=True), SURROGATES.make(name)
+    together = through_loss(surrogate, rows)
+    for row, gradient in zip(rows, together.gradient, strict=True):
+        assert through_loss(surrogate, [row]).gradient[0] == pytest.approx(gradient, rel=1e-12, abs=1e-15)
+    got = through_loss(surrogate, [row._replace(advantages=[0.0] * len(row.logp)) for row in rows])
+    assert not flat(got.gradient).any()
+    assert got.sums["clipped_low"] == got.sums["clipped_high"] == 0
+
+
+@pytest.mark.parametrize("name", PLAIN)
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+def test_large_ratios_are_finite_in_float32(name, sign):
+    """A token that was certain and isn't any more, and the reverse: 30 nats either way."""
+    logp = torch.tensor([-30.0, -0.1, -0.1], requires_grad=True)
+    told = Tokens(logp, torch.tensor([-0.1, -30.0, -0.1]), torch.full((3,), sign), torch.tensor([2, 1]))
+    result = loss_of(told, SURROGATES.make(name), 3.0)
+    result.loss.backward()
+    assert torch.isfinite(logp.grad).all()  # type: ignore[arg-type]
+    assert torch.isfinite(result.loss)

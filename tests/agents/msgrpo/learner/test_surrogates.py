@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from agents.msgrpo import MSGRPOConfig
-from agents.msgrpo.configuration.methods import Methods
 from agents.msgrpo.credit import Batch
 from agents.msgrpo.credit.batch import TokenRow
 from agents.msgrpo.normalizers import NORMALIZERS
@@ -99,19 +98,3 @@ def test_a_minibatch_estimates_the_whole_without_bias(name):
 
     parts = list(itertools.combinations(range(7), 3))
     assert np.mean([loss(part) for part in parts]) == pytest.approx(loss(range(7)), rel=1e-12)
-
-
-def test_micro_batches_of_rows_are_averaged():
-    """By hand: parts of 2, 2 and 1 responses, each part's tokens averaged; the order is that of the minibatch."""
-    rows = [row._replace(response=(1,) * n) for row, n in zip(ragged_rows(6)[:5], (1, 3, 2, 2, 5), strict=True)]
-    weighing = NORMALIZERS.make("micro_batch", {"rows": 2}).weigh(rows, [4, 0, 1, 2, 3])
-    assert weighing.denominator == 3
-    assert weighing.row_weights == pytest.approx([1 / 6, 1 / 6, 1 / 5, 1 / 5, 1 / 2])
-
-
-def test_constant_takes_the_runs_longest_response_unless_told():
-    run = replace(BASE, loss_normalizer="constant", max_response_tokens=40)
-    rows = ragged_rows(6)
-    assert Methods.of(run).normalizer.weigh(rows, [0, 1, 2]).denominator == 120
-    own = replace(run, method_settings={"normalizer": {"constant": {"max_response_tokens": 10}}})
-    assert Methods.of(own).normalizer.weigh(rows, [0, 1, 2]).denominator == 30

@@ -1,6 +1,7 @@
 """Dead runs are called dead, before the first update or soon after, and good ones are left alone."""
 
 import json
+import re
 import shlex
 from dataclasses import replace
 from pathlib import Path
@@ -8,7 +9,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-import torch
 
 import agents
 from agents.common.settings import Parser
@@ -21,10 +21,9 @@ from agents.msgrpo.errors import DeadRunError, UnusableModelError
 from agents.msgrpo.run.health import Preflight, Watch, another_start, warm_start
 from agents.msgrpo.trajectories import prompts_of_random_play, rollout_metrics
 from agents.prompt import PromptMap
-from agents.tiny import Recipe
-from agents.tiny.imitation import demonstrate
 from benchmark.cli import warmup
 from benchmark.cli.settings import Warmup
+from tests.agents.msgrpo.hand_made import trajectory
 
 BASE = Path(agents.__file__).parent / "tiny" / "weights" / "tiny"
 CONFIG = MSGRPOConfig(scenarios=("frozen-lake",), iterations=200)
@@ -37,18 +36,12 @@ GOOD = {
 # ---------------------------------------------------------------- real runs
 
 
-@pytest.mark.slow
 def test_tiny_on_a_game_that_it_does_not_know_is_refused_before_anything_is_written(tiny_config, tmp_path, capsys):
     assert main(["--config", tiny_config(scenarios='["sliding-puzzle"]', max_steps="5")]) == 2
     error = capsys.readouterr().err
     assert "0.0% of" in error
-    for way_out in (
-        "textbench warmup --model tiny --scenario sliding-puzzle --teacher planner --mode think",
-        "tiny-legal",
-        "response_mode = 'direct'",
-        "min_valid_share = 0 trains it",
-    ):
-        assert way_out in error
+    assert "textbench warmup --model tiny --scenario sliding-puzzle --teacher planner --mode think" in error
+    assert "min_valid_share = 0 trains it" in error
     assert not (tmp_path / "run").exists()
 
 
@@ -56,19 +49,14 @@ def test_tiny_on_a_game_that_it_does_not_know_is_refused_before_anything_is_writ
 def test_a_rate_of_50_is_stopped_and_leaves_the_weights_from_before_it(tiny_config, tmp_path, capsys):
     file = tiny_config(learning_rate="50.0", iterations="12", checkpoint_every="3", eval_every="4", eval_episodes="2")
     assert main(["--config", file, "--quiet"]) == 1
-    error = capsys.readouterr().err
+    error, run = capsys.readouterr().err, tmp_path / "run"
     assert "nearly all responses were invalid (before, " in error
     assert "Lower learning_rate (now 50)" in error
-    run = tmp_path / "run"
     done = int((run / "last").resolve().name.removeprefix("iteration-"))
     lines = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
     valid = [line["invalid_rate"] < 0.5 for line in lines if "evaluation" not in line]
-    assert valid[: done + 1] == [True] * (done + 1)  # what was saved was still playing
-    assert not any(valid[done + 1 :])
+    assert valid == [True] * (done + 1) + [False] * (len(valid) - done - 1)  # what was saved was still playing
     assert (run / "best").resolve() == (run / "last").resolve()
-    if done == 0:  # at this rate the first update is enough
-        base, kept = (TransformersModel.from_pretrained(each, device="cpu").model for each in (BASE, run / "last"))
-        assert all(torch.equal(a, b) for a, b in zip(base.parameters(), kept.parameters(), strict=True))
     command = error.strip().rpartition("to go on: python -m agents.msgrpo ")[2]
     assert f"--resume {run} --set learning_rate=5" in command
     sane = ["--set", "learning_rate=1e-5", "--set", f"iterations={done + 2}", "--quiet"]
@@ -84,15 +72,13 @@ def test_a_prompt_that_grows_while_a_game_is_played_is_found_before_the_training
     assert f"max_prompt_tokens is {len(first) + 20}: raise it" in capsys.readouterr().err
 
 
-@pytest.mark.slow
 def test_an_evaluation_says_what_blind_play_and_the_optimum_are(tiny_config, tmp_path, capsys):
     assert main(["--config", tiny_config(iterations="1", eval_every="1", eval_episodes="4")]) == 0
     told = capsys.readouterr().err
     assert "before the first update, 8 episodes: " in told
     evaluation = next(line for line in told.splitlines() if line.startswith("evaluation after 0: frozen-lake"))
-    assert "(blind play 0.2" in evaluation
-    assert "optimum 1.000)" in evaluation
-    assert "not surely better than blind play, which reads nothing" in evaluation  # by four episodes
+    for words in ("(blind play 0.2", "optimum 1.000)", "not surely better than blind play"):  # by four episodes
+        assert words in evaluation
     lines = [json.loads(line) for line in (tmp_path / "run/metrics.jsonl").read_text().splitlines()]
     result = next(line["evaluation"] for line in lines if "evaluation" in line)
     assert 0.2 < result["blind"] < 0.35
@@ -111,19 +97,17 @@ FINE = Preflight(
     ("found", "settings", "words"),
     [
         ({"valid": 60}, {}, "few answers are valid"),  # 15%: a base may learn the form by and by
-        ({"valid": 10}, {"min_valid_share": 0.0}, "few answers are valid"),
         ({"answers": 16, "valid": 0}, {}, "few answers are valid"),  # none of so few says little
         ({"groups_with_spread": 0}, {}, "no group has returns that differ"),
         ({"groups_with_spread": 0, "all_succeeded": True}, {}, "nothing to learn"),
         ({"longest_prompt": 1450}, {}, "near max_prompt_tokens = 1500"),
-        ({"groups_paid_apart": 0}, {}, "ends in format collapse"),
-        ({"groups_paid_apart": 0}, {}, "legal_only = true"),
+        ({"groups_paid_apart": 0}, {}, "ends in format collapse.* legal_only = true"),
         ({"groups_paid_apart": 0}, {}, "format_penalty = 0 (now 1) with invalid_action = 'random' (now 'default')"),
     ],
 )
 def test_what_the_preflight_warns_of(found, settings, words):
     (warning,) = FINE._replace(**found).check(replace(CONFIG, **settings))
-    assert words in warning
+    assert re.search(words.replace("(now", r"\(now").replace(")", r"\)"), warning)
 
 
 def test_what_the_preflight_refuses_and_what_it_passes():
@@ -139,7 +123,7 @@ def test_what_the_preflight_refuses_and_what_it_passes():
 
 def test_the_preflight_sees_what_the_game_pays_apart_from_the_penalty():
     def part(group: str, rewards: list[float], valid: list[bool]) -> Trajectory:
-        return Trajectory(group=group, rewards=np.array(rewards), valid=np.array(valid))
+        return trajectory(rewards, group=group, valid=np.array(valid))
 
     charged = [part("a", [-0.3, 0.0], [False, True]), part("a", [0.0, 0.0], [True, True])]
     found = Preflight.of(charged, 2, 0.3)
@@ -149,34 +133,18 @@ def test_the_preflight_sees_what_the_game_pays_apart_from_the_penalty():
     assert (found.groups_with_spread, found.groups_paid_apart) == (2, 1)
 
 
-def test_the_command_of_a_warm_start_is_filled_in():
-    assert warm_start(CONFIG) == (
-        "textbench warmup --model MODEL --scenario frozen-lake --teacher planner --mode think"
-    )
-    own = replace(
-        CONFIG, model="./a b", scenarios=("frozen-lake", "TestButtons-v0"), response_mode="direct", prompt_file="p"
-    )
-    assert warm_start(own) == (
-        "textbench warmup --model './a b' --scenario frozen-lake TestButtons-v0 "
-        "--teacher random --mode direct --prompts p"
-    )
-    assert "--scenario SCENARIO --teacher random" in warm_start(replace(CONFIG, scenarios=()))
-
-
-def test_the_command_of_a_warm_start_asks_as_the_training_does():
+def test_the_advised_command_asks_as_the_training_does_and_a_tiny_legal_base_is_advised_where_it_can_be_made():
     """The command's own parser reads it, and its settings are the training's."""
-    told = warm_start(replace(CONFIG, model="tiny", scenarios=("frozen-lake-twin-1",), legal_only=True))
-    config = warmup.config_of(Parser(Warmup, "textbench warmup").read(shlex.split(told)[2:]))
-    assert (config.scenarios, config.legal_only, config.response_mode) == (("frozen-lake-twin-1",), True, "think")
-
-
-def test_a_tiny_legal_base_is_only_advised_where_it_can_be_made():
+    own = {"model": "./a b", "scenarios": ("frozen-lake-twin-1",), "legal_only": True, "prompt_file": "brief"}
+    told = shlex.split(warm_start(replace(CONFIG, **own)))
+    config = warmup.config_of(Parser(Warmup, "textbench warmup").read(told[2:]))
+    assert {name: getattr(config, name) for name in own} == own
+    for scenarios, said in (((), "SCENARIO"), (("frozen-lake", "TestButtons-v0"), "frozen-lake TestButtons-v0")):
+        assert f"--scenario {said} --teacher random" in warm_start(replace(CONFIG, scenarios=scenarios))
+    assert "--model MODEL --scenario frozen-lake --teacher planner" in another_start(CONFIG)
     assert "model = 'tiny-legal'" in another_start(CONFIG)
-    twin = replace(CONFIG, scenarios=("frozen-lake-twin-1",))
-    assert "model = 'tiny-legal'" in another_start(twin)
-    assert len(demonstrate(Recipe.legal_play(twin.scenarios, examples=20))) == 20
-    assert "model = 'tiny-legal'" not in another_start(replace(CONFIG, scenarios=("mastermind",)))
-    assert "model = 'tiny-legal'" not in another_start(replace(CONFIG, model="tiny-legal"))
+    for without in ({"scenarios": ("mastermind",)}, {"model": "tiny-legal"}):
+        assert "model = 'tiny-legal'" not in another_start(replace(CONFIG, **without))
 
 
 # ---------------------------------------------------------------- the watch
@@ -232,11 +200,11 @@ def collapsing(**other: Any) -> list[dict[str, Any]]:
 
 
 def test_format_collapse_is_called_by_its_name_and_by_what_helps():
-    with pytest.raises(DeadRunError, match="the run is dead: format collapse: for 10 iterations one action") as error:
+    words = (
+        r"iteration 18: .*format collapse: for 10 .*from the base again: a warm start \(textbench warmup --model MODEL"
+    )
+    with pytest.raises(DeadRunError, match=words) as error:  # entropy is half of what it was at the ninth
         watched(collapsing())
-    told = str(error.value)
-    assert told.startswith("iteration 18:")  # entropy is half of what it was at the ninth
-    assert "from the base again: a warm start (textbench warmup --model MODEL --scenario frozen-lake" in told
     assert not error.value.spoiled
     watched(collapsing(), replace(CONFIG, stop_after=0))
     for ends_well in (
@@ -245,30 +213,34 @@ def test_format_collapse_is_called_by_its_name_and_by_what_helps():
         {"entropy": 0.4},  # as many-sided as it began
     ):
         watched(collapsing(**ends_well))
-    paid = [{**each, "game_return": 0.01 * number} for number, each in enumerate(collapsing())]
-    watched(paid)  # the one action is right
+    watched([{**each, "game_return": 0.01 * number} for number, each in enumerate(collapsing())])  # the action is right
     watched([{name: each[name] for name in GOOD} for each in collapsing()])  # runs of before don't tell
 
 
 def test_metrics_tell_what_the_game_pays_and_how_often_the_first_action_is_chosen():
-    def part(actions: tuple[str, ...], rewards: list[float], valid: list[bool]) -> Trajectory:
-        several = {"cut_off": np.zeros(len(actions), dtype=bool), "response_ids": ((1,),) * len(actions)}
-        ids: Any = {**several, "prompt_ids": ((1,),) * len(actions)}
-        return Trajectory(group=0, rewards=np.array(rewards), valid=np.array(valid), actions=actions, **ids)
-
-    parts = [part(("left", "up"), [-0.5, 1.0], [False, True]), part(("up", "down"), [0.0, 0.0], [True, True])]
+    valid = [np.array([False, True]), np.array([True, True])]
+    parts = [
+        trajectory([-0.5, 1.0], actions=("left", "up"), valid=valid[0]),
+        trajectory([0.0, 0.0], actions=("up", "down"), valid=valid[1]),
+    ]
     metrics = rollout_metrics(parts, np.array([0.5, 0.0]), 0.5)
-    assert metrics["return"] == 0.25
-    assert metrics["game_return"] == 0.5
+    assert (metrics["return"], metrics["game_return"]) == (0.25, 0.5)
     assert metrics["most_frequent_action"] == pytest.approx(2 / 3)  # of valid answers: what stood in for one isn't
 
 
-def test_a_run_without_any_update_is_dead_in_a_resumed_run_too():
-    vain = {**GOOD, "skipped": True, "optimizer_steps": 0}
+def test_a_resumed_run_is_dead_without_any_update_and_gets_the_time_to_recover_from_signs():
+    vain, bad = {**GOOD, "skipped": True, "optimizer_steps": 0}, {**GOOD, "invalid_rate": 1.0}
     for ends in (Watch(CONFIG, [vain] * 4), watched([vain] * 4)):
         with pytest.raises(DeadRunError, match="all updates of the last 4 iterations were skipped"):
             ends.check_end()
     watched([GOOD, vain]).check_end()
+    watch = Watch(CONFIG, [GOOD] * 20 + [bad] * 10)
+    for _ in range(9):
+        watch.see(bad)
+        watch.check()
+    watch.see(bad)
+    with pytest.raises(DeadRunError):
+        watch.check()
 
 
 def test_what_looks_like_a_sign_and_is_none():
@@ -278,15 +250,3 @@ def test_what_looks_like_a_sign_and_is_none():
     watched([GOOD] * 20 + [sure] * 100)  # sure of itself, and right
     learning = [{**GOOD, "invalid_rate": 0.85 - 0.01 * number} for number in range(80)]
     assert not watched(learning).suspects  # the form is learnt from 15% on
-
-
-def test_who_resumes_a_dead_run_with_other_settings_gets_the_time_to_see_them_work():
-    bad = {**GOOD, "invalid_rate": 1.0}
-    watch = Watch(CONFIG, [GOOD] * 20 + [bad] * 10)
-    watch.check()
-    for _ in range(9):
-        watch.see(bad)
-        watch.check()
-    watch.see(bad)
-    with pytest.raises(DeadRunError):
-        watch.check()

@@ -28,51 +28,27 @@ def make_trainer(make_trainer, tokenizer, make_llama):
     return make
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("staleness", [1, 2])
 def test_a_batch_is_played_by_the_weights_of_its_number(make_trainer, staleness):
     """Whoever is faster: equal seeds give equal runs, and the batch of iteration i is played by weights i - k."""
-    config = replace(CONFIG, staleness=staleness)
-    one, two = make_trainer(config), make_trainer(config)
+    one, two = (make_trainer(replace(CONFIG, staleness=staleness)) for _ in range(2))
     assert untimed(one.train()) == untimed(two.train())
     assert same_weights(one, two)
     assert not any(metrics["skipped"] for metrics in one.history)
     assert [metrics["lag"] for metrics in one.history] == [min(i, staleness) for i in range(5)]
     assert [metrics["weights_version"] for metrics in one.history] == [1, 2, 3, 4, 5]
-    strict = make_trainer(replace(CONFIG, staleness=0))
-    strict.train()
-    assert one.history[0]["return"] == strict.history[0]["return"]
-    assert not same_weights(one, strict)
 
 
-@pytest.mark.slow
-def test_the_next_batch_is_being_played_while_the_learner_learns(make_trainer):
-    trainer = make_trainer(CONFIG, elsewhere={})
-    ahead: list[int] = []
-    update = trainer.learner.update
-    trainer.learner.update = lambda *a: (ahead.extend(trainer.source._ahead), update(*a))[1]
-    trainer.train()
-    assert ahead == [1, 2, 3, 4]  # none beyond the last iteration
-    assert trainer.engine.updates == [0, 1, 2, 3]  # the last two updates play nothing any more
-
-
-@pytest.mark.slow
-def test_stale_tokens_are_weighted_and_the_mismatch_is_logged(make_trainer):
+def test_stale_tokens_and_those_of_another_engine_are_weighted_and_the_mismatch_is_logged(make_trainer):
     history = make_trainer(CONFIG).train()
     assert history[0]["importance_mean"] == pytest.approx(1.0, abs=1e-4)
     assert max(metrics["importance_max"] for metrics in history[1:]) > 1.01
     assert max(metrics["mismatch_mean"] for metrics in history[1:]) > 1e-3
-    assert all(0.5 < metrics["importance_mean"] < 1.5 for metrics in history)
     capped = make_trainer(replace(CONFIG, importance_cap=0.9)).train()
     assert all(metrics["importance_mean"] < 0.9 + 1e-9 for metrics in capped)
-    assert capped[0]["importance_clipped"] == 1.0
     off = make_trainer(replace(CONFIG, importance_cap=0.0)).train()
     assert "importance_mean" not in off[-1]
     assert max(abs(metrics["ratio"] - 1) for metrics in off[1:]) > 1e-3  # the ratio is then with the sampler's
-
-
-@pytest.mark.slow
-def test_another_engine_is_weighted_at_staleness_0_and_the_live_one_is_not(make_trainer):
     strict = replace(CONFIG, staleness=0)
     elsewhere, live = make_trainer(strict, elsewhere={}).train(), make_trainer(strict).train()
     assert [one["importance_mean"] for one in elsewhere] == pytest.approx([1.0] * 5, abs=1e-4)
@@ -80,11 +56,9 @@ def test_another_engine_is_weighted_at_staleness_0_and_the_live_one_is_not(make_
     assert [one["return"] for one in elsewhere] == [one["return"] for one in live]
 
 
-@pytest.mark.slow
-def test_evaluations_are_played_by_the_newest_weights(make_trainer):
+def test_evaluations_are_played_by_the_newest_weights_and_the_last_updates_are_sent_for_them_alone(make_trainer):
     trainer = make_trainer(replace(CONFIG, eval_every=2, eval_episodes=3), elsewhere={})
-    versions: list[int] = []
-    play = trainer.evaluator.play
+    versions, play = list[int](), trainer.evaluator.play
 
     def noted(policies: Any, tasks: Any) -> Any:
         episodes = play(policies, tasks)
@@ -94,13 +68,12 @@ def test_evaluations_are_played_by_the_newest_weights(make_trainer):
     trainer.evaluator.play = noted
     trainer.train()
     assert versions == [0, 2, 4, 5]
-    assert [metrics["lag"] for metrics in trainer.history] == [0, 1, 1, 1, 1]
+    assert trainer.engine.updates == [0, 1, 2, 3, 4, 5]
 
 
-@pytest.mark.slow
 def test_a_stopped_run_plays_again_what_was_in_flight(make_trainer, tmp_path):
     """Resuming is well defined: equal to every resume of that checkpoint, and begins like a new run."""
-    config = replace(CONFIG, out=str(tmp_path / "run"), iterations=6)
+    config = replace(CONFIG, out=str(tmp_path / "run"), iterations=5)
     trainer = make_trainer(config)
     update = trainer.learner.update
 
@@ -113,19 +86,13 @@ def test_a_stopped_run_plays_again_what_was_in_flight(make_trainer, tmp_path):
     with pytest.raises(KeyboardInterrupt):
         trainer.train()
     assert not trainer.source._ahead
-    assert trainer.iteration == 3
-    ends = []
-    for name in ("one", "two"):
-        resumed = make_trainer(replace(config, out=str(tmp_path / name)), resume=tmp_path / "run")
-        assert resumed.source.version == 3
-        resumed.train()
-        ends.append(resumed)
-    assert untimed(ends[0].history) == untimed(ends[1].history)
-    assert same_weights(*ends)
-    assert [metrics["lag"] for metrics in ends[0].history] == [0, 1, 1, 0, 1, 1]
+    one, two = (make_trainer(replace(config, out=str(tmp_path / n)), resume=tmp_path / "run") for n in ("one", "two"))
+    assert one.source.version == one.iteration == 3
+    assert untimed(one.train()) == untimed(two.train())
+    assert same_weights(one, two)
+    assert [metrics["lag"] for metrics in one.history] == [0, 1, 1, 0, 1]
 
 
-@pytest.mark.slow
 def test_an_engine_that_keeps_old_weights_is_found_out_and_nothing_is_lost(make_trainer, tmp_path):
     config = replace(CONFIG, staleness=0, out=str(tmp_path / "run"))
     trainer = make_trainer(config, elsewhere={"deaf_after": 1})
@@ -142,11 +109,8 @@ def test_weights_that_are_too_old_or_not_told_are_errors():
     def episodes(*spans: WeightsSpan) -> list[Episode]:
         turn = Turn("left", response_ids=(4, 5, 6), weights=spans)
         step = Step(0, "player_0", "", turn, "left", True, None, 0.0, None, None)
-        return [
-            Episode(
-                "corridor", 7, None, {"player_0": "x"}, (step,), {"player_0": 0.0}, {"player_0": False}, True, False
-            )
-        ]
+        told = {"player_0": "x"}, (step,), {"player_0": 0.0}, {"player_0": False}
+        return [Episode("corridor", 7, None, *told, True, False)]
 
     mixed = episodes(WeightsSpan(4, 0, 1), WeightsSpan(5, 1, 3))
     assert updates_behind(mixed, 5, 1, "x") == pytest.approx(1 / 3)
@@ -161,27 +125,15 @@ def test_weights_that_are_too_old_or_not_told_are_errors():
 
 def test_settings_that_do_not_go_together(make_trainer):
     for settings, words in [
-        ({"engine": "vlm"}, "did you mean 'vllm'"),
         ({"engine_urls": ("http://h:1",)}, "engine_urls = .* with engine = 'live'"),
-        ({"engine_options": {"a": 1}}, "engine_options = .* with engine = 'live'"),
         ({"task_sampling": "dynamic"}, "staleness = 1 with task_sampling = 'dynamic'"),
     ]:
         with pytest.raises(ConfigError, match=words):
             replace(CONFIG, **settings)
-    with pytest.raises(ConfigError, match="credit = 'vine'"):
-        make_trainer(replace(CONFIG, credit="vine"))
-    with pytest.raises(ConfigError, match="an engine object"):
-        make_trainer(replace(CONFIG, engine="vllm"), elsewhere={})
-    with pytest.raises(ConfigError, match="update_weights"):
-        make_trainer(CONFIG, engine=object())
-
-
-def test_engine_options_stand_in_a_file(tmp_path):
-    config = MSGRPOConfig(
-        engine="vllm", engine_urls=("http://h:1",), engine_options={"updater": "disk", "deep": {"a": 1}}
-    )
-    path = tmp_path / "run.toml"
-    path.write_text(config.to_toml(documented=True))
-    assert MSGRPOConfig.from_toml(path) == config
-    changed = MSGRPOConfig.from_toml(path, ["engine_options.updater=lora", "engine_options.rank=8"])
-    assert changed.engine_options == {"updater": "lora", "deep": {"a": 1}, "rank": 8}
+    for config, options, words in [
+        (replace(CONFIG, credit="vine"), {}, "credit = 'vine'"),
+        (replace(CONFIG, engine="vllm"), {"elsewhere": {}}, "an engine object"),
+        (CONFIG, {"engine": object()}, "update_weights"),
+    ]:
+        with pytest.raises(ConfigError, match=words):
+            make_trainer(config, **options)

@@ -41,10 +41,8 @@ def stranger(*lines: str) -> Path:
     ("line", "named"),
     [
         ('credit = "evilmod:X"', "evilmod:X"),
-        ('surrogate = "evilmod:X"', "evilmod:X"),
         ('engine = "evilmod:X"', "evilmod:X"),
         ('scenarios = ["evilmod:X-v0"]', "evilmod:X-v0"),
-        ('eval_scenarios = ["evilmod:X-v0"]', "evilmod:X-v0"),
         ('eval_opponent = "evilmod.py:X"', "evilmod.py:X"),
         ('[rollout.opponents]\ncheckpoint = 1\n"evilmod.py:X" = 1', "evilmod.py:X"),
         ('[game]\nopponents = "evilmod.py:X"', "evilmod.py:X"),
@@ -53,7 +51,6 @@ def stranger(*lines: str) -> Path:
         ('engine = "vllm"\nengine_urls = ["http://127.0.0.1:9"]', "http://127.0.0.1:9"),
         ('[engine]\nengine = "vllm"\nengine_options = {dtype = "half"}', "engine_options.dtype=half"),
         ('around = "told(openai:gpt-5-pro, learner)"', "openai:gpt-5-pro"),
-        ('eval_opponent = "litellm:anthropic/claude"', "litellm:anthropic/claude"),
         ('eval_opponent = "hf:someones/model"', "someones/model"),
         ('eval_opponent = "hf:./adapter"', "someones/base"),
         ('tokenizer = "someones/tokenizer"', "someones/tokenizer"),
@@ -77,7 +74,7 @@ def test_what_only_the_folder_names_is_refused(line, named, capsys):
     error = capsys.readouterr().err.strip()
     advised = shlex.split(error.partition("python -m agents.msgrpo ")[2])
     assert advised == ["--resume", str(folder), "--allow", named]
-    assert ("iterations of" in error) == ("the paid model" in error) == (named.startswith(("openai:", "litellm:")))
+    assert ("iterations of" in error) == ("the paid model" in error) == named.startswith("openai:")
     assert not Path("SENTINEL").exists()
     assert "evilmod" not in sys.modules
     assert main([*advised, "--quiet"]) == 2  # which goes further now, as far as what isn't there
@@ -123,10 +120,8 @@ def test_a_method_that_ships_is_not_looked_for_here(monkeypatch, tmp_path):
 
 
 def test_a_model_of_a_hub_is_fetched_for_no_folder_that_alone_names_it(capsys):
-    folder = stranger()
-    checkpoint = folder / "checkpoints/iteration-000001/msgrpo.toml"
-    checkpoint.write_text('model = "someones/model"\n')
-    assert main(["--resume", str(folder), "--quiet"]) == 2
+    Path(stranger(), "checkpoints/iteration-000001/msgrpo.toml").write_text('model = "someones/model"\n')
+    assert main(["--resume", "theirs", "--quiet"]) == 2
     assert capsys.readouterr().err.endswith("--resume theirs --allow someones/model\n")
 
 
@@ -134,7 +129,5 @@ def test_models_and_files_are_read_as_data(workplace):
     Path("x.toml").touch()
     config = MSGRPOConfig(model="C:/models/base", eval_opponent="hf:./best", prompt_file="x.toml", device="cuda:1")
     assert claims_of(config, workplace) == []
-    assert (
-        claims_of(MSGRPOConfig(model="tiny-quick", prompt_file="without-clock", trackers=("tensorboard",), out="o"))
-        == []
-    )
+    ships = MSGRPOConfig(model="tiny-quick", prompt_file="without-clock", trackers=("tensorboard",), out="o")
+    assert claims_of(ships) == []

@@ -102,15 +102,13 @@ def test_a_new_training_writes_through_no_link(make_trainer):
 
 
 def test_the_batch_of_a_diverged_update_replaces_a_link(workplace):
-    mine = whats_mine()
-    for name in ("diverged-iteration-3.jsonl", *drafts_of("diverged-iteration-3.jsonl")):
-        (workplace / "out").mkdir()
-        (workplace / "out" / name).symlink_to((OUTSIDE / "diary").absolute())
-        report_divergence(Path("out"), 3, SHORT, ValueError("NaN"), [], str)
-        file = Path("out/diverged-iteration-3.jsonl")
-        assert (file.is_symlink(), file.read_text()) == (False, "")
-        shutil.rmtree("out")
-    (workplace / "out").mkdir()
-    os.link(OUTSIDE / "diary", workplace / "out/diverged-iteration-3.jsonl")
-    report_divergence(Path("out"), 3, SHORT, ValueError("NaN"), [], str)
+    mine, name = whats_mine(), "diverged-iteration-3.jsonl"
+    for number, (link, make) in enumerate(
+        [*((each, os.symlink) for each in (name, *drafts_of(name))), (name, os.link)]
+    ):
+        out = workplace / f"out{number}"
+        out.mkdir()
+        make((OUTSIDE / "diary").absolute(), out / link)
+        report_divergence(out, 3, SHORT, ValueError("NaN"), [], str)
+        assert ((out / name).is_symlink(), (out / name).read_text()) == (False, "")
     assert whats_mine() == mine

@@ -26,43 +26,32 @@ DECISIONS = [TaughtDecision(asked(light), light) for light in LIGHTS * 8]
 CHOICES = [TaughtDecision(asked(light), answer) for light in LIGHTS for answer in ("red", "green")]
 
 
-@pytest.mark.slow
 def test_it_learns_the_responses_and_the_loss_on_decisions_that_it_never_saw_says_so(tokenizer, make_llama):
-    steps: list[Progress] = []
-    made = imitate(
-        make_llama(len(tokenizer)), tokenizer, DECISIONS, replace(CONFIG, update_passes=15),
-        held_out=DECISIONS[:3], on_progress=steps.append,
-    )  # fmt: skip
+    model, steps, config = make_llama(len(tokenizer)), list[Progress](), replace(CONFIG, update_passes=15)
+    made = imitate(model, tokenizer, DECISIONS, config, held_out=DECISIONS[:3], on_progress=steps.append)
     assert made.held_out_before > 1.5  # of 12 words, log 12 = 2.5
     assert made.held_out < 0.2
-    assert [step.step for step in steps] == list(range(1, 61))
-    assert made.losses == tuple(step.loss for step in steps)
+    assert [(step.step, step.loss) for step in steps] == list(enumerate(made.losses, 1))
+    assert len(steps) == 60
     # three different rows, which are computed once a step, where each is there more than once
     assert made.tokens_computed < made.tokens_alone / 1.5
 
 
-def test_the_first_loss_is_the_cross_entropy_of_response_tokens_and_the_end_alone(tokenizer, make_llama):
-    model = make_llama(len(tokenizer))
-    expected = []
+@pytest.mark.parametrize("prefix", ["", "green"])
+def test_the_first_loss_is_the_cross_entropy_of_response_tokens_behind_a_prefix_and_the_end(
+    prefix, tokenizer, make_llama
+):
+    model, expected = make_llama(len(tokenizer)), []
     for light in LIGHTS:
-        prompt = tokenizer(f"The light is {light}\n")["input_ids"]
+        prompt = tokenizer(f"The light is {light}\n{prefix}")["input_ids"]
         response = [*tokenizer(light)["input_ids"], tokenizer.eos_token_id]
         with torch.no_grad():
             logprobs = model(torch.tensor([prompt + response])).logits[0].log_softmax(-1)
         expected += [-float(logprobs[len(prompt) - 1 + at, token]) for at, token in enumerate(response)]
-    made = imitate(model, tokenizer, DECISIONS, replace(CONFIG, update_passes=1, minibatches=1))
+    decisions = [TaughtDecision(asked(light, prefix), prefix + light) for light in LIGHTS]
+    made = imitate(model, tokenizer, decisions, replace(CONFIG, update_passes=1, minibatches=1))
     assert made.losses[0] == pytest.approx(sum(expected) / len(expected), abs=1e-4)
     assert math.isnan(made.held_out)
-
-
-def test_a_prefix_of_the_response_is_prompt_and_has_no_loss(tokenizer, make_llama):
-    one = replace(CONFIG, update_passes=1, minibatches=1)
-    whole = [TaughtDecision(asked("red", "green"), "greenblue")]
-    by_hand = [TaughtDecision((Message("user", "The light is red\ngreen"),), "blue")]
-    with_prefix, without = (
-        imitate(make_llama(len(tokenizer)), tokenizer, each, one).losses[0] for each in (whole, by_hand)
-    )
-    assert with_prefix == pytest.approx(without, abs=1e-5)
 
 
 def test_a_weight_multiplies_a_decisions_loss_and_nothing_is_learnt_with_none(tokenizer, make_llama):
@@ -81,10 +70,8 @@ def test_a_weight_multiplies_a_decisions_loss_and_nothing_is_learnt_with_none(to
     assert all(torch.equal(value, before[name]) for name, value in made.model.state_dict().items())
 
 
-@pytest.mark.slow
 def test_a_mixture_is_learnt_at_each_prompt_and_no_step_parts_its_answers(tokenizer, make_llama, monkeypatch):
-    learnt: list[list[str]] = []
-    pack = imitation.SharedWork.pack
+    learnt, pack = list[list[str]](), imitation.SharedWork.pack
 
     def packed(work: Any, rows: Any) -> Any:
         learnt.append(sorted(tokenizer.decode(row.prompt) for row in rows))
@@ -92,20 +79,18 @@ def test_a_mixture_is_learnt_at_each_prompt_and_no_step_parts_its_answers(tokeni
 
     monkeypatch.setattr(imitation.SharedWork, "pack", packed)
     mixture = [choice._replace(weight=0.25 if choice.response == "red" else 0.75) for choice in CHOICES]
-    made = imitate(
-        make_llama(len(tokenizer)), tokenizer, mixture, replace(CONFIG, update_passes=40, minibatches=2), mixed=True
-    )
+    config = replace(CONFIG, update_passes=40, minibatches=2)
+    made = imitate(make_llama(len(tokenizer)), tokenizer, mixture, config, mixed=True)
     assert len(learnt) == 80
     assert all(step[::2] == step[1::2] for step in learnt)
+    answers = [tokenizer(one)["input_ids"][0] for one in ("red", "green")]
     for light in LIGHTS:
         given = torch.tensor([tokenizer(f"The light is {light}\n")["input_ids"]])
         chances = made.model(given).logits[0, -1].softmax(-1).detach()
-        reds, greens = (float(chances[tokenizer(one)["input_ids"][0]]) for one in ("red", "green"))
-        assert reds == pytest.approx(0.25, abs=0.05)
-        assert greens == pytest.approx(0.75, abs=0.05)
+        assert chances[answers].tolist() == pytest.approx([0.25, 0.75], abs=0.05)
 
 
-@pytest.mark.parametrize(("rank", "mixed"), [(0, False), pytest.param(4, False, marks=pytest.mark.slow), (0, True)])
+@pytest.mark.parametrize(("rank", "mixed"), [(4, False), (0, True)])
 def test_an_interrupted_imitation_goes_on_and_ends_equal_to_the_last_bit(rank, mixed, tokenizer, make_llama, tmp_path):
     passes = {"update_passes": 4, "minibatches": 2} if mixed else {"update_passes": 2}
     config = replace(CONFIG, lora_rank=rank, **passes)
@@ -133,12 +118,11 @@ def test_an_interrupted_imitation_goes_on_and_ends_equal_to_the_last_bit(rank, m
 
 
 def test_what_can_not_be_imitated_is_said(tokenizer, make_llama, tmp_path):
-    model = make_llama(len(tokenizer))
+    model, file = make_llama(len(tokenizer)), tmp_path / "state"
     with pytest.raises(ValueError, match="no decisions"):
         imitate(model, tokenizer, [], CONFIG)
     with pytest.raises(ConfigError, match="more than max_prompt_tokens = 2 and max_response_tokens = 256: raise them"):
         imitate(model, tokenizer, DECISIONS, replace(CONFIG, max_prompt_tokens=2))
-    file = tmp_path / "state"
     imitate(model, tokenizer, DECISIONS, CONFIG, checkpoint=file)
     with pytest.raises(ConfigError, match="left by an imitation with other settings or decisions: delete it"):
         imitate(model, tokenizer, DECISIONS[1:], CONFIG, checkpoint=file)
