@@ -8,7 +8,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import textgames
 from agents.common import intervals as stats
 from agents.episode import Episode, Step
 from agents.turn import Turn, TurnRequest
@@ -18,9 +17,8 @@ from benchmark.runs.replay import Replay, replay
 from benchmark.score import results as cells
 from benchmark.score.luck import FOLDS, LEAST, LuckValues, corrected, cross_fitted, episode_luck
 from benchmark.score.results import Cell
-from tests.benchmark.score.lake_simulation import HORIZON, Lakes
+from tests.benchmark.score.simulation import rounds
 from textgames.environments.rules import EpisodeRules
-from textgames.frozen_lake import FrozenLake
 from textgames.scenarios import SCENARIOS, Scenario
 from textgames.snake import Snake, SnakeState
 
@@ -64,12 +62,9 @@ def test_the_stored_returns_split_without_remainder(game, name):
     for record in records if values.exact else records[:20]:
         found = episode_luck(replay(record, scenario), values)
         assert found.start + found.skill + found.luck == pytest.approx(record.returns["player_0"], abs=1e-12)
-        if values.exact:
-            assert found.skill <= 1e-12  # no action is better than the best
-            assert found.variance >= 0
+        if values.exact:  # no action is better than the best
+            assert found.skill <= 1e-12
             assert name != "planner" or found.skill == pytest.approx(0, abs=1e-12)
-        elif name == "planner":  # the random player may run into the wall at once
-            assert found.variance > 0
 
 
 def test_one_round_by_hand():
@@ -207,50 +202,23 @@ def test_values_include_the_horizon():
     assert LuckValues.of(SCENARIOS["snake-duel"].game()) is None  # others' moves are no chance
 
 
-def test_the_simulation_of_the_other_tests_agrees():
-    """Its arrays against the real game, on equal layouts and paths."""
-    lakes = Lakes(3)
-    values = LuckValues.of(FrozenLake(frozen_probability=0.9, is_slippery=True))
-    game = textgames.game_of(ICE.env_id, **ICE.kwargs)
-    for layout, state in enumerate(lakes.states):
-        assert lakes.v[HORIZON][layout, 0] == pytest.approx(values.value(state, HORIZON))
-        for left in (1, 7):
-            for number, action in enumerate(game.actions):
-                expected = values.expects(state, (action,), left)
-                assert lakes.q[left][layout, 0, number] == pytest.approx(expected.mean)
-                after = lakes.pay + lakes.next_values(lakes.v[left - 1])
-                off = after[layout, 0, number] - expected.mean
-                assert (lakes.chance[number] * off**2).sum() == pytest.approx(expected.variance, abs=1e-12)
-    episodes = lakes.play(lakes.policy(1.0), 1, 500, np.random.default_rng(0))
-    assert np.allclose(episodes.start + episodes.luck, episodes.returns)
-
-
-@pytest.fixture(scope="module")
-def lakes():
-    return Lakes()
-
-
-def estimates(lakes, skill, runs, episodes):
+def estimates(skill, runs, episodes):
     """Return the true normalised score, and the plain and the luck-free estimates of many runs."""
-    policy, uniform = lakes.policy(skill), lakes.value_of(lakes.policy(0.0))
-    optimal = lakes.v[HORIZON][:, 0]
-    true = (lakes.value_of(policy).mean() - uniform.mean()) / (optimal.mean() - uniform.mean())
-    played = lakes.play(policy, runs, episodes, np.random.default_rng([1, episodes]))
+    true, played = rounds(skill, runs, episodes, np.random.default_rng([1, episodes]))
     found = []
-    for returns, start, luck, layout in zip(played.returns, played.start, played.luck, played.layout, strict=True):
+    for returns, start, luck, _, blind in zip(*played, strict=True):
         free = corrected(returns, start, luck, (0.0, 1.0))
-        table = np.stack([returns, uniform[layout], optimal[layout], free.values], axis=1)
+        table = np.stack([returns, blind, start, free.values], axis=1)
         figures = [stats.normalised(0, 1, 2, (0.0, 1.0)), stats.normalised(3, 1, 2, ends=free.ends)]
         found.append(stats.bootstrap(table, figures))
     return true, *zip(*found, strict=True)
 
 
-@pytest.mark.nightly
-@pytest.mark.parametrize("episodes", [20, 50])
-@pytest.mark.parametrize("skill", [0.95, 0.5, 0.0], ids=["strong", "weak", "random"])
-def test_intervals_cover_the_truth(lakes, skill, episodes):
-    runs = 2000
-    true, plain, free = estimates(lakes, skill, runs, episodes)
+@pytest.mark.slow
+@pytest.mark.parametrize(("skill", "episodes"), [(0.95, 20), (0.95, 50), (0.5, 20), (0.33, 50)])
+def test_intervals_cover_the_truth(skill, episodes):
+    runs = 300
+    true, plain, free = estimates(skill, runs, episodes)
     covered = [(one.low or one.value) - 1e-9 <= true <= (one.high or one.value) + 1e-9 for one in free]
     assert np.mean(covered) >= 0.95 - 3 * np.sqrt(0.05 * 0.95 / runs)  # three standard errors
     values = np.array([one.value for one in free])
@@ -258,10 +226,10 @@ def test_intervals_cover_the_truth(lakes, skill, episodes):
     assert values.std() < np.std([one.value for one in plain])
 
 
-def test_an_optimal_players_score_is_one_exactly(lakes):
-    _, plain, free = estimates(lakes, 1.0, 20, 50)
+def test_an_optimal_players_score_is_one_exactly():
+    _, plain, free = estimates(1.0, 20, 50)
     assert np.allclose([one.value for one in free], 1.0, rtol=0, atol=1e-12)
-    assert all(0.85 < one.low < 0.95 for one in free)  # the next episode may still hold a mistake
+    assert all(0.85 < one.low < 0.98 for one in free)  # the next episode may still hold a mistake
     assert np.allclose([one.high for one in free], 1.0, rtol=0, atol=1e-9)
     assert np.std([one.value for one in plain]) > 0.1
 

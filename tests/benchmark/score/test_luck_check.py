@@ -28,7 +28,7 @@ from benchmark.score.luck_check import (
     luck_problems,
     power_of,
 )
-from tests.benchmark.score.lake_simulation import Lakes
+from tests.benchmark.score.simulation import rounds
 from textgames.exploration.bandit import Bandit, BanditState
 from textgames.scenarios import SCENARIOS, Scenario
 
@@ -104,11 +104,10 @@ def test_a_clairvoyant_entry_is_refused_and_an_honest_one_is_told_its_luck(textb
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("skill", [1.0, 0.0])
+@pytest.mark.parametrize("skill", [1.0, 0.5])
 def test_honest_entries_are_hardly_ever_suspected_and_the_best_of_four_attempts_are(skill):
     """2,000 entries of 50 episodes: z is close to standard normal, and 5% and 1% are where they should be."""
-    lakes = Lakes(50)
-    played = lakes.play(lakes.policy(skill), 2000, 50, np.random.default_rng(4))
+    _, played = rounds(skill, 2000, 50, np.random.default_rng(4))
     z = played.luck.sum(axis=1) / np.sqrt(played.variance.sum(axis=1))
     assert abs(z.mean()) < 0.08
     assert abs(z.std() - 1) < 0.06
@@ -118,7 +117,7 @@ def test_honest_entries_are_hardly_ever_suspected_and_the_best_of_four_attempts_
     attempts = played._replace(**{name: one.reshape(500, 4, 50) for name, one in played._asdict().items()})
     best = attempts.returns.argmax(axis=1)[:, None]
     luck, variance = (np.take_along_axis(one, best, 1)[:, 0].sum(axis=1) for one in (attempts.luck, attempts.variance))
-    assert skill == 0.0 or (luck / np.sqrt(variance) > 3.719).mean() > 0.95  # p < 1e-4
+    assert skill < 1 or (luck / np.sqrt(variance) > 3.719).mean() > 0.95  # p < 1e-4
 
 
 def test_the_probability_is_one_sided_and_corrected_over_scenarios():

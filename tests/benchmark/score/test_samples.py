@@ -7,7 +7,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from agents.common.intervals import mean_estimate
 from benchmark.runs.folder import RunFolder
 from benchmark.runs.manifest import read_manifest
 from benchmark.score.samples import worst_and_best
@@ -22,22 +21,6 @@ def test_by_hand():
     values = np.array([[5.0, -1.0, 2.0]])
     assert [float(one[0]) for one in worst_and_best(values, 1)] == pytest.approx([2.0, 2.0])
     assert [float(one[0]) for one in worst_and_best(values, 3)] == [-1.0, 5.0]
-
-
-@pytest.mark.parametrize("k", [1, 2, 5])
-def test_of_a_policy_whose_chances_are_known(k):
-    """On each start it succeeds with a chance of its own, uniform on [0, 1]: E[p^k] = 1 / (k + 1)."""
-    covered = []
-    for seed in range(200):
-        rng = np.random.default_rng(seed)
-        chances = rng.uniform(size=(60, 1))
-        every, some = worst_and_best((rng.uniform(size=(60, 5)) < chances).astype(float), k)
-        for values, truth in ((every, 1 / (k + 1)), (some, 1 - 1 / (k + 1))):
-            estimate = mean_estimate(values, (0, 1))
-            covered.append((estimate.value - truth, estimate.low <= truth <= estimate.high))
-    errors, inside = np.array(covered).T
-    assert abs(errors.mean()) < 4 * errors.std() / np.sqrt(len(errors))
-    assert inside.mean() >= 0.93  # intervals over starts; over single samples they would be too narrow
 
 
 def test_one_command_plays_the_samples_and_shows_what_k_of_them_make(textbench):

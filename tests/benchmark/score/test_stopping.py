@@ -6,7 +6,7 @@ import pytest
 from agents.common import intervals as stats
 from benchmark.score.luck import corrected
 from benchmark.score.stopping import FIRST_LOOK, MOST, confidence_of, half_width, looks
-from tests.benchmark.score.lake_simulation import HORIZON, Lakes
+from tests.benchmark.score.simulation import rounds
 
 WIDTH = 0.1
 
@@ -44,15 +44,12 @@ SLOW = [pytest.param(skill, 200, marks=pytest.mark.slow) for skill in (1.0, 0.5,
 @pytest.mark.parametrize(("skill", "runs"), [(0.95, 60), *SLOW])
 def test_the_interval_at_which_a_run_stops_covers_the_truth(skill, runs):
     """A run that is never narrow ends with all its episodes, and counts with the interval that it then has."""
-    lakes, numbers, covered = Lakes(), looks(200), []
-    policy, uniform, optimal = lakes.policy(skill), lakes.value_of(lakes.policy(0.0)), lakes.v[HORIZON][:, 0]
-    true = (lakes.value_of(policy).mean() - uniform.mean()) / (optimal.mean() - uniform.mean())
-    played = lakes.play(policy, runs, 200, np.random.default_rng(7))
-    columns = zip(played.returns, played.start, played.luck, played.layout, strict=True)
-    for returns, start, luck, layout in columns:
+    numbers, covered = looks(200), []
+    true, played = rounds(skill, runs, 200, np.random.default_rng(7))
+    for returns, start, luck, _, blind in zip(*played, strict=True):
         for count in numbers:
             found = corrected(returns[:count], start[:count], luck[:count], (0.0, 1.0))
-            table = np.stack([found.values, uniform[layout[:count]], optimal[layout[:count]]], axis=1)
+            table = np.stack([found.values, blind[:count], start[:count]], axis=1)
             figure = stats.normalised(0, 1, 2, ends=found.ends)
             (one,) = stats.bootstrap(table, [figure], 1 - 0.05 / len(numbers))
             low, high = (one.value if end is None else end for end in (one.low, one.high))

@@ -183,24 +183,6 @@ def test_metrics_stand_in_tables_of_their_own(whole_suites, workplace, monkeypat
 
 
 @pytest.mark.slow
-def test_the_leaderboard_fits_80_columns_with_every_figure_in_one_piece(workplace):
-    """The committed entries: only names may be folded."""
-    tables = leaderboard_tables(results_document(read_columns([ENTRIES]), max_episodes=0))
-    lines = printed(tables, 80).splitlines()
-    assert max(map(len, lines)) <= 80
-    whole = {part.strip() for line in lines for part in line.split("  ")}
-    for table in tables:
-        assert any(line.strip() == table.title for line in lines)
-        for row in table.texts:
-            for column, figure in zip(table.shown, row, strict=True):
-                if not (column.left or column.optional or column.wide_only):
-                    assert set(figure.replace(" [", "\n[").split("\n")) <= whole
-    assert "A score may exceed 1: the reference is a strong player, not the optimum." in lines
-    assert any("normalised scores and ranks are of luck-free returns" in line for line in lines)
-    assert "=: can't be told apart from the best agent of this rank" in "\n".join(lines)
-
-
-@pytest.mark.slow
 def test_the_default_run_ends_in_twelve_lines_that_say_what_the_figures_mean(textbench):
     """Every agent that plays by default is among them, and there are no more at 80 columns."""
     done = textbench("run", "--episodes", 5, "--out", "r")

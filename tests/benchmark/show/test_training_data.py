@@ -115,18 +115,6 @@ def test_no_move_of_an_equilibrium_is_worse_than_another_that_it_mixes(textbench
             assert step.step.action in step.best
 
 
-@pytest.mark.slow
-def test_several_players_each_have_their_own_prompts(textbench):
-    played = ("run", "--agent", "planner", "--agent", "random", "--scenario", "tic-tac-toe", "--episodes", 2, "--quiet")
-    assert textbench(*played, "--out", "duel").code == 0
-    lines = exported(textbench, "duel")
-    assert {line["player"] for line in lines} == {"player_0", "player_1"}
-    planner = exported(textbench, "duel", "--agent", "planner")
-    assert planner == [line for line in lines if line["agent"] == "planner"]
-    pairs = exported(textbench, "duel", what="preferences")
-    assert all(line["value_chosen"] > line["value_rejected"] for line in pairs)
-
-
 def test_what_was_trained_on_is_not_to_be_evaluated_on(textbench, small_run):
     assert "must be evaluated on others" in textbench("export", small_run, "--sft", "-").err
     apart = ("--scenario", "frozen-lake", "--episodes", 1, "--seed-offset", 100_000, "--out", "apart", "--quiet")
