@@ -16,8 +16,7 @@ from benchmark.show.board import rescored_table
 from benchmark.show.draw import print_tables
 from benchmark.show.notes import listed
 from benchmark.show.page import render_page, write_page
-from benchmark.show.page.follow import pages_of
-from benchmark.show.page.server import serve_page
+from benchmark.show.page.server import pages_of, serve_page
 from benchmark.show.viewer import EpisodePicker, print_episode, step_through
 
 

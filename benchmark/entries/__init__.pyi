@@ -1,10 +1,10 @@
+from .alike import same_to_a_reader as same_to_a_reader
+from .alike import shipped_problem as shipped_problem
 from .authors import differing_claims as differing_claims
 from .authors import option_problem as option_problem
 from .authors import response_problems as response_problems
 from .entry import Terms as Terms
 from .entry import name_problem as name_problem
-from .names import same_to_a_reader as same_to_a_reader
-from .names import shipped_problem as shipped_problem
 from .validation import MAX_PROBLEMS as MAX_PROBLEMS
 from .validation import Verdict as Verdict
 from .validation import check_entry as check_entry

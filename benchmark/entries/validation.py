@@ -19,10 +19,9 @@ from agents.models.base import Decoding
 from agents.models.served.dialect import OMITTABLE
 from agents.protocol import LEGAL_ONLY, OF_MODELS
 from agents.turn import FinishReason, total_usage
-from benchmark.entries.alike import likeness_warnings
+from benchmark.entries.alike import likeness_warnings, problems_beside, shipped_problem
 from benchmark.entries.authors import author_problems, differences, kind_problems
 from benchmark.entries.entry import Terms, name_problem, open_terms
-from benchmark.entries.names import problems_beside, shipped_problem
 from benchmark.entries.tokens import TokenTally
 from benchmark.errors import UsageError
 from benchmark.play.agents.objects import AgentSpec

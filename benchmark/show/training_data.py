@@ -21,7 +21,7 @@ from benchmark.errors import UsageError
 from benchmark.runs.folder import RunFolder
 from benchmark.runs.replay import replay_if_unchanged, requests_of
 from benchmark.score.results import ResultColumns
-from benchmark.show.episode_views import prompt_map_of
+from benchmark.show.document_of import prompt_map_of
 from benchmark.show.export import text_output
 from textgames.scenarios import Scenario
 from textgames.texts.actions import CLOSE_TAG, OPEN_TAG

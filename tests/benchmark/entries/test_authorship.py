@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from benchmark.entries import alike
-from benchmark.entries.names import same_to_a_reader
+from benchmark.entries.alike import same_to_a_reader
 from benchmark.entries.validation import check_entry
 from benchmark.runs import authorship
 from benchmark.runs.authorship import REPORTED, REPRODUCED, RERUN, digest_of, tier_of

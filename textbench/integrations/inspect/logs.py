@@ -16,7 +16,7 @@ from agents.turn import Turn, TurnRequest, prefix_of
 from benchmark import Results, UsageError, evaluate
 from benchmark.runs.folder import RunFolder, folder_name
 from benchmark.runs.plan import find_scenarios, num_players, unknown_module
-from benchmark.show.episode_views import prompt_map_of
+from benchmark.show.document_of import prompt_map_of
 from textbench.integrations.inspect.solver import EPISODE, turn_of
 
 

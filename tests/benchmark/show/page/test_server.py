@@ -9,8 +9,7 @@ import pytest
 
 from benchmark.cli import main
 from benchmark.errors import UsageError
-from benchmark.show.page.follow import LOOK_EVERY, pages_of
-from benchmark.show.page.server import PageServer
+from benchmark.show.page.server import LOOK_EVERY, PageServer, pages_of
 from tests.benchmark.helpers import change_manifest
 
 PAGE = "<!doctype html><title>naïve</title>"
