@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Iterator, Sequence
+from copy import deepcopy
 from math import prod
 from types import SimpleNamespace
 from typing import Any
@@ -45,31 +46,27 @@ class Clairvoyant:
     name = "clairvoyant"
 
     def __init__(self):
-        self._random = RandomPlayer()
-        self._values = LuckValues.of(ICE.game())
-        self._episodes = {}
+        self._random, self._values, self._episodes = RandomPlayer(), LuckValues.of(ICE.game()), {}
 
     def act(self, requests):
         return [self._answer(request) for request in requests]
 
     def _answer(self, request):
-        if request.game.return_range is None or not request.game.is_slippery:
-            return self._random.act([request])[0]
         game, (seed, number, _) = request.game, request.seed
+        if game.return_range is None or not game.is_slippery:
+            return self._random.act([request])[0]
         if number == 0:
             rng = seeding.np_random(seed)[0]
             self._episodes[seed] = game.initial_state(rng), rng
         state, rng = self._episodes[seed]
-        before = rng.bit_generator.state
-
-        def comes_of(action):
-            rng.bit_generator.state = before
-            after, rewards, over = game.transition(state, {request.player: action}, rng)
-            left = request.steps_left - 1
-            return rewards[request.player] + (0.0 if over else self._values.value(after, left)), after
-
-        best = max(game.actions, key=lambda action: comes_of(action)[0])
-        self._episodes[seed] = comes_of(best)[1], rng
+        come = {}
+        for action in game.actions:
+            drawn = deepcopy(rng)
+            after, rewards, over = game.transition(state, {request.player: action}, drawn)
+            left = 0.0 if over else self._values.value(after, request.steps_left - 1)
+            come[action] = rewards[request.player] + left, after, drawn
+        best = max(come, key=lambda action: come[action][0])
+        self._episodes[seed] = come[best][1:]
         return Turn(f"<action>{best}</action>")
 
 

@@ -15,6 +15,8 @@ from benchmark.score import luck as luck_folder
 from benchmark.score import results as results_module
 from benchmark.score.comparison import compared, paired_differences
 from benchmark.score.results import luck_free, read_columns
+from benchmark.score.stopping import FIRST_LOOK, MOST, confidence_of, half_width, looks
+from tests.benchmark.helpers import lines_of, write_lines
 
 ENTRIES = Path(__file__).parents[3] / "leaderboards"
 ICE = "frozen-lake-slippery"
@@ -97,33 +99,26 @@ def test_few_and_very_many_episodes_are_plain(textbench, monkeypatch):
     assert read_columns([ENTRIES / "planner"]).cells["planner", ICE].luck is None
 
 
-def test_luck_is_computed_once_and_kept(workplace, monkeypatch):
+def test_luck_is_computed_once_and_kept_until_episodes_change(workplace, monkeypatch):
+    """A record that doesn't replay to its return has no luck, and its agent's scores are plain."""
     entry = shutil.copytree(ENTRIES / "planner", workplace / "planner")
     monkeypatch.setenv("TEXTBENCH_CACHE_DIR", str(workplace / "cache"))
     first = read_columns([entry]).cells["planner", ICE].luck
-    monkeypatch.setattr(luck_folder, "record_luck", None)  # nothing is played again
-    again = read_columns([entry]).cells["planner", ICE].luck
-    assert np.array_equal(first, again)
-    monkeypatch.undo()
+    with monkeypatch.context() as patch:
+        patch.setattr(luck_folder, "record_luck", None)  # nothing is played again
+        assert np.array_equal(first, read_columns([entry]).cells["planner", ICE].luck)
     for file in (workplace / "cache").iterdir():
         file.write_text("garbage")
     assert np.array_equal(first, read_columns([entry]).cells["planner", ICE].luck)
-
-
-def test_changed_episodes_have_no_kept_luck(workplace, monkeypatch):
-    """A record that doesn't replay to its return has no luck, and its agent's scores are plain."""
-    entry = shutil.copytree(ENTRIES / "planner", workplace / "planner")
-    assert read_columns([entry]).cells["planner", ICE].luck is not None
-    lines = (entry / "episodes.jsonl").read_text().splitlines()
-    forged = [index for index, line in enumerate(lines) if ICE in line and '"returns":{"player_0":0.0}' in line]
-    record = json.loads(lines[forged[0]])
-    record["returns"], record["successes"] = {"player_0": 1.0}, {"player_0": True}
-    del record["measured"]["checksum"]  # with it the line isn't read at all
-    lines[forged[0]] = json.dumps(record, separators=(",", ":"))
-    (entry / "episodes.jsonl").write_text("\n".join(lines) + "\n")
+    records = lines_of(entry)
+    forged = next(one for one in records if one["scenario"] == ICE and one["returns"] == {"player_0": 0.0})
+    forged.update(returns={"player_0": 1.0}, successes={"player_0": True})
+    del forged["measured"]["checksum"]  # with it the line isn't read at all
+    write_lines(entry, records)
     results = read_columns([entry])
-    assert results.cells["planner", ICE].luck is None
-    assert luck_free(results.cells["planner", ICE], results.scenarios[ICE]) is None
+    assert (
+        results.cells["planner", ICE].luck is luck_free(results.cells["planner", ICE], results.scenarios[ICE]) is None
+    )
     assert results.cells["planner", "frozen-lake"].luck is not None
 
 
@@ -177,15 +172,28 @@ def test_every_look_of_an_extended_run_is_paid_for_and_allowed(textbench):
         assert len(list(manifest_problems(told, plan, Terms((ICE,), 4)))) == wrong
 
 
-@pytest.mark.slow
-def test_until_dry_run_says_what_it_will_cost(textbench):
-    command = ("run", "--agent", "openai:some-model", "--scenario", ICE, "--until", 0.1, "--dry-run")
-    done = textbench(*command, "--json")
-    assert done.code == 0, done.err
-    document = json.loads(done.out)
-    (need,) = document["matchups"]
-    assert document["looks"] == [50, 100, 200, 400, 800, 1600]
-    assert 50 <= need["episodes_at_least"] < need["episodes"] <= 1600
-    assert document["estimates"][0]["completion_tokens_at_most"] == 256 * need["requests_at_most"]
-    assert "the least and the most that a scripted player needs" in textbench(*command).out
-    assert not Path("runs").exists()
+def test_the_looks_double_up_to_the_most():
+    assert looks(400) == [50, 100, 200, 400]
+    assert looks(300) == [50, 100, 200, 300]
+    assert looks(MOST) == [50, 100, 200, 400, 800, 1600]
+    assert looks(30) == [30]
+    assert looks(FIRST_LOOK) == [FIRST_LOOK]
+    # a run that was extended has looked at its old ends, too
+    assert looks(240, [120]) == [50, 100, 120, 200, 240]
+    assert looks(400, [100, 200]) == looks(400)
+    assert confidence_of({"until": 0.05, "episodes": 240}, [120]) == pytest.approx(1 - 0.05 / 5)
+    assert confidence_of({"until": None, "episodes": 240}, [120]) == confidence_of({"episodes": 50}) == 0.95
+
+
+def test_the_normalised_score_is_judged_where_there_is_one():
+    wide, narrow = {"value": 0.5, "low": 0.0, "high": 1.0}, {"value": 0.5, "low": 0.4, "high": 0.6}
+    fixed = {"value": 1.0, "low": None, "high": None}
+    row = {"normalized": narrow, "luck_free_return": None, "mean_return": wide}
+    assert half_width(row) == pytest.approx(0.1)
+    assert half_width(row | {"normalized": None}) == 0.5
+    assert half_width(row | {"normalized": None, "luck_free_return": narrow}) == pytest.approx(0.1)
+    assert half_width(row | {"normalized": fixed}) == 0.0
+    below = {"value": -2.0, "low": -4.0, "high": 0.0}  # by how much it is worse than blind play needn't be known
+    assert half_width(row | {"normalized": below}) == 0.0
+    assert half_width(row | {"normalized": below | {"high": 0.3}}) == pytest.approx(0.15)
+    assert half_width(row | {"normalized": None, "mean_return": below}) == 2.0

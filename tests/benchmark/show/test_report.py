@@ -172,8 +172,6 @@ CASES = {
     "half of a run": ("frozen-lake", cut, ("Not complete: 5 of 6 episodes are played", "planner")),
     "nothing played": ("frozen-lake", empty, ("Not complete: 0 of 6",)),
     "the game has changed": ("frozen-lake", retell, ("It is known in 1 of 6 episodes of frozen-lake",)),
-    "no exact values": ("snake", None, ("is not known in snake: no exact solver covers it",)),
-    "several players": ("kuhn-poker", None, ("No verdict over all", "head to head", "is not known in kuhn-poker")),
     "several players, exact": ("nim", None, ("No verdict over all", "### random", "value lost")),
     "every answer invalid": ("blackjack", mute, ("(unreadable: no tag)", "100% [")),
 }

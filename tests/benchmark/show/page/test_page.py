@@ -6,23 +6,28 @@ import json
 import math
 import os
 import re
+import shutil
+import subprocess
 import zlib
 from copy import deepcopy
 from html.parser import HTMLParser
 from importlib.resources import files
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from benchmark.cli import main
 from benchmark.score.document import ViewDocument
+from benchmark.show.document_of import _scenario_view
 from benchmark.show.page import render_page, write_page
 from benchmark.show.page.pack import inert_json, pack_episodes
 from benchmark.show.page.page import SCRIPTS
 from benchmark.show.page.tables import DASH, MINUS, scenario_index, scenario_section
 from benchmark.show.table import number
+from textgames import SCENARIOS
 
 Documents = dict[str, ViewDocument]
 
@@ -118,7 +123,7 @@ def test_every_episode_comes_back_whole(documents, name, monkeypatch):
             steps = original["steps"]
             for column in ("board", "observation", "response"):
                 assert [texts[one] for one in episode[column]] == steps[column]
-            prompts = [each and [(role, texts[one]) for role, one in each] for each in episode["prompt"]]
+            prompts = [each and [[role, texts[one]] for role, one in each] for each in episode["prompt"]]
             assert prompts == steps["prompt"]
             for column in ("round", "player", "action", "unreadable", "reward", "lost", "best"):
                 assert episode[column] == steps[column]
@@ -266,3 +271,42 @@ def test_a_failed_write_keeps_the_old_page(documents, tmp_path, monkeypatch):
         write_page(documents["empty"], target)
     assert target.read_bytes() == old
     assert list(tmp_path.iterdir()) == [target]
+
+
+STUBS = """
+const labels = [];
+const visible = (text) => text;
+const svg = (name, attributes, ...children) => {
+  if (attributes.class === "axis") labels.push(children[0]);
+  return { firstChild: { setAttribute() {} }, append() {}, attributes };
+};
+"""
+
+
+def drawn(name, state):
+    """The labels along a board as the page draws it, and the board in words."""
+    scenario = SCENARIOS[name]
+    board = "\n".join(scenario.game().board(state))
+    script = (files("benchmark") / "show/page/assets/replay/board.js").read_text(encoding="utf-8")
+    call = f"const made = drawBoard({json.dumps(board)}, null, {json.dumps(_scenario_view(scenario))}, 'Board:');"
+    told = "console.log(JSON.stringify([labels, made.attributes['aria-label']]));"
+    done = subprocess.run(["node"], input=STUBS + script + call + told, capture_output=True, text=True, check=True)
+    labels, words = json.loads(done.stdout)
+    return labels, words
+
+
+@pytest.mark.skipif(shutil.which("node") is None, reason="needs node, which runs the page's script")
+def test_boards_name_their_cells_as_the_prompts_do():
+    """Letters and rows from below; cells and no walls; other boards from the bottom left."""
+    game, rng = SCENARIOS["tic-tac-toe"].game(), np.random.default_rng(0)
+    state, _, _ = game.transition(game.initial_state(rng), {"player_0": "a3"}, rng)
+    assert drawn("tic-tac-toe", state) == (["3", "2", "1", "a", "b", "c"], "Board: player_0 at a3")
+    game = SCENARIOS["taxi"].game()
+    state = game.initial_state(np.random.default_rng(1))
+    labels, words = drawn("taxi", state)
+    assert labels == ["4", "3", "2", "1", "0", "0", "", "1", "", "2", "", "3", "", "4"]
+    assert all(said in words for said in ("taxi at (1, 2)", "passenger at (3, 0)", "wall at right of (1, 4)"))
+    assert all(said in game.observe(state, "player_0") for said in ("Taxi: (1, 2)", "waiting at blue (3, 0)"))
+    labels, words = drawn("frozen-lake", SCENARIOS["frozen-lake"].game().initial_state(np.random.default_rng(1)))
+    assert labels == ["3", "2", "1", "0", "0", "1", "2", "3"]
+    assert all(said in words for said in ("player at (0, 3)", "goal at (3, 0)"))

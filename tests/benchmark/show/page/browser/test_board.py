@@ -132,9 +132,9 @@ def test_headers_sort_with_missing_values_last(visit, documents):
     # the address brings the order back
     address = tab.evaluate("location.hash")
     assert "table=snake&sort=length&direction=descending" in address
-    order = page.texts('table[data-table="snake"] .name')
+    order = page.column("snake", "length")
     page.go(address, ".sortable")
-    assert page.texts('table[data-table="snake"] .name') == order
+    assert page.column("snake", "length") == order
 
 
 def test_a_scenario_a_suite_or_a_game_is_shown_alone(visit):
