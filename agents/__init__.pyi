@@ -19,12 +19,12 @@ from .load import runs_program as runs_program
 from .load import type_of as type_of
 from .loop.rollout import rollout as rollout
 from .loop.session import EpisodeSession as EpisodeSession
+from .loop.session import opponent as opponent
 from .models.base import AsyncLanguageModel as AsyncLanguageModel
 from .models.base import Decoding as Decoding
 from .models.base import LanguageModel as LanguageModel
 from .models.cache import ResponseCache as ResponseCache
 from .models.scripted import ScriptedModel as ScriptedModel
-from .opponent import opponent as opponent
 from .policy import LanguageAgentPolicy as LanguageAgentPolicy
 from .policy import as_requests as as_requests
 from .policy import lists_actions as lists_actions

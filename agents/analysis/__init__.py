@@ -1,5 +1,5 @@
-"""A policy's action probabilities, and on them its wishes at every step of an episode (``inspection``), the value that
-it loses per decision (``regret``) and to the opponent that knows it best (``exploitability``)."""
+"""A policy's action probabilities, and on them its wishes at every step of an episode and the value that it loses
+per decision (``inspection``), and the value that it loses to the opponent that knows it best (``exploitability``)."""
 
 import lazy_loader
 

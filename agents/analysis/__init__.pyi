@@ -10,9 +10,9 @@ from .exploitability import behaviour_of as behaviour_of
 from .exploitability import measure as measure
 from .exploitability import requests_of as requests_of
 from .inspection import TIE as TIE
+from .inspection import DirectAnswers as DirectAnswers
 from .inspection import best_actions as best_actions
-from .regret import DirectAnswers as DirectAnswers
-from .regret import exact_regret as exact_regret
-from .regret import random_positions as random_positions
+from .inspection import exact_regret as exact_regret
+from .inspection import random_positions as random_positions
 from .world_model import WORLD_QUESTION as WORLD_QUESTION
 from .world_model import asked_after as asked_after

@@ -7,7 +7,7 @@ text reveals.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from pkgutil import resolve_name
 from typing import Any
@@ -102,32 +102,92 @@ class YardstickPlayer(SearchPlayer):
         return self._game.read_observation(request.observation, request.player)
 
 
+class TwinPlayer(SearchPlayer):
+    """Plays a twin as the search player of the game itself would, from the twin's text alone."""
+
+    def __init__(self, game: Any) -> None:
+        super().__init__(game)
+        self._own = search_player_of(game.original)
+        self.kind, self.method = self._own.kind, self._own.method
+
+    def values(self, request: TurnRequest) -> dict[str, float]:
+        return self._named(self._own.values(self._request(request)))
+
+    def value(self, request: TurnRequest) -> float:
+        return self._own.value(self._request(request))
+
+    def plan(self, request: TurnRequest) -> Choice:
+        return self._choice(self._own.plan(self._request(request)))
+
+    def plans(self, request: TurnRequest) -> Sequence[Choice]:
+        return [self._choice(choice) for choice in self._own.plans(self._request(request))]
+
+    def greedy(self, request: TurnRequest) -> Choice:
+        return self._choice(self._own.greedy(self._request(request)))
+
+    def plan_probabilities(self, request: TurnRequest) -> dict[str, float] | None:
+        chances = self._own.plan_probabilities(self._request(request))
+        return None if chances is None else self._named(chances)
+
+    def greedy_probabilities(self, request: TurnRequest) -> dict[str, float] | None:
+        chances = self._own.greedy_probabilities(self._request(request))
+        return None if chances is None else self._named(chances)
+
+    def state(self, request: TurnRequest) -> Any:
+        return self._own.state(self._request(request))
+
+    def uniform_value(self, request: TurnRequest) -> float | None:
+        return self._own.uniform_value(self._request(request))
+
+    def _request(self, request: TurnRequest) -> TurnRequest:
+        """Return the request as the original would have made it."""
+        twin, own = self._game, self._game.original
+        return replace(
+            request,
+            observation=twin.own_observation(request.observation),
+            instructions=own.instructions(request.player),
+            legal_actions=tuple(map(twin.own_action, request.legal_actions)),
+            history=tuple((twin.own_observation(read), response) for read, response in request.history),
+            game=own,
+            action_help="",
+            sample_action=None,
+        )
+
+    def _choice(self, choice: Choice) -> Choice:
+        # the reason is told in the words of the original, which have no place here
+        return Choice(self._game.twin_action(choice.action), "Of what I may say now, nothing comes to more.")
+
+    def _named(self, values: Mapping[str, float]) -> dict[str, float]:
+        return {self._game.twin_action(action): value for action, value in values.items()}
+
+
 Factory = Callable[[Any], SearchPlayer]
 """``game -> its search player``. It may have an attribute ``recognise: text -> game | None`` that makes a game from an
 observation alone, for requests that are bare strings."""
 
 _SHIPPED: dict[str, Factory | str] = {
-    "textgames.exploration.guess_number:GuessNumber": "agents.baselines.games.guessing:GuessNumberPlayer",
-    "textgames.exploration.mastermind:Mastermind": "agents.baselines.games.guessing:SolvedGuessingPlayer",
-    "textgames.exploration.word_guess:WordGuess": "agents.baselines.games.guessing:word_guess_player",
-    "textgames.frozen_lake.game:FrozenLake": "agents.baselines.games.frozen_lake:FrozenLakePlayer",
-    "textgames.planning.sliding_puzzle:SlidingPuzzle": "agents.baselines.games.planning:SlidingPuzzlePlayer",
-    "textgames.planning.sokoban:Sokoban": "agents.baselines.games.planning:SokobanPlayer",
-    "textgames.snake.game:Snake": "agents.baselines.games.snake:SnakePlayer",
-    "textgames.exploration.bandit:Bandit": "agents.baselines.games.bandit:BanditPlayer",
-    "textgames.exploration.online_learning:OnlineLearning": (
-        "agents.baselines.games.online_learning:OnlineLearningPlayer"
-    ),
-    "textgames.social.matrix_game.game:MatrixGame": "agents.baselines.games.hedge:matrix_game_player",
-    "textgames.exploration.contextual_bandit:ContextualBandit": "agents.baselines.games.bandit:ContextualBanditPlayer",
-    "textgames.strategy.kuhn_poker:KuhnPoker": "agents.baselines.games.equilibrium:EquilibriumPlayer",
-    "textgames.strategy.leduc_poker:LeducPoker": "agents.baselines.games.equilibrium:EquilibriumPlayer",
-    "textgames.strategy.liars_dice:LiarsDice": "agents.baselines.games.equilibrium:liars_dice_player",
-    "textgames.social.cleanup:Cleanup": "agents.baselines.games.commons:CleanupPlayer",
-    "textgames.social.gathering:Gathering": "agents.baselines.games.commons:GatheringPlayer",
-    "textgames.social.werewolf.game:Werewolf": "agents.baselines.games.werewolf:WerewolfPlayer",
-    "textgames.twins.twin:Twin": "agents.baselines.twins:TwinPlayer",
+    game: f"agents.baselines.games.{player}"
+    for game, player in {
+        "textgames.exploration.guess_number:GuessNumber": "guessing:GuessNumberPlayer",
+        "textgames.exploration.mastermind:Mastermind": "guessing:SolvedGuessingPlayer",
+        "textgames.exploration.word_guess:WordGuess": "guessing:word_guess_player",
+        "textgames.frozen_lake.game:FrozenLake": "boards:FrozenLakePlayer",
+        "textgames.planning.sliding_puzzle:SlidingPuzzle": "boards:SlidingPuzzlePlayer",
+        "textgames.planning.sokoban:Sokoban": "boards:SokobanPlayer",
+        "textgames.snake.game:Snake": "boards:SnakePlayer",
+        "textgames.exploration.bandit:Bandit": "learning:BanditPlayer",
+        "textgames.exploration.online_learning:OnlineLearning": "learning:OnlineLearningPlayer",
+        "textgames.social.matrix_game.game:MatrixGame": "learning:matrix_game_player",
+        "textgames.exploration.contextual_bandit:ContextualBandit": "learning:ContextualBanditPlayer",
+        "textgames.strategy.kuhn_poker:KuhnPoker": "equilibrium:EquilibriumPlayer",
+        "textgames.strategy.leduc_poker:LeducPoker": "equilibrium:EquilibriumPlayer",
+        "textgames.strategy.liars_dice:LiarsDice": "equilibrium:liars_dice_player",
+        "textgames.social.cleanup:Cleanup": "social:CleanupPlayer",
+        "textgames.social.gathering:Gathering": "social:GatheringPlayer",
+        "textgames.social.werewolf.game:Werewolf": "social:WerewolfPlayer",
+    }.items()
 }
+_SHIPPED["textgames.twins.twin:Twin"] = "agents.baselines.search:TwinPlayer"
 _FACTORIES = ByGame(_SHIPPED)
 
 

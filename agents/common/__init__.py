@@ -1,6 +1,6 @@
 """Shared parts of players, training and benchmark that know nothing of players, and import no other room of agents.
 
-Files: ``files`` (replaced as a whole), ``reading``, ``locking``, ``toml``, ``checksum``. Secrets: ``redaction``.
+Files: ``files`` (replaced as a whole), ``reading``, ``locking``, ``toml``. Secrets: ``redaction``.
 Settings and the terminal: ``settings``, ``keys``, ``interrupt``, ``progress``. Figures with their ends: ``intervals``.
 """
 

@@ -1,7 +1,8 @@
-"""One episode that another loop plays: it asks for a prompt, and gives back a response.
+"""Episodes that another loop plays: it asks for a prompt, and gives back a response.
 
 Trainers and evaluation tools have loops of their own, in which :func:`~agents.loop.rollout.rollout` has no place. The
-adapters in ``textbench.integrations`` are made of this.
+adapters in ``textbench.integrations`` are made of this. In a Gymnasium environment any player may sit in the other
+seats: ``gym.make(id, opponents="planner")``, or ``agents.opponent(policy)``.
 """
 
 from collections.abc import Mapping, Sequence
@@ -13,8 +14,10 @@ from agents.models.base import CLOSE_TAG
 from agents.models.reasoning import end_of_response
 from agents.prompt import PromptMap
 from agents.protocol import INVALID, OF_MODELS
-from agents.turn import Policy, Prompt, Turn, TurnRequest, check_game, prefix_of
+from agents.turn import Policy, Prompt, Turn, TurnRequest, check_game, prefix_of, request_in
+from textgames.environments.opponents import OpponentTurn, Together
 from textgames.names import did_you_mean
+from textgames.tsmg import TSMG
 
 if TYPE_CHECKING:
     from textgames.scenarios import Scenario
@@ -239,18 +242,57 @@ def _policies_inside(players: Sequence[str], seat: str | None, opponents: Oppone
         return {}
     others = [player for player in players if player != (players[0] if seat is None else seat)]
     if not isinstance(opponents, Mapping):
-        return dict.fromkeys(others, _policy_of(opponents)) if others else {}
+        return dict.fromkeys(others, policy_of(opponents)) if others else {}
     if missing := [player for player in others if player not in opponents]:
         raise ValueError(
             f"opponents has no player for {', '.join(missing)}, where {seat or players[0]} is played from outside: it "
             f"has {', '.join(opponents) or 'no player'}; give one agent for all or one for each, or choose the seat"
         )
-    return {player: _policy_of(opponents[player]) for player in others}
+    return {player: policy_of(opponents[player]) for player in others}
 
 
-def _policy_of(opponent: str | Policy) -> Policy:
-    if not isinstance(opponent, str):
-        return opponent
+def policy_of(player: str | Policy, **options: Any) -> Policy:
+    """Load the player of a spec; a policy is one."""
+    if not isinstance(player, str):
+        return player
     from agents.load import load_agent
 
-    return load_agent(opponent)
+    return load_agent(player, **options)
+
+
+def opponent(player: str | Policy, **options: Any) -> Together:
+    """Make a player for the ``opponents`` of an environment of a policy, or of a spec and its options.
+
+    A batch of games asks it once for all of them. It has no history, and draws from the environment's generator.
+    """
+    return Together(_Answers(player, options))
+
+
+def opponent_in(game: TSMG[Any], spec: str) -> Together:
+    """Load the player that an environment names among its ``opponents``; a ValueError if it can't play the game."""
+    answers = _Answers(spec, {})
+    check_game(answers.policy, game)
+    return Together(answers)
+
+
+class _Answers:
+    """A player's answers; pickled as its spec, since players hold caches and models."""
+
+    def __init__(self, player: str | Policy, options: Mapping[str, Any]) -> None:
+        if not isinstance(player, str | Policy):
+            raise TypeError(f"an opponent is a spec such as 'planner', or has a name and act(requests), got {player!r}")
+        self._made_of = player, options
+        self.policy = policy_of(player, **options)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _Answers, self._made_of
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> "_Answers":
+        return self  # Gymnasium copies its specs deeply, which would make a second model
+
+    def __call__(self, turns: Sequence[OpponentTurn]) -> list[str]:
+        requests = []
+        for turn in turns:
+            seed = tuple(turn.rng.integers(2**32, size=2).tolist())
+            requests.append(request_in(turn.game, turn.state, turn.player, turn.steps_left, seed))
+        return [answer.response for answer in ask(self.policy, requests)]

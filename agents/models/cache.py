@@ -17,8 +17,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
-from agents.common.checksum import opened, sealed
-from agents.common.reading import MOST_LINE
+from agents.common.reading import MOST_LINE, opened, sealed
 from agents.common.redaction import Redactor
 from agents.models.answers import LegalAnswers
 from agents.models.base import AsyncLanguageModel, Decoding, LanguageModel, settings_of

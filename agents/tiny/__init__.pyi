@@ -1,4 +1,5 @@
 from .data import Example as Example
+from .data import Recipe as Recipe
 from .data import demonstrations as demonstrations
 from .data import legal_play as legal_play
 from .data import scenario_of as scenario_of
@@ -14,4 +15,3 @@ from .imitation import make_model as make_model
 from .imitation import make_tokenizer as make_tokenizer
 from .imitation import pretrain as pretrain
 from .imitation import save as save
-from .recipe import Recipe as Recipe

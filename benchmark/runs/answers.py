@@ -19,9 +19,8 @@ from zlib import crc32
 from pydantic import Field, TypeAdapter, with_config
 from typing_extensions import TypedDict
 
-from agents.common.checksum import opened, sealed
 from agents.common.files import member, open_for_appending, replacing
-from agents.common.reading import LineTooLongError, read_lines
+from agents.common.reading import LineTooLongError, opened, read_lines, sealed
 from agents.common.redaction import Redactor
 from agents.episode import EpisodeTask
 from agents.turn import MOST_TOKENS, NO_USAGE, Turn, TurnRequest

@@ -16,7 +16,7 @@ from typing import Annotated, Any, Literal, NamedTuple, NotRequired, get_type_hi
 from pydantic import ConfigDict, Field, TypeAdapter, ValidationError, with_config
 from typing_extensions import TypedDict  # pydantic takes typing's own from Python 3.12 on
 
-from agents.common.checksum import opened, sealed
+from agents.common.reading import opened, sealed
 from agents.common.refusals import problem_of
 from agents.episode import Episode, Step
 from agents.models.served.answers import writable

@@ -7,7 +7,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from agents.baselines.games.hedge import MatrixGamePlayer
+from agents.baselines.games.learning import MatrixGamePlayer
 from agents.baselines.search import YardstickPlayer, find_search_player
 from agents.turn import TurnRequest
 from textgames import SCENARIOS

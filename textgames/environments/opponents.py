@@ -86,7 +86,7 @@ class Seat:
             )
         # by its path, since this package imports none of those that are made of it; it is there if a name is given
         named = {
-            spec: resolve_name("agents.opponent:opponent_in")(game, spec)
+            spec: resolve_name("agents.loop.session:opponent_in")(game, spec)
             for spec in given.values()
             if isinstance(spec, str) and spec != "random"
         }

@@ -15,7 +15,7 @@ from torch import nn
 
 from agents.analysis.action_probabilities import NOT_SUMMED
 from agents.analysis.exploitability import measure
-from agents.analysis.regret import DirectAnswers, exact_regret, random_positions
+from agents.analysis.inspection import DirectAnswers, exact_regret, random_positions
 from agents.baselines.search import find_search_player
 from agents.common.intervals import half_interval, is_rounding
 from agents.episode import Episode, EpisodeTask, invalid_rate

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from agents import request_in
-from agents.baselines.games.commons import CleanupPlayer, GatheringPlayer
-from agents.baselines.games.werewolf import WerewolfPlayer
+from agents.baselines.games.social import CleanupPlayer, GatheringPlayer, WerewolfPlayer
 from textgames.social.cleanup import Cleanup
 from textgames.social.commons.state import Body
 from textgames.social.gathering import Gathering

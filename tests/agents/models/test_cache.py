@@ -12,7 +12,7 @@ import pytest
 from safetensors.torch import load_file, save_file
 
 from agents import Decoding, ResponseCache, ScriptedModel, Turn, Usage
-from agents.common.checksum import opened
+from agents.common.reading import opened
 from agents.models.answers import LegalAnswers
 from agents.models.cache import ResponseCacheError, cached
 from agents.models.embedded import FOLDER

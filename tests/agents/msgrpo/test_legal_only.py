@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from agents.analysis.action_probabilities import exact_probabilities, sample_actions, score_actions
-from agents.analysis.regret import DirectAnswers
+from agents.analysis.inspection import DirectAnswers
 from agents.models.local.transformers import TransformersModel
 from agents.msgrpo import ConfigError, MSGRPOConfig, MSGRPOTrainer
 from agents.policy import LanguageAgentPolicy

@@ -12,8 +12,7 @@ import torch
 import textgames
 from agents import Turn, load_agent
 from agents.analysis.exploitability import measure
-from agents.analysis.inspection import expected_regret
-from agents.analysis.regret import exact_regret, random_positions
+from agents.analysis.inspection import exact_regret, expected_regret, random_positions
 from agents.episode import EpisodeTask
 from agents.loop.live import Teams
 from agents.loop.rollout import rollout

@@ -14,9 +14,8 @@ from agents import PromptMap, TurnRequest, request_in
 from agents.models.local.loading.card import PLAIN_TEMPLATE, Card, read_card
 from agents.prompt import as_text
 from agents.prompt_texts import PromptTexts
-from agents.tiny.data import demonstrations, legal_play, scenarios_of, whole_texts
+from agents.tiny.data import Recipe, demonstrations, legal_play, scenarios_of, whole_texts
 from agents.tiny.demonstrator import Demonstrator, Sight, StyleShares
-from agents.tiny.recipe import Recipe
 from textgames.frozen_lake import FrozenLake, FrozenLakeState, Lake
 from textgames.frozen_lake.text import read_observation
 from textgames.rounds import rounds_of_play

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from agents.baselines.games.werewolf import WerewolfPlayer
+from agents.baselines.games.social import WerewolfPlayer
 from agents.turn import Turn
 
 QUIET, DENIAL = "I have nothing to say.", "I am not a wolf."

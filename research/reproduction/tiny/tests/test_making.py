@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from agents.tiny.recipe import Recipe
+from agents.tiny.data import Recipe
 
 pytest.importorskip("torch")
 pytest.importorskip("transformers")
