@@ -8,27 +8,19 @@ import pytest
 from agents import Decoding, LanguageAgentPolicy, Message, PromptMap, ScriptedModel, Turn, TurnRequest, Usage
 from agents.models.scripted import ScriptExhaustedError
 from agents.turn import AsyncPolicy, is_served
+from tests.agents.helpers import Server
 
 
-class Server:
-    """A model behind a server that answers out of order and counts what is in flight."""
+def answer(seed):
+    return Turn("", finish_reason="error", error="status 500") if seed == (3,) else Turn(f"to {seed}")
 
-    name = "server"
 
-    def __init__(self):
-        self.in_flight = self.peak = self.closed = 0
+def out_of_order(seed):
+    return 0.001 * (5 - seed[0]) if seed else 0
 
-    async def generate_async(self, prompt, decoding, seed):
-        self.in_flight += 1
-        self.peak = max(self.peak, self.in_flight)
-        await asyncio.sleep(0.001 * (5 - seed[0]) if seed else 0)
-        self.in_flight -= 1
-        if seed == (3,):
-            return Turn("", finish_reason="error", error="status 500")
-        return Turn(f"{seed} {prompt[-1].content.split()[0]}")
 
-    async def aclose(self):
-        self.closed += 1
+def server():
+    return Server(answer, out_of_order)
 
 
 def test_a_turn_holds_the_prompt_and_everything_that_the_model_told():
@@ -76,7 +68,7 @@ def test_provider_errors_are_returned_and_programming_errors_raised():
 
 
 def test_who_is_asked_request_by_request():
-    served, local = LanguageAgentPolicy(Server()), LanguageAgentPolicy(ScriptedModel(["x", "y"]))
+    served, local = LanguageAgentPolicy(server()), LanguageAgentPolicy(ScriptedModel(["x", "y"]))
     assert isinstance(pickle.loads(pickle.dumps(served)), AsyncPolicy)
     assert asyncio.run(local.act_async("obs")).response == "x"
     plain = type("Plain", (), {"name": "plain", "act": list})
@@ -87,28 +79,24 @@ def test_who_is_asked_request_by_request():
 
 
 def test_act_with_a_server_keeps_the_order_and_its_limit():
-    server = Server()
-    policy = LanguageAgentPolicy(server, max_concurrency=2)
+    model = server()
+    policy = LanguageAgentPolicy(model, max_concurrency=2)
     turns = policy.act([TurnRequest("obs", seed=(seed,)) for seed in range(5)])
-    assert [turn.response for turn in turns] == ["(0,) obs", "(1,) obs", "(2,) obs", "", "(4,) obs"]
+    assert [turn.response for turn in turns] == ["to (0,)", "to (1,)", "to (2,)", "", "to (4,)"]
     assert [turn.error for turn in turns] == [None, None, None, "status 500", None]
-    assert (server.peak, server.closed) == (2, 1)
+    assert (model.peak, model.closed) == (2, 1)
     with pytest.raises(ValueError, match="max_concurrency must be a whole number of at least 1, got 0"):
-        LanguageAgentPolicy(server, max_concurrency=0)
+        LanguageAgentPolicy(model, max_concurrency=0)
 
 
 def test_act_with_a_server_inside_a_running_loop():
-    class Broken(Server):
-        async def generate_async(self, prompt, decoding, seed):
-            raise ValueError("from the model")
-
     async def notebook_cell():
-        policy = LanguageAgentPolicy(Server())
-        with pytest.raises(ValueError, match="from the model"):
-            LanguageAgentPolicy(Broken()).act(["obs"])
+        policy = LanguageAgentPolicy(server())
+        with pytest.raises(ZeroDivisionError):
+            LanguageAgentPolicy(Server(lambda seed: 1 / 0)).act(["obs"])
         return policy.act(["obs"])[0].response, (await policy.act_async("obs")).response
 
-    assert asyncio.run(notebook_cell()) == ("() obs", "() obs")
+    assert asyncio.run(notebook_cell()) == ("to ()", "to ()")
 
 
 @pytest.mark.parametrize(
@@ -125,16 +113,11 @@ def test_bad_decoding_names_the_field_and_the_value(settings, said):
         Decoding(**settings)
 
 
-@pytest.mark.parametrize("served", [False, True])
-def test_a_response_begins_with_the_prefix_that_the_model_went_on_from(served):
-    class Echo(Server):
-        async def generate_async(self, prompt, decoding, seed):
-            return Turn("up</action>" if prompt[-1] == Message("assistant", "<action>") else "?")
-
+@pytest.mark.parametrize("model", [Server(lambda seed: "up</action>"), ScriptedModel(["up</action>"])])
+def test_a_response_begins_with_the_prefix_that_the_model_went_on_from(model):
     prefixed = PromptMap.from_file("prefixed", "direct")
-    policy = LanguageAgentPolicy(Echo() if served else ScriptedModel(["up</action>"]), prefixed)
-    (turn,) = policy.act([TurnRequest("you are here", legal_actions=("up",))])
+    (turn,) = LanguageAgentPolicy(model, prefixed).act([TurnRequest("you are here", legal_actions=("up",))])
     assert turn.response == "<action>up</action>"
     assert turn.prompt[-1] == Message("assistant", "<action>")
-    (turn,) = LanguageAgentPolicy(Server(), prefixed).act([TurnRequest("x", seed=(3,))])
+    (turn,) = LanguageAgentPolicy(server(), prefixed).act([TurnRequest("x", seed=(3,))])
     assert (turn.response, turn.error) == ("", "status 500")

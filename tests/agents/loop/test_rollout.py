@@ -13,6 +13,7 @@ import textgames
 from agents import EpisodeTask, LanguageAgentPolicy, ScriptedModel, Turn, load_agent
 from agents.baselines.random import RandomPlayer
 from agents.loop.rollout import rollout
+from tests.agents.helpers import Server
 
 WORDS = ("left", "<action>down</action>", "<think>so</think><action> Right </action>", "up", "no action here")
 
@@ -20,32 +21,6 @@ WORDS = ("left", "<action>down</action>", "<think>so</think><action> Right </act
 def response(seed):
     """A response that depends on the decision's seed alone; one in five is unreadable."""
     return WORDS[hashlib.sha256(repr(seed).encode()).digest()[0] % len(WORDS)]
-
-
-class Server:
-    """A model behind a server whose answers take their own time."""
-
-    name = "served"
-
-    def __init__(self, respond=response, delay=lambda seed: 0.0):
-        self.respond, self.delay = respond, delay
-        self.in_flight = self.peak = self.cancelled = self.closed = 0
-
-    async def generate_async(self, prompt, decoding, seed):
-        self.in_flight += 1
-        self.peak = max(self.peak, self.in_flight)
-        try:
-            await asyncio.sleep(self.delay(seed))
-        except asyncio.CancelledError:
-            self.cancelled += 1
-            raise
-        finally:
-            self.in_flight -= 1
-        answer = self.respond(seed)
-        return answer if isinstance(answer, Turn) else Turn(answer)
-
-    async def aclose(self):
-        self.closed += 1
 
 
 def policy_of(respond=response, *, served=False, **settings):
@@ -153,7 +128,7 @@ def test_steps_of_a_round_are_in_the_players_order_whoever_else_is_live():
 @pytest.mark.parametrize("max_concurrency", [3, 64])
 def test_the_same_episodes_are_played_in_whatever_order_and_by_servers_too(expected, max_concurrency):
     assert content(rollout(policy_of(), tasks()[::-1], max_concurrency=max_concurrency)) == expected
-    server = Server(delay=lambda seed: sum(seed) % 5 / 2000)
+    server = Server(response, lambda seed: sum(seed) % 5 / 2000)
 
     async def notebook_cell():  # in which an event loop is running already
         policy = LanguageAgentPolicy(server, name="served")
@@ -260,7 +235,7 @@ def test_what_a_player_of_servers_answers_is_looked_at_too(answer):
 
 
 def test_closing_cancels_what_is_in_flight_and_leaves_nothing_running():
-    server = Server(delay=lambda seed: 0.0 if seed[0] == 500 else 60.0)
+    server = Server(response, lambda seed: 0.0 if seed[0] == 500 else 60.0)
     thresholds = gc.get_threshold()
     episodes = rollout(LanguageAgentPolicy(server), tasks(("frozen-lake",)), max_concurrency=8)
     assert next(episodes).seed == 500
@@ -274,7 +249,7 @@ def test_closing_cancels_what_is_in_flight_and_leaves_nothing_running():
 
 
 def test_a_run_out_of_time_is_cancelled():
-    server = Server(delay=lambda seed: 60.0)
+    server = Server(response, lambda seed: 60.0)
     with pytest.raises(TimeoutError, match="out of time with 8 episodes in flight"):
         list(rollout(LanguageAgentPolicy(server), tasks(("snake",)), timeout=0.2))
     assert (server.cancelled, server.closed) == (8, 1)
