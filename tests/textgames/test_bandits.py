@@ -5,8 +5,7 @@ from functools import cache
 import numpy as np
 import pytest
 
-from agents.baselines.games.bandit import BanditPlayer, LinearBelief, ucb
-from agents.baselines.games.online_learning import OnlineLearningPlayer
+from agents.baselines.games.learning import BanditPlayer, LinearBelief, OnlineLearningPlayer, ucb
 from agents.baselines.search import find_search_player
 from agents.turn import TurnRequest
 from textgames import SCENARIOS
