@@ -49,7 +49,6 @@ def change_manifest(folder, change) -> dict:
 
 ROOT = Path(__file__).parents[2]
 PLAYERS = Path(__file__).parent / "players_for_tests.py"
-STUBBORN = Path(__file__).parent / "stubborn_players.py"
 
 
 READING = (

@@ -118,19 +118,6 @@ def test_policies_and_specs_mix(workplace):
     assert benchmark.evaluate([load_agent("greedy"), "random"], episodes=1, **LAKE).agents == ("greedy", "random")
 
 
-def test_agents_may_have_options_of_their_own(workplace):
-    agents = {"first": {"spec": "random", "seed": 1}, "second": {"spec": "random", "seed": 2}, "random": "random"}
-    benchmark.evaluate(agents, episodes=2, out="r", **LAKE)
-    settings = RunFolder.open(Path("r")).manifest["settings"]
-    assert settings["agents"] == ["first=random", "second=random", "random"]
-    assert settings["agent_options"] == {"first": {"seed": 1}, "second": {"seed": 2}}
-    played = {
-        name: [step.action for one in records_in("r") if name in one.agents.values() for step in one.steps]
-        for name in agents
-    }
-    assert played["first"] != played["second"]
-
-
 def test_a_policy_that_is_somebody_else_is_noticed(workplace, textbench):
     call = {"episodes": 2, "out": "r", **LAKE}
     benchmark.evaluate({"mine": Always("right")}, **call)

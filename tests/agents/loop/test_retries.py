@@ -12,7 +12,7 @@ from agents.loop.rollout import rollout
 from agents.prompt_texts import PromptTexts
 from agents.protocol import MOST_RETRIES, read_protocol, same_protocol
 from agents.turn import Refused, Turn, request_in
-from tests.benchmark.stubborn_players import Hesitant, Mute
+from tests.benchmark.players_for_tests import Hesitant, Mute
 from textgames import SCENARIOS, UnreadableReason
 
 

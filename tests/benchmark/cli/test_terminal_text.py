@@ -18,7 +18,6 @@ from agents.baselines.human import HumanPlayer
 from agents.common.console import PlainConsole
 from agents.common.terminal import PlainStream, plain_streams
 from benchmark.runs.record import opened_line
-from tests.agents.raw_server import RawServer
 
 EVIL = "EVIL\x1b]52;c;ZXZpbA==\x07\x1b[2J\x9b31m\u202egpj\x85\rover\x08\x0b\x7f[bold]x[/bold]\x1b]8;;http://evil.example\x1b\\y"
 CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
@@ -109,18 +108,6 @@ def test_no_command_repeats_control_characters(textbench, small_run, case):
     assert CONTROL.findall(done.out + done.err) == []
     if "--json" in arguments:
         assert EVIL in {row["agent"] for row in json.loads(done.out)["scores"]}
-
-
-def test_a_servers_error_is_plain(textbench, workplace):
-    body = json.dumps({"error": {"message": EVIL, "type": "invalid_request_error"}}).encode()
-    head = b"HTTP/1.1 400 Bad Request\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n"
-    with RawServer(lambda: [head % len(body) + body]) as server:
-        done = textbench(
-            *("run", "--agent", "openai:m", "--base-url", server.base_url, "--scenario", "frozen-lake"),
-            *("--episodes", 1),
-        )
-    assert "EVIL" in done.out + done.err
-    assert CONTROL.findall(done.out + done.err) == []
 
 
 def test_modules_tracebacks_warnings_and_logs_are_plain(workplace, capfd, monkeypatch):

@@ -17,7 +17,7 @@ from benchmark.runs.folder import RunFolder
 from tests.benchmark.helpers import change_manifest, lines_of, play_and_submit, write_lines
 
 EPISODES = 2
-PLAYERS = Path(__file__).parents[1] / "stubborn_players.py"
+PLAYERS = Path(__file__).parents[1] / "players_for_tests.py"
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -16,12 +16,12 @@ from benchmark.runs.folder import RunFolder
 from benchmark.runs.manifest import read_manifest
 from benchmark.runs.plan import Plan
 from benchmark.runs.replay import ReplayError, replay, shows_what_was_seen
-from tests.benchmark.helpers import STUBBORN, change_manifest, counted
-from tests.benchmark.stubborn_players import Mute
+from tests.benchmark.helpers import PLAYERS, change_manifest, counted
+from tests.benchmark.players_for_tests import Mute
 from textgames import SCENARIOS
 
 GAMES = ("frozen-lake", "cliff-walking", "snake", "tic-tac-toe", "snake-duel", "guess-number")
-MUTE = ("--agent", f"mute={STUBBORN}:Mute", "--agent", "random")
+MUTE = ("--agent", f"mute={PLAYERS}:Mute", "--agent", "random")
 
 
 def run(textbench, out, *more, agents=MUTE, games=GAMES, episodes=4):
@@ -85,7 +85,7 @@ def test_random_is_what_a_plain_run_and_evaluate_play(textbench):
         evaluate(Mute(), scenarios="frozen-lake", episodes=2, protocol="forfit", quiet=True)
 
 
-HESITANT = ("--agent", f"hesitant={STUBBORN}:Hesitant")
+HESITANT = ("--agent", f"hesitant={PLAYERS}:Hesitant")
 
 
 def test_a_retry_tells_what_was_wrong_and_counts_every_token(textbench):

@@ -83,15 +83,6 @@ def test_an_open_model_that_reasons_is_played_by_what_follows_its_reasoning(text
     }
 
 
-def test_responses_with_a_prefix_are_recorded_whole(textbench):
-    with OpenAIServer(respond=lambda request: "right</action>") as server:
-        command = ("--agent", "m=openai:o", "--mode", "direct", "--prompts", "prefixed")
-        done = textbench("run", *command, "--base-url", server.base_url, *LAKE)
-    assert done.code == 0, done.err
-    steps = steps_in("r")
-    assert {(step.turn.response, step.action) for step in steps} == {("<action>right</action>", "right")}
-
-
 OPTIONS = {
     "reasoning_effort": "minimal",
     "reasoning_tokens": 900,

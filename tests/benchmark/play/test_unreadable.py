@@ -64,11 +64,3 @@ def test_the_json_document_explains_the_answers_of_a_model_that_is_readable_at_t
     assert told["causes"] == {"form": sum(why is not None for _, why in answers())}
     assert told["example"] == "right."
     assert told["unreadable"] / told["answers"] > 0.1
-
-
-def test_what_a_server_writes_behind_the_action_is_kept_and_not_read(textbench, workplace):
-    behind = " Then I would go <action>left</action>."
-    with OpenAIServer(respond=lambda request: f"<action>right</action>{behind}", stops=False) as server:
-        command = ("run", "--agent", "m=openai:m", "--base-url", server.base_url, *LAKE, "--episodes", 2, "--quiet")
-        assert textbench(*command).code == 0
-    assert {(answer.response, answer.cut) for answer, _ in answers()} == {("<action>right</action>", behind)}

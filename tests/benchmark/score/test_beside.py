@@ -19,7 +19,7 @@ from benchmark.score.results import Cell, ResultColumns
 from benchmark.show.board import leaderboard_tables
 from benchmark.show.document_of import results_document
 from tests.benchmark.helpers import lines_of, write_lines
-from tests.benchmark.stubborn_players import Mute
+from tests.benchmark.players_for_tests import Mute
 from textgames import SCENARIOS
 from textgames.yardsticks import find_yardstick
 

@@ -10,8 +10,8 @@ from benchmark.score.differences import any_disjoint
 from benchmark.score.overall import Overall, Part, floored_difference, game_weights, suite_rows
 from benchmark.score.references import References
 from benchmark.score.scores import score_rows
+from tests.benchmark.players_for_tests import Mute
 from tests.benchmark.score.test_scores import board
-from tests.benchmark.stubborn_players import Mute
 
 LAKE, ICE, BIG, SNAKE = "frozen-lake", "frozen-lake-slippery", "frozen-lake-big", "snake"
 
