@@ -82,6 +82,12 @@ def read_by_all(textbench, folder):
     return said
 
 
+def refused(done, *said) -> None:
+    """Check that a command was refused in one sentence, which says all of this."""
+    assert (done.code, done.out, done.err.count("\n")) == (2, "", 1), done
+    assert all(one in done.err for one in said), done
+
+
 def play_and_submit(folder, reference_cache, names, *run, about=()) -> Path:
     """Play a run with these words of a command, and submit these of its agents; returns the folder of the entries."""
     from benchmark.cli import main

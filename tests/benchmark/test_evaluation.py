@@ -18,7 +18,7 @@ import benchmark
 from agents import LanguageAgentPolicy, ScriptedModel, Turn, load_agent
 from benchmark.runs.folder import RunFolder
 from tests.agents.openai_server import OpenAIServer
-from tests.benchmark.helpers import counted, records_in
+from tests.benchmark.helpers import counted, records_in, refused
 from textgames import SCENARIOS
 
 LAKE = {"scenarios": "frozen-lake", "quiet": True}
@@ -124,8 +124,7 @@ def test_a_policy_that_is_somebody_else_is_noticed(workplace, textbench):
     with pytest.raises(benchmark.UsageError, match="settings of agent mine, action = 'right', now it is 'down'"):
         benchmark.evaluate({"mine": Always("down")}, **call)
     done = textbench("resume", "r")
-    assert done.code == 2
-    assert "Always is an object of a Python program, which has to go on itself: benchmark.evaluate" in done.err
+    refused(done, "Always is an object of a Python program, which has to go on itself: benchmark.evaluate")
     assert textbench("leaderboard", "r").code == 0
 
 

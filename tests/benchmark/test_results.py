@@ -10,6 +10,7 @@ import pytest
 import benchmark
 from benchmark.show.draw import to_html
 from benchmark.show.table import text_table
+from tests.benchmark.helpers import refused
 
 ENTRIES = Path(__file__).parents[2] / "leaderboards"
 
@@ -126,9 +127,7 @@ def test_a_folder_of_runs_has_no_run_elsewhere(small, textbench):
     Path("theirs/a").symlink_to(Path("small").absolute())
     Path("theirs/b").symlink_to("a")
     for command in (("leaderboard", "theirs", "--html", "page.html"), ("export", "theirs", "--csv", "-")):
-        done = textbench(*command)
-        assert (done.code, done.out) == (2, "")
-        assert "can't read theirs/a: it is a link out of theirs, to " in done.err
+        refused(textbench(*command), "can't read theirs/a: it is a link out of theirs, to ")
     assert not Path("page.html").exists()
     assert textbench("leaderboard", "theirs/a").code == 0, "a link that the user names is meant"
 

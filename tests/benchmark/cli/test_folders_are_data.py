@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.agents.openai_server import OpenAIServer
-from tests.benchmark.helpers import change_manifest
+from tests.benchmark.helpers import change_manifest, refused
 
 SENTINEL = "from pathlib import Path\nPath('SENTINEL').write_text(__name__)\n"
 GAME = """
@@ -79,8 +79,7 @@ def test_the_user_may_name_the_module(textbench, small_run, strange):
     assert Path("SENTINEL").read_text() == "evilmod"
     Path("broken_module.py").write_text("1 / 0")
     done = textbench("leaderboard", small_run, "--import", "broken_module")
-    assert done.code == 2
-    assert "--import broken_module can't be imported: ZeroDivisionError" in done.err
+    refused(done, "--import broken_module can't be imported: ZeroDivisionError")
 
 
 def said_by(error: str) -> list[str]:
@@ -94,8 +93,7 @@ def test_resume_runs_no_code_that_only_the_folder_names(textbench, small_run, st
     before = (small_run / "episodes.jsonl").read_bytes()
     done = textbench("resume", small_run, "--quiet", "--episodes", 4)
     spec = name.removeprefix("mine=")
-    assert (done.code, done.out) == (2, "")
-    assert f"the code {spec}" in done.err
+    refused(done, f"the code {spec}")
     assert said_by(done.err) == [str(small_run), "--episodes", "4", "--allow", spec]  # what was given isn't lost
     assert untouched()
     assert (small_run / "episodes.jsonl").read_bytes() == before

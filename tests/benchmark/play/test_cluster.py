@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from benchmark.runs.folder import RunFolder
-from tests.benchmark.helpers import PLAYERS, counted, steps_in
+from tests.benchmark.helpers import PLAYERS, counted, refused, steps_in
 from tests.ray_cluster import start_cluster, stop_cluster, wait_until, worker_processes
 
 pytestmark = pytest.mark.engines
@@ -134,9 +134,7 @@ def test_errors_are_told_without_the_secrets_of_workers(textbench, two_nodes, mo
     assert "[redacted]" in text
     assert "worker-secret" not in text
     another = textbench("run", "--agent", f"{PLAYERS}:OfThisMachine", *where)
-    assert another.code == 2
-    assert "textbench: on the worker " in another.err
-    assert "settings, process is" in another.err
+    refused(another, "textbench: on the worker ", "settings, process is")
     fatal = textbench("run", "--agent", f"{PLAYERS}:Fatal", *where)
     assert fatal.code == 1
     assert "workers died over the same" in fatal.err
@@ -150,7 +148,4 @@ def test_no_room_and_no_cluster(textbench, two_nodes):
         "textbench: --ray: no machine of the cluster has room for a worker: one takes 1 CPU, 1 GPU, and all machines "
         "together have 2 CPU, 0 GPU"
     )
-    done = textbench("run", *where, "--ray", "127.0.0.1:9")
-    assert done.code == 2
-    assert "there is no Ray cluster at '127.0.0.1:9'" in done.err
-    assert "Traceback" not in done.err
+    refused(textbench("run", *where, "--ray", "127.0.0.1:9"), "there is no Ray cluster at '127.0.0.1:9'")

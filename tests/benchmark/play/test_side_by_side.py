@@ -16,7 +16,7 @@ from benchmark.play.options import RunOptions
 from benchmark.runs.folder import RunFolder
 from benchmark.runs.manifest import read_manifest
 from benchmark.runs.plan import Plan
-from tests.benchmark.helpers import PLAYERS
+from tests.benchmark.helpers import PLAYERS, refused
 
 COMMAND = ("run", "--agent", f"hesitant={PLAYERS}:Hesitant", "--agent", "random", "--quiet", "--out", "beside")
 GAMES = ("--scenario", "snake", "--scenario", "tic-tac-toe", "--episodes", 6)
@@ -62,9 +62,7 @@ def test_the_same_command_goes_on_and_plays_more(textbench):
     after = (Path("beside") / "forfeit" / "episodes.jsonl").read_bytes()
     assert after.startswith(before)
     assert after.count(b"\n") == 6 > before.count(b"\n")
-    whole = textbench("resume", "beside")
-    assert whole.code == 2
-    assert "there are runs in it, name one: beside/forfeit, beside/random" in whole.err
+    refused(textbench("resume", "beside"), "there are runs in it, name one: beside/forfeit, beside/random")
     assert "there is no beside/forfit (did you mean 'forfeit'?)" in textbench("resume", "beside/forfit").err
 
 

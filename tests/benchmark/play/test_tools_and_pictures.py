@@ -15,7 +15,7 @@ from benchmark.runs.plan import Plan
 from benchmark.runs.replay import replay
 from tests.agents.openai_server import OpenAIServer
 from tests.agents.raw_server import RawServer, answer
-from tests.benchmark.helpers import everything_written, steps_in
+from tests.benchmark.helpers import everything_written, refused, steps_in
 from textgames import game_of
 from textgames.environments.pictures import TILE
 
@@ -201,8 +201,7 @@ def test_both_keeps_the_text_and_earlier_pictures_are_not_repeated(textbench, wo
 def test_who_reads_text_is_refused_before_the_first_episode(textbench, workplace, agent):
     command = ("run", "--agent", agent, "--base-url", "http://127.0.0.1:9/v1", *PLAINLY, "--observe", "image")
     done = textbench(*command, "--set", f"{agent}.route=completions") if ":" in agent else textbench(*command)
-    assert done.code == 2
-    assert f"agent {agent!r} reads text, and observe = image shows pictures" in done.err
+    refused(done, f"agent {agent!r} reads text, and observe = image shows pictures")
     assert not Path("runs").exists()
 
 
@@ -227,6 +226,4 @@ def test_a_server_whose_model_takes_no_images_is_told_of_with_the_fix(textbench,
     ],
 )
 def test_wrong_words_are_named(textbench, workplace, options, told):
-    done = textbench("run", "--agent", "random", *PLAINLY, *options)
-    assert done.code == 2
-    assert told in done.err
+    refused(textbench("run", "--agent", "random", *PLAINLY, *options), told)
