@@ -9,7 +9,7 @@ from typing import Any
 
 from agents.turn import Policy
 from benchmark.errors import UsageError, unknown_name
-from benchmark.play.agents.objects import Agents, given_agents
+from benchmark.play.agents.options import Agents, given_agents
 from benchmark.play.options import OPTIONS, RunOptions
 from benchmark.play.progress import teller
 from benchmark.play.session import by_protocol, play_all

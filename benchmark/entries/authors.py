@@ -17,7 +17,7 @@ from agents.policy import as_requests
 from agents.turn import Turn, TurnRequest
 from agents.wrappers import innermost
 from benchmark.errors import UsageError
-from benchmark.play.agents.objects import AgentSpec, is_object
+from benchmark.play.agents.options import AgentSpec, is_object
 from benchmark.play.agents.players import OWN_PLAYERS, card_of, is_larger, is_shipped, load_policy
 from benchmark.play.options import RunOptions
 from benchmark.runs.folder import EPISODES_NAME, RunFolder

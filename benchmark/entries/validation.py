@@ -24,7 +24,7 @@ from benchmark.entries.authors import author_problems, differences, kind_problem
 from benchmark.entries.entry import Terms, name_problem, open_terms
 from benchmark.entries.tokens import TokenTally
 from benchmark.errors import UsageError
-from benchmark.play.agents.objects import AgentSpec
+from benchmark.play.agents.options import AgentSpec
 from benchmark.play.agents.players import is_larger, is_shipped
 from benchmark.play.options import ADDED, COUNTING, RunOptions
 from benchmark.runs.authorship import RERUN, taken_on_trust, tier_of

@@ -24,8 +24,7 @@ from agents.loop.rollout import DEFAULT_CONCURRENCY
 from agents.models.served.model import NOTICES
 from agents.turn import Policy
 from benchmark.errors import UsageError
-from benchmark.play.agents.objects import AgentSpec
-from benchmark.play.agents.options import own_prompts, secrets_of
+from benchmark.play.agents.options import AgentSpec, own_prompts, secrets_of
 from benchmark.play.agents.players import Players, card_of
 from benchmark.play.manifest import innermost
 from benchmark.play.options import RunOptions

@@ -10,8 +10,7 @@ from typing import Any
 
 from agents.common.redaction import public_url
 from benchmark.errors import UsageError
-from benchmark.play.agents.objects import is_object
-from benchmark.play.agents.options import stored
+from benchmark.play.agents.options import is_object, stored
 from benchmark.play.options import ADDED, COUNTING, OPERATING, RunOptions
 from benchmark.runs.folder import resume_command
 from benchmark.runs.manifest import MANIFEST_VERSION, RUN_KIND, Manifest, Price

@@ -20,8 +20,15 @@ from agents.common.redaction import Redactor
 from agents.protocol import LEGAL_ONLY, UNLISTED
 from benchmark.errors import BenchmarkError, StorageError, UsageError
 from benchmark.play.agents.choice import PlannedRun, choose_scenarios
-from benchmark.play.agents.objects import AgentSpec
-from benchmark.play.agents.options import prompt_files, read_sets, resumed, secrets_of, together, with_agent_options
+from benchmark.play.agents.options import (
+    AgentSpec,
+    prompt_files,
+    read_sets,
+    resumed,
+    secrets_of,
+    together,
+    with_agent_options,
+)
 from benchmark.play.agents.players import Players, not_cached, not_read, not_taken
 from benchmark.play.claims import asked_for, check_claims, claims_of, claims_of_prices
 from benchmark.play.cluster import playing_elsewhere

@@ -15,9 +15,7 @@ from agents.protocol import read_protocol
 from agents.turn import Policy
 from agents.wrappers import models_inside
 from benchmark.errors import UsageError
-from benchmark.play.agents.agent_folder import with_agent_folders
-from benchmark.play.agents.objects import AgentSpec
-from benchmark.play.agents.options import with_agent_options, with_keys
+from benchmark.play.agents.options import AgentSpec, with_agent_options, with_keys
 from benchmark.play.agents.players import (
     Players,
     embedded_models,
@@ -26,6 +24,7 @@ from benchmark.play.agents.players import (
     unloaded,
     why_not_played,
 )
+from benchmark.play.claims import with_agent_folders
 from benchmark.play.options import RunOptions, levels_in
 from benchmark.play.until import first_plan
 from benchmark.runs.plan import Plan, find_scenarios, find_suite, played_by, with_settings

@@ -16,9 +16,8 @@ from agents.protocol import OF_MODELS, TOOLS
 from agents.turn import Policy, check_game, is_served
 from agents.wrappers import Around, models_inside, wrapped_in
 from benchmark.errors import UsageError
-from benchmark.play.agents.agent_folder import with_agent_folders
-from benchmark.play.agents.objects import AgentSpec, code_of, is_object
-from benchmark.play.agents.options import with_agent_options
+from benchmark.play.agents.options import AgentSpec, code_of, is_object, with_agent_options
+from benchmark.play.claims import with_agent_folders
 from benchmark.play.options import RunOptions, flag_of
 from benchmark.play.progress import teller
 from benchmark.runs.plan import Plan

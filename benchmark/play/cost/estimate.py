@@ -23,7 +23,7 @@ from agents.protocol import answers_at_most
 from agents.turn import TurnRequest
 from agents.wrappers import innermost, questions
 from benchmark.errors import BenchmarkError
-from benchmark.play.agents.objects import AgentSpec
+from benchmark.play.agents.options import AgentSpec
 from benchmark.play.agents.players import unloaded
 from benchmark.play.cost.prices import agent_prices, is_paid
 from benchmark.play.options import RunOptions

@@ -14,7 +14,7 @@ from agents.common.locking import LOCK_NAME, FolderLock
 from agents.models.served.model import ServedModel
 from benchmark.cli import main
 from benchmark.errors import UsageError
-from benchmark.play.agents.agent_folder import AGENT_NAME, from_anywhere
+from benchmark.play.claims import AGENT_NAME, from_anywhere
 from benchmark.runs.folder import EPISODES_NAME
 from research.improve.budget import Budget, BudgetSpentError, SpendingMeter, Spent
 from research.improve.improvers import IMPROVERS, checked, find_improver

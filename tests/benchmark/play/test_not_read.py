@@ -4,7 +4,7 @@ import pytest
 
 from agents.models.embedded import READS, embedded_agents
 from benchmark.play.agents.catalogue import agent_kinds
-from benchmark.play.agents.objects import AgentSpec
+from benchmark.play.agents.options import AgentSpec
 from benchmark.play.agents.players import not_cached, not_read, not_taken
 from benchmark.play.options import RunOptions
 from benchmark.runs.plan import find_scenarios

@@ -8,7 +8,7 @@ import pytest
 
 from agents.common.toml import to_toml
 from benchmark.errors import UsageError
-from benchmark.play.agents.agent_folder import AGENT_NAME, approve_agent_folder, with_agent_folders
+from benchmark.play.claims import AGENT_NAME, approve_agent_folder, with_agent_folders
 from benchmark.play.options import RunOptions
 from tests.benchmark.helpers import counted, refused
 
