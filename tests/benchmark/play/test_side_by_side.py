@@ -109,23 +109,9 @@ def test_what_makes_no_sense_is_refused(textbench, options, sentence):
     assert (done.code, sentence in done.err, Path("beside").exists()) == (2, True, False)
 
 
-EPISODES = 6
-
-
-@pytest.fixture(scope="module")
-def results(tmp_path_factory):
-    return benchmark.evaluate(
-        ["planner", "random"],
-        scenarios=["frozen-lake", "taxi"],
-        episodes=EPISODES,
-        twins=2,
-        out=tmp_path_factory.mktemp("twins") / "run",
-        quiet=True,
-    )
-
-
-def test_the_overall_score_counts_a_game_once(results):
-    document = results.document(max_episodes=0)
+def test_the_overall_score_counts_a_game_once():
+    called = {"scenarios": ["frozen-lake", "taxi"], "episodes": 6, "twins": 2, "quiet": True}
+    document = benchmark.evaluate(["planner", "random"], **called).document(max_episodes=0)
     assert document["overall_scenarios"] == ["frozen-lake", "taxi"]
     twins = {"frozen-lake": 0, "frozen-lake-twin-1": 1, "frozen-lake-twin-2": 2, "taxi": 0}
     assert {row["scenario"]: row["twin"] for row in document["scores"]} == twins
@@ -158,9 +144,6 @@ def test_options_that_contradict_each_other_are_refused():
         choose(scenarios=("taxi",), twin=1)
 
 
-# ---------------------------------------------------------------- other samples
-
-
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory):
     """The same seeds three times: as they are, as they are again, and with other samples."""
@@ -179,9 +162,7 @@ def returns_of(path: Path, agent: str) -> list[tuple[str, int, float]]:
 def test_other_samples_are_of_the_same_starts_and_chances(runs):
     first, again, other = runs
     assert returns_of(first, "random") == returns_of(again, "random") != returns_of(other, "random")
-    assert returns_of(first, "planner") == returns_of(
-        other, "planner"
-    )  # as it draws nothing, it meets the same chances
+    assert returns_of(first, "planner") == returns_of(other, "planner"), "it draws nothing, and meets the same chances"
     assert read_manifest(other)["settings"]["resample"] == 1
     assert "resample" not in read_manifest(first)["settings"]
 

@@ -1,10 +1,13 @@
-"""Playing episodes again: what happened in every round, and why an episode ended."""
+"""Playing episodes again: what happened in every round, and why an episode ended; and who sits where at tables."""
 
+from collections import Counter
 from dataclasses import replace
+from itertools import combinations
 
 import pytest
 
 from agents import Episode, EpisodeTask, Step, Turn, load_agent, rollout
+from benchmark.runs.plan import tables
 from benchmark.runs.record import recorded
 from benchmark.runs.replay import ReplayError, ending, replay, replay_if_unchanged
 from tests.benchmark.helpers import change_manifest, refused
@@ -106,3 +109,24 @@ def test_a_twin_that_is_told_in_other_words_by_now_is_refused_with_a_sentence(te
     assert (again.code, "take the version that played it, or play it anew" in again.err) == (2, True)
     assert textbench("leaderboard", "then").code == 0  # the scores are what they were
     refused(textbench("leaderboard", "then", "now"), "defines another scenario under the name 'nim-twin-1'")
+
+
+def test_two_seats_are_a_round_robin_in_both_orders():
+    assert tables("abc", 2) == [tuple(pair) for pair in ("ab", "ac", "ba", "bc", "ca", "cb")]
+    # alone or among oneself
+    assert tables("abc", 1) == [("a",), ("b",), ("c",)]
+    assert tables("a", 2) == [("a", "a")]
+    assert tables("a", 5) == [tuple("aaaaa")]
+
+
+@pytest.mark.parametrize(("seats", "count"), [(3, 2), (4, 6), (7, 3)])
+def test_every_agent_sits_in_every_seat_equally_often_against_everyone(seats, count):
+    agents = "abcdef"[:count]
+    made = tables(agents, seats)
+    assert len(made) == len(set(made)) == count**2
+    for a, b in combinations(agents, 2):
+        met = [table for table in made if set(table) == {a, b}]
+        assert [Counter(seat) for seat in zip(*met, strict=True)] == [Counter({a: 1, b: 1})] * seats
+        # swapping the two changes nothing: no seat, no neighbour, no team is anybody's privilege
+        assert {tuple(b if name == a else a for name in table) for table in met} == set(met)
+    assert [table for table in made if len(set(table)) == 1] == [(agent,) * seats for agent in agents]

@@ -46,16 +46,23 @@ def test_it_plays_under_its_own_name_with_its_options_and_what_is_given_goes_bef
     assert counted("a").count(b"\n") == 3
 
 
-def test_files_are_those_of_the_folder_wherever_it_is_moved(textbench, workplace):
+@pytest.mark.parametrize(
+    ("table", "there"),
+    [
+        ({"spec": "hf:weights", "prompts": "words.toml"}, ("hf:two/weights", {"prompts": "two/words.toml"})),
+        ({"spec": "tiny", "prompts": "without-clock"}, ("tiny", {"prompts": "without-clock"})),
+        ({"spec": "script:own.py", "seconds": 2.0}, ("script:two/own.py", {"seconds": 2.0})),
+    ],
+)
+def test_its_own_files_are_found_wherever_it_is_moved_and_need_no_leave(textbench, workplace, table, there):
     path = workplace / "one"
-    path.mkdir()
+    (path / "weights").mkdir(parents=True)
     (path / "words.toml").write_text('system = "Be quick."\n')
-    (path / "weights").mkdir()
-    write(path, {"spec": "hf:weights", "prompts": "words.toml", "temperature": 0.25})
+    (path / "own.py").write_text("def act(observation, legal):\n    return legal[0]\n")
+    write(path, table)
     path.rename("two")
     options = with_agent_folders(RunOptions(agents=("two",)))
-    assert options.agents == ("two=hf:two/weights",)
-    assert options.agent_options == {"two": {"prompts": "two/words.toml", "temperature": 0.25}}
+    assert (options.agents, options.agent_options) == ((f"two={there[0]}",), {"two": there[1]})
 
 
 @pytest.mark.parametrize(
@@ -151,17 +158,6 @@ def test_a_folder_spends_nothing_fetches_nothing_and_reads_nothing_outside_of_it
     assert (done.code, done.err.count("\n")) == (2, 1)
     assert done.err.endswith(f"if you trust this folder, say so: {advice}\n")
     assert "the secret" not in done.err
-
-
-def test_a_folders_own_files_and_prompts_that_ship_need_no_leave(workplace):
-    Path("x").mkdir()
-    Path("x/words.toml").write_text('system = "Be quick."\n')
-    for prompts in ("words.toml", "without-clock"):
-        write(Path("x"), {"spec": "tiny", "prompts": prompts, "temperature": 0.1})
-        assert with_agent_folders(RunOptions(agents=("x",))).agents == ("x=tiny",)
-    Path("x/own.py").write_text("def act(observation, legal):\n    return legal[0]\n")
-    write(Path("x"), {"spec": "script:own.py", "seconds": 2.0})
-    assert with_agent_folders(RunOptions(agents=("x",))).agents == ("x=script:x/own.py",)
 
 
 @pytest.mark.parametrize(
