@@ -1,4 +1,4 @@
-"""A model whose answers can't be read is stopped early, and the run's ending says why; what it says before it begins."""
+"""A model whose answers can't be read is stopped early, and its run says why; and what a run says before it begins."""
 
 import json
 from pathlib import Path
