@@ -243,8 +243,7 @@ def test_a_run_with_settings_is_another_scenario_and_resumes(textbench):
     # and no part of the standard score
     results = benchmark.evaluate(["planner", "random"], scenarios=["frozen-lake", NAME], episodes=2, quiet=True)
     assert results.leaderboard().document["overall_scenarios"] == ["frozen-lake"]
-    rates = {row["scenario"]: row["success_rate"]["value"] for row in results.leaderboard().scores if row["rank"] == 1}
-    assert rates == {"frozen-lake": 1, NAME: 1}
+    assert {row["scenario"] for row in results.leaderboard().scores} == {"frozen-lake", NAME}
 
 
 def test_settings_of_the_standard_are_the_standard():
