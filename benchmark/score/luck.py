@@ -8,7 +8,7 @@ The corrected return is ``R - beta L``. One rule for ``beta`` holds for every ag
 result. Records hold no states, so every episode is played again.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple
 
@@ -173,60 +173,46 @@ ToldLuck = dict[Key, EpisodeLuck | None]
 
 
 class FolderLuck:
-    """The luck of one folder's episodes, computed when it is first asked for, and added to ``told``."""
+    """The luck of one folder's episodes, found when it is first asked for, and added to ``told``.
 
-    def __init__(self, folder: RunFolder, told: ToldLuck | None = None) -> None:
+    ``places`` are (scenario, seed, byte offset) of its episodes, which may be added until then.
+    """
+
+    def __init__(self, folder: RunFolder, places: Sequence[tuple[str, int, int]], told: ToldLuck | None = None) -> None:
         self._folder, self._cache = folder, FolderCache(folder, "score/luck.py")
-        self._told: ToldLuck = {} if told is None else told
-        self._scenarios: dict[str, Scenario] = {}
-        # by exact values, and by heuristics, which take longer and are asked for less
-        self._known: dict[bool, dict[str, dict[str, SeedLuck | None]]] = {}
+        self._places, self._told = places, {} if told is None else told
+        self._known: dict[str, dict[str, SeedLuck | None]] = {}  # by scenario and agent
 
-    def lookup(self, agent: str, scenario: Scenario) -> Callable[[], SeedLuck | None]:
-        """Return the luck of an agent (by its name in the folder) in a scenario, to be asked for when it is needed.
+    def of(self, agent: str, scenario: Scenario) -> SeedLuck | None:
+        """Return the luck of an agent (by its name in the folder) in a scenario.
 
-        The answer is ``None`` if the game offers none, an episode doesn't replay to the return on record, or a
-        heuristic would have to measure it while the run is being played.
+        ``None`` if the game offers none, an episode doesn't replay to the return on record, or a heuristic would have
+        to measure it while the run is being played: it takes long, and the run is looked at again and again.
         """
-        self._scenarios[scenario.name] = scenario
+        values = LuckValues.of(scenario.game()) if scenario.horizon <= MOST_SOLVED else None
+        if values is None or not (values.exact or is_final(self._folder.manifest)):
+            return None
+        if scenario.name not in self._known:
+            self._known[scenario.name] = self._found(scenario, values)
+        return self._known[scenario.name].get(agent)
 
-        def ask() -> SeedLuck | None:
-            values = _values_of(scenario)
-            if values is None or not (values.exact or is_final(self._folder.manifest)):
-                return None  # a run that is being played is looked at again and again, and heuristics take long
-            if values.exact not in self._known:
-                self._known[values.exact] = self._look_up(values.exact)
-            return self._known[values.exact].get(scenario.name, {}).get(agent)
-
-        return ask
-
-    def _look_up(self, exact: bool) -> dict[str, dict[str, SeedLuck | None]]:
-        offered = {name: _values_of(scenario) for name, scenario in self._scenarios.items()}
-        values = {name: one for name, one in offered.items() if one is not None and one.exact == exact}
-        files = {name: self._cache.file("luck", self._scenarios[name], f" {one.name}") for name, one in values.items()}
-        known = {name: kept for name, file in files.items() if (kept := read_cache(file, _of_json)) is not None}
-        missing: dict[str, dict[str, Any]] = {name: {} for name in values if name not in known}
-        for record in self._folder.records() if missing else ():
-            if record.scenario not in missing or record.error is not None:
-                continue
-            (agent,) = record.agents.values()
-            key = key_of(record)
-            if key not in self._told:
-                scenario = self._scenarios[record.scenario]
-                self._told[key] = record_luck(record, scenario, values[record.scenario])
-            own = missing[record.scenario]
-            if self._told[key] is None:
-                own[agent] = None
-            elif own.setdefault(agent, {}) is not None:
-                own[agent][record.seed] = self._told[key]
-        for name, found in missing.items():
-            write_cache(files[name], found)
-        return known | missing
-
-
-def _values_of(scenario: Scenario) -> LuckValues | None:
-    """Return the values that luck is measured by; ``None`` if there are none, or computing them takes too long."""
-    return LuckValues.of(scenario.game()) if scenario.horizon <= MOST_SOLVED else None
+    def _found(self, scenario: Scenario, values: LuckValues) -> dict[str, SeedLuck | None]:
+        file = self._cache.file("luck", scenario, f" {values.name}")
+        if (kept := read_cache(file, _of_json)) is not None:
+            return kept
+        found: dict[str, Any] = {}
+        for record in self._folder.records_at(offset for name, _, offset in self._places if name == scenario.name):
+            if record.error is None:
+                (agent,), key = record.agents.values(), key_of(record)
+                if key not in self._told:
+                    self._told[key] = record_luck(record, scenario, values)
+                own = found.setdefault(agent, {})
+                if self._told[key] is None:
+                    found[agent] = None
+                elif own is not None:
+                    own[record.seed] = self._told[key]
+        write_cache(file, found)
+        return found
 
 
 def record_luck(record: Episode, scenario: Scenario, values: LuckValues) -> EpisodeLuck | None:

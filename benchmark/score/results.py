@@ -8,7 +8,7 @@ from array import array
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property, wraps
+from functools import cached_property, partial, wraps
 from os.path import realpath
 from pathlib import Path
 from sys import intern
@@ -310,7 +310,9 @@ def read_columns(
 
 
 def _add_source(results: ResultColumns, folder: RunFolder, keep: frozenset[str], told: ToldLuck | None) -> None:
-    plan, manifest, luck = Plan.from_manifest(folder.manifest), folder.manifest, FolderLuck(folder, told)
+    plan, manifest = Plan.from_manifest(folder.manifest), folder.manifest
+    places: list[tuple[str, int, int]] = []
+    luck = FolderLuck(folder, places, told)
     renamed = {}
     for card in manifest["agents"]:
         name = card["name"] if card["name"] not in results.agents else f"{folder.path.resolve().name}/{card['name']}"
@@ -337,15 +339,15 @@ def _add_source(results: ResultColumns, folder: RunFolder, keep: frozenset[str],
                 cell.planned += len(seeds)
                 cell.confidence = confidence_of(manifest["settings"], manifest.get("extended", ()))
                 if len(matchup.agents) == 1:
-                    cell.ask_luck = luck.lookup(agent, plan.scenarios[matchup.scenario])
+                    cell.ask_luck = partial(luck.of, agent, plan.scenarios[matchup.scenario])
     results.names.append({name: renamed[name] for name in renamed if name in wanted})
     losses = folder_losses({name: one for name in plan.scenarios if (one := results.losses[name]) is not None}, folder)
     results.source_losses.append(losses)
-    results.places.append([])
+    results.places.append(places)
     scored = 0
     for offset, record in folder.located_records():
         results.played += 1
-        results.places[-1].append((intern(record.scenario), record.seed, offset))
+        places.append((intern(record.scenario), record.seed, offset))
         scored += record.error is None
         _add_game(results, record, renamed)
         if record.scenario in losses:
