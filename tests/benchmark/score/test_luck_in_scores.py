@@ -34,7 +34,6 @@ def test_the_stored_entries_have_both(textbench):
     planner, greedy = scores["planner", ICE], scores["greedy", ICE]
     assert planner["normalized"]["value"] == pytest.approx(1, abs=1e-12)
     assert planner["normalized_plain"]["value"] == pytest.approx(1.35, abs=0.005)
-    assert planner["mean_return"]["value"] == pytest.approx(0.44)
     assert planner["luck_free_return"]["value"] == pytest.approx(planner["reference"]["value"], abs=1e-12)
     assert greedy["normalized"]["value"] == pytest.approx(0.085, abs=0.01)
     for row in (planner, greedy):
@@ -173,11 +172,9 @@ def test_every_look_of_an_extended_run_is_paid_for_and_allowed(textbench):
 
 
 def test_the_looks_double_up_to_the_most():
-    assert looks(400) == [50, 100, 200, 400]
-    assert looks(300) == [50, 100, 200, 300]
     assert looks(MOST) == [50, 100, 200, 400, 800, 1600]
-    assert looks(30) == [30]
-    assert looks(FIRST_LOOK) == [FIRST_LOOK]
+    assert looks(300) == [50, 100, 200, 300]
+    assert (looks(30), looks(FIRST_LOOK)) == ([30], [FIRST_LOOK])
     # a run that was extended has looked at its old ends, too
     assert looks(240, [120]) == [50, 100, 120, 200, 240]
     assert looks(400, [100, 200]) == looks(400)

@@ -287,7 +287,6 @@ def test_a_large_board_is_compared_in_linear_time_with_the_family_of_all_pairs()
     assert len(rows) == 8 * 7 // 2 + 8 * 32 + 31
     assert board_family(results) == 40 * 39 // 2
     everything = {(row["a"], row["b"]): row for row in compare(results, agents)}
-    assert len(everything) == board_family(results)
     for row in rows:
         assert row["p_value"] == everything[row["a"], row["b"]]["p_value"]
         assert row["p_holm"] >= everything[row["a"], row["b"]]["p_holm"]
