@@ -13,11 +13,8 @@ from agents.baselines.search import PlannerPlayer, search_player_of
 from agents.turn import Refused
 from benchmark.runs.folder import RunFolder
 from benchmark.runs.replay import replay, requests_of
-from benchmark.score import beside
 from benchmark.score.beside import reliability_rows
 from benchmark.score.results import Cell, ResultColumns
-from benchmark.show.board import leaderboard_tables
-from benchmark.show.document_of import results_document
 from tests.benchmark.helpers import lines_of, write_lines
 from tests.benchmark.players_for_tests import Mute
 from textgames import SCENARIOS
@@ -168,13 +165,6 @@ def test_a_player_of_whom_nothing_was_scored_has_no_shares_of_responses():
     assert (row["invalid"], row["responses"], row["failed"]["value"]) == (None, 0, 0.5)
 
 
-def test_the_table_shows_what_happened_and_nothing_else():
-    document = results_document(board({"a": ["plain", "given up"] * 4, "b": ["plain"] * 8}), max_episodes=0)
-    sheet = next(one for one in leaderboard_tables(document) if one.title == "reliability")
-    assert sheet.titles == ["agent", "responses", "invalid", "refused", "forfeited"]
-    assert {row[0]: row[4].partition(" ")[0] for row in sheet.texts} == {"a": "50.0%", "b": "0.0%"}
-
-
 # ---------------------------------------------------------------- readings
 
 READ_GAMES = ("frozen-lake", "tic-tac-toe", "guess-number", "snake")
@@ -285,21 +275,6 @@ def test_answers_that_were_refused_count_and_a_second_one_decides(workplace, tex
     assert (row["invalid"]["value"], row["read"]["value"], row["optimal"]["value"]) == (0.5, 1.0, 1.0)
     (row,) = json.loads(textbench("rescore", "r", "--json").out)["readings"]
     assert row["counts"]["diverged"] == 0  # it said the same when it was asked again
-
-
-def test_episodes_beyond_the_limit_are_told(bold_run, textbench, monkeypatch):
-    monkeypatch.setattr(beside, "LIMIT", 4)
-    rows = json.loads(textbench("rescore", bold_run, "--json").out)["readings"]
-    assert sum(row["episodes"] for row in rows if row["scenario"] == "snake") < 2 * READ_EPISODES
-    assert {row["episodes"] + row["unknown"] for row in rows if row["scenario"] == "snake"} == {READ_EPISODES}
-
-
-def test_where_all_could_be_read_nothing_changes(workplace, textbench):
-    textbench("run", "--agent", "random", "--scenario", "frozen-lake", "--episodes", 2, "--out", "r", "--quiet")
-    done = textbench("rescore", "r")
-    assert (done.code, done.out.count("\n")) == (0, 1)
-    assert "every answer could be read" in done.out
-    assert "--reading" in textbench("rescore", "r", "--reading", "loose").err
 
 
 def test_published_answers_read_as_the_page_says(workplace, textbench):

@@ -41,14 +41,6 @@ def test_who_won_or_lost_everything_has_no_finite_rating():
     assert with_c["a"].rating == alone["a"].rating
 
 
-def test_groups_that_never_met_are_on_scales_of_their_own():
-    games = [Game("a", "b", 1.0), Game("a", "b", 0.0), Game("c", "d", 1.0), Game("d", "c", 0.5)] * 5
-    ratings = {one.agent: one for one in bradley_terry(games)}
-    assert ratings["a"].group == ratings["b"].group != ratings["c"].group == ratings["d"].group
-    for pair in ("ab", "cd"):
-        assert sum(ratings[name].rating.value for name in pair) == pytest.approx(0, abs=1e-6)
-
-
 def test_agents_that_never_met_are_not_pulled_together():
     """In a chain of 16, each of whom wins 6 of 10 games against the next, the ends are 1,056 points apart.
 

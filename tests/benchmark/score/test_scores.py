@@ -243,27 +243,16 @@ def test_references_come_from_the_results_where_the_agents_played(tmp_path):
     assert rows["random"]["normalized"]["value"] == pytest.approx((0.5 - blind) / (3.5 - blind))
 
 
-def test_an_extra_scenario_of_one_agent_changes_nobodys_overall_score_or_rank():
+def test_an_extra_scenario_changes_nobodys_overall_score_and_one_that_is_lacking_takes_ones_own():
     lake, ice, big = "frozen-lake", "frozen-lake-slippery", "frozen-lake-big"
-    played = {
-        lake: {"good": [1.0] * 40, "weak": [0.0] * 40, "more": [1.0, 0.0] * 20},
-        ice: {"good": [1.0, 0.0] * 20, "weak": [0.0] * 40, "more": [0.0] * 40},
-    }
-    before = overall(board(played))
-    assert before[1]["good"]["rank"] == 1
-    assert overall(board(played | {big: {"more": [1.0] * 40}})) == before
-    # two agents, of whom one played more: neither loses its score
-    two = {name: {agent: of[agent] for agent in ("good", "more")} for name, of in played.items()}
-    assert overall(board(two | {big: {"more": [1.0] * 40}})) == overall(board(two))
-
-
-def test_an_agent_that_lacks_a_scenario_of_the_others_has_no_overall_score_and_is_told_so():
-    lake, ice = "frozen-lake", "frozen-lake-slippery"
-    results = board({lake: {"a": [1.0] * 9, "b": [0.0] * 9, "c": [1.0] * 9}, ice: {"a": [1.0] * 9, "b": [0.0] * 9}})
-    names, rows = overall(results)
+    played = {lake: {"a": [1.0] * 40, "b": [0.0] * 40, "c": [1.0, 0.0] * 20}, ice: {"a": [1.0] * 40, "b": [0.0] * 40}}
+    results = board(played)
+    before = names, rows = overall(results)
     assert names == [lake, ice]
+    assert (rows["a"]["rank"], rows["b"]["rank"]) == (1, 2)
     assert (rows["c"]["rank"], rows["c"]["normalized"], rows["c"]["lacks"]) == (None, None, [ice])
-    assert rows["b"]["rank"] == 2
+    again = overall(board(played | {big: {"b": [1.0] * 40}}))
+    assert again == before
     # whoever has unscored episodes in a scenario lacks it; the scenario stays, since most were to play it
     results.cells["a", ice].errors["down"] += 1
     names, rows = overall(results)

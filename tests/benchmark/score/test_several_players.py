@@ -50,13 +50,6 @@ def test_returns_are_means_over_every_seat_at_every_table(shared):
     assert rows["taker"]["metrics"]["gifts of all"]["value"] == pytest.approx(np.mean([0, 0, 0, 4, 2, 2]))
 
 
-@pytest.mark.slow
-def test_a_table_is_a_game_for_every_two_agents_at_it(shared):
-    rows = {row["agent"]: row for row in rating_rows(read_columns([shared]))}
-    assert (rows["taker"]["games"], rows["taker"]["wins"]) == (12, 12)  # both mixed tables of every seed
-    assert (rows["giver"]["losses"], rows["giver"]["rating"]) == (12, None)
-
-
 def test_intervals_are_over_seeds_and_not_over_seats():
     """Equal games of one seed are no more evidence than one of them."""
     rng = np.random.default_rng(0)
@@ -129,15 +122,6 @@ def test_the_value_lost_per_move_is_exact(textbench, suite_with_strangers):
     rows = {row["agent"]: row for row in json.loads(planner.out)["scores"]}
     assert rows["planner"]["metrics"][VALUE_LOST]["value"] == 0.0 < rows["random"]["metrics"][VALUE_LOST]["value"]
     assert rows["planner"]["normalized"] is None
-
-
-@pytest.mark.slow
-def test_a_rating_says_whether_one_agents_gain_is_the_others_loss(textbench, shared):
-    assert not any(row["opposed"] for row in rating_rows(read_columns([shared])))
-    assert "the mean return says who did well" in textbench("leaderboard", shared, "--stats").out
-    command = ("run", *agents("ones", "twos"), "--scenario", "two-pile", "--episodes", 3, "--out", "zero", "--stats")
-    assert "the mean return says who did well" not in textbench(*command).out
-    assert all(row["opposed"] for row in rating_rows(read_columns(["zero"])))
 
 
 @pytest.mark.slow

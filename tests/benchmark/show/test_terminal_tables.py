@@ -158,30 +158,6 @@ def test_a_large_board_has_a_table_a_suite_with_the_same_figures(whole_suites, w
     assert any(note.startswith("frozen-lake: 0 = blind ") for note in paper.lines)
 
 
-def test_metrics_stand_in_tables_of_their_own(whole_suites, workplace, monkeypatch):
-    cell = whole_suites.cells["a", "snake-duel"]
-    for k in range(cell.episodes):
-        cell.metrics.setdefault("regret", []).append(float(k))
-        for number in range(6):
-            cell.metrics.setdefault(f"figure {number}", []).append(0.5)
-    document = results_document(whole_suites, max_episodes=0)
-    (row,) = (row for row in document["scores"] if (row["agent"], row["scenario"]) == ("a", "snake-duel"))
-    assert row["metrics"]["regret"]["value"] == pytest.approx(3.5)
-    sheets = [sheet for sheet in leaderboard_tables(document) if sheet.title == "snake-duel, more figures"]
-    assert [len(sheet.titles) for sheet in sheets] == [1 + 5, 1 + 2]  # no table is wider than that
-    assert sheets[0].titles[:2] == ["agent", "regret"]
-    assert dict(zip(sheets[0].titles, sheets[0].texts[0], strict=True))["regret"].startswith("3.500 [")
-    assert "regret" not in str(
-        [sheet.titles for sheet in leaderboard_tables(document) if sheet.title != sheets[0].title]
-    )
-    monkeypatch.setattr(tables, "LARGE", 0)
-    (text,) = (sheet for sheet in leaderboard_tables(document) if sheet.title == "strategy: more figures")
-    assert text.texts[0][2].startswith("regret 3.500, figure 0 0.500")
-    page = render_page(document)
-    assert 'data-table="snake-duel-metrics"' in page
-    assert 'data-table="snake-duel-seats"' in page
-
-
 @pytest.mark.slow
 def test_the_default_run_ends_in_twelve_lines_that_say_what_the_figures_mean(textbench):
     """Every agent that plays by default is among them, and there are no more at 80 columns."""
@@ -287,3 +263,19 @@ def test_suites_have_scores_of_whoever_has_all_their_scenarios(whole_suites, wor
     alone = results_document(board({name: {"a": [1.0] * 4} for name in SUITES["paper"]}), max_episodes=0)
     assert suite_table(alone) is None
     assert [group.suite for group in grouped_sections(alone)] == [""]
+
+
+def test_metrics_stand_in_tables_of_their_own(whole_suites, workplace, monkeypatch):
+    cell = whole_suites.cells["a", "snake-duel"]
+    for name in ("regret", *(f"figure {number}" for number in range(6))):
+        cell.metrics[name] = [float(k) for k in range(cell.episodes)]
+    document = results_document(whole_suites, max_episodes=0)
+    first, second = (one for one in leaderboard_tables(document) if one.title == "snake-duel, more figures")
+    assert (len(first.titles), len(second.titles)) == (1 + 5, 1 + 2)  # no table is wider than that
+    assert first.titles[:2] == ["agent", "regret"]
+    assert first.texts[0][1].startswith("3.500 [")
+    page = render_page(document)
+    assert all(f'data-table="snake-duel-{part}"' in page for part in ("metrics", "seats"))
+    monkeypatch.setattr(tables, "LARGE", 0)
+    (text,) = (sheet for sheet in leaderboard_tables(document) if sheet.title == "strategy: more figures")
+    assert text.texts[0][2].startswith("regret 3.500, figure 0 3.500")

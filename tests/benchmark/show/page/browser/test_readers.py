@@ -107,22 +107,6 @@ def test_text_has_enough_contrast(visit, scheme):
         assert [one for one in found if one[0] < 4.5] == []
 
 
-def test_theme_follows_the_system_until_the_reader_chooses(visit):
-    page = visit("usual", color_scheme="dark")
-    tab = page.go()
-    brightness = "parseInt(getComputedStyle(document.body).backgroundColor.match(/\\d+/)[0])"
-    assert tab.evaluate(brightness) < 50
-    tab.emulate_media(color_scheme="light")
-    assert tab.evaluate(brightness) > 200
-    tab.click("#theme")
-    tab.click("#theme")
-    assert page.text("#theme") == "Theme: dark"
-    assert tab.evaluate(brightness) < 50
-    page.go()
-    assert page.text("#theme") == "Theme: dark"
-    assert tab.evaluate(brightness) < 50
-
-
 NAMED_ROLES = {"button", "link", "combobox", "slider", "table", "image", "region", "navigation", "columnheader"}
 
 
