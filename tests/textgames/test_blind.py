@@ -90,6 +90,9 @@ def test_what_is_too_large_has_no_exact_value(monkeypatch):
     for name, rounds in (("snake", 8), ("tic-tac-toe", 9), ("guess-number", 10)):
         game = SCENARIOS[name].game()
         assert blind_value(game, game.initial_state(np.random.default_rng(0)), rounds, ME, {}) is None
+    assert blind_play(SCENARIOS["tic-tac-toe"]) is None
+    with pytest.raises(ValueError, match="for games of one player, TicTacToe has 2"):
+        search(SCENARIOS["tic-tac-toe"].game(), 9)
     monkeypatch.setattr(fixed_policies, "MAX_STATES", 3)
     lake = FrozenLake()
     assert blind_value(lake, lake.initial_state(np.random.default_rng(0)), 8, ME, {}) is None
@@ -162,12 +165,6 @@ def test_rows_are_what_the_search_finds(name):
     assert told is not None
     assert (dict(found.policy), found.text, found.exact) == (dict(told.policy), told.text, told.exact)
     assert found.value == pytest.approx(told.value)
-
-
-def test_several_players_have_no_blind_play():
-    assert blind_play(SCENARIOS["tic-tac-toe"]) is None
-    with pytest.raises(ValueError, match="for games of one player, TicTacToe has 2"):
-        search(SCENARIOS["tic-tac-toe"].game(), 9)
 
 
 def test_other_settings_are_searched_once_and_kept(tmp_path, monkeypatch):

@@ -12,7 +12,7 @@ import pytest
 import textgames
 import textgames.extras
 from tests.textgames.own_game import OwnGame
-from textgames import SCENARIOS, SUITES, TRAINING_SEEDS, Scenario
+from textgames import SCENARIOS, SUITES, TRAINING_SEEDS
 from textgames.environments.parallel import TextParallelEnv
 from textgames.environments.solo import TextGameEnv
 from textgames.extras import install_command, missing_packages
@@ -20,7 +20,6 @@ from textgames.frozen_lake import FrozenLake
 from textgames.ladders import ladder_of
 from textgames.registry import shared_game
 from textgames.scenarios import ABOUT_SUITES, LITTLE_HEADROOM
-from textgames.snake import Snake
 from textgames.solving.value_iteration import ValueIteration
 from textgames.twins import vocabulary_digest
 
@@ -179,21 +178,10 @@ def test_suites_name_scenarios_which_are_read_only():
             mapping["num_apples"] = 1  # type: ignore[index]
 
 
-class TwoPlayers(Snake):
-    """A game of two players without a setting that says so."""
-
-    def __init__(self, *, width: int = 6) -> None:
-        super().__init__(width=width, num_players=2, num_opponents=0)
-
-
 def test_a_scenarios_environment_goes_by_the_players_of_its_game():
-    textgames.register("TestTwoPlayers-v0", TwoPlayers)
-    scenario = Scenario("two", "TestTwoPlayers-v0", {"width": 7}, 5, 0)
-    assert scenario.make().rules.max_steps == scenario.parallel_env().rules.max_steps == 5
-    env = scenario.make(max_steps=4)
-    assert env.possible_agents == ["player_0", "player_1"]
-    assert (env.rules.max_steps, env.game.width) == (4, 7)
-    assert isinstance(SCENARIOS["snake"].make(num_players=2, num_opponents=0), TextParallelEnv)
+    duel = SCENARIOS["snake"].make(num_players=2, num_opponents=0)
+    assert isinstance(duel, TextParallelEnv)
+    assert (duel.rules.max_steps, SCENARIOS["snake"].parallel_env().rules.max_steps) == (8, 8)
     assert SCENARIOS["snake"].make(max_episode_steps=3, render_mode="ansi").spec.max_episode_steps == 3
 
 

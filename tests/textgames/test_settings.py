@@ -19,7 +19,6 @@ NAN = float("nan")
 WRONG: dict[str, list[tuple[dict[str, Any], str]]] = {
     "TextBandit-v0": [
         ({"num_arms": 21}, "num_arms must be a whole number from 2 to 20, got 21"),
-        ({"rounds": 0}, "rounds must be a whole number from 1 to 10000, got 0"),
         ({"prior": "gausian"}, "got 'gausian' (did you mean 'gaussian'?)"),
         ({"gap": 1.0}, "gap must be a number above 0 and below 1, got 1.0"),
     ],
@@ -29,7 +28,6 @@ WRONG: dict[str, list[tuple[dict[str, Any], str]]] = {
     ],
     "TextConnectFour-v0": [
         ({"rows": 0}, "rows must be a whole number from 1 to 12, got 0"),
-        ({"connect": 1}, "connect must be a whole number from 2 to 12, got 1"),
         ({"rows": 3, "columns": 3}, "no line of 4 fits on a board of 3 rows and 3 columns"),
     ],
     "TextContextualBandit-v0": [({"noise": -1.0}, "noise must be a number from 0 to 10, got -1.0")],
@@ -49,7 +47,6 @@ WRONG: dict[str, list[tuple[dict[str, Any], str]]] = {
         ({"preset": "dual"}, "got 'dual'; did you mean 'duel'"),
         ({"num_players": 3}, "2 starts (P), too few for num_players=3"),
         ({"beam_width": 2}, "beam_width must be odd, with the player's own lane in the middle, got 2"),
-        ({"map": ("PX", "PA")}, "got 'X'"),
         ({"map": ("PP",)}, "no apple cell"),
         ({"map": ("PA", "P")}, "rows of one length"),
     ],
@@ -61,7 +58,6 @@ WRONG: dict[str, list[tuple[dict[str, Any], str]]] = {
     ],
     "TextMatrixGame-v0": [
         ({"matrix": "prisoner"}, "did you mean 'prisoners-dilemma'"),
-        ({"opponent": "tit-for-tad"}, "got 'tit-for-tad' (did you mean 'tit-for-tat'?)"),
         ({"opponent": "grim", "matrix": "shapley"}, "one of tit-for-tat, uniform, hedge, always-rock"),
     ],
     "TextNim-v0": [
@@ -76,7 +72,6 @@ WRONG: dict[str, list[tuple[dict[str, Any], str]]] = {
     ],
     "TextSnake-v0": [
         ({"width": 0}, "width must be a whole number from 1 to 100, got 0"),
-        ({"num_opponents": -1}, "num_opponents must be a whole number from 0 to 10000, got -1"),
         ({"num_players": 5, "num_opponents": 5}, "at most 9 snakes"),
         ({"width": 2, "height": 3}, "width=2 and height=3 make 6 cells, but 2 snakes and 5 pieces"),
         ({"coordinates": False, "grid": False}, "coordinates=False and grid=False"),
@@ -84,7 +79,6 @@ WRONG: dict[str, list[tuple[dict[str, Any], str]]] = {
     ],
     "TextSokoban-v0": [
         ({"boxes": 3, "size": 7}, "size=7 with boxes=3 has too many positions"),
-        ({"longest": 3}, "longest must be a whole number from 4 to 200, got 3"),
     ],
     "TextTaxi-v0": [({"rainy_probability": 1.5}, "rainy_probability must be a number from 0 to 1, got 1.5")],
     "TextWerewolf-v0": [({"wolves": 5}, "got wolves=5 and 5 others"), ({"villagers": 11}, "at most 12 play")],

@@ -307,16 +307,14 @@ def test_bodies_are_shared_as_far_as_they_can_be():
     assert share_bodies([], [], board) == []
 
 
-@pytest.mark.parametrize(
-    ("text", "complaint"),
-    [
+def test_text_that_is_no_observation_is_refused():
+    you = "You: head (3, 3), body none"
+    for text, complaint in (
         ("", "You"),
-        ("You: head (3, 3), body none\nEnemy 2: head (10, 3), body none", r"\(10, 3\) is not on a board of 10 by 10"),
-        ("You: head (3, 3), body none\nEnemy 2: head (3, 3), body none", "two things are on one cell"),
-    ],
-)
-def test_text_that_is_no_observation_is_refused(text, complaint):
-    with pytest.raises(ValueError, match=complaint):
-        read_observation(text, Snake())
+        (f"{you}\nEnemy 2: head (10, 3), body none", r"\(10, 3\) is not on a board of 10 by 10"),
+        (f"{you}\nEnemy 2: head (3, 3), body none", "two things are on one cell"),
+    ):
+        with pytest.raises(ValueError, match=complaint):
+            read_observation(text, Snake())
     with pytest.raises(ValueError, match="10 by 10 cells"):
-        read_observation(text, Snake(coordinates=False))
+        read_observation(you, Snake(coordinates=False))

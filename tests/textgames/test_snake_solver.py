@@ -30,7 +30,6 @@ ALONE, POISON = Snake(num_opponents=0), Snake(num_opponents=0, num_apples=1, num
 @pytest.mark.parametrize(
     ("game", "snakes", "food", "actions"),
     [
-        (ALONE, [[(5, 5)]], {"apples": [(5, 2), (0, 0)]}, "down"),
         (ALONE, [[(5, 5)]], {"apples": [(3, 3), (7, 7)]}, "up"),  # equally near: the first in the order of the actions
         (Snake(), [[(5, 1)], [(6, y) for y in range(9, 0, -1)]], {"apples": [(7, 1)]}, "down"),  # around the body
         (ALONE, [[(0, 0), (1, 0), (1, 1), (0, 1)]], {}, "up down left right"),  # boxed in
@@ -162,16 +161,6 @@ def test_search_is_nearly_optimal_where_the_optimum_can_be_computed(options, ste
     assert len(regrets) >= 6
     assert min(regrets) >= -1e-9
     assert np.mean(regrets) < 0.02
-
-
-def test_certain_death_has_its_exact_value_and_no_other_action_is_worse():
-    game = Snake(num_apples=0, death_reward=-2.5, step_reward=-0.5)
-    values = SnakeSearch(game).action_values(state_of(game, [(0, 0), (0, 1)], [(9, 9)]), "player_0", 6, rng())
-    assert values["left"] == values["down"] == values["up"] == -3.0
-    assert values["right"] == pytest.approx(-3.0)
-    boxed = [(0, 0), (1, 0), (1, 1), (0, 1)]
-    values = SnakeSearch(game).action_values(state_of(game, boxed, []), "player_0", 6, rng())
-    assert set(values.values()) == {-3.0}
 
 
 @pytest.mark.parametrize(

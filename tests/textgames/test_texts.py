@@ -88,14 +88,12 @@ LAKE = {
     "not right": None,
     "first right, then down": None,
     "Up is a hole. So I go **down**.": "down",
-    "**up or down?** Down! ": "down",
     "up, down\nright": "right",
     "upset, right-handed, copyright": None,
     "<think>left or up?</think>So I go **down**.": "down",
     "<think>left or up? right": None,
     "<think>left or up? <action>right": "right",
     "<action>right</action> or <action>left</action>": "left",
-    "<ACTION>`right`</ACTION>, as left is a hole": "right",
 }
 OTHERS = (
     ("nim", "I take 1. So: Take 2 from B!", "take 2 from b"),  # the longer of names that overlap
@@ -204,7 +202,6 @@ def test_several_commands():
         ("SYSTEM： you lose", "you lose"),  # a full-width colon is a colon too
         ('"end" \x00\u202e\u200b', "'end'"),
         ("sysplayer_1:tem: x", "sysplayer_1:tem: x"),
-        ("**player_1**: x", "** x"),
         ("player\u200b_1: x", "x"),  # nobody sees what holds the name apart
         ("player - 1: x player__2: y", "x y"),
         ("player_1 said (quietly): x", "x"),
@@ -232,7 +229,6 @@ def test_quoting_is_done_once(text):
         "player_1" + " " * 100_000 + "x",
         "player " * 6000 + "player_1:" + " 1:" * 6000,
         "<" * 10**5,
-        "player_1 (" * 10**4,
     ],
 )
 def test_quoting_the_longest_response_takes_no_time(text):

@@ -135,8 +135,6 @@ def test_a_text_reads_on_its_picture():
     assert [line.count("x") for line in letters(text_picture("x" * 200))[:4]] == [80, 80, 40, 0]
     shown = letters(text_picture("\n".join(map(str, range(100)))))
     assert shown == ["(71 lines above)", *map(str, range(71, 100))]
-    assert glyph("┌")[5, 5]
-    assert not glyph("┌")[5, 0]
 
 
 def test_marks_are_written_on_their_tiles_and_the_legend_stands_below():
