@@ -237,7 +237,7 @@ for _data in (*_SHELVES.values(), _shelf("openspiel")):  # the last one has game
                 _register(_settings["game"], _entry)
         register(_id, **_settings)
 
-register_yardstick(Twin, "textgames.twins.yardstick:twin_yardstick")
+register_yardstick(Twin, "textgames.twins.twin:twin_yardstick")
 
 SCENARIOS: Mapping[str, Scenario] = MappingProxyType(
     {

@@ -93,7 +93,7 @@ def test_delay_that_never_pays_settles_and_delay_that_pays_is_refused(monkeypatc
     lake = FrozenLake(desc=("SFFG",), is_slippery=True)
     start = lake.initial_state(np.random.default_rng(0))
     assert ValueIteration(lake).value(start, None, "player_0") == pytest.approx(1.0, abs=1e-9)
-    monkeypatch.setattr("textgames.solving.backward_induction._MOST_ROUNDS", 1000)
+    monkeypatch.setattr("textgames.solving.state_space._MOST_ROUNDS", 1000)
     assert ValueIteration(Mint(players=ONE, seed=0)).value(0, 50, "player_0") == 50
     with pytest.raises(ValueError, match="give it a limit"):
         ValueIteration(Mint(players=ONE, seed=0)).value(0, None, "player_0")

@@ -15,7 +15,7 @@ import textgames
 from textgames.conformance import CHECKS, check, run_check, transcript
 from textgames.environments.parallel import TextParallelEnv
 from textgames.extras import install_command
-from textgames.open_spiel.library_facts import MOST_CHARACTERS, MOST_LISTED, summary
+from textgames.open_spiel.library import MOST_CHARACTERS, MOST_LISTED, summary
 
 TRANSCRIPTS = Path(__file__).parent / "transcripts" / "open_spiel"
 IDS = tuple(id for id in textgames.registered_ids() if id.startswith("OpenSpiel"))

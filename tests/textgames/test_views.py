@@ -13,8 +13,16 @@ import numpy as np
 import pytest
 
 import textgames
-from textgames.environments.pictures import COLUMNS, LINES, board_picture, glyph, png, text_picture
-from textgames.environments.render import observed_picture, render_state
+from textgames.environments.render import (
+    COLUMNS,
+    LINES,
+    board_picture,
+    glyph,
+    observed_picture,
+    png,
+    render_state,
+    text_picture,
+)
 
 HIDING = {
     *("TextBandit-v0", "TextContextualBandit-v0", "TextOnlineLearning-v0", "TextMastermind-v0", "TextGuessNumber-v0"),

@@ -12,8 +12,7 @@ from typing import Any
 
 from numpy.random import Generator
 
-from textgames.open_spiel.library import library, load, reading_of
-from textgames.open_spiel.library_facts import COLOURS, about, summary, turn_order
+from textgames.open_spiel.library import COLOURS, about, library, load, reading_of, summary, turn_order
 from textgames.open_spiel.minimax import small_positions
 from textgames.open_spiel.state import SpielState, replay, resolved, sampled
 from textgames.settings import check_one_of

@@ -4,6 +4,7 @@
 id. Any other game is played with its own action names and a text that says what can be said of every game.
 """
 
+import math
 import re
 import tomllib
 from collections.abc import Mapping, Sequence
@@ -115,3 +116,119 @@ def expand(patterns: Sequence[str]) -> tuple[str, ...]:
             filled = [text + choice for text, choice in zip(pieces[::3], (*chosen, ""), strict=True)]
             names.append("".join(filled))
     return tuple(names)
+
+
+MOST_LISTED, MOST_CHARACTERS = 60, 1000
+"""Up to so many actions, in so many characters, are listed with a turn; of more the forms are told."""
+
+_FEW, _MOST_FORMS = 3, 8
+_SLOT = re.compile(r"(?<![a-z])[a-z](?=\d)|\d+")
+
+_CHESS = ("black, the small letters on the board", "white, the capital letters on the board")
+COLOURS: Mapping[str, tuple[str, str]] = {
+    "amazons": ("X", "O"),
+    "backgammon": ("x", "o"),
+    "breakthrough": ("black, b on the board", "white, w on the board"),
+    "checkers": ("o", "+"),
+    "chess": _CHESS,
+    "clobber": ("o", "x"),
+    "crazyhouse": _CHESS,
+    "dark_chess": _CHESS,
+    "go": ("black", "white"),
+    "kriegspiel": _CHESS,
+    "lines_of_action": ("x", "o"),
+    "rbc": _CHESS,
+    "shogi": ("black, the capital letters on the board", "white, the small letters on the board"),
+    "twixt": ("x", "o"),
+    "ultimate_tic_tac_toe": ("x", "o"),
+    "xiangqi": ("the capital letters on the board", "the small letters on the board"),
+}
+"""What the players have by the library's own order of them, in games whose rules aren't written down here."""
+
+
+def about(game: Any) -> str:
+    """Return what the library knows of its game, for the instructions."""
+    kind, players = game.get_type(), game.num_players()
+    lines = [
+        f"{kind.long_name}, as the OpenSpiel library has it under the name {kind.short_name}, "
+        f"{'for one player' if players == 1 else f'for {players} players'}.",
+    ]
+    if parameters := game.get_parameters():
+        lines.append(f"Its parameters: {', '.join(f'{name} = {value}' for name, value in parameters.items())}.")
+    enums, several = library().GameType, players > 1
+    at_once = kind.dynamics == enums.Dynamics.SIMULTANEOUS
+    chance = kind.chance_mode != enums.ChanceMode.DETERMINISTIC
+    open_ = kind.information == enums.Information.PERFECT_INFORMATION
+    told = [
+        *(["Players move at the same time." if at_once else "Players move one after the other."] if several else []),
+        "Chance plays a part." if chance else "Nothing is left to chance.",
+        "Nothing is hidden." if open_ else "Some of it is hidden from some players.",
+        f"It lasts at most {game.max_game_length()} moves.",
+    ]
+    lines.append(" ".join(told))
+    when = "at the end" if kind.reward_model == enums.RewardModel.TERMINAL else "as the game goes on"
+    paid = f"You are paid {when}, from {game.min_utility():g} to {game.max_utility():g} in all; more is better."
+    shared = {
+        enums.Utility.ZERO_SUM: "What one player wins others lose.",
+        enums.Utility.CONSTANT_SUM: f"What all are paid adds up to {game.utility_sum() or 0:g}.",
+        enums.Utility.IDENTICAL: "All are paid the same.",
+    }.get(kind.utility, "What one player wins others needn't lose.")
+    lines.append(f"{paid} {shared}" if several else paid)
+    lines.append(
+        "Its rules aren't told here: they are the usual ones, with these parameters, and you are expected to know "
+        "them. What you read in each turn is the library's own description, and the legal actions, under the "
+        "library's names, are told with every turn."
+    )
+    return "\n".join(lines)
+
+
+def turn_order(game: Any, place: int) -> str:
+    """Return which player moves first; empty if all move at once or chance decides it."""
+    start = game.new_initial_state()
+    if game.num_players() == 1 or start.is_chance_node() or start.is_simultaneous_node():
+        return ""
+    first = start.current_player()
+    return "you move first" if first == place else f"player_{first} moves first"
+
+
+def summary(names: Sequence[str]) -> str:
+    """Return the legal actions: all by name if they are few, else their number and their forms, with the first of each.
+
+    ``"90 of the form place ship at (0-8, 0-9)"`` means every number of these ranges; any of them may be written.
+    """
+    listed = ", ".join(names)
+    if len(names) <= MOST_LISTED and len(listed) <= MOST_CHARACTERS:
+        return listed
+    forms: dict[str, list[str]] = {}
+    for name in names:
+        forms.setdefault(_SLOT.sub("\0", name), []).append(name)
+    told = [_form(form, members) for form, members in list(forms.items())[:_MOST_FORMS]]
+    rest = sum(map(len, list(forms.values())[_MOST_FORMS:]))
+    more = f"; and {rest} more, of other forms" if rest else ""
+    return f"{len(names)} actions are legal: {'; '.join(told)}{more}"
+
+
+def _form(form: str, members: Sequence[str]) -> str:
+    """Return one form: with its ranges if every action of them is legal, else the first few and how many there are."""
+    if len(members) <= _FEW:
+        return ", ".join(members)
+    slots = [
+        sorted(set(values), key=lambda value: (int(value) if value.isdigit() else 0, value))
+        for values in zip(*map(_SLOT.findall, members), strict=True)
+    ]
+    if math.prod(map(len, slots)) == len(members):
+        pieces = form.split("\0")
+        written = "".join(text + between for text, between in zip(pieces, [*map(_ranges, slots), ""], strict=True))
+        return f"{written} ({len(members)}, such as {members[0]})"
+    return f"{', '.join(members[:_FEW])} and {len(members) - _FEW} more of this form"
+
+
+def _ranges(values: Sequence[str]) -> str:
+    runs: list[list[str]] = []
+    for value in values:
+        place = int(value) if value.isdigit() else ord(value)
+        if runs and place == (int(runs[-1][-1]) if value.isdigit() else ord(runs[-1][-1])) + 1:
+            runs[-1].append(value)
+        else:
+            runs.append([value])
+    return "/".join(run[0] if len(run) == 1 else f"{run[0]}-{run[-1]}" for run in runs)

@@ -3,8 +3,7 @@
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any
 
-from textgames.solving.backward_induction import BackwardInduction
-from textgames.solving.state_space import StateSpace, decisions_in, joint_actions
+from textgames.solving.state_space import BackwardInduction, StateSpace, decisions_in, joint_actions
 from textgames.tsmg import TSMG, Action, Outcome, Player
 from textgames.yardsticks import Yardstick
 

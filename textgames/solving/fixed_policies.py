@@ -6,8 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from textgames.solving.backward_induction import BackwardInduction
-from textgames.solving.state_space import StateSpace
+from textgames.solving.state_space import BackwardInduction, StateSpace
 from textgames.tsmg import TSMG, Action, Outcome, Player
 from textgames.yardsticks import FixedPolicy, find_yardstick
 

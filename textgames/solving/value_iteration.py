@@ -1,6 +1,5 @@
 """Finite-horizon value iteration for any game of one player that tells its outcomes."""
 
-from collections.abc import Callable, Hashable
 from typing import Any
 
 from textgames.solving.exact_solver import MAX_STATES, ExactSolver
@@ -17,13 +16,11 @@ class ValueIteration(ExactSolver):
 
     method = "value iteration"
 
-    def __init__(
-        self, game: TSMG[Any], *, canonical: Callable[[Any], Hashable] | None = None, max_states: int = MAX_STATES
-    ) -> None:
+    def __init__(self, game: TSMG[Any], *, max_states: int = MAX_STATES) -> None:
         if len(game.players) != 1:
             raise ValueError(f"value iteration is for one player, {type(game).__name__} has {len(game.players)}")
         if not game.has_outcomes:
             name = type(game).__name__
             raise ValueError(f"value iteration needs {name}.outcomes(state, joint_action), which {name} doesn't have")
-        super().__init__(game, canonical=canonical, max_states=max_states)
+        super().__init__(game, max_states=max_states)
         self.kind = "clairvoyant" if game.hidden_information else "optimal"

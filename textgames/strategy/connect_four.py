@@ -8,10 +8,9 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
-from textgames.bases import ListedStarts
+from textgames.bases import FREE, MARKS, BoardDuel, ListedStarts
 from textgames.settings import check_whole
 from textgames.solving.minimax import Minimax
-from textgames.strategy.board_duel import FREE, MARKS, BoardDuel
 from textgames.texts.grids import board_rows
 
 _NUMBERS = {3: "Three", 4: "Four", 5: "Five"}

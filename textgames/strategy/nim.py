@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.random import Generator
 
-from textgames.strategy.board_duel import BoardDuel
+from textgames.bases import BoardDuel
 
 HEAP_NAMES = "abcdefgh"
 _READ_HEAP = re.compile(r"^Heap ([a-h]): (\d+)\b", re.MULTILINE)

@@ -5,8 +5,7 @@ A state is the board, a string of nine characters row by row from the top; whose
 
 from functools import lru_cache
 
-from textgames.bases import ListedStarts
-from textgames.strategy.board_duel import FREE, MARKS, BoardDuel
+from textgames.bases import FREE, MARKS, BoardDuel, ListedStarts
 from textgames.texts.grids import board_rows
 
 CELLS = ("a3", "b3", "c3", "a2", "b2", "c2", "a1", "b1", "c1")

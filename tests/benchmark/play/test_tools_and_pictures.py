@@ -17,7 +17,7 @@ from tests.agents.openai_server import OpenAIServer
 from tests.agents.raw_server import RawServer, answer
 from tests.benchmark.helpers import everything_written, refused, steps_in
 from textgames import game_of
-from textgames.environments.pictures import TILE
+from textgames.environments.render import TILE
 
 LAKE = ("--scenario", "frozen-lake", "--episodes", 2, "--quiet")
 MOVES = ["left", "down", "right", "up"]
