@@ -281,6 +281,8 @@ BREAKS: list[tuple[type[TSMG[Any]], str, Change]] = [
     (Hops, f"{TRANSITION}'run'{NOT}", {}),
     (Race, TRANSITION + r"a round without an action of player_1: \{'player_0': '\w+'\}",
      {"transition": lambda self, s, joint, rng: Race.transition(self, s, {"player_1": "walk", **joint}, rng)}),
+    (Walk, r"actions: transition\(\) raised KeyError for a round without an action of player_0: \{\}; it must raise ",
+     {"transition": lambda self, s, joint, rng: Walk.transition(self, s, {ME: joint[ME]}, rng)}),
     (Race, r"actions: the actions of players who are not to move must be ignored", {"transition": listens_to_the_dead}),
     # chances, scores, metrics, reading back
     (Coin, r"outcomes: outcomes\(\) of .*'toss'} gives .* the probability 0.3, it came \d+ times", {"heads": 0.5}),

@@ -79,6 +79,8 @@ def test_an_observation_tells_the_whole_state(style):
                 read = read_observation(text)
                 assert (read.position, observation(read, TextStyle(**style))) == (cell, text)
                 assert read.lake.tiles.replace("S", "F") == lake.tiles.replace("S", "F")
+    with pytest.raises(ValueError, match="not a Frozen Lake observation"):
+        read_observation("Apples: (1, 2)")
 
 
 def test_a_lake_is_an_immutable_value():

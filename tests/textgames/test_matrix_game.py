@@ -158,15 +158,8 @@ def test_policy_regret_sees_what_external_regret_cannot():
     assert (best["external_regret"], best["policy_regret"]) == (9 * 2, 0)
 
 
-def test_external_regret_by_hand():
-    losses = [(3.0, 1.0), (0.0, 10.0), (5.0, 4.0)]
-    assert external_regret(losses, [0, 1, 0]) == 18 - 8  # always the first would have cost 8
-    assert external_regret(losses, [1, 0, 1]) == 5 - 8  # better than any fixed action
-    assert external_regret(losses, []) == 0
-
-
 @pytest.mark.parametrize("seed", range(3))
-def test_swap_regret_against_all_functions_and_regrets_of_counts(seed):
+def test_regrets_against_all_functions_and_of_counts(seed):
     rng = np.random.default_rng(seed)
     payoffs = rng.integers(-5, 6, (3, 3)).astype(float).tolist()
     own, other = rng.integers(3, size=12).tolist(), rng.integers(3, size=12).tolist()
@@ -174,6 +167,7 @@ def test_swap_regret_against_all_functions_and_regrets_of_counts(seed):
     swapped = [sum(losses[t][f[a]] for t, a in enumerate(own)) for f in product(range(3), repeat=3)]
     regret = sum(losses[t][a] for t, a in enumerate(own)) - min(swapped)
     assert swap_regret(losses, own) == pytest.approx(regret)
+    assert external_regret([(3, 1), (0, 10), (5, 4)], [1, 0, 1]) == 5 - 8  # better than always the first, by hand
     found = regrets_of_counts(payoffs, Counter(zip(own, other, strict=True)))
     assert found == (external_regret(losses, own), swap_regret(losses, own))
 

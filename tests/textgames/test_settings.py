@@ -47,6 +47,7 @@ WRONG: dict[str, list[tuple[dict[str, Any], str]]] = {
         ({"preset": "dual"}, "got 'dual'; did you mean 'duel'"),
         ({"num_players": 3}, "2 starts (P), too few for num_players=3"),
         ({"beam_width": 2}, "beam_width must be odd, with the player's own lane in the middle, got 2"),
+        ({"map": ("PX", "PA")}, "got 'X'"),
         ({"map": ("PP",)}, "no apple cell"),
         ({"map": ("PA", "P")}, "rows of one length"),
     ],
@@ -98,18 +99,16 @@ def test_games_with_numbers_among_their_settings_are_here():
     game_of("TextFrozenLake-v0", frozen_probability=np.float16(0.75))  # a short number of numpy's is a number
 
 
+def taking(model: str, /, *more: str, size: int = 3, slippery: bool = True) -> None: ...
+
+
 def open_to_all(model: str, size: int = 3, **options: Any) -> None: ...
 
 
-class Made:
-    def __init__(self, model: str, /, *more: str, size: int = 3, slippery: bool = True) -> None: ...
-
-
 def test_settings_are_the_parameters_that_have_a_name_after_the_first_arguments():
-    assert {name: one.default for name, one in taken_by(Made).named.items()} == {"size": 3, "slippery": True}
-    assert list(taken_by(open_to_all).named) == ["model", "size"]
+    assert {name: one.default for name, one in taken_by(taking).named.items()} == {"size": 3, "slippery": True}
     assert list(taken_by(open_to_all, arguments=1).named) == ["size"]
-    assert [taken_by(one).others for one in (Made, open_to_all)] == [False, True]
+    assert [taken_by(one).others for one in (taking, open_to_all)] == [False, True]
 
 
 OF_OPENSPIEL = {"hex": "board_size", "goofspiel": "num_cards", "pig": "horizon", "kuhn_poker": "players"}

@@ -81,6 +81,7 @@ def test_names_that_could_never_be_read_are_refused(names):
 # ---------------------------------------------------------------- the lenient reading
 
 LAKE = {
+    "<action>right</action>": "right",
     "**Right**.": "right",
     "\\boxed{right}": "right",
     "left, not right": "left",

@@ -1,7 +1,5 @@
 """Pictures, drawn without a library: a player's shows no more than it may see, and letters can be read."""
 
-import struct
-import zlib
 from collections.abc import Iterator
 from itertools import islice, pairwise
 from pathlib import Path
@@ -19,7 +17,6 @@ from textgames.environments.render import (
     board_picture,
     glyph,
     observed_picture,
-    png,
     render_state,
     text_picture,
 )
@@ -115,15 +112,6 @@ def test_the_documentation_shows_both_views_of_every_game_that_hides_something()
     assert sum(file.stat().st_size for file in files) < 300_000
     assert all(name in (folder / "reference" / "game.md").read_text(encoding="utf-8") for name in shown)
     assert draw_views.main(["--check"]) == 0
-
-
-def test_a_picture_is_a_png_with_its_pixels():
-    picture = np.arange(2 * 3 * 3, dtype=np.uint8).reshape(2, 3, 3)
-    data = png(picture)
-    assert data[:8] == b"\x89PNG\r\n\x1a\n"
-    assert struct.unpack(">II", data[16:24]) == (3, 2)
-    length = struct.unpack(">I", data[33:37])[0]
-    assert zlib.decompress(data[41 : 41 + length]) == b"\0" + picture[0].tobytes() + b"\0" + picture[1].tobytes()
 
 
 def letters(picture: np.ndarray[Any, Any]) -> list[str]:
