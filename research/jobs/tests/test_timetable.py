@@ -2,7 +2,6 @@
 
 import time
 from itertools import pairwise
-from pathlib import Path
 
 import pytest
 
@@ -12,14 +11,18 @@ from research.reproduction.pace import typical_seconds
 from research.reproduction.settings import Experiment
 
 
-def timetable(folder: Path, processes: int = 1, recipe: str = "full") -> Timetable:
-    experiment = Experiment.read(recipe)
-    jobs = jobs_of(experiment)
-    return Timetable(typical_seconds(experiment, jobs), ReproductionFolder(folder), jobs, processes)
+@pytest.fixture
+def timetable(tmp_path):
+    def make(processes: int = 1) -> Timetable:
+        experiment = Experiment.read("full")
+        jobs = jobs_of(experiment)
+        return Timetable(typical_seconds(experiment, jobs), ReproductionFolder(tmp_path), jobs, processes)
+
+    return make
 
 
-def test_more_work_takes_longer(tmp_path):
-    typical = timetable(tmp_path).typical
+def test_more_work_takes_longer(timetable):
+    typical = timetable().typical
     assert typical["pretrain/large"] > 3 * typical["pretrain/small"]
     assert typical["train/frozen-lake/all/0"] > typical["train/frozen-lake/aaw/0"]
     assert typical["train/snake/aaw/0"] > typical["train/frozen-lake/aaw/0"]  # longer episodes on larger boards
@@ -31,18 +34,17 @@ def test_more_work_takes_longer(tmp_path):
 
 
 @pytest.mark.slow
-def test_processes_share_the_work_but_needs_wait(tmp_path):
-    one, two, many = (timetable(tmp_path, processes).seconds_left() for processes in (1, 2, 1000))
-    typical = timetable(tmp_path).typical
-    assert one == pytest.approx(sum(typical.values()))
-    assert two == pytest.approx(one / 2)
+def test_processes_share_the_work_but_needs_wait(timetable):
+    one, two, many = (timetable(processes).seconds_left() for processes in (1, 2, 1000))
+    typical = timetable().typical
+    assert (one, two) == (pytest.approx(sum(typical.values())), pytest.approx(one / 2))
     assert many == pytest.approx(typical["pretrain/large"] + typical["play/large"])
 
 
 @pytest.mark.slow
-def test_a_slow_machine_is_believed_step_by_step(tmp_path):
+def test_a_slow_machine_is_believed_step_by_step(timetable, tmp_path):
     """Every job takes three times as long as the table says: the whole time that is foretold rises, and never jumps."""
-    folder, clock, elapsed = ReproductionFolder(tmp_path), timetable(tmp_path), 0.0
+    folder, clock, elapsed = ReproductionFolder(tmp_path), timetable(), 0.0
     foretold = [clock.seconds_left()]
     for job in list(clock.left):
         elapsed += 3 * clock.typical[job.name]
@@ -52,24 +54,22 @@ def test_a_slow_machine_is_believed_step_by_step(tmp_path):
     assert foretold[-1] == pytest.approx(3 * foretold[0])
     assert foretold[1] > 2 * foretold[0]  # the first base alone tells most of it
     assert all(abs(now / then - 1) < 0.06 for then, now in pairwise(foretold[1:]))
-    again = timetable(tmp_path)
+    again = timetable()
     assert (again.left, again.seconds_left(), again.done_share()) == ([], 0.0, 1.0)
 
 
-def test_one_kind_of_job_that_is_slower_than_the_table_says_slows_that_kind(tmp_path):
-    folder, clock = ReproductionFolder(tmp_path), timetable(tmp_path)
+def test_one_kind_of_job_that_is_slower_than_the_table_says_slows_that_kind(timetable, tmp_path):
+    clock, name = timetable(), "train/snake/aaw/0"
     before = clock.seconds_left()
-    name = "train/snake/aaw/0"
-    folder.write_result(name, {"seconds": 2 * clock.typical[name]})
+    ReproductionFolder(tmp_path).write_result(name, {"seconds": 2 * clock.typical[name]})
     clock.done(name)
     trained = sum(seconds for job, seconds in clock.typical.items() if job.startswith("train/") and job != name)
     assert clock.seconds_left() > before + 0.8 * trained - clock.typical[name]
 
 
-def test_a_running_job_counts_from_where_it_was_taken_up(tmp_path, monkeypatch):
-    """A run that goes on from a checkpoint at 60% has not done those 60% in the first second."""
-    clock, now = timetable(tmp_path), time.monotonic()
-    name = "train/frozen-lake/aaw/0"
+def test_a_running_job_counts_from_where_it_was_taken_up(timetable, monkeypatch):
+    """A run that resumes from a checkpoint at 60% has not done those 60% in the first second."""
+    clock, now, name = timetable(), time.monotonic(), "train/frozen-lake/aaw/0"
     expected = clock.seconds_left() - 0.7 * clock.typical[name]
     monkeypatch.setattr(time, "monotonic", lambda: now)
     clock.progress({name: 0.6})

@@ -57,15 +57,27 @@ def light(request: TurnRequest) -> str:
 
 
 class Scripted:
-    """Answers by a function of the request, and counts the requests."""
+    """Answers by a function of the request, or in order; keeps the requests, and how many came at once."""
 
-    def __init__(self, answer: Callable[[TurnRequest], str], name: str = "scripted") -> None:
-        self.answer, self.name, self.asked = answer, name, 0
+    def __init__(self, answers: Callable[[TurnRequest], str] | Iterable[str | Turn], name: str = "scripted") -> None:
+        left = iter(()) if callable(answers) else iter(answers)
+        self.answer: Callable[[TurnRequest], str | Turn] = answers if callable(answers) else lambda _: next(left)
+        self.name, self.requests, self.batches = name, list[TurnRequest](), list[int]()
+
+    @property
+    def asked(self) -> int:
+        return len(self.requests)
+
+    @property
+    def read(self) -> list[str]:
+        return [one.observation for one in self.requests]
 
     def act(self, requests: Iterable[TurnRequest | str]) -> list[Turn]:
-        found = [Turn(self.answer(one), usage=Usage(10, 1)) for one in as_requests(list(requests))]
-        self.asked += len(found)
-        return found
+        found = as_requests(list(requests))
+        self.requests += found
+        self.batches.append(len(found))
+        said = map(self.answer, found)
+        return [Turn(one, usage=Usage(10, 1), seconds=1.0) if isinstance(one, str) else one for one in said]
 
 
 class Lit(Scripted):
@@ -82,12 +94,13 @@ class Unlit(Scripted):
         super().__init__(lambda request: str(np.random.default_rng([*request.seed, 9]).choice(COLOURS)), "unlit")
 
 
-def mean_return(policy: Policy, episodes: int = 120) -> float:
-    return mean_return_of(rollout(policy, [EpisodeTask.of("frozen-lake", seed) for seed in range(episodes)]))
+def episodes_of(policy: Policy, count: int = 120, scenario: str = "frozen-lake") -> list[Episode]:
+    return list(rollout(policy, [EpisodeTask.of(scenario, seed) for seed in range(count)]))
 
 
-def mean_return_of(played: Iterable[Episode]) -> float:
-    return float(np.mean([episode.returns["player_0"] for episode in played]))
+def mean_return(played: Policy | Iterable[Episode], count: int = 120, scenario: str = "frozen-lake") -> float:
+    episodes = played if isinstance(played, list) else episodes_of(played, count, scenario)
+    return float(np.mean([episode.returns["player_0"] for episode in episodes]))
 
 
 @pytest.fixture

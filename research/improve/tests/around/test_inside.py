@@ -1,7 +1,6 @@
 """A model trained inside a player around it: an advisor and a router learn, where there is something to be gained."""
 
 import re
-from collections.abc import Sequence
 
 import numpy as np
 import pytest
@@ -9,22 +8,22 @@ import pytest
 from agents.msgrpo import ConfigError
 from agents.msgrpo.__main__ import main
 from agents.msgrpo.draws import Drawn
+from agents.msgrpo.inside import Inside
 from agents.msgrpo.trajectories import training_rows
-from agents.policy import as_requests
-from agents.turn import Turn, TurnRequest
-from research.improve.tests.around.conftest import Lit, late
+from agents.turn import TurnRequest
+from research.improve.tests.around.conftest import Lit, Scripted, late
 from tests.agents.msgrpo.remembering import Moving
 from tests.agents.msgrpo.runs import same_weights, untimed
 from tests.agents.msgrpo.test_trainer import BANDIT
 
 
-class Follower:
+class Follower(Scripted):
     """Presses the button that its advice names, with a chance of 0.8; else, and without advice, any."""
 
-    name, follows = "follower", 0.8
+    follows = 0.8
 
-    def act(self, requests: Sequence[TurnRequest | str]) -> list[Turn]:
-        return [Turn(self._choice(request)) for request in as_requests(requests)]
+    def __init__(self) -> None:
+        super().__init__(self._choice)
 
     def _choice(self, request: TurnRequest) -> str:
         told = re.search(r"Advice: (red|green|blue)", request.observation)
@@ -35,26 +34,24 @@ class Follower:
 class Deaf(Follower):
     """Presses any button, whatever it is told."""
 
-    name, follows = "deaf", 0.0
+    follows = 0.0
 
 
-class Red(Follower):
-    name = "red"
-
-    def _choice(self, request: TurnRequest) -> str:
-        return "red"
+class Red(Scripted):
+    def __init__(self) -> None:
+        super().__init__(lambda request: "red")
 
 
-class Mute(Red):
+class Mute(Scripted):
     """Answers nothing that can be read."""
 
-    def _choice(self, request: TurnRequest) -> str:
-        return "?"
+    def __init__(self) -> None:
+        super().__init__(lambda request: "?")
 
 
-HERE = "research.improve.tests.around.test_inside"
-ADVISED, DEAF = f"advised({HERE}:Follower, learner)", f"advised({HERE}:Deaf, learner)"
-ROUTER = f"router({HERE}:Red, {Lit.__module__}:Lit, learner)"
+LIT, RED = f"{Lit.__module__}:Lit", f"{__name__}:Red"
+ADVISED, DEAF = (f"advised({__name__}:{name}, learner)" for name in ("Follower", "Deaf"))
+ROUTER = f"router({RED}, {LIT}, learner)"
 
 
 @pytest.mark.slow
@@ -64,10 +61,6 @@ def test_an_advisor_learns_what_helps_a_player_that_heeds_it(make):
     assert late(trainer) > 0.75
     assert trainer.history[0]["return"] < 0.5
     assert trainer.evaluate()[0].mean_return > 0.7  # evaluations are played by the player around as well
-
-
-@pytest.mark.slow
-def test_an_advisor_that_nobody_heeds_gains_nothing(make):
     assert late(make(DEAF, BANDIT, iterations=60)) == pytest.approx(1 / 3, abs=0.1)
 
 
@@ -78,18 +71,11 @@ def test_a_router_beats_every_mixture(make):
 
 
 @pytest.mark.slow
-def test_a_second_player_that_costs_more_than_it_brings_is_left_alone(make):
-    trainer = make(ROUTER, BANDIT, cost=1.5)
-    assert late(trainer) > 0.25
-    assert trainer.evaluate()[0].mean_return > 0.2  # the cost is in evaluations too
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("second", "paid"), [(f"{Lit.__module__}:Lit", 1.0), (f"{HERE}:Red", 1 / 3)])
+@pytest.mark.parametrize(("second", "paid"), [(LIT, 1.0), (RED, 1 / 3)])
 def test_a_router_buys_no_answers_that_it_can_do_without_if_calls_are_a_factor_of_its_reward(make, second, paid):
     """The second is right on all three lights, of which red needs it not; or it is never better than the first."""
     calls = {"reward": "otc", "method_settings": {"reward": {"otc": {"calls": "calls"}}}, "iterations": 60}
-    trainer = make(f"router({HERE}:Red, {second}, learner)", BANDIT, **calls)
+    trainer = make(f"router({RED}, {second}, learner)", BANDIT, **calls)
     trainer.train()
     assert np.mean([each["return"] for each in trainer.history[-5:]]) > 0.8 * paid
     bought = {light: list[int]() for light in ("red", "green", "blue")}
@@ -123,8 +109,8 @@ def test_an_answer_is_invalid_that_is_not_in_the_learners_own_form(make):
     """A router that names neither player pays the penalty and the first plays; an advisor may say anything."""
     routed = make(ROUTER, groups=4, format_penalty=0.5, cost=0.25).rollout().trajectories
     words = make(ADVISED, groups=4, format_penalty=0.5).rollout().trajectories
-    mute = make(f"advised({HERE}:Mute, learner)", format_penalty=0.5).rollout().trajectories
-    helped = make(f"advised(learner, {HERE}:Mute)", format_penalty=0.5, cost=0.25).rollout().trajectories
+    mute = make(f"advised({__name__}:Mute, learner)", format_penalty=0.5).rollout().trajectories
+    helped = make(f"advised(learner, {__name__}:Mute)", format_penalty=0.5, cost=0.25).rollout().trajectories
     for each in helped:  # an answer that came before the learner's own is paid as well
         assert each.rewards[0] == (each.actions[0] == each.states[0].light) - 0.25 - 0.5 * (not each.valid[0])
     assert 0 < sum(~each.valid[0] for each in routed) < len(routed)
@@ -151,12 +137,6 @@ def test_a_resumed_run_is_equal_bit_for_bit(make, tmp_path):
     assert same_weights(whole, resumed)
 
 
-@pytest.mark.slow
-def test_it_plays_ahead_as_the_model_alone_does(make):
-    history = make(ADVISED, staleness=1).train()
-    assert [each["lag"] for each in history] == [0.0, 1.0, 1.0, 1.0]
-
-
 class Asking(Moving):
     asks_alone = True
 
@@ -166,9 +146,7 @@ class Asking(Moving):
     [
         ("tiny", {}, "is no player around the model; accepted: .* such as advised"),
         ("advised(tiny, planner)", {}, "is no player around the model"),
-        ("advised(learner, learner)", {}, "is no player around the model"),
         ("advised(random, search(learner))", {}, "is no player around the model"),
-        ("advised(random)", {}, "is no player around the model"),
         ("advised(learner)", {}, r"is not of the form advised\(AGENT, AGENT\)"),
         ("advised(rndom, learner)", {}, "did you mean 'random'"),
         ("search(learner)", {}, "asks the learner 8 times at once"),
@@ -178,7 +156,6 @@ class Asking(Moving):
             "asks the learner 0 times",
         ),
         ("router(random, random, learner)", {"around_options": {"route_by": "loss"}}, "its only one"),
-        ("router(random, random, learner)", {"around_options": {"shares": 1}}, "no agent has an option 'shares'"),
         ("advised(random, learner)", {"cost": 0.1}, "has none but the learner"),
         ("advised(random, learner)", {"credit": f"{__name__}:Asking"}, "asks the model for moves of its own"),
         ("advised(random, learner)", {"eval_regret_episodes": 2}, "asks the model for moves of its own"),
@@ -191,8 +168,6 @@ def test_what_cannot_be_trained_is_refused(make, around, settings, message):
 
 
 def test_an_engine_that_plays_elsewhere_is_refused(make):
-    from agents.msgrpo.inside import Inside
-
     trainer = make(ADVISED)
     trainer.engine.plays_elsewhere = True
     with pytest.raises(ConfigError, match="plays whole episodes in other places"):

@@ -2,11 +2,11 @@
 
 import asyncio
 import json
-from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
+import textgames
 from agents import load_agent
 from agents.episode import EpisodeTask
 from agents.load import check_agent, options_taken
@@ -16,9 +16,11 @@ from benchmark.cli import main
 from benchmark.play.claims import names_code
 from benchmark.runs.folder import RunFolder
 from research.improve.programs.players import MaskedPolicy
+from research.improve.programs.rules import Fidelity, RulesPlayer, fidelity
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 LAKE = f"program:{EXAMPLES / 'frozen_lake_program.py'}"
+LAKE_RULES, CLIFF = ((EXAMPLES / f"{name}_rules.py").read_text() for name in ("frozen_lake", "cliff_walking"))
 
 
 def returns(policy: Policy, scenario: str = "frozen-lake", episodes: int = 30) -> list[float]:
@@ -47,9 +49,8 @@ def test_a_program_plays():
     ],
 )
 def test_a_failure_is_an_answer_that_cant_be_read(body, told, tmp_path):
-    player = load_agent(
-        f"program:{written(tmp_path, f'def act(observation, legal):{chr(10)}    {body}')}", seconds=0.02
-    )
+    file = written(tmp_path, f"def act(observation, legal):\n    {body}")
+    player = load_agent(f"program:{file}", seconds=0.02)
     (episode,) = rollout(player, [EpisodeTask.of("frozen-lake", 1)])
     step = episode.steps[0]
     assert (step.valid, step.unreadable) == (False, "empty")
@@ -74,6 +75,7 @@ def test_a_run_is_replayed_resumed_and_refused_when_the_program_has_changed(tmp_
         ("program:nowhere.py", "there is no file 'nowhere.py'"),
         ("program:", "write program:FILE"),
         ("program", "program:FILE"),
+        ("masked(random)", "--set NAME.program=FILE"),
         ("rules:{}", "has no function actions(state) and no outcomes(state, action)"),
         ("program:{}", "has no function act(observation, legal_actions)"),
     ],
@@ -99,17 +101,6 @@ def test_programs_are_nobodys_code_to_trust_where_the_sandbox_holds_them(monkeyp
     assert names_code(LAKE)
 
 
-def test_lists_have_them(capsys):
-    assert main(["list", "agents"]) == 0
-    told = capsys.readouterr().out
-    assert "program:FILE" in told
-    assert "rules:FILE" in told
-    assert "masked(AGENT)" in told
-
-
-# ------------------------------------------------------------------------------------------------ rules
-
-
 def test_true_rules_play_as_the_planner():
     rules = load_agent(f"rules:{EXAMPLES / 'frozen_lake_rules.py'}")
     assert returns(rules) == returns(load_agent("planner"))
@@ -124,18 +115,12 @@ def outcomes(state, action):
 """
 
 
-@pytest.mark.parametrize(("steps", "best"), [(1, "down"), (2, "up"), (3, "up")])
-def test_plans_look_as_far_as_there_are_steps(steps, best, tmp_path):
-    """One step: 0.5 against 0.3; two: down 0.5 + 0.5 * 0.5 = 0.75, up 0.3 + 0.5 = 0.8."""
-    player = load_agent(f"rules:{written(tmp_path, COUNT)}")
+@pytest.mark.parametrize(("steps", "best"), [(1, "down"), (2, "up"), (None, "up")])
+def test_plans_look_as_far_as_there_are_steps_and_states(steps, best, tmp_path):
+    """One step: 0.5 against 0.3; two: down 0.5 + 0.5 * 0.5 = 0.75, up 0.3 + 0.5 = 0.8; without a limit 50 states."""
+    player = load_agent(f"rules:{written(tmp_path, COUNT)}", max_states=50)
     (turn,) = player.act([TurnRequest("0", legal_actions=("up", "down"), steps_left=steps)])
     assert turn.response == f"<action>{best}</action>"
-
-
-def test_the_limit_of_states_holds_in_an_endless_game(tmp_path):
-    player = load_agent(f"rules:{written(tmp_path, COUNT)}", max_states=50)
-    (turn,) = player.act([TurnRequest("0", legal_actions=("up", "down"))])
-    assert turn.response == "<action>up</action>"
 
 
 @pytest.mark.parametrize(
@@ -155,7 +140,73 @@ def test_rules_of_another_form_say_what_is_wrong(change, told, tmp_path):
     assert told in turn.response
 
 
-# ------------------------------------------------------------------------------------------------ masked
+def measured(folder: Path, source: str, scenario: str) -> Fidelity:
+    return fidelity(RulesPlayer(written(folder, source)), textgames.known_scenario(scenario), starts=8)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("source", "scenario"), [(LAKE_RULES, "frozen-lake"), (CLIFF, "cliff-walking-slippery")])
+def test_true_rules_are_worth_the_optimum(source, scenario, tmp_path):
+    found = measured(tmp_path, source, scenario)
+    assert (found.share, found.faults) == (1.0, ())
+    assert found.value == pytest.approx(found.optimum, abs=1e-9)
+
+
+WRONG = {
+    "holes are one to the left": ('place in state["holes"]', '[place[0] + 1, place[1]] in state["holes"]'),
+    "the goal pays nothing": ('float(place == state["goal"])', "0.0"),
+    "walls are passed": ("min(max(x + dx, 0), width - 1)", "(x + dx) % width"),
+}
+
+
+@pytest.mark.parametrize("wrong", WRONG)
+def test_wrong_rules_are_counted_and_told(wrong, tmp_path):
+    source = LAKE_RULES.replace(*WRONG[wrong])
+    assert source != LAKE_RULES
+    found = measured(tmp_path, source, "frozen-lake")
+    assert 0 < found.share < 1
+    assert "it says" in found.faults[0]
+    if wrong in ("holes are one to the left", "the goal pays nothing"):
+        assert found.value < found.optimum - 0.2
+
+
+@pytest.mark.slow
+def test_the_count_is_that_of_the_wrong_pairs(tmp_path):
+    """Cliff walking has 37 cells to stand on; a rule that is wrong in one of them is wrong in its four pairs."""
+    source = CLIFF.replace(
+        "found = []\n", "found = []\n    if state == [5, 3]:\n        return [(1.0, state, 0.0, True)]\n"
+    )
+    found = measured(tmp_path, source, "cliff-walking-slippery")
+    assert (found.states, found.pairs, found.right) == (37, 148, 144)
+
+
+def test_actions_that_are_missing_not_legal_or_fail_are_wrong(tmp_path):
+    source = LAKE_RULES.replace("return list(MOVES)", 'return ["left", "down", "right", "jump"]')
+    source = source.replace("MOVES[action]", "MOVES.get(action, (0, 0))")
+    found = measured(tmp_path, source, "frozen-lake")
+    assert (found.right * 5, found.states) == (found.pairs * 3, found.states)
+    assert any("isn't legal" in fault for fault in found.faults)
+    failing = measured(tmp_path, LAKE_RULES.replace('lines["Player"]', 'lines["Hero"]'), "frozen-lake")
+    assert failing.share == 0
+    assert "KeyError: 'Hero'" in failing.faults[0]
+
+
+@pytest.mark.parametrize(
+    ("scenario", "message"),
+    [("tic-tac-toe", "for one player"), ("guess-number", "hides something"), ("snake", "too many to compare")],
+)
+def test_games_that_cant_be_compared_are_refused(scenario, message, tmp_path):
+    with pytest.raises(ValueError, match=message):
+        measured(tmp_path, LAKE_RULES, scenario)
+
+
+@pytest.mark.slow
+def test_rules_are_compared_with_the_game(textbench):
+    inspect = ("inspect", f"rules:{EXAMPLES / 'frozen_lake_rules.py'}", "--samples", 1)
+    assert "in 920 of 920 pairs" in textbench(*inspect).out
+    rules = json.loads(textbench(*inspect, "--scenario", "frozen-lake-slippery", "--json").out)["rules"]
+    assert rules["share"] == 0  # they know of no slipping
+    assert rules["value"] < rules["optimum"] - 0.05
 
 
 SAFE = "\ndef allowed(observation, legal):\n    return [act(observation, legal)]"
@@ -189,7 +240,7 @@ def test_a_player_behind_a_server_is_masked_request_by_request(tmp_path):
     class Served:
         name = "served"
 
-        def act(self, requests: Sequence[TurnRequest | str]) -> list[Turn]:
+        def act(self, requests):
             raise AssertionError("it is asked one by one")
 
         async def act_async(self, request: TurnRequest | str) -> Turn:
@@ -202,13 +253,6 @@ def test_a_player_behind_a_server_is_masked_request_by_request(tmp_path):
     assert right.response == "<think>(action)left(/action)</think><action>right</action>"
     assert (lost.error, lost.response) == ("no connection", "<action>left</action>")
 
-
-def test_a_mask_needs_its_program():
-    with pytest.raises(ValueError, match=r"--set NAME.program=FILE"):
-        load_agent("masked(random)")
-
-
-# ------------------------------------------------------------------------------------------------ keys
 
 DRAWING = "import random\ndef act(observation, legal):\n    return random.choice(legal)"
 

@@ -167,11 +167,6 @@ def test_who_waits_is_killed_by_the_clock():
         assert "took more than 0.01 seconds" in str(sandbox.call("act").error)
 
 
-def test_printing_is_harmless():
-    with Sandbox("def act():\n    print('x' * 10**6)\n    return 'left'") as sandbox:
-        assert sandbox.call("act").value == "left"
-
-
 @pytest.mark.parametrize("source", ["def act(:", "import os", "1 / 0", "while True: pass", "raise SystemExit"])
 def test_a_program_that_fails_as_a_whole_says_so(source):
     with Sandbox(source, seconds=0.1) as sandbox:
@@ -190,11 +185,9 @@ def act(names):
 
 
 TOUR = """
-from __future__ import annotations
 import array, bisect, cmath, copy, decimal, enum, fractions, functools, heapq, itertools, json, math, operator, queue
 import random, re, statistics, string, textwrap, types
-from collections import Counter, OrderedDict, defaultdict, deque, namedtuple
-from collections.abc import Sequence
+from collections import Counter
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple, Optional, Protocol, get_type_hints
 
@@ -203,31 +196,21 @@ class Point:
     x: int = 0
     cells: tuple = field(default_factory=tuple)
 
-class Pair(NamedTuple):
-    a: int
-    b: Optional[str] = None
-
-class Way(enum.Enum):
-    LEFT = enum.auto()
-
-@functools.lru_cache(maxsize=None)
-def fib(n):
-    return n if n < 2 else fib(n - 1) + fib(n - 2)
+Pair = NamedTuple("Pair", [("a", int), ("b", Optional[str])])
+Way = enum.Enum("Way", ["LEFT"])
 
 def act():
     random.seed("text")
-    heap = [3, 1, 2]
-    heapq.heapify(heap)
     line = queue.PriorityQueue()
     line.put((1, "x"))
-    found = re.findall(r"(?i)\\d+ WIDE", "4 wide")
     return [
-        replace(Point(), x=2).x, Pair(1)._asdict(), Way.LEFT.name, fib(30), heapq.heappop(heap), line.get()[1], found,
+        replace(Point(), x=2).x, Pair(1, None)._asdict(), Way.LEFT.name, functools.reduce(operator.mul, [2, 3]),
+        re.findall(r"(?i)\\d+ WIDE", "4 wide"), heapq.nsmallest(1, [3, 1]), line.get()[1], [*get_type_hints(Pair)],
         str(decimal.Decimal("1.10") + 1), str(fractions.Fraction(1, 3)), statistics.median([1, 2, 3]), math.floor(2.5),
         json.loads(json.dumps({"a": [1.5]})), copy.deepcopy([[1]]), Counter("aab").most_common(), bisect.bisect([1], 1),
         string.Template("$a").substitute(a=1), textwrap.dedent(" x"), list(itertools.permutations([1, 2])),
-        f"{1 / 3:.2f} {'é'!a}", "é".encode("latin-1").hex(), [*get_type_hints(Pair)], random.choices([1], k=2),
-        statistics.NormalDist(0, 1).cdf(0), sorted({"b": 1, "a": 2}.items(), key=operator.itemgetter(1)),
+        f"{1 / 3:.2f} {'é'!a}", "é".encode("latin-1").hex(), random.choices([1], k=2), cmath.sqrt(-1).imag,
+        statistics.NormalDist(0, 1).cdf(0), list(array.array("d", [0.5])), types.SimpleNamespace(a=1).a,
     ]
 """
 
@@ -236,7 +219,7 @@ def test_everything_that_may_be_imported_works_behind_the_door():
     with Sandbox(TOUR) as sandbox:
         answer = sandbox.call("act")
     assert answer.error is None
-    assert answer.value[:4] == [2, {"a": 1, "b": None}, "LEFT", 832040]
+    assert answer.value[:4] == [2, {"a": 1, "b": None}, "LEFT", 6]
 
 
 def test_equal_calls_have_equal_answers_whatever_was_before():
@@ -320,6 +303,6 @@ def test_limits_that_are_none_are_refused(limits):
         Sandbox("", **limits)  # type: ignore[arg-type]
 
 
-def test_the_longest_answer_arrives():
-    with Sandbox("def act(n):\n    return 'x' * n") as sandbox:
+def test_the_longest_answer_arrives_and_what_is_printed_does_not():
+    with Sandbox("def act(n):\n    print('y' * n)\n    return 'x' * n") as sandbox:
         assert len(sandbox.call("act", LONGEST_ANSWER - 100).value) == LONGEST_ANSWER - 100

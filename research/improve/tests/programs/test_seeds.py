@@ -3,62 +3,24 @@
 import os
 from ast import literal_eval
 
-import numpy as np
 import pytest
 
-from agents import load_agent
-from agents.episode import EpisodeTask
-from agents.loop.rollout import rollout
+from agents import TurnRequest, load_agent
 from research.improve.programs.sandbox import Call, Sandbox, digest_of
 from research.improve.tests.programs.test_sandbox import REACH
 from research.improve.tests.programs.test_sandbox import pytestmark as pytestmark  # these need the kernel's locks, too
-from textgames.scenarios import SCENARIOS
-
-# every whole number in what the frames of a call hold: the program's, the worker's, and what these refer to
-NUMBERS = f"""{REACH}
-
-def numbers(limit=150):
-    found, open_ones, known = dict(), [], set()  # in the order of how near they are
-    frame = modules()["sys"]._getframe()
-    while frame is not None:
-        open_ones += [*frame.f_locals.values()]
-        frame = frame.f_back
-    while open_ones and len(known) < limit:
-        one = open_ones.pop(0)
-        if id(one) in known:
-            continue
-        known.add(id(one))
-        if isinstance(one, int):
-            found[int(one)] = None
-        elif isinstance(one, dict):
-            open_ones += [*one.keys(), *one.values()] if len(one) < 100 else []
-        elif isinstance(one, (list, tuple, set, frozenset)):
-            open_ones += list(one)[:100]
-        else:
-            for name in ("args", "keywords", "func", "__closure__", "__self__", "__dict__", "cell_contents"):
-                open_ones.append(getattr(one, name, None))
-    return found
-"""
 
 
-def test_a_program_that_knows_what_every_seed_hides_doesnt_know_the_seed(tmp_path):
-    """The seeds are public, so a program can carry the hidden number of each, here by 7 times the seed."""
-    game, seeds = SCENARIOS["guess-number"].game(), range(10_000, 10_050)
-    hidden = {7 * seed: game.initial_state(np.random.default_rng(seed)).secret for seed in seeds}
-    file = tmp_path / "reader.py"
-    file.write_text(
-        f"{NUMBERS}\nHIDDEN = {hidden!r}\ndef act(observation, legal):\n"
-        "    looked = numbers() if observation.endswith('none') else ()\n"
-        "    return next((HIDDEN[7 * one] for one in looked if 7 * one in HIDDEN), '50')\n"
+@pytest.mark.parametrize("spec", ["program:FILE", "masked(random)"])
+def test_what_a_program_is_given_has_no_seed(spec, tmp_path):
+    (file := tmp_path / "told.py").write_text(
+        "def act(*told):\n    return repr(told)\ndef allowed(*told):\n    return [repr(told)]"
     )
-    tasks = [EpisodeTask.of("guess-number", seed) for seed in seeds]
-    played = list(rollout(load_agent(f"program:{file}"), tasks))
-    assert "the program failed" not in played[0].steps[0].turn.response.lower()
-    at_once = sum(len(episode.steps) == 1 for episode in played)
-    assert at_once == sum(number == "50" for number in hidden.values()), f"{at_once} of 50 are guessed at once"
+    options = {"program": str(file)} if "masked" in spec else {}
+    player = load_agent(spec.replace("FILE", str(file)), **options)
+    (turn,) = player.act([TurnRequest("where", legal_actions=("left",), seed=(SEED, 3, 0))])
+    assert turn.response.endswith("<action>('where', ['left'])</action>")
 
-
-# ------------------------------------------------------------------------------------------------ everything else
 
 SEED, KEY = 8_675_309_123, "open-sesame-open"
 LIES = (SEED & (1 << 30) - 1, SEED >> 30)  # as Python holds it in memory
@@ -80,16 +42,6 @@ def told(*things):
 
 def of_kind(name):
     return [one for one in gc.get_objects() if type(one).__name__ == name]
-
-def allocated(size):
-    kernel.malloc.restype = ctypes.c_void_p
-    return kernel.malloc(size)
-
-def raised():
-    try:
-        raise ValueError
-    except ValueError as error:
-        return error.__traceback__.tb_frame
 
 def reads(place):
     "Whether memory can be read there: a futex is waited for, with another value than it has, and not for long."
@@ -136,7 +88,6 @@ TRIES = {
     "constants of all frames": "told(*[one.f_code.co_consts for one in frames()])",
     "frames of all threads": "told(*[one.f_locals for one in sys._current_frames().values()])",
     "exceptions of all threads": "told(sys._current_exceptions(), sys.exc_info())",
-    "frames by an error": "told(raised().f_locals, raised().f_back.f_back.f_back.f_locals)",
     "frames by a generator": "told((lambda g: (next(g), g.gi_frame.f_back, g.gi_frame.f_locals))(x for x in [1]))",
     "the task's parts": "told(*[one.f_locals['task'].args for one in frames() if 'task' in one.f_locals])",
     "the task's function": "told(*[vars(one.f_locals['self']) for one in frames() if 'task' in one.f_locals])",
@@ -176,7 +127,6 @@ TRIES = {
     "memories of json": "told(json._default_decoder.__dict__, json._default_encoder.__dict__, json.decoder.__dict__)",
     "weak references": "told(*[one() for one in of_kind('weakref')])",
     "memory that was given back": "told(ctypes.string_at(ctypes.create_string_buffer(4096), 4096))",
-    "memory of C that was given back": "told(ctypes.string_at(allocated(1 << 16), 1 << 16))",
     "around its arguments": "told(ctypes.string_at(id(frames()[1].f_locals['line']) - 1024, 4096))",
     "all of its memory for the seed's text": "scanned(b'86753', b'09123')",
     "all of its memory for the seed": f"scanned({LIES[0].to_bytes(4, 'little')!r}, {LIES[1].to_bytes(4, 'little')!r})",
@@ -203,10 +153,6 @@ def test_no_try_tells_the_seed_or_the_key(reaching, name):
     assert not (answer.error or "").startswith(("NameError", "SyntaxError", "AttributeError", "KeyError")), (
         "the try itself is broken"
     )
-
-
-def test_there_are_many_tries():
-    assert len(TRIES) >= 40
 
 
 def test_the_scan_finds_what_is_there(reaching):

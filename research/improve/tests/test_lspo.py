@@ -1,4 +1,4 @@
-"""What is said in Werewolf: speeches are told apart, and the finite game finds those that help."""
+"""What is said in Werewolf: speeches are told apart, the finite game finds those that help, and a model says them."""
 
 from pathlib import Path
 
@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from benchmark.runs.plan import find_scenarios
+from research.improve.methods import learning
 from research.improve.methods.lspo.improve import play_in, solved
 from research.improve.methods.lspo.regret import Decision, solve
 from research.improve.methods.lspo.speeches import Choice, clustered, filled, fitted, standings, template_of, unnamed
-from research.improve.tests.lspo.talkers import DENIAL, QUIET
-from research.improve.tests.lspo.talking_model import TALKERS, played_by
+from research.improve.tests.talkers import DENIAL, QUIET, make_talking_model, played_by
 from textgames.scenarios import SCENARIOS
 from textgames.social.werewolf.rules import NOBODY, SEER, VILLAGER, WOLF, Day, Night, Phase, WerewolfState
 from textgames.solving.equilibrium import exploitability, uniform_policy
@@ -18,13 +18,14 @@ from textgames.solving.game_tree import expand
 
 
 class Listed:
-    """A game that lists its actions, as one that can only be played."""
+    """A game that lists its actions, as one that can only be played; an ``idle`` one is decided by chance alone."""
 
-    def __init__(self, game) -> None:
-        self.game = game
+    def __init__(self, game, idle: bool = False) -> None:
+        self.game, self.idle = game, idle
 
     def deal(self, rng):
-        return self.game.initial_state(rng), (0.0,) * len(self.game.players), False
+        state, luck = self.game.initial_state(rng), float(rng.normal()) * self.idle
+        return state, (luck, -luck), False
 
     def decision(self, node):
         state, _, over = node
@@ -38,13 +39,14 @@ class Listed:
         state, returns, _ = node
         (player,) = self.game.to_move(state)
         state, rewards, over = self.game.transition(state, {player: action}, np.random.default_rng(0))
-        return state, tuple(one + rewards[p] for one, p in zip(returns, self.game.players, strict=True)), over
+        paid = [0.0 if self.idle else rewards[p] for p in self.game.players]
+        return state, tuple(one + more for one, more in zip(returns, paid, strict=True)), over
 
     def returns(self, node):
         return node[1]
 
 
-def test_regret_of_what_can_only_be_played_leads_to_equilibrium():
+def test_regret_of_what_can_only_be_played_leads_to_equilibrium_and_stays_uniform_if_nothing_matters():
     game = SCENARIOS["kuhn-poker"].game()
     tree = expand(game)
 
@@ -57,23 +59,7 @@ def test_regret_of_what_can_only_be_played_leads_to_equilibrium():
     assert uniform > 0.45
     assert lost(200) < 0.4 * uniform
     assert lost(2500) < 0.15 * uniform
-
-
-class Idle(Listed):
-    """The same, where chance alone decides what is paid."""
-
-    def deal(self, rng):
-        state, _, over = super().deal(rng)
-        luck = float(rng.normal())
-        return state, (luck, -luck), over
-
-    def after(self, node, action):
-        state, _, over = super().after(node, action)
-        return state, node[1], over
-
-
-def test_what_makes_no_difference_keeps_its_uniform_policy():
-    found = solve(Idle(SCENARIOS["kuhn-poker"].game()), 2, 300, np.random.default_rng(0)).policy
+    found = solve(Listed(game, idle=True), 2, 300, np.random.default_rng(0)).policy
     assert len(found) == 12
     assert all(np.ptp(policy) == 0 for policy in found.values())
 
@@ -88,14 +74,12 @@ def state_of(*roles: str, inspected: int, out: int, said: tuple[tuple[int, str],
 def test_a_speech_is_said_again_of_players_who_stand_alike():
     here = state_of(SEER, WOLF, VILLAGER, VILLAGER, VILLAGER, inspected=1, out=2)
     there = state_of(VILLAGER, VILLAGER, SEER, VILLAGER, WOLF, inspected=4, out=0)
-    words = "I am the seer, and player_1 is a wolf, not player_3 or player_4."
+    words, order = "I am the seer, and player_1 is a wolf, not player_3 or player_4.", (3, 1, 0, 2, 4)
     template = template_of(words, here, 0)
     assert template == "I am the seer, and ⟦wolf 1⟧ is a wolf, not ⟦other 1⟧ or ⟦other 2⟧."
     assert unnamed(template) == unnamed(words)
-    order = (3, 1, 0, 2, 4)
-    assert filled(template, standings(there, 2), order) == (
-        "I am the seer, and player_4 is a wolf, not player_3 or player_1."
-    )
+    again = "I am the seer, and player_4 is a wolf, not player_3 or player_1."
+    assert filled(template, standings(there, 2), order) == again
     blind = state_of(VILLAGER, VILLAGER, SEER, VILLAGER, WOLF, inspected=3, out=0)
     assert filled(template, standings(blind, 2), order) is None  # who has seen no wolf can't say it
     accused = state_of(WOLF, SEER, VILLAGER, VILLAGER, VILLAGER, inspected=2, out=3, said=((2, "It is player_0!"),))
@@ -127,7 +111,7 @@ def test_weights_of_choices_are_found_where_there_are_some_and_nowhere_else(heed
 
 def pairs_of(player: str, out: Path, traversals: int):
     """What a player of the tests prefers to say."""
-    played = play_in([played_by({"spec": f"{TALKERS}:{player}"}, 120, out)], "direct")
+    played = play_in([played_by(player, 120, out)], "direct")
     latent = solved([*find_scenarios(["werewolf-5"]).values()], played.speeches, played, 4, traversals, seed=0)
     return [one.pair for one in latent.preferences(played.speeches)]
 
@@ -136,8 +120,7 @@ def pairs_of(player: str, out: Path, traversals: int):
 def test_the_seer_prefers_to_tell_whom_it_has_seen_where_it_is_heeded(workplace):
     pairs = pairs_of("Talker", workplace, 3000)
     told = [pair for pair in pairs if "I am the seer, and player_" in pair.chosen]
-    assert len(told) > 10
-    assert len(told) > 0.8 * len(pairs)
+    assert len(told) > max(10, 0.8 * len(pairs))
     assert not [pair for pair in pairs if "I am the seer" in pair.rejected]
     assert {pair.rejected for pair in told} == {f"<action>{words}</action>" for words in (QUIET, DENIAL)}
     for pair in told:  # of the player that the one who is asked has seen
@@ -146,5 +129,39 @@ def test_the_seer_prefers_to_tell_whom_it_has_seen_where_it_is_heeded(workplace)
 
 
 @pytest.mark.nightly  # half a minute, as the one before
-def test_nobody_prefers_anything_where_nobody_is_heeded(workplace):
+def test_no_speech_is_preferred_where_no_player_heeds_any(workplace):
     assert not pairs_of("Deaf", workplace, 4000)
+
+
+@pytest.fixture(scope="module")
+def base(tmp_path_factory):
+    pytest.importorskip("trl")
+    return make_talking_model("Talker", tmp_path_factory.mktemp("talking") / "base")
+
+
+DIRECT = ("--mode", "direct", "--temperature", "1")
+
+
+def share_told(textbench, out: str, agent: str) -> float:
+    """How often a seer who has seen a wolf says so."""
+    own = ("run", "--agent", agent, *DIRECT, "--scenario", "werewolf-5", "--episodes", 400, "--quiet")
+    assert textbench(*own, "--out", out).code == 0
+    seers = [one for one in play_in([Path(out)], "direct").speeches if one.role == SEER]
+    knew = [one for one in seers if any(kind.startswith("wolf") for kind in standings(one.decision.state, one.me))]
+    assert len(knew) > 100
+    return sum("I am the seer" in one.words for one in knew) / len(knew)
+
+
+@pytest.mark.nightly  # minutes of a core; what the seers prefer takes seconds
+def test_more_seers_tell_and_nothing_is_preferred_if_all_speeches_are_alike(base, improve, textbench, monkeypatch):
+    monkeypatch.setattr(learning, "COMPARED", 2)  # who wins more isn't what this is about
+    # of the seeds 0, 1 and 2 the one with many pairs at so few traversals; the budget is for one round of two
+    sizes = {"traversals": 4000, "episodes": 150, "attempts": 2}
+    done = improve("lspo", base, *DIRECT, "--seed", 2, "--budget-calls", 6000, scenario="werewolf-5", **sizes)
+    assert "the budget is spent" in done.err  # in the play for a second round
+    assert not Path("o/dpo-model-1").exists()
+    Path("o").rename("moved")
+    assert share_told(textbench, "after", "hf:moved/model-1") > share_told(textbench, "before", base) + 0.05
+    done = improve("lspo", base, *DIRECT, scenario="werewolf-5", clusters=1, episodes=5, traversals=20)
+    assert ", 0 pairs of answers" in done.err
+    assert done.agent["spec"] == base

@@ -16,18 +16,12 @@ SMALL = {"iterations": 4, "groups": 3, "group_size": 8, "rate": 0.003, "rank": 0
 
 
 @pytest.fixture
-def improve(textbench, reader):
-    """Return what ``textbench improve METHOD`` said of the reader, and its scores before and after."""
-
+def reinforce(improve, reader):
     def run(method: str, scenario: str, **own: Any) -> tuple[str, float, float]:
-        settings = [part for name, value in (SMALL | own).items() for part in ("--set", f"{name}={value}")]
-        done = textbench(
-            *("improve", method, "--agent", reader, "--mode", "direct", "--temperature", 1, "--scenario", scenario),
-            *("--out", "o", "--eval-episodes", 60, "--json", *settings),
-        )
-        assert done.code == 0, done.err
-        about = json.loads(Path("o/improvement.json").read_text())
-        return done.err, *[about[when][0]["mean_return"]["value"] for when in ("before", "after")]
+        """Return what was said, and the reader's mean returns before and after."""
+        given = ("--mode", "direct", "--temperature", 1)
+        done = improve(method, reader, *given, scenario=scenario, scored=60, **(SMALL | own))
+        return done.err, *done.scores("mean_return")
 
     return run
 
@@ -43,10 +37,9 @@ def test_groups_are_played_on_hard_layouts_alone():
 
 
 @pytest.mark.slow
-def test_mixed_prefers_where_it_is_easy_and_reinforces_the_rest(improve):
+def test_mixed_prefers_where_it_is_easy_and_reinforces_the_rest(reinforce):
     """A red room pays 1 and others 0.2, so pairs of red rooms are the easy ones: 0.93 by chance, and 1.87 at best."""
-    pytest.importorskip("trl")
-    said, before, after = improve("mixed", ROOMS, easy=0.3, attempts=6, learning_rate=0.003, passes=8)
+    said, before, after = reinforce("mixed", ROOMS, easy=0.3, attempts=6, learning_rate=0.003, passes=8)
     easy, hard = map(int, re.search(r"(\d+) easy pairs of answers, (\d+) hard", said).groups())
     assert 0 < easy < hard
     assert before < 1.3
@@ -59,21 +52,19 @@ def test_mixed_prefers_where_it_is_easy_and_reinforces_the_rest(improve):
 
 
 @pytest.mark.slow
-def test_mixed_is_done_where_no_pair_is_hard(improve):
+def test_mixed_is_done_where_no_pair_is_hard(reinforce):
     """In a game that is won or lost all differences are equal, and equal ones are easy together."""
-    pytest.importorskip("trl")
-    said, *_ = improve("mixed", SPARSE, attempts=2, passes=1)
+    said, *_ = reinforce("mixed", SPARSE, attempts=2, passes=1)
     assert "all pairs are easy, so nothing is left to reinforce" in said
     assert not Path("o/hard").exists()
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("told", "learns"), [(DOCUMENT, True), ("?", False)])
-def test_a_document_is_learnt_by_heart_and_one_that_tells_nothing_is_not(improve, tmp_path, told, learns):
+def test_a_document_is_learnt_by_heart_and_one_that_tells_nothing_is_not(reinforce, tmp_path, told, learns):
     (tmp_path / "document.txt").write_text(told)
-    said, before, after = improve(
-        "internalise", SPARSE, document=tmp_path / "document.txt", attempts=2, learning_rate=0.005, passes=2
-    )
+    options = {"attempts": 2, "learning_rate": 0.005, "passes": 2}
+    said, before, after = reinforce("internalise", SPARSE, document=tmp_path / "document.txt", **options)
     assert before < 0.1
     if learns:
         reading = float(re.search(r"with the document: ([\d.]+)", said)[1])
