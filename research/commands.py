@@ -7,7 +7,7 @@ CHECK_CREDIT = Command(
     "research.credit.checker.cli", "check the credit that any trainer assigned, by the rows that it writes"
 )
 DYNAMIC_PROGRAM = Command(
-    "research.improve.dynamic_programs.cli", "count how many described problems a model states exactly as programs"
+    "research.improve.dynamic_programs", "count how many described problems a model states exactly as programs"
 )
 IMPROVE = Command("research.improve.cli", "make a player better, by one of several methods and within a budget")
 REPRODUCE = Command("research.reproduction.cli", "reproduce the paper's experiment")

@@ -24,26 +24,26 @@ PROGRAM = Baseline(
     holds=_holds,
 )
 RULES = Baseline(
-    "research.improve.programs.rules:RulesPlayer",
+    "research.improve.programs.players:RulesPlayer",
     "plans with the rules that a file has, in a sandbox",
     ("max_states", "seconds", "memory_mb", "key"),
     takes="FILE",
     missing=_missing,
     holds=_holds,
 )
-UCB = Baseline("research.improve.around.bounds:UCBPlayer", "the largest upper confidence bound, in bandits")
+UCB = Baseline("research.improve.around.reading:UCBPlayer", "the largest upper confidence bound, in bandits")
 BOUNDS = Baseline(
-    "research.improve.around.bounds:BoundsAdvisor", "tells advised(A, bounds) what UCB computes, in bandits"
+    "research.improve.around.reading:BoundsAdvisor", "tells advised(A, bounds) what UCB computes, in bandits"
 )
 LESSONS = Baseline(
-    "research.improve.methods.rewriting.lessons:LessonsPlayer",
+    "research.improve.methods.library:LessonsPlayer",
     "tells advised(A, lessons:FILE) what applies",
     takes="FILE",
 )
 
 SEARCH = Wrapper("research.improve.around.choosing:SearchPolicy", "the best of an agent's proposals by a value", 1, 1)
 WEBPILOT = Wrapper(
-    "research.improve.around.webpilot:WebPilotPolicy", "a tree search by an agent that plans and reflects", 1, 1, True
+    "research.improve.around.choosing:WebPilotPolicy", "a tree search by an agent that plans and reflects", 1, 1, True
 )
 ADVISED = Wrapper(
     "research.improve.around.reading:AdvisedPolicy", "an agent that reads another's advice", 2, tells_more=True
@@ -54,25 +54,27 @@ IMAGINE = Wrapper(
 MASKED = Wrapper(
     "research.improve.programs.players:MaskedPolicy", "an agent kept to what a program allows", holds=_holds
 )
-ROUTER = Wrapper("research.improve.around.router:RouterPolicy", "one of two agents for each decision", 2, 1)
+ROUTER = Wrapper("research.improve.around.routing:RouterPolicy", "one of two agents for each decision", 2, 1)
 CONSULT = Wrapper(
-    "research.improve.around.consult:ConsultPolicy",
+    "research.improve.around.routing:ConsultPolicy",
     "an agent that asks two others in rounds, and answers in view of them",
     3,
     tells_more=True,
 )
 DECOMPOSED = Wrapper(
-    "research.improve.around.decomposed:DecomposedPolicy",
+    "research.improve.around.reading:DecomposedPolicy",
     "an agent that first answers the subproblems another one writes",
     2,
     tells_more=True,
 )
 WITH_PAYOFFS = Wrapper(
-    "research.improve.around.with_payoffs:WithPayoffs", "an agent that is told other payoffs of a matrix game"
+    "research.improve.around.reading:WithPayoffs", "an agent that is told other payoffs of a matrix game"
 )
-MODES = Wrapper("research.improve.around.modes:ModesPolicy", "an agent that chooses how it answers", 2, tells_more=True)
+MODES = Wrapper(
+    "research.improve.around.reading:ModesPolicy", "an agent that chooses how it answers", 2, tells_more=True
+)
 THOUGHTS = Wrapper(
-    "research.improve.around.thoughts:ThoughtsPolicy",
+    "research.improve.around.routing:ThoughtsPolicy",
     "an agent on a graph of thoughts, by operations another one chooses",
     1,
     1,

@@ -1,6 +1,6 @@
 """Ways to make a player better: ``improve(task, **options) -> agent``, kept like a run.
 
-One file an improver, in the folder below ``methods`` that it is like, whose parameters after the task are its options,
+An improver is a function in the module of ``methods`` that it is like, whose parameters after the task are its options,
 and a line here; other packages add theirs under the entry-point group ``textbench.improvers``. What it may use is
 :class:`research.improve.task.ImprovementTask`.
 """
@@ -22,27 +22,27 @@ class Improver(NamedTuple):
     description: str  # what it does, in one line
 
 
-def _own(module: str, description: str) -> Improver:
-    """Return the improver of a module below ``methods``."""
-    return Improver(f"research.improve.methods.{module}:improve", description)
+def _own(place: str, description: str) -> Improver:
+    """Return the improver of ``module:function`` below ``methods``."""
+    return Improver(f"research.improve.methods.{place}", description)
 
 
 IMPROVERS = {
-    "imitate": _own("imitating.imitate", "imitate a cheap expert, such as planner"),
-    "offline": _own("imitating.offline", "learn from play that is there, the best of it"),
-    "gepa": _own("rewriting.gepa", "let a language model rewrite the prompts (GEPA)"),
-    "evolve": _own("rewriting.evolve", "let prompts, sampling and players around it evolve"),
-    "library": _own("rewriting.library", "collect lessons from failures that help"),
-    "preferences": _own("preferring.preferences", "prefer its better answers (step DPO)"),
-    "co-evolve": _own("preferring.co_evolve", "train with a judge that learns along"),
-    "value": _own("predicting.value", "learn what actions are worth, and search by it"),
-    "internalise": _own("reinforcing.internalise", "learn a document by heart (TriMPI)"),
-    "mixed": _own("reinforcing.mixed", "prefer where it is easy, reinforce where it is hard (mixed)"),
-    "nash": _own("preferring.nash", "play itself towards an equilibrium, small games"),
-    "lspo": _own("lspo.improve", "tune what is said in Werewolf (LSPO)"),
-    "world-model": _own("predicting.world_model", "learn what actions lead to, and read it before it answers"),
-    "program": _own("programming.program", "let a language model write a program that plays"),
-    "code-model": _own("programming.code_model", "let a language model write the rules that a planner plays by"),
+    "imitate": _own("imitating:imitate", "imitate a cheap expert, such as planner"),
+    "offline": _own("imitating:offline", "learn from play that is there, the best of it"),
+    "gepa": _own("evolving:gepa", "let a language model rewrite the prompts (GEPA)"),
+    "evolve": _own("evolving:evolve", "let prompts, sampling and players around it evolve"),
+    "library": _own("library:improve", "collect lessons from failures that help"),
+    "preferences": _own("preferences:improve", "prefer its better answers (step DPO)"),
+    "co-evolve": _own("co_evolve:improve", "train with a judge that learns along"),
+    "value": _own("predicting:by_value", "learn what actions are worth, and search by it"),
+    "internalise": _own("reinforcing:internalise", "learn a document by heart (TriMPI)"),
+    "mixed": _own("reinforcing:mixed", "prefer where it is easy, reinforce where it is hard (mixed)"),
+    "nash": _own("nash:improve", "play itself towards an equilibrium, small games"),
+    "lspo": _own("lspo:improve", "tune what is said in Werewolf (LSPO)"),
+    "world-model": _own("predicting:by_world", "learn what actions lead to, and read it before it answers"),
+    "program": _own("program:improve", "let a language model write a program that plays"),
+    "code-model": _own("code_model:improve", "let a language model write the rules that a planner plays by"),
 }
 
 MAY_BE_NONE = ("rank", "refine", "rounds", "shown", "tries")

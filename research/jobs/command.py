@@ -13,10 +13,9 @@ from typing import Any
 
 from agents.common import FolderLock, duration, kills_interrupt
 from benchmark import StorageError, UsageError
-from research.jobs.display import ProgressDisplay
 from research.jobs.folder import AnyJob, Folder
 from research.jobs.schedule import run_jobs
-from research.jobs.timetable import Timetable
+from research.jobs.timetable import ProgressDisplay, Timetable
 from research.jobs.work import Work
 from textgames import install_command
 

@@ -27,7 +27,7 @@ from research.jobs.folder import AnyJob, Folder
 from research.jobs.work import Work, do
 
 if TYPE_CHECKING:
-    from research.jobs.display import ProgressDisplay  # a worker has no use for it
+    from research.jobs.timetable import ProgressDisplay  # a worker has no use for it
 
 STOP_SECONDS = 10.0
 """How long workers have after Ctrl-C to write their checkpoints. Killed after that, they lose what came since the last

@@ -46,7 +46,7 @@ EXPERIMENTS = {
     "improvers": Experiment(
         "the comparison of improvers",
         "research.improve.study.settings:Comparison",
-        "research.improve.study.command:compare_improvers",
+        "research.improve.study.work:compare_improvers",
         ("seeds", "games"),
     ),
     "pretrained": Experiment(

@@ -1,7 +1,10 @@
-"""Players that choose among answers of another: ``search(AGENT)``."""
+"""Players that choose among answers of another: ``search(AGENT)`` and ``webpilot(AGENT)``."""
 
+import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from math import log
 from pathlib import Path
 from typing import Any
 
@@ -12,18 +15,81 @@ from agents import (
     Deciding,
     Policy,
     Question,
+    SearchPlayer,
     SearchPlayers,
+    Turn,
     TurnRequest,
     action_named,
     lists_actions,
     search_player_of,
 )
-from research.improve.around.questions import Asking, check_count, check_readable, check_reads_below, proposals_of
-from research.improve.around.ranks import improved, judged, learned_value
-from research.improve.around.tree import searched
-from research.improve.around.worlds import check_searchable, world_of
-from research.improve.programs.rules import RulesPlayer
+from research.improve.around.questions import (
+    Asking,
+    below,
+    check_count,
+    check_readable,
+    check_reads_below,
+    proposals_of,
+    said,
+)
+from research.improve.around.tree import check_searchable, searched, world_of
+from research.improve.programs.players import RulesPlayer
 from textgames import TSMG, did_you_mean, rounds_of_play
+
+CERTAIN = 0.999
+"""The most that is believed of a stated probability, and less than 1 - this: its log-odds are finite."""
+
+ODDS_ASKED = (
+    "If the player's next action is: {action}\nhow likely is it, from 0 to 100 percent, that the player does as well "
+    "as can be in the end? Answer with the number."
+)
+
+
+def learned_value(folder: str | Path | None) -> tuple[SearchPlayer, str]:
+    """Return a search player of a folder's step value, and the value's digest; a ValueError if it can't be read."""
+    if folder is None:
+        raise ValueError("rank_by = 'value' needs what textbench improve value leaves: --set NAME.value=DIR/value")
+    try:
+        from research.improve.values import ValuePlayer, digest_of, read_value
+    except ModuleNotFoundError as error:
+        raise ValueError(f"a step value needs {error.name}: pip install -e '.[train]'") from None
+    value = read_value(folder)
+    return ValuePlayer(value), digest_of(value)
+
+
+def judged(request: TurnRequest, action: str, player: int) -> Question:
+    """Return the question to a judge, at place ``player``, for an action's probability of success."""
+    asked = below(
+        request,
+        ODDS_ASKED.format(action=action),
+        legal_actions=(),
+        action_help="a number from 0 to 100",
+        sample_action=None,
+        seed=(*request.seed, 3),  # its draws are apart from the agent's
+    )
+    return Question(asked, player, words=True)
+
+
+def probability_in(turn: Turn) -> float:
+    """Return the probability that an answer states, between 0.001 and 0.999; a half if it states none."""
+    said = re.search(r"<action>(.*?)</action>", turn.response, re.DOTALL)
+    found = re.search(r"-?\d+(?:\.\d+)?", said[1] if said else turn.response)
+    if found is None or not 0 <= float(found[0]) <= 100:
+        return 0.5
+    return min(CERTAIN, max(1 - CERTAIN, float(found[0]) / 100))
+
+
+def improved(proposed: Sequence[str], different: Sequence[str], told: Sequence[Turn]) -> dict[str, float]:
+    """Return ``log pi(a) + log(p / (1 - p))`` of the different actions, of each of which a judge told ``p``.
+
+    ``pi(a)`` is its share of the proposals.
+    """
+    votes, values = Counter(proposed), dict[str, float]()
+    for action, turn in zip(different, told, strict=True):
+        p = probability_in(turn)
+        values[action] = log(votes[action] / len(proposed)) + log(p / (1 - p))
+    return values
+
 
 Rank = Callable[[TurnRequest, Sequence[str]], Mapping[str, float]]
 """``request, the action that each proposal names -> {action: value}``"""
@@ -43,7 +109,8 @@ class SearchPolicy(Around):
       ``search(AGENT, WORLD)`` with a player that predicts what will be shown next;
     * ``exact``: the true value, the most that any value can give;
     * ``value``: a learned ``value``, a folder that ``textbench improve value`` leaves (Zhai et al., arXiv 2409.09345);
-    * ``judge``: the votes times the odds of success that a second player states: ``search(AGENT, JUDGE)``.
+    * ``judge``: the votes times the odds of success that a second player states: ``search(AGENT, JUDGE)`` (Dong et al.
+      2025, arXiv 2506.06376, whose odds are a language model's log-odds of success: ``pi(a) exp(Q(a))``).
 
     Raises:
         ValueError: an option that is out of range, or a second player that wouldn't read what it is asked.
@@ -170,3 +237,84 @@ class SearchPolicy(Around):
         # the same draws follow every action, so that these are compared in pairs
         numbers = range(self.rollouts)
         return {action: sum(random_return(action, at) for at in numbers) / self.rollouts for action in different}
+
+
+PLAN = "Before the first move, write a plan for the whole episode in a few words."
+PLANNED = "Your plan: {told}"
+REFLECT = (
+    "You answered: {response}\nThen you saw:\n{after}\n"
+    "Say in a few words how that went and what follows for the next move."
+)
+REFLECTED = "Your reflection on the last step: {told}"
+
+MOST_PLANS = 10_000
+"""Plans that are kept, one an episode; all are forgotten above that, and asked for again."""
+
+
+class WebPilotPolicy(SearchPolicy):
+    """A search whose proposals are made below the agent's own plan and its reflection on the last step.
+
+    Our reading of WebPilot (arXiv 2408.15978), whose global optimisation plans and reflects, and whose local one is a
+    tree search: the plan is asked for once an episode, below its first observation, and the reflection before every
+    later decision, below the last observation, with the answer and what came of it. Both are told to the proposals,
+    which are the priors of the tree.
+
+    Raises:
+        ValueError: an option that is out of range, or a player that wouldn't read what stands below an observation.
+    """
+
+    def __init__(
+        self,
+        inner: Policy,
+        world: Policy | None = None,
+        *,
+        proposals: int = 8,
+        simulations: int = 64,
+        depth: int = 50,
+        plan: bool = True,
+        reflect: bool = True,
+    ) -> None:
+        check_reads_below(inner)
+        super().__init__(inner, world, proposals=proposals, rank_by="tree", simulations=simulations, depth=depth)
+        self.name = self.name.replace("search", "webpilot", 1)
+        self.plan, self.reflect = plan, reflect
+        self._plans: dict[tuple[tuple[int, ...], str, str], str] = {}
+
+    @classmethod
+    def asks(cls, players: int, options: Mapping[str, Any]) -> tuple[int, ...]:
+        own, *others = super().asks(players, options)
+        return (own + bool(options["plan"]) + bool(options["reflect"]), *others)
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        return {**super().settings, "plan": self.plan, "reflect": self.reflect}
+
+    @property
+    def history_turns(self) -> int | None:
+        """All of them: the first observation names the episode, and the last step is reflected on."""
+        return None
+
+    def proposing(self, request: TurnRequest) -> Asking[TurnRequest]:
+        """Return the request with the plan and the reflection below its observation, after asking for them."""
+        told = list[str]()
+        if self.plan:
+            first = request.history[0][0] if request.history else request.observation
+            key = (request.seed[:1], request.player, first)
+            if key not in self._plans:
+                plan = yield from self._told(request, f"{first}\n\n{PLAN}", (*request.seed[:1], 3))
+                if len(self._plans) >= MOST_PLANS:
+                    self._plans.clear()
+                self._plans[key] = plan
+            told.append(PLANNED.format(told=self._plans[key]))
+        if self.reflect and request.history:
+            observation, response = request.history[-1]
+            question = REFLECT.format(response=response, after=request.observation)
+            words = yield from self._told(request, "\n\n".join([observation, *told, question]), (*request.seed, 4))
+            told.append(REFLECTED.format(told=words))
+        return below(request, *told)
+
+    @staticmethod
+    def _told(request: TurnRequest, observation: str, seed: tuple[int, ...]) -> Asking[str]:
+        asked = replace(request, observation=observation, history=(), history_steps_left=(), seed=seed)
+        (turn,) = yield [Question(asked, words=True)]
+        return said(turn)

@@ -10,7 +10,7 @@ from agents import PromptMap, SearchPlayer, options_taken, questions, wrapped_in
 from agents.models import find_model
 from benchmark import BenchmarkError, UsageError
 from benchmark.play import AgentTable
-from research.improve.around.ranks import learned_value
+from research.improve.around.choosing import learned_value
 from research.improve.budget import BudgetSpentError, Spent
 from research.improve.task import ImprovementTask
 from textgames import TRAINING_SEEDS

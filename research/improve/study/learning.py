@@ -18,9 +18,9 @@ from benchmark import UsageError
 from research.improve.agents import write_agent_folder
 from research.improve.budget import Budget, SpendingMeter
 from research.improve.improvers import checked, find_improver
-from research.improve.methods.imitating.offline import HELD_OUT, imitated, recorded
+from research.improve.methods.imitating import HELD_OUT, imitated, recorded
 from research.improve.methods.learning import MODEL, mode_of, own_play
-from research.improve.methods.preferring.preferences import pairs_of
+from research.improve.methods.preferences import pairs_of
 from research.improve.study.settings import TRAINER, UNTRAINED, Comparison, Learner
 from research.improve.task import ImprovementTask
 
@@ -124,7 +124,7 @@ def _rows(name: str, folders: Sequence[Path], task: ImprovementTask, options: di
     if name == "preferences":
         pairs = pairs_of(folders)
         return [(pair.prompt, answer) for pair in pairs for answer in (pair.chosen, pair.rejected)]
-    from research.improve.prompts import prompt_map_of
+    from research.improve.agents import prompt_map_of
 
     prompts = prompt_map_of(task.agent)
     episodes = recorded(folders, task.scenarios, mode_of(task))

@@ -1,4 +1,4 @@
-"""Doing one job of a comparison, in whatever process."""
+"""Doing the jobs of a comparison, in whatever process, and the command behind its options."""
 
 import shutil
 from collections.abc import Mapping, Sequence
@@ -11,11 +11,13 @@ from agents import SearchPlayer, request_in, search_player_of
 from agents.tiny import legal_play
 from benchmark.play import AgentTable
 from benchmark.score import ALL, MoveLosses
-from research.improve import plays
+from research.improve import task as plays
 from research.improve.budget import Budget, SpendingMeter
-from research.improve.study.settings import ComparedFolder, ComparedJob, Comparison
+from research.improve.study.settings import ComparedFolder, ComparedJob, Comparison, jobs_of
 from research.jobs import bases
+from research.jobs.command import Options, Undertaking, carry_out
 from research.jobs.recipes import TUNING_SEED
+from research.jobs.report import publish
 from research.jobs.work import Report, Work
 from textgames import Scenario
 
@@ -148,3 +150,21 @@ def scored(agent: AgentTable, scenario: Scenario, seeds: Sequence[int], draw: in
         "invalid": sum(not step.valid for record in played.records for step in record.steps) / decisions,
         "decisions": decisions / len(played.records),
     }
+
+
+PACKAGES = ("torch", "transformers", "tokenizers", "peft", "trl", "scipy")
+
+
+def compare_improvers(study: Comparison, options: Options) -> int:
+    """Do what the folder lacks, then write and print the report; raises as :func:`carry_out` does."""
+    folder, jobs = ComparedFolder(options.out.resolve()), jobs_of(study)
+    # seconds of a base and of an evaluation, and tokens a second, on one core if the recipes were first run
+    base, play, tokens = (7.0, 60.0, 1_000.0) if study.pretrained else (140.0, 5.0, 40_000.0)
+    seconds = {job.name: base if job.kind == "base" else play + job.budget / tokens for job in jobs}
+
+    def report() -> int:
+        from research.improve.study.report import draw_curve, read_findings, report_data, report_markdown
+
+        return publish(read_findings(study, folder), folder.path, options, draw_curve, report_markdown, report_data)
+
+    return carry_out(Undertaking(study, folder, jobs, WORK, seconds, report, PACKAGES, threads=1), options)

@@ -13,10 +13,8 @@ import torch
 
 from research.improve.budget import Budget, SpendingMeter
 from research.improve.task import ImprovementTask
-from research.improve.values.folder import write_value
-from research.improve.values.learning import learn
+from research.improve.values import About, StepValue, learn, write_value
 from research.improve.values.measure import SCENARIO, random_play
-from research.improve.values.network import About, StepValue
 
 ROOT = Path(__file__).parents[3]
 USELESS = ("useless-0", "useless-1", "useless-2")

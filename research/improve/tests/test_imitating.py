@@ -15,24 +15,30 @@ from agents.turn import TurnRequest
 from benchmark import UsageError
 from benchmark.runs import find_scenarios
 from benchmark.show.training_data import RecordedDecision
-from research.improve.around.ranks import learned_value
+from research.improve.around.choosing import learned_value
 from research.improve.methods import learning
-from research.improve.methods.imitating.a2pr import regularised
-from research.improve.methods.imitating.critic import MOST_WEIGHT, criticised, weights_of
-from research.improve.methods.imitating.histories import check_measures, measured, weights
-from research.improve.methods.imitating.offline import (
+from research.improve.methods.imitating import (
     HEAD,
     NONE_IMPROVES,
-    RecordedEpisode,
     Shown,
     _saying,
     imitated,
     improving,
     recorded,
 )
+from research.improve.methods.weighing import (
+    MOST_WEIGHT,
+    RecordedEpisode,
+    check_measures,
+    criticised,
+    history_weights,
+    measured,
+    regularised,
+    weights_of,
+)
 from research.improve.tests.conftest import USELESS
+from research.improve.values import About, StepValue, ValuePlayer
 from research.improve.values.measure import SCENARIO, random_play
-from research.improve.values.network import About, StepValue, ValuePlayer
 from textgames.scenarios import SCENARIOS
 
 
@@ -297,10 +303,10 @@ def test_noisy_histories_are_dropped_and_those_left_are_weighed():
     curves = {1: [0.0, 1.0], 2: [1.0, 0.0], 3: [1.0, 1.0], 4: [0.0, 2.0]}
     found = [RecordedEpisode("lake", seed, curves[seed][at], [None] * 2) for at in (0, 1) for seed in curves]
     both = ["improvement", "stability"]
-    assert weights(found, both, 1.0) == pytest.approx([2 / 3, 0, 0, 4 / 3] * 2)
-    assert weights(found, both, 0.25) == pytest.approx([0, 0, 0, 1] * 2)
-    assert weights(found, ["stability"], 1.0) == pytest.approx([1, 0, 1, 1] * 2)
-    assert weights([one for one in found if one.seed == 2], both, 1.0) == [0, 0]
+    assert history_weights(found, both, 1.0) == pytest.approx([2 / 3, 0, 0, 4 / 3] * 2)
+    assert history_weights(found, both, 0.25) == pytest.approx([0, 0, 0, 1] * 2)
+    assert history_weights(found, ["stability"], 1.0) == pytest.approx([1, 0, 1, 1] * 2)
+    assert history_weights([one for one in found if one.seed == 2], both, 1.0) == [0, 0]
     with pytest.raises(UsageError, match="weigh has 'size'; histories are weighed by improvement and stability"):
         check_measures(["improvement", "size"])
 

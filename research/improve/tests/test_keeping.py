@@ -19,13 +19,13 @@ from agents.models.served.model import ServedModel
 from benchmark.errors import UsageError
 from benchmark.play.claims import AGENT_NAME, from_anywhere
 from benchmark.runs.folder import EPISODES_NAME
+from research.improve.agents import CALLS_NAME
 from research.improve.budget import Budget, BudgetSpentError, SpendingMeter, Spent
 from research.improve.improvers import IMPROVERS, checked, find_improver
 from research.improve.keeping import ABOUT, EVALUATION, SECONDS
 from research.improve.methods import learning
-from research.improve.methods.programming.writing import PROGRAM, PROGRAMS
-from research.improve.plays import PLAYER, Play, means_in_common
-from research.improve.questions import CALLS_NAME
+from research.improve.methods.writing import PROGRAM, PROGRAMS
+from research.improve.task import PLAYER, Play, means_in_common
 from research.improve.tests.conftest import task_of
 from tests.agents.openai_server import OpenAIServer
 from tests.links import TARGETS, drafts_of, planted
@@ -168,7 +168,7 @@ def test_the_help_of_a_method_describes_each_of_its_options(name, textbench):
         about = re.search(rf"--set {option}=VALUE (.+?)(?= --set |$)", told)
         assert about is not None, option
         assert parameter.default is None or f"(default {parameter.default})" in about[1]
-    assert "arXiv" in sys.modules[find_improver(name).__module__].__doc__
+    assert "arXiv" in find_improver(name).__doc__ + sys.modules[find_improver(name).__module__].__doc__
     assert "options of" not in textbench("improve", "--help").out
 
 

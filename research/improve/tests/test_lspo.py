@@ -7,9 +7,8 @@ import pytest
 
 from benchmark.runs.plan import find_scenarios
 from research.improve.methods import learning
-from research.improve.methods.lspo.improve import play_in, solved
-from research.improve.methods.lspo.regret import Decision, solve
-from research.improve.methods.lspo.speeches import Choice, clustered, filled, fitted, standings, template_of, unnamed
+from research.improve.methods.lspo import Decision, play_in, solve, solved
+from research.improve.methods.village import Choice, clustered, filled, fitted, standings, template_of, unnamed
 from research.improve.tests.talkers import DENIAL, QUIET, make_talking_model, played_by
 from textgames.scenarios import SCENARIOS
 from textgames.social.werewolf.rules import NOBODY, SEER, VILLAGER, WOLF, Day, Night, Phase, WerewolfState

@@ -9,9 +9,8 @@ from agents.analysis.exploitability import behaviour_of, requests_of
 from agents.tiny import Recipe, pretrain, save
 from benchmark.errors import UsageError
 from benchmark.runs.plan import find_scenario
-from research.improve.methods.preferring import nash
-from research.improve.methods.preferring.nash import descended, mirror_step, taught_weights
-from research.improve.methods.preferring.preference_model import best_by_reward, nash_md, sampled_wins
+from research.improve.methods import nash
+from research.improve.methods.nash import best_by_reward, descended, mirror_step, nash_md, sampled_wins, taught_weights
 from research.improve.tests.conftest import task_of
 from textgames import game_of
 from textgames.solving.equilibrium import (

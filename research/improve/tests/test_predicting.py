@@ -10,12 +10,10 @@ from agents import TurnRequest, load_agent
 from benchmark.show import RecordedDecision
 from research.improve.around.choosing import SearchPolicy
 from research.improve.around.reading import TrueWorld, taken_apart
-from research.improve.methods.predicting.world_model import transitions
+from research.improve.methods.predicting import transitions
 from research.improve.tests.around.conftest import mean_return
 from research.improve.tests.conftest import USELESS
-from research.improve.values.folder import ABOUT, WEIGHTS, read_value, write_value
-from research.improve.values.learning import learn
-from research.improve.values.network import About, StepValue
+from research.improve.values import ABOUT, WEIGHTS, About, StepValue, learn, read_value, write_value
 from textgames.frozen_lake.text import read_observation
 from textgames.scenarios import SCENARIOS
 

@@ -18,18 +18,18 @@ from benchmark.runs.folder import RunFolder
 from benchmark.score.results import read_columns
 from benchmark.show.training_data import Source
 from benchmark.show.training_data import preferences as preferences_in
-from research.improve.methods.learning import value_in
-from research.improve.methods.preferring import preferences
-from research.improve.methods.preferring.co_evolve import advantages_of
-from research.improve.methods.preferring.critiques import (
+from research.improve.methods import preferences
+from research.improve.methods.co_evolve import (
     Critique,
     Weighted,
+    advantages_of,
     agreement,
     drawn,
     judge_pairs,
     policy_pairs,
 )
-from research.improve.methods.preferring.preferences import Pair, pairs_of
+from research.improve.methods.learning import value_in
+from research.improve.methods.preferences import Pair, pairs_of
 from research.improve.tests.conftest import USELESS
 from research.improve.values.measure import SCENARIO, random_play
 from textgames.scenarios import SCENARIOS

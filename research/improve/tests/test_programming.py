@@ -11,12 +11,10 @@ import pytest
 
 import textgames
 from agents import Episode, Step, Turn
-from research.improve.dynamic_programs.cli import solved
-from research.improve.dynamic_programs.problems import FOLDER, NAMES, Problem
-from research.improve.methods.programming.rules_explain import Explained
-from research.improve.methods.programming.social import social_metrics
-from research.improve.methods.programming.versions import Version, tree
-from research.improve.methods.programming.writing import program_in, scenario_of
+from research.improve.dynamic_programs import FOLDER, NAMES, Problem, solved
+from research.improve.methods.code_model import Explained, Version, tree
+from research.improve.methods.program import social_metrics
+from research.improve.methods.writing import program_in, scenario_of
 from tests.agents.openai_server import OpenAIServer
 from textgames.solving import ValueIteration
 

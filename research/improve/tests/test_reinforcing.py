@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from research.improve.methods.reinforcing.mixed import HardLayouts
+from research.improve.methods.reinforcing import HardLayouts
 from research.tests.rooms import DOCUMENT, ROOMS, SPARSE
 from tests.agents.msgrpo.played import iteration_of
 

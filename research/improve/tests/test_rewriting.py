@@ -11,18 +11,18 @@ from agents.turn import TurnRequest
 from benchmark.errors import UsageError
 from benchmark.runs.folder import RunFolder
 from benchmark.runs.replay import replay
+from research.improve.agents import write_prompts
 from research.improve.budget import Budget, SpendingMeter, Spent
-from research.improve.feedback import Judge
-from research.improve.methods.rewriting.evolve import agent_of, crossed, space_of
-from research.improve.methods.rewriting.lessons import (
+from research.improve.methods.evolving import agent_of, crossed, space_of
+from research.improve.methods.library import (
     HEADING,
+    Judge,
     Lesson,
     LessonsPlayer,
     read_lessons,
     refined,
     write_lessons,
 )
-from research.improve.prompts import write_prompts
 from research.improve.tests.written_server import ADVICE, EDGE
 from textgames import SCENARIOS
 

@@ -13,8 +13,8 @@ from agents.msgrpo.warmup import demonstrations
 from benchmark.cli import main
 from benchmark.errors import UsageError
 from research.credit.training import CountingEngine
-from research.improve.methods.imitating.offline import recorded
-from research.improve.prompts import prompt_map_of
+from research.improve.agents import prompt_map_of
+from research.improve.methods.imitating import recorded
 from research.improve.study.learning import Costs, count_tokens, learn, task_of
 from research.improve.study.report import Findings, differences, read_findings, report_data, report_markdown
 from research.improve.study.settings import ComparedFolder, Comparison, Learner, jobs_of

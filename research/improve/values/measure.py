@@ -18,10 +18,9 @@ from agents.common import replacing, student
 from benchmark.runs import find_scenarios
 from benchmark.show import RecordedDecision
 from research.improve.around.choosing import Rank, SearchPolicy
-from research.improve.methods.imitating.offline import RecordedEpisode
-from research.improve.methods.predicting.value import compared
-from research.improve.values.learning import learn
-from research.improve.values.network import About, StepValue
+from research.improve.methods.predicting import compared
+from research.improve.methods.weighing import RecordedEpisode
+from research.improve.values import About, StepValue, learn
 from textgames import TRAINING_SEEDS, rounds_of_play
 
 SCENARIO, PLAYER = "frozen-lake-level-1", "player_0"

@@ -11,8 +11,7 @@ from pydantic import Field
 from agents import EpisodeTask
 from agents.msgrpo import ConfigError, configured
 from agents.msgrpo.credit import Batch, Floats, Trajectory, same, task_of
-from research.improve.around.modes import MODES
-from research.improve.around.with_payoffs import payoffs_in
+from research.improve.around.reading import MODES, payoffs_in
 from textgames import game_of
 
 
@@ -172,7 +171,7 @@ class OTC:
 
 @configured
 class A2FM:
-    """The game's rewards above 0, times a factor for the modes of :class:`research.improve.around.modes.ModesPolicy`.
+    """The game's rewards above 0, times a factor for the modes of :class:`research.improve.around.reading.ModesPolicy`.
 
     Let p be the share with the group's best return, above 0, among its episodes that chose ``instant`` alone. An
     episode's factor is the mean over its choices of: ::

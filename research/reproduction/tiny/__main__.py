@@ -72,7 +72,7 @@ def _make(asked: Make, given: list[str]) -> None:
     if filled and not asked.force:
         raise ValueError(f"{out} is not empty; add --force to overwrite the model in it")
     from agents.tiny import pretrain
-    from research.jobs.cards import save_with_card
+    from research.jobs.bases import save_with_card
 
     say = partial(print, file=sys.stderr)
     say(f"demonstrating {recipe.examples:,} decisions on {', '.join(scenarios)}")

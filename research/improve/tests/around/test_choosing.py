@@ -17,11 +17,9 @@ from agents.analysis import random_positions
 from agents.baselines.search import register_search_player
 from agents.episode import EpisodeTask
 from agents.turn import Turn, Usage
-from research.improve.around.choosing import SearchPolicy
-from research.improve.around.ranks import improved, probability_in
+from research.improve.around.choosing import PLAN, SearchPolicy, WebPilotPolicy, improved, probability_in
 from research.improve.around.reading import FalseWorld, TrueWorld
-from research.improve.around.webpilot import PLAN, WebPilotPolicy
-from research.improve.programs.rules import RulesPlayer
+from research.improve.programs.players import RulesPlayer
 from research.improve.tests.around.conftest import Scripted, mean_return
 
 SEARCHERS = SearchPlayers()

@@ -14,11 +14,20 @@ from agents.msgrpo.trajectories import trajectories_of
 from agents.prompt import PromptMap
 from agents.tiny import Recipe, pretrain, save
 from agents.turn import Policy, Turn, TurnRequest
-from research.improve.around.bounds import BoundsAdvisor, UCBPlayer
-from research.improve.around.decomposed import DecomposedPolicy
-from research.improve.around.modes import MODES, ModesPolicy
-from research.improve.around.reading import AdvisedPolicy, FalseWorld, ImaginePolicy, TrueWorld
-from research.improve.around.with_payoffs import LINE, WithPayoffs, payoffs_in
+from research.improve.around.reading import (
+    LINE,
+    MODES,
+    AdvisedPolicy,
+    BoundsAdvisor,
+    DecomposedPolicy,
+    FalseWorld,
+    ImaginePolicy,
+    ModesPolicy,
+    TrueWorld,
+    UCBPlayer,
+    WithPayoffs,
+    payoffs_in,
+)
 from research.improve.methods import learning
 from research.improve.tests.around.conftest import DEEPER, WORDS, Scripted, Unlit, episodes_of, late, light, mean_return
 from tests.agents.msgrpo.hand_made import batch, trajectory

@@ -6,11 +6,9 @@ import pytest
 import textgames
 from agents import TurnRequest, load_agent
 from agents.load import check_agent
-from research.improve.around.bounds import UCBPlayer
 from research.improve.around.choosing import SearchPolicy
-from research.improve.around.reading import FalseWorld, ImaginePolicy, TrueWorld
-from research.improve.around.router import RouterPolicy
-from research.improve.around.with_payoffs import WithPayoffs
+from research.improve.around.reading import FalseWorld, ImaginePolicy, TrueWorld, UCBPlayer, WithPayoffs
+from research.improve.around.routing import RouterPolicy
 
 ROUTER, MODEL = "router(random, planner)", "search(hf:no/such-model)"  # refused before anything is loaded
 COUNT = "is a whole number from 1 to 10,000, got"

@@ -16,9 +16,7 @@ from agents.msgrpo.trajectories import training_tasks
 from agents.wrappers import innermost, wrapped_in
 from benchmark.play.claims import names_code
 from benchmark.play.cost.prices import is_paid
-from research.improve.around.consult import ConsultPolicy
-from research.improve.around.router import RouterPolicy
-from research.improve.around.thoughts import ThoughtsPolicy
+from research.improve.around.routing import ConsultPolicy, RouterPolicy, ThoughtsPolicy
 from research.improve.tests.around.conftest import DEEPER, WORDS, Lit, Scripted, episodes_of, late, light, mean_return
 
 SEARCHERS = SearchPlayers()

@@ -15,8 +15,7 @@ from agents.turn import Policy, Turn, TurnRequest
 from benchmark.cli import main
 from benchmark.play.claims import names_code
 from benchmark.runs.folder import RunFolder
-from research.improve.programs.players import MaskedPolicy
-from research.improve.programs.rules import Fidelity, RulesPlayer, fidelity
+from research.improve.programs.players import Fidelity, MaskedPolicy, RulesPlayer, fidelity
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 LAKE = f"program:{EXAMPLES / 'frozen_lake_program.py'}"

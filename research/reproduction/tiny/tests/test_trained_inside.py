@@ -14,7 +14,7 @@ from agents.prompt import PromptMap, as_text
 from agents.tiny import Recipe
 from agents.turn import Turn, TurnRequest
 from research.improve.around.reading import AdvisedPolicy
-from research.improve.around.router import RouterPolicy
+from research.improve.around.routing import RouterPolicy
 from research.reproduction.tiny.inside import LAKE, choosing, heeding
 
 

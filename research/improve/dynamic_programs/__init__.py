@@ -1,1 +1,0 @@
-"""Dynamic programs that a language model writes of descriptions, solved and compared with the true optimum."""

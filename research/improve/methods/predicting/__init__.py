@@ -1,1 +1,0 @@
-"""Improvers that learn a model beside the player: the value of its actions, or their consequences."""

@@ -1,1 +1,0 @@
-"""Improvers that end in MS-GRPO, from preferences (mixed) or from a document (internalise)."""

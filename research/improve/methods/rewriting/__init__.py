@@ -1,1 +1,0 @@
-"""Improvers that rewrite the texts and settings of a player, and what they share."""
