@@ -75,9 +75,6 @@ class SpendingMeter:
         """Return what something has cost that no record tells of, in all processes that worked on it."""
         return self._unrecorded.get(name, Spent())
 
-    def seconds_of(self, name: str) -> float:
-        return self.unrecorded(name).seconds
-
     def keep(self, name: str, cost: Spent) -> None:
         """Keep what something has cost that no record tells of."""
         self._unrecorded[name] = self.unrecorded(name) + cost
@@ -92,6 +89,13 @@ class SpendingMeter:
             yield
         finally:
             self.keep(name, Spent(seconds=monotonic() - started))
+
+    @contextmanager
+    def spending(self, name: str) -> Iterator[None]:
+        """Charge the seconds of the block, added to those of earlier calls that were interrupted."""
+        with self.timed(name):
+            yield
+        self.charge(Spent(seconds=self.unrecorded(name).seconds), name)
 
     def left(self, name: str, recorded: Spent) -> Budget:
         """Return what is left to continue something that wasn't charged yet, and of which so much is on record."""

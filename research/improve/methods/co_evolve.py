@@ -188,12 +188,12 @@ def improve(
         folders = own_play(policy, {**policy.agent, "temperature": temperature}, episodes, attempts, needed=number == 1)
         if not folders:
             break
-        found = recorded(folders, task.scenarios, configs[0].response_mode, apart=frozenset(compared_seeds(task)))
+        found = recorded(folders, task.scenarios, configs[0].response_mode, apart=compared_seeds(task))
         advantages = advantages_of(found)
         if not np.any(advantages):
             task.say(EQUAL)
             break
-        with task.meter.timed(f"round-{number}"):
+        with task.meter.spending(f"round-{number}"):
             said = critiques_of(critic, found, critiques, temperature, number)
             pairs = policy_pairs(found, advantages, said, critique), judge_pairs(advantages, said)
             task.say(
@@ -204,13 +204,12 @@ def improve(
                 if own:
                     out = str(task.out / f"{name}-{number}")
                     prefer(replace(config, out=out), drawn(own, rng), beta, sft)
-        task.meter.charge(Spent(seconds=task.meter.seconds_of(f"round-{number}")))
         if pairs[0]:
             folder = f"{MODEL}-{number}"
             policy = replace(policy, agent=trained(task, str(task.out / folder)))
         if pairs[1]:
             critic = replace(critic, agent={"spec": f"hf:{task.out / f'judge-{number}'}", "mode": "direct"})
-    return learnt(task, task.agent, 0.0, folder) if folder else task.agent
+    return learnt(task, task.agent, folder) if folder else task.agent
 
 
 def advantages_of(episodes: Sequence[RecordedEpisode]) -> list[float]:

@@ -14,6 +14,7 @@ from benchmark.play import AgentTable
 from benchmark.score import read_columns
 from benchmark.show import EVALUATED, Source
 from research.improve.agents import behind_the_rules, in_folder, prompt_map_of, with_texts
+from research.improve.budget import Spent
 from research.improve.methods import learning
 from research.improve.methods.learning import (
     compared_seeds,
@@ -23,6 +24,7 @@ from research.improve.methods.learning import (
     own_play,
     plays_better,
     said_as_usage,
+    teach,
     value_in,
 )
 from research.improve.methods.weighing import (
@@ -80,7 +82,8 @@ def imitate(
     config = config_of(task, examples, rank=rank, learning_rate=learning_rate, passes=passes)
     with said_as_usage():
         made = warm_start(config, Teaching((teacher,), examples, explore), task.say)
-    return learnt(task, task.agent, made["seconds"], seeds=untaught_seeds(task.seed, learning.COMPARED))
+    task.meter.charge(Spent(seconds=made["seconds"]))
+    return learnt(task, task.agent, seeds=untaught_seeds(task.seed, learning.COMPARED))
 
 
 Method = Literal["filtered", "weighted", "return", "a2pr", "context"]
@@ -151,8 +154,6 @@ def offline(
         learning_rate: the highest; 1e-3 for an adapter and 1e-4 for all weights if nothing is said.
         passes: how often the model goes through the decisions.
     """
-    from agents.msgrpo.warmup import taught
-
     if not 0 < top <= 1 or beta <= 0 or told < 1 or not 0 < discount < 1:
         raise UsageError(
             "top is above 0 and at most 1, beta above 0, discount between 0 and 1 and told at least 1, got "
@@ -168,7 +169,7 @@ def offline(
         raise UsageError(f"histories in the prompt are of one scenario, got {', '.join(task.scenarios)}: choose one")
     mode = prompt_map_of(task.agent).mode if method == "context" else mode_of(task)
     folders = [Path(each) for each in learn_from] if learn_from else own_play(task, task.agent, episodes, attempts)
-    found = recorded(folders, task.scenarios, mode, apart=frozenset(compared_seeds(task)))
+    found = recorded(folders, task.scenarios, mode, apart=compared_seeds(task))
     if judge is not None:
         found = criticised(found, judge, advantages=method != "return")
     if weigh:
@@ -211,9 +212,8 @@ def offline(
     source = {"method": method, "learn_from": [str(folder) for folder in folders], "top": top, "beta": beta}
     source |= {"weigh": weigh} if weigh else {}
     source |= {"critic": [critic]} if critic else {}
-    with said_as_usage():
-        made = taught(config, source, demonstrations, task.say)
-    return learnt(task, before, made["seconds"])
+    teach(task, config, source, demonstrations)
+    return learnt(task, before)
 
 
 def recorded(

@@ -81,6 +81,15 @@ def config_of(
         return warmup_config(spec.removeprefix("hf:"), task.scenarios, decisions, **settings)
 
 
+def teach(task: ImprovementTask, config: "MSGRPOConfig", source: Any, demonstrations: Any, **how: Any) -> None:
+    """Have a config's model imitate demonstrations, as :func:`agents.msgrpo.warmup.taught` does, and charge that."""
+    from agents.msgrpo.warmup import taught
+
+    with said_as_usage():
+        made = taught(config, source, demonstrations, task.say, **how)
+    task.meter.charge(Spent(seconds=made["seconds"]))
+
+
 def reinforce(config: "MSGRPOConfig", iterations: int, learning_rate: float, **settings: Any) -> str:
     """Train a config's model by MS-GRPO in ``config.out``, and return its last checkpoint, below the task's folder.
 
@@ -134,17 +143,15 @@ def trained(task: ImprovementTask, folder: str) -> AgentTable:
 def learnt(
     task: ImprovementTask,
     before: AgentTable,
-    seconds: float,
     folder: str = MODEL,
     *,
     seeds: Sequence[int] | None = None,
 ) -> AgentTable:
-    """Charge the seconds of training, and return the better one of the agent ``before`` and with the trained weights.
+    """Return the better one of the agent ``before`` and with the trained weights.
 
     They are compared on fresh seeds if the budget is spent, too: training continues until it is, so the outcome would
     never be known, and both are models of this machine, whose play costs no money.
     """
-    task.meter.charge(Spent(seconds=seconds))
     with task.meter.without_limits():
         better = plays_better(task, before, trained(task, str(task.out / folder)), seeds)
     return trained(task, folder) if better else before

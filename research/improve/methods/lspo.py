@@ -24,7 +24,6 @@ from benchmark.play import AgentTable
 from benchmark.runs import find_scenarios
 from benchmark.score import read_columns
 from benchmark.show import RecordedDecision, Source
-from research.improve.budget import Spent
 from research.improve.methods.learning import MODEL, config_of, learnt, own_play, trained
 from research.improve.methods.preferences import Pair, check_installed, prefer
 from research.improve.methods.village import (
@@ -170,10 +169,9 @@ def improve(
             break
         played = play_in(folders, config.response_mode)
         said = [*played.speeches, *said]
-        with task.meter.timed(f"regret-{number}"):
+        with task.meter.spending(f"regret-{number}"):
             latent = solved([*scenarios.values()], said, played, clusters, traversals, task.seed)
             preferences = latent.preferences(played.speeches)
-        task.meter.charge(Spent(seconds=task.meter.seconds_of(f"regret-{number}")))
         task.say(f"round {number}: {len(played.speeches):,} speeches, {len(preferences):,} pairs of answers")
         for line in latent.told(preferences):
             task.say(line)
@@ -181,11 +179,10 @@ def improve(
             task.say("no way to speak is surely worth more than another, so there is nothing to prefer")
             break
         folder = MODEL if number == rounds else f"{MODEL}-{number}"
-        with task.meter.timed(f"training-{number}"):
+        with task.meter.spending(f"training-{number}"):
             prefer(replace(config, out=str(task.out / folder)), [one.pair for one in preferences], beta, sft)
-        task.meter.charge(Spent(seconds=task.meter.seconds_of(f"training-{number}")))
         now = replace(task, agent=trained(task, str(task.out / folder)))
-    return learnt(task, task.agent, 0.0, folder) if folder else task.agent
+    return learnt(task, task.agent, folder) if folder else task.agent
 
 
 SOLUTIONS = 8

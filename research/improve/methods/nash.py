@@ -13,8 +13,7 @@ from benchmark import UsageError
 from benchmark.play import AgentTable, RunOptions
 from benchmark.runs import find_scenario
 from research.improve.agents import load_table
-from research.improve.budget import Spent
-from research.improve.methods.learning import MODEL, config_of, mode_of, said_as_usage, trained
+from research.improve.methods.learning import MODEL, config_of, mode_of, teach, trained
 from research.improve.task import ImprovementTask
 from textgames import TSMG, Scenario
 from textgames.solving import (
@@ -99,7 +98,7 @@ def learned(
     task: ImprovementTask, config: "MSGRPOConfig", scenario: Scenario, asked: list[TurnRequest], wins: list[Floats]
 ) -> list[Floats]:
     """Teach a copy of the agent's model which of two answers won, and return its (A, A) ``P(a beats b)`` by prompt."""
-    from agents.msgrpo.warmup import TaughtDecision, taught
+    from agents.msgrpo.warmup import TaughtDecision
 
     def question(n: int, a: int, b: int) -> TurnRequest:
         names, about = asked[n].legal_actions, f"{asked[n].observation}\nWhich of two answers does better?"
@@ -117,9 +116,7 @@ def learned(
         return [each for each in decisions if each.weight], ()
 
     folder, source = str(task.out / "preferences"), {"method": "preferences", "wins": [own.tolist() for own in wins]}
-    with said_as_usage():
-        made = taught(replace(config, out=folder), source, demonstrations, task.say, mixed=True)
-    task.meter.charge(Spent(seconds=made["seconds"]))
+    teach(task, replace(config, out=folder), source, demonstrations, mixed=True)
     policy: Any = load_table({**trained(task, folder), "temperature": 1.0}, RunOptions(), scenario)[0]
     found = [np.full(own.shape, 0.5) for own in wins]
     for n, a, b in pairs:  # a pair is asked in both orders
@@ -203,7 +200,7 @@ def improve(
         rank: of the LoRA adapter; 0 trains all weights.
         learning_rate: the highest; 1e-3 for an adapter and 1e-4 for all weights if nothing is said.
     """
-    from agents.msgrpo.warmup import TaughtDecision, taught
+    from agents.msgrpo.warmup import TaughtDecision
 
     if rate <= 0 or pull < 0 or not 0 <= follow <= 1:
         told = f"rate = {rate:g}, pull = {pull:g} and follow = {follow:g}"
@@ -252,9 +249,7 @@ def improve(
 
     source = {"method": "nash", "rate": rate, "pull": pull, "follow": follow}
     source |= {} if preferences == "table" else {"preferences": preferences, "pairs": pairs}
-    with said_as_usage():
-        made = taught(config, source, demonstrations, task.say, mixed=True)
-    task.meter.charge(Spent(seconds=made["seconds"]))
+    teach(task, config, source, demonstrations, mixed=True)
     better = {**trained(task, str(task.out / MODEL)), "temperature": 1.0}  # a mixture that is sharpened is another
     after = _measured(better, scenario, tree)
     task.say(f"exploitability {after.value:.4f} after, {before.value:.4f} before")

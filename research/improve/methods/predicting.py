@@ -16,7 +16,6 @@ from agents.msgrpo.warmup import TaughtDecision, shuffled_seeds
 from benchmark import UsageError
 from benchmark.play import AgentTable, without_spec
 from benchmark.runs import find_scenarios, num_players
-from research.improve.budget import Spent
 from research.improve.methods.imitating import HELD_OUT, recorded
 from research.improve.methods.learning import (
     MODEL,
@@ -26,6 +25,7 @@ from research.improve.methods.learning import (
     own_play,
     plays_better,
     said_as_usage,
+    teach,
     value_in,
 )
 from research.improve.methods.weighing import RecordedEpisode
@@ -79,12 +79,11 @@ def learn_value(task: ImprovementTask, folders: list[Path], targets: "Targets" =
     with said_as_usage():
         from research.improve.values import learn, write_value
 
-    found = recorded(folders, task.scenarios, "direct", apart=frozenset(compared_seeds(task)))
+    found = recorded(folders, task.scenarios, "direct", apart=compared_seeds(task))
     learnt_from = [one for one in found if one.seed % HELD_OUT] or found
-    with task.meter.timed(VALUE):
+    with task.meter.spending(VALUE):
         about = {"scenarios": task.scenarios, "targets": targets}
         value = learn([one.decisions for one in learnt_from], about, seed=task.seed, passes=passes)
-    task.meter.charge(Spent(seconds=task.meter.seconds_of(VALUE)), VALUE)
     write_value(value, task.out / VALUE)
     task.say(
         f"the value of {value.about.decisions:,} decisions of {len(learnt_from)} episodes is in {task.out / VALUE}"
@@ -146,8 +145,6 @@ def by_world(
         passes: how often the model goes through the transitions.
         revisions: how often the agent may answer again.
     """
-    from agents.msgrpo.warmup import taught
-
     task.meter.check()
     scenarios = find_scenarios(task.scenarios)
     for name, scenario in scenarios.items():
@@ -167,13 +164,12 @@ def by_world(
     with said_as_usage():
         config = replace(config, response_mode="direct", prompt_file=PROMPTS, max_response_tokens=Decoding().max_tokens)
 
-        def demonstrations(prompts: PromptMap) -> tuple[list[TaughtDecision], list[TaughtDecision]]:
-            games = [*scenarios.values()]
-            learnt = transitions(games, examples, prompts, seed=task.seed)
-            return learnt, transitions(games, _TOLD_APART, prompts, seed=task.seed, part=1)
+    def demonstrations(prompts: PromptMap) -> tuple[list[TaughtDecision], list[TaughtDecision]]:
+        games = [*scenarios.values()]
+        learnt = transitions(games, examples, prompts, seed=task.seed)
+        return learnt, transitions(games, _TOLD_APART, prompts, seed=task.seed, part=1)
 
-        made = taught(config, {"transitions": examples}, demonstrations, task.say)
-    task.meter.charge(Spent(seconds=made["seconds"]))
+    teach(task, config, {"transitions": examples}, demonstrations)
     task.say(f"how true it is: textbench inspect hf:{task.out / MODEL} --world-model --scenario {task.scenarios[0]}")
 
     def imagining(model: str) -> AgentTable:

@@ -137,9 +137,9 @@ def preferring(
     task: ImprovementTask, config: "MSGRPOConfig", pairs: Sequence[Pair], beta: float, sft: float
 ) -> AgentTable:
     """Train on the pairs, and return the better one of the task's agent and the agent with these weights."""
-    with task.meter.timed("training"):
+    with task.meter.spending("training"):
         prefer(config, pairs, beta, sft)
-    return learnt(task, task.agent, task.meter.seconds_of("training"))
+    return learnt(task, task.agent)
 
 
 def prefer(config: "MSGRPOConfig", pairs: Sequence[Pair], beta: float, sft: float) -> None:

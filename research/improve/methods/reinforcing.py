@@ -13,7 +13,7 @@ from agents import EpisodeTask, Message, PromptMap, request_in
 from agents.analysis import TIE
 from agents.msgrpo import ConfigError, Iteration, configured
 from agents.msgrpo.credit import Batch, Trajectory, local_policy, refuse_history, task_of
-from agents.msgrpo.warmup import Demonstrations, TaughtDecision, taught
+from agents.msgrpo.warmup import Demonstrations, TaughtDecision
 from benchmark import UsageError
 from benchmark.play import AgentTable
 from research.improve.agents import prompt_map_of, with_texts
@@ -94,14 +94,14 @@ def mixed(
         task.say("all pairs are easy, so nothing is left to reinforce")
         return preferred
     sampler = f"{__name__}:{HardLayouts.__name__}"
-    with task.meter.timed(HARD):
+    with task.meter.spending(HARD):
         folder = reinforce(
             replace(config, model=str(task.out / MODEL), out=str(task.out / HARD)), iterations, rate,
             groups=groups, group_size=group_size, temperature=temperature, kl_coefficient=kl_coefficient,
             task_sampling=sampler, method_settings={"tasks": {sampler: {"layouts": hard}}},
         )  # fmt: skip
     before = task.agent if preferred == task.agent else trained(task, str(task.out / MODEL))  # from here
-    after = learnt(task, before, task.meter.seconds_of(HARD), folder)
+    after = learnt(task, before, folder)
     return preferred if after == before else after
 
 
@@ -170,7 +170,7 @@ def internalise(
         raise UsageError(f"the option share of internalise is from 0 to 1, got {share:g}: such as share=0.5")
     lines, reader = [line for line in told.splitlines() if line.strip()], with_document(task, before, told)
     folders = learning.own_play(task, reader, episodes, attempts)
-    found = recorded(folders, task.scenarios, before.mode, apart=frozenset(learning.compared_seeds(task)))
+    found = recorded(folders, task.scenarios, before.mode, apart=learning.compared_seeds(task))
     decisions = [one for episode in found for one in episode.decisions]
     config = learning.config_of(task, len(decisions), rank=rank, learning_rate=learning_rate, passes=passes)
     first = replace(config, out=str(task.out / CONTENT), minibatches=len(lines))
@@ -181,10 +181,9 @@ def internalise(
         return [TaughtDecision(prompt_map(one.request), one.response) for one in decisions], []
 
     task.say(f"{len(lines)} lines of the document, and {len(decisions):,} decisions of {len(found)} episodes with it")
-    with learning.said_as_usage():
-        spent = taught(first, {"document": told}, lambda _: (content, []), task.say)["seconds"]
-        spent += taught(replace(config, model=first.out), {"document": told}, answers, task.say)["seconds"]
-    with task.meter.timed(REINFORCED):
+    learning.teach(task, first, {"document": told}, lambda _: (content, []))
+    learning.teach(task, replace(config, model=first.out), {"document": told}, answers)
+    with task.meter.spending(REINFORCED):
         sampler = f"{__name__}:{WithDocument.__name__}"
         folder = learning.reinforce(
             replace(config, model=str(task.out / learning.MODEL), out=str(task.out / REINFORCED)), iterations, rate,
@@ -194,7 +193,7 @@ def internalise(
     with task.meter.without_limits():
         read = task.play(reader, learning.compared_seeds(task), "with")
     task.say(f"with the document: {read.mean:.3f} on training episodes")
-    return learning.learnt(task, task.agent, spent + task.meter.seconds_of(REINFORCED), folder)
+    return learning.learnt(task, task.agent, folder)
 
 
 def text_of(document: str | None) -> str:

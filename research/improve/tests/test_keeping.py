@@ -283,7 +283,7 @@ def test_what_plays_better_is_handed_back_and_compared_where_the_budget_is_spent
 ):
     copytree(model_folder(trained), tmp_path / learning.MODEL)
     task = task_of(tmp_path, {"spec": agent}, said=(said := []), seconds=1.0, tokens=1)
-    assert learning.learnt(task, task.agent, 2.0) == {"spec": made}
+    assert learning.learnt(task, task.agent) == {"spec": made}
     assert "before" in "".join(said)
     assert ("no better" in said[-1]) == (made == agent)  # a model that was spoilt
     assert task.meter.spent.tokens > 1  # the comparison is part of what it costs

@@ -94,11 +94,6 @@ def test_a_search_of_versions(write, search, model, rounds, success, actions):
 
 
 @pytest.mark.slow
-def test_the_text_of_a_game_for_several_is_enough(write):
-    assert write("code-model", "good", search="text", scenario="nim").changed
-
-
-@pytest.mark.slow
 def test_a_second_call_finds_everything_done_and_a_spent_budget_ends_it(write):
     assert "the budget is spent" in write("program", "learning", "--budget-calls", "80").err
     calls = Path("o/calls.jsonl").read_text()

@@ -275,9 +275,7 @@ def test_a_pretrained_base_is_improved_as_it_is(whole, tmp_path):
     assert set(spent) == {"base", "msgrpo", "gepa", "imagine"}
     assert 0 < spent["gepa"] < 4_000
     assert not any("twin" in run for run in report["runs"])
-    told = (out / "report.md").read_text(encoding="utf-8")
-    assert "the pretrained" in told
-    assert "regret in the twin" not in told
+    assert "the pretrained" in (out / "report.md").read_text(encoding="utf-8")
     name = "model.layers.0.self_attn.q_proj.weight"
     began, merged = (dict(load(place)[0].named_parameters()) for place in (base, out / "base/frozen-lake/model"))
     assert merged.keys() == began.keys()

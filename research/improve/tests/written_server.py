@@ -5,23 +5,16 @@ As a process, from the root (the first line on standard output is the base URL):
     python -m research.improve.tests.written_server heeding|writing
 
 No language model is here, so nothing that it answers tells how well a method works with one: only that the method does
-with a perfect helper what it should, and with a useless one nothing. Of Frozen Lake:
+with a perfect helper what it should, and with a useless one nothing.
 
-- ``heeding`` plays the best move where its prompt has the advice, and walks into the left border everywhere else;
-- ``studying`` plays the best move where its prompt tells of an earlier game with a return of 1, the same way;
-- ``minding`` walks left where it is at the left border without the advice, or elsewhere with it, else as the best does;
-- ``wise`` gives the advice to all that ask, and the condition under which ``minding`` gains by it; ``useless``
-  says something else; ``broken`` writes no valid text.
+Of Frozen Lake ``heeding`` plays the best move if its prompt has the advice, ``studying`` if it tells of an earlier game
+with a return of 1, and ``minding`` if it has the advice or is at the left border, not both; else they walk left.
+``wise`` gives the advice, and the condition under which ``minding`` gains by it; ``useless`` says something else;
+``broken`` writes no valid text.
 
-Of those that write:
-
-- ``good`` writes a right program, or right rules, at once;
-- ``learning`` writes one that fails, and a right one when it is shown that with its faults, or social metrics;
-- ``stubborn-1`` and ``stubborn-2`` write rules that know nothing, again and again if they are shown them, but right
-  ones when they are asked afresh for the second time;
-- ``mending`` writes rules that can't be run, and right ones when it is shown these with the error;
-- ``checking`` writes wrong rules of a text, right ones when it is to check them, and then finds them right;
-- ``useless`` writes programs that run and know nothing; ``broken`` writes no program; ``talking`` one that never ends.
+Of those that write, ``good`` is right at once, ``learning`` if it is shown its program with its faults or social
+metrics, ``stubborn-*`` if it is asked afresh for the second time, ``mending`` if it is shown the error, ``checking`` if
+it checks its text; ``useless`` writes what knows nothing, ``broken`` nothing, ``talking`` what never ends.
 """
 
 import re
@@ -79,26 +72,6 @@ def parse(observation): return observation
 def actions(state): return ["left", "down", "right", "up"]
 def outcomes(state, action): return [(1.0, state, 0.0, False)]
 """
-NIM = """
-import re
-
-def parse(observation):
-    return [int(count) for count in re.findall(r"Heap .: (\\d+)", observation)]
-
-def actions(state):
-    return [f"take {count} from {heap}" for heap, most in zip("abc", state) for count in range(1, most + 1)]
-
-def left(state, action):
-    _, count, _, heap = action.split()
-    return [most - int(count) * (name == heap) for name, most in zip("abc", state)]
-
-def outcomes(state, action):
-    mine = left(state, action)
-    if not any(mine):
-        return [(1.0, mine, 1.0, True)]
-    theirs = [left(mine, answer) for answer in actions(mine)]
-    return [(1 / len(theirs), each, 0.0 if any(each) else -1.0, not any(each)) for each in theirs]
-"""
 STILL, DEFECT, COOPERATE = (
     f"def act(observation, legal_actions):\n    return {each!r}" for each in ("left", "defect", "cooperate")
 )
@@ -109,7 +82,7 @@ def writing(request: Mapping[str, Any]) -> str:
     """Return the answer of each of the writers to a request."""
     prompt, model = "\n\n".join(message["content"] for message in request["messages"]), str(request["model"])
     rules = "parse(observation: str)" in prompt
-    good, first, still = (NIM if "Nim" in prompt else RULES, OFF, UNMOVED) if rules else (PLAYER, FAILING, STILL)
+    good, first, still = (RULES, OFF, UNMOVED) if rules else (PLAYER, FAILING, STILL)
     if "cooperate against defect" in prompt:
         good, first, still = COOPERATE, DEFECT, DEFECT
     shown, fails, checks = (

@@ -11,7 +11,6 @@ from agents import EpisodeTask, load_agent
 from agents.analysis.world_model import world_fidelity
 from agents.msgrpo.rewards import REWARDS
 from agents.msgrpo.trajectories import trajectories_of
-from agents.prompt import PromptMap
 from agents.tiny import Recipe, pretrain, save
 from agents.turn import Policy, Turn, TurnRequest
 from research.improve.around.reading import (
@@ -302,10 +301,3 @@ def test_a_player_that_reads_payoffs_aims_at_the_outcome_that_is_best_by_those_i
     # the game pays as before, by which two of the four cells that it states are right
     assert outcome(fair) == (["defect"] * 2, 0.5, 10.0)
     assert outcome(blind) == outcome(blind, "") == (["cooperate"] * 2, 0.0, 30.0)
-
-
-def test_a_prompt_file_asks_for_the_payoffs():
-    prompts = PromptMap.from_file("research/methods/rewards/payoffs.toml")
-    *_, message = prompts(TurnRequest("where", "the rules", ("stag", "hare")))
-    assert "<payoffs>YOURS, OTHER'S: YOUR PAYOFF, OTHER'S PAYOFF; and so on</payoffs>" in message.content
-    assert "NAME is one of: stag, hare." in message.content

@@ -1,6 +1,5 @@
 """Programs play, rules are planned with, and both fail as answers that can't be read, never as a run."""
 
-import asyncio
 import json
 from pathlib import Path
 
@@ -9,13 +8,11 @@ import pytest
 import textgames
 from agents import load_agent
 from agents.episode import EpisodeTask
-from agents.load import check_agent, options_taken
 from agents.loop.rollout import rollout
-from agents.turn import Policy, Turn, TurnRequest
-from benchmark.cli import main
+from agents.turn import Policy, TurnRequest
 from benchmark.play.claims import names_code
 from benchmark.runs.folder import RunFolder
-from research.improve.programs.players import Fidelity, MaskedPolicy, RulesPlayer, fidelity
+from research.improve.programs.players import Fidelity, RulesPlayer, fidelity
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 LAKE = f"program:{EXAMPLES / 'frozen_lake_program.py'}"
@@ -56,18 +53,6 @@ def test_a_failure_is_an_answer_that_cant_be_read(body, told, tmp_path):
     assert told in step.turn.response
 
 
-@pytest.mark.slow
-def test_a_run_is_replayed_resumed_and_refused_when_the_program_has_changed(tmp_path, capsys):
-    file, out = written(tmp_path, "def act(observation, legal):\n    return legal[-1]"), str(tmp_path / "run")
-    command = ["run", "--agent", f"p=program:{file}", "--scenario", "frozen-lake", "--episodes", "3", "--out", out]
-    assert main(command) == 0
-    assert main(["replay", out, "--plain"]) == 0
-    assert main(["resume", out]) == 0
-    written(tmp_path, "def act(observation, legal):\n    return legal[0]")
-    assert main(["resume", out, "--episodes", "4"]) != 0
-    assert "sha256" in capsys.readouterr().err
-
-
 @pytest.mark.parametrize(
     ("spec", "message"),
     [
@@ -83,13 +68,6 @@ def test_what_cant_be_played_is_refused_in_a_sentence(spec, message, tmp_path):
     spec = spec.format(written(tmp_path, "def parse(text):\n    return text"))
     with pytest.raises(ValueError, match=message.replace("(", r"\(").replace(")", r"\)")):
         load_agent(spec)
-
-
-def test_options_are_known_by_their_types():
-    assert options_taken(LAKE)[0] == {"seconds": float, "memory_mb": int, "key": str | None}
-    assert options_taken(f"masked({LAKE})")[0].keys() == {"seconds", "memory_mb", "key", "program"}
-    with pytest.raises(ValueError, match="seconds is a number"):
-        check_agent(LAKE, seconds=-1)
 
 
 def test_programs_are_nobodys_code_to_trust_where_the_sandbox_holds_them(monkeypatch):
@@ -154,7 +132,6 @@ def test_true_rules_are_worth_the_optimum(source, scenario, tmp_path):
 WRONG = {
     "holes are one to the left": ('place in state["holes"]', '[place[0] + 1, place[1]] in state["holes"]'),
     "the goal pays nothing": ('float(place == state["goal"])', "0.0"),
-    "walls are passed": ("min(max(x + dx, 0), width - 1)", "(x + dx) % width"),
 }
 
 
@@ -165,8 +142,7 @@ def test_wrong_rules_are_counted_and_told(wrong, tmp_path):
     found = measured(tmp_path, source, "frozen-lake")
     assert 0 < found.share < 1
     assert "it says" in found.faults[0]
-    if wrong in ("holes are one to the left", "the goal pays nothing"):
-        assert found.value < found.optimum - 0.2
+    assert found.value < found.optimum - 0.2
 
 
 @pytest.mark.slow
@@ -235,24 +211,6 @@ def test_what_isnt_allowed_stands_in_the_record(tmp_path):
     assert "returned [], which names no actions" in turn.response
 
 
-def test_a_player_behind_a_server_is_masked_request_by_request(tmp_path):
-    class Served:
-        name = "served"
-
-        def act(self, requests):
-            raise AssertionError("it is asked one by one")
-
-        async def act_async(self, request: TurnRequest | str) -> Turn:
-            return Turn("<action>left</action>", error="no connection" if request == TurnRequest("lost") else None)
-
-    mask = written(tmp_path, "def allowed(observation, legal):\n    return ['right']")
-    policy = MaskedPolicy(Served(), program=mask)
-    assert policy.served
-    right, lost = (asyncio.run(policy.act_async(TurnRequest(text))) for text in ("here", "lost"))
-    assert right.response == "<think>(action)left(/action)</think><action>right</action>"
-    assert (lost.error, lost.response) == ("no connection", "<action>left</action>")
-
-
 DRAWING = "import random\ndef act(observation, legal):\n    return random.choice(legal)"
 
 
@@ -269,19 +227,21 @@ def test_randomness_follows_from_the_key(tmp_path):
     assert drawn(load_agent(spec, key="a")) == drawn(load_agent(spec, key="a")) != drawn(load_agent(spec, key="b"))
 
 
-def test_a_run_draws_a_key_and_keeps_it(tmp_path):
+def test_a_run_draws_a_key_and_keeps_it_and_its_program(textbench, tmp_path):
     spec, out = f"p=program:{written(tmp_path, DRAWING)}", tmp_path / "run"
-    command = ["run", "--agent", spec, "--scenario", "frozen-lake", "--quiet", "--out"]
-    assert main([*command, str(out), "--episodes", "2"]) == 0
+    command = ("run", "--agent", spec, "--scenario", "frozen-lake", "--quiet", "--out")
+    assert textbench(*command, out, "--episodes", 2).code == 0
     key = json.loads((out / "manifest.json").read_text())["settings"]["agent_options"]["p"]["key"]
     assert len(key) == 32
-    assert main([*command, str(out), "--episodes", "3"]) == 0, "the same folder goes on with its own"
-    assert main(["resume", str(out), "--episodes", "4", "--quiet"]) == 0
-    assert main([*command, str(tmp_path / "other"), "--episodes", "4"]) == 0
-    again, given = tmp_path / "again", ["--set", f"p.key={key}"]
-    assert main([*command, str(again), "--episodes", "4", *given]) == 0
+    assert textbench(*command, out, "--episodes", 3).code == 0, "the same folder goes on with its own"
+    assert textbench("resume", out, "--episodes", 4, "--quiet").code == 0
+    assert textbench(*command, tmp_path / "other", "--episodes", 4).code == 0
+    assert textbench(*command, tmp_path / "again", "--episodes", 4, "--set", f"p.key={key}").code == 0
     kept, others, same = (
         {record.seed: [step.turn.response for step in record.steps] for record in RunFolder.open(run).records()}
-        for run in (out, tmp_path / "other", again)
+        for run in (out, tmp_path / "other", tmp_path / "again")
     )
     assert kept == same != others
+    written(tmp_path, "def act(observation, legal):\n    return legal[0]")
+    refused = textbench("resume", out, "--episodes", 5)
+    assert (refused.code, "sha256" in refused.err) == (2, True)
