@@ -38,8 +38,10 @@ NAME is one of: left, up. Write nothing else."""
 
 @pytest.mark.parametrize(("prompts", "form"), [(PromptMap(), THINK), (PromptMap("direct"), DIRECT)])
 def test_think_is_the_default_and_history_is_off(prompts, form):
-    content = f"Reach (1, 1).\n\nYou are at (0, 0).\n\n{LEFT.format(3)}\n\n{form}"
-    assert prompts(REQUEST) == (Message("user", content),)
+    asked, clock = "Reach (1, 1).\n\nYou are at (0, 0).\n\n{}" + form, f"{LEFT.format(3)}\n\n"
+    assert prompts(REQUEST) == (Message("user", asked.format(clock)),)
+    unlimited = prompts(replace(REQUEST, steps_left=None))  # without a limit there is no clock
+    assert unlimited == replace(prompts, texts=WITHOUT)(REQUEST) == (Message("user", asked.format("")),)
 
 
 def test_history_comes_as_chat_turns_oldest_first():
@@ -57,16 +59,6 @@ def test_history_comes_as_chat_turns_oldest_first():
         Message("assistant", "no idea"),
         last,
     )
-
-
-def test_the_clock_stands_behind_every_observation_and_nowhere_without_a_limit():
-    unlimited = replace(REQUEST, steps_left=None)
-    for turns in (0, 2):
-        prompt = PromptMap("direct", turns)(REQUEST)
-        said = re.findall(r"Moves left .*?: (\d+)\.", "".join(message.content for message in prompt))
-        assert said == ["5", "4", "3"][-1 - turns :]
-        assert PromptMap("direct", turns)(unlimited) == PromptMap("direct", turns, WITHOUT)(REQUEST)
-    assert "left" not in PromptMap("direct", 0, WITHOUT)(REQUEST)[0].content.replace("left, up", "")
 
 
 def test_where_players_take_turns_the_clock_of_earlier_turns_is_that_of_then():

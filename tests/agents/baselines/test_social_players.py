@@ -25,13 +25,10 @@ def gathering(*bodies, map=("P..A..P",), **fields):
     return game, state._replace(bodies=tuple(Body(cell, heading, cell) for cell, heading in bodies), **fields)
 
 
-def test_the_way_to_an_apple_is_walked_whatever_the_heading():
+def test_the_way_to_an_apple_is_walked_and_only_the_planner_leaves_one_to_who_is_as_near():
     for heading, step in enumerate(("step right", "forward", "step left", "backward")):
         game, state = gathering((0, heading), (6, 0))
         assert GatheringPlayer(game).plan(asked(game, state)).action == step
-
-
-def test_only_the_planner_leaves_an_apple_to_who_is_as_near():
     game, state = gathering((5, 1), (1, 1), map=("P..A.P.A",))  # two steps to each apple, and to one for the other too
     assert GatheringPlayer(game).greedy(asked(game, state)).action == "backward"
     assert GatheringPlayer(game).plan(asked(game, state)).action == "forward"

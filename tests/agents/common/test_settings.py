@@ -5,7 +5,7 @@ from typing import Literal
 import pytest
 
 from agents.common.progress import duration
-from agents.common.settings import Parser, checked, option, part, place, settings, switch
+from agents.common.settings import Parser, option, part, place, settings, switch
 from agents.common.toml import read_setting, read_value
 
 
@@ -77,11 +77,6 @@ def test_what_loses_nothing_is_accepted():
     read = Parser(Make, "textbench make").read(words)
     assert (read.what, read.out, read.keep, read.agents) == ("agents", "b", "best", ("x", "y"))
     assert Parser(Make, "textbench make").read(["--plot", "p", "--", "suites"]).keep == "all"
-
-
-def test_a_value_that_is_given_by_a_program_is_called_by_its_name():
-    with pytest.raises(KeyError, match="count must be a whole number from 2 to 5, got True"):
-        checked(Make, {"count": True}, {}, KeyError)
 
 
 # ---------------------------------------------------------------- values as people write and read them

@@ -10,7 +10,6 @@ from agents.baselines.random import RandomPlayer
 from agents.episode import Episode, EpisodeStart, EpisodeTask
 from agents.loop.live import environment_of
 from agents.loop.rollout import rollout
-from agents.msgrpo.trajectories import group_of, trajectories_of
 from textgames.environments.table import Table
 
 GAMES = [
@@ -98,23 +97,6 @@ def test_seeds_decide_a_restarted_episode():
     first, other = played(made)
     assert [step.state for step in played(made)[0].steps] == [step.state for step in first.steps]
     assert [step.state for step in first.steps] != [step.state for step in other.steps]
-
-
-def test_groups_are_labelled_by_their_start():
-    task = EpisodeTask.of("snake-duel", 0)
-    (episode,) = played([task])
-    starts = ((0, 0), (0, 0), (0, 3), (2, 1))
-    tasks = [
-        restarted(task, seed, episode.steps[t].state, past, layout_seed=7) for seed, (t, past) in enumerate(starts)
-    ]
-    labels = dict.fromkeys((group_of(task, player) for task in tasks for player in ("player_0", "player_1")), 0)
-    assert len(labels) == 6  # three starts, two seats
-    for trajectory in trajectories_of(played(tasks), tasks):
-        labels[trajectory.group] += 1  # type: ignore[index]
-        assert trajectory.task is not None
-        assert trajectory.group == group_of(trajectory.task, trajectory.player)
-        assert trajectory.rounds[0] == 0
-    assert sorted(labels.values()) == [1, 1, 1, 1, 2, 2]
 
 
 def test_where_no_episode_can_begin():
