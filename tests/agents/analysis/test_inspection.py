@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from agents import Decoding, EpisodeSession, LanguageAgentPolicy, PromptMap, Turn, TurnRequest, load_agent
+from agents import Decoding, EpisodeSession, EpisodeTask, LanguageAgentPolicy, PromptMap, Turn, TurnRequest, load_agent
 from agents.analysis.action_probabilities import action_probabilities, answer_after, sample_responses
-from agents.analysis.inspection import inspect_episode, score_actions
+from agents.analysis.inspection import exact_regret, inspect_episode, random_positions, score_actions
 from agents.models.scripted import ScriptedModel
 from textgames.scenarios import SCENARIOS
 
@@ -50,6 +50,18 @@ def test_sampled_probabilities_invalid_ones_and_regret():
         right, default = one.values["right"], one.values["left"]
         expected = one.probabilities["right"] * right + one.invalid_probability * default
         assert one.regret == pytest.approx(max(one.values.values()) - expected)
+
+
+def test_regret_is_exact_and_that_of_uniform_play_is_its_own_yardstick():
+    positions = random_positions([EpisodeTask.of("nim", seed) for seed in range(6)])
+    found = exact_regret(load_agent("random"), positions)
+    assert found.mean == pytest.approx(found.uniform)
+    assert found.low < found.mean < found.high
+    assert (found.invalid, found.positions) == (pytest.approx(0), len(positions))
+    with pytest.raises(ValueError, match="mostly's action probabilities aren't known"):
+        exact_regret(Mostly(), positions)
+    with pytest.raises(ValueError, match="has no exact yardstick"):
+        random_positions([EpisodeTask.of("werewolf-5", 0)])
 
 
 def test_what_cannot_be_inspected_is_said():
