@@ -55,12 +55,9 @@ class VLLMModel:
         chat_template_kwargs: Mapping[str, Any] | None = None,
         thinking_budget: int | None = None,
     ) -> None:
-        try:
-            import vllm
-        except ModuleNotFoundError as error:
-            if error.name != "vllm":
-                raise
-            raise _no_vllm(path_or_repo) from None
+        check(path_or_repo)
+        import vllm
+
         self._vllm = vllm
         self.name = path_or_repo
         settings = {"logprobs_mode": "processed_logprobs", **_of_platform(), **(engine or {})}
@@ -245,18 +242,14 @@ def _completion(output: Any, seconds: float) -> Turn:
     )
 
 
-def _no_vllm(path_or_repo: str) -> ModuleNotFoundError:
-    return ModuleNotFoundError(
-        f"vllm:{path_or_repo} needs vLLM, which isn't installed: {install_command('vllm')} (Linux with a GPU). "
-        f"Without one, hf:{path_or_repo} runs the same model through transformers",
-        name="vllm",
-    )
-
-
 def check(path_or_repo: str, **options: Any) -> NotLoaded:
     """Raise a ModuleNotFoundError with the command if there is no vLLM, before an engine is started."""
     if find_spec("vllm") is None:
-        raise _no_vllm(path_or_repo)
+        raise ModuleNotFoundError(
+            f"vllm:{path_or_repo} needs vLLM, which isn't installed: {install_command('vllm')} (Linux with a GPU). "
+            f"Without one, hf:{path_or_repo} runs the same model through transformers",
+            name="vllm",
+        )
     return NotLoaded(path_or_repo, lambda reasons: NEVER_CLOSED if reasons else None)
 
 

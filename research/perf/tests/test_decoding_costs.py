@@ -8,8 +8,7 @@ from agents.models.local.forward.llama_forward import read_weights
 from agents.models.local.transformers import TransformersModel
 from research.perf.gpu_checks.machine import bytes_beside, count_synchronisations
 from tests.agents.models.local.test_decoding import PROMPTS, responses
-from tests.agents.models.local.test_forward import with_adapters
-from tests.agents.models.local.test_transformers import OLD_NAME, make_model, make_tokenizer
+from tests.agents.models.local.test_transformers import OLD_NAME, make_model, make_tokenizer, with_adapters
 
 
 def waits(player: TransformersModel, tokens: int) -> dict[str, int]:

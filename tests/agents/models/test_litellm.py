@@ -106,12 +106,6 @@ class TestWithLiteLLM:
             assert sum(server.served.values()) == attempts
         assert KEY not in completion.error
 
-    def test_a_rate_limit_is_waited_for(self):
-        with OpenAIServer(faults={"429-ms": 1.0}, fault_attempts=2, retry_after=0.1) as server:
-            (completion,) = complete(server, max_retries=0)
-        assert (completion.error, server.served["ok"]) == (None, 1)
-        assert completion.seconds > 0.2
-
     def test_reasoning_models(self):
         with OpenAIServer(respond=up, reasoning=40, refused=REFUSED_BY_OPENAI) as server:
             (completion,) = complete(

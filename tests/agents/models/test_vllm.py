@@ -4,6 +4,7 @@ What this can't show is that vLLM behaves as its documentation says.
 """
 
 import sys
+from importlib.machinery import ModuleSpec
 from types import ModuleType, SimpleNamespace
 
 import pytest
@@ -42,6 +43,7 @@ def output_of(text, token_ids, logprobs, finish_reason, prompt_token_ids):
 def vllm(monkeypatch):
     """A module with the parts of vLLM's documented interface that are used, which notes what it is called with."""
     module = ModuleType("vllm")
+    module.__spec__ = ModuleSpec("vllm", None)
     module.__version__ = "0.0-stand-in"
     module.calls = []
     module.chat_template = "a template"
@@ -132,38 +134,32 @@ def test_a_model_that_reasons_is_sent_no_stop_string_and_ends_here_and_a_budget_
     assert off.settings["chat_template_kwargs"] == {"enable_thinking": False}
 
 
-@pytest.mark.parametrize("prefix", ["", "<think>"])
-def test_a_stop_in_a_think_that_the_prompt_asks_for_is_gone_on_from(vllm, monkeypatch, prefix):
+def test_a_stop_in_a_think_that_the_prompt_asks_for_is_gone_on_from(vllm, monkeypatch):
     """vLLM stops at the first stop string, wherever it is; what it says then goes on from all that it has said."""
-    said = "<think>I could answer <action>left</action>, or <action>up</action></think><action>up</action> or so"
-    said = said.removeprefix(prefix)
+    parts = ["<think>or <action>left</action>", ", or <action>up</action>", "</think><action>up</action>", " or so"]
 
     def generate(self, prompts, sampling_params, use_tqdm):
         ((prompt,), (params,)) = prompts, sampling_params
-        vllm.calls.append(params.settings)
-        ids = prompt["prompt_token_ids"]
-        written = "".join(map(chr, ids)).removeprefix("[user]go").removeprefix(f"[assistant]{prefix}" if prefix else "")
-        rest = said.removeprefix(written)[: params.settings["max_tokens"]]
-        before, stopped, _ = rest.partition("</action>")
-        more = [*map(ord, before + stopped)]
+        ids, more = prompt["prompt_token_ids"], [*map(ord, parts[len(vllm.calls)])][: params.settings["max_tokens"]]
+        vllm.calls.append(("".join(map(chr, ids)), params.settings))
+        ended = "stop" if len(more) == len(parts[len(vllm.calls) - 1]) else "length"
         logprobs = [{token: SimpleNamespace(logprob=-1.0)} for token in more]
-        return [output_of(before + stopped, more, logprobs, "stop" if stopped else "length", ids)]
+        return [output_of("".join(map(chr, more)), more, logprobs, ended, ids)]
 
     monkeypatch.setattr(vllm.LLM, "generate", generate)
-    prompt = (*PROMPT, Message("assistant", prefix)) if prefix else PROMPT
     model = VLLMModel("some/model")
-    inside = said.index("</think>") + 3
-    enough, little = (model.generate([prompt], Decoding(max_tokens=limit), [(1,)])[0] for limit in (200, inside))
-    assert enough.response == said.removesuffix(" or so")
-    assert "".join(map(chr, enough.response_ids)) == enough.response
+    (enough,) = model.generate([PROMPT], Decoding(max_tokens=200), [(1,)])
+    assert enough.response == "".join(map(chr, enough.response_ids)) == "".join(parts[:3])
     assert len(enough.logprobs) == len(enough.response_ids) == enough.usage.completion_tokens
     assert (enough.finish_reason, enough.reasoning) == ("stop", "")
-    assert "".join(map(chr, enough.prompt_ids)) == "[user]go" + (f"[assistant]{prefix}" if prefix else "")
-    assert (little.response, little.finish_reason) == (said[:inside], "length")
-    first = said.index("</action>") + len("</action>")
-    second = said.index("</action>", first) + len("</action>")
-    assert [settings["max_tokens"] for settings in vllm.calls[:3]] == [200, 200 - first, 200 - second]
-    assert len({settings["seed"] for settings in vllm.calls[:3]}) == 3
+    assert "".join(map(chr, enough.prompt_ids)) == "[user]go"
+    assert [asked for asked, _ in vllm.calls] == ["[user]go" + "".join(parts[:count]) for count in range(3)]
+    limits = [settings["max_tokens"] for _, settings in vllm.calls]
+    assert limits == [200 - len("".join(parts[:count])) for count in range(3)]
+    assert len({settings["seed"] for _, settings in vllm.calls}) == 3
+    vllm.calls.clear()
+    (little,) = model.generate([PROMPT], Decoding(max_tokens=len(parts[0]) + 4), [(1,)])
+    assert (little.response, little.finish_reason) == (parts[0] + ", or", "length")
 
 
 def test_legal_answers_are_told_as_choices_and_what_was_allowed_is_found_again(vllm, monkeypatch):

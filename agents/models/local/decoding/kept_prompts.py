@@ -73,7 +73,7 @@ class KeptPrompts:
         place = bisect_left(self._sorted, prompt)
         known, path = 0, np.empty(0, np.int64)
         for other in self._sorted[max(0, place - 1) : place + 1]:
-            shared = min(_shared(other, prompt), len(prompt) - tail)
+            shared = min(common_prefix([other, prompt]), len(prompt) - tail)
             if shared > known:
                 known, path = shared, self._paths[other]
         new = np.arange(self._used, self._used + len(prompt) - known)
@@ -103,8 +103,9 @@ class KeptPrompts:
         return llama_forward.hidden_states(weights, ids, positions, attend, only=only)
 
 
-def _shared(a: TokenIds, b: TokenIds) -> int:
-    """Return how many tokens two prompts begin with alike."""
+def common_prefix(sequences: Sequence[TokenIds]) -> int:
+    """Return how many tokens all sequences begin with, by the least and the greatest: the others lie between."""
+    a, b = min(sequences), max(sequences)
     low, high = 0, min(len(a), len(b))
     while low < high:  # comparing slices takes a tenth of comparing tokens in Python
         middle = (low + high + 1) // 2

@@ -13,7 +13,7 @@ import torch
 import torch.nn.functional as F  # noqa: N812
 from torch import Tensor, nn
 
-from agents.models.local.decoding.kept_prompts import KeptPrompts, Slots
+from agents.models.local.decoding.kept_prompts import KeptPrompts, Slots, common_prefix
 from agents.models.local.decoding.machine import Compute, Recorder, in_parts
 from agents.models.local.decoding.sampler import COMPACT_AT, TokenIds
 from agents.models.local.forward import llama_forward
@@ -28,12 +28,6 @@ _RECORD_AFTER = 4  # steps of a batch from which a GPU's are recorded: an action
 _KEEP_FROM = 5_000_000  # parameters from which computing a token costs more than finding it again
 
 Caches = list[tuple[Tensor, Tensor]]  # keys and values of every layer
-
-
-def common_prefix(sequences: Sequence[TokenIds]) -> int:
-    """Return how many tokens all sequences begin with, by the least and the greatest: the others lie between."""
-    low, high = min(sequences), max(sequences)
-    return next((i for i, (a, b) in enumerate(zip(low, high, strict=False)) if a != b), min(len(low), len(high)))
 
 
 class _Prefix(NamedTuple):

@@ -17,22 +17,7 @@ from agents.models.local.forward.path_attention import attend, tree_blocks
 from agents.models.local.transformers import TransformersModel
 from agents.msgrpo.learner.scoring.packing import tree_mask
 from agents.msgrpo.learner.scoring.tree_attention import random_trees
-from tests.agents.models.local.test_transformers import OLD_NAME, TEXT, make_model, make_tokenizer
-
-
-def with_adapters(kind: str, tokenizer: Any, *, names: tuple[str, ...] = ("default",)) -> Any:
-    peft = pytest.importorskip("peft")
-    model = make_model(kind, tokenizer)
-    settings = [peft.LoraConfig(r=2 + n, lora_alpha=3, target_modules="all-linear") for n in range(len(names))]
-    model = peft.get_peft_model(model, settings[0], adapter_name=names[0])
-    for name, setting in zip(names[1:], settings[1:], strict=True):
-        model.add_adapter(name, setting)
-    model.base_model.set_adapter(list(names))
-    torch.manual_seed(1)
-    for name, parameter in model.named_parameters():
-        if "lora_B" in name:
-            torch.nn.init.normal_(parameter, std=0.2)
-    return model.eval()
+from tests.agents.models.local.test_transformers import OLD_NAME, TEXT, make_tokenizer, with_adapters
 
 
 def lean_logits(model: Any, ids: torch.Tensor, fuse: bool) -> torch.Tensor:
@@ -61,27 +46,6 @@ def test_factors_beside_the_weights_give_what_the_merged_weights_give(kind, name
             torch.testing.assert_close(got, plain[-1], atol=1e-4, rtol=1e-4)
         for fuse in (True, False):
             torch.testing.assert_close(lean_logits(model, ids, fuse), wanted, atol=1e-4, rtol=1e-4)
-
-
-@OLD_NAME
-@pytest.mark.parametrize("kind", ["tied", "qwen2"])
-@pytest.mark.parametrize("fuse", [True, False])
-def test_gradients_of_factors_equal_those_of_pefts_own_layers(kind, fuse):
-    tokenizer = make_tokenizer()
-    model = with_adapters(kind, tokenizer)
-    ids = torch.tensor(tokenizer(TEXT[0])["input_ids"])
-    slope = torch.randn(len(ids), len(tokenizer), generator=torch.Generator().manual_seed(2))
-    found = []
-    for lean in (True, False):
-        model.zero_grad()
-        logits = lean_logits(model, ids, fuse) if lean else model(input_ids=ids[None]).logits[0]
-        (logits * slope).sum().backward()
-        found.append({name: p.grad.clone() for name, p in model.named_parameters() if p.grad is not None})
-    ours, theirs = found
-    assert ours.keys() == theirs.keys()
-    assert all("lora_" in name for name in ours)
-    for name, gradient in theirs.items():
-        torch.testing.assert_close(ours[name], gradient, atol=2e-5 * float(gradient.abs().max()), rtol=1e-3, msg=name)
 
 
 # ------------------------------------------------------------------ attention in trees

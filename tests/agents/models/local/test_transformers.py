@@ -59,6 +59,21 @@ def make_model(kind: str, tokenizer: Any, *, seed: int = 0) -> Any:
     return model.eval()
 
 
+def with_adapters(kind: str, tokenizer: Any, *, names: tuple[str, ...] = ("default",)) -> Any:
+    peft = pytest.importorskip("peft")
+    model = make_model(kind, tokenizer)
+    settings = [peft.LoraConfig(r=2 + n, lora_alpha=3, target_modules="all-linear") for n in range(len(names))]
+    model = peft.get_peft_model(model, settings[0], adapter_name=names[0])
+    for name, setting in zip(names[1:], settings[1:], strict=True):
+        model.add_adapter(name, setting)
+    model.base_model.set_adapter(list(names))
+    torch.manual_seed(1)
+    for name, parameter in model.named_parameters():
+        if "lora_B" in name:
+            torch.nn.init.normal_(parameter, std=0.2)
+    return model.eval()
+
+
 LEAN = ["llama", "tied", "qwen2", "qwen3", "llama3-rope"]
 GENERIC = ["gpt2", "sliding"]
 
@@ -100,9 +115,18 @@ def close(got: torch.Tensor, wanted: torch.Tensor, tolerance: float = 1e-4) -> N
 # ------------------------------------------------------------------ the lean forward pass
 
 
-@pytest.mark.parametrize(("kind", "fuse"), [*((kind, True) for kind in LEAN), ("qwen2", False)])
-def test_packed_forward_and_its_gradient_equal_the_models_own(kind, fuse, tokenizer):
-    model = make_model(kind, tokenizer)
+@OLD_NAME
+@pytest.mark.parametrize(
+    ("kind", "fuse", "make"),
+    [
+        *((kind, True, make_model) for kind in LEAN),
+        ("qwen2", False, make_model),
+        ("tied", True, with_adapters),
+        ("qwen2", False, with_adapters),
+    ],
+)
+def test_packed_forward_and_its_gradient_equal_the_models_own(kind, fuse, make, tokenizer):
+    model = make(kind, tokenizer)
     sequences = [tuple(tokenizer(text)["input_ids"]) for text in (TEXT[0], "left", TEXT[5] * 2)]
     generator = torch.Generator().manual_seed(3)
     weigh = [torch.randn(len(ids), len(tokenizer), generator=generator) for ids in sequences]
@@ -114,16 +138,18 @@ def test_packed_forward_and_its_gradient_equal_the_models_own(kind, fuse, tokeni
     attend = llama_forward.CausalAttention(packing)
     ours = llama_forward.logits(weights, llama_forward.hidden_states(weights, ids, packing.positions, attend))
     (ours * torch.cat(weigh)).sum().backward()
-    our_gradients = {name: p.grad.clone() for name, p in model.named_parameters()}
+    our_gradients = {name: p.grad.clone() for name, p in model.named_parameters() if p.grad is not None}
     model.zero_grad()
     theirs = torch.cat([model(input_ids=torch.tensor([ids])).logits[0] for ids in sequences])
     (theirs * torch.cat(weigh)).sum().backward()
 
     assert packing.lengths.tolist() == [len(ids) for ids in sequences]
     close(ours, theirs)
-    for name, parameter in model.named_parameters():
-        scale = parameter.grad.abs().max()
-        torch.testing.assert_close(our_gradients[name] / scale, parameter.grad / scale, rtol=0, atol=2e-5, msg=name)
+    gradients = {name: p.grad for name, p in model.named_parameters() if p.grad is not None}
+    assert our_gradients.keys() == gradients.keys()
+    for name, gradient in gradients.items():
+        scale = gradient.abs().max()
+        torch.testing.assert_close(our_gradients[name] / scale, gradient / scale, rtol=0, atol=5e-5, msg=name)
 
 
 # ------------------------------------------------------------------ decoders
@@ -489,34 +515,6 @@ def test_loading_errors_say_what_is_wrong(tmp_path, tokenizer):
     config = transformers.T5Config(vocab_size=64, d_model=16, d_kv=8, d_ff=16, num_layers=1, num_heads=2)
     transformers.T5ForConditionalGeneration(config).save_pretrained(tmp_path)
     refused("not a causal language model: its type is 't5'")
-
-
-@pytest.mark.parametrize("kind", [pytest.param("llama", marks=ON_A_GPU), pytest.param("gpt2", marks=ON_A_GPU)])
-def test_a_gpu_gives_the_same_log_probabilities(kind, tokenizer):
-    model = make_model(kind, tokenizer)
-    decoding, seeds = Decoding(temperature=1.0, max_tokens=20), [(k,) for k in range(len(PROMPTS))]
-    on_cpu = TransformersModel(model, tokenizer).generate(PROMPTS, decoding, seeds)
-    on_gpu = TransformersModel(model.cuda(), tokenizer).generate(PROMPTS, decoding, seeds)
-    equal = [a.response_ids == b.response_ids for a, b in zip(on_cpu, on_gpu, strict=True)]
-    assert sum(equal) >= len(equal) - 1  # rounding may move one token across a boundary
-
-
-def test_a_chat_template_goes_on_from_the_prefix():
-    """The template closes every message; a prefix isn't closed, and no second beginning of a response follows it."""
-    plain = make_tokenizer()
-    rules = (Message("system", "rules"), Message("user", "go"))
-    assert TransformersModel(make_model("llama", plain), plain).render(rules) == "rules\n\ngo"
-    chat = make_tokenizer()
-    chat.chat_template = (
-        "{% for m in messages %}<{{ m['role'] }}>{{ m['content'] }}<eos>{% endfor %}"
-        "{% if add_generation_prompt %}<assistant>{% endif %}"
-    )
-    model = TransformersModel(make_model("llama", chat), chat)
-    asked, prefix = Message("user", "go <action>"), Message("assistant", "<action>")
-    assert model.render((asked,)) == "<user>go <action><eos><assistant>"
-    (done,) = model.generate([(asked, prefix)], Decoding(temperature=0, max_tokens=5), [(0,)])
-    assert chat.decode(done.prompt_ids or ()) == "<user>go <action><eos><assistant><action>"
-    assert (done.response_ids or ())[0] == int(next_logits(model.model, done.prompt_ids or ()).argmax())
 
 
 def test_a_template_that_breaks_off_or_leaves_the_prefix_out_is_named():
