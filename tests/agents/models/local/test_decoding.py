@@ -15,8 +15,7 @@ from agents.models.local.decoding.lean_decoder import LeanBatch, LeanDecoder
 from agents.models.local.decoding.machine import bytes_per_token, cache_bytes, split_batch
 from agents.models.local.decoding.sampler import Sampled, choose, nucleus, sample
 from agents.models.local.transformers import TransformersModel
-from agents.turn import Message
-from tests.agents.models.local.hybrids import PLAYABLE, UNPLAYABLE, make_hybrid
+from tests.agents.models.local.hybrids import UNPLAYABLE, make_hybrid
 from tests.agents.models.local.test_transformers import OLD_NAME, make_model, make_tokenizer, next_logits
 
 PROMPTS = [tuple(range(5, 5 + length)) for length in (20, 31, 8, 20, 40, 12, 9, 33)]
@@ -235,26 +234,6 @@ def test_an_answer_that_is_wholly_forced_takes_no_pass(tokenizer):
 
 
 # ------------------------------------------------------------------ hybrid and state-space models
-
-
-@pytest.mark.parametrize("kind", PLAYABLE)
-def test_a_hybrids_rows_are_continued_as_if_each_were_alone(kind):
-    tokenizer = make_tokenizer()
-    model = make_hybrid(kind, len(tokenizer))
-    player = TransformersModel(model, tokenizer)
-    player.check()
-    prompts = [(Message("user", text),) for text in ("You are at (1, 2).", "up", "You are at (1, 2). up, right")]
-    # rows end at different times and leave the batch
-    decoding = Decoding(temperature=1.0, max_tokens=20, stop=tuple("aeiou 12"))
-    together = player.generate(prompts, decoding, [(k,) for k in range(3)])
-    assert len({len(completion.response_ids or ()) for completion in together}) > 1
-    for completion in together:
-        ids = [*(completion.prompt_ids or ()), *(completion.response_ids or ())]
-        with torch.no_grad():
-            scores = model(torch.tensor([ids])).logits[0].log_softmax(-1)
-        begin = len(completion.prompt_ids or ())
-        wanted = [scores[place - 1, ids[place]].item() for place in range(begin, len(ids))]
-        assert completion.logprobs == pytest.approx(wanted, abs=1e-4)
 
 
 @pytest.mark.parametrize("kind", UNPLAYABLE)
