@@ -33,11 +33,6 @@ def complete(server, model="openai/local", number=1, **options):
     )
 
 
-@pytest.fixture(autouse=True)
-def _quick(quick):
-    pass
-
-
 @pytest.mark.skipif(INSTALLED, reason="LiteLLM is installed")
 def test_without_litellm_the_command_is_said():
     assert "litellm: pip install" in PROVIDER.missing()
@@ -48,6 +43,7 @@ def test_without_litellm_the_command_is_said():
 
 @quiet
 @needs_litellm
+@pytest.mark.usefixtures("quick")
 class TestWithLiteLLM:
     def test_what_is_sent_and_what_comes_back(self, monkeypatch):
         monkeypatch.setenv("MY_KEY", KEY)

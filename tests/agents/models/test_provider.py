@@ -21,12 +21,7 @@ ROOT = Path(__file__).parents[3]
 
 
 class Echo:
-    """A model that repeats itself.
-
-    Args:
-        name: what it says.
-        times: how often.
-    """
+    """A model that repeats its name."""
 
     def __init__(self, name: str, *, times: int = 1) -> None:
         self.name = name
