@@ -13,7 +13,7 @@ from agents.baselines.search import PlannerPlayer
 from agents.episode import EpisodeTask
 from agents.loop.rollout import rollout
 from agents.msgrpo import ConfigError, MSGRPOConfig, MSGRPOTrainer, load
-from agents.msgrpo.credit import Batch, Floats, Trajectory
+from agents.msgrpo.credit import Floats, Trajectory
 from agents.msgrpo.rollouts import Rollouts
 from agents.msgrpo.tasks import SAMPLERS, Hint
 from agents.turn import Turn, TurnRequest
@@ -70,8 +70,7 @@ def played(sampler: LadderSampling, policy: Any, iterations: int) -> list[dict[s
 
 
 def test_groups_are_of_the_level_the_next_one_and_easier_ones():
-    sampler = LadderSampling(start=5)
-    tasks = sampler.tasks(lake(), np.random.default_rng(0))
+    tasks = LadderSampling(start=5).tasks(lake(), np.random.default_rng(0))
     levels = [int(task.scenario.removeprefix("frozen-lake-level-")) for task in tasks]
     assert levels[::3] == levels[1::3] == levels[2::3]  # a group has one
     counted = Counter(levels[::3])
@@ -188,82 +187,58 @@ def test_the_critic_learns_the_scaled_mean_of_each_group_at_its_first_prompts():
 
 
 class Obedient(RandomPlayer):
-    """Does what it is told, and is of no use without."""
+    """Does what it is told, and without that what the planner does in episodes of some seeds, elsewhere nothing."""
 
-    name = "obedient"
-
-    def __init__(self, hint: Hint | None = None) -> None:
+    def __init__(self, able: set[int], hint: Hint | None) -> None:
         super().__init__()
-        self.hint = hint
+        self.able, self.hint, self.planner = able, hint, PlannerPlayer()
         self.told: list[tuple[TurnRequest, str]] = []
 
-    def act(self, requests: Sequence[TurnRequest | str]) -> list[Turn]:
+    def act(self, requests: Sequence[Any]) -> list[Turn]:
         turns = []
         for request in requests:
-            assert isinstance(request, TurnRequest)
             hint = self.hint(request) if self.hint is not None else ""
             self.told.append((request, hint))
-            turns.append(Turn(f"<action>{hint.split()[-1].strip('.') if hint else '?'}</action>"))
+            known = self.planner.choose(request).action if request.seed[0] in self.able else "?"
+            turns.append(Turn(f"<action>{hint.split()[-1].strip('.') if hint else known}</action>"))
         return turns
 
 
 class Hinted(Rollouts):
-    """Rollouts whose players need no prompts to be told hints."""
+    """Rollouts whose players need no prompts to be told hints; the first group's are able."""
 
     def __init__(self, made: Rollouts) -> None:
         vars(self).update(vars(made))
         self.levels: list[Obedient] = []
+        self.able = {task.seed for task in made.tasks()[:2]}
 
     def play(self, tasks: Any, hint: Hint | None = None) -> list[Trajectory]:
-        self.levels.append(Obedient(hint))
+        self.levels.append(Obedient(self.able, hint))
         self.policy = self.levels[-1]  # type: ignore[assignment]
         return super().play(tasks)
 
 
-def test_the_first_quarter_then_half_then_three_quarters_of_the_solution():
-    """A player that does nothing unless it is told fails until the end: four plays, and each tells so many rounds."""
-    iteration = Hinted(iteration_of("frozen-lake", groups=3, group_size=2))
+def test_groups_that_fail_are_told_the_first_quarter_then_half_then_three_quarters_of_the_solution():
+    """Players that do nothing unless they are told fail until the end: each play tells so many rounds."""
+    iteration, planner = Hinted(iteration_of("frozen-lake", groups=3, group_size=2)), PlannerPlayer()
     tasks = iteration.tasks()
-    lengths = {
-        e.layout_seed: len(e.steps) for e in rollout(PlannerPlayer(), [*{t.layout_seed: t for t in tasks}.values()])
-    }
+    episodes = rollout(planner, [*{task.layout_seed: task for task in tasks}.values()])
+    lengths = {episode.layout_seed: len(episode.steps) for episode in episodes}
     trajectories = GHPO().sample(iteration, RNG)
-    assert len(iteration.levels) == 4
-    assert not any(each.success for each in trajectories)
     assert not any(hint for _, hint in iteration.levels[0].told)
     layout_of = {task.seed: task.layout_seed for task in tasks}
-    planner = PlannerPlayer()
     for fraction, level in zip((0.25, 0.5, 0.75), iteration.levels[1:], strict=True):
+        assert {request.seed[0] for request, _ in level.told} == {task.seed for task in tasks[2:]}
         for request, hint in level.told:
             most = ceil(fraction * lengths[layout_of[request.seed[0]]])
             action = planner.choose(request).action
             assert hint == (f"The best action here is {action}." if request.seed[-2] < most else "")
+    assert [each.success for each in trajectories] == [True] * 2 + [False] * 4
     assert [each.task.seed for each in trajectories] == [task.seed for task in tasks]  # type: ignore[union-attr]
-    assert {each.task.noise for each in trajectories} == {(0, 0, 1, 2, 3)}  # type: ignore[union-attr]
-    assert len(iteration.played) == 4 * 6
-
-
-def test_groups_with_a_success_are_left_alone_and_a_rerun_takes_the_place_of_its_group():
-    """Of six groups of twelve random players on the ice of a slippery lake some cross it."""
-    iteration = iteration_of("frozen-lake-slippery", groups=6, group_size=12)
-    plain = Batch(iteration.play(iteration.tasks()))
-    won = {label for label, members in plain.groups.items() if any(plain.trajectories[i].success for i in members)}
-    assert 0 < len(won) < 6
-    calls: list[list[Any]] = []
-
-    class Watching(Rollouts):
-        def play(self, tasks: Any, hint: Hint | None = None) -> list[Trajectory]:
-            calls.append([(task.scenario, task.layout_seed, "player_0") for task in tasks])
-            return super().play(tasks)  # the random player reads no prompts
-
-    again = Watching(iteration.config, ["frozen-lake-slippery"], 0, RandomPlayer(), play)  # type: ignore[arg-type]
-    batch = Batch(GHPO(most_reruns=1).sample(again, RNG))
-    assert list(batch.groups) == list(plain.groups)
-    assert all(len(members) == 12 for members in batch.groups.values())
-    assert set(calls[1]) == set(plain.groups) - won
-    for label, members in batch.groups.items():
-        noises = {batch.trajectories[index].task.noise for index in members}  # type: ignore[union-attr]
-        assert noises == {(0, 0) if label in won else (0, 0, 1)}
+    assert [each.task.noise for each in trajectories] == [(0, 0)] * 2 + [(0, 0, 1, 2, 3)] * 4  # type: ignore[union-attr]
+    assert len(iteration.played) == 6 + 3 * 4
+    again = Hinted(iteration_of("frozen-lake", groups=3, group_size=2))
+    assert {each.task.noise for each in GHPO(most_reruns=1).sample(again, RNG)} == {(0, 0), (0, 0, 1)}  # type: ignore[union-attr]
 
 
 @pytest.mark.slow
@@ -330,6 +305,12 @@ def test_masked_tokens_have_the_probabilities_that_they_were_sampled_with(make):
     half = make(GOOD, epsilon=0.5)
     half.rollout()
     assert 0.35 < half.methods.sampler.metrics["masked"] < 0.65
+    for source, said in (
+        ("allowed = 3", "fails|no function"),
+        ("def allowed(o, l):\n    return 3", "returned 3; accept"),
+    ):
+        with pytest.raises(ConfigError, match=said):
+            make(source).rollout()
 
 
 @pytest.mark.slow
@@ -344,16 +325,6 @@ def test_a_good_mask_teaches_and_one_that_allows_everything_does_not(make):
         after[name] = result.success
     assert after["good"] > 0.5
     assert after["all"] < 0.2
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("source", "said"),
-    [("allowed = 3", "fails|no function"), ("def allowed(o, l):\n    return 3", "returned 3; accepted is a list")],
-)
-def test_a_program_that_allows_nothing_readable_is_refused(make, source, said):
-    with pytest.raises(ConfigError, match=said):
-        make(source).rollout()
 
 
 @pytest.mark.parametrize(
