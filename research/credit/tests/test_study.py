@@ -2,7 +2,6 @@
 
 import io
 import json
-import re
 from contextlib import redirect_stdout
 from pathlib import Path
 from typing import Any
@@ -10,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from agents.msgrpo.credit import METHODS, Batch, Credit, Start
+from agents.msgrpo.credit import Batch, Credit, Start
 from agents.tiny.data import legal_play
 from agents.tiny.imitation import make_model, make_tokenizer
 from benchmark.cli import main
@@ -42,28 +41,14 @@ def test_the_recipes_that_ship_can_be_read_and_every_job_has_what_it_needs(name)
 
 def test_crossed_factors_are_an_arm_for_each_combination():
     """Six draw rules, four numbers, three rates and two lengths, beside the three arms that learn from all episodes."""
-    study = Study.read("credit-draws")
-    assert len(study.arms) == 6 * 4 * 3 * 2 + 3
-    assert study.plain == "all"
-    assert study.crossed["largest-m64-4.5e-3-equal"] == {
-        **{"draw": "largest", "drawn": "m64", "rate": "4.5e-3", "gradient": "equal"}
-    }
-    settings = study.training_settings("frozen-lake", "largest-m64-4.5e-3-equal", 3, 1.5e-3)
+    study, arm = Study.read("credit-draws"), "largest-m64-4.5e-3-equal"
+    assert (len(study.arms), study.plain) == (6 * 4 * 3 * 2 + 3, "all")
+    assert study.crossed[arm] == {"draw": "largest", "drawn": "m64", "rate": "4.5e-3", "gradient": "equal"}
+    settings = study.training_settings("frozen-lake", arm, 3, 1.5e-3)
     names = ("episode_sampling", "episodes_drawn", "learning_rate", "max_grad_norm", "seed")
     assert [settings[name] for name in names] == ["largest", 64, 4.5e-3, 1e-3, 3]
-    assert study.rates_of("all") == (1.5e-3,)
-    assert study.rates_of("all-slow") == (5e-4,)
+    assert (study.rates_of("all"), study.rates_of("all-slow")) == ((1.5e-3,), (5e-4,))
     assert list(Study.read("credit-draws", {"arms": ["aaw-m16-5e-4-raw"]}).crossed) == ["aaw-m16-5e-4-raw"]
-
-
-@pytest.mark.parametrize("wrong", ['factors = "draw"', "factors.draw.aaw = 3"])
-def test_factors_that_are_no_tables_are_refused_in_a_sentence(tmp_path, wrong):
-    file = tmp_path / "mine.toml"
-    text = MINIATURE.with_name("credit-draws.toml").read_text(encoding="utf-8")
-    text = re.sub(r"^\[factors.*?(?=^\[arms)", "", text, flags=re.DOTALL | re.MULTILINE)
-    file.write_text(f"{wrong}\n{text}", encoding="utf-8")
-    with pytest.raises(UsageError, match="factors"):
-        Study.read(file)
 
 
 def test_every_run_has_a_base_of_its_own_and_all_arms_the_same_tokens_rates_and_seeds():
@@ -72,16 +57,15 @@ def test_every_run_has_a_base_of_its_own_and_all_arms_the_same_tokens_rates_and_
     jobs = {job.name: job for job in jobs_of(study)}
     assert jobs["stages/blackjack/2"].needs == ("base/blackjack/2",)
     assert jobs["measure/blackjack/2/end"].needs == ("stages/blackjack/2",)
-    arms = list(study.arms)
     for game in study.trained:
-        own = [
-            {(job.kind, job.seed, job.rate) for job in jobs_of(study) if (job.game, job.arm) == (game, arm)}
-            - {("stages", 0, 0.0)}
-            for arm in arms
-        ]
-        assert all(each == own[0] for each in own)
-        settings = [study.training_settings(game, arm, 0, 1e-3) for arm in arms]
-        shared = {name: value for name, value in settings[0].items() if name not in study.arms[arms[0]]}
+        of_arms: dict[str, list[Any]] = {}
+        for job in jobs_of(study):
+            if job.game == game and job.kind in ("tune", "train"):
+                of_arms.setdefault(job.arm, []).append((job.kind, job.seed, job.rate))
+        first, *others = of_arms.values()
+        assert all(other == first for other in others)
+        settings = [study.training_settings(game, arm, 0, 1e-3) for arm in study.arms]
+        shared = {name: settings[0][name] for name in settings[0] if name not in study.arms[study.plain]}
         assert all({name: each[name] for name in shared} == shared for each in settings)
 
 
@@ -93,6 +77,8 @@ def test_every_run_has_a_base_of_its_own_and_all_arms_the_same_tokens_rates_and_
         ("[arms.rtg]", "[arms_rtg]", "no setting of a study of credit .* named 'arms_rtg'"),
         ("layers = 1", "layers = 0", "games.blackjack.base: layers must be a whole number of at least 1, got 0"),
         ("[games.kuhn-poker]", "[games.kuhn-poker]\ntrained = true", "games.kuhn-poker.trained: a game of 2 players"),
+        ('kind = "credit"', 'kind = "credit"\nfactors = "draw"', "factors"),
+        ('kind = "credit"', 'kind = "credit"\nfactors.draw.aaw = 3', "factors"),
     ],
 )
 def test_a_wrong_recipe_is_refused_in_a_sentence(tmp_path, old, new, message):
@@ -162,25 +148,21 @@ def study():
     return Study.read("credit-miniature")
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def base(study):
     """A model of a few thousand random weights, and a tokenizer that reads the game."""
-    examples = legal_play(study.scenario(GAME), 60, np.random.default_rng(0))
-    tokenizer = make_tokenizer(examples)
-    return lambda: (make_model(study.recipe(GAME), tokenizer), tokenizer)
+    tokenizer = make_tokenizer(legal_play(study.scenario(GAME), 60, np.random.default_rng(0)))
+    return make_model(study.recipe(GAME), tokenizer), tokenizer
 
 
-def run(study: Study, base: Any, arm: dict[str, Any], budget: int = 2_000, milestones: int = 3) -> RunRecord:
-    model, tokenizer = base()
+def run(study: Study, base: Any, **arm: Any) -> RunRecord:
+    """A run of 2,000 tokens that is evaluated at each third of them."""
     settings = study.training_settings(GAME, "msgrpo", 0, 1e-3) | arm
-    _, record = train(
-        model, tokenizer, study.scenario(GAME), settings, budget, milestones, lambda *_: 0.5, lambda share: None
-    )
-    return record
+    return train(*base, study.scenario(GAME), settings, 2_000, 3, lambda *_: 0.5, lambda share: None)[1]
 
 
 def test_a_run_spends_its_budget_and_ends_with_the_iteration_that_crosses_it(study, base):
-    record = run(study, base, {})
+    record = run(study, base)
     spent = [each["tokens"] for each in record.history]
     assert record.rollout_tokens + record.update_tokens == spent[-1] >= 2_000 > spent[-2]
     # what the trainer itself says of its rollouts and updates, added up
@@ -188,12 +170,9 @@ def test_a_run_spends_its_budget_and_ends_with_the_iteration_that_crosses_it(stu
     assert record.rollout_tokens == played
     assert record.update_tokens == sum(each["update_tokens"] for each in record.history)
     # an evaluation at the start, and one at the first iteration past each third of the budget
-    assert [point.tokens for point in record.points] == [0] + [
-        next(tokens for tokens in spent if tokens >= share * 2_000 / 3) for share in (1, 2, 3)
-    ]
-    assert [point.iterations for point in record.points[1:]] == [
-        1 + spent.index(point.tokens) for point in record.points[1:]
-    ]
+    past = [next(tokens for tokens in spent if tokens >= share * 2_000 / 3) for share in (1, 2, 3)]
+    assert [point.tokens for point in record.points] == [0, *past]
+    assert [point.iterations for point in record.points] == [0, *(1 + spent.index(tokens) for tokens in past)]
 
 
 class Restless:
@@ -209,22 +188,11 @@ class Restless:
         return Credit.per_episode(batch, rng.standard_normal(len(batch)))
 
 
-def test_fresh_rollouts_cost_tokens_too(study, base, monkeypatch):
-    monkeypatch.setitem(METHODS._registered, "restless", Restless)
-    Restless.response_tokens = 0
-    record = run(study, base, {"credit": "restless"})
+def test_fresh_rollouts_cost_tokens_too(study, base):
+    record = run(study, base, credit=f"{__name__}:Restless")
     own = sum(each["prompt_tokens"] + each["response_tokens"] for each in record.history)
-    fresh = record.rollout_tokens - own
     # two fresh episodes for each one: all of their responses, and prompts that are longer than the responses
-    assert Restless.response_tokens > 0
-    assert fresh > 2 * Restless.response_tokens
-
-
-def test_equal_seeds_give_equal_runs(study, base):
-    one, two = run(study, base, {}), run(study, base, {})
-    without = [[{k: v for k, v in each.items() if k != "seconds"} for each in record.history] for record in (one, two)]
-    assert without[0] == without[1]
-    assert one.points == two.points
+    assert record.rollout_tokens - own > 2 * Restless.response_tokens > 0
 
 
 # ---------------------------------------------------------------- the command
@@ -247,22 +215,15 @@ def test_wrong_usage_is_one_sentence(recipe, arguments, message, capsys):
     assert "Traceback" not in error
 
 
-def test_a_dry_run_says_what_would_be_done(tmp_path, capsys):
-    out = tmp_path / "out"
-    assert main([*CREDIT, "--out", str(out), "--dry-run"]) == 0
-    printed = capsys.readouterr().out
-    assert "4 jobs base" in printed
-    assert "4 jobs train" in printed
-    assert "nothing was done" in printed
-    assert not out.exists()
-
-
 def test_a_pretrained_model_takes_minutes_a_batch(tmp_path, capsys):
     """The published run took 2,166 seconds of the processor; at the pace of the tiny model it would be 168."""
     report = stored_report(Path("research/credit/data/draws/pretrained-start.json.gz"))
-    out = str(tmp_path / "out")
-    assert main(["reproduce", "--config", "credit-pretrained", "--out", out, "--jobs", "1", "--dry-run", "--json"]) == 0
+    out = ["--out", str(tmp_path / "out"), "--dry-run"]
+    assert main(["reproduce", "--config", "credit-pretrained", *out, "--jobs", "1", "--json"]) == 0
     assert report["seconds"] / 2 < json.loads(capsys.readouterr().out)["seconds"] < report["seconds"] * 2
+    assert main([*CREDIT, *out]) == 0
+    assert "nothing was done" in capsys.readouterr().out
+    assert not (tmp_path / "out").exists()
 
 
 @pytest.mark.parametrize(
