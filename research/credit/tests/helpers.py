@@ -75,21 +75,16 @@ PENALTY = 0.7
 
 
 class Habit:
-    """A policy whose probabilities depend on the text that it reads, on time if it is told to, and sum to 0.9."""
+    """A policy whose probabilities depend on the text that it reads and on time, and sum to 0.9."""
 
     name = "habit"
-
-    def __init__(self, timely: bool = False) -> None:
-        self.timely = timely
 
     def act(self, requests):
         raise AssertionError("its probabilities are known")
 
     def action_probabilities(self, request):
-        time = request.steps_left if self.timely else 0
-        weights = [
-            1 + (len(request.observation) * 7 + sum(map(ord, name)) + 3 * time) % 5 for name in request.legal_actions
-        ]
+        read = len(request.observation) * 7 + 3 * request.steps_left
+        weights = [1 + (read + sum(map(ord, name))) % 5 for name in request.legal_actions]
         return {name: 0.9 * w / sum(weights) for name, w in zip(request.legal_actions, weights, strict=True)}
 
 

@@ -29,7 +29,7 @@ GAMES = [
 
 @pytest.mark.parametrize(("name", "settings", "horizon", "invalid_action"), GAMES)
 def test_values_are_those_of_the_definitions(name, settings, horizon, invalid_action):
-    game, policy = game_of(name, **settings), Habit(timely=True)
+    game, policy = game_of(name, **settings), Habit()
     graph = expand(game, [game.initial_state(np.random.default_rng(3))], horizon)
     answers, solution = solved(policy, graph, PENALTY, invalid_action)
     assert answers.source == "known"

@@ -1,6 +1,5 @@
 """The questions that an exact gradient decides: figures whose truth is known, and a miniature from end to end."""
 
-import json
 from typing import Any
 
 import numpy as np
@@ -29,7 +28,6 @@ from research.credit.questions.answers import (
 from research.credit.questions.settings import Questions, jobs_of
 from research.credit.settings import Study, StudyFolder
 from research.credit.tests.helpers import SMALL, direct_policy
-from research.jobs.folder import SETTINGS_NAME
 
 MINIATURE = """
 kind = "questions"
@@ -174,14 +172,11 @@ def test_the_recipe_asks_every_game_and_every_job_has_what_it_needs():
     assert [job.name for job in only] == ["base/blackjack/0", "ask/blackjack/0/plain"]
 
 
-def test_a_folder_takes_more_seeds_and_none_of_another_experiment(tmp_path):
-    questions, folder = Questions.read("credit-questions"), StudyFolder(tmp_path / "out")
-    folder.claim(Questions.read("credit-questions", {"seeds": 1}))
-    folder.claim(questions)
-    before = {**Study.read("credit-miniature").as_data(), "questions": {"staleness": None}}  # as these once were asked
-    (folder.path / SETTINGS_NAME).write_text(json.dumps(before), encoding="utf-8")
+def test_a_folder_of_another_experiment_is_refused(tmp_path):
+    folder = StudyFolder(tmp_path / "out")
+    folder.claim(Study.read("credit-miniature"))
     with pytest.raises(UsageError, match="was made with kind = 'credit', now it is 'questions'; give the recipe"):
-        folder.claim(questions)
+        folder.claim(Questions.read("credit-questions"))
 
 
 def test_a_collapse_counts_before_the_first_success_alone(miniature):
@@ -203,11 +198,8 @@ def test_a_lag_is_compared_on_the_stages_that_have_it(miniature):
     """The middle has no policy 16 iterations older: its fresh batches are no part of what that lag costs."""
 
     def rows(**cosines: float) -> dict[str, Any]:
-        return {
-            "staleness": [
-                {"lag": int(lag[1:]), "weights": "none", "cosine": {"value": cosines[lag]}} for lag in cosines
-            ]
-        }
+        told = {"weights": "none"}
+        return {"staleness": [told | {"lag": int(lag[1:]), "cosine": {"value": own}} for lag, own in cosines.items()]}
 
     asked = {f"ask/blackjack/{n}/plain": {"stages": [rows(_0=0.9), rows(_0=0.3, _16=0.1 - 0.1 * n)]} for n in range(2)}
     findings = Asked(miniature, bases={}, missing=(), seconds={}, code=(), asked=asked)
