@@ -71,7 +71,7 @@ def test_the_oracle_has_no_bias_and_noise_has_no_direction():
 
 def test_the_same_credit_told_token_by_token_is_the_same_gradient():
     instrument = Instrument(direct_policy(), Setting(SMALL, groups=1, group_size=24), batches=3)
-    report = instrument.measure({"by token": TokenByToken(instrument.truth)}, draws=["uniform"], sizes=[4])
+    report = instrument.measure({"by token": TokenByToken(instrument.truth)}, draws=["uniform"])
     oracle, by_token = report["oracle"], report["by token"]
     assert by_token.gradient.cosine.value == pytest.approx(oracle.gradient.cosine.value, abs=1e-4)
     # equal seeds draw the same episodes, so this looks at each one's own gradient
@@ -138,7 +138,7 @@ def test_settings_that_cannot_be_measured():
     with pytest.raises(ValueError, match="at least 1"):
         Instrument(load_agent("random"), Setting(SCENARIOS["frozen-lake"]), batches=0)
     with pytest.raises(TypeError, match="grops"):
-        measure(load_agent("random"), SCENARIOS["frozen-lake"], grops=2)
+        measure(load_agent("random"), SCENARIOS["frozen-lake"], draws=["aaw"], grops=2)
     assert list(methods_of(["msgrpo", "oracle"], Setting(SCENARIOS["frozen-lake"]))) == ["msgrpo"]
 
 
@@ -198,7 +198,7 @@ def test_the_checklist_is_filled_in_with_what_is_known_and_no_more(textbench):
 
 
 def test_every_method_is_measured_or_left_out_with_a_reason(textbench):
-    done = textbench("credit", "random", "--game", "kuhn-poker", *FEW, "--method", "all", "--json", "--quiet")
+    done = textbench("credit", "random", "--game", "kuhn-poker", *FEW, "--method", "all", "--json")
     assert done.code == 0
     document = json.loads(done.out)
     TypeAdapter(CreditDocument).validate_python(document, strict=True)
@@ -213,7 +213,9 @@ def test_every_method_is_measured_or_left_out_with_a_reason(textbench):
     [
         (("random", "--game", "frozen-lak"), "did you mean 'frozen-lake'"),
         (("random", "--draws", "awa"), "did you mean 'aaw'"),
+        (("random", "--m", "4"), "name one with --draws"),
         (("random", "--draws", "aaw", "--m", "999"), "--m 999: a batch has"),
+        (("random", "--draws", "aaw", "--no-gradient"), "leave out --no-gradient"),
         (("random", "--draws", "aaw"), "there are none: random has no model in this process"),
         (("random", "--groups", "0"), "--groups must be a whole number of at least 1"),
         (("random", "--max-states", "10"), "more than 10 states can be reached"),

@@ -27,6 +27,7 @@ from agents.msgrpo.credit import (
     within_groups,
     within_steps,
 )
+from research.methods.rewards import game_for
 from textgames import TSMG, Yardstick, find_yardstick
 
 TOLD = "The episode will end like this:\n{end}\n\nNow:\n{now}"
@@ -96,8 +97,7 @@ def hindsight(batch: Batch) -> list[Floats]:
     games: dict[str, TSMG[Any]] = {}
     prompts, responses = [], []
     for each in batch.trajectories:
-        task = task_of(each)
-        game = games.setdefault(task.scenario, textgames.parallel_env(task.env_id, **task.kwargs).game)
+        game = game_for(each, games)
         end = game.observe(each.end_state, each.player)
         for state, left, response in zip(each.states, each.steps_left, each.response_ids, strict=True):
             request = request_in(game, state, each.player, left)

@@ -2,6 +2,7 @@
 
 import re
 from collections import Counter
+from collections.abc import Sequence
 from itertools import product
 from typing import Any, ClassVar, Literal
 
@@ -12,7 +13,21 @@ from agents import EpisodeTask
 from agents.msgrpo import ConfigError, configured
 from agents.msgrpo.credit import Batch, Floats, Trajectory, same, task_of
 from research.improve.around.reading import MODES, payoffs_in
-from textgames import game_of
+from textgames import TSMG, game_of
+
+
+def game_for(each: Trajectory, made: dict[str, TSMG[Any]]) -> TSMG[Any]:
+    """Return the game of a trajectory, from those that were made for a batch's scenarios or as a new one of them."""
+    task = task_of(each)
+    if task.scenario not in made:
+        made[task.scenario] = game_of(task.env_id, **task.kwargs)
+    return made[task.scenario]
+
+
+def gains_times(played: Sequence[Trajectory], factors: Floats) -> list[Floats]:
+    """Return the rewards of episodes, those above 0 times the episode's factor, (N,)."""
+    pairs = zip([each.rewards for each in played], factors, strict=True)
+    return [np.where(rewards > 0, rewards * factor, rewards) for rewards, factor in pairs]
 
 
 @configured
@@ -48,13 +63,13 @@ class Coverage:
             )
 
     def pay(self, batch: Batch) -> list[Floats]:
-        paid, sizes, known = list[Floats](), list[int](), dict[Any, frozenset[Any]]()
+        paid, sizes, known, games = list[Floats](), list[int](), dict[Any, frozenset[Any]](), dict[str, TSMG[Any]]()
         for each in batch.trajectories:
             seen, gains = set[Any](), list[float]()
             for t, state in enumerate((*each.states, each.end_state)):
                 key = (each.seat[0], state, t == len(each) and each.terminated)
                 if key not in known:
-                    known[key] = self.cover(each, state, over=key[-1])
+                    known[key] = self.cover(each, state, games, over=key[-1])
                 gains.append(float(len(known[key] - seen)))
                 seen |= known[key]
             paid.append(np.array(gains[1:]))
@@ -62,13 +77,11 @@ class Coverage:
         self.metrics = {"covered": float(np.mean(sizes))}
         return paid
 
-    def cover(self, each: Trajectory, state: Any, *, over: bool = False) -> frozenset[Any]:
+    def cover(self, each: Trajectory, state: Any, games: dict[str, TSMG[Any]], *, over: bool = False) -> frozenset[Any]:
         """Return the cells that a state of a trajectory covers; the last one of an ended game its own alone."""
         found, reached = {state: over}, {state: over}
-        if self.reach and not over:
-            task = task_of(each)
-            game = game_of(task.env_id, **task.kwargs)
         for _ in range(0 if over else self.reach):
+            game = game_for(each, games)
             reached = {
                 after: ended
                 for one, done in reached.items()
@@ -154,8 +167,7 @@ class OTC:
         cosine = np.cos(m * np.pi / (2 * m + (self.constant or 1.0)))
         factor = cosine if self.constant else np.where(n > 0, sine, cosine)
         self.metrics = {"call_factor": float(factor.mean()), "calls": float(m.mean())}
-        pairs = zip([each.rewards for each in played], factor, strict=True)
-        return [np.where(rewards > 0, rewards * f, rewards) for rewards, f in pairs]
+        return gains_times(played, factor)
 
     def _made(self, each: Trajectory) -> int:
         """Return the calls of an episode."""
@@ -205,8 +217,7 @@ class A2FM:
                 price[members] = p**self.power if p >= self.easy else 0.0
         factor = 1 - dear * price
         self.metrics = {"dear_modes": float(dear.mean()), "mode_factor": float(factor.mean())}
-        pairs = zip([each.rewards for each in played], factor, strict=True)
-        return [np.where(rewards > 0, rewards * f, rewards) for rewards, f in pairs]
+        return gains_times(played, factor)
 
 
 def share_dear(actions: tuple[str, ...]) -> float:
@@ -246,11 +257,9 @@ class Regret:
             )
 
     def pay(self, batch: Batch) -> list[Floats]:
-        regrets = list[Floats]()
+        regrets, games = list[Floats](), dict[str, TSMG[Any]]()
         for each in batch.trajectories:
-            task = task_of(each)
-            game = game_of(task.env_id, **task.kwargs)
-            states = (*each.states, each.end_state)
+            game, states = game_for(each, games), (*each.states, each.end_state)
             regrets.append(np.array([game.metrics(state, each.player)[self.metric] for state in states]))
         last = np.array([own[-1] for own in regrets])
         self.metrics = {self.metric: float(last.mean())}
@@ -290,10 +299,9 @@ class GTAlign:
 
     def pay(self, batch: Batch) -> list[Floats]:
         seats = {(task_of(each).seed, each.player): each for each in batch.trajectories}
-        paid, right = list[Floats](), list[float]()
+        paid, right, games = list[Floats](), list[float](), dict[str, TSMG[Any]]()
         for each in batch.trajectories:
-            task, own = task_of(each), list[float]()
-            game = game_of(task.env_id, **task.kwargs)
+            task, own, game = task_of(each), list[float](), game_for(each, games)
             (other,) = [player for player in game.players if player != each.player]
             if (partner := seats.get((task.seed, other))) is None:
                 raise ConfigError(

@@ -263,12 +263,9 @@ class GHPO:
             raise ConfigError(f"task_sampling = 'ghpo' can't be used with {task.scenario}: {why}")
 
 
-def by_label(trajectories: Sequence[Trajectory]) -> dict[Hashable, list[Trajectory]]:
+def by_label(trajectories: list[Trajectory]) -> dict[Hashable, list[Trajectory]]:
     """Return the trajectories of each group."""
-    groups: dict[Hashable, list[Trajectory]] = {}
-    for each in trajectories:
-        groups.setdefault(each.group, []).append(each)
-    return groups
+    return {label: [trajectories[i] for i in members] for label, members in Batch(trajectories).groups.items()}
 
 
 _MASKS = 0xCA3E1  # keeps what decides whether a decision is masked apart from its other randomness

@@ -20,6 +20,15 @@ _LONGEST_WALK = 100  # rounds of a walk in a game without a limit of steps
 _FURTHER_WALKS = 50  # walks that are tried when those asked for lead nowhere
 
 
+def refuse_several(task: EpisodeTask, name: str, done: str) -> None:
+    """Raise a ConfigError if a task's game has several players who play to learn."""
+    if len(textgames.parallel_env(task.env_id, **task.kwargs).possible_agents) > 1:
+        raise ConfigError(
+            f"task_sampling = {name!r} can't be used on {task.scenario}, which has several players: an episode is "
+            f"{done} one player's steps; accepted: games of one player, of others against opponents"
+        )
+
+
 @configured
 class ExploringStarts:
     """A share of the groups begins in a random state that can be reached, and not at the start.
@@ -224,11 +233,7 @@ class Trees:
         return places
 
     def check(self, task: EpisodeTask) -> None:
-        if len(textgames.parallel_env(task.env_id, **task.kwargs).possible_agents) > 1:
-            raise ConfigError(
-                f"task_sampling = 'tree' can't be used on {task.scenario}, which has several players: an episode is "
-                "branched by one player's steps; accepted: games of one player, of others against opponents"
-            )
+        refuse_several(task, "tree", "branched by")
 
 
 def _parent(place: Fork) -> Hashable:
@@ -338,8 +343,4 @@ class TruncatedRollouts:
         return tasks
 
     def check(self, task: EpisodeTask) -> None:
-        if len(textgames.parallel_env(task.env_id, **task.kwargs).possible_agents) > 1:
-            raise ConfigError(
-                f"task_sampling = 'truncated' can't be used on {task.scenario}, which has several players: an episode "
-                "is cut between one player's steps; accepted: games of one player, of others against opponents"
-            )
+        refuse_several(task, "truncated", "cut between")

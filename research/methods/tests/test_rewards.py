@@ -54,7 +54,7 @@ def covers(desc: list[str], reach: int) -> list[frozenset[int]]:
     start = game_of("TextFrozenLake-v0", desc=desc).initial_state(np.random.default_rng(0))
     each = trajectory([0.0], task=EpisodeTask.of("TextFrozenLake-v0", 0, max_steps=9, desc=desc))
     rule: Any = REWARDS.make("coverage", {"part": "position", "reach": reach})
-    return [rule.cover(each, FrozenLakeState(start.lake, cell)) for cell in range(len(start.lake.tiles) - 1)]
+    return [rule.cover(each, FrozenLakeState(start.lake, cell), {}) for cell in range(len(start.lake.tiles) - 1)]
 
 
 def test_steps_are_paid_the_cells_that_they_are_the_first_to_cover():

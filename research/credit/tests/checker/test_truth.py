@@ -134,6 +134,7 @@ def test_the_gradient_by_turn_has_the_share_that_its_advantages_give_it(tmp_path
         ({"action": "fly"}, "the action 'fly' isn't legal, left, down, right, up are"),
         ({"turn": 8}, "the game is cut off after 8 rounds"),
         ({"layout": None}, "the truth takes layout of every response"),
+        ({"advantage": None}, "the truth takes advantage of every response"),
     ],
 )
 def test_rows_of_another_game_are_refused(lakes, tmp_path, change, said, capsys):
