@@ -101,14 +101,13 @@ def test_they_are_read_on_wherever_the_program_goes(workplace, monkeypatch):
 
 
 def test_steps_tell_which_table_they_were_played_at(workplace):
-    named = ["planner", "random", "greedy"]
-    results = benchmark.evaluate(named, scenarios="kuhn-poker", episodes=1, quiet=True)
-    episodes, steps = results.to_pandas(), results.to_pandas("steps")
+    pytest.importorskip("pandas", reason="pandas isn't installed (extra pandas)")
+    results = benchmark.evaluate(["planner", "random", "greedy"], scenarios="kuhn-poker", episodes=1, quiet=True)
     which = ["scenario", "agent", "player", "opponents", "seed"]
-    sums = steps.groupby(which)["reward"].sum()
-    assert len(sums) == len(episodes) == 12
-    for _, row in episodes.iterrows():
-        assert sums[tuple(row[which])] == pytest.approx(row["return"])
+    sums = results.to_pandas("steps").groupby(which)["reward"].sum()
+    returns = results.to_pandas().set_index(which)["return"]
+    assert len(returns) == 12
+    assert sums.sort_index().tolist() == pytest.approx(returns.sort_index().tolist())
 
 
 def test_a_folder_that_is_named_twice_is_read_once(small, textbench):
@@ -141,7 +140,7 @@ def test_without_pandas_there_is_advice(small, monkeypatch):
 
 
 def test_data_frames(small, textbench):
-    pandas = pytest.importorskip("pandas", reason="pandas isn't installed (extra pandas)")
+    pytest.importorskip("pandas", reason="pandas isn't installed (extra pandas)")
     episodes = small.to_pandas()
     assert len(episodes) == 12
     written = textbench("export", "small", "--csv", "-").out.splitlines()
@@ -151,9 +150,7 @@ def test_data_frames(small, textbench):
     assert episodes["success"].sum() == sum(line.split(",")[7] == "true" for line in written[1:])
     means = episodes.groupby(["agent", "scenario"])["return"].mean()
     scores = small.to_pandas("scores").set_index(["agent", "scenario"])
-    pandas.testing.assert_series_equal(
-        scores["mean_return"].sort_index(), means.sort_index(), check_names=False, check_index=False
-    )
+    assert scores["mean_return"].sort_index().tolist() == pytest.approx(means.sort_index().tolist())
     assert (scores["mean_return_low"] <= scores["mean_return"]).all()
     assert scores.loc[("greedy", "frozen-lake"), "reference_value"] == 1.0
     steps = small.to_pandas("steps")
@@ -161,16 +158,3 @@ def test_data_frames(small, textbench):
     assert set(steps["action"]) <= {"up", "down", "left", "right"}
     differences = small.compare("greedy", "random").to_pandas()
     assert list(differences["difference_low"] <= differences["difference"]) == [True, True]
-
-
-def test_an_unscored_episode_is_missing_in_a_frame(textbench):
-    pytest.importorskip("pandas", reason="pandas isn't installed (extra pandas)")
-    command = ("run", "--agent", "openai:m", "--base-url", "http://127.0.0.1:9/v1", "--max-retries", 0)
-    assert textbench(*command, "--scenario", "frozen-lake", "--episodes", 2, "--out", "r", "--quiet").code == 1
-    results = benchmark.read_results("r")
-    frame = results.to_pandas()
-    assert results.unscored == 2
-    assert frame["return"].isna().all()
-    assert frame["success"].isna().all()
-    assert frame["error"].str.len().min() > 0
-    assert results.to_pandas("scores")["unscored"].tolist() == [2]

@@ -51,21 +51,9 @@ def untouched() -> bool:
     return not Path("SENTINEL").exists() and not {"evilmod", "evil"} & sys.modules.keys()
 
 
-@pytest.mark.parametrize("kind", ["textbench-run", "textbench-entry"])
-@pytest.mark.parametrize("command", [("leaderboard",), ("merge", "--out", "merged"), ("resume", "--repair")])
-def test_a_module_that_only_the_folder_names_isnt_imported(textbench, small_run, strange, command, kind):
-    strange(kind, env_id="evilmod:X-v0")
-    done = textbench(command[0], small_run, *command[1:])
-    assert (done.code, done.out, done.err.count("\n"), untouched()) == (2, "", 1, True)
-    assert kind == "textbench-entry" or "--import evilmod" in done.err
-    strange(kind, env_id="FrozenLake-v0", kwargs={"game": "evilmod:TextFrozenLake"})
-    done = textbench(command[0], small_run, *command[1:])
-    assert (done.code, untouched()) == (2, True)
-
-
-@pytest.mark.parametrize("env_id", ["X-v0", "os.path:X-v0", "evil/mod:X-v0"])
-def test_other_ways_to_name_a_module(textbench, small_run, strange, env_id):
-    """Of a game that isn't registered, a module that is there and registers nothing, no module's name."""
+@pytest.mark.parametrize("env_id", ["evilmod:X-v0", "X-v0", "os.path:X-v0", "evil/mod:X-v0"])
+def test_a_module_that_only_the_folder_names_isnt_imported(textbench, small_run, strange, env_id):
+    """Nor where the game isn't registered, the module registers nothing, or its name is none."""
     strange(env_id=env_id)
     done = textbench("leaderboard", small_run)
     assert (done.code, untouched()) == (2, True)
@@ -187,9 +175,7 @@ def test_resume_asks_no_server_and_sends_no_variable_that_only_the_folder_names(
         assert server.served.total() > asked
 
 
-def test_a_server_that_this_users_environment_names_needs_no_approval_but_its_money_does(
-    textbench, workplace, monkeypatch
-):
+def test_a_server_of_this_users_environment_needs_no_approval_but_its_money_does(textbench, workplace, monkeypatch):
     with OpenAIServer() as server:
         theirs = served_run(textbench, monkeypatch, server)
         monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from benchmark.results import read_results
 from benchmark.runs.folder import RunFolder
 from tests.agents.openai_server import OpenAIServer, random_move
 from tests.benchmark.helpers import counted, everything_written, records_in
@@ -165,3 +166,12 @@ def test_a_server_that_isnt_there_is_said_where_the_run_ends(textbench):
     assert "2 episodes are unscored: no connection to http://127.0.0.1:9/v1: " in done.err
     assert "play them again with: textbench resume r" in done.err
     assert "No episode of frozen-lake is scored yet; planned: 2." in done.out
+    pytest.importorskip("pandas", reason="pandas isn't installed (extra pandas)")
+    results = read_results("r", quiet=True)
+    frame = results.to_pandas()
+    assert (frame["return"].isna().all(), frame["success"].isna().all(), frame["error"].str.len().min() > 0) == (
+        1,
+        1,
+        1,
+    )
+    assert results.to_pandas("scores")["unscored"].tolist() == [results.unscored] == [2]

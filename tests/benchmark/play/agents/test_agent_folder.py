@@ -1,6 +1,5 @@
 """An agent as a folder: what its file says is in the run, what is given by name goes before it, and it may be moved."""
 
-import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,6 +9,7 @@ from agents.common.toml import to_toml
 from benchmark.errors import UsageError
 from benchmark.play.claims import AGENT_NAME, approve_agent_folder, with_agent_folders
 from benchmark.play.options import RunOptions
+from benchmark.runs.folder import RunFolder
 from tests.benchmark.helpers import counted, refused
 
 pytestmark = pytest.mark.usefixtures("added_players")
@@ -20,30 +20,19 @@ def write(folder, table):
     (folder / AGENT_NAME).write_text("".join(f"{option} = {to_toml(value)}\n" for option, value in table.items()))
 
 
-@pytest.fixture
-def folder(workplace):
-    path = workplace / "players" / "mine"
-    path.mkdir(parents=True)
-    write(path, {"spec": "random", "seed": 3})
-    return path
-
-
-def settings(out):
-    manifest = json.loads(Path(out, "manifest.json").read_text())
-    return manifest["agents"][0], manifest["settings"]
-
-
-def test_it_plays_under_its_own_name_with_its_options_and_what_is_given_goes_before_them(textbench, folder):
-    assert textbench(*RUN, "--agent", "players/mine", "--out", "a").code == 0
-    card, held = settings("a")
-    assert (card["name"], card["spec"]) == ("mine", "random")
-    assert held["agent_options"] == {"mine": {"seed": 3}}
-    assert textbench(*RUN, "--agent", "other=players/mine", "--set", "other.seed=4", "--out", "b").code == 0
-    card, held = settings("b")
-    assert (card["name"], held["agent_options"]) == ("other", {"other": {"seed": 4}})
-    assert textbench("resume", "a", "--episodes", 3, "--quiet").code == 0
-    assert textbench("replay", "a").code == 0
-    assert counted("a").count(b"\n") == 3
+def test_it_plays_under_its_own_name_with_its_options_and_what_is_given_goes_before_them(textbench, workplace):
+    Path("players/mine").mkdir(parents=True)
+    write(Path("players/mine"), {"spec": "random", "seed": 3})
+    for agent, name, seed, more in (
+        ("players/mine", "mine", 3, ()),
+        ("other=players/mine", "other", 4, ("--set", "other.seed=4")),
+    ):
+        assert textbench(*RUN, "--agent", agent, *more, "--out", name).code == 0
+        manifest = RunFolder.open(Path(name)).manifest
+        assert (manifest["agents"][0]["name"], manifest["agents"][0]["spec"]) == (name, "random")
+        assert manifest["settings"]["agent_options"] == {name: {"seed": seed}}
+    assert textbench("resume", "mine", "--episodes", 3, "--quiet").code == 0
+    assert counted("mine").count(b"\n") == 3
 
 
 @pytest.mark.parametrize(
