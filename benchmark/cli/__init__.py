@@ -70,7 +70,8 @@ _SHARED = {
     **dict.fromkeys(("leaderboard", "compare", "replay", "view", "rescore", "merge"), "results"),
     **dict.fromkeys(("list", "doctor"), "catalogue"),
     **dict.fromkeys(("submit", "validate"), "entries"),
-    "resume": "run",
+    **dict.fromkeys(("export", "report", "schema"), "files"),
+    **dict.fromkeys(("resume", "plan"), "run"),
     "exploitability": "inspect",
 }
 """``{command: file}`` of those that share one."""

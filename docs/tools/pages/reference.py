@@ -12,7 +12,7 @@ from typing import Any
 
 from agents.common.settings import Parser
 from benchmark.cli import COMMANDS, LAB, TRAIN, lab_commands, settings_of
-from benchmark.cli.schema import schema_of, schema_text
+from benchmark.cli.files import schema_of, schema_text
 from benchmark.cli.settings import schema_names
 from benchmark.play.options import OPTIONS, VARIABLES
 from pages.marks import ON_THE_SITE, remade
