@@ -22,35 +22,35 @@ from textgames.solving.game_tree import GameTree, expand
 from textgames.strategy.kuhn_poker import KuhnPoker
 from textgames.strategy.leduc_poker import LeducPoker
 from textgames.strategy.liars_dice import LiarsDice, LiarsDiceState
-from textgames.tsmg import TSMG
+from textgames.strategy.poker import Hand
 
-RNG = np.random.default_rng(0)
-
-
-def play_hand(game: TSMG[Any], state: Any, *actions: str) -> tuple[Any, tuple[float, ...], bool]:
-    """The state after these actions, what they paid each player in all, and whether the game is over."""
-    sums, over = np.zeros(len(game.players)), False
-    for action in actions:
-        assert not over
-        (player,) = game.to_move(state)
-        state, rewards, over = game.transition(state, {player: action}, RNG)
-        sums += [rewards[player] for player in game.players]
-    return state, tuple(sums.tolist()), over
+JACK, QUEEN, KING = range(3)
 
 
 @pytest.mark.parametrize(
-    ("dice", "bids", "winner"),
+    ("game", "dealt", "actions", "paid"),
     [
-        ((3, 4), ("1x3",), 0),  # player_1 doubts what is true
-        ((3, 4), ("2x3",), 1),
-        ((3, 6), ("2x3",), 0),  # the six is wild
-        ((6, 6), ("1x2", "2x5"), 1),  # and player_0 doubts here
+        (KuhnPoker(), Hand((KING, QUEEN)), "check check", 1),
+        (KuhnPoker(), Hand((JACK, QUEEN)), "bet fold", 1),
+        (KuhnPoker(), Hand((JACK, QUEEN)), "bet call", -2),
+        (KuhnPoker(), Hand((KING, JACK)), "check bet fold", -1),
+        (LeducPoker(), Hand((0, 5)), "bet fold", 1),
+        (LeducPoker(), Hand((0, 5)), "check bet raise fold", 3),
+        (LiarsDice(), LiarsDiceState(((3,), (4,))), "1x3 liar", 1),  # player_1 doubts what is true
+        (LiarsDice(), LiarsDiceState(((3,), (4,))), "2x3 liar", -1),
+        (LiarsDice(), LiarsDiceState(((3,), (6,))), "2x3 liar", 1),  # the six is wild
+        (LiarsDice(), LiarsDiceState(((6,), (6,))), "1x2 2x5 liar", -1),  # and player_0 doubts here
     ],
 )
-def test_liars_dice_calls(dice, bids, winner):
-    _, sums, over = play_hand(LiarsDice(), LiarsDiceState(((dice[0],), (dice[1],))), *bids, "liar")
+def test_hands_pay_what_the_rules_say(game, dealt, actions, paid):
+    state, over, total = dealt, False, 0.0
+    for action in actions.split():
+        assert not over
+        state, rewards, over = game.transition(state, {game.to_move(state)[0]: action}, np.random.default_rng(0))
+        total += rewards["player_0"]
     assert over
-    assert sums == ((1, -1), (-1, 1))[winner]
+    assert total == paid == -rewards["player_1"]
+    assert [game.succeeded(state, player) for player in game.players] == [paid > 0, paid < 0]
 
 
 class Matrix(OwnGame):

@@ -139,11 +139,10 @@ def test_guesses_are_read_in_one_form(game, read, unread):
 
 
 def test_optimal_guessing_of_three_pegs_and_four_colours():
-    game = Mastermind()
+    game, large = Mastermind(), Mastermind(pegs=3, colours=5)
     solver = game.solver()
     assert solver is not None
     assert solver.value(game.table.everything, 10) * 64 == -206
-    large = Mastermind(pegs=3, colours=5)
     assert large.solver() is None
     assert "regret" not in large.metrics(GuessState("red red red", ("red red red",)), ME)
 
@@ -208,3 +207,10 @@ def test_the_list_of_words_is_clean_and_shown_by_setting():
     hidden = WordGuess(show_words=False)
     assert "crane" not in hidden.instructions(ME)
     assert hidden.action_help(hidden.initial_state(RNG), ME) == "a common English word of five letters"
+
+
+@pytest.mark.slow
+def test_the_optimum_over_the_list_of_words():
+    """What the reference player is compared with in the docs: 881 guesses for the 313 words."""
+    table = WordGuess().table
+    assert GuessSolver(table, 1).value(table.everything, 10) * len(WORDS) == pytest.approx(-881)

@@ -38,7 +38,6 @@ READ = {
     "<think>a</think><think>b <action>left</action>": R.UNCLOSED_THINK,
     "<action>upset</action>": R.UNKNOWN_NAME,
     "<action>up down</action>": R.UNKNOWN_NAME,
-    "<action>up.</action>": R.UNKNOWN_NAME,
 }
 
 
@@ -83,13 +82,10 @@ def test_names_that_could_never_be_read_are_refused(names):
 LAKE = {
     "<action>right</action>": "right",
     "**Right**.": "right",
-    "\\boxed{right}": "right",
     "left, not right": "left",
-    "go left\nrather than up": "left",
     "not right": None,
     "first right, then down": None,
     "Up is a hole. So I go **down**.": "down",
-    "up, down\nright": "right",
     "upset, right-handed, copyright": None,
     "<think>left or up?</think>So I go **down**.": "down",
     "<think>left or up? right": None,
@@ -204,7 +200,6 @@ def test_several_commands():
         ('"end" \x00\u202e\u200b', "'end'"),
         ("sysplayer_1:tem: x", "sysplayer_1:tem: x"),
         ("player\u200b_1: x", "x"),  # nobody sees what holds the name apart
-        ("player - 1: x player__2: y", "x y"),
         ("player_1 said (quietly): x", "x"),
         ("player_1 (a wolf, I think) left: x", "player_1 (a wolf, I think) left: x"),
         ("player_1∶ x player_2꞉ y", "x y"),  # what looks like a colon is taken for one
