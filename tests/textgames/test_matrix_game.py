@@ -13,8 +13,7 @@ from agents.turn import TurnRequest
 from textgames import SCENARIOS
 from textgames.social.matrix_game import MatrixGame, MatrixState
 from textgames.social.matrix_game.game import BestResponseYardstick
-from textgames.social.matrix_game.opponents import make_opponent, opponent_names
-from textgames.social.matrix_game.payoffs import GAMES
+from textgames.social.matrix_game.opponents import GAMES, make_opponent, opponent_names
 from textgames.solving.regret import external_regret, hedge, hedge_rate, regrets_of_counts, swap_regret
 from textgames.yardsticks import find_yardstick
 

@@ -15,8 +15,7 @@ from types import MappingProxyType
 from typing import Any
 
 from textgames.conformance import environment_checks, game_checks
-from textgames.conformance.play import ConformanceError
-from textgames.conformance.transcript import transcript
+from textgames.conformance.play import ConformanceError, transcript
 from textgames.names import did_you_mean
 from textgames.registry import settings_of
 from textgames.tsmg import TSMG

@@ -12,9 +12,20 @@ from typing import Any
 
 from numpy.random import Generator
 
-from textgames.open_spiel.library import COLOURS, about, library, load, reading_of, summary, turn_order
+from textgames.open_spiel.library import (
+    COLOURS,
+    SpielState,
+    about,
+    library,
+    load,
+    reading_of,
+    replay,
+    resolved,
+    sampled,
+    summary,
+    turn_order,
+)
 from textgames.open_spiel.minimax import small_positions
-from textgames.open_spiel.state import SpielState, replay, resolved, sampled
 from textgames.settings import check_one_of
 from textgames.texts.actions import Unreadable, UnreadableReason
 from textgames.tsmg import TSMG, Action, JointAction, Outcome, Player, Rewards, Transition

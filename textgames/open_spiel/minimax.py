@@ -4,8 +4,7 @@ from collections import deque
 from collections.abc import Mapping
 from functools import cache
 
-from textgames.open_spiel.library import Key, library, load
-from textgames.open_spiel.state import SpielState
+from textgames.open_spiel.library import Key, SpielState, library, load
 from textgames.solving.minimax import Minimax
 from textgames.tsmg import TSMG
 

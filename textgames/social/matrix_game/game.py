@@ -11,8 +11,7 @@ from numpy.random import Generator
 from textgames.bases import BoardGame, ListedStarts, Marks, ReadsBack
 from textgames.rounds import at_most
 from textgames.settings import check_one_of, check_whole
-from textgames.social.matrix_game.opponents import BestResponse, Memory, Opponent, make_opponent
-from textgames.social.matrix_game.payoffs import GAMES, Payoffs
+from textgames.social.matrix_game.opponents import GAMES, BestResponse, Memory, Opponent, Payoffs, make_opponent
 from textgames.solving.fixed_policies import chances_of
 from textgames.solving.regret import regrets_of_counts
 from textgames.tsmg import Action, JointAction, Outcome, Player, Rewards, Transition
