@@ -22,7 +22,6 @@ from agents.turn import FinishReason, total_usage
 from benchmark.entries.alike import likeness_warnings, problems_beside, shipped_problem
 from benchmark.entries.authors import author_problems, differences, kind_problems
 from benchmark.entries.entry import Terms, name_problem, open_terms
-from benchmark.entries.tokens import TokenTally
 from benchmark.errors import UsageError
 from benchmark.play.agents.options import AgentSpec
 from benchmark.play.agents.players import is_larger, is_shipped
@@ -38,10 +37,52 @@ from benchmark.score.luck_check import LuckCheck, LuckPower, LuckTally, luck_pro
 from benchmark.score.stopping import looks
 from textgames.scenarios import Scenario, known_scenario
 
+MOST_LETTERS = (24, 12)
+"""In a token of prompts and of responses, in the mean over an entry: boards have runs of equal signs."""
+MOST_REASONING = 10**6  # tokens of one response whose reasoning isn't shown
+MOST_PROMPT = 2 * 10**6  # tokens of one prompt: more than models read
+LOCAL = ("hf", "vllm")
+"""Kinds whose responses are all of what was generated: never more than ``max_tokens``."""
 MAX_PROBLEMS = 20  # reading stops after so many
 OWN_MODELS = ("openai", "litellm", "hf", "vllm")
 """The project's own kinds: every decoding setting is known to reach the model, or the record says that it didn't."""
 LONGEST_TEXT = 1000  # characters of a manifest's texts but the prompts
+
+
+class TokenTally:
+    """Adds up the tokens of an entry's episodes, and the letters that they stand for, of prompts and completions.
+
+    Most tokenizers aren't known here, but a token is a piece of a text: over a whole entry a token of any tokenizer has
+    some three or four letters. Counts decide what a score cost.
+    """
+
+    def __init__(self) -> None:
+        self._tokens, self._letters = [0, 0], [0, 0]
+        self._most = [(0, ""), (0, "")]  # of one answer, and its place
+
+    def add(self, episode: Episode) -> None:
+        """Count one episode that was played again; answers that give no tokens don't matter."""
+        for index, step in enumerate(episode.steps):
+            place = f"{episode.scenario}, seed {episode.seed}, step {index}"
+            for turn in step.turns:
+                written = turn.response + turn.reasoning + turn.tool_calls + turn.cut
+                for i, text in enumerate((step.observation, written) if any(turn.usage[:2]) else ()):
+                    self._tokens[i] += turn.usage[i]
+                    self._letters[i] += len(text)
+                    self._most[i] = max(self._most[i], (turn.usage[i], place), key=lambda one: one[0])
+
+    def problems(self, card: Mapping[str, Any]) -> Iterator[str]:
+        limit = card["settings"].get("max_tokens")
+        longest = limit if card["kind"] in LOCAL and isinstance(limit, int) else MOST_REASONING
+        for i, (what, most) in enumerate((("prompt", MOST_PROMPT), ("response", longest))):
+            count, place = self._most[i]
+            if count > most:
+                yield f"{place}: a {what} of {count:,} tokens, at most {most:,} are possible"
+            if self._letters[i] > MOST_LETTERS[i] * self._tokens[i] > 0:
+                yield (
+                    f"all {what}s have {self._tokens[i]:,} tokens for {self._letters[i]:,} letters; no tokenizer has "
+                    f"so few, a token is at most {MOST_LETTERS[i]} letters long in the mean"
+                )
 
 
 @dataclass

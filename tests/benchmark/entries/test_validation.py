@@ -10,8 +10,7 @@ import pytest
 
 from agents import Episode, Step, Turn, Usage
 from benchmark.entries.entry import folder_name
-from benchmark.entries.tokens import TokenTally
-from benchmark.entries.validation import check_entry
+from benchmark.entries.validation import TokenTally, check_entry
 from benchmark.errors import UsageError
 from benchmark.runs.folder import RunFolder
 from tests.benchmark.helpers import change_manifest, lines_of, play_and_submit, write_lines

@@ -23,8 +23,7 @@ from benchmark.cli import main
 from benchmark.score.document import ViewDocument
 from benchmark.show.document_of import _scenario_view
 from benchmark.show.page import render_page, write_page
-from benchmark.show.page.pack import inert_json, pack_episodes
-from benchmark.show.page.page import SCRIPTS
+from benchmark.show.page.page import SCRIPTS, inert_json, pack_episodes
 from benchmark.show.page.tables import DASH, MINUS, scenario_index, scenario_section
 from benchmark.show.table import number
 from textgames import SCENARIOS
@@ -108,12 +107,12 @@ def test_hostile_text_adds_no_element(documents):
 @pytest.mark.parametrize("name", ["usual", "hostile", "empty"])
 def test_every_episode_comes_back_whole(documents, name, monkeypatch):
     """As a browser reads them, of several blocks."""
-    monkeypatch.setattr("benchmark.show.page.pack.BLOCK_CHARS", 3_000)
-    document, listing = documents[name], pack_episodes(documents[name]).listing
+    monkeypatch.setattr("benchmark.show.page.page.BLOCK_CHARS", 3_000)
+    document, (listing, blocks) = documents[name], pack_episodes(documents[name])
     assert name == "empty" or len(listing["block_sizes"]) > 1
     originals = {(one["scenario"], one["seed"], *one["agents"].values()): one for one in document["episodes"]}
     place = 0
-    for block in pack_episodes(document).blocks:
+    for block in blocks:
         data = json.loads(zlib.decompress(base64.b64decode(block)))
         texts = [*data["texts"], None]  # -1 is none
         for episode in data["episodes"]:
