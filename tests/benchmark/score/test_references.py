@@ -1,10 +1,7 @@
 """References and losses of moves are kept in the cache until anything that decides them changes."""
 
-import shutil
 from importlib.resources import files
 from pathlib import Path
-
-import pytest
 
 import benchmark
 from benchmark.runs.plan import find_scenarios
@@ -56,60 +53,33 @@ def test_settings_and_agents_have_files_of_their_own(workplace):
     assert None not in files
 
 
-@pytest.fixture(scope="module")
-def played_once(tmp_path_factory):
-    place = tmp_path_factory.mktemp("losses")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("TEXTBENCH_CACHE_DIR", str(place / "cache"))
-        benchmark.evaluate(
-            ["planner", "random"], scenarios=["tic-tac-toe"], episodes=2, out=place / "played", quiet=True
-        )
-    return place / "played"
+def test_losses_are_worked_out_once_and_kept_unless_the_run_is_being_played(workplace, monkeypatch):
+    cache, run = workplace / "cache", workplace / "run"
+    monkeypatch.setenv("TEXTBENCH_CACHE_DIR", str(cache))
+    benchmark.evaluate(["planner", "random"], scenarios="tic-tac-toe", episodes=2, out=run, quiet=True)
 
+    def lost() -> dict[str, list[float]]:
+        cells = read_columns([run]).cells
+        return {agent: list(cell.metrics.get(VALUE_LOST, ())) for (agent, _), cell in cells.items()}
 
-@pytest.fixture
-def played(workplace, played_once, monkeypatch):
-    """A run of which nothing is kept yet."""
-    monkeypatch.setenv("TEXTBENCH_CACHE_DIR", str(workplace / "cache"))
-    return Path(shutil.copytree(played_once, workplace / "played"))
+    def forget() -> None:
+        for file in cache.glob("losses-*.json"):
+            file.unlink()
 
-
-def lost(folder: Path) -> dict[str, list[float]]:
-    cells = read_columns([folder]).cells
-    return {agent: list(cell.metrics.get(VALUE_LOST, ())) for (agent, _), cell in cells.items()}
-
-
-def kept(folder: Path) -> list[Path]:
-    return sorted((folder.parent / "cache").glob("losses-*.json"))
-
-
-@pytest.mark.slow
-def test_it_is_worked_out_once_and_kept(played, monkeypatch):
-    first = lost(played)
+    forget()
+    with monkeypatch.context() as patch:  # what is beyond a limit is left out, and is no answer that is kept
+        patch.setattr(move_losses, "LIMIT", 1)
+        assert sum(value == value for value in lost()["random"]) == 1
+    first = lost()
     assert set(first["planner"]) == {0.0} != set(first["random"])
-    assert len(kept(played)) == 1
-    monkeypatch.setattr(move_losses, "replay_if_unchanged", None)  # nothing is played again
-    assert lost(played) == first
-    monkeypatch.undo()
-    for file in kept(played):
-        file.write_text("garbage")
-    assert lost(played) == first
-
-
-def test_nothing_is_kept_of_a_run_that_is_being_played(played):
-    first = lost(played)
-    change_manifest(played, lambda manifest: manifest["sessions"][-1].update(finished=None))
-    shutil.rmtree(played.parent / "cache")
-    assert lost(played) == first
-    assert kept(played) == []
-
-
-def test_more_episodes_than_it_is_told_of_are_left_out(played, monkeypatch):
-    whole = lost(played)
-    shutil.rmtree(played.parent / "cache")
-    monkeypatch.setattr(move_losses, "LIMIT", 1)
-    known = [value == value for value in lost(played)["random"]]
-    assert sum(known) == 1 < len(whole["random"])
-    monkeypatch.undo()
-    monkeypatch.setenv("TEXTBENCH_CACHE_DIR", str(played.parent / "cache"))
-    assert lost(played) == whole  # what was left out is no answer that was kept
+    assert len(first["random"]) > 1
+    (kept,) = cache.glob("losses-*.json")
+    with monkeypatch.context() as patch:
+        patch.setattr(move_losses, "replay_if_unchanged", None)  # nothing is played again
+        assert lost() == first
+    kept.write_text("garbage")
+    assert lost() == first
+    forget()
+    change_manifest(run, lambda manifest: manifest["sessions"][-1].update(finished=None))
+    assert lost() == first
+    assert not [*cache.glob("losses-*.json")]
