@@ -2,6 +2,7 @@
 
 import importlib.util
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -19,6 +20,7 @@ from agents.models.embedded import ADAPTERS
 from agents.models.local.loading import smollm2
 from agents.models.provider import model_folder
 from agents.turn import Message
+from benchmark.cli import catalogue
 from textgames import SCENARIOS
 from textgames.cache import cache_folder
 
@@ -29,6 +31,7 @@ pytest.importorskip("transformers")
 from agents.models.local.loading.adapters import base_of, save_pretrained  # noqa: E402
 from agents.models.local.loading.gguf import NotConvertedError, made_from_gguf  # noqa: E402
 from agents.models.local.loading.load import load_model, multiplies_bfloat16, pick_dtype  # noqa: E402
+from agents.msgrpo import MSGRPOConfig  # noqa: E402
 from tests.agents.models.gguf_writer import small_llama, write_gguf  # noqa: E402
 
 ROOT = Path(__file__).parents[3]
@@ -102,7 +105,6 @@ def test_it_plays_and_its_settings_say_which_weights(tmp_path, own_cache, monkey
 def test_it_is_trained_and_an_adapter_names_it(tmp_path, own_cache):
     from peft import LoraConfig, get_peft_model
 
-    from agents.msgrpo import MSGRPOConfig
     from agents.msgrpo.__main__ import load
 
     spec = f"gguf:{write_gguf(tmp_path / 'small.gguf', small_llama(), 'Q8_0')}"
@@ -153,6 +155,7 @@ def test_without_a_reader_or_a_place_it_is_not_converted(small, index, monkeypat
         elsewhere.setenv("TEXTBENCH_CACHE_DIR", str(small))  # a file where the folder should be
         with pytest.raises(NotConvertedError, match=r"can't be put there, .*Not a directory.*TEXTBENCH_CACHE_DIR"):
             model_folder(f"gguf:{small}")
+    assert re.fullmatch(r"fetched when it is first used; runs in (bfloat16|float32)", catalogue._smollm2())
     folder = model_folder(f"gguf:{small}")
     other = model_folder(f"gguf:{write_gguf(small, small_llama(1))}")
     assert folder != other, "another file under the same name is another model"
@@ -161,6 +164,7 @@ def test_without_a_reader_or_a_place_it_is_not_converted(small, index, monkeypat
     assert model_folder(f"gguf:{small.with_name('moved.gguf')}") == other, "what is converted needs it no more"
     with pytest.raises(ModuleNotFoundError, match=r"need gguf, which is not installed: pip install .*\[smollm2\]"):
         model_folder("smollm2")  # before it is fetched
+    assert catalogue._smollm2() == "can't run here"
     monkeypatch.setitem(sys.modules, "torch", None)
     with pytest.raises(ModuleNotFoundError, match=r"^smollm2 needs torch, gguf: pip install .*\[smollm2\]"):
         load_agent("smollm2")
@@ -214,6 +218,26 @@ def test_the_processor_is_asked(monkeypatch):
         assert multiplies_bfloat16.__wrapped__() is fast, name
     assert pick_dtype("auto", torch.device("cuda"), dequantised=True) == torch.bfloat16
     assert pick_dtype("auto", torch.device("cpu")) == torch.float32, "weights that were trained in more bits"
+
+
+@pytest.mark.parametrize("fast", [True, False])
+def test_training_takes_the_type_that_the_processor_is_fast_in(monkeypatch, fast):
+    from agents.msgrpo.learner.prepare import autocast_dtype, slow_dtype
+
+    monkeypatch.setattr("agents.models.local.loading.load.multiplies_bfloat16", lambda: fast)
+    for dtype, param_dtype, expected in (
+        ("auto", "float32", torch.bfloat16 if fast else None),
+        ("auto", "bfloat16", None),  # as the weights
+        ("float32", "float32", None),
+        ("bfloat16", "float32", torch.bfloat16),
+    ):
+        config = MSGRPOConfig.from_mapping({"dtype": dtype, "param_dtype": param_dtype, "device": "cpu"})
+        assert autocast_dtype(config) == expected, (dtype, param_dtype)
+        told = slow_dtype(config, torch.device("cpu"))
+        warned = "bfloat16" in (dtype, param_dtype) and not fast
+        assert ("dtype = 'auto'" in told) is warned
+        assert ("param_dtype = 'float32'" in told) is (warned and param_dtype == "bfloat16")
+        assert slow_dtype(config, torch.device("cuda")) == ""
 
 
 # ---------------------------------------------------------------- smollm2: where its file comes from

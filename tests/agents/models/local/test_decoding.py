@@ -13,7 +13,7 @@ from agents.models.local.decoding.drafts import sample_drafted
 from agents.models.local.decoding.generic_decoder import GenericDecoder
 from agents.models.local.decoding.lean_decoder import LeanBatch, LeanDecoder
 from agents.models.local.decoding.machine import bytes_per_token, cache_bytes, split_batch
-from agents.models.local.decoding.sampler import Sampled, choose, nucleus, sample
+from agents.models.local.decoding.sampler import Sampled, choose, looks, nucleus, sample
 from agents.models.local.transformers import TransformersModel
 from tests.agents.models.local.hybrids import UNPLAYABLE, make_hybrid
 from tests.agents.models.local.test_transformers import OLD_NAME, make_model, make_tokenizer, next_logits
@@ -45,6 +45,11 @@ def test_responses_do_not_depend_on_how_often_the_host_looks(kind, tokenizer):
         for got, row in zip(responses(player, limits, every, ("e", "go")), wanted, strict=True):
             assert (got.ids, got.stopped) == (row.ids, row.stopped)
             assert got.logprobs == pytest.approx(row.logprobs, abs=1e-5)
+
+
+def test_the_host_looks_often_at_first_and_at_every_limit():
+    assert looks([20, 13], 8) == {1, 2, 4, 8, 13, 16, 20}
+    assert looks([5, 5], 1) == {1, 2, 3, 4, 5}
 
 
 @pytest.mark.parametrize("kind", ["tied", "gpt2"])
@@ -237,11 +242,15 @@ def test_an_answer_that_is_wholly_forced_takes_no_pass(tokenizer):
 
 
 @pytest.mark.parametrize("kind", UNPLAYABLE)
-def test_a_model_that_cannot_be_sampled_is_refused_by_name(kind):
+def test_a_model_that_cannot_be_sampled_is_refused_by_name(kind, tmp_path):
     tokenizer = make_tokenizer()
     model = make_hybrid(kind, len(tokenizer))
     with pytest.raises(ValueError, match=rf"{kind}ForCausalLM can't be sampled .* serve it with vLLM"):
         TransformersModel(model, tokenizer).check()
+    model.save_pretrained(tmp_path)
+    tokenizer.save_pretrained(tmp_path)
+    with pytest.raises(ValueError, match=f"{kind}ForCausalLM can't be sampled"):
+        TransformersModel.from_pretrained(tmp_path)
 
 
 def test_a_cache_that_forgets_is_noticed():

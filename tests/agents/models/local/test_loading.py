@@ -51,6 +51,9 @@ def test_a_card_is_read_back(tmp_path):
     write_card(tmp_path, modes=["think", "direct"], texts=OWN)
     assert read_card(str(tmp_path)) == Card(("think", "direct"), OWN)
     assert Card(("think", "direct"), OWN).mode == "think"
+    kept = tmp_path / "prompts.toml"  # as a run keeps it; another program may be asked with these prompts
+    kept.write_text((tmp_path / CARD_NAME).read_text())
+    assert [PromptTexts.from_file(place) for place in (tmp_path, tmp_path / CARD_NAME, kept)] == [OWN] * 3
     (tmp_path / CARD_NAME).write_text('{"mode": "direct"}')  # from before the clock
     assert read_card(str(tmp_path)) == Card(("direct",), PromptTexts.from_file("without-clock"))
     for broken in ("[]", "{}", '{"mode": "think", "prompts": {"system": ""}}'):

@@ -185,3 +185,13 @@ def test_a_budget_that_is_not_used_up_changes_nothing(budget):
         usual.finish_reason,
     )
     assert given.logprobs == pytest.approx(usual.logprobs, abs=1e-4)
+
+
+def test_rows_of_a_batch_go_on_by_themselves():
+    model = TransformersModel(taught(HYBRID, THOUGHT), tokenizer_with(HYBRID), thinking_budget=10)
+    decoding, seeds = Decoding(temperature=1.5, max_tokens=12), [(n,) for n in range(6)]
+    prompts = [PROMPT, (Message("user", "Who?"),)] * 3
+    for prompt, seed, row in zip(prompts, seeds, model.generate(prompts, decoding, seeds), strict=True):
+        (alone,) = model.generate([prompt], decoding, [seed])
+        assert (alone.response_ids, alone.response) == (row.response_ids, row.response)
+        assert alone.logprobs == pytest.approx(row.logprobs, abs=1e-4)
