@@ -133,7 +133,7 @@ def test_who_waits_for_an_answer_that_fails_or_is_cancelled_asks_itself(cache, t
 
 
 def _fill(folder, barrier, worker):
-    for n in range(100):
+    for n in range(60):
         barrier.wait()
         ResponseCache(folder / str(n)).close()
     cache = ResponseCache(folder / "0")
