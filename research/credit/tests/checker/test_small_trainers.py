@@ -169,11 +169,12 @@ def late_values(rows: Rows) -> Rows:
 def two_values(rows: Rows) -> Rows:
     """Pay every other episode 1 and credit it 5, the others 4.9; each group is an update."""
     last = last_of_each(rows)
-    won = {id(row): int(row["episode"][-1]) % 2 for row in rows}
-    own = changed(
-        rows, lambda row: {"reward": float(id(row) in last and won[id(row)]), "advantage": 4.9 + 0.1 * won[id(row)]}
-    )
-    return weighed([{**row, "update": int(row["group"][2:])} for row in own])
+
+    def paid(row: dict[str, Any]) -> dict[str, Any]:
+        won = int(row["episode"][-1]) % 2
+        return {"reward": float(won and id(row) in last), "advantage": 4.9 + 0.1 * won}
+
+    return weighed([{**row, "update": int(row["group"][2:])} for row in changed(rows, paid)])
 
 
 def valued(by_turn: bool = True) -> Rows:
@@ -392,11 +393,8 @@ def likely(rows: Rows) -> Rows:
     """Play the same in two updates, with labels of their own: each token had a probability of nearly 1."""
     names = ("sampler_logprobs", "old_logprobs", "new_logprobs")
     sure = changed(rows, lambda row: dict.fromkeys(names, [-0.001] * len(row["token_ids"])))
-    return [
-        {**row, "update": update, "episode": f"{update}: {row['episode']}", "group": f"{update}: {row['group']}"}
-        for update in (0, 1)
-        for row in sure
-    ]
+    labels = ("episode", "group")
+    return [{**row, "update": n, **{name: f"{n}: {row[name]}" for name in labels}} for n in (0, 1) for row in sure]
 
 
 def without(rows: Rows, name: str) -> Rows:
@@ -408,13 +406,11 @@ def half_precision(row: dict[str, Any]) -> dict[str, Any]:
 
 
 def prompts_in_two_spans(rows: Rows) -> Rows:
-    return [
-        {**row, "token_ids": part}
-        for row in rows
-        for part in (
-            [row["token_ids"][:1], row["token_ids"][1:]] if row.get("kind") == "prompt" else [row["token_ids"]]
-        )
-    ]
+    def spans(row: dict[str, Any]) -> list[Any]:
+        ids = row["token_ids"]
+        return [ids[:1], ids[1:]] if row.get("kind") == "prompt" else [ids]
+
+    return [{**row, "token_ids": span} for row in rows for span in spans(row)]
 
 
 def rounded(to: Callable[[float], Any]) -> Callable[[Rows], Rows]:
