@@ -27,12 +27,12 @@ def table_of(task: EpisodeTask) -> Table:
     return Table(env.game, env.rules)
 
 
-def restarted(task: EpisodeTask, seed: int, state: Any, elapsed: int = 0, **changes: Any) -> EpisodeTask:
-    return replace(task, seed=seed, start=EpisodeStart(state, elapsed), **changes)
+def restarted(task: EpisodeTask, seed: int, state: Any, elapsed: int = 0) -> EpisodeTask:
+    return replace(task, seed=seed, start=EpisodeStart(state, elapsed))
 
 
-def played(tasks: Sequence[EpisodeTask], policy: Any = None) -> list[Episode]:
-    by_seed = {episode.seed: episode for episode in rollout(policy or RandomPlayer(), tasks)}
+def played(tasks: Sequence[EpisodeTask]) -> list[Episode]:
+    by_seed = {episode.seed: episode for episode in rollout(RandomPlayer(), tasks)}
     return [by_seed[task.seed] for task in tasks]
 
 
