@@ -160,6 +160,7 @@ def test_players_around_others_and_baselines_of_installed_packages(added_players
     assert (around.name, around.settings) == ("many(either(script:moves.txt, random))", {"times": 2})
     assert around.act(["obs"])[0].response == "up"
     assert questions("many(told(random, tiny))", {"times": 3}) == {"random": 3, "tiny": 3}
+    assert questions("told(many(random), tiny)", {"times": 3}) == {"random": 3, "tiny": 1}
     assert [runs_program(spec) for spec in ("script:x", "many(script:x)", "many(random)")] == [True, True, False]
     with pytest.raises(ValueError, match=r"'told\(random\)' is not of the form told\(AGENT, AGENT\)"):
         load_agent("told(random)")

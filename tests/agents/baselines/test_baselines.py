@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import textgames
-from agents import EpisodeTask, TurnRequest, load_agent
+from agents import EpisodeTask, TurnRequest, load_agent, request_in
 from agents.analysis.exploitability import measure
 from agents.baselines.games.equilibrium import EquilibriumPlayer
 from agents.baselines.random import BlindPlayer, RandomPlayer
@@ -107,6 +107,13 @@ def test_the_planners_reason_is_the_exact_probability():
     assert turn.response.startswith(
         "<think>With right and perfect play after it I reach the goal with probability 0.250."
     )
+
+
+def test_greedy_by_a_yardstick_looks_at_the_next_reward_alone():
+    game = textgames.SCENARIOS["nim"].game()
+    request = request_in(game, game.initial_state(np.random.default_rng(0)), "player_0")
+    assert "gains +0.00 on average" in load_agent("greedy").act([request])[0].response
+    assert "gains +0.00 on average" not in load_agent("planner").act([request])[0].response
 
 
 def test_greedy_crosses_every_lake_or_says_that_there_is_no_way():

@@ -102,6 +102,7 @@ def test_what_a_player_is_told():
         assert type(request.game) is type(game)
         shown = [(step.observation, "nonsense") for step in episode.steps[max(number - 2, 0) : number]]
         assert list(request.history) == shown
+        assert list(request.history_steps_left) == [8 - earlier for earlier in range(max(number - 2, 0), number)]
 
 
 def test_a_shared_layout_starts_equal_and_then_differs():
