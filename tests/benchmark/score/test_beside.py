@@ -139,6 +139,11 @@ def test_every_share_is_counted():
     assert row["timed_out"]["value"] == row["failed"]["value"] == pytest.approx(1 / 6)
     for name in (*shares, "forfeited", "timed_out", "failed"):
         assert 0 <= row[name]["low"] < row[name]["value"] < row[name]["high"] <= 1
+    (row,) = reliability_rows(board({"a": ["plain"] * 20}), ["a"])  # which never failed, and may still fail next time
+    assert row["invalid"]["value"] == row["forfeited"]["value"] == 0.0
+    assert row["forfeited"]["high"] == pytest.approx(0.168, abs=0.02)  # Clopper and Pearson's of 0 in 20
+    (row,) = reliability_rows(board({"a": ["down", "late"]}), ["a"])  # of whom nothing was scored
+    assert (row["invalid"], row["responses"], row["failed"]["value"]) == (None, 0, 0.5)
 
 
 def test_a_response_counts_once_though_a_scenario_has_several_rows_of_a_seed():
@@ -152,17 +157,6 @@ def test_a_response_counts_once_though_a_scenario_has_several_rows_of_a_seed():
     assert row["invalid"]["value"] == pytest.approx((1 + 3 * 1) / 14)
     assert row["refused"]["value"] == pytest.approx(3 / 14)
     assert row["forfeited"]["value"] == pytest.approx(3 / 7)
-
-
-def test_a_player_that_never_failed_may_still_fail_next_time():
-    (row,) = reliability_rows(board({"a": ["plain"] * 20}), ["a"])
-    assert row["invalid"]["value"] == row["forfeited"]["value"] == 0.0
-    assert row["forfeited"]["high"] == pytest.approx(0.168, abs=0.02)  # Clopper and Pearson's of 0 in 20
-
-
-def test_a_player_of_whom_nothing_was_scored_has_no_shares_of_responses():
-    (row,) = reliability_rows(board({"a": ["down", "late"]}), ["a"])
-    assert (row["invalid"], row["responses"], row["failed"]["value"]) == (None, 0, 0.5)
 
 
 # ---------------------------------------------------------------- readings

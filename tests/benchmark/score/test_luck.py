@@ -165,6 +165,10 @@ def test_an_unreadable_response_is_the_players_own_doing():
         assert fined.variance == pytest.approx(plain.variance)
         assert fined.skill == pytest.approx(plain.skill - 0.25 * len(found.steps))
         assert fined.start + fined.skill + fined.luck == pytest.approx(found.episode.returns["player_0"], abs=1e-12)
+    found, luck = played(lake(invalid_action="terminate"), 0, ["?"])  # gives away what was to be won
+    assert found.over
+    assert (luck.luck, luck.variance) == (0, 0)
+    assert luck.skill == -luck.start < 0
 
 
 def test_a_random_substitute_is_luck():
@@ -183,13 +187,6 @@ def test_a_random_substitute_is_luck():
         drawn[found.steps[0].action] += 1
         assert luck.start + luck.skill + luck.luck == pytest.approx(found.episode.returns["player_0"], abs=1e-12)
     assert len(drawn) > 1
-
-
-def test_a_response_that_ends_the_episode_gives_away_what_was_to_be_won():
-    found, luck = played(lake(invalid_action="terminate"), 0, ["?"])
-    assert found.over
-    assert (luck.luck, luck.variance) == (0, 0)
-    assert luck.skill == -luck.start < 0
 
 
 def test_values_include_the_horizon():
@@ -246,11 +243,8 @@ def test_an_episode_has_no_part_in_its_own_coefficient():
         fold = np.arange(40) % FOLDS == episode % FOLDS
         assert np.array_equal(before[fold], after[fold])
         assert not np.array_equal(before[~fold], after[~fold])
-
-
-def test_luck_that_never_varies_is_left_in():
     returns = np.arange(float(LEAST))
-    found = corrected(returns, np.zeros(LEAST), np.zeros(LEAST))
+    found = corrected(returns, np.zeros(LEAST), np.zeros(LEAST))  # luck that never varies is left in
     assert np.array_equal(found.values, returns)
     assert found.beta == 0
 

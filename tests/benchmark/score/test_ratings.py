@@ -39,6 +39,9 @@ def test_who_won_or_lost_everything_has_no_finite_rating():
     assert with_c["c"].rating is None
     alone = {one.agent: one for one in bradley_terry(games)}
     assert with_c["a"].rating == alone["a"].rating
+    first, second = bradley_terry([Game("a", "b", 0.5)])  # a single game has no interval
+    assert first.rating[1:] == second.rating[1:] == (None, None)
+    assert bradley_terry([Game("a", "a", 1.0)] * 5) == bradley_terry([]) == []
 
 
 def test_agents_that_never_met_are_not_pulled_together():
@@ -54,12 +57,6 @@ def test_agents_that_never_met_are_not_pulled_together():
     assert ratings["00"].value - ratings["15"].value == pytest.approx(15 * gap, rel=0.05)
     for place, name in enumerate(names):
         assert ratings[name].low <= (7.5 - place) * gap <= ratings[name].high
-
-
-def test_a_single_game_has_no_interval():
-    (first, second) = bradley_terry([Game("a", "b", 0.5)])
-    assert first.rating[1:] == second.rating[1:] == (None, None)
-    assert bradley_terry([Game("a", "a", 1.0)] * 5) == bradley_terry([]) == []
 
 
 def test_a_table_of_several_is_a_game_for_every_two_agents_by_their_mean_returns():

@@ -148,35 +148,25 @@ def test_a_replay_shows_and_sorts_by_the_value_lost(textbench):
 
 
 def test_a_step_says_what_happened_and_the_end_says_why():
-    fallen = an_episode(response="<action>down</action>", rounds=1)
     assert "bumped into the edge" in view(an_episode(response="left", rounds=1), 0).head[-1].plain
     won = an_episode(rounds=3)
     assert view(won, 2).head[-1].plain == "action right, valid   reached the goal   reward +1   return so far 1"
-    assert [line.plain for line in view(won, 3).head[1:]] == [
-        "end: after 3 rounds the episode ended by the rules: reached the goal"
-    ]
+    end = "end: after 3 rounds the episode ended by the rules: reached the goal"
+    assert [line.plain for line in view(won, 3).head[1:]] == [end]
     assert view(won, 3).scrolling[0].plain == "a: return 1, success"
-    assert fallen.record.terminated is False
-
-
-def test_reasoning_stands_dimmed_above_the_response():
-    """As a server gave it apart from the response; a step without any has no such heading."""
+    # reasoning as a server gave it apart from the response is dimmed; a step without any has no such heading
     showing = an_episode(reasoning="Right is \x1b[2Jice,\nand the goal is there.")
     heading, thought, _, response, *_ = view(showing, 0).scrolling
     assert (heading.plain, response.plain) == ("reasoning", "response")
     assert (thought.plain.endswith("ice,\nand the goal is there."), thought.style) == (True, "dim")
     assert "\x1b" not in "".join(map("".join, pages_of(showing, 0, 80, 24)))
     assert view(showing, 1).scrolling[0].plain == "response"
-
-
-def test_an_episode_that_cannot_be_played_again_is_still_shown():
-    showing = an_episode()
+    # an episode that can't be played again is shown all the same
     record = replace(showing.record, steps=(*showing.record.steps, replace(showing.record.steps[0], index=7)))
     broken = Showing.of("", record, Scenario("lake", "TextFrozenLake-v0", {}, 50, 0))
     assert "the responses don't fit the game" in broken.warning
     screen = " ".join(pages_of(broken, 0, 80, 24)[0])
-    assert "<action>right</action>" in screen
-    assert "the responses don't fit the game" in screen
+    assert all(said in screen for said in ("<action>right</action>", "the responses don't fit the game"))
 
 
 def replaying(folder, *arguments, columns=80, lines=24):
