@@ -159,6 +159,16 @@ def test_fallbacks_are_named_and_not_called_exact(prior, name):
     assert choices == {game.actions[int(np.argmax(state.sums))]} if prior != "uniform" else len(choices) > 1
 
 
+def test_thompson_samples_the_posterior():
+    """P(Beta(4, 1) > Beta(1, 2)) = 1 - integral of x^4 * 2 (1 - x) = 14/15."""
+    game = Bandit(num_arms=2, prior="uniform", rounds=10)
+    player = BanditPlayer(game)
+    player._method = "thompson"  # which larger games are left to
+    state = BanditState((0.5, 0.5), (3, 1), (3.0, 0.0), (3, 4))
+    red = [player.plan(request(game, state, 6, seed)).action == "red" for seed in range(2000)]
+    assert np.mean(red) == pytest.approx(14 / 15, abs=0.02)
+
+
 # ---------------------------------------------------------------- the contextual bandit
 
 WEIGHTS = ((1.0, 0.0, 0.0), (0.0, 2.0, -1.0))

@@ -136,6 +136,14 @@ def test_a_mirror_image_is_worth_the_same():
     assert len(with_mirror._solved) < 0.6 * len(plain._solved)
 
 
+def test_columns_with_two_digits_stand_below_each_other():
+    game, rng = ConnectFour(rows=2, columns=11), np.random.default_rng(0)
+    state, _, _ = game.transition(ConnectFourState(), {"player_0": "10"}, rng)
+    text = game.observe(state, "player_1")
+    assert text.splitlines()[3:5] == [" .  .  .  .  .  .  .  .  .  X  .", " 1  2  3  4  5  6  7  8  9 10 11"]
+    assert game.read_observation(text, "player_1") == state
+
+
 @pytest.mark.slow
 def test_four_by_four_is_a_draw_and_larger_boards_are_not_solved():
     yardstick = find_yardstick(ConnectFour(rows=4, columns=4))

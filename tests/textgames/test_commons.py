@@ -109,6 +109,20 @@ def test_an_apple_is_back_after_the_refill_rounds():
     assert paid == [1, 0, 0, 1, 0, 0, 1, 0]
 
 
+def test_of_two_on_an_apple_one_gets_it_with_equal_chances():
+    game = corridor()
+    state, joint = placed(game, (2, RIGHT), (4, LEFT)), dict.fromkeys(game.players, "forward")
+    paid = sorted((chance, *rewards.values()) for chance, _, rewards, _ in game.outcomes(state, joint))
+    assert paid == [(0.5, 0.0, 1.0), (0.5, 1.0, 0.0)]
+    assert 150 < sum(game.transition(state, joint, RNG)[1]["player_0"] for _ in range(400)) < 250
+
+
+def test_growth_falls_evenly_with_the_dirt():
+    config = Cleanup(map=("R" * 10 + "AP", "R" * 10 + "AP"), num_players=2).config
+    rates = [config.growth(dirty) for dirty in (0, 2, 4, 7, 8, 20)]
+    assert rates == pytest.approx([0.05, 0.0375, 0.025, 0.00625, 0.0, 0.0])
+
+
 def test_dirt_comes_until_the_river_is_depleted_and_apples_grow_at_the_rate():
     game = Cleanup(map=("R" * 10 + "PP" + "A" * 40,), num_players=2, growth_rate=0.2, dirt_chance=0.25)
     rng = np.random.default_rng(4)

@@ -48,10 +48,6 @@ def test_chances_are_those_of_play_with_other_settings(env_id, settings):
     run_check("outcomes", env_id, **settings)
 
 
-def test_wide_boards_are_read_back():
-    run_check("reading_back", "TextConnectFour-v0", rows=2, columns=11)
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("env_id", "settings"),

@@ -110,6 +110,13 @@ def test_slips_on_ice_are_told(start, action, arrived, told):
     assert FrozenLake(is_slippery=True).what_happened(before, {ME: action}, after, ME) == told
 
 
+def test_a_direction_that_is_never_taken_is_never_told():
+    corner, row = FrozenLakeState(Lake.from_desc(["SF", "FG"]), 0), FrozenLakeState(Lake.from_desc(["SFG"]), 1)
+    for chance, at, told in ((0.0, corner, "up"), (1 / 3, row, "up or down")):
+        game = FrozenLake(is_slippery=True, success_rate=chance)
+        assert game.what_happened(at, {ME: "left"}, at, ME) == f"slipped {told} instead of left; bumped into the edge"
+
+
 # ---------------------------------------------------------------- blackjack
 
 

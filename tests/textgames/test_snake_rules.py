@@ -295,6 +295,12 @@ def test_how_a_snake_died_is_told_with_the_numbers_on_the_board():
     assert told_of(make_game(2), [(1, 0)], [(0, 0), (0, 1)], actions="left right").startswith("ran into")
 
 
+def test_the_opponent_whose_head_was_met_is_the_one_that_died_of_it():
+    game, head = make_game(num_opponents=2), "head to head with snake "
+    told = {told_of(game, [(1, 2)], [(3, 2)], [(2, 3)], actions="right", seed=seed) for seed in range(200)}
+    assert told == {"", f"{head}2", f"{head}3", f"{head}2 or snake 3"}
+
+
 def test_bodies_are_shared_as_far_as_they_can_be():
     # whichever cell the first snake tries first, one order of the heads makes it the second one's only cell
     row, board = Snake(width=4, height=1, num_apples=0), Snake(width=9, height=9)

@@ -173,6 +173,11 @@ def test_crowds_and_full_boards_are_searched_by_every_player(options):
         assert all(np.isfinite(value) for value in values.values())
 
 
+def test_certain_death_has_its_exact_value():
+    game, boxed = Snake(num_apples=0, death_reward=-2.5, step_reward=-0.5), [(0, 0), (1, 0), (1, 1), (0, 1)]
+    assert set(SnakeSearch(game).action_values(state_of(game, boxed, []), ME, 6, rng()).values()) == {-3.0}
+
+
 def test_what_the_search_cannot_answer_is_refused():
     with pytest.raises(ValueError, match="stages must be at least 1, got -1"):
         SnakeSearch(Snake(), stages=-1)
