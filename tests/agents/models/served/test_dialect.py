@@ -28,16 +28,17 @@ def _notices(caplog):
 def test_a_reasoning_model_is_asked_as_it_wants_after_one_refusal_of_each_parameter(caplog):
     with OpenAIServer(respond=up, refused=REFUSED_BY_OPENAI, reasoning=600) as server:
         completions = ask(server, several(5), reasoning_effort="low", send_seed=True, max_retries=0)
+        said = [record.getMessage() for record in caplog.records]
+        assert len(server.requests) == 4 + 5  # a refusal each, and the answers
+        last = server.requests[-1]
+        completions += ask(server, several(20), at_once=True, max_retries=0)  # many first requests, which all learn
     assert {(one.response, one.error) for one in completions} == {(ANSWER, None)}
-    assert len(server.requests) == 4 + 5  # a refusal each, and the answers
-    last = server.requests[-1]
     told = {name: last[name] for name in last if name not in ("model", "messages")}
     assert told == {"reasoning_effort": "low", "max_completion_tokens": 256 + REASONING_TOKENS}
     first = completions[0]
     assert first.left_out == ("temperature", "stop", "seed")
     assert (first.usage.reasoning_tokens, first.usage.completion_tokens) == (600, 605)
     assert first.reasoning.startswith("hm hm")
-    said = [record.getMessage() for record in caplog.records]
     assert len(said) == 4
     assert f"local at {server.base_url}: it doesn't take 'temperature', which is left out from here on" in said
 
