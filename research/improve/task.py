@@ -6,7 +6,7 @@ same call resumes it. Play on training seeds is ``agent, seeds -> plan -> Sessio
 has a digest of what is played, so that a second call finds it done.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -103,7 +103,19 @@ def play(
     ]
     told = who[0] if against is None else who
     folder = folder.with_name(f"{folder.name}-{data_digest([told, scenarios, seeds, resample])[:8]}")
-    planned = _planned(folder, agents, scenarios, seeds, resample, say)
+    own = {name: options for name, table in agents.items() if (options := without_spec(table))}
+    values: dict[str, Any] = {
+        "agents": tuple(f"{name}={table['spec']}" for name, table in agents.items()),
+        "agent_options": own or None,
+        "scenarios": tuple(scenarios),
+        "episodes": len(seeds),
+        "resample": resample,
+        "out": str(folder),
+    }
+    planned = plan_run(RunOptions.of({name: value for name, value in values.items() if value is not None}), say)
+    # a plan of training seeds is the only thing in it that no option could say
+    tables = [one for one in planned.plan.seeds if {*one.agents} == agents.keys() or one.agents == (PLAYER,)]
+    planned = planned._replace(plan=Plan(planned.plan.scenarios, dict.fromkeys(tables, seeds)))
     there = RunFolder.open(folder) if (folder / MANIFEST_NAME).exists() else None
     # an episode that a provider broke off isn't played again, unless all were
     if (
@@ -126,31 +138,6 @@ def play(
         )
     scored.sort(key=lambda record: (record.scenario, record.seed))
     return Play(folder, dict(planned.plan.scenarios), tuple(scored))
-
-
-def _planned(
-    folder: Path,
-    agents: Mapping[str, AgentTable],
-    scenarios: Sequence[str],
-    seeds: Sequence[int],
-    resample: int | None,
-    say: Callable[[str], None],
-) -> PlannedRun:
-    """Return a run of these episodes; a plan of training seeds is the only thing in it that no option could say."""
-    own = {name: options for name, table in agents.items() if (options := without_spec(table))}
-    values: dict[str, Any] = {
-        "agents": tuple(f"{name}={table['spec']}" for name, table in agents.items()),
-        "agent_options": own or None,
-        "scenarios": tuple(scenarios),
-        "episodes": len(seeds),
-        "resample": resample,
-        "out": str(folder),
-    }
-    values = {name: value for name, value in values.items() if value is not None}
-    planned = plan_run(RunOptions.of(values), say)
-    tables = [one for one in planned.plan.seeds if {*one.agents} == agents.keys() or one.agents == (PLAYER,)]
-    chosen = dict.fromkeys(tables, seeds)
-    return planned._replace(plan=Plan(planned.plan.scenarios, chosen))
 
 
 class _Turns:

@@ -18,19 +18,18 @@ SETTINGS_NAME = "experiment.json"
 
 
 class AnyJob(Protocol):
-    """What the schedule, the timetable and the folder know of a job of any experiment."""
+    """What the schedule, the timetable and the folder know of a job of any experiment.
+
+    Its ``name`` is unique, and the path of its result below the folder; jobs of one ``kind`` go at one pace; ``needs``
+    are the names of the jobs that must be done before.
+    """
 
     @property
-    def name(self) -> str:
-        """Unique, and the path of its result below the folder."""
-
+    def name(self) -> str: ...
     @property
-    def kind(self) -> str:
-        """What sort of work it is; jobs of one kind go at one pace."""
-
+    def kind(self) -> str: ...
     @property
-    def needs(self) -> tuple[str, ...]:
-        """The names of the jobs that must be done before."""
+    def needs(self) -> tuple[str, ...]: ...
 
 
 class Results(NamedTuple):

@@ -65,14 +65,6 @@ def whole_report(
     return dict(clean({**figures, **made, "code": list(findings.code), "settings": settings}))
 
 
-def write_report(folder: Path, text: str, data: dict[str, Any]) -> str:
-    """Write a report's Markdown and its JSON beside each other; returns the JSON."""
-    write_atomically(folder / REPORT_MARKDOWN, text)
-    printed = compact(data)
-    write_atomically(folder / REPORT_JSON, printed)
-    return printed
-
-
 def publish(
     findings: Any,
     folder: Path,
@@ -87,9 +79,14 @@ def publish(
     The report for people is ``markdown(findings, facts, plots=, notes=)``. ``jobs`` is how many there are, if that is
     to be said beside the missing ones. Returns the exit code: 1 if a job has no result.
     """
-    facts, plots = facts_of(), drawn(lambda: draw(findings, folder), options)
-    text = markdown(findings, facts, plots=plots, notes=options.notes)
-    printed = write_report(folder, text, data(findings, facts, options.notes))
+    facts, plots = facts_of(), list[PlotT]()
+    if find_spec("matplotlib") is not None:
+        plots = draw(findings, folder)
+    else:
+        say(f"no plots: {NO_MATPLOTLIB}", options)
+    write_atomically(folder / REPORT_MARKDOWN, markdown(findings, facts, plots=plots, notes=options.notes))
+    printed = compact(data(findings, facts, options.notes))
+    write_atomically(folder / REPORT_JSON, printed)
     if options.json:
         print(printed, end="")
     else:
@@ -120,11 +117,3 @@ def store_report(file: Path, data: dict[str, Any]) -> None:
     """Write a report's JSON as :func:`stored_report` reads it; the same data gives the same bytes."""
     text = compact(data).encode()
     file.write_bytes(gzip.compress(text, mtime=0) if file.suffix == ".gz" else text)
-
-
-def drawn(draw: Callable[[], list[PlotT]], options: Options) -> list[PlotT]:
-    """Return a report's plots; none without matplotlib, which is said."""
-    if find_spec("matplotlib") is not None:
-        return draw()
-    say(f"no plots: {NO_MATPLOTLIB}", options)
-    return []

@@ -4,9 +4,9 @@ import ctypes
 import gc
 import platform
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from pkgutil import resolve_name
-from typing import Any
+from typing import Any, NamedTuple
 
 from benchmark.runs import code_version, package_versions
 from research.jobs.folder import AnyJob, Folder
@@ -57,3 +57,25 @@ def facts_of() -> dict[str, str]:
         "versions": ", ".join(versions),
         "Python": f"{platform.python_version()} on {platform.system()} {platform.machine()}",
     }
+
+
+class TokensTaken(NamedTuple):
+    """How many tokens a model read and wrote in a run."""
+
+    rollout: int  # prompts and responses of the episodes that it played to learn
+    update: int  # of the rows of its updates, every pass over them counted
+
+    @property
+    def all(self) -> int:
+        return self.rollout + self.update
+
+
+def tokens_taken(history: Iterable[Mapping[str, Any]], update_passes: int) -> TokensTaken:
+    """Return the tokens of the iterations of a run, by its metrics as in ``metrics.jsonl``.
+
+    Evaluations aren't counted, nor are fresh rollouts that a method of credit plays on its own account (``vine``).
+    """
+    played = [metrics for metrics in history if "prompt_tokens" in metrics]
+    rollout = sum(metrics["prompt_tokens"] + metrics["response_tokens"] for metrics in played)
+    update = update_passes * sum(metrics["update_tokens"] for metrics in played)
+    return TokensTaken(int(rollout), int(update))

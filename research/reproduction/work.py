@@ -10,7 +10,7 @@ from typing import Any
 from agents import Episode, EpisodeTask, LanguageAgentPolicy, Policy, load_agent, rollout
 from benchmark import UsageError
 from research.jobs import bases
-from research.jobs.work import Report, Work
+from research.jobs.work import Report, Work, tokens_taken
 from research.reproduction.jobs import Job, ReproductionFolder
 from research.reproduction.settings import PROTOCOL, Experiment
 from textgames import SCENARIOS
@@ -67,7 +67,6 @@ def run_training(
     ``settings`` are fields of MSGRPOConfig, ``game`` is what the trainer is given, ``load`` makes model and tokenizer.
     """
     from agents.msgrpo import MSGRPOConfig, MSGRPOTrainer, iteration_of
-    from research.jobs.tokens import tokens_taken
 
     class ReportingTrainer(MSGRPOTrainer):
         def iterate(self) -> dict[str, Any]:
@@ -95,7 +94,7 @@ def run_training(
         "history": [{name: metrics[name] for name in KEPT_METRICS if name in metrics} for metrics in history],
         "training_seconds": sum(metrics["seconds"] for metrics in history),
         "training_processor_seconds": sum(metrics.get("processor_seconds", 0.0) for metrics in history),
-        "tokens": tokens_taken(history, trainer.config)._asdict(),
+        "tokens": tokens_taken(history, trainer.config.update_passes)._asdict(),
     }
 
 

@@ -1,12 +1,12 @@
 """Common pieces of players around others: the numbers of their questions, their draws, and texts below observations."""
 
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
 import numpy as np
 
-from agents import Policy, Question, Turn, TurnRequest, request_in, search_player_of
+from agents import Around, Policy, Question, Turn, TurnRequest, request_in, search_player_of
 from textgames import TSMG, behind_thoughts
 
 T = TypeVar("T")
@@ -62,3 +62,17 @@ def by_player(turn: Turn, player: Policy) -> Turn:
 def said(turn: Turn) -> str:
     """Return the words of an answer behind its thoughts; all of them if the thoughts don't end."""
     return (behind_thoughts(turn.response) or turn.response).strip()
+
+
+class Optioned(Around):
+    """A player around others whose settings are its options; a player that it ``shows`` something has to read that."""
+
+    def __init__(self, name: str, *players: Policy, shows: Sequence[Policy] = (), **options: Any) -> None:
+        for player in shows:
+            check_reads_below(player)
+        super().__init__(name, *players)
+        self.options = options
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        return self.options

@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 
 from agents import (
-    Around,
     Deciding,
     Policy,
     Question,
@@ -24,7 +23,7 @@ from agents import (
     lists_actions,
 )
 from agents.analysis import WORLD_QUESTION, asked_after
-from research.improve.around.questions import below, check_count, check_readable, check_reads_below, choice, said
+from research.improve.around.questions import Optioned, below, check_count, check_readable, choice, said
 from textgames import TSMG
 from textgames.exploration import Bandit, exploration_bonuses, read_evidence
 
@@ -32,7 +31,7 @@ SHOWN = "If you answer {action}, this is what you will see:\n{prediction}\nNow a
 """What stands below the observation where the player answers again."""
 
 
-class AdvisedPolicy(Around):
+class AdvisedPolicy(Optioned):
     """A player that reads another one's advice, the words of ``advice`` with ``{advice}`` in them.
 
     That is the action that the advisor names, or all that it wrote if it names none: an advisor may write hints in
@@ -46,13 +45,8 @@ class AdvisedPolicy(Around):
     def __init__(self, player: Policy, advisor: Policy, *, advice: str = "Advice: {advice}") -> None:
         if "{advice}" not in advice:
             raise ValueError(f"advice must have {{advice}} in it, where the advisor's words go; got {advice!r}")
-        check_reads_below(player)
-        super().__init__("advised", player, advisor)
+        super().__init__("advised", player, advisor, shows=[player], advice=advice)
         self.advice = advice
-
-    @property
-    def settings(self) -> dict[str, Any]:
-        return {"advice": self.advice}
 
     def decide(self, request: TurnRequest) -> Deciding:
         """Ask the advisor, then the player; an advisor that wrote nothing leaves the observation as it is."""
@@ -66,7 +60,7 @@ class AdvisedPolicy(Around):
         return turn
 
 
-class ImaginePolicy(Around):
+class ImaginePolicy(Optioned):
     """A player that revises its answer, ``revisions`` times at most, in view of what it would lead to.
 
     ``proposal -> what will be shown next -> revised answer`` (StarWM, arXiv 2602.14857); it is played as soon as it
@@ -79,19 +73,13 @@ class ImaginePolicy(Around):
 
     def __init__(self, player: Policy, world: Policy, *, revisions: int = 1) -> None:
         check_count("revisions", revisions)
-        for one in (player, world):
-            check_reads_below(one)
-        super().__init__("imagine", player, world)
+        super().__init__("imagine", player, world, shows=[player, world], revisions=revisions)
         self.revisions = revisions
 
     @classmethod
     def asks(cls, players: int, options: Mapping[str, Any]) -> tuple[int, ...]:
         revisions = int(options["revisions"])
         return 1 + revisions, revisions
-
-    @property
-    def settings(self) -> dict[str, Any]:
-        return {"revisions": self.revisions}
 
     def decide(self, request: TurnRequest) -> Deciding:
         """Propose, imagine and revise; an answer that names no action isn't imagined, and takes no other's place."""
@@ -168,7 +156,7 @@ WRITE = "Don't answer yet. Write the questions that have to be answered first, o
 ANSWER = "Answer this question alone: {question}"
 
 
-class DecomposedPolicy(Around):
+class DecomposedPolicy(Optioned):
     """A solver that reads its own answers to the questions that a writer, mostly a small model, asks it first.
 
     The writer is asked once a decision, so that ``around = "decomposed(SOLVER, learner)"`` trains it on the solver's
@@ -181,18 +169,12 @@ class DecomposedPolicy(Around):
 
     def __init__(self, solver: Policy, writer: Policy, *, subproblems: int = 3) -> None:
         check_count("subproblems", subproblems)
-        for player in (solver, writer):
-            check_reads_below(player)
-        super().__init__("decomposed", solver, writer)
+        super().__init__("decomposed", solver, writer, shows=[solver, writer], subproblems=subproblems)
         self.subproblems = subproblems
 
     @classmethod
     def asks(cls, players: int, options: Mapping[str, Any]) -> tuple[int, ...]:
         return 1 + int(options["subproblems"]), 1
-
-    @property
-    def settings(self) -> dict[str, Any]:
-        return {"subproblems": self.subproblems}
 
     def decide(self, request: TurnRequest) -> Deciding:
         """Have the questions written, answer each, and answer the request with them; as it is if there are none."""
@@ -215,7 +197,7 @@ MODE_ASKED = "How is this to be answered: instantly, after reasoning, or with th
 THINK = "Don't answer yet. Reason about it in words."
 
 
-class ModesPolicy(Around):
+class ModesPolicy(Optioned):
     """Asks an agent for its mode, and then for an answer in that mode (A2FM, arXiv 2510.12838).
 
     * ``instant``: it answers at once, as it does if it names no mode;
@@ -232,19 +214,14 @@ class ModesPolicy(Around):
     """
 
     def __init__(self, agent: Policy, tool: Policy, *, forced: float = 0.0) -> None:
-        check_reads_below(agent)
         if not 0 <= forced < 1:
             raise ValueError(f"forced is a number from 0 to 1, and less than 1, got {forced!r}")
-        super().__init__("modes", agent, tool)
+        super().__init__("modes", agent, tool, shows=[agent], forced=forced)
         self.forced = forced
 
     @classmethod
     def asks(cls, players: int, options: Mapping[str, Any]) -> tuple[int, ...]:
         return 3, 1
-
-    @property
-    def settings(self) -> dict[str, Any]:
-        return {"forced": self.forced}
 
     def decide(self, request: TurnRequest) -> Deciding:
         """Ask for the mode, have its words written or its tool asked, and then for the answer."""
@@ -276,7 +253,7 @@ def payoffs_in(text: str) -> dict[tuple[str, str], tuple[float, float]]:
     return {(mine, his): (float(own), float(other)) for mine, his, own, other in _CELL.findall(text)}
 
 
-class WithPayoffs(Around):
+class WithPayoffs(Optioned):
     """A player whose rules of a matrix game have the cells of ``payoffs`` in place of the game's own.
 
     It is GTAlign's change of payoffs at inference (arXiv 2510.08872): a player that reasons by what it reads aims at
@@ -293,12 +270,7 @@ class WithPayoffs(Around):
                 f"payoffs is {payoffs!r}; accepted are cells, OWN ACTION, OTHER'S: OWN PAYOFF, OTHER'S, and semicolons "
                 "between them: payoffs = 'defect, cooperate: 2, 0; defect, defect: 0, 0'"
             )
-        super().__init__("with_payoffs", player)
-        self.payoffs = payoffs
-
-    @property
-    def settings(self) -> dict[str, Any]:
-        return {"payoffs": self.payoffs}
+        super().__init__("with_payoffs", player, payoffs=payoffs)
 
     def check_game(self, game: TSMG[Any]) -> None:
         """Raise a ValueError for a game whose rules lack a cell."""

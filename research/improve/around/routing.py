@@ -10,7 +10,6 @@ from typing import Any, Literal, NamedTuple, get_args
 import numpy as np
 
 from agents import (
-    Around,
     Deciding,
     Policy,
     Question,
@@ -23,10 +22,10 @@ from agents import (
 )
 from research.improve.around.questions import (
     Asking,
+    Optioned,
     below,
     by_player,
     check_count,
-    check_reads_below,
     choice,
     proposals_of,
     said,
@@ -38,7 +37,7 @@ RULES: tuple[str, ...] = get_args(RouteBy)
 _LEAST = {"agreement": 0.75, "loss": 0.0}
 
 
-class RouterPolicy(Around):
+class RouterPolicy(Optioned):
     """Asks one of two players for each decision, most often since the first is cheaper.
 
     The rule (``route_by``; ``player`` if there is a ``chooser``, else ``agreement``) is:
@@ -89,9 +88,8 @@ class RouterPolicy(Around):
         if least is not None and not (0 <= least < math.inf and (least <= 1 or route_by != "agreement")):
             accepted = "from 0 to 1, a share of the proposals" if route_by == "agreement" else "of at least 0, a loss"
             raise ValueError(f"least is a number {accepted}, got {least!r}")
-        if chooser is not None:
-            check_reads_below(chooser)
-        super().__init__("router", first, second, *([] if chooser is None else [chooser]))
+        choosers = [] if chooser is None else [chooser]
+        super().__init__("router", first, second, *choosers, shows=choosers)
         self.route_by, self.share, self.proposals = route_by, share, proposals if route_by == "agreement" else 1
         self.least = _LEAST.get(route_by, 0.0) if least is None else least
         self._searchers = SearchPlayers()
@@ -153,7 +151,7 @@ CONSULTED = "Answer, or say which player is to be asked, the first or the second
 LAST = "Answer."
 
 
-class ConsultPolicy(Around):
+class ConsultPolicy(Optioned):
     """Lets a chooser ask one of two players, read the answer, ask again, up to ``rounds`` times, and answer itself.
 
     It names ``first``, ``second`` or an action, below what it has read so far; after the last round an action alone.
@@ -168,18 +166,13 @@ class ConsultPolicy(Around):
 
     def __init__(self, first: Policy, second: Policy, chooser: Policy, *, rounds: int = 3) -> None:
         check_count("rounds", rounds)
-        check_reads_below(chooser)
-        super().__init__("consult", first, second, chooser)
+        super().__init__("consult", first, second, chooser, shows=[chooser], rounds=rounds)
         self.rounds = rounds
 
     @classmethod
     def asks(cls, players: int, options: Mapping[str, Any]) -> tuple[int, ...]:
         rounds = int(options["rounds"])
         return rounds, rounds, rounds + 1
-
-    @property
-    def settings(self) -> dict[str, Any]:
-        return {"rounds": self.rounds}
 
     def decide(self, request: TurnRequest) -> Deciding:
         """Ask the chooser, then the player that it names, and so on; the turn says which of the three answered."""
@@ -228,7 +221,7 @@ class Thought(NamedTuple):
     score: float | None = None
 
 
-class ThoughtsPolicy(Around):
+class ThoughtsPolicy(Optioned):
     """Answers by operations on a graph of thoughts, each a question to the agent (ARIES, arXiv 2502.21208).
 
     A thought is an answer. ``propose`` draws one, ``refine`` revises the best so far, ``aggregate`` answers in view of
@@ -245,16 +238,14 @@ class ThoughtsPolicy(Around):
     def __init__(
         self, agent: Policy, policy: Policy | None = None, *, operations: int | None = None, schedule: str | None = None
     ) -> None:
-        players = [agent] if policy is None else [agent, policy]
-        for player in players:
-            check_reads_below(player)
         if policy is not None and schedule is not None:
             raise ValueError(f"schedule = {schedule!r} with a policy, which chooses operations itself: leave one out")
         if policy is None and operations is not None:
             raise ValueError(
                 f"operations = {operations} without a policy, which would choose them: set schedule instead"
             )
-        super().__init__("thoughts", *players)
+        players = [agent] if policy is None else [agent, policy]
+        super().__init__("thoughts", *players, shows=players)
         self.schedule = read_schedule(SCHEDULE if schedule is None else schedule)
         self.operations = len(self.schedule)
         if policy is not None:

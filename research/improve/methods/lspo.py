@@ -7,8 +7,7 @@ and nights are chosen as the agent was seen to choose; speeches are told apart b
 clusters stays the same; and a cluster is only preferred if its gain can't be chance.
 """
 
-from collections import Counter
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -173,8 +172,6 @@ def improve(
             latent = solved([*scenarios.values()], said, played, clusters, traversals, task.seed)
             preferences = latent.preferences(played.speeches)
         task.say(f"round {number}: {len(played.speeches):,} speeches, {len(preferences):,} pairs of answers")
-        for line in latent.told(preferences):
-            task.say(line)
         if not preferences:
             task.say("no way to speak is surely worth more than another, so there is nothing to prefer")
             break
@@ -282,12 +279,6 @@ class Latent(NamedTuple):
         compared = np.concatenate([[], *(chances[known][where] for known, where in pairs.items())])
         limit = max(compared[false_discovery_control(compared) <= FALSE], default=-1.0)
         return {known: np.where(chances[known] <= limit, gain, 0.0) for known, gain in gains.items()}
-
-    def told(self, preferences: Sequence[Preference]) -> Iterator[str]:
-        """Yield what is preferred most often to what, for people."""
-        for (role, *both), times in Counter(one[:3] for one in preferences).most_common(5):
-            better, worse = (self.speaker.clusters[role].members[int(cluster)][0][0] for cluster in both)
-            yield f"{role}: {better!r} before {worse!r}, {times:,} times"
 
     def _cluster(self, speech: Speech) -> int:
         return self.speaker.clusters[speech.role].of[speech.words]
