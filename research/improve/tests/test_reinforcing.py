@@ -10,7 +10,7 @@ import pytest
 
 from research.improve.methods.reinforcing import HardLayouts
 from research.tests.rooms import DOCUMENT, ROOMS, SPARSE
-from tests.agents.msgrpo.played import iteration_of
+from tests.agents.msgrpo.runs import iteration_of
 
 SMALL = {"iterations": 4, "groups": 3, "group_size": 8, "rate": 0.003, "rank": 0, "episodes": 12}
 

@@ -14,7 +14,7 @@ from agents.msgrpo.configuration.methods import Methods
 from agents.msgrpo.configuration.settings import POINTS
 from agents.msgrpo.credit import METHODS
 from research.methods import PRESETS
-from tests.agents.msgrpo.credit.test_all_methods import ragged
+from tests.agents.msgrpo.credit.test_methods import ragged
 from tests.agents.msgrpo.test_plugins import taken_up
 
 DISCOUNTS = {"beacon": 0.99} | dict.fromkeys(["hgpo", "g2po", "gagpo", "ecpo", "hcapo", "ppo_bilevel", "hiper"], 0.95)

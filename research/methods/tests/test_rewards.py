@@ -14,7 +14,7 @@ from agents.turn import Turn
 from research.methods.regret_loss import hedge, main, measured, regret_loss, sequences
 from research.methods.rewards import stated
 from tests.agents.msgrpo.hand_made import batch, trajectory
-from tests.agents.msgrpo.played import iteration_of
+from tests.agents.msgrpo.runs import iteration_of
 from tests.agents.msgrpo.test_trainer import BANDIT
 from tests.tiny_models import word_tokenizer
 from textgames import game_of

@@ -9,7 +9,7 @@ from agents.msgrpo.draws import DRAWS
 from agents.msgrpo.filters import FILTERS
 from research.methods.selection import PFPPO
 from tests.agents.msgrpo.hand_made import batch, trajectory
-from tests.agents.msgrpo.test_filters import EIGHT, in_another_order, kept_groups, returning
+from tests.agents.msgrpo.test_selection import EIGHT, in_another_order, kept_groups, returning
 
 
 def test_starpo_s_keeps_the_quarter_whose_returns_differ_most():

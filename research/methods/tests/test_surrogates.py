@@ -19,10 +19,22 @@ from agents.msgrpo.surrogates import SURROGATES
 from agents.msgrpo.trajectories import training_rows
 from tests.agents.msgrpo.hand_made import batch, trajectory
 from tests.agents.msgrpo.learner import test_surrogates
-from tests.agents.msgrpo.learner.learners import gradients, make_learner, ragged_rows
+from tests.agents.msgrpo.learner.learners import (
+    Answer,
+    Data,
+    Row,
+    by_differences,
+    clip,
+    gradients,
+    gspo,
+    make_learner,
+    ppo,
+    ppo_token,
+    ragged,
+    ragged_rows,
+    through_loss,
+)
 from tests.agents.msgrpo.learner.test_surrogates import MORE, WAYS, configured, played
-from tests.agents.msgrpo.surrogates.formulas import Answer, Data, clip, gspo, ppo, ppo_token
-from tests.agents.msgrpo.surrogates.ragged import Row, by_differences, ragged, through_loss
 
 # ---------------------------------------------------------------- as plain loops
 

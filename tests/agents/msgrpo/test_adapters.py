@@ -13,8 +13,7 @@ import torch
 from agents.models.hf import check
 from agents.models.local.loading.adapters import save_pretrained
 from agents.models.local.loading.load import load_model
-from agents.msgrpo import ConfigError, MSGRPOConfig, MSGRPOTrainer
-from agents.msgrpo.__main__ import load
+from agents.msgrpo import ConfigError, MSGRPOConfig, MSGRPOTrainer, load
 from agents.msgrpo.engines.engine import EngineParts
 from agents.msgrpo.engines.vllm import VLLM
 from tests.agents.msgrpo import runs

@@ -10,9 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from agents.msgrpo.__main__ import main
+from agents.msgrpo import POINTS, main
 from agents.msgrpo.configuration.config import presets
-from agents.msgrpo.configuration.settings import POINTS
 from benchmark import cli
 
 ROOT = Path(__file__).parents[3]

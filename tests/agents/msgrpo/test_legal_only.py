@@ -63,13 +63,6 @@ def test_no_invalid_answer_and_the_learner_agrees_with_the_sampler(make_trainer,
     assert result.invalid_rate == 0.0
 
 
-@pytest.mark.parametrize("settings", [{"dtype": "bfloat16"}, {"staleness": 1}])
-def test_a_copy_that_samples_is_held_to_it_as_well(make_trainer, settings):
-    history = make_trainer(replace(SHORT, **settings)).train()
-    assert [each["invalid_rate"] for each in history] == [0.0, 0.0]
-    assert 0 < max(each.get("mismatch_mean", 0.0) for each in history) < 0.1
-
-
 def test_what_cannot_be_trained_so_is_refused_at_the_start(make_trainer):
     with pytest.raises(ConfigError, match=r"legal_only = true: .*doesn't list its legal actions"):
         make_trainer(SHORT, "guess-number")

@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from agents.msgrpo import MSGRPOConfig, MSGRPOTrainer
-from agents.msgrpo.configuration.settings import POINTS
+from agents.msgrpo import POINTS, MSGRPOConfig, MSGRPOTrainer
 
 GAME = "TestCorridor-v0"
 PLAIN = MSGRPOConfig(  # it begins with random weights, which no run for use would

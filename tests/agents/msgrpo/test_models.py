@@ -12,8 +12,7 @@ from agents import load_agent
 from agents.loop.rollout import rollout
 from agents.models.local.loading.card import PLAIN_TEMPLATE, Card, read_card, write_card
 from agents.models.local.loading.load import load_model
-from agents.msgrpo import ConfigError, MSGRPOConfig, MSGRPOTrainer
-from agents.msgrpo.errors import UnusableModelError
+from agents.msgrpo import ConfigError, MSGRPOConfig, MSGRPOTrainer, UnusableModelError
 from agents.msgrpo.learner.prepare import load_weights, prepare_model, slow_dtype
 from agents.msgrpo.trajectories import training_tasks
 from agents.prompt import PromptMap

@@ -5,15 +5,12 @@ from typing import Any, ClassVar
 import numpy as np
 import pytest
 
-from agents.msgrpo import ConfigError, MSGRPOConfig
+from agents.msgrpo import POINTS, ConfigError, MSGRPOConfig, Variant, checked_credit, configured
 from agents.msgrpo.configuration.methods import Methods
-from agents.msgrpo.configuration.settings import POINTS
 from agents.msgrpo.credit import METHODS, Batch, Credit, register
-from agents.msgrpo.credit.batch import checked_credit
 from agents.msgrpo.credit.methods import Compared
-from agents.msgrpo.plugins import Variant, configured
 from tests.agents.msgrpo.hand_made import batch, trajectory
-from tests.agents.msgrpo.remembering import COUNTING, MOVING, SAMPLER
+from tests.agents.msgrpo.runs import COUNTING, MOVING, SAMPLER
 
 
 @configured

@@ -12,16 +12,14 @@ import torch
 from agents.episode import EpisodeTask
 from agents.load import load_agent
 from agents.models.scripted import ScriptedModel
-from agents.msgrpo import ConfigError, MSGRPOTrainer
+from agents.msgrpo import ConfigError, MSGRPOTrainer, completed
 from agents.msgrpo.credit import Start
-from agents.msgrpo.rollouts import HintedPromptMap, completed
+from agents.msgrpo.rollouts import HintedPromptMap
 from agents.policy import LanguageAgentPolicy
 from agents.prompt import PromptMap, as_text
 from agents.turn import TurnRequest
 from tests.agents.models.local.test_thinking import HYBRID, NEVER, THOUGHT, taught, tokenizer_with
-from tests.agents.msgrpo.exact import Exact, Known
-from tests.agents.msgrpo.played import iteration_of
-from tests.agents.msgrpo.runs import SHORT
+from tests.agents.msgrpo.runs import SHORT, Exact, Known, iteration_of
 
 LAKE = {"desc": ["SFF", "FHF", "FFG"], "is_slippery": True, "max_steps": 6, "format_penalty": 0.25}
 
@@ -96,7 +94,6 @@ def test_a_hint_stands_before_the_observation_of_its_own_decision_alone():
     assert as_text(rho(first)) == as_text(plain(first)).replace("first", "Go left.\n\nfirst")
     second = TurnRequest("second", "rules", ("left", "right"), history=(("first", "<action>left</action>"),))
     assert rho(second) == plain(second)  # nothing is told, and what was told before isn't repeated
-    assert HintedPromptMap("direct")(first) == PromptMap("direct")(first)
 
 
 def plain(model: Any, prompt: tuple[int, ...], response: tuple[int, ...]) -> tuple[list[float], float]:

@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import agents
-from agents.msgrpo import ConfigError
+from agents.msgrpo import ConfigError, needed_segmenter
 from agents.msgrpo.credit import METHODS, Segment
-from agents.msgrpo.segments import needed_segmenter, segmenter
+from agents.msgrpo.segments import segmenter
 from agents.prompt import PromptMap
 from tests.tiny_models import byte_level_bpe, word_tokenizer
 

@@ -16,10 +16,10 @@ from agents.analysis.inspection import exact_regret, expected_regret, random_pos
 from agents.episode import EpisodeTask
 from agents.loop.live import Teams
 from agents.loop.rollout import rollout
-from agents.msgrpo import ConfigError, MSGRPOConfig, MSGRPOTrainer, group_advantages
+from agents.msgrpo import ConfigError, MSGRPOConfig, MSGRPOTrainer, group_advantages, trajectories_of
 from agents.msgrpo.credit import Batch
 from agents.msgrpo.run.evaluating import evaluate, evaluation_tasks
-from agents.msgrpo.trajectories import LEARNER, frozen_before, training_tasks, trajectories_of
+from agents.msgrpo.trajectories import LEARNER, frozen_before, training_tasks
 from agents.tiny import Recipe, pretrain
 from agents.turn import TurnRequest
 from tests.agents.msgrpo import runs
@@ -139,10 +139,6 @@ def test_the_draw_takes_the_same_share_of_the_parts_as_of_the_episodes(make_trai
     assert metrics["episodes_drawn"] == config.draws_of(int(metrics["episodes"])) > 12
     first, second = metrics["return_player_0"], metrics["return_player_1"]
     assert first * 16 + second * (metrics["episodes"] - 16) == pytest.approx(metrics["return"] * metrics["episodes"])
-
-
-def test_actions_that_cannot_be_listed_are_trained_on(make_trainer):
-    assert make_trainer(replace(SHORT, max_steps=2, max_prompt_tokens=4000), "guess-number").iterate()["episodes"] == 8
 
 
 # ---------------------------------------------------------------- evaluation

@@ -13,14 +13,12 @@ import torch
 
 import textgames
 from agents.loop.rollout import rollout
-from agents.msgrpo import ConfigError, MSGRPOConfig, MSGRPOTrainer
-from agents.msgrpo.draws import Drawn
-from agents.msgrpo.errors import TrainingDivergedError, UnusableModelError
+from agents.msgrpo import ConfigError, Drawn, MSGRPOConfig, MSGRPOTrainer, UnusableModelError
+from agents.msgrpo.errors import TrainingDivergedError
 from agents.msgrpo.run.evaluating import EvaluationResult
 from agents.msgrpo.trajectories import training_rows, training_tasks
 from tests.agents.msgrpo import runs, test_self_play  # noqa: F401 - which registers a game
-from tests.agents.msgrpo.remembering import MOVING
-from tests.agents.msgrpo.runs import untimed
+from tests.agents.msgrpo.runs import MOVING, untimed
 from tests.benchmark.players_for_tests import Always
 from textgames.frozen_lake import FrozenLake
 

@@ -58,6 +58,12 @@ import textbench.agents, textbench.agents.loop.session, agents.loop.session
 from textbench.agents import load_agent
 assert textbench.agents is agents and textbench.agents.loop.session is agents.loop.session
 assert agents.loop.session.__spec__.name == "agents.loop.session"
+import runpy, sys
+sys.argv[1:] = ["--print-config"]
+try:
+    runpy.run_module("textbench.agents.msgrpo", run_name="__main__", alter_sys=True)
+except SystemExit as stop:
+    assert stop.code == 0
 """
 
 

@@ -12,8 +12,7 @@ from agents.msgrpo.inside import Inside
 from agents.msgrpo.trajectories import training_rows
 from agents.turn import TurnRequest
 from research.improve.tests.around.conftest import Lit, Scripted, late
-from tests.agents.msgrpo.remembering import Moving
-from tests.agents.msgrpo.runs import same_weights, untimed
+from tests.agents.msgrpo.runs import Moving, same_weights, untimed
 from tests.agents.msgrpo.test_trainer import BANDIT
 
 

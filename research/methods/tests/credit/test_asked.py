@@ -15,7 +15,7 @@ from agents.turn import TurnRequest, request_in
 from research.credit.tests.helpers import direct_policy
 from research.methods.credit.asked import IGPO, hindsight
 from tests.agents.msgrpo.hand_made import batch, trajectory
-from tests.agents.msgrpo.played import iteration_of
+from tests.agents.msgrpo.runs import iteration_of
 from textgames.registry import game_of
 
 SHORT_LAKE = {"desc": ["SFF", "FHG"], "grid": False, "max_steps": 3}

@@ -10,8 +10,8 @@ import pytest
 from agents.episode import EpisodeTask
 from agents.msgrpo import ConfigError
 from agents.msgrpo.credit import METHODS, Batch, Trajectory
-from tests.agents.msgrpo.credit.plain import advantages
-from tests.agents.msgrpo.credit.test_episode_methods import of_returns
+from tests.agents.msgrpo.credit.test_advantages import advantages
+from tests.agents.msgrpo.credit.test_methods import of_returns
 from tests.agents.msgrpo.hand_made import batch, trajectory
 
 Z = 1 / math.sqrt(2)  # of two returns, 1 and 0: half the gap over its std

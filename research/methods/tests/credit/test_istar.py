@@ -14,10 +14,9 @@ from agents.msgrpo.credit.batch import Preferences
 from agents.msgrpo.learner.distributed import Processes
 from agents.msgrpo.learner.scoring.scorer import TokenScorer
 from research.methods.reward_model import RewardModel
-from tests.agents.msgrpo.critic.test_critic import V, episodes
-from tests.agents.msgrpo.critic.test_training_with_a_critic import CRITIC
 from tests.agents.msgrpo.hand_made import batch, trajectory
 from tests.agents.msgrpo.runs import untimed
+from tests.agents.msgrpo.test_critic import CRITIC, V, episodes
 from tests.tiny_models import tiny_gpt2
 
 

@@ -19,9 +19,8 @@ from agents.msgrpo.tasks import SAMPLERS, Hint
 from agents.turn import Turn, TurnRequest
 from research.methods.tasks.curricula import GHPO, PCL, LadderSampling
 from research.tests.rooms import RIGHT, SPARSE
-from tests.agents.msgrpo.exact import Known
 from tests.agents.msgrpo.hand_made import batch, trajectory
-from tests.agents.msgrpo.played import iteration_of, play
+from tests.agents.msgrpo.runs import Known, iteration_of, play
 from textgames import SCENARIOS, TRAINING_SEEDS, known_scenario
 
 RNG = np.random.default_rng(0)

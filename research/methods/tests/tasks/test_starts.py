@@ -14,9 +14,8 @@ from agents.msgrpo.credit import METHODS, Batch, Trajectory
 from agents.msgrpo.tasks import SAMPLERS
 from agents.turn import Turn, TurnRequest
 from research.methods.tasks.starts import Branches, ExploringStarts, Trees, TruncatedRollouts
-from tests.agents.msgrpo.exact import Known
 from tests.agents.msgrpo.hand_made import trajectory
-from tests.agents.msgrpo.played import iteration_of
+from tests.agents.msgrpo.runs import Known, iteration_of
 from textgames.environments.table import Table
 from textgames.scenarios import SCENARIOS
 

@@ -8,11 +8,9 @@ import sys
 
 import pytest
 
-from agents.msgrpo import ConfigError, MSGRPOConfig
-from agents.msgrpo.configuration.config import describe, preset, presets, training_config_schema
+from agents.msgrpo import POINTS, PPO, ConfigError, MSGRPOConfig, training_config_schema
+from agents.msgrpo.configuration.config import describe, preset, presets
 from agents.msgrpo.configuration.methods import Methods
-from agents.msgrpo.configuration.settings import POINTS
-from agents.msgrpo.surrogates.tokens import PPO
 
 
 def test_the_schema_says_what_a_file_may_hold_and_documents_it():

@@ -8,11 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from agents.msgrpo import MSGRPOConfig
-from agents.msgrpo.__main__ import main
+from agents.msgrpo import MSGRPOConfig, main, prompts_of
 from agents.msgrpo.configuration.config import packaged_recipes, recipe_path
 from agents.msgrpo.configuration.methods import Methods
-from agents.msgrpo.trajectories import games_of, prompts_of
+from agents.msgrpo.trajectories import games_of
 
 ROOT = Path(__file__).parents[4]
 RECIPES = {file.stem: file for file in (ROOT / "configs").glob("*.toml")}

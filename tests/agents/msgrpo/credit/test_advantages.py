@@ -13,13 +13,85 @@ from hypothesis import strategies as st
 from agents.msgrpo import ConfigError, group_advantages
 from agents.msgrpo.credit import METHODS, Batch, Trajectory
 from agents.msgrpo.credit.batch import Credit
-from tests.agents.msgrpo.credit.plain import Plain, Table, advantages, check, random_batch, z
 from tests.agents.msgrpo.hand_made import batch, trajectory
 
 RNG = np.random.default_rng(0)
 
 
-def ragged(seed: int = 0) -> Batch:
+Table = list[list[float]]  # a number for every step of every episode
+
+
+def advantages(name: str, given: Batch, **settings: Any) -> Table:
+    credit = METHODS.make(name, settings).assign(given, RNG)
+    for each, played in zip(credit.advantages, given.trajectories, strict=True):
+        assert np.shape(each) == (len(played),)
+    return [np.asarray(each).tolist() for each in credit.advantages]
+
+
+def flat(arrays: Any) -> list[float]:
+    return [float(x) for array in arrays for x in array]
+
+
+def check(found: Table, expected: Table, **tolerance: float) -> None:
+    assert [len(each) for each in found] == [len(each) for each in expected]
+    np.testing.assert_allclose(flat(found), flat(expected), **({"rtol": 1e-9, "atol": 1e-12} | tolerance))
+
+
+def random_batch(seed: int) -> Batch:
+    """Fourteen episodes of one to five steps in four interleaved groups (one of a single episode), three states."""
+    rng = np.random.default_rng(seed)
+    labels = rng.permutation([*("aaaa"), *("bbbbb"), *("cccc"), "d"])
+    played = []
+    for label in labels.tolist():
+        steps = int(rng.integers(1, 6))
+        played.append(
+            trajectory(
+                rng.choice([-0.5, 0.0, 0.25, 1.0], size=steps).tolist(),
+                rng.integers(3, size=steps).tolist(),
+                group=label,
+                actions=tuple(rng.choice(["left", "right"], size=steps).tolist()),
+                valid=rng.random(steps) < 0.8,
+                terminated=bool(rng.random() < 0.7),
+                horizon=6,
+            )
+        )
+    return batch(*played)
+
+
+def to_go(rewards: list[float], discount: float) -> list[float]:
+    return [sum(discount ** (u - t) * rewards[u] for u in range(t, len(rewards))) for t in range(len(rewards))]
+
+
+def z(value: float, values: list[float], std: Callable[[list[float]], float] = statistics.stdev) -> float:
+    if len(values) < 2 or max(values) == min(values):
+        return 0.0
+    return (value - statistics.fmean(values)) / (std(values) + 1e-6)
+
+
+class Plain:
+    """A batch as lists, and who is in the same group."""
+
+    def __init__(self, given: Batch, discount: float) -> None:
+        self.played = given.trajectories
+        self.rewards = [t.rewards.tolist() for t in self.played]
+        self.to_go = [to_go(r, discount) for r in self.rewards]
+        self.returns = [sum(r) for r in self.rewards]
+        self.n = len(self.played)
+
+    def group(self, i: int) -> list[int]:
+        return [j for j in range(self.n) if self.played[j].group == self.played[i].group]
+
+    def steps(self, i: int) -> list[tuple[int, int]]:
+        return [(j, u) for j in self.group(i) for u in range(len(self.rewards[j]))]
+
+    def table(self, formula: Callable[[int, int], float]) -> Table:
+        return [[formula(i, t) for t in range(len(self.rewards[i]))] for i in range(self.n)]
+
+
+RNG = np.random.default_rng(0)
+
+
+def with_values(seed: int = 0) -> Batch:
     """Six episodes of one to five steps with random rewards and values; every second one was cut off."""
     rng = np.random.default_rng(seed)
     episodes = []
@@ -35,14 +107,10 @@ def plain_gae(rewards: Any, values: Any, after: float, gamma: float, lam: float)
     return [sum((gamma * lam) ** (u - t) * deltas[u] for u in range(t, len(deltas))) for t in range(len(deltas))]
 
 
-def flat(arrays: Any) -> list[float]:
-    return [float(x) for array in arrays for x in array]
-
-
 @pytest.mark.parametrize("name", ["ppo_turn", "tppo"])
 @pytest.mark.parametrize(("gamma", "lam"), [(1.0, 1.0), (0.9, 0.7)])
 def test_advantages_targets_and_whitening_are_those_of_the_formula(name, gamma, lam):
-    given = ragged()
+    given = with_values()
     wanted = []
     for each in given.trajectories:
         goes_on = name == "tppo" and not each.terminated

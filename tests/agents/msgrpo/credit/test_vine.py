@@ -7,13 +7,11 @@ import numpy as np
 import pytest
 
 from agents.episode import EpisodeStart, EpisodeTask
-from agents.msgrpo import ConfigError
+from agents.msgrpo import ConfigError, trajectories_of
 from agents.msgrpo.credit import METHODS, Batch, Credit, Trajectory
 from agents.msgrpo.credit.fresh import Vine
-from agents.msgrpo.trajectories import trajectories_of
-from tests.agents.msgrpo.exact import INVALID, Exact, ExactRollouts, Known
 from tests.agents.msgrpo.hand_made import trajectory
-from tests.agents.msgrpo.played import play
+from tests.agents.msgrpo.runs import INVALID, Exact, ExactRollouts, Known, play
 
 LAKE = {"desc": ["SFF", "FHF", "FFG"], "is_slippery": True, "max_steps": 5, "format_penalty": 0.25}
 RNG = np.random.default_rng(0)

@@ -10,8 +10,9 @@ import torch
 
 from agents.models.base import Decoding
 from agents.models.local.forward.llama_forward import why_not
+from agents.msgrpo import RolloutError, UnusableModelError
+from agents.msgrpo.engines.engine import Weights
 from agents.msgrpo.engines.live import CopyEngine, merged_weights
-from agents.msgrpo.errors import RolloutError, UnusableModelError
 from agents.turn import Message, Turn
 from tests.agents.msgrpo.runs import SHORT
 
@@ -72,13 +73,15 @@ def test_a_copy_refuses_weights_that_are_not_its_own(tokenizer, make_llama):
 
 
 class Saying:
+    """An engine that says the same to everything."""
+
     name = "saying"
 
     def __init__(self, turn: Turn) -> None:
         self.turn = turn
 
-    def generate(self, prompts: Sequence[Any], decoding: Any, seeds: Any) -> list[Turn]:
-        return [self.turn for _ in prompts]
+    def generate(self, prompts: Sequence[Any], *_: Any) -> list[Turn]:
+        return [self.turn] * len(prompts)
 
     def update_weights(self, weights: Any, version: int) -> None:
         list(weights)
@@ -90,3 +93,25 @@ class Saying:
 def test_an_engine_that_fails_or_has_no_token_ids_is_refused_before_the_first_episode(make_trainer, turn, words):
     with pytest.raises(RolloutError, match=words):
         make_trainer(CONFIG, engine=Saying(turn))
+
+
+class Elsewhere:
+    """Plays with a copy of the weights, as an engine on another machine would; ``updates`` are those that arrived.
+
+    Updates of versions later than ``deaf_after`` change the label and not the weights.
+    """
+
+    name = "elsewhere"
+
+    def __init__(self, model: Any, tokenizer: Any, *, deaf_after: int | None = None) -> None:
+        self.copy = CopyEngine(model, tokenizer, torch.float32)
+        self.forget, self.generate = self.copy.forget, self.copy.generate
+        self.updates: list[int] = []
+        self.deaf_after = deaf_after
+
+    def update_weights(self, weights: Weights, version: int) -> None:
+        self.updates.append(version)
+        if self.deaf_after is not None and version > self.deaf_after:
+            self.copy.version = version
+        else:
+            self.copy.update_weights(weights, version)

@@ -7,10 +7,8 @@ from typing import Any
 import pytest
 import torch
 
-from agents.msgrpo import ConfigError, MSGRPOConfig, MSGRPOTrainer
-from agents.msgrpo.__main__ import load
-from agents.msgrpo.errors import RolloutError
-from tests.agents.msgrpo.engines.elsewhere import Elsewhere
+from agents.msgrpo import ConfigError, MSGRPOConfig, MSGRPOTrainer, RolloutError, load
+from tests.agents.msgrpo.engines.test_live import Elsewhere
 from tests.ray_cluster import start_cluster, stop_cluster, wait_until, worker_processes
 
 pytestmark = pytest.mark.engines

@@ -20,8 +20,7 @@ from safetensors.torch import load_file
 from agents.models.answers import LegalAnswers
 from agents.models.base import Decoding
 from agents.models.local.transformers import TransformersModel
-from agents.msgrpo import ConfigError, MSGRPOTrainer
-from agents.msgrpo.errors import RolloutError
+from agents.msgrpo import ConfigError, MSGRPOTrainer, RolloutError
 from agents.turn import Message
 from tests.agents.models.local.test_transformers import make_tokenizer
 from tests.agents.msgrpo.runs import SHORT

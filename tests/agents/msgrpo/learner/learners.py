@@ -1,22 +1,169 @@
-"""A learner of a small random model and ragged rows for it, shared by the tests of the update."""
+"""A learner of a small random model, ragged rows for it, and the surrogates again in plain Python loops.
 
+A formula is ``(rows, data) -> (loss, gradient)``, not divided by any Z. Gradients are by hand where a formula stops
+them, and by central differences of the loss where it doesn't. ``data`` holds what a surrogate says of each row.
+"""
+
+import math
+import random
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from agents.msgrpo import MSGRPOConfig
+from agents.msgrpo import MSGRPOConfig, Surrogate, TokenRow, Tokens
 from agents.msgrpo.configuration.methods import Methods
 from agents.msgrpo.credit import Batch
-from agents.msgrpo.credit.batch import TokenRow
 from agents.msgrpo.learner.distributed import Processes
+from agents.msgrpo.learner.loss import loss_of
 from agents.msgrpo.learner.scoring.scorer import TokenScorer, choose_ways
 from agents.msgrpo.learner.update import Learner, make_optimizer, make_reference
 from agents.turn import Allowed
-from tests.agents.msgrpo.surrogates import formulas
-from tests.agents.msgrpo.surrogates.ragged import Row
+
+
+class Row(NamedTuple):
+    """One response: log-probabilities and advantage of each token."""
+
+    logp: list[float]
+    old: list[float]
+    ref: list[float]
+    advantages: list[float]
+
+
+def ragged(
+    seed: int, rows: int = 7, *, off_policy: float = 0.4, per_token: bool = False, longest: int = 6
+) -> list[Row]:
+    """Rows of 1 to ``longest`` tokens whose log-ratios have the standard deviation ``off_policy``."""
+    rng = random.Random(seed)
+    made = []
+    for _ in range(rows):
+        n = rng.randint(1, longest)
+        old = [-rng.random() * 3 for _ in range(n)]
+        advantage = rng.gauss(0, 1)
+        made.append(
+            Row(
+                [x + rng.gauss(0, off_policy) for x in old],
+                old,
+                [x + rng.gauss(0, 0.3) for x in old],
+                [rng.gauss(0, 1) if per_token else advantage for _ in range(n)],
+            )
+        )
+    return made
+
+
+class Result(NamedTuple):
+    """The loss, its gradient by the log-probability of each token, and the log's sums."""
+
+    loss: float
+    gradient: list[list[float]]
+    sums: dict[str, float]
+
+
+def through_loss(
+    surrogate: Surrogate,
+    rows: Sequence[Row],
+    *,
+    data: Mapping[str, Sequence[float]] | None = None,
+    denominator: float = 1.0,
+    row_weights: Sequence[float] | None = None,
+    share: float = 1.0,
+) -> Result:
+    """What :func:`loss_of` says with this surrogate."""
+    logp = torch.tensor([x for row in rows for x in row.logp], dtype=torch.float64, requires_grad=True)
+    lengths = torch.tensor([len(row.logp) for row in rows])
+
+    def flat(name: str) -> torch.Tensor:
+        return torch.tensor([x for row in rows for x in getattr(row, name)], dtype=torch.float64)
+
+    told = {name: torch.tensor(values, dtype=torch.float64) for name, values in (data or {}).items()}
+    tokens = Tokens(logp, flat("old"), flat("advantages"), lengths, flat("ref"), told, share)
+    weights = None if row_weights is None else tokens.spread(torch.tensor(row_weights, dtype=torch.float64))
+    result = loss_of(tokens, surrogate, denominator, weights=weights)
+    result.loss.backward()
+    assert logp.grad is not None
+    return Result(result.loss.item(), [part.tolist() for part in logp.grad.split(lengths.tolist())], result.sums)
+
+
+def by_differences(loss: Callable[[Sequence[Row]], float], rows: Sequence[Row], h: float = 1e-6) -> list[list[float]]:
+    """The gradient of a plain function of the rows, by central differences."""
+    gradient = []
+    for i, row in enumerate(rows):
+        gradient.append([])
+        for k in range(len(row.logp)):
+            sides = []
+            for shift in (h, -h):
+                moved = [*row.logp[:k], row.logp[k] + shift, *row.logp[k + 1 :]]
+                sides.append(loss([*rows[:i], row._replace(logp=moved), *rows[i + 1 :]]))
+            gradient[-1].append((sides[0] - sides[1]) / (2 * h))
+    return gradient
+
+
+def flat(gradient: Sequence[Sequence[float]]) -> torch.Tensor:
+    return torch.tensor([x for row in gradient for x in row], dtype=torch.float64)
+
+
+Data = Mapping[str, Sequence[float]]
+
+
+Answer = tuple[float, list[list[float]]]
+
+
+Formula = Callable[[Sequence[Row], Data], Answer]
+
+
+def clip(x: float, low: float, high: float) -> float:
+    return min(max(x, low), high)
+
+
+def ppo_token(ratio: float, a: float, low: float, high: float, dual: float = math.inf) -> float:
+    objective = min(ratio * a, clip(ratio, 1 - low, 1 + high) * a)
+    return -max(objective, dual * a) if a < 0 else -objective
+
+
+def ppo(low: float = 0.2, high: float = 0.2, dual: float = math.inf) -> Formula:
+    def loss(rows: Sequence[Row]) -> float:
+        return sum(
+            ppo_token(math.exp(logp - old), a, low, high, dual)
+            for row in rows
+            for logp, old, a in zip(row.logp, row.old, row.advantages, strict=True)
+        )
+
+    return lambda rows, data: (loss(rows), by_differences(loss, rows))
+
+
+def gspo(low: float = 3e-4, high: float = 4e-4) -> Formula:
+    """The paper's sequence form, times the length: one ratio, one clip and one advantage for a response.
+
+    The mean over the response's tokens, which its normaliser takes, divides by the length again.
+    """
+
+    def loss(rows: Sequence[Row]) -> float:
+        total = 0.0
+        for row in rows:
+            s = math.exp(sum(new - old for new, old in zip(row.logp, row.old, strict=True)) / len(row.logp))
+            total += len(row.logp) * ppo_token(s, row.advantages[0], low, high)
+        return total
+
+    return lambda rows, data: (loss(rows), by_differences(loss, rows))
+
+
+def cispo(low: float = 0.8, high: float = 1.2) -> Formula:
+    """The gradient of ``-sg(w) A log pi`` is ``-w A``."""
+
+    def answer(rows: Sequence[Row], data: Data) -> Answer:
+        total, gradient = 0.0, []
+        for row in rows:
+            gradient.append([])
+            for logp, old, a in zip(row.logp, row.old, row.advantages, strict=True):
+                weight = clip(math.exp(logp - old), low, high)
+                total += -weight * a * logp
+                gradient[-1].append(-weight * a)
+        return total, gradient
+
+    return answer
+
 
 V = 23
 """Tokens that the small model knows."""
@@ -115,7 +262,7 @@ def plain(
     rows: Sequence[TokenRow],
     reference: Any,
     config: MSGRPOConfig,
-    formula: formulas.Formula,
+    formula: Formula,
     batch: Batch | None = None,
     more: Callable[[Sequence[Row]], float] | None = None,
 ) -> tuple[float, dict[str, Tensor]]:
@@ -138,7 +285,7 @@ def plain(
     moved = [torch.tensor(t.logp, dtype=torch.float64) - torch.tensor(t.old, dtype=torch.float64) for t in tokens]
     told = {} if batch is None else learner.surrogate.row_data(rows, batch, moved)
     data: Mapping[str, Any] = {key: values.tolist() for key, values in told.items()}
-    slopes = [[0.0] * len(t.logp) for t in tokens] if more is None else formulas.by_differences(more, tokens)
+    slopes = [[0.0] * len(t.logp) for t in tokens] if more is None else by_differences(more, tokens)
     loss, total = 0.0 if more is None else more(tokens), torch.zeros((), dtype=torch.float64)
     for i, ((logp, entropy, ref), weight) in enumerate(zip(scored, row_weights(rows, config), strict=True)):
         one, (slope,) = formula([tokens[i]], {key: [values[i]] for key, values in data.items()})

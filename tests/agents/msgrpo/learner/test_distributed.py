@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import torch
 
-from agents.msgrpo.credit.batch import TokenRow
+from agents.msgrpo import TokenRow
 from agents.msgrpo.learner.scoring.packing import deal
 
 ROOT = Path(__file__).parents[4]

@@ -7,13 +7,10 @@ from collections.abc import Sequence
 import pytest
 import torch
 
-from agents.msgrpo import ConfigError
-from agents.msgrpo.learner.loss import importance_weights, loss_of, policy_loss
-from agents.msgrpo.surrogates import SURROGATES
-from agents.msgrpo.surrogates.tokens import PPO, Tokens
-from tests.agents.msgrpo.surrogates import formulas
-from tests.agents.msgrpo.surrogates.formulas import ppo_token
-from tests.agents.msgrpo.surrogates.ragged import Row, by_differences, flat, ragged, through_loss
+from agents.msgrpo import PPO, SURROGATES, ConfigError, Tokens, policy_loss
+from agents.msgrpo.learner.loss import importance_weights, loss_of
+from tests.agents.msgrpo.learner import learners as formulas
+from tests.agents.msgrpo.learner.learners import Row, by_differences, flat, ppo_token, ragged, through_loss
 
 
 @pytest.mark.parametrize("normalizer", ["token", "step", "episode"])

@@ -8,14 +8,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from agents.msgrpo import MSGRPOConfig
+from agents.msgrpo import MSGRPOConfig, TokenRow
 from agents.msgrpo.credit import Batch
-from agents.msgrpo.credit.batch import TokenRow
 from agents.msgrpo.normalizers import NORMALIZERS
 from tests.agents.msgrpo.hand_made import batch, trajectory
-from tests.agents.msgrpo.learner.learners import V, error, gradients, in_float64, make_learner, plain, ragged_rows
-from tests.agents.msgrpo.surrogates import formulas
-from tests.agents.msgrpo.surrogates.ragged import Row
+from tests.agents.msgrpo.learner import learners as formulas
+from tests.agents.msgrpo.learner.learners import Row, V, error, gradients, in_float64, make_learner, plain, ragged_rows
 
 BASE = MSGRPOConfig(minibatches=1, learning_rate=1e-3, entropy_coefficient=0.0, max_grad_norm=0.0)
 

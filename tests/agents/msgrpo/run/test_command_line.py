@@ -10,11 +10,9 @@ import torch
 from agents import load_agent
 from agents.common.locking import FolderLock
 from agents.episode import EpisodeTask
-from agents.msgrpo import MSGRPOConfig
-from agents.msgrpo.__main__ import main
-from agents.msgrpo.errors import ConfigError
+from agents.msgrpo import ConfigError, MSGRPOConfig, load_state, main
 from agents.msgrpo.run.reporting import RunLog
-from agents.msgrpo.run.saving import CONFIG, STATE, load_state, run_folder
+from agents.msgrpo.run.saving import CONFIG, STATE, run_folder
 from agents.msgrpo.tasks import Plain
 
 

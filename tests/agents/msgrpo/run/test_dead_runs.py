@@ -14,12 +14,11 @@ import agents
 from agents.common.settings import Parser
 from agents.episode import EpisodeTask
 from agents.models.local.transformers import TransformersModel
-from agents.msgrpo import ConfigError, MSGRPOConfig
-from agents.msgrpo.__main__ import main
+from agents.msgrpo import ConfigError, MSGRPOConfig, UnusableModelError, main, prompts_of_random_play
 from agents.msgrpo.credit.batch import Trajectory
-from agents.msgrpo.errors import DeadRunError, UnusableModelError
+from agents.msgrpo.errors import DeadRunError
 from agents.msgrpo.run.health import Preflight, Watch, another_start, warm_start
-from agents.msgrpo.trajectories import prompts_of_random_play, rollout_metrics
+from agents.msgrpo.trajectories import rollout_metrics
 from agents.prompt import PromptMap
 from benchmark.cli import warmup
 from benchmark.cli.settings import Warmup

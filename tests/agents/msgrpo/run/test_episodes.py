@@ -7,11 +7,10 @@ from typing import Any
 import pytest
 
 from agents.episode import Episode, Step
-from agents.msgrpo import ConfigError, MSGRPOConfig, MSGRPOTrainer
-from agents.msgrpo.errors import RolloutError
+from agents.msgrpo import ConfigError, MSGRPOConfig, MSGRPOTrainer, RolloutError
 from agents.msgrpo.rollouts import updates_behind
 from agents.turn import Turn, WeightsSpan
-from tests.agents.msgrpo.engines.elsewhere import Elsewhere
+from tests.agents.msgrpo.engines.test_live import Elsewhere
 from tests.agents.msgrpo.runs import ALONE, SHORT, same_weights, untimed
 
 CONFIG = replace(SHORT, groups=4, group_size=8, iterations=5, learning_rate=5e-3, staleness=1, **ALONE)

@@ -7,9 +7,7 @@ from pathlib import Path
 import pytest
 
 from agents.claims import approve
-from agents.msgrpo import MSGRPOConfig
-from agents.msgrpo.__main__ import main
-from agents.msgrpo.errors import ConfigError
+from agents.msgrpo import ConfigError, MSGRPOConfig, main
 from agents.msgrpo.plugins import Registry
 from agents.msgrpo.run.saving import asked_for, claims_of
 

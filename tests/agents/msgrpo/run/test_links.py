@@ -12,9 +12,8 @@ from typing import Any
 import pytest
 
 from agents.common.locking import LOCK_NAME
-from agents.msgrpo import MSGRPOTrainer
-from agents.msgrpo.__main__ import main
-from agents.msgrpo.errors import CheckpointError, ConfigError
+from agents.msgrpo import ConfigError, MSGRPOTrainer, main
+from agents.msgrpo.errors import CheckpointError
 from agents.msgrpo.run.reporting import KNOWN
 from agents.msgrpo.run.saving import CONFIG, POINTERS, STATE, SUMS, report_divergence
 from tests.agents.msgrpo import runs

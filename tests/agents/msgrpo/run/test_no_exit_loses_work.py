@@ -18,13 +18,11 @@ from typing import Any
 import pytest
 import torch
 
-from agents.msgrpo import MSGRPOTrainer
-from agents.msgrpo.__main__ import main
-from agents.msgrpo.errors import ConfigError, TrainingDivergedError
-from agents.msgrpo.run.saving import STATE, check_sums, load_state
+from agents.msgrpo import ConfigError, MSGRPOTrainer, load_state, main
+from agents.msgrpo.errors import TrainingDivergedError
+from agents.msgrpo.run.saving import STATE, check_sums
 from tests.agents.msgrpo import runs
-from tests.agents.msgrpo.remembering import MOVING
-from tests.agents.msgrpo.runs import same_weights, untimed
+from tests.agents.msgrpo.runs import MOVING, same_weights, untimed
 from tests.faults import broken, faults, full
 
 SHORT = replace(runs.SHORT, groups=4, group_size=8, iterations=5, minibatches=2, checkpoint_every=0, **runs.ALONE)

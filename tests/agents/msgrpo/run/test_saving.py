@@ -9,15 +9,8 @@ import torch
 from torch import Tensor, nn
 
 from agents.common.locking import FolderLock
-from agents.msgrpo.errors import ConfigError
-from agents.msgrpo.run.saving import (
-    STAGE,
-    STATE,
-    SUMS,
-    LastValid,
-    RunState,
-    find_checkpoint,
-)
+from agents.msgrpo import ConfigError
+from agents.msgrpo.run.saving import STAGE, STATE, SUMS, LastValid, RunState, find_checkpoint
 from tests.agents.msgrpo import runs
 
 SHORT = replace(runs.SHORT, iterations=1, checkpoint_every=1, **runs.ALONE)

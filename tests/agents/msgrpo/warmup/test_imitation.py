@@ -8,8 +8,7 @@ import pytest
 import torch
 
 from agents.common.progress import Progress
-from agents.msgrpo import ConfigError, MSGRPOConfig
-from agents.msgrpo.errors import DivergenceError
+from agents.msgrpo import ConfigError, DivergenceError, MSGRPOConfig
 from agents.msgrpo.warmup import Imitation, TaughtDecision, imitate, imitation
 from agents.turn import Message
 

@@ -15,8 +15,7 @@ from agents.common.locking import LOCK_NAME, FolderLock
 from agents.episode import Episode, EpisodeTask
 from agents.loop.rollout import rollout
 from agents.models.local.loading.card import Card, read_card
-from agents.msgrpo import ConfigError
-from agents.msgrpo.__main__ import main
+from agents.msgrpo import ConfigError, main
 from agents.msgrpo.warmup import TaughtDecision, demonstrate, demonstrations, start
 from agents.msgrpo.warmup.start import ABOUT, CHECKPOINT, Teaching, warm_start, warmup_config
 from agents.prompt import PromptMap

@@ -8,11 +8,11 @@ import torch
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from agents.msgrpo import MSGRPOConfig
-from agents.msgrpo.credit.batch import TokenRow
+from agents.msgrpo import MSGRPOConfig, TokenRow
 from agents.msgrpo.learner.scoring.logprobs import Masks, head_logprobs, linear_logprobs, logprobs_from_logits
 from agents.msgrpo.learner.scoring.packing import pack
 from agents.turn import TokenSet
+from tests.agents.msgrpo.learner import learners as formulas
 from tests.agents.msgrpo.learner.learners import (
     V,
     error,
@@ -23,7 +23,6 @@ from tests.agents.msgrpo.learner.learners import (
     plain,
     ragged_rows,
 )
-from tests.agents.msgrpo.surrogates import formulas
 
 CPU = torch.device("cpu")
 FREE = (None,) * 5

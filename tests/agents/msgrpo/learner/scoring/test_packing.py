@@ -11,9 +11,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agents.msgrpo import MSGRPOConfig
-from agents.msgrpo.credit.batch import TokenRow
-from agents.msgrpo.errors import ConfigError, UnusableModelError
+from agents.msgrpo import ConfigError, MSGRPOConfig, TokenRow, UnusableModelError
 from agents.msgrpo.learner.distributed import Processes
 from agents.msgrpo.learner.prepare import choose_attention
 from agents.msgrpo.learner.scoring import scorer as scorer_module

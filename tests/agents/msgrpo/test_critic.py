@@ -1,4 +1,4 @@
-"""The critic by itself: what it tells, its loss and gradient against plain loops in float64, and what it learns."""
+"""The critic: what it tells, its loss and gradient against plain loops in float64, its states, and training with it."""
 
 import math
 from copy import deepcopy
@@ -10,14 +10,15 @@ import numpy as np
 import pytest
 import torch
 
-from agents.msgrpo import ConfigError, MSGRPOConfig
+from agents.models.local.forward.llama_forward import unwrap
+from agents.msgrpo import ConfigError, Heads, MSGRPOConfig, UnusableModelError
 from agents.msgrpo.credit import Trajectory
-from agents.msgrpo.credit.batch import Heads
 from agents.msgrpo.critic import Critic, ValueModel, heads_of, own_weights
-from agents.msgrpo.errors import TrainingDivergedError, UnusableModelError
+from agents.msgrpo.errors import TrainingDivergedError
 from agents.msgrpo.learner.distributed import Processes
 from agents.msgrpo.learner.prepare import prepare_model
 from tests.agents.msgrpo.hand_made import trajectory
+from tests.agents.msgrpo.runs import SHORT
 from tests.tiny_models import tiny_gpt2
 
 V = 13
@@ -187,21 +188,66 @@ def test_what_can_not_be_used_is_said_in_words():
 # ---------------------------------------------------------------- the critic's model
 
 
-def test_trained_weights_are_copied_and_heads_begin_at_zero_without_randomness(make_llama):
-    policy, before = make_llama(11), torch.get_rng_state()
+@pytest.mark.parametrize("rank", [0, 2])
+def test_trained_weights_are_copied_frozen_ones_shared_and_heads_begin_at_zero(make_llama, rank):
+    policy = prepare_model(make_llama(11), [], MSGRPOConfig(lora_rank=rank))
+    before, theirs = torch.get_rng_state(), {each.data_ptr() for each in policy.parameters()}
     model = ValueModel(policy, ("state",))
     assert torch.equal(torch.get_rng_state(), before)
     assert not torch.cat([each.flatten() for each in model.heads.parameters()]).any()
-    assert not {each.data_ptr() for each in model.parameters()} & {each.data_ptr() for each in policy.parameters()}
-    copied = dict(model.backbone.named_parameters())
-    assert all(torch.equal(each, copied[name]) for name, each in policy.base_model.named_parameters())
-    assert set(own_weights(model)) == {name for name, _ in model.named_parameters()}
-
-
-def test_with_an_adapter_the_base_model_is_shared_and_the_adapter_is_its_own(make_llama):
-    policy = prepare_model(make_llama(11), [], MSGRPOConfig(lora_rank=2))
-    model = ValueModel(policy, ("state",))
-    theirs = {each.data_ptr() for each in policy.parameters()}
     own = {name for name, each in model.named_parameters() if each.data_ptr() not in theirs}
-    assert own == {name for name, _ in model.named_parameters() if "lora_" in name or name.startswith("heads")}
-    assert own == set(own_weights(model))
+    trained = {name for name, _ in model.named_parameters() if not rank or "lora_" in name or name.startswith("heads")}
+    assert own == trained == set(own_weights(model))
+    copied = dict(model.backbone.named_parameters())
+    assert all(torch.equal(each, copied[name]) for name, each in unwrap(policy).base_model.named_parameters())
+
+
+CRITIC = replace(SHORT, credit="ppo_turn", critic_learning_rate=1e-3)
+
+
+def test_values_and_advantages_reach_the_update(make_trainer):
+    trainer = make_trainer(CRITIC)
+    first = trainer.iterate()
+    assert first["critic_loss"] > 0
+    assert first["optimizer_steps"] == 1
+    batch = trainer.rollout()
+    for each in batch.trajectories:
+        assert each.values.shape == (len(each),)
+        assert each.values.any()  # after one iteration they aren't 0 any more
+        for value, prompt in zip(each.values, each.prompt_ids, strict=True):
+            assert value == pytest.approx(trainer.critic.prompt_values([prompt], "state")[0], abs=1e-6)
+
+
+def test_while_the_critic_warms_up_the_policy_stays_as_it_is(make_trainer):
+    trainer = make_trainer(replace(CRITIC, critic_warmup=2))
+    before, critic = (
+        [each.detach().clone() for each in trainer.model.parameters()],
+        trainer.critic.state_dict()["weights"],
+    )
+    for steps in (0, 0, 1):
+        metrics = trainer.iterate()
+        assert metrics["optimizer_steps"] == steps
+        assert metrics["skipped"] is False  # nothing was skipped: it wasn't the policy's turn
+        assert metrics["critic_loss"] > 0
+        assert all(map(torch.equal, before, trainer.model.parameters())) == (steps == 0)
+    assert not all(torch.equal(critic[name], each) for name, each in trainer.critic.state_dict()["weights"].items())
+
+
+def test_a_resumed_run_steps_with_the_settings_that_it_has_now(make_trainer, tmp_path):
+    config = replace(CRITIC, iterations=1, weight_decay=0.5, critic_minibatches=1, out=str(tmp_path / "run"))
+    make_trainer(config).train()
+    now = {"learning_rate": 1e-2, "weight_decay": 0.25, "adam_beta1": 0.5, "adam_beta2": 0.75, "adam_eps": 1e-3}
+    resumed = make_trainer(replace(config, iterations=2, critic_learning_rate=1e-5, **now), resume=tmp_path / "run")
+    for optimizer, rate in ((resumed.learner.optimizer, 1e-2), (resumed.critic.optimizer, 1e-5)):
+        assert [group["weight_decay"] for group in optimizer.param_groups] == [0.25, 0]
+        for group in optimizer.param_groups:
+            assert (group["lr"], group["betas"], group["eps"]) == (rate, (0.5, 0.75), 1e-3)
+        assert optimizer.state_dict()["state"][0]["step"] == 1  # what was learnt goes on
+
+
+def test_a_diverged_critic_is_rescued_by_a_lower_learning_rate(make_trainer, tmp_path):
+    config = replace(CRITIC, iterations=1, critic_minibatches=2, critic_learning_rate=1e38, out=str(tmp_path / "run"))
+    with pytest.raises(TrainingDivergedError, match="Lower critic_learning_rate"):
+        make_trainer(config).train()
+    resumed = make_trainer(replace(config, critic_learning_rate=1e-5), resume=tmp_path / "run")
+    assert np.isfinite(resumed.train()[-1]["critic_loss"])
