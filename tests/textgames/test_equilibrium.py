@@ -34,7 +34,6 @@ JACK, QUEEN, KING = range(3)
         (KuhnPoker(), Hand((JACK, QUEEN)), "bet fold", 1),
         (KuhnPoker(), Hand((JACK, QUEEN)), "bet call", -2),
         (KuhnPoker(), Hand((KING, JACK)), "check bet fold", -1),
-        (LeducPoker(), Hand((0, 5)), "bet fold", 1),
         (LeducPoker(), Hand((0, 5)), "check bet raise fold", 3),
         (LiarsDice(), LiarsDiceState(((3,), (4,))), "1x3 liar", 1),  # player_1 doubts what is true
         (LiarsDice(), LiarsDiceState(((3,), (4,))), "2x3 liar", -1),

@@ -121,7 +121,6 @@ def test_games_without_an_id_are_played_to_the_end(name):
     [
         ("kuhn", {}, "OpenSpiel has no game 'kuhn'.*kuhn_poker"),
         ("hex", {"bord_size": 5}, r"has no parameter 'bord_size' \(did you mean 'board_size'\?\); it has board_size"),
-        ("hex", {"observation": "histry"}, "did you mean 'history'"),
         ("negotiation", {}, "negotiation draws its chances inside the library"),
         ("mfg_crowd_modelling", {}, "is a mean-field game"),
         ("catch", {"observation": "history"}, "catch has no such text: observation='history'"),
