@@ -66,13 +66,6 @@ def move(entry: Path) -> None:
     entry.rename(entry.with_name("mine"))
 
 
-def add_beside(entry: Path) -> None:
-    """Bring an entry of one's own, and change the page and code."""
-    shutil.copytree(entry, entry.with_name("mine"))
-    entry.with_name("README.md").write_text("# page\n")
-    (entry.parents[1] / "setup.py").write_text("")
-
-
 @pytest.mark.parametrize("how", [remove, overwrite, exchange_for_a_link, move])
 def test_an_entry_of_another_is_kept(proposal, how):
     how(proposal / "leaderboards/random")
@@ -87,7 +80,9 @@ def test_an_entry_of_another_is_kept(proposal, how):
 
 
 def test_whatever_else_changes_entries_are_kept(proposal):
-    add_beside(proposal / "leaderboards/random")
+    shutil.copytree(proposal / "leaderboards/random", proposal / "leaderboards/mine")
+    (proposal / "leaderboards/README.md").write_text("# page\n")
+    (proposal / "setup.py").write_text("")
     assert check(proposal, "--kept") == (0, "every entry is kept\n")
 
 

@@ -6,9 +6,8 @@ from pathlib import Path
 
 import pytest
 from make_pages import stale
-from pages import gallery, games, prompt, speeds
+from pages import gallery, games, speeds
 from pages.marks import marked, names_in, put, remade
-from pages.pictures.training import training_picture
 from pages.scores import measured
 
 from textgames import SCENARIOS
@@ -32,21 +31,14 @@ def test_nothing_is_stale():
 
 def test_the_gallery_has_every_scenario_once():
     ((file, text),) = gallery.files()
-    assert file.read_text() == text
     for name in SCENARIOS:
         assert text.count(f"[{name}](games/") == 1
     for link in re.findall(r"\]\((games/[^)]+)\)", text):
         assert (file.parent / link).is_file(), link
 
 
-def test_the_prompt_of_the_players_page_is_what_is_sent():
-    ((file, text),) = prompt.files()
-    assert file.read_text() == text
-
-
-def test_the_table_of_speeds_is_what_was_measured():
-    ((file, text),) = speeds.files()
-    assert file.read_text() == text
+def test_the_table_of_speeds_has_what_was_measured():
+    ((_, text),) = speeds.files()
     measured_speeds = json.loads(speeds.SPEEDS.read_text())
     assert sorted(measured_speeds) == sorted(SCENARIOS)
     for name, one in measured_speeds.items():
@@ -71,15 +63,6 @@ def test_scores_of_the_entries_are_those_of_the_leaderboard():
             assert told["mean_return"]["value"] == pytest.approx(sum(values) / len(values), abs=1e-6)
             compared.add((scenario, entry.parent.name))
     assert len(compared) >= 100
-
-
-def test_the_picture_of_the_readme_is_what_the_entries_say():
-    made = training_picture()
-    assert (ROOT / "docs/images/play.svg").read_text() == made
-    assert len(made) < 500_000
-
-
-# ---------------------------------------------------------------- text
 
 
 def test_a_made_part_is_put_between_its_marks():

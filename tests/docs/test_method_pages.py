@@ -1,25 +1,37 @@
 """Every method of the fine-tuner has a page with its formula, its source, its settings and what it costs."""
 
 import re
+from io import StringIO
 
 import pytest
+from math_core import LatexError
+from mathml import CONVERTER
 from pages import methods
 from pages.methods import formulas, method_page, method_pages
+from sphinx.application import Sphinx
 
 from agents.msgrpo.configuration.settings import POINTS
 
 METHODS = [(point, name) for point, registry in POINTS.items() for name in registry.names]
 
 
-def test_every_registered_method_has_a_formula():
+def test_every_registered_method_has_a_formula_in_mathml():
     """A method that was registered gets its formula in docs/research/credit/formulas.toml."""
     assert set(METHODS) <= {(point, name) for point, found in formulas().items() for name in found}
-    for point, name in METHODS:
-        about = formulas()[point][name]
-        assert about["title"], (point, name)
-        assert about["formula"].count("{") == about["formula"].count("}"), (point, name)
-        assert about["formula"].count(r"\begin") == about["formula"].count(r"\end"), (point, name)
-        assert len(re.findall(r"\\(?:big|Big|left|right)(?![a-z])", about["formula"])) % 2 == 0, (point, name)
+    for about in (one for of_a_point in formulas().values() for one in of_a_point.values()):
+        assert about["title"]
+        assert CONVERTER.convert_with_local_state(about["formula"], displaystyle=True).startswith("<math display")
+    with pytest.raises(LatexError):
+        CONVERTER.convert_with_local_state(r"\frac{1}", displaystyle=True)
+
+
+def test_a_formula_that_cannot_be_translated_is_told(tmp_path):
+    (tmp_path / "index.rst").write_text("A page\n======\n\nA bad one: :math:`\\notknown < 1`.\n")
+    options = {"extensions": ["mathml"], "html_math_renderer": "mathml", "html_theme": "basic"}
+    warnings, site = StringIO(), tmp_path / "site"
+    Sphinx(tmp_path, None, site, site / "trees", "html", options, status=None, warning=warnings).build()
+    assert r"index.rst:4: WARNING: the formula '\\notknown < 1' can't be made MathML" in warnings.getvalue()
+    assert r"\notknown &lt; 1" in (site / "index.html").read_text()
 
 
 def test_the_site_gets_a_page_for_every_method_and_no_other(tmp_path):

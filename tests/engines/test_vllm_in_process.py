@@ -1,14 +1,19 @@
-"""vLLM in this process, on a CPU: as a player, and as the engine that a run samples from."""
+"""vLLM in this process, on a CPU: as a player, as the engine of a run, in Ray workers, and as a sender of weights."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
+import torch
 
 from agents.models.local.transformers import TransformersModel
 from agents.msgrpo import MSGRPOConfig, MSGRPOTrainer
+from agents.msgrpo.engines.live import merged_weights
+from agents.msgrpo.engines.vllm.servers import _Source
 from agents.msgrpo.errors import RolloutError
 from tests.engines import beside
 from tests.engines.conftest import IN_PROCESS, WEIGHTS
+from tests.ray_cluster import start_cluster, stop_cluster, wait_until, worker_processes
 
 pytestmark = [pytest.mark.engines, pytest.mark.filterwarnings("ignore")]  # of vLLM and what it imports
 
@@ -57,3 +62,67 @@ def test_training_samples_with_the_learners_weights(vllm, monkeypatch):
 def make_trainer(config: MSGRPOConfig) -> MSGRPOTrainer:
     made = TransformersModel.from_pretrained(WEIGHTS / "tiny-lake", device="cpu")
     return MSGRPOTrainer(made.model, made.tokenizer, "frozen-lake", config, quiet=True)
+
+
+@pytest.fixture(scope="module")
+def two_nodes(vllm):
+    """The address of a cluster of two machines with one core each; its workers have this process' environment."""
+    cluster = start_cluster(1, 1)
+    yield cluster.address
+    stop_cluster(cluster)
+
+
+def test_workers_sample_with_the_learners_weights(two_nodes):
+    options = {"address": two_nodes, "sampler": "vllm", "sampler_options": {"llm": IN_PROCESS}}
+    there = make_trainer(replace(CONFIG, engine="ray", engine_options=options))
+    try:
+        history = there.train()
+    finally:
+        there.close()
+    assert there.source.version >= 1, "no update was made, so no worker took weights over"
+    for metrics in history:
+        assert metrics["lag"] == 0
+        if metrics["skipped"]:
+            continue
+        assert metrics["mismatch_max"] < 1e-4
+        assert metrics["importance_mean"] == pytest.approx(1, abs=1e-4)
+    here = make_trainer(CONFIG)
+    assert here.train()[0]["return"] == pytest.approx(history[0]["return"])  # equal seeds, equal engines
+    wait_until(lambda: not worker_processes())
+
+
+class Client:
+    """What vLLM's sender asks of a server, noted."""
+
+    def __init__(self) -> None:
+        self.calls: list[Any] = []
+
+    def init_weight_transfer_engine(self, info: dict[str, Any]) -> None:
+        self.calls.append("init")
+
+    def start_weight_update(self) -> None:
+        self.calls.append("start")
+
+    def update_weights(self, info: dict[str, Any]) -> None:
+        self.calls.append(info)
+
+    def finish_weight_update(self, version: str | None = None) -> None:
+        self.calls.append("finish")
+
+
+def test_the_sender_takes_our_weights(vllm, monkeypatch):
+    """What is declared is what is sent, in the same order: vLLM's own check, which a broadcast relies on."""
+    from vllm.distributed.weight_transfer.nccl_engine import NCCLTrainerInitInfo, NCCLTrainerWeightTransferEngine
+
+    model = TransformersModel.from_pretrained(WEIGHTS / "tiny-lake", device="cpu").model
+    source, client, sent = _Source(list(merged_weights(model))), Client(), dict[str, torch.Tensor]()
+    engine = NCCLTrainerWeightTransferEngine(client=client, source=source)
+    monkeypatch.setattr(engine, "_broadcast", lambda source, meta: sent.update(engine._checked_iter(source, meta)))
+    monkeypatch.setattr(engine, "_post_send_sync", lambda: None)
+    engine.send_weights()
+    start, info, finish = client.calls
+    assert (start, finish) == ("start", "finish")
+    assert info["names"] == list(sent) == [name for name, _ in model.named_parameters()]
+    assert info["shapes"] == [list(parameter.shape) for parameter in model.parameters()]
+    assert set(info["dtype_names"]) == {"float32"}
+    assert NCCLTrainerInitInfo("host", 1, 2, rank=0).is_sender  # as the updater makes it

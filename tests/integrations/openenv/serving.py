@@ -1,15 +1,21 @@
 """A real server in a thread, real clients, and a player that both sides can be."""
 
 import hashlib
+import os
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 from agents import Turn, TurnRequest
 from benchmark.cli.serve import listen
 from textbench.integrations.openenv import ServedGame, TextbenchEnv, TextbenchObservation
 from textbench.integrations.openenv.server import GameServer, make_app
+
+ROOT = Path(__file__).parents[3]
 
 
 def choose(text: str, legal_actions: Sequence[str]) -> str:
@@ -42,6 +48,22 @@ def served(game: ServedGame, **options: Any) -> Iterator[str]:
         finally:
             server.should_exit = True
             thread.join(30)
+
+
+@contextmanager
+def a_process(*arguments: str, token: str | None = None) -> Iterator[str]:
+    """The address of ``textbench serve`` as a process, with its page, whose library warns of much in ours."""
+    environment = {**os.environ, "TEXTBENCH_SERVE_TOKEN": token} if token else None
+    command = [Path(sys.executable).parent / "textbench", "serve", *arguments, "--port", "0"]
+    process = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=environment, cwd=ROOT
+    )
+    assert process.stdout is not None
+    try:
+        yield process.stdout.readline().strip()
+    finally:
+        process.kill()
+        process.communicate()
 
 
 def play(url: str, **reset: Any) -> tuple[list[float], TextbenchObservation]:

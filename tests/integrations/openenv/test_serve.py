@@ -1,11 +1,9 @@
-"""``textbench serve`` as a process, and OpenEnv's own judgement of it."""
+"""``textbench serve`` as a process, OpenEnv's own judgement of it, and the tutorial on it."""
 
-import os
 import re
-import shlex
-import shutil
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -14,34 +12,24 @@ pytest.importorskip("openenv", reason="needs OpenEnv: pip install -e '.[openenv]
 
 import requests
 
-from tests.integrations.openenv.serving import play
+from tests.integrations.openenv.serving import ROOT, a_process, play
 
 pytestmark = pytest.mark.adapters
 
-ROOT = Path(__file__).parents[3]
 BIN = Path(sys.executable).parent
 FOLDER = ROOT / "textbench/integrations/openenv"
-
-
-def start(*arguments: str, command: str | Path = BIN / "textbench", cwd: Path = ROOT) -> subprocess.Popen[str]:
-    return subprocess.Popen(
-        [command, "serve", *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=cwd
-    )
+PAGE = (ROOT / "docs/tutorials/serve.md").read_text()
+CELLS = re.findall(r"^```\{code-cell\} ipython3\n(.*?)^```\n\n```text\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+MARK = "---- end of cell ----"
 
 
 @pytest.fixture(scope="module")
-def server():
-    process = start("frozen-lake-slippery", "--set", "format_penalty=1", "--port", "0")
-    assert process.stdout is not None
-    try:
-        yield process, process.stdout.readline().strip()
-    finally:
-        process.kill()
-        process.communicate()
+def url():
+    with a_process("frozen-lake-slippery", "--set", "format_penalty=1") as address:
+        yield address
 
 
-def test_validates_and_has_a_page(server):
-    _, url = server
+def test_validates_and_has_a_page(url):
     assert re.fullmatch(r"http://127\.0\.0\.1:\d+", url)
     validated = subprocess.run(
         [BIN / "openenv", "validate", "--url", url, "--timeout", "60"], capture_output=True, text=True
@@ -61,24 +49,15 @@ def test_validates_and_has_a_page(server):
     ("arguments", "message"),
     [
         (["snak"], "no scenario named 'snak'; did you mean 'snake'?"),
-        (["all"], "serve one scenario, 'all' is several"),
         (["frozen-lake", "--against", "random"], "frozen-lake is played alone: leave out --against"),
-        (["tic-tac-toe", "--against", "plannner"], "did you mean 'planner'"),
         (["tic-tac-toe", "--against", "random", "--self-play"], "--self-play leaves no seat"),
-        (["tic-tac-toe", "--seat", "player_7"], "unknown seat 'player_7'"),
-        (["frozen-lake", "--mode", "dirct"], "did you mean 'direct'"),
         (["frozen-lake", "--prompts", "nowhere.toml"], "can't read the prompt file 'nowhere.toml'"),
         (["frozen-lake", "--set", "size"], "--set takes NAME=VALUE, got 'size'"),
-        (["frozen-lake", "--set", "sise=4"], "sise"),
-        (["frozen-lake", "--set", "size=0"], "size"),
         (["frozen-lake", "--set", "size=1000000000"], "size"),
         (["frozen-lake", "--token", "short"], "the token has at least 8 characters"),
         (["frozen-lake", "--allow-host", "http://games.example.com"], "takes a name without scheme and port"),
-        (["frozen-lake", "--allow-host", "games.example.com:80"], "takes a name without scheme and port"),
-        (["frozen-lake", "--idle-timeout", "soon"], "--idle-timeout must be a whole number"),
         (["frozen-lake", "--host", "192.0.2.1"], "can't listen on 192.0.2.1:0"),  # nobody's address
         (["frozen-lake", "--port", "70000"], "--port must be a whole number from 0 to 65,535, got '70000'"),
-        (["frozen-lake", "--port", "many"], "--port must be a whole number from 0 to 65,535, got 'many'"),
     ],
 )
 def test_mistakes_are_one_sentence(arguments, message, capsys):
@@ -99,43 +78,24 @@ def test_folder_validates():
     assert "static.manifest" in validated.stdout
 
 
-def dockerfile() -> dict[str, list[str]]:
-    """``{instruction: its arguments, in order}``."""
-    text = (FOLDER / "Dockerfile").read_text().replace("\\\n", " ")
-    lines = [line.split(maxsplit=1) for line in text.splitlines() if line and not line.startswith("#")]
-    return {name: [rest for other, rest in lines if other == name] for name, _ in lines}
+def test_the_image_has_all_that_is_installed_and_starts_the_command():
+    """There is no docker here."""
+    text = (FOLDER / "Dockerfile").read_text()
+    copied = [source for line in re.findall(r"^COPY (.*)", text, re.MULTILINE) for source in line.split()[:-1]]
+    assert all((ROOT / source).exists() for source in copied)
+    build = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["hatch"]["build"]["targets"]["wheel"]
+    assert {*build["packages"], "pyproject.toml", "constraints.txt", ".ci/readme.py"} <= set(copied)
+    assert 'ENTRYPOINT ["textbench", "serve", "--host", "0.0.0.0", "--port", "8000"]\nCMD ["frozen-lake"]' in text
 
 
-@pytest.mark.slow
-def test_image_can_be_built_and_started(tmp_path):
-    """There is no docker here: its steps are run in a folder and an environment of their own."""
-    steps = dockerfile()
-    app, venv = tmp_path / "app", tmp_path / "venv"
-    app.mkdir()
-    for copied in steps["COPY"]:
-        *sources, target = copied.split()
-        for source in sources:
-            if (ROOT / source).is_dir():
-                shutil.copytree(ROOT / source, app / target, ignore=shutil.ignore_patterns("__pycache__"))
-            else:
-                (app / target).mkdir(exist_ok=True)  # a file's target ends with a slash
-                shutil.copy(ROOT / source, app / target)
-    subprocess.run([sys.executable, "-m", "venv", venv], check=True)
-    environment = {**os.environ, "PATH": f"{venv / 'bin'}:{os.environ['PATH']}", "VIRTUAL_ENV": str(venv)}
-    environment.pop("PYTHONPATH", None)
-    for step in steps["RUN"]:
-        subprocess.run(step, shell=True, cwd=app, env=environment, check=True)
-    (entry,), (command,) = steps["ENTRYPOINT"], steps["CMD"]
-    arguments = [word.replace("8000", "0") for word in eval(entry) + eval(command)]  # a free port
-    assert arguments[:2] == ["textbench", "serve"]
-    process = start(*arguments[2:], command=venv / "bin/textbench", cwd=app)
-    assert process.stdout is not None
-    try:
-        url = process.stdout.readline().strip().replace("0.0.0.0", "127.0.0.1")
-        check = shlex.split(steps["HEALTHCHECK"][0].partition("CMD")[2])
-        check[-1] = check[-1].replace("http://127.0.0.1:8000", url)
-        subprocess.run(check, check=True, env=environment)
-        assert play(url, seed=3)[1].done
-    finally:
-        process.kill()
-        process.communicate()
+def test_every_cell_of_the_tutorial_prints_what_stands_below_it(tmp_path):
+    assert len(CELLS) == PAGE.count("{code-cell}") >= 5
+    program = "\n".join(f"{code}\nprint({MARK!r}, flush=True)" for code, _ in CELLS)
+    environment = {"PATH": f"{Path(sys.executable).parent}:/usr/bin:/bin", "HOME": str(tmp_path)}
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, cwd=tmp_path, env=environment, timeout=300
+    )
+    assert done.returncode == 0, done.stderr
+    printed = done.stdout.split(f"{MARK}\n")
+    for (code, expected), shown in zip(CELLS, printed, strict=False):
+        assert shown == expected, code

@@ -39,7 +39,7 @@ class TinyClient:
         """Nothing is kept of a session."""
 
 
-def generated(folder, step_wise):
+def generated(folder):
     """What the generator gives for two groups of snake, and the groups that its input names."""
     import pandas as pd
     from skyrl.train.config import EnvironmentConfig, SkyRLGymConfig, SkyRLTrainConfig
@@ -67,7 +67,6 @@ def generated(folder, step_wise):
             "environment.env_class=textbench",
             "environment.skyrl_gym.textbench.mode=think",
             "environment.skyrl_gym.textbench.settings.format_penalty=1.5",
-            f"generator.step_wise_trajectories={str(step_wise).lower()}",
             "generator.batched=false",
             "generator.max_turns=100",
             "generator.max_input_length=8000",
@@ -84,24 +83,10 @@ def generated(folder, step_wise):
 
 
 def test_an_episode_is_a_sequence_and_pays_its_return(tmp_path):
-    told, groups = generated(tmp_path, step_wise=False)
+    told, groups = generated(tmp_path)
     assert len(told["response_ids"]) == len(groups) == 2 * GROUP
     returns = [metrics["return"] for metrics in told["env_metrics"]]
     assert [sum(rewards) for rewards in told["rewards"]] == pytest.approx(returns)
     first_prompts = {(group, tuple(ids)) for group, ids in zip(groups, told["prompt_token_ids"], strict=True)}
     assert len(first_prompts) == 2  # one start for each group
     assert any(total % 1 for total in returns)  # snake pays whole numbers; halves are the configuration's penalty
-
-
-def test_a_step_is_a_sequence_whose_prompt_holds_the_steps_before(tmp_path):
-    told, _ = generated(tmp_path, step_wise=True)
-    episodes: dict[str, list[int]] = {}
-    for row, trajectory in enumerate(told["trajectory_ids"]):
-        episodes.setdefault(trajectory.to_string(), []).append(row)
-    assert len(episodes) == 2 * GROUP == sum(told["is_last_step"])
-    for rows in episodes.values():
-        metrics = told["env_metrics"][rows[-1]]
-        assert len(rows) == metrics["steps"]
-        assert sum(sum(told["rewards"][row]) for row in rows) == pytest.approx(metrics["return"])
-        lengths = [len(told["prompt_token_ids"][row]) for row in rows]
-        assert lengths == sorted(set(lengths))

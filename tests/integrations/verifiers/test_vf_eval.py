@@ -45,11 +45,3 @@ def test_returns_are_those_of_textbench_run(tmp_path):
     ours = {record.seed: record.returns["player_0"] for record in RunFolder.open(tmp_path / "ours").records()}
     assert theirs == ours
     assert f"reward {sum(ours.values()) / EPISODES:.2f}" in said
-
-
-def test_misspelt_scenario_is_one_line_of_advice(tmp_path):
-    command = [str(BIN / "vf-eval"), "textbench", "--env.taskset.scenario", "frozen-lak", "--dry-run"]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
-    assert done.returncode != 0
-    assert "did you mean 'frozen-lake'?" in done.stdout + done.stderr
-    assert "Traceback" not in done.stdout + done.stderr
