@@ -17,6 +17,7 @@ from benchmark.runs.replay import Replay, replay
 from benchmark.score import results as cells
 from benchmark.score.luck import FOLDS, LEAST, LuckValues, corrected, cross_fitted, episode_luck
 from benchmark.score.results import Cell
+from benchmark.score.stopping import confidence_of, looks
 from tests.benchmark.score.simulation import rounds
 from textgames.environments.rules import EpisodeRules
 from textgames.scenarios import SCENARIOS, Scenario
@@ -221,6 +222,29 @@ def test_intervals_cover_the_truth(skill, episodes):
     values = np.array([one.value for one in free])
     assert abs(values.mean() - true) <= 3.5 * values.std() / np.sqrt(runs) + 1e-9
     assert values.std() < np.std([one.value for one in plain])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("skill", "until"), [(0.95, 0.1), (0.5, 0.16)])
+def test_the_interval_at_which_until_stops_covers_the_truth(skill, until):
+    """A run looks at its first 50, 100 and 200 episodes, and ends as soon as half of the interval is ``until``."""
+    runs, most = 200, 200
+    confidence = confidence_of({"until": until, "episodes": most})
+    true, played = rounds(skill, runs, most, np.random.default_rng(7))
+    covered, ends = [], []
+    for columns in zip(*played, strict=True):
+        for count in looks(most):
+            returns, start, luck, _, blind = (column[:count] for column in columns)
+            free = corrected(returns, start, luck, (0.0, 1.0))
+            table = np.stack([free.values, blind, start], axis=1)
+            (one,) = stats.bootstrap(table, [stats.normalised(0, 1, 2, ends=free.ends)], confidence)
+            low, high = one.low or one.value, one.high or one.value
+            if (high - low) / 2 <= until:
+                break
+        covered.append(low - 1e-9 <= true <= high + 1e-9)
+        ends.append(count)
+    assert np.mean(covered) >= 0.95 - 3 * np.sqrt(0.05 * 0.95 / runs)  # three standard errors
+    assert len(set(ends)) > 1  # some runs end early, by their interval
 
 
 def test_an_optimal_players_score_is_one_exactly():
