@@ -225,7 +225,7 @@ def test_intervals_cover_the_truth(skill, episodes):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("skill", "until"), [(0.95, 0.1), (0.5, 0.16)])
+@pytest.mark.parametrize(("skill", "until"), [(0.95, 0.1), (0.5, 0.2)])
 def test_the_interval_at_which_until_stops_covers_the_truth(skill, until):
     """A run looks at its first 50, 100 and 200 episodes, and ends as soon as half of the interval is ``until``."""
     runs, most = 200, 200
