@@ -151,10 +151,3 @@ def test_every_page_with_an_estimate_is_traced():
     pages = [str(page.relative_to(ROOT)) for page in [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]]
     written = [page for page in pages if not page.startswith(MADE)]
     assert {page for page in written if ESTIMATE.search(page_of(page))} - {*TRACED} == set()
-
-
-def test_a_figure_that_is_none_of_a_file_is_found():
-    (one,) = ESTIMATE.finditer("It wins 12% [3, 4].")
-    assert not is_known(one, ["research/reproduction/data/report.json.gz"])
-    (one,) = ESTIMATE.finditer("by -0.113 [-0.170, -0.056]")
-    assert is_known(one, ["research/credit/data/istar/*"])

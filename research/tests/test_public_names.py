@@ -36,15 +36,6 @@ def test_modules_import_public_names_alone():
     assert {name: imports for name, imports in found.items() if imports} == {}
 
 
-def test_a_private_import_is_found(tmp_path):
-    file = tmp_path / "module.py"
-    file.write_text(
-        "import benchmark.errors\nfrom agents.turn import Turn\nfrom agents import Turn, gone\nimport textgames\n"
-    )
-    found = ["import benchmark.errors", "from agents.turn import Turn", "from agents import gone"]
-    assert sorted(private_imports(file)) == sorted(found)
-
-
 def test_every_public_name_is_there():
     for package in modules(PACKAGES - {"textbench"}):  # whose adapters need what isn't installed
         for name in public_names(package):

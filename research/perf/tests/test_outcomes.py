@@ -7,7 +7,6 @@ import re
 import shlex
 from contextlib import chdir
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -70,27 +69,14 @@ def test_every_training_command_of_the_documents_is_run_somewhere():
         assert known or any(word in command for word in ELSEWHERE) or PLACEHOLDERS.search(command), command
 
 
-def marked(when: str) -> list[Any]:
-    return [name for name, recipe in RECIPES.items() if recipe["when"] == when]
-
-
-def check(name: str, folder: Path) -> None:
-    found = outcome(name, folder)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=getattr(pytest.mark, recipe["when"])) for name, recipe in RECIPES.items()]
+)
+def test_a_recipe_as_written_reaches_what_is_stated(name, tmp_path):
+    found = outcome(name, tmp_path)
     assert found.gain > RECIPES[name]["gain"], found
     if found.blind is not None:
-        assert found.trained.low > found.blind, found  # what a player gets who reads nothing
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", marked("slow"))
-def test_a_recipe_as_written_reaches_what_is_stated(name, tmp_path):
-    check(name, tmp_path)
-
-
-@pytest.mark.nightly
-@pytest.mark.parametrize("name", marked("nightly"))
-def test_a_longer_recipe_as_written_reaches_what_is_stated(name, tmp_path):
-    check(name, tmp_path)
+        assert found.trained.low > found.blind, found  # the best that a player gets without reading
 
 
 @pytest.fixture(scope="module")

@@ -32,17 +32,10 @@ def run(game: str, arm: str, seed: int, curve: list[float], final: dict[str, flo
     )
 
 
-def made_up(
-    trained: float = 0.9,
-    large: float = 0.5,
-    small: float = 0.3,
-    aaw: float = 0.7,
-    uniform: float = 0.5,
-    noise: float = 0.0,
-) -> Reproduction:
-    runs = []
+def made_up(trained: float = 0.9, large: float = 0.5, aaw: float = 0.7, noise: float = 0.0) -> Reproduction:
+    runs, small = [], 0.3
     for game in ("frozen-lake", "snake"):
-        for arm, level in (("aaw", aaw), ("uniform", uniform)):
+        for arm, level in (("aaw", aaw), ("uniform", 0.5)):
             for seed in range(5):
                 curve = [small, level + noise * (seed - 2) * (1 if arm == "aaw" else -1)]
                 runs.append(run(game, arm, seed, curve, dict.fromkeys(SCENARIOS, trained)))
@@ -71,10 +64,9 @@ def test_all_claims_hold():
     assert [len(claim.findings) for claim in found.values()] == [1, 2, 2, 2]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("large", "verdict"),
-    [(0.5, Verdict.HOLDS), (0.6, Verdict.UNDECIDED), (0.8, Verdict.FAILS), (0.0, Verdict.UNDECIDED)],
+    [(0.6, Verdict.UNDECIDED), (0.8, Verdict.FAILS), (0.0, Verdict.UNDECIDED)],
 )
 def test_headline_needs_half_as_much_again(large, verdict):
     assert judged(made_up(large=large))["small beats large"].verdict is verdict

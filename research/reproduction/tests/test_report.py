@@ -35,16 +35,9 @@ def results() -> Reproduction:
         for arm, last in (("aaw", 0.75), ("uniform", 0.5))
     ]
     control = {
-        "scenario": "frozen-lake",
-        "episodes": 4,
-        "decisions": 20,
-        "returned": 0.5,
-        "returned_shuffled": 0.125,
-        "agreement_again": 0.9,
-        "agreement_shuffled": 0.4,
-        "truth": 0.95,
-        "unreadable": 0.0,
-        "truth_shuffled": float("nan"),
+        **{"scenario": "frozen-lake", "episodes": 4, "decisions": 20, "returned": 0.5, "returned_shuffled": 0.125},
+        **{"agreement_again": 0.9, "agreement_shuffled": 0.4},
+        **{"truth": 0.95, "unreadable": 0.0, "truth_shuffled": float("nan")},
     }
     return Reproduction(
         runs=tuple(runs),

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from agents.tiny.imitation import demonstrate, make_model, make_tokenizer
 from benchmark.errors import UsageError
 from research.jobs.folder import SETTINGS_NAME, Folder
 from research.reproduction.jobs import jobs_of
@@ -23,9 +24,6 @@ def test_shipped_recipes_are_good(name):
 
 @pytest.mark.slow
 def test_large_base_has_twenty_times_the_parameters():
-    pytest.importorskip("torch")
-    from agents.tiny.imitation import demonstrate, make_model, make_tokenizer
-
     for name in ("full", "quick"):
         experiment = Experiment.read(name)
         sizes = {}
@@ -41,16 +39,12 @@ def test_large_base_has_twenty_times_the_parameters():
     [
         ("seeds = 1", "seeds = 0", "mine.toml: seeds must be greater than or equal to 1, got 0"),
         ("seeds = 1", "seedz = 1", "no setting of a reproduction .* named 'seedz'; did you mean 'seeds'?"),
-        ("seeds = 1", "seeds = true", "seeds must be a valid integer, got True"),
         ("temperature = 0.5", "temperature = nan", "temperature must be a finite number, got nan"),
-        ('games = ["frozen-lake"]', 'games = "frozen-lake"', "games must be a valid tuple, got 'frozen-lake'"),
         ("[bases.small]", "[bases]\nsmall = 3\n[bases.other]", "bases.small must be a valid dictionary .*, got 3"),
-        ("games =", "# games =", "games is missing"),
         ('games = ["frozen-lake"]', 'games = ["frozen-lak"]', "no scenario named 'frozen-lak'; did you mean"),
         ('games = ["frozen-lake"]', 'games = ["snake"]', "scenarios must hold every game .* 'snake' is missing"),
         ("final_offset = 1000", "final_offset = 3", "would play some of the 4 fixed episodes again"),
         ('"aaw"', '"aw"', "settings of arm 'aaw' on frozen-lake: episode_sampling = 'aw'"),
-        ("hidden_size = 16", "hidden_size = 15", "settings of base 'small': hidden_size must be a multiple"),
         ("hidden_size = 16", "hiden_size = 16", "did you mean 'hidden_size'"),
         ("seeds = 1", "seeds = ", "isn't TOML"),
     ],

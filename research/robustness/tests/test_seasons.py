@@ -13,21 +13,16 @@ from benchmark.cli import main
 from benchmark.errors import UsageError
 from research.robustness.seasons.season import Season, new_season, reveal
 
-SETTINGS = {
-    "name": "autumn",
-    "scenarios": ["frozen-lake", "bandit"],
-    "episodes": 4,
-    "protocol": "random",
-    "moves": "listed",
-}
+SCENARIOS = ["frozen-lake", "bandit"]
+SETTINGS = {"name": "autumn", "scenarios": SCENARIOS, "episodes": 4, "protocol": "random", "moves": "listed"}
+ALL = [word for name in SCENARIOS for word in ("--scenario", name)]
 
 
 @pytest.fixture(scope="module")
 def played(tmp_path_factory):
     folder = tmp_path_factory.mktemp("season")
     season, run = str(folder / "autumn"), str(folder / "run")
-    scenarios = [word for name in SETTINGS["scenarios"] for word in ("--scenario", name)]
-    assert main(["season", "new", season, *scenarios, "--episodes", "4"]) == 0
+    assert main(["season", "new", season, *ALL, "--episodes", "4"]) == 0
     assert main(["season", "commit", season, "--agent", "planner", "--author", "somebody"]) == 0
     assert main(["season", "commit", season, "--agent", "other=random"]) == 0
     assert main(["season", "reveal", season]) == 0
@@ -121,15 +116,13 @@ def test_a_name_like_another_isnt_registered(tmp_path, capsys):
 
 def test_another_agent_means_other_seeds(tmp_path):
     """So the organiser, who knows the secret, can't choose it by its seeds before the others have registered."""
-    offsets = set()
     secret = tmp_path / "secret"
     new_season(tmp_path / "a", secret, SETTINGS)
     assert main(["season", "commit", str(tmp_path / "a"), "--agent", "planner"]) == 0
     shutil.copytree(tmp_path / "a", tmp_path / "b")
     assert main(["season", "commit", str(tmp_path / "b"), "--agent", "random"]) == 0
-    for name in "ab":
-        offsets.add(reveal(Season.open(tmp_path / name), secret.read_text().strip()).seed_offset)
-    assert len(offsets) == 2
+    one, other = (reveal(Season.open(tmp_path / name), secret.read_text().strip()) for name in "ab")
+    assert one.seed_offset != other.seed_offset
 
 
 # ---- ways to cheat ---------------------------------------------------------------------------------------------------
@@ -171,8 +164,7 @@ def test_cheat_5_another_agent_plays_under_a_registered_name(season, tmp_path, c
     assert main(["run", "--season", str(season), "--agent", "other=planner", "--out", run, "--quiet"]) == 2
     assert "isn't the registered one: its spec is 'planner', registered is 'random'" in capsys.readouterr().err
     offset = str(Season.open(season).seed_offset)  # without the check at the start of a run, then
-    scenarios = [word for name in SETTINGS["scenarios"] for word in ("--scenario", name)]
-    play = ["run", "--agent", "other=planner", *scenarios, "--seed-offset", offset, "--episodes", "4", "--out", run]
+    play = ["run", "--agent", "other=planner", *ALL, "--seed-offset", offset, "--episodes", "4", "--out", run]
     assert main([*play, "--quiet"]) == 0
     assert main(["submit", run, "--season", str(season), "--out", out]) == 1
     assert "its spec is 'planner', registered is 'random'" in capsys.readouterr().err
@@ -190,8 +182,7 @@ def test_cheat_5_another_agent_plays_under_a_registered_name(season, tmp_path, c
 )
 def test_cheat_6_a_run_of_other_terms(season, tmp_path, capsys, played_otherwise, refused):
     run, out, offset = str(tmp_path / "run"), str(tmp_path / "entries"), str(Season.open(season).seed_offset)
-    scenarios = [word for name in SETTINGS["scenarios"] for word in ("--scenario", name)]
-    play = ["run", "--agent", "planner", *scenarios, "--seed-offset", offset, "--episodes", "4", "--out", run]
+    play = ["run", "--agent", "planner", *ALL, "--seed-offset", offset, "--episodes", "4", "--out", run]
     assert main([*play, *played_otherwise, "--quiet"]) == 0
     assert main(["submit", run, "--season", str(season), "--out", out]) != 0
     assert refused in capsys.readouterr().err
@@ -234,14 +225,7 @@ def test_cheat_8_an_entry_says_that_it_is_of_another_season(season, claim):
 
 
 def test_a_season_decides_what_is_played(season, capsys):
-    for flag, value in (
-        ("--scenario", "snake"),
-        ("--episodes", "9"),
-        ("--seed-offset", "1"),
-        ("--twins", "2"),
-        ("--levels", "1-3"),
-        ("--resample", "1"),
-    ):
+    for flag, value in (("--scenario", "snake"), ("--seed-offset", "1"), ("--resample", "1")):
         assert main(["run", "--season", str(season), "--agent", "planner", flag, value]) == 2
         assert f"{flag} can't be given with --season" in capsys.readouterr().err
 
@@ -250,15 +234,9 @@ def test_a_season_decides_what_is_played(season, capsys):
     ("arguments", "sentence"),
     [
         (["new", "{season}", "--scenario", "frozen-lake"], "holds a season already"),
-        (["new", "{new}", "--scenario", "frozen-lak"], "frozen-lake"),
         (["new", "{new}", "--scenario", "gathering-duel"], "is for several players"),
         (["new", "{new}", "--scenario", "evil.plugin:Game-v0"], "'evil.plugin:Game-v0' can't be in a season"),
         (["new", "{new}", "--scenario", "frozen-lake", "--secret", "{new}/s"], "which is published"),
-        (["new", "{new}", "--scenario", "frozen-lake", "--protocol", "luck"], "luck"),
-        (
-            ["commit", "{new}", "--agent", "planner"],
-            "which a season has; textbench season new --help says how to make one",
-        ),
         (["check", "{season}s"], "(did you mean '{name}'?)"),
         (["reveal", "{season}"], "secret can't be read: No such file or directory"),
         (["reveal", "{season}", "--secret", "{season}/season.json"], "revealed already"),
@@ -268,11 +246,3 @@ def test_wrong_use_is_one_sentence(season, tmp_path, capsys, arguments, sentence
     places = {"season": str(season), "new": str(tmp_path / "new"), "name": season.name}
     assert main(["season", *(word.format(**places) for word in arguments)]) == 2
     assert sentence.format(**places) in capsys.readouterr().err
-
-
-@pytest.mark.parametrize("file", ["season.json", "secret.json", "agents/planner.json"])
-@pytest.mark.parametrize("content", ["", "{", "[]", '{"kind": 1}'])
-def test_a_damaged_file_is_one_sentence(season, capsys, file, content):
-    (season / file).write_text(content)
-    assert main(["season", "check", str(season)]) == 2
-    assert file.rpartition("/")[2] in capsys.readouterr().err

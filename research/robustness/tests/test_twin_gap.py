@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import pytest
@@ -13,12 +12,7 @@ from agents.baselines.scripted_player import Choice, ScriptedPlayer, as_turn
 from agents.baselines.search import PlannerPlayer, search_player_of
 from agents.policy import as_requests
 from agents.turn import Turn, TurnRequest
-from research.robustness.tables.twin_gap import (
-    LEAST_SEEDS,
-    Gaps,
-    TwinGapView,
-    gap_row,
-)
+from research.robustness.tables.twin_gap import LEAST_SEEDS, Gaps, TwinGapView, gap_row
 from textgames.twins import Twin
 
 EPISODES = 24
@@ -55,27 +49,15 @@ class Misled(ScriptedPlayer):
         return 1
 
 
-@pytest.fixture(scope="module")
-def results(tmp_path_factory):
-    return benchmark.evaluate(
-        {"memoriser": Memoriser(), "planner": "planner", "random": "random"},
-        scenarios=["frozen-lake", "taxi"],
-        episodes=EPISODES,
-        twins=2,
-        out=tmp_path_factory.mktemp("twins") / "run",
-        quiet=True,
-    )
-
-
-def gaps_of(results: benchmark.Results) -> dict[str, dict[str, Any]]:
-    rows = results.document(max_episodes=0)["twin_gaps"]
-    return {row["agent"]: dict(row) for row in rows}
-
-
 @pytest.mark.slow
-def test_who_has_memorised_is_exposed_and_who_works_it_out_is_not(results):
-    gaps = gaps_of(results)
-    memoriser, planner, random = (gaps[name] for name in ("memoriser", "planner", "random"))
+def test_a_player_that_has_memorised_is_exposed_and_changed_moves_are_told_from_lost_ones(workplace):
+    players = {"misled": Misled(), "memoriser": Memoriser(), "planner": "planner", "random": "random"}
+    scenarios = ["frozen-lake", "taxi", "kuhn-poker"]
+    results = benchmark.evaluate(players, scenarios=scenarios, episodes=EPISODES, twins=2, out="run", quiet=True)
+    rows = results.document(max_episodes=0)["twin_gaps"]
+    gaps = {row["agent"]: row for row in rows if row["scenario"] == "frozen-lake"}
+    misled, memoriser, planner, random = (gaps[name] for name in players)
+    assert {row["scenario"] for row in rows} == {"frozen-lake", "kuhn-poker"}
     assert memoriser["gap"]["value"] > 0.8
     assert memoriser["above_zero"]
     for same in (planner, random):  # equal draws, and so equal moves under other names
@@ -83,8 +65,19 @@ def test_who_has_memorised_is_exposed_and_who_works_it_out_is_not(results):
         assert -0.25 < same["gap"]["low"] < -0.1  # and still the next seed may differ
         assert 0.1 < same["gap"]["high"] < 0.25
         assert not same["above_zero"]
-    assert all((row["scenario"], row["twins"], row["pairs"]) == ("frozen-lake", 2, EPISODES) for row in gaps.values())
-    assert all(row["unit"] == "score" for row in gaps.values())
+    assert all((row["unit"], row["twins"], row["pairs"]) == ("score", 2, EPISODES) for row in gaps.values())
+    # nothing is drawn on this lake, so that its one bad move is all of the gap
+    assert misled["gap"]["value"] > 0.1
+    assert misled["by_changed_moves"]["value"] == pytest.approx(misled["gap"]["value"])
+    assert misled["by_changed_moves"]["low"] <= misled["by_changed_moves"]["value"]
+    assert 0 < misled["moves_changed"] <= 1
+    assert memoriser["moves_changed"] > 0.4
+    assert memoriser["by_changed_moves"]["value"] < memoriser["gap"]["value"]  # most is lost where only a twin came to
+    assert planner["moves_changed"] == planner["by_changed_moves"]["value"] == 0.0
+    assert {row["by_changed_moves"] for row in rows if row["scenario"] == "kuhn-poker"} == {None}  # its players are two
+    assert "by changed moves" in str(results.leaderboard())
+    again = benchmark.read_results("run", quiet=True).document(max_episodes=0)["twin_gaps"]
+    assert again == rows  # what is kept of it, too
 
 
 def row_of(gaps: np.ndarray) -> TwinGapView:
@@ -105,7 +98,7 @@ def test_without_a_true_gap_hardly_any_run_says_that_there_is_one(seeds, success
     assert not any(row["above_zero"] for row in rows) or seeds >= LEAST_SEEDS
 
 
-@pytest.mark.parametrize("scenario", ["frozen-lake", "cliff-walking", "kuhn-poker"])
+@pytest.mark.parametrize("scenario", ["cliff-walking", "kuhn-poker"])
 def test_three_seeds_say_that_a_gap_is_hardly_known(tmp_path, scenario):
     """Also where a game states no range of returns, and where it has several players."""
     players = {"one": "random", "two": "random"}
@@ -115,31 +108,5 @@ def test_three_seeds_say_that_a_gap_is_hardly_known(tmp_path, scenario):
     for row in rows:
         low, high = row["gap"]["low"], row["gap"]["high"]
         assert low is not None
-        assert high is not None
-        assert low < -0.4
-        assert high > 0.4
+        assert low < -0.4 < 0.4 < high
         assert not row["above_zero"]
-
-
-@pytest.mark.slow
-def test_what_was_lost_where_the_story_changed_a_move_is_told(workplace):
-    players = {"misled": Misled(), "memoriser": Memoriser(), "planner": "planner"}
-    scenarios = ["frozen-lake", "kuhn-poker"]
-    results = benchmark.evaluate(players, scenarios=scenarios, episodes=12, twins=2, out="run", quiet=True)
-    rows = results.document(max_episodes=0)["twin_gaps"]
-    told = {row["agent"]: row for row in rows if row["scenario"] == "frozen-lake"}
-    misled, memoriser, planner = (told[name] for name in players)
-    # nothing is drawn on this lake, so that its one bad move is all of the gap
-    assert misled["gap"]["value"] > 0.1
-    assert misled["by_changed_moves"]["value"] == pytest.approx(misled["gap"]["value"])
-    assert misled["by_changed_moves"]["low"] <= misled["by_changed_moves"]["value"]
-    assert 0 < misled["moves_changed"] <= 1
-    assert memoriser["moves_changed"] > 0.4
-    assert (
-        memoriser["by_changed_moves"]["value"] < memoriser["gap"]["value"]
-    )  # most is lost where only the twin came to
-    assert planner["moves_changed"] == planner["by_changed_moves"]["value"] == 0.0
-    assert {row["by_changed_moves"] for row in rows if row["scenario"] == "kuhn-poker"} == {None}  # its players are two
-    assert "by changed moves" in str(results.leaderboard())
-    again = benchmark.read_results("run", quiet=True).document(max_episodes=0)["twin_gaps"]
-    assert again == rows  # what is kept of it, too

@@ -11,7 +11,9 @@ import pytest
 
 pytest.importorskip("peft")
 
+from agents import EpisodeTask, load_agent, rollout
 from agents.msgrpo import MSGRPOConfig
+from agents.msgrpo.rollouts import layout_of
 from research.jobs import work as engine
 from research.jobs.work import Report
 from research.reproduction.pretrained import work as work_module
@@ -116,23 +118,18 @@ def test_fresh_episodes_know_which_layouts_training_drew(done, again):
 
 
 def first_layouts(first: int, count: int) -> list[str]:
-    from agents import load_agent, rollout
-    from agents.episode import EpisodeTask
-    from agents.msgrpo.rollouts import layout_of
-
     tasks = [EpisodeTask.of("frozen-lake", first + k) for k in range(count)]
     return [layout_of(episode) for episode in rollout(load_agent("random"), tasks)]
 
 
 def test_protocol_history_and_examples_reach_the_player(done, again, monkeypatch):
     seen: dict[str, Any] = {}
-    real = work_module.rollout
 
-    def rollout(policy: Any, tasks: Any, **options: Any) -> Any:
+    def watched(policy: Any, tasks: Any, **options: Any) -> Any:
         seen.update(policy=policy, tasks=list(tasks))
-        return real(policy, tasks, **options)
+        return rollout(policy, seen["tasks"], **options)
 
-    monkeypatch.setattr(work_module, "rollout", rollout)
+    monkeypatch.setattr(work_module, "rollout", watched)
     again.result_file("play/base--retry-1/0/frozen-lake").unlink()
     do(done.jobs["play/base--retry-1/0/frozen-lake"], done.experiment, again, nothing)
     assert len(seen["tasks"]) == 2

@@ -1,24 +1,30 @@
-"""``python -m research.reproduction.tiny`` makes a model, and says how it is played with."""
+"""``python -m research.reproduction.tiny`` makes a model, says how it is played with, and keeps what was made."""
+
+import resource
+import signal
+import subprocess
+import sys
+import time
 
 import numpy as np
 import pytest
 
-from agents.tiny.data import Recipe
+from agents import Decoding, EpisodeTask, LanguageAgentPolicy, load_agent, rollout
+from agents.common.intervals import mean_estimate
+from agents.models.local.transformers import TransformersModel
+from agents.tiny import Recipe, pretrain
+from research.reproduction.tiny.__main__ import main
+from research.reproduction.tiny.inside import LAKE
+from research.reproduction.tiny.statements import check
 
-pytest.importorskip("torch")
-pytest.importorskip("transformers")
+QUICK = ["--quick", "--quiet", "--set", "modes=direct", "--set", "examples=300"]
 
 
 def test_the_command_refuses_bad_input_without_a_traceback(tmp_path, capsys):
-    from research.reproduction.tiny.__main__ import main
-
     for setting, wrong in (
         ("games=chess", "no game or scenario 'chess'"),
-        ("games=3", "not iterable"),
         ("step=3", "a tiny model's recipe has no 'step' (did you mean 'steps'?); it has games, "),
         ("steps=few", "steps must be a whole number of at least 1, got 'few'"),
-        ("seed=-1", "seed must be a whole number of at least 0, got -1"),
-        ("learning_rate=fast", "learning_rate must be a finite number above 0, got 'fast'"),
         ("steps", "--set takes NAME=VALUE"),
     ):
         assert main(["--out", str(tmp_path / "x"), "--set", setting]) == 2
@@ -34,9 +40,6 @@ def test_the_command_refuses_bad_input_without_a_traceback(tmp_path, capsys):
 
 @pytest.mark.slow
 def test_the_command_makes_and_describes_a_model(tmp_path, capsys):
-    from agents import load_agent
-    from research.reproduction.tiny.__main__ import main
-
     out = tmp_path / "model"
     settings = (word for name in ("steps=4", "examples=120", "seed=2") for word in ("--set", name))
     assert main(["--out", str(out), "--quick", *settings]) == 0
@@ -52,13 +55,6 @@ def test_the_command_makes_and_describes_a_model(tmp_path, capsys):
 
 @pytest.mark.nightly
 def test_the_quick_recipe_learns_to_play_and_to_say_what_is_true():
-    from agents import Decoding, EpisodeTask, LanguageAgentPolicy, rollout
-    from agents.common.intervals import mean_estimate
-    from agents.models.local.transformers import TransformersModel
-    from agents.tiny import pretrain
-    from research.reproduction.tiny.inside import LAKE
-    from research.reproduction.tiny.statements import check
-
     made = pretrain(Recipe.quick(steps=500, examples=20_000))
     model = TransformersModel(made.model, made.tokenizer, name="quick")
     player = LanguageAgentPolicy(model, decoding=Decoding(max_tokens=48))
@@ -71,3 +67,32 @@ def test_the_quick_recipe_learns_to_play_and_to_say_what_is_true():
     assert np.mean([not step.valid for step in steps]) < 0.02
     true, false, unread = np.sum([check(step.turn.response, step.observation) for step in steps], axis=0)
     assert true / (true + false + unread) > 0.9
+
+
+@pytest.mark.slow
+def test_a_full_disk_leaves_no_half_model(tmp_path, capsys):
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, hard))
+    try:
+        assert main(["--out", str(tmp_path / "model"), *QUICK, "--set", "steps=2"]) == 2
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert "File too large" in capsys.readouterr().err.splitlines()[-1]
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.nightly
+def test_a_polite_kill_can_be_gone_on_from(tmp_path):
+    command = [sys.executable, "-m", "research.reproduction.tiny", "--out", str(tmp_path / "model"), *QUICK, "--set"]
+    process = subprocess.Popen([*command, "steps=5000"], stderr=subprocess.PIPE, text=True)
+    deadline = time.monotonic() + 120
+    while not (tmp_path / "model.partial").exists():
+        assert process.poll() is None
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    process.send_signal(signal.SIGTERM)
+    _, told = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "Traceback" not in told
+    assert "the same command resumes" in told
+    assert (tmp_path / "model.partial").exists()

@@ -63,7 +63,7 @@ def test_a_reasoning_is_counted_part_by_part():
         check("right is ice", FrozenLake(grid=False).observe(FrozenLakeState(Lake.from_desc(["SF", "FG"]), 0), ""))
 
 
-@pytest.mark.parametrize("foresight", [1, 2, 3, 5])
+@pytest.mark.parametrize("foresight", [1, 5])
 @pytest.mark.parametrize("name", DEMONSTRATED)
 def test_what_the_demonstrator_says_is_true_and_names_its_action(name, foresight):
     scenario = SCENARIOS[name]
@@ -77,18 +77,14 @@ def test_what_the_demonstrator_says_is_true_and_names_its_action(name, foresight
         assert f"<plan>{action}</plan>" in example.response
 
 
-@pytest.mark.parametrize(
-    "scenario", ["frozen-lake", pytest.param("snake", marks=pytest.mark.slow), "frozen-lake-slippery"]
-)
+@pytest.mark.parametrize("scenario", ["frozen-lake", pytest.param("snake", marks=pytest.mark.slow)])
 def test_what_is_said_of_a_board_is_true_and_the_plan_begins_with_the_action(scenario):
     longest = 0
     for one in demonstrate([scenario], ["planner"], 40, PromptMap("think"), explore=0.3):
         seen = check(one.response, one.prompt[-1].content)
         assert seen.true >= 1
         assert (seen.false, seen.unreadable) == (0, 0)
-        assert re.search(
-            r"; (left|right|up|down) \(-?\d+, -?\d+\) is ", one.response
-        )  # the cell, and then what is in it
+        assert re.search(r"; (left|right|up|down) \(-?\d+, -?\d+\) is ", one.response)  # a cell, then what is in it
         action = re.fullmatch(r"<think>.+</think><plan>.+</plan><action>(\w+)</action>", one.response)
         assert action is not None
         plan = one.response.partition("<plan>")[2].partition("</plan>")[0].split(", ")
