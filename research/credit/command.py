@@ -9,7 +9,7 @@ from research.credit.questions.settings import jobs_of as questions_jobs_of
 from research.credit.settings import Study, StudyFolder, StudyJob, jobs_of
 from research.jobs.command import Options, Undertaking, carry_out
 from research.jobs.report import publish
-from research.reproduction.pretrained.pace import batch_seconds
+from research.reproduction.pretrained.jobs import batch_seconds
 
 PACKAGES = ("torch", "transformers", "tokenizers", "scipy")
 

@@ -86,7 +86,6 @@ def measure(names: Sequence[str], rounds: int) -> tuple[dict[str, dict[str, floa
 
 
 def main() -> None:
-    """Parse the command line and print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--point", choices=tuple(POINTS))
     parser.add_argument("--only", nargs="+", metavar="POINT.METHOD")

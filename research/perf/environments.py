@@ -157,7 +157,7 @@ def peers_table(seconds: float, rounds: int) -> dict[str, float]:
     for group in dict.fromkeys(group for group, _, _ in listed):
         names = [name for of, name, _ in listed if of == group]
         rows = [(name, f"{rates[name]:,.0f}", f"{rates[names[0]] / rates[name]:.2f} x") for name in names]
-        print_tables([text_table(group, ("environment", "per CPU-second", f"{names[0]} is"), rows)])
+        print_tables([text_table(group, ("<environment", "per CPU-second", f"{names[0]} is"), rows)])
     return rates
 
 
@@ -172,7 +172,7 @@ def batch_table(seconds: float, rounds: int) -> dict[str, float]:
             entries[f"{num_envs} at once"] = batch_steps(env, actions)
         rates = measure(entries, seconds, rounds)
         rows = [(name, f"{rate:,.0f}", f"{rate / rates['single']:.2f} x") for name, rate in rates.items()]
-        print_tables([text_table(f"{env_id}, batches", ("environments", "steps per CPU-second", "of single"), rows)])
+        print_tables([text_table(f"{env_id}, batches", ("<environments", "steps per CPU-second", "of single"), rows)])
         found |= {f"{env_id}, {name}": rate for name, rate in rates.items()}
     return found
 
@@ -208,7 +208,7 @@ def import_table(rounds: int) -> dict[str, float]:
             spent.append(float(done.stdout))
     medians = {module: statistics.median(spent) for module, spent in times.items()}
     rows = [(name, f"{each * 1e3:.0f}", f"{each / medians['gymnasium']:.2f} x") for name, each in medians.items()]
-    print_tables([text_table("Import", ("import", "ms of CPU", "of gymnasium"), rows)])
+    print_tables([text_table("Import", ("<import", "ms of CPU", "of gymnasium"), rows)])
     return {f"import {module}": spent for module, spent in medians.items()}
 
 

@@ -25,7 +25,7 @@ import time
 import tomllib
 import traceback
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
@@ -36,11 +36,13 @@ import torch
 ROOT = Path(__file__).parents[2]
 sys.path[:0] = [str(ROOT), str(Path(__file__).parent)]  # the packages of this checkout, and the scripts beside this one
 
-from gpu_checks import attention, machine, models, recipes, report, sampling  # noqa: E402
+from gpu_checks import attention, machine, models, recipes, sampling  # noqa: E402
 from recipe_cost import CHIPS, ON_A_GPU, SHAPES, host_memory, peaks  # noqa: E402
 
 from agents.common import kills_interrupt  # noqa: E402
 from agents.msgrpo import MSGRPOConfig  # noqa: E402
+from research.jobs.recipes import flat  # noqa: E402
+from research.jobs.report import table  # noqa: E402
 
 RECIPES = [path for path in sorted((ROOT / "configs").glob("*.toml")) if MSGRPOConfig.from_toml(path).engine == "live"]
 PARTS = ("attention", "sampling", "recipes", "vllm")
@@ -120,6 +122,32 @@ def measure(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
         yield result
 
 
+def markdown(result: Mapping[str, Any]) -> str:
+    """Return the whole report: a table with a column for each recipe, and the figures of every other part."""
+    about = result["machine"]
+    size = "tiny shapes in place of the recipes' own" if result["small"] else "the recipes' own shapes"
+    clock = "wall-clock" if about["device"].startswith("cuda") else "processor"
+    lines = [f"# {about['name']}: {size}", "", *(f"{key}: {told(value)}  " for key, value in about.items()), ""]
+    lines.append(f"All of it took {result['seconds']:.0f} s. Times below are {clock} seconds, sizes are bytes.")
+    parts = {name: dict(flat(one)) for name, one in result.items() if isinstance(one, Mapping)}
+    recipes = {name.removeprefix("recipes: "): one for name, one in parts.items() if name.startswith("recipes: ")}
+    if recipes:
+        names = dict.fromkeys(name for one in recipes.values() for name in one)
+        rows = [[name, *(told(one.get(name)) for one in recipes.values())] for name in names]
+        lines += ["", "## Recipes: one iteration, random weights", "", table(["", *recipes], rows)]
+    for name, one in parts.items():
+        if one and name != "machine" and name.removeprefix("recipes: ") not in recipes:
+            lines += ["", f"## {name}", "", *(f"- {key}: {told(value)}" for key, value in one.items())]
+    lines += ["", "## Notes", "", *(f"- {note}" for note in result["notes"])] if result["notes"] else []
+    return "\n".join(lines)
+
+
+def told(value: Any) -> str:
+    if value is None:
+        return ""
+    return f"{value:,.4g}" if isinstance(value, float) else f"{value:,}" if type(value) is int else str(value)
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--small", action="store_true", help="tiny shapes; always so without a GPU")
@@ -147,7 +175,7 @@ def main() -> int:
     try:
         with kills_interrupt():
             for result in measure(options):
-                text, failed = report.markdown(result), bool(result["failed"])
+                text, failed = markdown(result), bool(result["failed"])
                 if folder is not None:
                     (folder / "gpu.md").write_text(text + "\n", encoding="utf-8")
                     (folder / "gpu.json").write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")

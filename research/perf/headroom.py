@@ -95,7 +95,6 @@ def line(name: str, row: Mapping[str, Any]) -> str:
 
 
 def main() -> int:
-    """Measure every scenario, print the table, and write the file."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("scenarios", nargs="*", metavar="SCENARIO", help="all for one player, where none is named")
     parser.add_argument("--episodes", type=int, default=STANDARD_EPISODES)

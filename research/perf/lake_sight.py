@@ -117,7 +117,6 @@ def careful(maps: Maps) -> Floats:
 
 
 def main() -> None:
-    """Print what maps there are, and how far every view leads."""
     argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter).parse_args()
     training, first = Maps(range(len(TRAINING_SEEDS))), SCENARIO.seed(1000)
     fresh = Maps(range(first, first + 500))

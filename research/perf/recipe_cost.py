@@ -217,7 +217,6 @@ def figures(path: str | Path, chip: str = "h100", prompt: int = 600, response: i
 
 
 def main() -> None:
-    """Print one recipe's figures."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("config", help="a file of configs/")
     parser.add_argument("--chip", choices=CHIPS, default="h100")

@@ -148,7 +148,6 @@ def outcome_table(outcomes: dict[str, Outcome]) -> str:
 
 
 def main() -> int:
-    """Run the recipes, print what they reached, and compare it with what is promised."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("names", nargs="*", choices=[*RECIPES, []], metavar="NAME", help=", ".join(RECIPES))
     parser.add_argument("--out", type=Path, required=True)

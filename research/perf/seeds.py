@@ -62,7 +62,6 @@ def curves_tables(found: dict[str, dict[int, list[float]]], metric: str) -> str:
 
 
 def main() -> None:
-    """Run what is missing, then print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("config")
     parser.add_argument("--seeds", type=int, default=5)

@@ -1,7 +1,7 @@
 """How much of a server's capacity the loop uses, beside a bare ``openai`` client in the same run.
 
     python research/perf/served.py latency [--latency 0.2] [--in-flight 8 64 256]   # a server with a fixed latency
-    python research/perf/served.py limits [--only NAME ...]                       # one that limits the number in flight
+    python research/perf/served.py limits                                         # one that limits the number in flight
 
 The ideal is ``in flight / latency`` requests a second, or what a limited server takes. The peer is a bare client with
 as many plain request loops and, against limits, its own retries (``max_retries=100``). Both are measured in their
@@ -24,18 +24,6 @@ ROOT = Path(__file__).parents[2]
 IN_FLIGHT = 64  # against a limited server
 LIMIT = 256  # tokens of a response at most
 WARM_UP = 3.0  # seconds
-
-
-class Case(NamedTuple):
-    """One kind of limit: the server's options, and the requests a second that it takes."""
-
-    options: str
-    ideal: float
-
-
-CASES = {
-    "8 in flight, refusals name no time": Case("--most-in-flight 8 --latency 0.4", 8 / 0.4),
-}
 
 
 class Rate(NamedTuple):
@@ -129,12 +117,10 @@ def compare(title: str, options: str, ideal: float, in_flight: int, seconds: flo
 
 
 def main() -> None:
-    """Print a line for each number in flight, or for each kind of limit."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("what", choices=("latency", "limits"))
     parser.add_argument("--latency", type=float, default=0.2)
     parser.add_argument("--in-flight", type=int, nargs="+", default=[8, 64, 256])
-    parser.add_argument("--only", nargs="+", choices=CASES, default=list(CASES), metavar="NAME")
     parser.add_argument("--seconds", type=float, default=10.0)
     args = parser.parse_args()
     print("requests a second (share of the ideal), refusals per answer, the client's processor time per answer")
@@ -143,8 +129,8 @@ def main() -> None:
         for number in args.in_flight:
             compare(f"{number} in flight", f"--latency {args.latency}", number / args.latency, number, args.seconds)
     else:
-        for name in args.only:
-            compare(name, CASES[name].options, CASES[name].ideal, IN_FLIGHT, args.seconds)
+        options = "--most-in-flight 8 --latency 0.4"
+        compare("8 in flight, refusals name no time", options, 8 / 0.4, IN_FLIGHT, args.seconds)
 
 
 if __name__ == "__main__":

@@ -141,7 +141,6 @@ def tables(rows: list[dict[str, Any]]) -> str:
 
 
 def main() -> None:
-    """Do one part."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("part", choices=("base", "train", "table"))
     parser.add_argument("--out", type=Path, default=Path("runs/snake-duel"))

@@ -69,7 +69,6 @@ def measure(name: str, player: str, episodes: int) -> str:
 
 
 def main() -> None:
-    """Fit the coefficients, or measure how much variance the guess takes out."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--episodes", type=int, default=2_000, help="to fit on")
     parser.add_argument("--measure", type=int, default=0, metavar="EPISODES", help="to play for every player")

@@ -467,7 +467,6 @@ def measure_part(part: str, source: str, threads: int, dtype: str) -> None:
 
 
 def main() -> None:
-    """Parse the command line and print the tables."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", choices=("iteration", "generation", "memory"))
     parser.add_argument("--model", help="a model's folder (by default a tiny one is made), smollm2 or gguf:PATH")

@@ -2,8 +2,7 @@
 
 from research.jobs.command import Options, Undertaking, carry_out
 from research.jobs.report import publish
-from research.reproduction.jobs import ReproductionFolder, jobs_of
-from research.reproduction.pace import typical_seconds
+from research.reproduction.jobs import ReproductionFolder, jobs_of, typical_seconds
 from research.reproduction.plots import draw_plots
 from research.reproduction.report import claims_of, report_data, report_markdown
 from research.reproduction.reproduction import read_reproduction

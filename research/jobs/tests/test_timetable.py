@@ -6,8 +6,7 @@ from itertools import pairwise
 import pytest
 
 from research.jobs.timetable import Timetable
-from research.reproduction.jobs import ReproductionFolder, jobs_of
-from research.reproduction.pace import typical_seconds
+from research.reproduction.jobs import ReproductionFolder, jobs_of, typical_seconds
 from research.reproduction.settings import Experiment
 
 

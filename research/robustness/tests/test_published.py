@@ -10,7 +10,7 @@ import pytest
 from scipy.stats import binomtest
 
 from agents.common import to_toml
-from research.robustness.published import boards
+from research.robustness.published import settings as boards
 from research.robustness.published.__main__ import BEGIN, END, main, table
 from research.robustness.published.card import FILE, Card, episodes_to_tell, measure
 from research.robustness.published.settings import Boards, Lakes, Position

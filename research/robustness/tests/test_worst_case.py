@@ -8,13 +8,20 @@ import numpy as np
 import pytest
 from scipy.optimize import linprog, minimize_scalar
 
-from research.robustness.worst_case.balls import BALLS, distance, divergence, relative_entropy, total_variation
-from research.robustness.worst_case.dr_rpo import optimise
-from research.robustness.worst_case.learned import Estimate, features_of, learn
-from research.robustness.worst_case.parl import payments, tune, upper
+from research.robustness.worst_case.dr_rpo import Estimate, features_of, learn, optimise
 from research.robustness.worst_case.perturbed import Perturbed, Timed
-from research.robustness.worst_case.policy_cliff import jumps
-from research.robustness.worst_case.solver import Model, follow, greedy, soft
+from research.robustness.worst_case.rewards import jumps, payments, tune, upper
+from research.robustness.worst_case.solver import (
+    BALLS,
+    Model,
+    distance,
+    divergence,
+    follow,
+    greedy,
+    relative_entropy,
+    soft,
+    total_variation,
+)
 from textgames import SCENARIOS, conformance, find_yardstick, game_of
 from textgames.solving import ValueIteration
 

@@ -11,12 +11,9 @@ from benchmark.cli import Output
 from benchmark.play import OF_ONE_AGENT, RunOptions
 from benchmark.runs import find_scenario
 from benchmark.show import print_tables, text_table
-from research.robustness.worst_case.balls import BALLS
-from research.robustness.worst_case.dr_rpo import optimise
-from research.robustness.worst_case.learned import FEATURES, features_of, learn
-from research.robustness.worst_case.parl import payments, tune
-from research.robustness.worst_case.policy_cliff import jumps
-from research.robustness.worst_case.solver import Model, Policy, follow, greedy
+from research.robustness.worst_case.dr_rpo import FEATURES, features_of, learn, optimise
+from research.robustness.worst_case.rewards import jumps, payments, tune
+from research.robustness.worst_case.solver import BALLS, Model, Policy, follow, greedy
 from textgames import Scenario, game_of
 from textgames.solving import Floats
 

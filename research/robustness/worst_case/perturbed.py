@@ -19,8 +19,7 @@ from zlib import crc32
 import numpy as np
 from numpy.random import Generator
 
-from research.robustness.worst_case.balls import BALLS, towards
-from research.robustness.worst_case.solver import Model, Solution
+from research.robustness.worst_case.solver import BALLS, Model, Solution, towards
 from textgames import SCENARIOS, TSMG, Action, Outcome, Player, game_of, register, register_yardstick
 from textgames.solving import Floats, ValueIteration
 

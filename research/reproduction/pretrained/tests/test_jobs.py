@@ -5,8 +5,7 @@ import pytest
 from agents.msgrpo import MSGRPOConfig
 from benchmark.cli import main
 from benchmark.errors import UsageError
-from research.reproduction.pretrained.jobs import PretrainedFolder, chosen, jobs_of, settings_of
-from research.reproduction.pretrained.pace import typical_seconds
+from research.reproduction.pretrained.jobs import PretrainedFolder, chosen, jobs_of, settings_of, typical_seconds
 from research.reproduction.pretrained.settings import Pretrained
 from research.reproduction.pretrained.tests.helpers import write_recipe
 
