@@ -33,9 +33,7 @@ extensions = [
     "sphinx.ext.napoleon",
     "sphinx_copybutton",
     "leaderboard_page",
-    "mathml",
-    "repository_links",
-    "short_titles",
+    "markup",
 ]
 exclude_patterns = ["tools", "**/.ipynb_checkpoints"]
 
@@ -44,7 +42,7 @@ myst_enable_extensions = ["colon_fence", "deflist", "dollarmath"]
 myst_heading_anchors = 4
 repository_url = tomllib.loads((HERE.parent / "pyproject.toml").read_text())["project"]["urls"]["Source"]
 
-html_math_renderer = "mathml"  # of tools/mathml.py: formulas need neither a script nor a network
+html_math_renderer = "mathml"  # of tools/markup.py: formulas need neither a script nor a network
 myst_update_mathjax = False
 
 # tutorials are run, and an error in one is an error of the build

@@ -15,11 +15,11 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from pages import api, gallery, games, ladders, papers, prompt, reference, speeds, worst_case
+from pages import api, gallery, games, papers, reference, tables
 from pages.pictures import training
 
 DOCS = Path(__file__).parents[1]
-MAKERS = (reference, api, prompt, gallery, ladders, speeds, papers, worst_case, games, training)
+MAKERS = (reference, api, gallery, tables, papers, games, training)
 
 
 def stale() -> Iterator[tuple[Path, str]]:

@@ -4,8 +4,8 @@ import re
 from io import StringIO
 
 import pytest
+from markup import CONVERTER
 from math_core import LatexError
-from mathml import CONVERTER
 from pages import methods
 from pages.methods import formulas, method_page, method_pages
 from sphinx.application import Sphinx
@@ -27,7 +27,7 @@ def test_every_registered_method_has_a_formula_in_mathml():
 
 def test_a_formula_that_cannot_be_translated_is_told(tmp_path):
     (tmp_path / "index.rst").write_text("A page\n======\n\nA bad one: :math:`\\notknown < 1`.\n")
-    options = {"extensions": ["mathml"], "html_math_renderer": "mathml", "html_theme": "basic"}
+    options = {"extensions": ["markup"], "html_math_renderer": "mathml", "html_theme": "basic"}
     warnings, site = StringIO(), tmp_path / "site"
     Sphinx(tmp_path, None, site, site / "trees", "html", options, status=None, warning=warnings).build()
     assert r"index.rst:4: WARNING: the formula '\\notknown < 1' can't be made MathML" in warnings.getvalue()

@@ -1,6 +1,7 @@
 """What trainers share: starts, from each of which a whole group of episodes begins, and the episodes themselves."""
 
 from collections.abc import Mapping, Sequence
+from itertools import count
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -9,6 +10,7 @@ from agents.episode import Episode, EpisodeTask, invalid_rate
 from agents.loop.live import environment_of
 from agents.loop.session import EpisodeSession, Opponents, Outcome, check_seat
 from agents.prompt import PromptMap
+from agents.protocol import read_protocol
 from textgames.scenarios import TRAINING_SEEDS
 
 TRAINED_WITH = {"protocol": "default"}
@@ -16,6 +18,8 @@ TRAINED_WITH = {"protocol": "default"}
 
 SEEDS = 2**52
 """Transitions have a seed below this."""
+
+_episodes = count()
 
 
 class Start(NamedTuple):
@@ -30,6 +34,11 @@ class Start(NamedTuple):
     scenario: str
     layout_seed: int
     seat: str
+
+    @classmethod
+    def of(cls, row: Mapping[str, Any], scenario: str = "") -> "Start":
+        """Read a row of a data set; it may leave ``scenario`` and the first player's seat out."""
+        return cls(row.get("scenario") or scenario, int(row.get("layout_seed") or 0), row.get("seat") or "")
 
 
 def list_starts(
@@ -83,8 +92,13 @@ def begin(
     Their seed follows from ``entropy``, as numpy takes it, and ``None`` draws it; ``settings`` are the environment's.
 
     Raises:
-        ValueError: no such scenario, player, agent or setting.
+        ValueError: no such scenario, player, agent or setting, or a protocol that shows pictures.
     """
+    chosen = TRAINED_WITH | dict(settings or {})
+    if read_protocol(chosen["protocol"]).observe != "text":
+        raise ValueError(
+            f"trainers are given text alone, got protocol={chosen['protocol']!r}: leave out + and the rest"
+        )
     return EpisodeSession(
         start.scenario,
         int(np.random.default_rng(entropy).integers(SEEDS)),
@@ -92,7 +106,7 @@ def begin(
         seat=start.seat or None,
         opponents=opponents,
         prompt_map=prompt_map,
-        **TRAINED_WITH | dict(settings or {}),
+        **chosen,
     )
 
 
@@ -100,12 +114,24 @@ class Conversation:
     """An episode as one conversation, which grows by a response and an observation with every turn.
 
     Attributes:
-        session: the episode; its prompt map has ``history_turns=None``, so that a prompt ends with the new observation.
+        session: the episode; prompts have all turns, so that they end with the new observation.
         turns: how many responses were given. An episode that ended before its player was asked takes one.
     """
 
-    def __init__(self, session: EpisodeSession) -> None:
-        self.session, self.turns = session, 0
+    def __init__(
+        self,
+        row: Mapping[str, Any],
+        *,
+        scenario: str = "frozen-lake",
+        mode: str = "think",
+        opponents: Opponents = "random",
+        seed: int = 0,
+        settings: Mapping[str, Any] | None = None,
+    ) -> None:
+        """Begin at the start of a row; rows that are played several times have transitions of their own each time."""
+        prompts = PromptMap(mode, history_turns=None)
+        entropy = (int(seed), next(_episodes))
+        self.session, self.turns = begin(Start.of(row, scenario), entropy, prompts, opponents, settings), 0
 
     def opening(self) -> list[dict[str, str]]:
         """Return the first prompt.

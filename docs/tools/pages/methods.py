@@ -15,7 +15,7 @@ from typing import Any
 from agents.msgrpo.configuration.config import MSGRPOConfig, preset, presets
 from agents.msgrpo.configuration.settings import POINTS
 from agents.msgrpo.plugins import OWN
-from pages import measurements, overview, prose
+from pages import measurements, prose
 
 FOLDER = Path(__file__).parents[2] / "research/credit/methods"
 ROOT = Path(__file__).parents[3]
@@ -109,7 +109,7 @@ def method_page(point: str, name: str) -> str:
 
 def sources(point: str, name: str) -> str:
     """Return the source of a method, with remarks on what is our reading or missing."""
-    row = overview.rows().get((point, name), overview.Row("", ""))
+    row = measurements.rows().get((point, name), measurements.Row("", ""))
     source = row.source or formulas()[point][name]["source"]
     said = f"{_sentence(_linked(source))}\n\n{_sentence(row.remarks)}".strip()
     return re.sub(r"\]\((?!http)([^)]+)\)", r"](../\1)", said)  # the overview stands one folder above
@@ -181,7 +181,7 @@ def needed(point: str, name: str, cls: type[Any]) -> str:
 
 
 def _cost(point: str, name: str) -> str:
-    named, rest = overview.costs()
+    named, rest = measurements.costs()
     at = "An iteration takes"
     known = named.get(name if point == "credit" else f"{point}.{name}")
     where = "([measured](../methods.md#what-a-method-costs))"
@@ -189,7 +189,7 @@ def _cost(point: str, name: str) -> str:
         return f"\n\nThe costs of other methods are ratios to an iteration with it {where}."
     if known:
         return f"\n\n{at} {known[0]} times the processor time of a plain one: {known[1]} {where}."
-    if point in ("tasks", "reward") or name in overview.without_cost():
+    if point in ("tasks", "reward") or name in measurements.without_cost():
         return "\n\nWhat it costs wasn't measured."
     return (
         f"\n\n{at} {rest[0]} times the processor time of a plain one, the range of all methods without a cost of their "

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from pages import overview
+from pages import measurements
 from pages.methods import formulas, method_page
 
 from agents.msgrpo import ConfigError, MSGRPOConfig
@@ -80,7 +80,7 @@ def test_there_is_a_formula_for_every_method_and_for_nothing_else():
 
 
 def test_costs_are_told_if_they_were_measured():
-    named, _ = overview.costs()
+    named, _ = measurements.costs()
     assert named["tasks.ghpo"][0] in method_page("tasks", "ghpo")
     assert named["tasks.ghpo"][0] != named["tasks.dynamic"][0]
     assert "wasn't measured" in method_page("credit", "hiper")

@@ -65,3 +65,5 @@ def test_configuration_of_the_trainer_is_followed():
         made({"mod": "direct"})
     with pytest.raises(ValueError, match="unknown scenario 'lake'"):
         made(scenario="lake")
+    with pytest.raises(ValueError, match=r"text alone, got protocol='random\+image'"):
+        made({"settings": {"protocol": "random+image"}})

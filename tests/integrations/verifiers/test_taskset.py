@@ -41,6 +41,7 @@ def test_train_split_has_the_training_seeds():
     [
         ({"taskset": {"scenario": "frozen-lak"}}, "did you mean 'frozen-lake'"),
         ({"taskset": {"scenario": "snake", "settings": {"widht": 5}}}, "no setting 'widht'"),
+        ({"taskset": {"settings": {"protocol": "tools"}}}, "'tools' is for models that textbench asks itself"),
         ({"taskset": {"split": "train", "seed_offset": 10_000}}, "10000 training seeds"),
         ({"taskset": {"prompts": "no-such-file.toml"}}, "no-such-file.toml"),
         ({"taskset": {"scenario": "tic-tac-toe"}, "env": {"seat": "player_7"}}, "has player_0, player_1"),

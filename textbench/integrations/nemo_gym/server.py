@@ -1,6 +1,5 @@
 """Episodes behind NeMo Gym's ``GymnasiumServer``: ``/reset`` and ``/step``, asked by its ``gymnasium_agent``."""
 
-from itertools import count
 from typing import Any
 
 from nemo_gym.base_resources_server import BaseResourcesServerConfig
@@ -8,13 +7,10 @@ from nemo_gym.openai_utils import NeMoGymResponse
 from pydantic import Field
 from resources_servers.gymnasium import GymnasiumServer, extract_text
 
-from agents import PromptMap
-from textbench.integrations.starts import Conversation, Start, begin
+from textbench.integrations.starts import Conversation
 
 MOST_EPISODES = 10_000
 """Episodes that are kept open: an agent that stops at its ``max_steps`` doesn't close its own."""
-
-_episodes = count()
 
 
 class TextbenchConfig(BaseResourcesServerConfig):
@@ -45,14 +41,11 @@ class TextbenchServer(GymnasiumServer):
 
     async def reset(self, metadata: dict[str, Any], session_id: str | None = None) -> tuple[str | None, dict[str, Any]]:
         """Begin an episode, and return its first prompt; a ValueError names a wrong scenario, seat or setting."""
-        config = self.config
-        scenario = metadata.get("scenario") or config.scenario
-        start = Start(scenario, metadata.get("layout_seed") or 0, metadata.get("seat") or "")
-        prompts = PromptMap(config.mode, history_turns=None)
-        session = begin(start, (config.seed, next(_episodes)), prompts, config.opponents, config.settings)
+        options = self.config.model_dump(include={"scenario", "mode", "opponents", "seed", "settings"})
+        conversation = Conversation(metadata, **options)
         while len(self.session_state) >= MOST_EPISODES:
             self.session_state.pop(next(iter(self.session_state)))
-        self.session_state[session_id] = conversation = Conversation(session)
+        self.session_state[session_id] = conversation
         return "\n\n".join(message["content"] for message in conversation.opening()), {}
 
     async def step(

@@ -8,9 +8,8 @@
             result = env.step(ask_my_model(result.observation.messages))
 """
 
-from textbench.integrations.openenv.client import TextbenchEnv
+from textbench.integrations.openenv.client import TextbenchAction, TextbenchEnv, TextbenchObservation, TextbenchState
 from textbench.integrations.openenv.environment import ServedGame, TextbenchEnvironment
-from textbench.integrations.openenv.models import TextbenchAction, TextbenchObservation, TextbenchState
 
 __all__ = [
     "ServedGame",

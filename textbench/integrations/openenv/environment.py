@@ -18,7 +18,7 @@ from openenv.core.env_server.types import EnvironmentMetadata
 from agents import EpisodeSession, PromptMap
 from agents.loop.session import Opponents, Outcome
 from agents.turn import Policy, is_served
-from textbench.integrations.openenv.models import TextbenchAction, TextbenchObservation, TextbenchState
+from textbench.integrations.openenv.client import TextbenchAction, TextbenchObservation, TextbenchState
 from textgames.names import did_you_mean
 from textgames.scenarios import TRAINING_SEEDS, Scenario
 from textgames.settings import taken_by

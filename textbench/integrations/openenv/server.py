@@ -13,6 +13,7 @@ from fastapi import Request
 from fastapi.responses import JSONResponse
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
+from textbench.integrations.openenv.client import TextbenchAction, TextbenchObservation, TextbenchState
 from textbench.integrations.openenv.environment import (
     NoEpisodeError,
     ServedGame,
@@ -20,7 +21,6 @@ from textbench.integrations.openenv.environment import (
     UnknownTaskError,
 )
 from textbench.integrations.openenv.gate import IDLE_SECONDS, MOST_BYTES, Gate
-from textbench.integrations.openenv.models import TextbenchAction, TextbenchObservation, TextbenchState
 
 MAX_SESSIONS = 256
 IDLE_SOCKET_SECONDS = 30.0  # until a connection has sent a whole request, or another one after the last

@@ -1,18 +1,14 @@
 """One episode as a ``BaseTextEnv``: ``init(prompt)``, then ``step(response)`` until it is over."""
 
-from collections.abc import Mapping, Sequence
-from itertools import count
+from collections.abc import Mapping
 from typing import Any
 
 from skyrl_gym.envs.base_text_env import BaseTextEnv, BaseTextEnvStepOutput, ConversationType
 
-from agents import PromptMap
-from textbench.integrations.starts import Conversation, Start, begin, list_starts, rows_of
+from textbench.integrations.starts import Conversation, list_starts, rows_of
 
 ENV_CLASS = "textbench"
 OPTIONS = ("scenario", "mode", "opponents", "seed", "settings")
-
-_episodes = count()
 
 
 class GameEnv(BaseTextEnv):
@@ -35,21 +31,14 @@ class GameEnv(BaseTextEnv):
 
     def __init__(self, env_config: Mapping[str, Any] | None = None, extras: Mapping[str, Any] | None = None) -> None:
         super().__init__()
-        options, row = dict(env_config or {}), dict(extras or {})
+        options = dict(env_config or {})
         if unknown := [name for name in options if name not in OPTIONS]:
             raise ValueError(
                 f"environment.skyrl_gym.{ENV_CLASS} has no option {', '.join(unknown)}; there are {', '.join(OPTIONS)}"
             )
-        scenario = row.get("scenario") or options.get("scenario") or "frozen-lake"
-        session = begin(
-            Start(scenario, int(row.get("layout_seed") or 0), row.get("seat") or ""),
-            (int(options.get("seed", 0)), next(_episodes)),
-            PromptMap(options.get("mode", "think"), history_turns=None),
-            options.get("opponents", "random"),
-            options.get("settings"),
-        )
-        self.session, self._conversation = session, Conversation(session)
-        self.max_turns = session.task.kwargs.get("max_steps") or 10**6
+        self._conversation = Conversation(extras or {}, **options)
+        self.session = self._conversation.session
+        self.max_turns = self.session.task.kwargs.get("max_steps") or 10**6
 
     def init(self, prompt: ConversationType) -> tuple[ConversationType, dict[str, Any]]:
         """Return the first prompt, which the game writes: ``prompt`` comes from the data set and is empty."""
@@ -70,8 +59,6 @@ class GameEnv(BaseTextEnv):
         return self._conversation.metrics()
 
 
-def start_rows(
-    scenario: str, starts: int = 64, *, first_seed: int = 0, seats: Sequence[str] | None = None, **settings: Any
-) -> list[dict[str, Any]]:
-    """Return rows of a data set: the starts of :func:`textbench.integrations.starts.list_starts`."""
-    return rows_of(list_starts(scenario, starts, first_seed=first_seed, seats=seats, **settings), env_class=ENV_CLASS)
+def start_rows(scenario: str, starts: int = 64, **options: Any) -> list[dict[str, Any]]:
+    """Return rows of a data set: the starts of :func:`textbench.integrations.starts.list_starts`, with its options."""
+    return rows_of(list_starts(scenario, starts, **options), env_class=ENV_CLASS)

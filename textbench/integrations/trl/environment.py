@@ -1,4 +1,8 @@
-"""An episode as one conversation of tool calls: games for ``GRPOTrainer(environment_factory=...)``."""
+"""An episode as one conversation of tool calls: games for ``GRPOTrainer(environment_factory=...)``.
+
+TRL takes models whose chat template knows tools and whose answers transformers can parse. A model that answers in the
+games' own form, ``<action>left</action>``, has neither; :func:`read_actions_as_calls` gives it both.
+"""
 
 import os
 from collections.abc import Callable
@@ -15,6 +19,27 @@ from textbench.integrations.starts import Start, begin
 
 CALLS = "calls"
 """The response mode that asks for calls of :meth:`GameEnvironment.act`; its words are in ``prompts.toml``."""
+
+
+_TEMPLATE = (
+    "{% for message in messages %}{{ message['content'] }}"
+    "{% for call in message['tool_calls'] or [] %}"
+    "{% if call['function']['name'] == 'act' %}<action>{{ call['function']['arguments']['action'] }}</action>"
+    "{% else %}{{ call['function'] | tojson }}{% endif %}{% endfor %}"
+    "{% if message['role'] == 'assistant' %}{{ eos_token }}{% endif %}"
+    "{% if not loop.last %}{{ '\\n\\n' }}{% endif %}{% endfor %}"
+)
+_FIELDS: dict[str, Any] = {
+    "reasoning_content": {"open": "<think>", "close": "</think>", "content": "text"},
+    "tool_calls": {
+        "open_pattern": "<action>(?=.*</action>)",  # a tag that is cut off names no action
+        "close_pattern": "</action>.*",  # and nothing counts that is behind an action
+        "repeats": True,
+        "content": "text",
+        "transform": {"type": "function", "function": {"name": "act", "arguments": {"action": "{content}"}}},
+    },
+    "content": {"content": "text"},
+}
 
 
 @cache
@@ -58,7 +83,7 @@ def game_environment(
     texts = PromptMap(mode, None, _texts()) if prompt_map is None else prompt_map
     if texts.prefix:
         raise ValueError(f"a model that calls act can't continue the response prefix {texts.prefix!r}: take it out")
-    EpisodeSession(scenario, opponents=opponents, **settings)  # what can't be played is said before the training
+    begin(Start(scenario, 0, ""), 0, texts, opponents, settings)  # what can't be played is said before the training
     made = count()
 
     def session(start: Start, entropy: Any) -> EpisodeSession:
@@ -91,7 +116,7 @@ class GameEnvironment:
         """
         entropy = (*self._entropy, self._episodes)
         self._episodes += 1
-        self.session = self._begin(Start(scenario or "", layout_seed, seat or ""), entropy)
+        self.session = self._begin(Start.of({"scenario": scenario, "layout_seed": layout_seed, "seat": seat}), entropy)
         return "" if self.session.over else as_text(self.session.prompt)
 
     def act(self, action: str) -> str:
@@ -123,3 +148,17 @@ class GameEnvironment:
         if self.session is None:
             raise RuntimeError("reset comes first")
         return self.session
+
+
+def read_actions_as_calls(tokenizer: Any) -> Any:
+    """Give a tokenizer a chat template and a response template in which an action tag is a call of ``act``.
+
+    As in ``textbench run`` a response ends at its first action: what is behind it isn't read. A tag that is cut off is
+    no call, so with it the model leaves the episode. Messages are joined by blank lines, as models without a chat
+    template read them, and an answer ends with the end-of-sequence token. The tokenizer is changed, and returned for
+    ``GRPOTrainer(processing_class=...)``.
+    """
+    tokenizer.chat_template = _TEMPLATE
+    # an answer begins where the prompt ends: what stands before, an example of an action perhaps, is no part of it
+    tokenizer.response_template = {"defaults": {"role": "assistant"}, "start_anchor_pattern": r"\Z", "fields": _FIELDS}
+    return tokenizer

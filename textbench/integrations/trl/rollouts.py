@@ -15,8 +15,8 @@ from agents.models.local.transformers import TransformersModel
 from agents.policy import LanguageAgentPolicy
 from agents.prompt import PromptMap
 from agents.turn import Policy
-from textbench.integrations.starts import SEEDS, TRAINED_WITH, Start, figures
-from textbench.integrations.trl.starts import start_of
+from textbench.integrations.starts import SEEDS, TRAINED_WITH, Start, figures, list_starts, rows_of
+from textgames.extras import install_command
 
 if TYPE_CHECKING:
     from trl import GRPOTrainer
@@ -26,6 +26,31 @@ SELF_PLAY = "self"
 
 _DEFAULTS: Mapping[str, Any] = {"use_vllm": False, "min_p": None, "repetition_penalty": 1.0}
 _REWARD = "return_of_episode"
+
+
+def start_dataset(scenario: str, starts: int = 64, **options: Any) -> Any:
+    """Make a ``datasets.Dataset`` of the starts of :func:`textbench.integrations.starts.list_starts`, with its options.
+
+    TRL repeats every row ``num_generations`` times, so a group's members share their start, and gives the columns
+    ``scenario``, ``layout_seed`` and ``seat`` to an environment's ``reset``. A ``rollout_func`` is given the prompts
+    alone, so their messages, which are empty as the game writes them, have the columns too, under ``start``.
+    """
+    try:
+        from datasets import Dataset
+    except ModuleNotFoundError as error:
+        raise ModuleNotFoundError(f"{error.name} is not installed: {install_command('trl')}") from error
+    found = list_starts(scenario, starts, **options)
+    rows = rows_of(found)
+    for start, row in zip(found, rows, strict=True):
+        row["prompt"][0]["start"] = start._asdict()
+    return Dataset.from_list(rows)
+
+
+def start_of(prompt: Sequence[Mapping[str, Any]] | str) -> Start:
+    """Return the start that a prompt of :func:`start_dataset` stands for."""
+    if not isinstance(prompt, str) and isinstance(start := prompt[-1].get("start"), Mapping):
+        return Start(**start)
+    raise ValueError(f"{prompt!r} doesn't say which start it stands for: make train_dataset by start_dataset")
 
 
 class StepRollouts:

@@ -54,13 +54,23 @@ class GameAgentLoop(AgentLoopBase):
 
     async def run(self, sampling_params: dict[str, Any], **columns: Any) -> AgentLoopOutput | list[AgentLoopOutput]:
         """Play the row's episode with the server that verl samples from; the columns are the row's."""
-        start = Start(str(columns["scenario"]), int(columns["layout_seed"]), str(columns["seat"]))
+        start = Start.of(columns)
         # transitions differ within a group, whose rows are all the same
         session = begin(start, None, self._prompt_map, self._opponents, self._settings)
         steps: list[AgentLoopOutput] = []
         while not session.over:
             steps.append(await self._step(session, sampling_params))
-        return self._rewarded(session, start.seat, steps)
+        if not steps:  # out before it was asked: a return, and no token to learn from
+            end = self.tokenizer.eos_token_id
+            steps = [
+                AgentLoopOutput(prompt_ids=[end], response_ids=[end], response_mask=[0], metrics=AgentLoopMetrics())
+            ]
+        kept = steps if self._samples == "all" else [steps[int(np.random.default_rng().integers(len(steps)))]]
+        told = figures(session.episode, session.seat)
+        for output in kept:
+            output.reward_score = session.returns[session.seat]
+            output.extra_fields = {"reward_extra_info": told, "turn_scores": [], "tool_rewards": []}
+        return kept if self._samples == "all" else kept[0]
 
     async def _step(self, session: EpisodeSession, sampling_params: dict[str, Any]) -> AgentLoopOutput:
         prompt_ids = await self.ct_build_initial_tokens(session.messages)
@@ -78,19 +88,3 @@ class GameAgentLoop(AgentLoopBase):
             metrics=AgentLoopMetrics(),
             extra_fields={},
         )
-
-    def _rewarded(
-        self, session: EpisodeSession, seat: str, steps: list[AgentLoopOutput]
-    ) -> AgentLoopOutput | list[AgentLoopOutput]:
-        """Return the sequences that are learnt from, each with the episode's return."""
-        if not steps:  # out before it was asked: a return, and no token to learn from
-            end = self.tokenizer.eos_token_id
-            steps = [
-                AgentLoopOutput(prompt_ids=[end], response_ids=[end], response_mask=[0], metrics=AgentLoopMetrics())
-            ]
-        kept = steps if self._samples == "all" else [steps[int(np.random.default_rng().integers(len(steps)))]]
-        told = figures(session.episode, seat)
-        for output in kept:
-            output.reward_score = session.episode.returns[seat]
-            output.extra_fields = {"reward_extra_info": told, "turn_scores": [], "tool_rewards": []}
-        return kept if self._samples == "all" else kept[0]

@@ -7,7 +7,7 @@ from typing import Any, Literal, Self
 import verifiers.v1 as vf
 from pydantic import Field, model_validator
 
-from agents import EpisodeTask, PromptMap
+from agents import EpisodeSession, EpisodeTask, PromptMap
 from benchmark.errors import UsageError
 from benchmark.runs.plan import find_scenarios, find_suite
 from textgames import TRAINING_SEEDS
@@ -52,7 +52,7 @@ class TextbenchConfig(vf.TasksetConfig):
             raise ValueError(str(error)) from error
         for scenario in scenarios.values() if self.settings else ():
             try:
-                scenario.parallel_env(**self.settings)
+                EpisodeSession(scenario, opponents=None, **self.settings)
             except (TypeError, ValueError) as error:
                 raise ValueError(f"settings don't fit {scenario.name}: {error}") from error
         if self.split == "train" and self.seed_offset + (self.episodes or 1) > len(TRAINING_SEEDS):
