@@ -1,8 +1,43 @@
-"""A model behind a server, without the server."""
+"""A player that listens, a model behind a server without the server, and a package without its installation."""
 
 import asyncio
 
 from agents import Turn
+
+
+def install(place, entry_points):
+    """Make a folder of ``sys.path`` one in which a package with these entry points is installed."""
+    folder = place / "mine-1.0.dist-info"
+    folder.mkdir()
+    (folder / "METADATA").write_text("Metadata-Version: 2.1\nName: mine\nVersion: 1.0\n")
+    (folder / "entry_points.txt").write_text(entry_points)
+
+
+def essence(episode):
+    """Return what was played and what came of it, to compare and to sort episodes by."""
+    steps = []
+    for s in episode.steps:
+        refused = [(each.turn.response, each.unreadable) for each in s.refused]
+        steps.append((s.index, s.player, s.observation, s.turn.response, s.action, s.valid, s.reward, refused))
+    ends = (episode.successes, episode.terminated, episode.truncated, episode.error, episode.metrics)
+    return (episode.scenario, episode.seed, steps, episode.returns, *ends)
+
+
+class Listener:
+    """Gives one answer, and remembers the batches that it was asked."""
+
+    name = "listener"
+
+    def __init__(self, answer, history_turns=0):
+        self.answer, self.history_turns, self.batches = answer, history_turns, []
+
+    @property
+    def asked(self):
+        return [request for batch in self.batches for request in batch]
+
+    def act(self, requests):
+        self.batches.append(list(requests))
+        return [Turn(self.answer) for _ in requests]
 
 
 class Server:

@@ -52,12 +52,8 @@ def chat_body(choice: dict[str, Any], usage: dict[str, Any], about: dict[str, An
 
 
 def completions_body(choice: dict[str, Any], usage: dict[str, Any], about: dict[str, Any]) -> dict[str, Any]:
-    told = {
-        "index": 0,
-        "text": choice["message"]["content"],
-        "logprobs": None,
-        "finish_reason": choice["finish_reason"],
-    }
+    told = {"index": 0, "logprobs": None, "text": choice["message"]["content"]}
+    told["finish_reason"] = choice["finish_reason"]
     return {"id": "cmpl-local", "object": "text_completion", "created": 0, **about, "choices": [told], "usage": usage}
 
 

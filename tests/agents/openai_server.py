@@ -46,19 +46,8 @@ ODD_BODIES: dict[str, bytes | dict[str, Any]] = {
 RATE_LIMITS: dict[str, Callable[[float], str]] = {
     "429": lambda seconds: f"Retry-After: {seconds}\r\n",
     "503-wait": lambda seconds: f"Retry-After: {seconds}\r\n",
-    "429-ms": lambda seconds: f"retry-after-ms: {seconds * 1000}\r\n",
     "429-bare": lambda _: "",
 }
-FAULTS = (
-    *("400", "401", "no-quota", "500", "503", "redirect", "slow", "hang", "trickle", "drop", "reset", "huge"),
-    *("no-choices", "no-usage", "no-finish", "refusal", "garbage", "echo", "echo-error"),
-    *(*FINISHES, *ODD_BODIES, *RATE_LIMITS),
-)
-"""Numbers are statuses, with a time to wait as :data:`RATE_LIMITS` has it; 503 comes as a web page.
-
-``slow`` answers ``slow`` seconds late and ``trickle`` a byte at a time; ``drop`` closes the connection in the middle of
-the body, and ``reset`` resets it. ``echo`` repeats the request's credentials in every form.
-"""
 
 MOVES = ("left", "down", "right", "up")
 
@@ -77,8 +66,10 @@ class OpenAIServer:
     Every parameter is a fault or a limit of real servers:
 
     * ``respond``: ``request body -> full answer``, to which ``stops`` and the token limit are applied; ``latency`` and
-      ``slow`` in seconds; ``faults``: ``{name as in FAULTS: probability}``, of at most 1 together; ``fault_attempts``:
-      how often the same body can be hit before it always gets an answer.
+      ``slow`` in seconds; ``faults``: ``{name: probability}``, of at most 1 together; ``fault_attempts``: how often the
+      same body can be hit before it always gets an answer. Names that are numbers are statuses; ``slow`` answers so
+      many seconds late and ``trickle`` a byte at a time; ``drop`` closes the connection in the middle of the body, and
+      ``reset`` resets it; ``echo`` repeats the request's credentials in every form.
     * ``most_in_flight``: beyond it a 429 names no time.
     * ``calls``: ``request body -> [(name, arguments)]``, the calls beside the answer, if tools are offered.
     * ``reasoning``: words before every answer, which count for the limit; ``parses_reasoning`` gives a leading
@@ -108,18 +99,11 @@ class OpenAIServer:
     port: int = 0
 
     def __post_init__(self) -> None:
-        unknown = [name for name in self.faults if name not in FAULTS]
-        if unknown or sum(self.faults.values()) > 1 + 1e-9:
-            raise ValueError(f"faults are {', '.join(FAULTS)}, adding up to at most 1; got {self.faults}")
-        self.requests: list[dict[str, Any]] = []
-        """The bodies of all chat requests."""
-        self.model: str | None = None
+        self.requests: list[dict[str, Any]] = []  # the bodies of all chat requests
+        self.model: str | None = None  # the names that answers bear, if not the requested one and none
         self.fingerprint: str | None = None
-        """The names that answers bear, where they aren't the requested one and none."""
-        self.headers: dict[str, str] = {}
-        """The headers of the latest request."""
-        self.served: Counter[str] = Counter()
-        """Answers by kind: ``"ok"`` or the fault's name."""
+        self.headers: dict[str, str] = {}  # of the latest request
+        self.served: Counter[str] = Counter()  # answers by kind: "ok" or the fault's name
         self.in_flight = self.peak = self.tokens_served = 0
         self._seen: Counter[bytes] = Counter()
         self._started = threading.Event()
@@ -202,8 +186,6 @@ class OpenAIServer:
             message["content"] = "left " * 2_000_000
         elif fault == "echo":
             message["content"] = json.dumps(credentials(self.headers)) + text
-        elif fault == "refusal":
-            message |= {"content": None, "refusal": "I can't help with that."}
         elif fault in ("content-filter", "tool-call"):
             message["content"] = None
         if fault == "tool-call":

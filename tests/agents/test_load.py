@@ -2,8 +2,10 @@
 
 import copy
 import pickle
+import re
 import subprocess
 import sys
+from pathlib import Path
 
 import gymnasium as gym
 import pytest
@@ -15,6 +17,7 @@ from agents.models.openai import MissingAPIKeyError
 from agents.turn import Policy, is_served
 from agents.wrappers import questions, wrappers
 from tests.agents.baselines.own_game import Undealt
+from tests.agents.helpers import install
 from textgames.environments.solo import TextGameEnv
 
 SERVER = {"base_url": "http://127.0.0.1:9/v1"}
@@ -109,19 +112,12 @@ def test_unknown_agents(spec, said):
         load_agent("random", temprature=0.1)
 
 
-@pytest.mark.parametrize(
-    ("spec", "temperature"),
-    [
-        ("my_players:Mine", 0.25),
-        ("my_players:Mine.ready", 3.0),
-        ("my_players:factory", 7),
-        ("my_players.py:Mine", 0.25),
-    ],
-)
-def test_user_agents(user_module, spec, temperature):
-    policy = load_agent(spec, temperature=0.25, max_tokens=7, timeout=3.0)
-    assert policy.temperature == temperature
-    assert policy.act(["obs"])[0].response == "up"
+def test_user_agents(user_module):
+    made = {"my_players:Mine": 0.25, "my_players:Mine.ready": 3.0, "my_players:factory": 7, "my_players.py:Mine": 0.25}
+    for spec, temperature in made.items():
+        policy = load_agent(spec, temperature=0.25, max_tokens=7, timeout=3.0)
+        assert policy.temperature == temperature
+        assert policy.act(["obs"])[0].response == "up"
     with pytest.raises(TypeError, match="'my_players:number' is a int and no policy: a policy has a name and act"):
         load_agent("my_players:number")
     with pytest.raises(TypeError, match="can't be made from options alone: missing a required argument: 'board'"):
@@ -135,13 +131,6 @@ def test_a_user_module_that_misses_something_says_what(tmp_path, monkeypatch):
     with pytest.raises(ModuleNotFoundError, match="surely_not_installed"):
         load_agent("half_done:Mine")
     assert sys.path == path
-
-
-def install(place, entry_points):
-    folder = place / "mine-1.0.dist-info"
-    folder.mkdir()
-    (folder / "METADATA").write_text("Metadata-Version: 2.1\nName: mine\nVersion: 1.0\n")
-    (folder / "entry_points.txt").write_text(entry_points)
 
 
 def test_agents_of_installed_packages(user_module, tmp_path, monkeypatch):
@@ -186,21 +175,20 @@ def test_a_player_around_others_that_no_package_has_says_what_to_install(monkeyp
 
 
 @pytest.mark.slow
-def test_every_public_name_is_there_and_imports_nothing_heavy():
+def test_every_public_name_is_there_and_neither_they_nor_lists_of_agents_import_anything_heavy():
     for name in agents.__all__:
         assert hasattr(agents, name)
     with pytest.raises(AttributeError, match="nothing"):
         _ = agents.nothing
     code = (
         "import sys; from agents import *; import agents.loop.rollout, agents.load; agents.load_agent('random')\n"
-        "print([m for m in ('torch', 'transformers', 'openai', 'rich', 'vllm', 'benchmark') if m in sys.modules])"
+        "print('benchmark' in sys.modules)\n"
+        "from benchmark.play.agents.catalogue import agent_kinds; agent_kinds(), agents.load.known_options()\n"
+        "print([m for m in ('torch', 'transformers', 'openai', 'aiohttp', 'rich', 'vllm') if m in sys.modules])"
     )
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
-    assert out == "[]\n"
+    assert out == "False\n[]\n"
     assert LanguageAgentPolicy.__module__ == "agents.policy"
-
-
-# ---------------------------------------------------------------- any player inside a Gymnasium environment
 
 
 def test_copies_of_an_environment_share_the_player_inside():
@@ -209,7 +197,6 @@ def test_copies_of_an_environment_share_the_player_inside():
 
 
 def test_a_player_inside_is_named_as_everywhere():
-    """By its spec alone, in each form of environment, also of one that was pickled."""
     named, made = (
         gym.make("TextNim-v0", seat="player_1", opponents=who) for who in ("planner", agents.opponent("planner"))
     )
@@ -224,13 +211,28 @@ def test_a_player_inside_is_named_as_everywhere():
         assert again.reset(seed=3) == named.reset(seed=3)
 
 
+def test_a_player_that_there_is_not_or_that_cannot_play_is_refused_when_the_environment_is_made():
+    for who, told in (({"player_1": "plannerr"}, "planner"), ("planner", "greedy and planner can't play Undealt")):
+        with pytest.raises(ValueError, match=told):
+            TextGameEnv(Undealt, max_steps=3, opponents=who)
+
+
+# ---------------------------------------------------------------- the programs of docs/players.md, as they stand there
+
+PLAYERS = Path(__file__).parents[2] / "docs/players.md"
+PROGRAMS = re.findall(r"^```python\n(.*?)^```$", PLAYERS.read_text(), re.MULTILINE | re.DOTALL)
+ASK_TOSS = "from agents import TurnRequest\nprint(TossSearch(None).plan(TurnRequest('Call it.')).action)\n"
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize(
-    ("who", "told"),
-    [
-        ({"player_1": "plannerr"}, "planner"),
-        ("planner", "greedy and planner can't play Undealt"),
-    ],
+    ("number", "more", "printed"),
+    [(0, "", "<action>right</action>!!!\n"), (1, "", "40000 {'player_0': "), (2, ASK_TOSS, "tails\n")],
+    ids=["a provider", "a rollout", "a search player"],
 )
-def test_a_player_that_there_is_not_or_that_cannot_play_is_refused_when_the_environment_is_made(who, told):
-    with pytest.raises(ValueError, match=told):
-        TextGameEnv(Undealt, max_steps=3, opponents=who)
+def test_programs_run_and_print_what_they_should(number, more, printed, tmp_path):
+    assert len(PROGRAMS) == 3
+    command = [sys.executable, "-W", "error", "-c", PROGRAMS[number] + more]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert printed in done.stdout

@@ -155,10 +155,7 @@ def test_texts_from_a_file(tmp_path):
         ("prefix.nope = 'x'", "prefix.nope is of no mode"),
         ("prefix.direct = '$actions'", "without placeholders"),
         ("prefix.direct = '<think> '", "without space"),
-        (
-            "[wordings.a.response]\nx = 'x'",
-            "wordings.a has the modes think, direct, x where the file has think",
-        ),
+        ("[wordings.a.response]\nx = 'x'", "wordings.a has the modes think, direct, x where the file has think"),
         ("[wordings.a.prefix]\nthink = '<think>'", "wordings.a has prefix ="),
         ("[wordings.a]\nopenning = 'x'", "wordings.a: unknown key 'openning' (did you mean 'opening'?)"),
         ("wordings = 'all'", "wordings must be a table of tables"),
@@ -228,8 +225,6 @@ def test_history_and_complaints_stand_before_the_prefix_and_hold_whole_responses
     assert roles == ["user", "assistant", "user", "assistant", "user", "assistant"]
     assert [prompt[place].content for place in (1, 3, 5)] == ["no idea", "<action>upset</action>", "<action>"]
 
-
-# ---------------------------------------------------------------- seven wordings of equal content
 
 ALL = PromptTexts.from_file("all")
 NAMES = tuple(ALL.wordings)

@@ -10,9 +10,13 @@ import pytest
 
 from agents import Decoding, EpisodeSession, EpisodeTask, LanguageAgentPolicy, PromptMap, Turn, TurnRequest, load_agent
 from agents.analysis.action_probabilities import action_probabilities, answer_after, sample_responses
+from agents.analysis.exploitability import measure
 from agents.analysis.inspection import exact_regret, inspect_episode, random_positions, score_actions
 from agents.models.scripted import ScriptedModel
 from textgames.scenarios import SCENARIOS
+from textgames.solving.equilibrium import exploitability
+from textgames.solving.game_tree import expand
+from textgames.strategy.kuhn_poker import KuhnPoker
 
 
 class Mostly:
@@ -25,20 +29,11 @@ class Mostly:
         return [Turn("right" if rng.random() < 0.75 else "to the right!") for rng in rngs]
 
 
-@pytest.mark.parametrize(
-    ("scenario", "source"), [("frozen-lake", "exact"), ("mastermind", "exact"), ("snake", "search")]
-)
-def test_planner_does_nothing_wrong(scenario, source):
-    """Also in Mastermind, which lists no actions, and by a search, which estimates."""
-    inspection = inspect_episode(load_agent("planner"), scenario, SCENARIOS[scenario].seed(0), samples=2)
-    exact = scenario != "snake"
-    assert inspection.value_source == ("exact" if exact else "search")
+def test_values_of_a_search_are_called_so():
+    inspection = inspect_episode(load_agent("planner"), "snake", SCENARIOS["snake"].seed(0), samples=2)
+    assert inspection.value_source == "search"
     assert len(inspection.steps) == len(inspection.episode.steps)
-    for one in inspection.steps:
-        assert (one.source, one.after_reasoning) == ("sampled", None)
-        if exact:
-            assert (one.best_probability, one.regret) == (1.0, 0.0)
-            assert one.step.action in one.best
+    assert {(one.source, one.after_reasoning) for one in inspection.steps} == {("sampled", None)}
 
 
 def test_sampled_probabilities_invalid_ones_and_regret():
@@ -72,7 +67,25 @@ def test_what_cannot_be_inspected_is_said():
     assert score_actions(LanguageAgentPolicy(ScriptedModel(["right"])), (), "", ("left",)) is None
 
 
-# ---------------------------------------------------------------- a model in this process
+@pytest.fixture(scope="module")
+def model():
+    """It was never trained."""
+    pytest.importorskip("torch")
+    from agents.models.local.transformers import TransformersModel
+    from agents.tiny import Recipe, imitation
+
+    recipe = Recipe.quick(examples=300, steps=1, hidden_size=16, intermediate_size=32, layers=2, heads=2, kv_heads=1)
+    tokenizer = imitation.make_tokenizer(imitation.demonstrate(recipe))
+    return TransformersModel(imitation.make_model(recipe, tokenizer), tokenizer, name="untrained")
+
+
+@pytest.mark.slow
+def test_a_model_that_cannot_answer_plays_the_default(model):
+    certain = LanguageAgentPolicy(model, decoding=Decoding(max_tokens=4, temperature=0.0))
+    found, tree = measure(certain, KuhnPoker()), expand(KuhnPoker())
+    assert (found.source, found.samples, found.invalid) == ("known", None, 1.0)
+    passive = {each.key: {each.default: 1.0} for each in tree.information_sets}
+    assert found.value == pytest.approx(exploitability(tree, passive))
 
 
 def plain_probability(model: Any, ids: Sequence[int], start: int, temperature: float) -> float:
@@ -127,12 +140,9 @@ def test_scores_behind_a_prefix_are_those_given_the_prefix():
     assert score_actions(asked, asked.prompt_map(request), "<action>", actions) == pytest.approx(given)
 
 
-@pytest.mark.parametrize(
-    ("prefix", "rest"),
-    [("<think>", "<action>up</action>"), ("I play <act", "ion>up</action>"), ("up</plan><action>", "up</action>")],
-)
-def test_the_answer_alone_completes_any_prefix(prefix, rest):
-    assert answer_after(prefix, "up") == rest
+def test_the_answer_alone_completes_any_prefix():
+    rests = [answer_after(prefix, "up") for prefix in ("<think>", "I play <act", "up</plan><action>")]
+    assert rests == ["<action>up</action>", "ion>up</action>", "up</action>"]
 
 
 def test_a_server_that_is_not_there_is_asked_once():

@@ -6,7 +6,6 @@ import sys
 import pytest
 from rich.console import Console
 
-import textgames
 from agents import EpisodeTask, rollout
 from agents.baselines.human import HumanPlayer, PersonLeft
 from agents.turn import TurnRequest
@@ -84,13 +83,6 @@ def test_at_a_terminal_arrow_keys_act_at_once_and_what_begins_an_action_waits_fo
         terminal.press("q", "gone\n")
         assert terminal.ends_with() == 0
         assert terminal.was_put_back()
-
-
-def test_a_listed_action_gets_its_tag_in_a_game_that_wants_one():
-    player, _ = person("player_2\nhello\n")
-    vote = TurnRequest("o", legal_actions=("player_1", "player_2"), game=textgames.SCENARIOS["werewolf-5"].game())
-    turns = player.act([vote, TurnRequest("o", action_help="your message")])
-    assert [turn.response for turn in turns] == ["<action>player_2</action>", "<action>hello</action>"]
 
 
 def test_where_standard_input_is_closed_nobody_can_answer(monkeypatch):

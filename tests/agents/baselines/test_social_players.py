@@ -16,9 +16,6 @@ def asked(game, state, player="player_0", steps_left=20):
     return request_in(game, state, player, steps_left, (1,))
 
 
-# ---------------------------------------------------------------- Gathering and Cleanup
-
-
 def gathering(*bodies, map=("P..A..P",), **fields):
     game = Gathering(map=map)
     state = game.initial_state(np.random.default_rng(0))
@@ -59,9 +56,6 @@ def test_only_the_first_player_of_the_planner_cleans():
     assert player.plan(asked(game, turned)).action == "turn right"
     values = player.values(asked(game, state, steps_left=1))
     assert (values["clean"], values["stay"]) == (-1.0, 0.0)
-
-
-# ---------------------------------------------------------------- Werewolf
 
 
 def village(*said):

@@ -89,8 +89,6 @@ def test_replicates_that_are_no_numbers_do_not_count_and_the_figure_lies_in_its_
     assert intervals.of_replicates(0.5, np.full(9, nan)) == (0.5, None, None)
 
 
-# ---------------------------------------------------------------- scores
-
 SIZES = (20, 50, 200)
 
 

@@ -1,4 +1,4 @@
-"""Single keys of a terminal: their names, and that the terminal is put back."""
+"""Single keys of a terminal and their names; tests of ``textbench play`` show that the terminal is put back."""
 
 import os
 import sys
@@ -44,11 +44,3 @@ def test_an_arrow_key_that_arrives_in_pieces_is_one_key(terminal):
         time.sleep(0.1)
     assert terminal.press("2", "<a>") == "<a>\n"
     assert terminal.press("Cb", "<b>") == "<>\n<b>\n"
-
-
-@pytest.mark.parametrize(("key", "shown", "fails"), [("\x04", "", False), ("\x03", "KeyboardInterrupt", True)])
-def test_ctrl_d_ends_the_input_ctrl_c_interrupts_and_the_terminal_is_as_before(terminal, key, shown, fails):
-    assert not terminal.was_put_back()
-    terminal.press(key, shown)
-    assert (terminal.ends_with() != 0) == fails
-    assert terminal.was_put_back()

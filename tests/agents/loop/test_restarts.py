@@ -27,10 +27,6 @@ def table_of(task: EpisodeTask) -> Table:
     return Table(env.game, env.rules)
 
 
-def restarted(task: EpisodeTask, seed: int, state: Any, elapsed: int = 0) -> EpisodeTask:
-    return replace(task, seed=seed, start=EpisodeStart(state, elapsed))
-
-
 def played(tasks: Sequence[EpisodeTask]) -> list[Episode]:
     by_seed = {episode.seed: episode for episode in rollout(RandomPlayer(), tasks)}
     return [by_seed[task.seed] for task in tasks]
@@ -43,7 +39,6 @@ def names_of(info: Any) -> Any:
 @pytest.mark.parametrize("invalid_action", ["default", "random"])
 @pytest.mark.parametrize("scenario", GAMES)
 def test_with_the_same_noise_the_rest_is_the_same(scenario, invalid_action):
-    """Round for round: rewards, who acts, who leaves, what is told, and the truncation."""
     for seed in range(4):
         task = EpisodeTask.of(scenario, seed, invalid_action=invalid_action, format_penalty=0.5)
         (episode,) = played([task])
@@ -86,14 +81,14 @@ def test_who_is_out_is_not_asked_again_even_where_no_round_counts_as_played():
     )
     last = episode.steps[-1]
     for elapsed in (0, last.index):
-        (again,) = played([restarted(EpisodeTask.of("snake-duel", 0), 5, last.state, elapsed)])
+        (again,) = played([replace(EpisodeTask.of("snake-duel", 5), start=EpisodeStart(last.state, elapsed))])
         assert {step.player for step in again.steps} == {last.player}
 
 
 def test_seeds_decide_a_restarted_episode():
     task = EpisodeTask.of("frozen-lake-slippery", 0)
     (episode,) = played([task])
-    made = [restarted(task, seed, episode.steps[0].state) for seed in (1, 2)]
+    made = [replace(task, seed=seed, start=EpisodeStart(episode.steps[0].state, 0)) for seed in (1, 2)]
     first, other = played(made)
     assert [step.state for step in played(made)[0].steps] == [step.state for step in first.steps]
     assert [step.state for step in first.steps] != [step.state for step in other.steps]

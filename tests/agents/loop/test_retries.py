@@ -12,6 +12,7 @@ from agents.loop.rollout import rollout
 from agents.prompt_texts import PromptTexts
 from agents.protocol import MOST_RETRIES, read_protocol, same_protocol
 from agents.turn import Refused, Turn, request_in
+from tests.agents.helpers import essence
 from tests.benchmark.players_for_tests import Hesitant, Mute
 from textgames import SCENARIOS, UnreadableReason
 
@@ -19,14 +20,6 @@ from textgames import SCENARIOS, UnreadableReason
 def tasks(name="snake", episodes=6, protocol="retry", **more):
     scenario = SCENARIOS[name]
     return [EpisodeTask.of(scenario, scenario.seed(k), protocol=protocol, **more) for k in range(episodes)]
-
-
-def told(episode):
-    steps = [
-        (step.player, step.turn.response, [(each.turn.response, each.unreadable) for each in step.refused], step.action)
-        for step in episode.steps
-    ]
-    return episode.seed, steps, episode.returns
 
 
 class Served(Hesitant):
@@ -39,11 +32,11 @@ class Served(Hesitant):
 
 @pytest.mark.parametrize("name", ["snake", "snake-duel", "tic-tac-toe"])
 def test_all_loops_ask_again_alike(name):
-    one = sorted(map(told, rollout(Hesitant(), tasks(name), max_concurrency=1)))
-    assert any(refused for _, steps, _ in one for _, _, refused, _ in steps)
+    one = sorted(map(essence, rollout(Hesitant(), tasks(name), max_concurrency=1)))
+    assert any(refused for _, _, steps, *_ in one for *_, refused in steps)
     mixed = dict(zip(SCENARIOS[name].game().players, (Served(), Hesitant()), strict=False))  # one behind a server
     for policies in (Hesitant(), Served(), mixed):
-        assert sorted(map(told, rollout(policies, tasks(name), max_concurrency=4))) == one
+        assert sorted(map(essence, rollout(policies, tasks(name), max_concurrency=4))) == one
 
 
 def test_every_answer_has_a_seed_of_its_own():
@@ -63,15 +56,16 @@ def test_every_answer_has_a_seed_of_its_own():
 
 
 def test_the_conversation_is_the_prompt_the_answer_and_the_complaint():
-    conversations = []
+    conversations, texts = (
+        [],
+        ["<action>fly</action>", "<action>left</action><action>up</action>", "<action>up</action>"],
+    )
 
-    class Model(ScriptedModel):
-        def generate(self, prompts, decoding, seeds):
-            conversations.extend(prompts)
-            texts = ["<action>fly</action>", "<action>left</action><action>up</action>", "<action>up</action>"]
-            return [Turn(texts[(len(prompt) - 1) // 2]) for prompt in prompts]
+    def say(prompt, decoding, seed):
+        conversations.append(prompt)
+        return texts[len(conversations) - 1]
 
-    policy = LanguageAgentPolicy(Model([]))
+    policy = LanguageAgentPolicy(ScriptedModel(say))
     session = EpisodeSession("frozen-lake", 10_000, protocol="retry")
     for unreadable in ("unknown_name", "several_tags", None):
         (turn,) = policy.act([session.request])

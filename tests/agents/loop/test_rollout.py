@@ -13,7 +13,7 @@ import textgames
 from agents import EpisodeTask, LanguageAgentPolicy, ScriptedModel, Turn, load_agent
 from agents.baselines.random import RandomPlayer
 from agents.loop.rollout import rollout
-from tests.agents.helpers import Server
+from tests.agents.helpers import Listener, Server, essence
 
 WORDS = ("left", "<action>down</action>", "<think>so</think><action> Right </action>", "up", "no action here")
 
@@ -34,19 +34,7 @@ def tasks(names=("frozen-lake", "snake", "snake-duel"), episodes=8):
 
 
 def content(episodes):
-    return sorted(
-        (
-            episode.scenario,
-            episode.seed,
-            [(s.index, s.player, s.observation, s.turn.response, s.action, s.valid, s.reward) for s in episode.steps],
-            episode.returns,
-            episode.successes,
-            episode.terminated,
-            episode.truncated,
-            episode.error,
-        )
-        for episode in episodes
-    )
+    return sorted(map(essence, episodes))
 
 
 @pytest.fixture(scope="module")
@@ -54,11 +42,7 @@ def expected():
     return content(rollout(policy_of(), tasks(), max_concurrency=1))
 
 
-# ---------------------------------------------------------------- what is played
-
-
 def test_an_episode_is_that_of_the_environment():
-    """Replayed by hand through the public environment with the same responses, every number agrees."""
     for episode in rollout(policy_of(), tasks(("frozen-lake-slippery", "snake-long"))):
         env = textgames.SCENARIOS[episode.scenario].parallel_env()
         observations, _ = env.reset(seed=episode.seed)
@@ -79,20 +63,11 @@ def test_an_episode_is_that_of_the_environment():
 
 
 def test_what_a_player_is_told():
-    asked = []
-
-    class Player:
-        name = "witness"
-        history_turns = 2
-
-        def act(self, requests):
-            asked.extend(requests)
-            return [Turn("nonsense") for _ in requests]
-
-    (episode,) = rollout(Player(), [EpisodeTask.of("snake", 3, noise=(7, 8))])
+    player = Listener("nonsense", history_turns=2)
+    (episode,) = rollout(player, [EpisodeTask.of("snake", 3, noise=(7, 8))])
     game = textgames.SCENARIOS["snake"].game()
-    assert len(asked) == len(episode.steps) == 8
-    for number, request in enumerate(asked):
+    assert len(player.asked) == len(episode.steps) == 8
+    for number, request in enumerate(player.asked):
         assert request.observation == episode.steps[number].observation
         assert request.instructions == game.instructions("player_0")
         assert request.legal_actions == game.actions
@@ -113,9 +88,6 @@ def test_a_shared_layout_starts_equal_and_then_differs():
         assert {episode.layout_seed for episode in episodes} == {42}
         assert len({episode.steps[0].observation for episode in episodes}) == 1
         assert len({tuple(step.turn.response for step in episode.steps) for episode in episodes}) > 1
-
-
-# ---------------------------------------------------------------- equal however it is played
 
 
 def test_steps_of_a_round_are_in_the_players_order_whoever_else_is_live():
@@ -140,22 +112,11 @@ def test_the_same_episodes_are_played_in_whatever_order_and_by_servers_too(expec
     assert (server.in_flight, server.closed) == (0, 1)
 
 
-# ---------------------------------------------------------------- batches and refills
-
-
 def test_live_episodes_advance_in_one_batch_that_is_refilled():
-    sizes, seen = [], []
-
-    class Player:
-        name = "counter"
-
-        def act(self, requests):
-            sizes.append(len(requests))
-            seen.extend(request.seed for request in requests)
-            return [Turn("right") for _ in requests]
-
-    episodes = list(rollout(Player(), tasks(("frozen-lake",), 30), max_concurrency=8))
+    player = Listener("right")
+    episodes = list(rollout(player, tasks(("frozen-lake",), 30), max_concurrency=8))
     rounds = sum(len(episode.steps) for episode in episodes)
+    sizes, seen = [len(batch) for batch in player.batches], [request.seed for request in player.asked]
     assert len(episodes) == 30
     assert len(seen) == len(set(seen)) == rounds  # every decision once, finished episodes never again
     assert max(sizes) == sizes[0] == 8
@@ -179,9 +140,6 @@ def test_tasks_are_taken_one_by_one_and_only_when_the_consumer_comes_back(make):
         assert taken <= 4 + done - 1  # the place of the episode in hand isn't given away yet
         time.sleep(0.001)
     episodes.close()
-
-
-# ---------------------------------------------------------------- when something goes wrong
 
 
 @pytest.mark.parametrize("served", [False, True])
@@ -225,14 +183,11 @@ async def later():
 def test_what_is_no_list_of_turns_is_refused_with_what_is_accepted(act, said):
     with pytest.raises(TypeError, match=said):
         list(rollout(type("Odd", (), {"name": "odd", "act": act})(), [EpisodeTask.of("snake", 1)]))
-
-
-@pytest.mark.parametrize("answer", ["up", Turn(None)])
-def test_what_a_player_of_servers_answers_is_looked_at_too(answer):
-    odd = policy_of(response, served=True)
-    odd.act_async = lambda request: answer
-    with pytest.raises(TypeError, match=r"served returned .*; accepted: agents\.Turn\(response\) for every request"):
-        list(rollout(odd, [EpisodeTask.of("snake", 1)]))
+    for answer in ("up", Turn(None)):  # of a player of servers, too
+        served = policy_of(served=True)
+        served.act_async = lambda request, answer=answer: answer
+        with pytest.raises(TypeError, match=r"served returned .*; accepted: agents\.Turn\(response\) for every"):
+            list(rollout(served, [EpisodeTask.of("snake", 1)]))
 
 
 def test_closing_cancels_what_is_in_flight_and_leaves_nothing_running():

@@ -6,6 +6,7 @@ import pytest
 
 from agents import EpisodeSession, EpisodeTask, PromptMap, PromptTexts, Turn, load_agent, rollout
 from agents.episode import Episode
+from tests.agents.helpers import essence
 from textgames import SCENARIOS
 
 GAMES = ["mastermind", "snake-duel", "kuhn-poker", "werewolf-5", "gathering-duel"]
@@ -21,11 +22,6 @@ def played(session: EpisodeSession) -> tuple[Episode, dict[str, float]]:
         outcome = session.respond(RANDOM.act([session.request])[0].response)
         sums[player] = sums.get(player, 0.0) + outcome.reward
     return session.episode, sums
-
-
-def essence(episode: Episode) -> tuple[object, ...]:
-    steps = [(s.index, s.player, s.observation, s.turn.response, s.action, s.valid, s.reward) for s in episode.steps]
-    return (steps, episode.returns, episode.successes, episode.terminated, episode.truncated, episode.metrics)
 
 
 @pytest.mark.parametrize("name", GAMES)
@@ -73,7 +69,6 @@ def test_what_is_wrong_is_said(options, message):
 
 
 def test_the_reader_is_the_seat_that_is_asked_or_was_last():
-    """A player may be out before it is asked."""
     out = EpisodeSession("werewolf-5", 23, seat="player_0")
     assert (out.over, out.player, out.reader) == (True, None, "player_0")
     assert out.instructions == SCENARIOS["werewolf-5"].game().instructions("player_0")

@@ -1,18 +1,14 @@
 """Games of turns in the loop: who is asked, and which decision every reward belongs to."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, NamedTuple
-
-import gymnasium as gym
-import pytest
 
 import textgames
 from agents.baselines.random import RandomPlayer
 from agents.episode import Episode, EpisodeTask
 from agents.loop.rollout import rollout
-from agents.turn import Turn, TurnRequest
-from benchmark.runs.replay import replay
-from textgames import TSMG, Scenario
+from tests.agents.helpers import Listener
+from textgames import TSMG
 
 
 class Hall(NamedTuple):
@@ -70,21 +66,8 @@ textgames.register("TurnsTeam-v0", Team, max_steps=9)
 textgames.register("TurnsSudden-v0", Sudden, max_steps=9)
 
 
-class Listener:
-    """Stays, and remembers what it was asked."""
-
-    name = "listener"
-
-    def __init__(self) -> None:
-        self.asked: list[TurnRequest] = []
-
-    def act(self, requests: Sequence[TurnRequest]) -> list[Turn]:
-        self.asked += requests
-        return [Turn("<action>stay</action>") for _ in requests]
-
-
 def episode_of(game: str) -> tuple[Episode, Listener]:
-    policy = Listener()
+    policy = Listener("<action>stay</action>")
     (episode,) = rollout(policy, [EpisodeTask.of(game, 3)])
     return episode, policy
 
@@ -113,32 +96,6 @@ def test_who_is_out_is_paid_late_where_nobody_said_that_it_would_be():
     assert len(policy.asked) == 3 + 2 + 2
     assert episode.returns == {"player_0": 4.0, "player_1": 3.0, "player_2": 0.0}
     assert [step.reward for step in episode.steps_of("player_0")] == [4.0]
-
-
-@pytest.mark.parametrize("game", ["TurnsTeam-v0", "TurnsSudden-v0"])
-def test_every_way_of_playing_pays_the_same(game):
-    episode, _ = episode_of(game)
-    replayed = replay(episode, Scenario(game, game, {}, 9, 0))
-    assert [step.reward for step in replayed.steps] == [step.reward for step in episode.steps]
-    assert (replayed.episode.returns, replayed.episode.metrics) == (episode.returns, episode.metrics)
-    turns: Any = textgames.aec_env(game)
-    turns.reset(seed=3)
-    paid = dict.fromkeys(Team.players, 0.0)
-    for player in turns.agent_iter():
-        _, reward, terminated, truncated, _ = turns.last()
-        paid[player] += reward
-        turns.step(None if terminated or truncated else "stay")
-    assert paid == episode.returns
-    for seat in Team.players:
-        env: Any = gym.make(game, seat=seat, opponents=lambda turn: "stay")
-        env.reset(seed=3)
-        rewards, over, info = [], False, {}
-        while not over:
-            _, reward, terminated, truncated, info = env.step("stay")
-            rewards.append(reward)
-            over = terminated or truncated
-        assert rewards == [step.reward for step in episode.steps_of(seat)]
-        assert info["metrics"] == episode.metrics[seat]
 
 
 def test_random_players_say_what_the_game_has_for_them_where_only_some_actions_are_listed():

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from gguf import GGMLQuantizationType, GGUFWriter
+from gguf import MODEL_ARCH, GGMLQuantizationType, GGUFWriter, get_tensor_name_map
 from gguf.quants import quantize
 from transformers import LlamaForCausalLM
 from transformers.convert_slow_tokenizer import bytes_to_unicode
@@ -14,21 +14,6 @@ TEMPLATE = (
     "{% for message in messages %}<|{{ message['role'] }}|>{{ message['content'] }}\n{% endfor %}"
     "{% if add_generation_prompt %}<|assistant|>{% endif %}"
 )
-_NAMES = {
-    "model.embed_tokens": "token_embd",
-    "model.norm": "output_norm",
-    "lm_head": "output",
-    "model.layers": "blk",
-    "input_layernorm": "attn_norm",
-    "post_attention_layernorm": "ffn_norm",
-    "self_attn.q_proj": "attn_q",
-    "self_attn.k_proj": "attn_k",
-    "self_attn.v_proj": "attn_v",
-    "self_attn.o_proj": "attn_output",
-    "mlp.gate_proj": "ffn_gate",
-    "mlp.up_proj": "ffn_up",
-    "mlp.down_proj": "ffn_down",
-}
 
 
 def small_llama(seed: int = 0, *, tied: bool = True) -> LlamaForCausalLM:
@@ -61,6 +46,7 @@ def write_gguf(file: Path, model: LlamaForCausalLM, kind: str = "F32", *, archit
     writer.add_bos_token_id(258)
     writer.add_eos_token_id(259)
     writer.add_chat_template(TEMPLATE)
+    names = get_tensor_name_map(MODEL_ARCH.LLAMA, config.num_hidden_layers)
     for tensor, weight in model.state_dict().items():
         if tensor == "lm_head.weight" and config.tie_word_embeddings:
             continue
@@ -72,9 +58,7 @@ def write_gguf(file: Path, model: LlamaForCausalLM, kind: str = "F32", *, archit
             halves = values.reshape(heads, 2, values.shape[0] // heads // 2, values.shape[1])
             values = halves.swapaxes(1, 2).reshape(values.shape)
         type_ = GGMLQuantizationType[kind if values.ndim == 2 else "F32"]
-        for ours, theirs in _NAMES.items():
-            tensor = tensor.replace(ours, theirs)
-        writer.add_tensor(tensor, quantize(values, type_), raw_dtype=type_)
+        writer.add_tensor(names.get_name(tensor, (".weight",)), quantize(values, type_), raw_dtype=type_)
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
     writer.write_tensors_to_file()

@@ -17,6 +17,7 @@ from agents.models.answers import LegalAnswers
 from agents.models.cache import ResponseCacheError, cached
 from agents.models.embedded import FOLDER
 from agents.models.local.loading.adapters import weights_fingerprint, weights_identity
+from agents.models.local.transformers import TransformersModel
 from agents.turn import Message
 
 PROMPT = (Message("user", "hi"),)
@@ -203,9 +204,6 @@ def test_no_secret_gets_into_the_file(tmp_path, monkeypatch):
     assert ask(cached(ScriptedModel([]), cache), GREEDY).response == 'the key is "[redacted]"'
 
 
-# ---------------------------------------------------------------- which model answered
-
-
 def test_a_fingerprint_is_of_the_weights_alone_and_of_all_of_a_large_file(tmp_path):
     (tmp_path / "README.md").write_text("a card")
     assert weights_fingerprint(tmp_path) is None
@@ -246,8 +244,6 @@ def change(what: str, folder: Path) -> None:
 
 @pytest.mark.parametrize("what", ["weights", "template", "words", "end"])
 def test_a_cache_does_not_answer_for_another_model_of_the_same_folder(what, tmp_path):
-    from agents.models.local.transformers import TransformersModel
-
     folder = tmp_path / "model"
     shutil.copytree(FOLDER / "tiny", folder)
     cache = ResponseCache(tmp_path / "cache.sqlite")

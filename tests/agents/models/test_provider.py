@@ -1,7 +1,5 @@
 """A provider of one's own: one class and one registered name, and everything else knows it."""
 
-import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,6 +14,7 @@ from agents.models.provider import Provider, model_folder, providers, register_p
 from agents.prompt_texts import PromptTexts
 from agents.turn import Prompt
 from benchmark.play.agents.catalogue import agent_kinds
+from tests.agents.helpers import install
 
 ROOT = Path(__file__).parents[3]
 
@@ -77,12 +76,8 @@ def test_providers_of_installed_packages(tmp_path, monkeypatch):
         "LOUD = Provider(Echo, 'loud', example='UP')\n"
         "NUMBER = 3\n"
     )
-    folder = tmp_path / "loud_models-1.0.dist-info"
-    folder.mkdir()
-    (folder / "METADATA").write_text("Metadata-Version: 2.1\nName: loud-models\nVersion: 1.0\n")
-    (folder / "entry_points.txt").write_text(
-        "[textbench.providers]\nloud = loud_models:LOUD\nbroken = loud_models:NOBODY\nnumber = loud_models:NUMBER\n"
-    )
+    points = "loud = loud_models:LOUD\nbroken = loud_models:NOBODY\nnumber = loud_models:NUMBER\n"
+    install(tmp_path, f"[textbench.providers]\n{points}")
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.syspath_prepend(ROOT)
     assert load_agent("loud:up", times=3).act(["obs"])[0].response == "upupup"
@@ -93,17 +88,6 @@ def test_providers_of_installed_packages(tmp_path, monkeypatch):
         load_agent("broken:x")
     with pytest.raises(ValueError, match=r"'number' .* doesn't work: it is a int and no Provider"):
         load_agent("number:x")
-
-
-@pytest.mark.slow
-def test_lists_of_agents_import_neither_torch_nor_clients():
-    code = (
-        "import sys; from benchmark.play.agents.catalogue import agent_kinds; from agents.load import known_options\n"
-        "agent_kinds(), known_options()\n"
-        "print([m for m in ('torch', 'transformers', 'openai', 'aiohttp', 'vllm', 'rich') if m in sys.modules])"
-    )
-    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT).stdout
-    assert out == "[]\n"
 
 
 def test_an_adapters_mode_goes_before_its_base_models(tmp_path):

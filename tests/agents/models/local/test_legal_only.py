@@ -1,4 +1,4 @@
-"""Legal-only decoding: which tokens may follow, and draws among them; untrained models never answer wrongly."""
+"""Legal-only decoding: which tokens may follow, and draws among them of a model."""
 
 from typing import Any
 
@@ -6,8 +6,6 @@ import numpy as np
 import pytest
 import torch
 
-from agents.episode import EpisodeTask
-from agents.loop.rollout import rollout
 from agents.models.answers import Guide, LegalAnswers, Vocabulary, sets_of, token_texts
 from agents.models.base import Decoding
 from agents.models.local.decoding.sampler import choose, choose_allowed
@@ -114,9 +112,8 @@ def test_a_token_after_which_the_tokenizer_can_write_no_answer_is_not_allowed():
     assert rules.reserve == 3
 
 
-@pytest.fixture
-def sentencepiece_like():
-    """Pieces with spaces in front and bytes for what has none, as in Llama 2's tokenizer."""
+def test_texts_of_tokens_whatever_the_tokenizer():
+    """Of pieces with spaces in front and bytes for what has none, as in Llama 2's tokenizer, and of bytes."""
     from tokenizers import Tokenizer, decoders, models, normalizers
     from transformers import PreTrainedTokenizerFast
 
@@ -127,11 +124,8 @@ def sentencepiece_like():
     steps = [decoders.Replace("▁", " "), decoders.ByteFallback(), decoders.Fuse(), decoders.Strip(" ", 1, 0)]
     tokenizer.decoder = decoders.Sequence(steps)
     make: Any = PreTrainedTokenizerFast
-    return make(tokenizer_object=tokenizer, eos_token="</s>", unk_token="<unk>")
-
-
-def test_texts_of_tokens_whatever_the_tokenizer(sentencepiece_like):
-    texts = token_texts(sentencepiece_like, len(sentencepiece_like))
+    made = make(tokenizer_object=tokenizer, eos_token="</s>", unk_token="<unk>")
+    texts = token_texts(made, len(made))
     assert texts[2 : 2 + 256] == [bytes([byte]) for byte in range(256)]
     assert texts[258:] == [b" ", b"a", b" <", b"<", b"action", b">", b" left"]
     bytewise = make_tokenizer()
@@ -143,9 +137,8 @@ def test_texts_of_tokens_whatever_the_tokenizer(sentencepiece_like):
 def test_whole_endings_and_their_grammar_for_engines_that_are_told_them():
     answers = LegalAnswers(("up", "upper", 'say "hi"'))
     assert answers.endings() == ["<action>up</action>", "<action>upper</action>", '<action>say "hi"</action>']
-    assert answers.gbnf() == (
-        'root ::= "<action>up</action>" | "<action>upper</action>" | "<action>say \\"hi\\"</action>"'
-    )
+    said = 'root ::= "<action>up</action>" | "<action>upper</action>" | "<action>say \\"hi\\"</action>"'
+    assert answers.gbnf() == said
     assert LegalAnswers(NAMES, begun="Then <action>up").endings() == ["</action>", "per</action>"]
     assert LegalAnswers(NAMES, begun="so: <act").endings() == [f"ion>{name}</action>" for name in NAMES]
     for begun in ("<think>", "<think>or <action>up"):  # in which no action would be read
@@ -154,12 +147,6 @@ def test_whole_endings_and_their_grammar_for_engines_that_are_told_them():
     assert LegalAnswers(NAMES, begun="<action>x</think><act").endings() == [f"ion>{name}</action>" for name in NAMES]
     with pytest.raises(ValueError, match="no legal answer continues"):
         LegalAnswers(NAMES, begun="<action>x").endings()
-
-
-# ------------------------------------------------------------------ drawing among the allowed
-
-
-GAMES = ("frozen-lake", "tic-tac-toe", "blackjack", "werewolf-5")
 
 
 @pytest.fixture(scope="module")
@@ -198,22 +185,6 @@ def test_the_draw_is_that_of_the_softmax_over_what_is_allowed(temperature, top_p
     assert logprobs[0] == 0.0
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(("mode", "tokens"), [("direct", 40), ("think", 70)])
-def test_an_untrained_model_gives_no_invalid_answer_in_any_game(player, mode, tokens):
-    for game in GAMES:
-        (episode,) = rollout(player(mode, tokens), [EpisodeTask.of(game, 0)])
-        assert episode.error is None
-        turn: Any
-        for step, turn in ((step, step.turn) for step in episode.steps if step.turn.allowed is not None):
-            assert step.valid
-            assert turn.finish_reason == "stop"
-            assert len(turn.allowed) == len(turn.response_ids) <= tokens
-            for token, allowed in zip(turn.response_ids, turn.allowed, strict=True):
-                assert allowed is None or (token in allowed.ids) != allowed.others
-        assert any(step.turn.allowed is None for step in episode.steps) == (game == "werewolf-5")  # its talk is free
-
-
 def test_logprobs_are_those_of_the_models_own_forward_renormalised(player):
     policy = player("think", 60, temperature=0.8)
     (turn,) = policy.act([TurnRequest("somewhere", "rules", ("left", "right"), seed=(5,))])
@@ -229,9 +200,8 @@ def test_logprobs_are_those_of_the_models_own_forward_renormalised(player):
 
 
 def test_no_room_is_said_and_decisions_that_list_no_actions_are_free(player):
-    requests = [
-        TurnRequest("x", "", names, seed=(0,)) for names in (("a very long name of an action indeed",), ("up",), ())
-    ]
+    listed = (("a very long name of an action indeed",), ("up",), ())
+    requests = [TurnRequest("x", "", names, seed=(0,)) for names in listed]
     refused, played, talk = player("direct", 20).act(requests)
     assert "a legal answer may need" in refused.error
     assert "there is room for 20: raise max_tokens" in refused.error

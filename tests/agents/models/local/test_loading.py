@@ -119,9 +119,6 @@ def test_a_template_writes_the_special_tokens_that_a_text_begins_with(special, t
     assert not (tmp_path / TEMPLATE_NAME).exists()
 
 
-# ------------------------------------------------------------------ what is refused
-
-
 def shipped(folder: Path, **changes: Any) -> Path:
     shutil.copytree(FOLDER / "tiny", folder)
     settings = json.loads((folder / "config.json").read_text())
@@ -166,9 +163,6 @@ def test_attention_is_never_code_that_a_folder_names(tmp_path):
     assert model.model.config._attn_implementation == "sdpa"
 
 
-# ------------------------------------------------------------------ without transformers' modelling code
-
-
 @pytest.mark.skipif(torch.cuda.is_available(), reason="models go to the GPU")
 @pytest.mark.slow
 def test_embedded_models_play_without_importing_the_modelling_code():
@@ -189,10 +183,9 @@ def test_embedded_models_play_without_importing_the_modelling_code():
 
 
 def test_responses_tokens_and_settings_are_the_same_whichever_way_it_is_loaded(tmp_path):
-    plain = TransformersModel.from_pretrained(FOLDER / "tiny", device="cpu")
-    usual = TransformersModel(
-        *load_model(str(FOLDER / "tiny"), dtype="float32", device="cpu"), name=str(FOLDER / "tiny")
-    )
+    tiny = str(FOLDER / "tiny")
+    plain = TransformersModel.from_pretrained(tiny, device="cpu")
+    usual = TransformersModel(*load_model(tiny, dtype="float32", device="cpu"), name=tiny)
     prompts = [(Message("user", text),) for text in ("Player: (0, 3)\n", "Actions: left, right.\n\nGrid:\nS F\nH G")]
     seeds = [(1,), (2,)]
     decoding = Decoding(temperature=1.0, max_tokens=20)

@@ -75,9 +75,6 @@ def answered(template: str, text: str, decoding: Decoding = GREEDY, prefix: str 
     return completion
 
 
-# ---------------------------------------------------------------- what a template says
-
-
 @pytest.mark.parametrize(
     ("template", "prefix", "arguments", "opening"),
     [
@@ -110,9 +107,6 @@ def test_what_changes_nothing_is_refused_and_what_does_is_a_setting(options, sai
     assert model.render(PROMPT).endswith(f"<|im_start|>assistant\n{off}")
     prefixed = (*PROMPT, Message("assistant", "<action>"))
     assert model.render(prefixed).endswith("<|im_start|>assistant\n<think>\n\n</think>\n\n<action>")
-
-
-# ---------------------------------------------------------------- when a response has ended
 
 
 def test_a_stop_string_in_reasoning_ends_nothing_and_the_response_is_what_follows():
@@ -148,9 +142,6 @@ def test_the_response_and_the_reasoning_by_the_template(template, prefix, said, 
     assert completion.finish_reason == "stop"
 
 
-# ---------------------------------------------------------------- budgets
-
-
 def test_reasoning_is_closed_at_its_budget_and_the_model_goes_on_to_its_response():
     tokenizer = tokenizer_with(HYBRID)
     completion = answered(HYBRID, THOUGHT, Decoding(temperature=0, max_tokens=8), thinking_budget=4)
@@ -179,11 +170,8 @@ def test_a_budget_that_is_not_used_up_changes_nothing(budget):
     text = "<action>up</action> and more"
     decoding = Decoding(temperature=1.0, max_tokens=60)
     given, usual = answered(HYBRID, text, decoding, thinking_budget=budget), answered(HYBRID, text, decoding)
-    assert (given.response_ids, given.response, given.finish_reason) == (
-        usual.response_ids,
-        usual.response,
-        usual.finish_reason,
-    )
+    for field in ("response_ids", "response", "finish_reason"):
+        assert getattr(given, field) == getattr(usual, field)
     assert given.logprobs == pytest.approx(usual.logprobs, abs=1e-4)
 
 
