@@ -7,7 +7,7 @@ import pytest
 from rich.console import Console
 
 from agents import EpisodeTask, rollout
-from agents.baselines.human import HumanPlayer, PersonLeft
+from agents.baselines.human import HumanPlayer
 from agents.turn import TurnRequest
 from tests.terminal import LEFT, UP, Terminal
 
@@ -38,14 +38,6 @@ def test_a_person_types_an_action_in_full_or_short(typed, legal, answers, shown)
     assert shown in screen.getvalue()
     assert "[red]Вы в лесу 🌲" in screen.getvalue()  # shown as it is, not as markup
     assert screen.getvalue().count("規則") == 1 + typed.count("?\n")
-
-
-@pytest.mark.parametrize("typed", ["", "q\n", "jump\n"])
-def test_leaving(typed):
-    player, _ = person(typed)
-    with pytest.raises(PersonLeft) as left:
-        player.act([TurnRequest("o", legal_actions=ACTIONS)])
-    assert isinstance(left.value, KeyboardInterrupt)  # which is how loops and commands take it
 
 
 def test_a_person_plays_one_episode_after_the_other():

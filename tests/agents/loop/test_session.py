@@ -55,7 +55,6 @@ def test_nobody_is_asked_when_it_is_over():
     [
         ({"seat": "player_9"}, "unknown seat"),
         ({"seed": -3}, "^seed must be a whole number of at least 0, got -3$"),
-        ({"layout_seed": True}, "^layout_seed must be a whole number of at least 0, got True$"),
         ({"seat": "player_1", "opponents": None}, "leaves the other seats empty"),
         ({"opponents": {"player_0": "random"}}, "no player for player_1"),
         ({"opponents": "plannner"}, "did you mean 'planner'"),

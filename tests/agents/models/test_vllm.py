@@ -45,10 +45,8 @@ def vllm(monkeypatch):
     module = ModuleType("vllm")
     module.__spec__ = ModuleSpec("vllm", None)
     module.__version__ = "0.0-stand-in"
-    module.calls = []
-    module.chat_template = "a template"
-    module.finish_reasons = ["stop", "length"]
-    module.says = None
+    module.calls, module.chat_template = [], "a template"
+    module.says, module.finish_reasons = None, ["stop", "length"]
 
     class SamplingParams:
         def __init__(self, **settings):

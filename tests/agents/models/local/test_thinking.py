@@ -91,12 +91,12 @@ def test_a_template_says_whether_a_model_reasons(template, prefix, arguments, op
     assert Thinking(tokenizer_with(template), arguments, None, "it").opening(prompt) == opening
 
 
+OFF = {"chat_template_kwargs": {"enable_thinking": False}}
+
+
 @pytest.mark.parametrize(
     ("options", "said"),
-    [
-        ({"chat_template_kwargs": {"enable_thinking": False}}, "enable_thinking, which the chat template of"),
-        ({"thinking_budget": 5}, "has no </think>"),
-    ],
+    [(OFF, "enable_thinking, which the chat template of"), ({"thinking_budget": 5}, "has no </think>")],
 )
 def test_what_changes_nothing_is_refused_and_what_does_is_a_setting(options, said):
     with pytest.raises(ValueError, match=said):

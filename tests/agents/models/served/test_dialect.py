@@ -55,15 +55,6 @@ def test_what_is_set_by_hand_is_not_learnt():
     assert "omit=['max_tokens'] in the agent's options" in refused.error
 
 
-def test_a_budget_that_reasoning_eats_up_is_raised_once_and_said_unless_it_is_set_by_hand(caplog):
-    with OpenAIServer(respond=up, reasoning=300) as server:
-        assert [one.response for one in ask(server, several(3))] == [ANSWER] * 3
-        assert [r["max_tokens"] for r in server.requests] == [256, *[256 + REASONING_TOKENS] * 3]
-        assert "reasoning ate up a whole response: 25,000 tokens more are allowed" in caplog.text
-        (completion,) = ask(server, reasoning_tokens=40)
-    assert (completion.response, completion.finish_reason, completion.error) == ("", "length", None)
-
-
 def test_a_server_with_a_short_context_gets_a_smaller_budget():
     dialect = Dialect(effort="low")
     text = "This model's maximum context length is 4096 tokens. However, you requested 25256 tokens"
