@@ -15,8 +15,12 @@ def answer(seed):
     return Turn("", finish_reason="error", error="status 500") if seed == (3,) else Turn(f"to {seed}")
 
 
+def out_of_order(seed):
+    return 0.001 * (5 - seed[0]) if seed else 0
+
+
 def server():
-    return Server(answer, lambda seed: 0.001 * (5 - seed[0]) if seed else 0)  # out of order
+    return Server(answer, out_of_order)
 
 
 def test_a_turn_holds_the_prompt_and_everything_that_the_model_told():
