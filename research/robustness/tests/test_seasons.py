@@ -1,9 +1,10 @@
-"""A season from its opening to its checked entries, and the ways to cheat it."""
+"""A season from its opening to its checked entries, programs that are asked again there, and the ways to cheat it."""
 
 import json
 import re
 import shlex
 import shutil
+import sys
 from hashlib import sha256
 from pathlib import Path
 
@@ -11,6 +12,7 @@ import pytest
 
 from benchmark.cli import main
 from benchmark.errors import UsageError
+from benchmark.runs.folder import RunFolder
 from research.robustness.seasons.season import Season, new_season, reveal
 
 SCENARIOS = ["frozen-lake", "bandit"]
@@ -246,3 +248,82 @@ def test_wrong_use_is_one_sentence(season, tmp_path, capsys, arguments, sentence
     places = {"season": str(season), "new": str(tmp_path / "new"), "name": season.name}
     assert main(["season", *(word.format(**places) for word in arguments)]) == 2
     assert sentence.format(**places) in capsys.readouterr().err
+
+
+linux = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the kernel's locks are Linux's")
+
+WINTER = {"name": "winter", "scenarios": ["frozen-lake"], "episodes": 3, "protocol": "random", "moves": "listed"}
+DRAWING = "import random\ndef act(observation, legal):\n    return random.choice(legal)\n"
+
+
+@pytest.fixture(scope="module")
+def with_programs(tmp_path_factory):
+    place = tmp_path_factory.mktemp("season")
+    season, program, mask = place / "winter", place / "drawing.py", place / "mask.py"
+    program.write_text(DRAWING)
+    mask.write_text("def allowed(observation, legal):\n    return [legal[0], legal[-1]]\n")
+    agents = (["--agent", f"p=program:{program}"], ["--agent", "m=masked(random)", "--set", f"m.program={mask}"])
+    new_season(season, place / "secret", WINTER)
+    for agent in agents:
+        assert main(["season", "commit", str(season), *agent]) == 0
+    assert main(["season", "reveal", str(season), "--secret", str(place / "secret")]) == 0
+    for number, agent in enumerate(agents):
+        assert main(["run", "--season", str(season), *agent, "--out", str(place / f"run{number}"), "--quiet"]) == 0
+        entries = ["--season", str(season), "--out", str(season / "entries")]
+        assert main(["submit", str(place / f"run{number}"), *entries]) == 0
+    program.unlink()  # whoever checks has the published folder alone
+    mask.unlink()
+    return season
+
+
+@pytest.fixture
+def winter(with_programs, tmp_path):
+    return Path(shutil.copytree(with_programs, tmp_path / "winter"))
+
+
+@linux
+def test_published_programs_give_the_answers_of_their_entries(with_programs, capsys):
+    registered = json.loads((with_programs / "agents" / "p.json").read_text())
+    assert list(registered["programs"].values()) == [DRAWING]
+    capsys.readouterr()
+    assert main(["season", "check", str(with_programs)]) == 0
+    assert capsys.readouterr().out.count("re-run here") == 2
+
+
+@linux
+def test_the_key_follows_from_the_secret_and_the_registrations(with_programs):
+    season = Season.open(with_programs)
+    entry = RunFolder.open(with_programs / "entries" / "p")
+    assert entry.manifest["settings"]["agent_options"]["p"]["key"] == season.key_of("p") != season.key_of("m")
+    unrevealed = Season(season.path, season.about, season.agents, None)
+    with pytest.raises(UsageError, match="isn't revealed yet"):
+        unrevealed.key_of("p")
+
+
+@linux
+@pytest.mark.parametrize("name", ["p", "m"])
+def test_answers_that_arent_the_programs_own_are_refused(winter, name, capsys):
+    file = winter / "entries" / name / "episodes.jsonl"
+    lines = [json.loads(line) for line in file.read_text().splitlines()]
+    lines[0]["steps"][0]["response"] = "<think>better</think>" + lines[0]["steps"][0]["response"]
+    file.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    assert main(["season", "check", str(winter)]) == 1
+    assert "answers" in capsys.readouterr().err
+
+
+@linux
+def test_where_nothing_holds_a_program_the_check_says_so(winter, monkeypatch, capsys):
+    monkeypatch.setattr("platform.machine", lambda: "vax")
+    assert main(["season", "check", str(winter)]) == 3
+    told = capsys.readouterr().err
+    assert "the program of 'p' isn't asked again" in told
+    assert "the program of 'm' isn't asked again" in told
+
+
+@linux
+def test_a_registered_program_that_isnt_the_cards_is_refused(with_programs):
+    season = Season.open(with_programs)
+    other = {**season.agents["p"], "programs": dict.fromkeys(season.agents["p"]["programs"], DRAWING + "#")}
+    changed = Season(season.path, season.about, {**season.agents, "p": other}, season.revealed)
+    (problem,) = [one for one in changed.check(with_programs / "entries" / "p").problems if "sha256" in one]
+    assert "its card says" in problem

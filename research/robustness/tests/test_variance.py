@@ -61,22 +61,13 @@ def test_what_one_play_of_every_start_cant_tell_isnt_told():
     assert parts(plays._replace(plain=None, wordings=np.full(120, ""))).keys() == {"rest"}
 
 
-@pytest.fixture(scope="module")
-def runs(tmp_path_factory):
-    """The same seeds three times: as they are, as they are again, and with other samples."""
-    folder = tmp_path_factory.mktemp("variance")
+@pytest.mark.slow
+def test_a_second_run_tells_starts_from_sampling(tmp_path):
     played: dict[str, Any] = {"scenarios": ["frozen-lake-slippery", "cliff-walking"], "episodes": 60, "quiet": True}
     for name, more in (("first", {}), ("again", {}), ("other", {"resample": 1})):
-        benchmark.evaluate({"random": "random", "planner": "planner"}, out=folder / name, **played, **more)
-    return [folder / name for name in ("first", "again", "other")]
-
-
-@pytest.mark.slow
-def test_a_second_run_tells_starts_from_sampling(runs):
-    rows = {
-        (row["agent"], row["scenario"]): row
-        for row in read_results(runs[0], runs[2]).document(max_episodes=0)["variance"]
-    }
+        benchmark.evaluate({"random": "random", "planner": "planner"}, out=tmp_path / name, **played, **more)
+    told = read_results(tmp_path / "first", tmp_path / "other").document(max_episodes=0)["variance"]
+    rows = {(row["agent"], row["scenario"]): row for row in told}
     assert {agent for agent, _ in rows} == {"random", "planner"}
     random, planner = (rows[agent, "frozen-lake-slippery"] for agent in ("random", "planner"))
     assert (random["seeds"], random["plays"]) == (60, 2)
@@ -88,7 +79,8 @@ def test_a_second_run_tells_starts_from_sampling(runs):
     assert cliff["chance"] == {"value": 0.0, "low": 0.0, "high": 0.0}
     assert abs(cliff["starts"]["value"]) < 0.4 * cliff["sampling"]["value"]
     assert not any(row["missing"] for row in rows.values())  # neither has prompts, whose wordings could be varied
-    assert "variance" not in read_results(runs[0], runs[1]).document(max_episodes=0)  # equal samples say nothing
+    again = read_results(tmp_path / "first", tmp_path / "again")  # equal samples say nothing
+    assert "variance" not in again.document(max_episodes=0)
 
 
 def guesser() -> LanguageAgentPolicy:

@@ -111,15 +111,11 @@ def test_fresh_episodes_know_which_layouts_training_drew(done, again):
     assert done.folder.result("play/base/0/frozen-lake")["unseen"] == [1, 1, 1, 1]
     everything = again.result("train/plain/0")
     (again.result_file("play/trained/0/frozen-lake")).unlink()
-    layouts = first_layouts(11_000, 2)
+    tasks = [EpisodeTask.of("frozen-lake", 11_000 + k) for k in range(2)]
+    layouts = [layout_of(episode) for episode in rollout(load_agent("random"), tasks)]
     again.write_result("train/plain/0", everything | {"layouts": layouts})
     do(done.jobs["play/trained/0/frozen-lake"], done.experiment, again, nothing)
     assert again.result("play/trained/0/frozen-lake")["unseen"] == [0, 0, 1, 1]
-
-
-def first_layouts(first: int, count: int) -> list[str]:
-    tasks = [EpisodeTask.of("frozen-lake", first + k) for k in range(count)]
-    return [layout_of(episode) for episode in rollout(load_agent("random"), tasks)]
 
 
 def test_protocol_history_and_examples_reach_the_player(done, again, monkeypatch):
@@ -181,8 +177,6 @@ def test_the_report_of_it_has_figures_and_says_what_is_missing(done):
     text = report_markdown(findings, {"textbench": "1"}, command="textbench reproduce --config recipe.toml")
     data = report_data(findings, {"textbench": "1"})
     assert "| The lake | `textbench reproduce --config recipe.toml --parts main` | done |" in text
-    assert "| TRL | `textbench reproduce --config recipe.toml --parts baseline` | not run yet |" in text
-    assert "## TRL" not in text
     assert {row["player"] for row in data["fresh"]} >= {"base", "trained", "random", "imitation"}
     assert len(data["missing"]) == 3
     assert np.isfinite([row["value"] for row in data["fresh"]]).all()
@@ -193,7 +187,7 @@ def test_the_report_of_it_has_figures_and_says_what_is_missing(done):
 def test_trls_grpo_is_as_long_as_the_run_that_it_equals(equal, done, again):
     pytest.importorskip("trl")
     name = f"train/trl-{equal}/0"
-    job = next(job for job in jobs_of(done.experiment) if job.name == name)
+    (job,) = [job for job in jobs_of(done.experiment) if job.name == name]
     like = again.result("train/plain/0")
     history = like["history"] * 4
     again.write_result("train/plain/0", like | {"training_processor_seconds": 5.0, "history": history})
