@@ -142,26 +142,6 @@ def test_textgames_is_light(statement):
     }
 
 
-@pytest.mark.slow
-def test_the_games_and_their_solvers_want_three_packages():
-    """Those of ``textgames/pyproject.toml``; each of the others that are loaded is required by one of the three."""
-    statement = (
-        "import textgames, pkgutil, importlib, gymnasium\n"
-        "for one in pkgutil.walk_packages(textgames.__path__, 'textgames.'): importlib.import_module(one.name)\n"
-        "for one in textgames.registered_ids():\n"
-        "  if not one.startswith('OpenSpiel') and len(textgames.game_of(one).players) == 1: gymnasium.make(one).reset()"
-    )
-    light = tomllib.loads((ROOT / "textgames/pyproject.toml").read_text())["project"]
-    product = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    assert set(light["dependencies"]) < set(product["dependencies"])
-    assert [re.split(r"\W", one)[0] for one in light["dependencies"]] == ["gymnasium", "pettingzoo", "numpy"]
-    assert light["optional-dependencies"]["openspiel"] == product["optional-dependencies"]["openspiel"]
-    loaded = {name.split(".")[0] for name in loaded_by(statement) - loaded_by("pass")} - set(sys.stdlib_module_names)
-    theirs = {"cloudpickle", "farama_notifications", "typing_extensions"}
-    loaded = {name for name in loaded if not re.match("_|cython", name)} - theirs
-    assert loaded == {"textgames", "gymnasium", "pettingzoo", "numpy"}
-
-
 def test_what_an_error_advises_works_as_it_stands():
     """After ``import textgames`` alone, which doesn't load what most programs never need."""
     assert "textgames.conformance" in loaded_by("import textgames; textgames.conformance.check('TextNim-v0')")

@@ -133,7 +133,10 @@ class Gate:
         """Return whether the server goes by this name or address."""
         if host in LOOPBACK or host == self.bound or self._is_allowed(host):
             return True
-        return self.bound in EVERYWHERE and _is_address(host)
+        try:
+            return self.bound in EVERYWHERE and bool(ip_address(host))
+        except ValueError:  # a name
+            return False
 
     def _is_allowed(self, host: str) -> bool:
         below = [name[1:] for name in self.allowed if name.startswith("*.")]
@@ -167,14 +170,6 @@ def _name_of(url: str) -> str:
         return ""
     odd = parts.path or parts.query or parts.fragment or parts.username is not None
     return "" if odd else (parts.hostname or "").rstrip(".")
-
-
-def _is_address(host: str) -> bool:
-    try:
-        ip_address(host)
-    except ValueError:
-        return False
-    return True
 
 
 async def _whole_body(receive: Receive) -> Receive:
