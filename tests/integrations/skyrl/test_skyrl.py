@@ -49,6 +49,18 @@ def test_a_group_shares_its_start_and_not_its_transitions():
     assert len({step["observations"][0]["content"] for step in told if step["observations"]}) > 1
 
 
+def test_a_player_may_be_out_before_it_is_asked():
+    """Seven villagers of sixty die in the first night; their row pays what the episode has paid, in one step."""
+    rows = ({"scenario": "werewolf-5", "layout_seed": seed, "seat": "player_0"} for seed in range(60))
+    env = next(env for env in (made(**row) for row in rows) if env.session.over)
+    assert env.init([])[0] == [{"role": "user", "content": env.session.last_observation("player_0")}]
+    told = env.step("anything")
+    assert (told["done"], told["observations"]) == (True, [])
+    assert told["reward"] == env.get_metrics()["return"] == env.session.episode.returns["player_0"]
+    with pytest.raises(RuntimeError, match="is over"):
+        env.step("more")
+
+
 def test_configuration_of_the_trainer_is_followed():
     from omegaconf import OmegaConf
 

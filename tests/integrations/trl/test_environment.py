@@ -13,6 +13,19 @@ def test_group_shares_its_start_and_not_its_transitions():
     for environment in group:
         environment.reset(layout_seed=5)
     assert len({environment.act("down") for environment in group}) > 1, "all six slipped alike"
+    again = set()
+    for _ in range(8):
+        group[0].reset(layout_seed=5)
+        again.add(group[0].act("down"))
+    assert len(again) > 1, "it slipped alike in eight episodes"
+
+
+def test_columns_choose_scenario_and_seat():
+    environment = game_environment("tic-tac-toe", opponents="planner")()
+    environment.reset(scenario="kuhn-poker", layout_seed=1, seat="player_1", prompt=[])
+    session = environment.session
+    assert session is not None
+    assert (session.task.scenario, session.player) == ("kuhn-poker", "player_1")
 
 
 def test_episode_is_told_as_answers_of_a_tool():

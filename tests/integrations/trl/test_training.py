@@ -106,6 +106,14 @@ def test_what_the_command_leaves_is_played_with_the_prompts_that_it_was_trained_
     assert all(step.valid for step in episode.steps)
 
 
+def test_who_is_out_before_being_asked_counts_and_teaches_nothing():
+    (episode,) = rollout(load_agent("random"), [EpisodeTask.of("werewolf-5", 1)])
+    assert not episode.steps_of("player_3")
+    rows = list(StepRollouts(steps_per_episode=2)._samples(episode, "player_3", np.random.default_rng(0), 7))
+    assert [row["env_mask"] for row in rows] == [[0], [0]]
+    assert [row["return_of_episode"] for row in rows] == [episode.returns["player_3"]] * 2
+
+
 def test_what_cannot_be_followed_is_said(tmp_path):
     trainer = make_trainer(options(tmp_path, "steps"))
     trainer.rollout_func.steps_per_episode = 3
