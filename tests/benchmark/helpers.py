@@ -82,6 +82,11 @@ def read_by_all(textbench, folder):
     return said
 
 
+def named(agents) -> list[str]:
+    """The words of a command that name these agents."""
+    return [word for agent in agents for word in ("--agent", agent)]
+
+
 def refused(done, *said) -> None:
     """Check that a command was refused in one sentence, which says all of this."""
     assert (done.code, done.out, done.err.count("\n")) == (2, "", 1), done

@@ -21,7 +21,7 @@ import benchmark
 from agents import LanguageAgentPolicy, ScriptedModel, Turn, load_agent
 from benchmark.runs.folder import RunFolder
 from tests.agents.openai_server import OpenAIServer
-from tests.benchmark.helpers import counted, records_in, refused
+from tests.benchmark.helpers import counted, refused
 from textgames import SCENARIOS
 
 LAKE = {"scenarios": "frozen-lake", "quiet": True}
@@ -30,15 +30,16 @@ LAKE = {"scenarios": "frozen-lake", "quiet": True}
 class Always:
     """A policy of somebody's own."""
 
+    name = "always"
+
     def __init__(self, action: str, fails_at: int | None = None, error: BaseException | None = None) -> None:
-        self.name = "always"
         self.settings = {"action": action}
         self.asked, self.fails_at, self.error = 0, fails_at, error
 
     def act(self, requests: Sequence) -> list[Turn]:
         self.asked += len(requests)
         if self.fails_at is not None and self.asked > self.fails_at:
-            raise self.error or RuntimeError("my own mistake")
+            raise self.error
         return [Turn(response=self.settings["action"]) for _ in requests]
 
 
@@ -66,41 +67,27 @@ def test_a_run_is_that_of_the_command_line(textbench, capsys):
         assert shown == json.loads(json.dumps(made.document))
 
 
-def test_the_same_call_goes_on_where_it_was_stopped(workplace):
-    def call(**options):
-        return benchmark.evaluate("random", out="here", **LAKE, **options)
-
-    assert call(episodes=2).columns.played == 2
-    before = Path("here/episodes.jsonl").read_bytes()
-    results = call(episodes=4)
-    assert results.columns.played == 4
-    assert Path("here/episodes.jsonl").read_bytes().startswith(before)
-    with pytest.raises(benchmark.UsageError, match="here was made with seed_offset = 0, now it is 3"):
-        call(episodes=4, seed_offset=3)
-
-
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"agents": "gredy"}, "unknown agent 'gredy' \\(did you mean 'greedy'\\?\\)"),
-        ({"agents": "random", "episodes": 0}, "episodes must be a whole number from 1 to 10,000,000, got 0"),
-        ({"agents": "random", "seed": 1}, "no option of a run named 'seed'; did you mean 'seed_offset'"),
-        ({"agents": "random", "scenarios": []}, "scenarios is empty; leave it out to play the paper's four"),
-        ({"agents": "random", "suite": "strategy", "suites": "paper"}, "suite and suites are one option"),
+        ({"episodes": 0}, "episodes must be a whole number from 1 to 10,000,000, got 0"),
+        ({"seed": 1}, "no option of a run named 'seed'; did you mean 'seed_offset'"),
+        ({"scenarios": []}, "scenarios is empty; leave it out to play the paper's four"),
+        ({"suite": "strategy", "suites": "paper"}, "suite and suites are one option"),
         ({"agents": [without_settings()]}, "settings are plain data by name, a dictionary, got None"),
         ({"agents": {"a/b": "random"}}, "an agent's name is made of letters, digits and any of"),
         ({"agents": []}, "agents is an empty list; name at least one"),
         ({"agents": [Always]}, "got the class Always, which is to be called"),
         ({"agents": {"a": {"temperature": 1}}}, "an agent is a spec .* got {'temperature': 1}"),
-        ({"agents": "random", "agent_options": 3}, "agent_options are {agent: {option: value}}, got 3"),
-        ({"agents": "random", "scenarios": gym.make("TextSnake-v0")}, "scenarios must be a text, got <"),
-        ({"agents": "random", "scenarios": SCENARIOS["snake"]._replace(horizon=3)}, "'snake' has been changed"),
+        ({"agent_options": 3}, "agent_options are {agent: {option: value}}, got 3"),
+        ({"scenarios": gym.make("TextSnake-v0")}, "scenarios must be a text, got <"),
+        ({"scenarios": SCENARIOS["snake"]._replace(horizon=3)}, "'snake' has been changed"),
         ({"agents": {"a": {"spec": "random", "tmp": 1}}}, "no option of the agent 'a' \\(random\\) named 'tmp'"),
     ],
 )
 def test_what_is_wrong_is_said_as_at_the_command_line(workplace, options, message):
     with pytest.raises(benchmark.UsageError, match=message):
-        benchmark.evaluate(**{"quiet": True, **options})
+        benchmark.evaluate(**{"agents": "random", "quiet": True, **options})
     assert not list(workplace.iterdir())
 
 
@@ -112,10 +99,9 @@ def test_policies_and_specs_mix(workplace):
     assert results.agents == ("mine", "base", "scripted")
     cards = {card["name"]: card for card in RunFolder.open(Path("r")).manifest["agents"]}
     assert cards["mine"]["spec"].endswith(".Always")
-    assert cards["mine"]["settings"]["action"] == "right"
-    assert cards["mine"]["settings"]["patience"] == "inf"
-    assert cards["mine"]["settings"]["moves"] == ["down", "left", "right", "up"]  # whatever order a process has
-    assert list(cards["mine"]["settings"]["code"]) == ["Always"]
+    settings = cards["mine"]["settings"]
+    assert (settings["action"], settings["patience"], [*settings["code"]]) == ("right", "inf", ["Always"])
+    assert settings["moves"] == ["down", "left", "right", "up"]  # whatever order a process has
     assert cards["scripted"]["spec"] == "python:agents.policy.LanguageAgentPolicy"
     assert "code" not in cards["scripted"]["settings"]
     assert benchmark.evaluate([load_agent("greedy"), "random"], episodes=1, **LAKE).agents == ("greedy", "random")
@@ -131,13 +117,22 @@ def test_a_policy_that_is_somebody_else_is_noticed(workplace, textbench):
     assert textbench("leaderboard", "r").code == 0
 
 
-def test_an_error_of_the_players_own_is_raised_and_the_rest_is_kept(workplace):
-    broken = Always("right", fails_at=8)
-    with pytest.raises(RuntimeError, match="my own mistake"):
-        benchmark.evaluate({"mine": broken}, episodes=9, out="r", max_concurrency=1, **LAKE)
-    assert 0 < len(records_in("r")) < 9
-    broken.fails_at = None
-    assert benchmark.evaluate({"mine": broken}, episodes=9, out="r", max_concurrency=1, **LAKE).complete
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (RuntimeError("my own mistake"), "my own mistake"),
+        (KeyboardInterrupt(), r"of 9 episodes are kept in .*read_results.*goes on"),
+    ],
+    ids=["an error of its own", "Ctrl-C"],
+)
+def test_what_stops_a_run_is_raised_and_the_rest_is_kept(workplace, error, said):
+    stopped, call = Always("right", fails_at=8, error=error), {"episodes": 9, "max_concurrency": 1, **LAKE}
+    with pytest.raises(type(error), match=said) as caught:
+        benchmark.evaluate({"mine": stopped}, **call, **({"out": "r"} if isinstance(error, RuntimeError) else {}))
+    folder = str(caught.value).partition("out='")[2].partition("'")[0] or "r"
+    assert 0 < benchmark.read_results(folder).columns.played < 9
+    stopped.fails_at = None
+    assert benchmark.evaluate({"mine": stopped}, out=folder, **call).complete
 
 
 def test_who_mends_a_player_goes_on_unless_another_version_of_it_has_played(workplace, monkeypatch):
@@ -161,16 +156,6 @@ def test_who_mends_a_player_goes_on_unless_another_version_of_it_has_played(work
     with pytest.raises(benchmark.UsageError, match=said):
         benchmark.evaluate(version("return [Turn('up') for _ in requests]"), episodes=2, out="r", **LAKE)
     monkeypatch.delitem(sys.modules, "mine")
-
-
-def test_ctrl_c_keeps_what_was_played(workplace):
-    stopped = Always("right", fails_at=8, error=KeyboardInterrupt())
-    with pytest.raises(KeyboardInterrupt, match=r"of 9 episodes are kept in .*read_results.*goes on") as caught:
-        benchmark.evaluate({"mine": stopped}, episodes=9, max_concurrency=1, **LAKE)
-    folder = str(caught.value).partition("out='")[2].partition("'")[0]
-    assert 0 < benchmark.read_results(folder).columns.played < 9
-    stopped.fails_at = None
-    assert benchmark.evaluate({"mine": stopped}, episodes=9, max_concurrency=1, out=folder, **LAKE).complete
 
 
 @pytest.mark.slow

@@ -11,17 +11,13 @@ from benchmark.errors import UsageError
 from benchmark.runs.folder import RunFolder
 from benchmark.runs.manifest import read_manifest
 from benchmark.runs.plan import Plan
-from tests.benchmark.helpers import refused
 
 PLAY = ("run", "--scenario", "frozen-lake", "--episodes", "3", "--quiet", "--agent", "tiny", "--agent", "random")
 pytest.importorskip("torch")
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "how",
-    [("--legal-only",), ("--set", "tiny.legal_only=true"), ("--config", "legal.toml")],
-)
+@pytest.mark.parametrize("how", [("--legal-only",), ("--set", "tiny.legal_only=true"), ("--config", "legal.toml")])
 def test_every_way_of_asking_is_the_same_protocol(textbench, how):
     Path("legal.toml").write_text("legal_only = true\n")
     done = textbench(*PLAY, "--out", "run", "--json", *how)
@@ -50,23 +46,6 @@ def test_a_forged_answer_is_found_by_replay(textbench):
     problems = list(replay_problems(record, scenario._replace(protocol="legal-only")))
     assert problems
     assert all("is no legal answer, and the protocol is legal-only" in problem for problem in problems)
-
-
-@pytest.mark.parametrize(
-    ("more", "said"),
-    [
-        (("--legal-only", "--protocol", "retry"), "--legal-only leaves nothing that can't be read"),
-        (("--agent", "tiny-lake", "--set", "tiny.legal_only=true"), "a run has one protocol, and legal_only"),
-        (("--legal-only", "--scenario", "guess-number"), "GuessNumber doesn't list its legal actions"),
-        (("--legal-only", "--agent", "openai:m", "--set", "openai:m.grammar=gbnf"), "in the mode direct alone"),
-        (("--legal-only", "--agent", "openai:m", "--set", "openai:m.grammar=ebnf"), "grammar is gbnf or structured"),
-        (("--set", "tiny.legal_only=true", "--protocol", "forfeit"), "leave out protocol = 'forfeit'"),
-    ],
-)
-def test_what_cannot_be_is_one_sentence_before_the_first_episode(textbench, monkeypatch, more, said):
-    monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:9/v1")
-    refused(textbench(*PLAY, "--out", "run", *more), said)
-    assert not Path("run").exists()
 
 
 @pytest.mark.slow

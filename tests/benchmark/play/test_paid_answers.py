@@ -2,7 +2,6 @@
 
 import json
 import os
-import signal
 import subprocess
 import sys
 import time
@@ -16,7 +15,8 @@ from benchmark.runs.record import paid_tokens
 from tests.agents.openai_server import MOVES, OpenAIServer
 from tests.benchmark.helpers import ROOT, records_in, steps_in
 
-LAKE = ("--scenario", "frozen-lake", "--temperature", 1, "--quiet")
+HOT = ("--temperature", 1, "--quiet")
+PRICED = ("--prices", "prices.toml")
 
 
 @pytest.fixture(autouse=True)
@@ -49,13 +49,13 @@ def done_of(folder):
 
 def test_a_killed_process_leaves_every_answer_that_had_arrived(textbench):
     with OpenAIServer(respond=numbered(), latency=0.02) as server:
-        command = ("run", "--agent", "m=openai:m", "--base-url", server.base_url, *LAKE, "--max-concurrency", 4)
+        words = ("--base-url", server.base_url, "--scenario", "frozen-lake", *HOT, "--max-concurrency", 4)
+        command = ("run", "--agent", "m=openai:m", *words, "--episodes", 12, "--out", "r")
         environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-        arguments = [sys.executable, "-m", "benchmark.cli", *map(str, command), "--episodes", "12", "--out", "r"]
-        process = subprocess.Popen(arguments, env=environment)
+        process = subprocess.Popen([sys.executable, "-m", "benchmark.cli", *map(str, command)], env=environment)
         while server.served["ok"] < 30:
             time.sleep(0.005)
-        process.send_signal(signal.SIGKILL)
+        process.kill()
         process.wait()
         time.sleep(0.1)  # what was in flight ends
         before = Path("r/answers.jsonl").read_text().count("\n")
@@ -68,11 +68,10 @@ def test_a_killed_process_leaves_every_answer_that_had_arrived(textbench):
     assert not Path("r/answers.jsonl").exists()
 
 
-def test_a_limit_on_money_leaves_the_agents_with_the_same_starts_and_loses_nothing(textbench):
+def test_a_limit_on_money_leaves_the_agents_with_the_same_starts_and_loses_nothing(textbench, behind):
     with OpenAIServer(respond=numbered()) as server:
-        agents = ("--agent", "a=openai:m", "--agent", "b=openai:m", "--agent", "random")
-        command = (*agents, "--base-url", server.base_url, *LAKE, "--prices", "prices.toml", "--max-concurrency", 8)
-        stopped = textbench("run", *command, "--episodes", 20, "--max-cost", 25, "--out", "r")
+        words = (*HOT, *PRICED, "--max-concurrency", 8, "--episodes", 20, "--max-cost", 25)
+        stopped = behind(server, *words, agents=("a=openai:m", "b=openai:m", "random"))
         assert "the money is used up" in stopped.err
         assert "which favours short episodes, as they end first" in " ".join(stopped.out.split())
         done = done_of("r")
@@ -90,7 +89,7 @@ def test_a_limit_on_money_leaves_the_agents_with_the_same_starts_and_loses_nothi
     assert counted <= tokens <= counted + 400 * cut_off
 
 
-def test_an_episode_that_a_servers_fault_ended_is_played_again_from_what_was_answered(textbench):
+def test_an_episode_that_a_servers_fault_ended_is_played_again_from_what_was_answered(textbench, behind):
     answer, failing = numbered(), [True]
 
     def respond(request):
@@ -98,14 +97,11 @@ def test_an_episode_that_a_servers_fault_ended_is_played_again_from_what_was_ans
         return text if not failing[0] or not text.startswith("<think>3<") else "x" * 2**21  # refused for its size
 
     with OpenAIServer(respond=respond) as server:
-        command = ("run", "--agent", "m=openai:m", "--base-url", server.base_url, *LAKE, "--max-concurrency", 1)
-        first = textbench(*command, "--episodes", 1, "--max-retries", 0, "--max-tokens", 10**6, "--out", "r", "--json")
-        assert first.code == 1
-        (row,) = json.loads(first.out)["scores"]
-        assert row["episodes"] == 0
+        words = ("--max-concurrency", 1, "--episodes", 1, "--max-retries", 0, "--max-tokens", 10**6, "--json")
+        first = behind(server, *HOT, *words)
+        assert (first.code, [row["episodes"] for row in json.loads(first.out)["scores"]]) == (1, [0])
         failing[0] = False
-        again = textbench("resume", "r", "--quiet", "--json")
-        assert again.code == 0
+        assert textbench("resume", "r", "--quiet").code == 0
     told = answers_in("r")
     assert [int(text.split("<")[1].removeprefix("think>")) for text in told[:4]] == [0, 1, 2, 4]
     (record,) = records_in("r")
@@ -113,20 +109,19 @@ def test_an_episode_that_a_servers_fault_ended_is_played_again_from_what_was_ans
 
 
 @pytest.mark.parametrize("fault", ["401", "no-quota"])
-def test_a_wrong_key_or_an_empty_account_ends_an_agent_after_a_few_requests(textbench, fault):
+def test_a_wrong_key_or_an_empty_account_ends_an_agent_after_a_few_requests(behind, fault):
     with OpenAIServer(faults={fault: 1.0}) as broken, OpenAIServer() as sound:
-        agents = ("--agent", "a=openai:m", "--agent", "b=openai:m", "--set", f"b.base_url={broken.base_url}")
-        done = textbench("run", *agents, "--base-url", sound.base_url, *LAKE, "--episodes", 40, "--out", "r")
+        there = ("--set", f"b.base_url={broken.base_url}", "--episodes", 40)
+        done = behind(sound, *HOT, *there, agents=("a=openai:m", "b=openai:m"))
         assert broken.served[fault] <= 6
     assert done.code == 1
     assert "3 episodes of b failed one after the other: status 4" in done.err
     assert len(done_of("r")["a"]) == 40
 
 
-def test_answers_that_cannot_be_read_are_asked_again(textbench):
+def test_answers_that_cannot_be_read_are_asked_again(textbench, behind):
     with OpenAIServer(respond=numbered()) as server:
-        command = ("run", "--agent", "m=openai:m", "--base-url", server.base_url, *LAKE, "--prices", "prices.toml")
-        textbench(*command, "--episodes", 10, "--max-cost", 0.5, "--out", "r")
+        behind(server, *HOT, *PRICED, "--episodes", 10, "--max-cost", 0.5)
         file = Path("r/answers.jsonl")
         (line, *rest) = file.read_bytes().splitlines(keepends=True)
         file.write_bytes(line.replace(b"think", b"thimk") + b"".join(rest) + b"[1, 2")

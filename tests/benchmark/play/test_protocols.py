@@ -150,49 +150,30 @@ def test_retries_of_a_resumed_run_are_those_of_a_whole_one(textbench):
     assert len(list(played_again("part"))) == 12
 
 
-@pytest.mark.parametrize(
-    ("option", "sentence"),
-    [
-        (
-            ("--protocol", "ranodm"),
-            "--protocol: protocol must be one of random, default, forfeit, retry, legal-only, tools or retry:K",
-        ),
-        (("--moves", "hidden"), "--moves: moves must be listed or unlisted, got 'hidden'"),
-    ],
-)
-def test_other_words_are_refused_before_anything_is_played(textbench, option, sentence):
-    done = textbench("run", "--agent", "random", "--scenario", "frozen-lake", "--out", "r", *option)
-    assert (done.code, sentence in done.err, Path("r").exists()) == (2, True, False)
-
-
-@pytest.fixture
-def several(textbench):
-    """Runs of the same two agents by three protocols, and one without listed moves."""
-    options = {"default": ("--protocol", "default"), "retry": ("--protocol", "retry:2")}
-    options["unlisted"] = ("--moves", "unlisted")
-    for name in ("random", *options):
-        run(textbench, name, *options.get(name, ()), games=("frozen-lake", "cliff-walking", "tic-tac-toe"), episodes=5)
-    return ("random", *options)
-
-
 @pytest.mark.slow
-def test_boards_never_rank_protocols_together(textbench, several):
-    document = json.loads(textbench("leaderboard", *several, "--json").out)
+def test_boards_never_rank_protocols_together(textbench):
+    """The same two agents by three protocols, and without listed moves."""
+    options = {"random": (), "default": ("--protocol", "default"), "retry": ("--protocol", "retry:2")}
+    options["unlisted"] = ("--moves", "unlisted")
+    for name, words in options.items():
+        run(textbench, name, *words, games=("frozen-lake", "cliff-walking", "tic-tac-toe"), episodes=5)
+    document = json.loads(textbench("leaderboard", *options, "--json").out)
     groups = {}
     for row in document["scores"]:
-        groups.setdefault(row["scenario"], set()).add((row["protocol"], row["moves"]))
-    assert all(len(rules) == 1 for rules in groups.values())
-    assert groups["frozen-lake"] == {("random", "listed")}
-    assert groups["frozen-lake (default)"] == {("default", "listed")}
-    assert groups["frozen-lake (retry)"] == {("retry", "listed")}
-    assert groups["frozen-lake (unlisted)"] == {("random", "unlisted")}
-    for name in groups:
-        ranks = [row["rank"] for row in document["scores"] if row["scenario"] == name]
-        assert len(ranks) == 2
-        assert min(ranks) == 1
+        groups.setdefault(row["scenario"], []).append(row)
+    assert {name: {(row["protocol"], row["moves"]) for row in rows} for name, rows in groups.items()} == {
+        f"{game}{mark}": {rules}
+        for game in ("frozen-lake", "cliff-walking", "tic-tac-toe")
+        for mark, rules in (
+            ("", ("random", "listed")),
+            (" (default)", ("default", "listed")),
+            (" (retry)", ("retry", "listed")),
+            (" (unlisted)", ("random", "unlisted")),
+        )
+    }
+    assert all(len(rows) == 2 and min(row["rank"] for row in rows) == 1 for rows in groups.values())
     assert set(document["overall_scenarios"]) == {"frozen-lake", "cliff-walking"}  # a plain run's
-    ranked = {row["agent"] for row in document["overall"] if row["rank"] is not None}
-    assert ranked == {"mute", "random"}
+    assert {row["agent"] for row in document["overall"] if row["rank"] is not None} == {"mute", "random"}
     assert {row["games"] for row in document["ratings"]} == {10}  # of its own protocol
     done = textbench("compare", "random", "default", "--json")
     pairs = {(row["a"], row["b"]) for row in json.loads(done.out)["comparisons"]}

@@ -10,21 +10,20 @@ from benchmark.runs.folder import RunFolder
 from tests.agents.openai_server import OpenAIServer
 from tests.benchmark.helpers import records_in, steps_in
 
-LAKE = ("--scenario", "frozen-lake", "--episodes", 2, "--out", "r")
+SERVED = {"agents": ("openai:o",)}
 REFUSED_BY_OPENAI = {"temperature": "default", "stop": "", "max_tokens": "max_completion_tokens"}
 
 
-def test_reasoning_is_recorded_and_what_the_server_refuses_is_said(textbench):
+def test_reasoning_is_recorded_and_what_the_server_refuses_is_said(textbench, behind):
     with OpenAIServer(refused=REFUSED_BY_OPENAI, reasoning=400) as server:
-        done = textbench("run", "--agent", "openai:o", "--base-url", server.base_url, *LAKE, "--json")
+        done = behind(server, "--episodes", 2, "--json", **SERVED)
         assert done.code == 0, done.err
         resumed = textbench("resume", "r", "--episodes", 3)
     assert resumed.code == 0, resumed.err
     assert "it doesn't take 'temperature', which is left out from here on" in done.err
     assert "reasoning ate up a whole response: 25,000 tokens more are allowed" in done.err
     (row,) = json.loads(done.out)["scores"]
-    assert row["left_out"] == {"temperature": 2, "stop": 2}
-    assert row["eaten_up"] == 0
+    assert (row["left_out"], row["eaten_up"]) == ({"temperature": 2, "stop": 2}, 0)
     assert "openai:o: the server refuses temperature, stop, which it wasn't sent" in " ".join(resumed.out.split())
     folder = RunFolder.open(Path("r"))
     for record in folder.records():
@@ -33,15 +32,13 @@ def test_reasoning_is_recorded_and_what_the_server_refuses_is_said(textbench):
             assert step.turn.usage.reasoning_tokens == 400 < step.turn.usage[1]
             assert step.turn.reasoning.split() == ["hm"] * 400
             assert step.turn.response.endswith("</action>")
-    first, second = folder.manifest["sessions"]
-    assert len(first["notices"]) == 4
-    assert len(second["notices"]) == 4  # another process has to learn it again
+    # another process has to learn it again
+    assert [len(session["notices"]) for session in folder.manifest["sessions"]] == [4, 4]
 
 
-def test_responses_that_reasoning_ate_up_are_counted(textbench):
+def test_responses_that_reasoning_ate_up_are_counted(behind):
     with OpenAIServer(reasoning=300) as server:
-        command = ("--agent", "m=openai:o", "--base-url", server.base_url, "--set", "m.reasoning_tokens=10")
-        done = textbench("run", *command, *LAKE)
+        done = behind(server, "--episodes", 2, "--set", "m.reasoning_tokens=10")
     assert done.code == 0
     assert "allow more tokens: reasoning_tokens = 2048 in the agent's options" in done.err
     asked = len(steps_in("r"))
@@ -49,11 +46,10 @@ def test_responses_that_reasoning_ate_up_are_counted(textbench):
     assert f"m: reasoning left no token for {asked} responses" in " ".join(done.out.split())
 
 
-def test_tokens_that_the_provider_had_in_its_cache_cost_less(textbench):
+def test_tokens_that_the_provider_had_in_its_cache_cost_less(behind):
     Path("prices.toml").write_text('[prices."o"]\ninput = 10.0\noutput = 40.0\ncached_input = 1.0\n')
     with OpenAIServer(prompt_cache=0.5) as server:
-        command = ("--agent", "openai:o", "--base-url", server.base_url, "--prices", "prices.toml", "--json")
-        done = textbench("run", *command, *LAKE)
+        done = behind(server, "--episodes", 2, "--prices", "prices.toml", "--json", **SERVED)
     assert done.code == 0, done.err
     records = records_in("r")
     prompt, completion = (sum(step.turn.usage[i] for r in records for step in r.steps) for i in (0, 1))
@@ -63,22 +59,17 @@ def test_tokens_that_the_provider_had_in_its_cache_cost_less(textbench):
     assert json.loads(done.out)["scores"][0]["cost"] == dollars
 
 
-def test_an_open_model_that_reasons_is_played_by_what_follows_its_reasoning(textbench):
+def test_an_open_model_that_reasons_is_played_by_what_follows_its_reasoning(textbench, behind):
     """Also where its options come from a run's folder: neither decides where anything is sent."""
     thought = "<think>I could answer <action>left</action></think><action>right</action>"
-    sets = ("--set", "q.chat_template_kwargs.enable_thinking=true", "--set", "q.thinking_budget=300")
+    sets = ("--set", "m.chat_template_kwargs.enable_thinking=true", "--set", "m.thinking_budget=300")
     with OpenAIServer(respond=lambda request: thought) as server:
-        command = ("--agent", "q=openai:o", "--base-url", server.base_url, *sets)
-        done = textbench("run", *command, *LAKE, "--mode", "direct")
-        assert done.code == 0, done.err
-        resumed = textbench("resume", "r", "--episodes", 3)
-        assert resumed.code == 0, resumed.err
-    folder = RunFolder.open(Path("r"))
-    (card,) = folder.manifest["agents"]
+        assert behind(server, "--episodes", 2, *sets, "--mode", "direct").code == 0
+        assert textbench("resume", "r", "--episodes", 3).code == 0
+    (card,) = RunFolder.open(Path("r")).manifest["agents"]
     assert card["settings"]["model_chat_template_kwargs"] == {"enable_thinking": True}
     assert card["settings"]["model_thinking_budget"] == 300
-    steps = steps_in("r")
-    assert {(step.turn.response, step.action, step.turn.reasoning) for step in steps} == {
+    assert {(step.turn.response, step.action, step.turn.reasoning) for step in steps_in("r")} == {
         ("<action>right</action>", "right", "I could answer <action>left</action>")
     }
 
@@ -93,12 +84,12 @@ OPTIONS = {
 }
 
 
-def test_settings_of_reasoning_are_options_that_are_sent_and_kept(textbench):
+def test_settings_of_reasoning_are_options_that_are_sent_and_kept(textbench, behind):
     words = [each for name, value in OPTIONS.items() for each in (f"--{name.replace('_', '-')}", value)]
     words = [json.dumps(word) if isinstance(word, dict) else word for word in words]
     with OpenAIServer() as server:
-        agents = ("--agent", "m=openai:o", "--agent", "n=openai:o", "--set", "n.reasoning_effort=high")
-        done = textbench("run", *agents, "--base-url", server.base_url, *LAKE, *words, "--quiet")
+        agents = {"agents": ("m=openai:o", "n=openai:o")}
+        done = behind(server, "--episodes", 2, "--set", "n.reasoning_effort=high", *words, "--quiet", **agents)
         assert done.code == 0, done.err
         shutil.copytree("r", "theirs")  # a folder that nobody here has allowed anything
         resume = ("resume", "theirs", "--episodes", 3, "--base-url", server.base_url, "--allow", "openai:o")
@@ -116,32 +107,16 @@ def test_settings_of_reasoning_are_options_that_are_sent_and_kept(textbench):
 
 
 @pytest.mark.parametrize(
-    ("option", "value", "fix"),
+    ("parameter", "words", "fix"),
     [
-        ("thinking_budget", 5, "leave out --thinking-budget"),
-        ("extra_body", '{"top_k": 2}', "leave 'top_k' out of extra_body"),
+        ("thinking_token_budget", ("--thinking-budget", 5), "(leave out --thinking-budget)"),
+        ("top_k", ("--extra-body", '{"top_k": 2}'), "(leave 'top_k' out of extra_body)"),
+        ("tools", ("--protocol", "tools"), "or ask a server that takes them: vLLM's by --enable-auto-tool-choice"),
     ],
 )
-def test_a_refusal_of_such_a_setting_is_one_sentence_with_the_fix(textbench, option, value, fix):
-    names = {"thinking_budget": "thinking_token_budget", "extra_body": "top_k"}
-    with OpenAIServer(refused={names.get(option, option): ""}) as server:
-        command = ("--agent", "m=openai:o", "--base-url", server.base_url, f"--{option.replace('_', '-')}", value)
-        done = textbench("run", *command, *LAKE)
-    assert done.code == 1
+def test_a_servers_refusal_of_a_setting_comes_with_the_fix(behind, parameter, words, fix):
+    with OpenAIServer(refused={parameter: ""}) as server:
+        done = behind(server, "--episodes", 2, *words)
     told = " ".join(done.err.split())
-    assert f"Unsupported parameter: '{names.get(option, option)}' is not supported with this model. ({fix})" in told
-
-
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        (("--reasoning-effort", "4"), "an effort of reasoning is a word of the server's, such as minimal, low or high"),
-        (("--extra-body", "top_k"), """a table is written as JSON, such as '{"top_k": 20}', got 'top_k'"""),
-        (("--extra-body", '{"k": "sk-0123456789abcdefghij0123456789"}'), "holds what looks like a key"),
-    ],
-)
-def test_a_wrong_setting_of_reasoning_is_refused_before_the_first_episode(textbench, words, said):
-    done = textbench("run", "--agent", "openai:o", "--base-url", "http://127.0.0.1:9/v1", *LAKE, *words)
-    assert done.code == 2
-    assert said in " ".join(done.err.split())
-    assert not Path("r").exists()
+    assert (done.code, f"Unsupported parameter: '{parameter}' is not supported with this model." in told) == (1, True)
+    assert fix in told

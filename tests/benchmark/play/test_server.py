@@ -3,29 +3,28 @@
 import base64
 import json
 import shutil
-from collections import Counter
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from benchmark.results import read_results
 from benchmark.runs.folder import RunFolder
 from tests.agents.openai_server import OpenAIServer, random_move
-from tests.benchmark.helpers import counted, everything_written, records_in
+from tests.benchmark.helpers import counted, everything_written, records_in, refused
 
 KEY = "sk-planted-0123456789abcdef"
 PASSWORD = "planted-password-987"
 LAKE = ("--scenario", "frozen-lake", "--quiet")
 
 
-def test_no_key_gets_anywhere(textbench, workplace, monkeypatch):
+def test_no_key_gets_anywhere(textbench, behind, workplace, monkeypatch):
     """A server that quotes the key it refuses, with credentials in the variable, in the address and in the query."""
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
     with OpenAIServer(api_key="another") as server:
         url = server.base_url.replace("://", f"://user:{PASSWORD}@") + f"?signature={KEY}-query"
-        command = ("--agent", "openai:m", "--base-url", url)
-        done = textbench("run", *command, "--scenario", "frozen-lake", "--episodes", 2, "--out", "r", "--json")
-        doctor = textbench("doctor", *command)
+        done = behind(SimpleNamespace(base_url=url), "--episodes", 2, "--json")
+        doctor = textbench("doctor", "--agent", "openai:m", "--base-url", url)
         resumed = textbench("resume", "r", "--base-url", url)
         page = textbench("leaderboard", "r", "--html", "page.html")
         shown = textbench("replay", "r", "--plain")
@@ -36,8 +35,7 @@ def test_no_key_gets_anywhere(textbench, workplace, monkeypatch):
     for secret in ("planted", KEY[3:], PASSWORD):
         assert secret not in printed
         assert secret not in everything_written(workplace)
-    settings = RunFolder.open(Path("r")).manifest["settings"]
-    assert settings["base_url"] == server.base_url
+    assert RunFolder.open(Path("r")).manifest["settings"]["base_url"] == server.base_url
 
 
 @pytest.mark.slow
@@ -73,27 +71,23 @@ def test_secrets_in_an_old_run_are_not_shown(textbench, monkeypatch):
         assert (done.code, KEY in done.out + done.err, "[redacted]" in done.out) == (0, False, True)
 
 
-def test_a_wrong_name_of_a_model_is_said_before_the_first_episode(textbench, workplace):
-    command = ("run", "--agent", "random", "--agent", "openai:gpt-4o-mni", *LAKE, "--episodes", 50, "--out", "r")
+def test_a_wrong_name_of_a_model_is_said_before_the_first_episode(textbench, behind):
     with OpenAIServer(models=["gpt-4o-mini"], strict_names=True) as server:
-        done = textbench(*command, "--base-url", server.base_url)
+        agents = ("random", "openai:gpt-4o-mni")
+        done = behind(server, "--episodes", 50, agents=agents)
+        dry = behind(server, "--episodes", 50, "--dry-run", agents=agents)
         assert dict(server.served) == {"404": 1}
-        dry = textbench(*command, "--base-url", server.base_url, "--dry-run")
-        assert dict(server.served) == {"404": 1}
-    assert (done.code, dry.code, Path("r").exists()) == (2, 0, False)
-    assert "agent 'openai:gpt-4o-mni': http" in done.err
-    assert "(did you mean 'gpt-4o-mini'?)" in done.err
-    assert done.err.count("\n") == 1
+    assert (dry.code, Path("r").exists()) == (0, False)
+    refused(done, "agent 'openai:gpt-4o-mni': http", "(did you mean 'gpt-4o-mini'?)")
     with OpenAIServer(models=["m"], strict_names=True) as server:  # a resume asks no such question
-        command = ("run", "--agent", "openai:m", "--base-url", server.base_url, *LAKE, "--episodes", 2)
-        assert textbench(*command, "--out", "r").code == 0
+        assert behind(server, "--episodes", 2).code == 0
         server.models = None
         asked = server.served.total()
         assert textbench("resume", "r", "--quiet").code == 0
         assert server.served.total() == asked
 
 
-def test_a_mix_of_models_behind_one_name_is_said(textbench):
+def test_a_mix_of_models_behind_one_name_is_said(textbench, behind):
     def respond(request):
         text = random_move(request)
         server.fingerprint = "fp_1" if "left" in text else "fp_2"
@@ -101,45 +95,27 @@ def test_a_mix_of_models_behind_one_name_is_said(textbench):
 
     with OpenAIServer(respond=respond) as server:
         server.model = "m-2026-01-31"
-        command = ("run", "--agent", "openai:m", "--agent", "random", "--base-url", server.base_url, *LAKE)
-        done = textbench(*command, "--episodes", 8, "--out", "r", "--json")
+        done = behind(server, "--episodes", 8, "--json", agents=("m=openai:m", "random"))
     rows = {row["agent"]: row["served_by"] for row in json.loads(done.out)["scores"]}
     assert rows["random"] == {}
-    assert set(rows["openai:m"]) == {"m-2026-01-31 fp_1", "m-2026-01-31 fp_2"}
+    assert set(rows["m"]) == {"m-2026-01-31 fp_1", "m-2026-01-31 fp_2"}
     said = " ".join(textbench("leaderboard", "r", "--stats").out.split())
-    assert f"openai:m: answered by 2 models: m-2026-01-31 fp_2 in {rows['openai:m']['m-2026-01-31 fp_2']} epi" in said
+    assert f"m: answered by 2 models: m-2026-01-31 fp_2 in {rows['m']['m-2026-01-31 fp_2']} episodes" in said
     told = {next(iter(one.agents.values())): one.measured.get("served_by", {}).keys() for one in records_in("r")}
-    assert told == {"random": set(), "openai:m": {"player_0"}}
-
-
-def test_own_prompts_are_kept_with_the_run(textbench):
-    Path("mine.toml").write_text('opening = "Rules follow. $instructions"\n')
-    with OpenAIServer() as server:
-        command = ("run", "--agent", "openai:m", "--base-url", server.base_url, *LAKE, "--prompts", "mine.toml")
-        assert textbench(*command, "--episodes", 2, "--out", "r").code == 0
-        (card,) = RunFolder.open(Path("r")).manifest["agents"]
-        assert (card["spec"], card["kind"]) == ("openai:m", "openai")
-        assert "$observation" in card["settings"]["prompt_map"]["texts"]["observation"]
-        assert all(r["messages"][0]["content"].startswith("Rules follow.") for r in server.requests)
-        Path("mine.toml").unlink()
-        lines = Path("r/episodes.jsonl").read_bytes().splitlines(keepends=True)
-        Path("r/episodes.jsonl").write_bytes(lines[0])
-        assert textbench("resume", "r", "--quiet").code == 0
-        assert Counter(Path("r/episodes.jsonl").read_bytes().splitlines(keepends=True))[lines[0]] == 1
+    assert told == {"random": set(), "m": {"player_0"}}
 
 
 PASSING = {"429": 0.1, "500": 0.1, "503": 0.03, "slow": 0.02, "drop": 0.03, "malformed": 0.05}
 
 
 @pytest.mark.slow
-def test_faults_that_pass_change_nothing(textbench):
+def test_faults_that_pass_change_nothing(textbench, behind):
     """With 429, 500, 503, late, broken and malformed answers on the way, the results end as with a perfect server."""
-    command = ("run", "--agent", "openai:m", *LAKE, "--episodes", 8)
     with OpenAIServer() as server:
-        assert textbench(*command, "--base-url", server.base_url, "--out", "clean").code == 0
+        assert behind(server, "--episodes", 8, "--out", "clean").code == 0
         port = server.port
     with OpenAIServer(faults=PASSING, fault_attempts=3, slow=0.3, port=port) as server:
-        done = textbench(*command, "--base-url", server.base_url, "--out", "faulty", "--max-retries", 6)
+        done = behind(server, "--episodes", 8, "--out", "faulty", "--max-retries", 6)
         for _ in range(4):
             if done.code == 0:
                 break
@@ -158,20 +134,14 @@ def test_the_doctor_asks_once(textbench):
     assert codes == [1, 0]
 
 
-def test_a_server_that_isnt_there_is_said_where_the_run_ends(textbench):
+def test_a_server_that_isnt_there_is_said_where_the_run_ends(behind):
     """Not only below ``--stats``: it is the first thing that somebody with a server of their own gets wrong."""
-    gone = ("--base-url", "http://127.0.0.1:9/v1", "--max-retries", 0)
-    done = textbench("run", "--agent", "openai:m", *gone, *LAKE[:2], "--episodes", 2, "--out", "r")
+    done = behind(SimpleNamespace(base_url="http://127.0.0.1:9/v1"), "--max-retries", 0, "--episodes", 2)
     assert done.code == 1
     assert "2 episodes are unscored: no connection to http://127.0.0.1:9/v1: " in done.err
     assert "play them again with: textbench resume r" in done.err
     assert "No episode of frozen-lake is scored yet; planned: 2." in done.out
     pytest.importorskip("pandas", reason="pandas isn't installed (extra pandas)")
     results = read_results("r", quiet=True)
-    frame = results.to_pandas()
-    assert (frame["return"].isna().all(), frame["success"].isna().all(), frame["error"].str.len().min() > 0) == (
-        1,
-        1,
-        1,
-    )
+    assert results.to_pandas()["return"].isna().all()
     assert results.to_pandas("scores")["unscored"].tolist() == [results.unscored] == [2]

@@ -95,20 +95,6 @@ def test_one_budget_is_for_all_of_them_in_order(textbench):
     assert textbench(*command, "--max-cost", 6 * each + 1e-9).code == 0
 
 
-@pytest.mark.parametrize(
-    ("options", "sentence"),
-    [
-        (("--protocols", "random"), "several protocols stand side by side"),
-        (("--protocols", "random,unlistd"), "got 'unlistd' (did you mean 'unlisted'?)"),
-        (("--protocols", "all", "--protocol", "retry"), "--protocol can't be given with --protocols"),
-        (("--protocols", "all", "--moves", "unlisted"), "--moves can't be given with --protocols"),
-    ],
-)
-def test_what_makes_no_sense_is_refused(textbench, options, sentence):
-    done = textbench(*COMMAND, "--scenario", "snake", *options)
-    assert (done.code, sentence in done.err, Path("beside").exists()) == (2, True, False)
-
-
 def test_the_overall_score_counts_a_game_once():
     called = {"scenarios": ["frozen-lake", "taxi"], "episodes": 6, "twins": 2, "quiet": True}
     document = benchmark.evaluate(["planner", "random"], **called).document(max_episodes=0)

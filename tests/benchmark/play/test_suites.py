@@ -2,6 +2,7 @@
 
 import json
 import re
+import shlex
 import sys
 from pathlib import Path
 
@@ -108,31 +109,58 @@ def test_a_suite_of_opposed_interests_has_one_rating_and_another_says_why_not(te
 
 LAKE = ("--scenario", "frozen-lake", "--episodes", "2")
 SERVER = ("--base-url", "http://127.0.0.1:9/v1")
+TOOLS, SEEN = "--agent openai:m --protocol tools", "--agent openai:m --observe image"
+REFUSED = {
+    "--agent gguf:notes.gguf": "isn't in GGUF format",
+    "--agent hf:on-nothing": "no folder './gone'",
+    "--agent vllm:some/model": "vllm:some/model needs vLLM, which isn't installed: pip install",
+    "--agent openai:m --max-cost 1": "--max-cost needs a price for 'openai:m'",
+    "--agent tiny --set tiny.device=tpu": "device is auto, cpu, cuda, cuda:N or mps, got 'tpu'",
+    "--agent hf:some/model --set hf:some/model.thinking_budget=9 --legal-only": "thinking_budget",
+    # words of protocols
+    "--agent random --protocol ranodm": "--protocol: protocol must be one of random, default, forfeit, retry, legal-on",
+    "--agent random --moves hidden": "--moves: moves must be listed or unlisted, got 'hidden'",
+    "--agent random --protocols random": "several protocols stand side by side",
+    "--agent random --protocols random,unlistd": "got 'unlistd' (did you mean 'unlisted'?)",
+    "--agent random --protocols all --protocol retry": "--protocol can't be given with --protocols",
+    "--agent random --protocols all --moves unlisted": "--moves can't be given with --protocols",
+    # legal answers alone
+    "--agent openai:m --legal-only --mode direct": "OpenAI's API takes no grammar",
+    "--agent openai:m --legal-only --set openai:m.grammar=gbnf": "in the mode direct alone",
+    "--agent openai:m --legal-only --set openai:m.grammar=ebnf": "grammar is gbnf or structured",
+    "--agent tiny --legal-only --protocol retry": "--legal-only leaves nothing that can't be read",
+    "--agent tiny --legal-only --scenario guess-number": "GuessNumber doesn't list its legal actions",
+    "--agent tiny --agent tiny-lake --set tiny-lake.legal_only=true": "a run has one protocol, and legal_only",
+    "--agent tiny --set tiny.legal_only=true --protocol forfeit": "leave out protocol = 'forfeit'",
+    # tools and pictures
+    "--agent tiny --protocol tools": "tiny can't be played with tools, which are offered to models behind servers",
+    f"{TOOLS} --set openai:m.route=completions": "by the routes chat and responses: serve it",
+    f"{TOOLS} --prompts prefixed --mode direct": "prompts with prefix = '<action>' need answers in",
+    f"{TOOLS} --set openai:m.tools=true": "named 'tools'; there are: base_url",
+    "--agent planner --observe image": "agent 'planner' reads text, and observe = image shows pictures",
+    f"{SEEN} --set openai:m.route=completions": "agent 'openai:m' reads text, and observe = image shows pictures",
+    "--agent random --observe imag": "--observe can't be 'imag' (did you mean 'image'?); accepted: text, image, both",
+    "--agent random --observe both --protocol retry+image": "observe = both contradicts the protocol 'retry+image'",
+    f"{SEEN} --legal-only": "+image and +both go with the protocols random, default",
+    # reasoning
+    "--agent openai:m --reasoning-effort 4": "an effort of reasoning is a word of the server's, such as minimal",
+    "--agent openai:m --extra-body top_k": """a table is written as JSON, such as '{"top_k": 20}', got 'top_k'""",
+    """--agent openai:m --extra-body '{"k": "sk-0123456789abcdefghij0123456789"}'""": "holds what looks like a key",
+}
 
 
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        (("--agent", "gguf:notes.gguf"), "isn't in GGUF format"),
-        (("--agent", "hf:on-nothing"), "no folder './gone'"),
-        (("--agent", "vllm:some/model"), "vllm:some/model needs vLLM, which isn't installed: pip install"),
-        (("--agent", "openai:m", *SERVER, "--legal-only", "--mode", "direct"), "OpenAI's API takes no grammar"),
-        (("--agent", "openai:m", *SERVER, "--max-cost", "1"), "--max-cost needs a price for 'openai:m'"),
-        (("--agent", "tiny", "--set", "tiny.device=tpu"), "device is auto, cpu, cuda, cuda:N or mps, got 'tpu'"),
-        (("--agent", "hf:some/model", "--set", "hf:some/model.thinking_budget=9", "--legal-only"), "thinking_budget"),
-    ],
-)
-def test_what_a_run_refuses_is_refused(textbench, arguments, said):
+@pytest.mark.parametrize(("words", "said"), REFUSED.items())
+def test_what_a_run_refuses_is_one_sentence_before_the_first_episode(textbench, words, said):
     Path("on-nothing").mkdir()
     Path("on-nothing/adapter_config.json").write_text('{"base_model_name_or_path": "./gone"}')
     Path("notes.gguf").write_text("nothing")
     before = sorted(Path.cwd().iterdir())
-    dry = textbench("run", *arguments, *LAKE, "--dry-run")
+    command = ("run", *LAKE, *(SERVER if "openai" in words else ()), *shlex.split(words))
+    dry = textbench(*command, "--dry-run")
     refused(dry, said)
+    if "hf:some/model" not in words:  # which would be looked for first
+        assert textbench(*command).err == dry.err
     assert sorted(Path.cwd().iterdir()) == before
-    run = textbench("run", *arguments, *LAKE)
-    if "some/model" not in arguments[1] or "vllm" in arguments[1]:  # else the model would be looked for first
-        assert (run.code, run.err) == (2, dry.err)
 
 
 @pytest.mark.parametrize(("agent", "package"), [("smollm2-lake", "peft"), ("tiny", "torch")])

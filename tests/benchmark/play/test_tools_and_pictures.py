@@ -15,11 +15,10 @@ from benchmark.runs.plan import Plan
 from benchmark.runs.replay import replay
 from tests.agents.openai_server import OpenAIServer
 from tests.agents.raw_server import RawServer, answer
-from tests.benchmark.helpers import everything_written, refused, steps_in
+from tests.benchmark.helpers import everything_written, steps_in
 from textgames import game_of
 from textgames.environments.render import TILE
 
-LAKE = ("--scenario", "frozen-lake", "--episodes", 2, "--quiet")
 MOVES = ["left", "down", "right", "up"]
 
 
@@ -30,25 +29,23 @@ def action_of(request):
 
 
 @pytest.mark.parametrize("route", ["chat", "responses"])
-def test_a_model_that_calls_the_tool_is_played_by_its_calls(textbench, route):
+def test_a_model_that_calls_the_tool_is_played_by_its_calls(textbench, behind, route):
     """The text that it writes beside the call is kept, and read by no game."""
     said = "<think>hm</think><action>up</action>"
     with OpenAIServer(
         respond=lambda request: said, calls=lambda request: [("act", {"action": action_of(request)["enum"][1]})]
     ) as server:
-        command = ("run", "--agent", "m=openai:m", "--agent", "random", "--base-url", server.base_url, *LAKE, "--json")
-        options = ("--history", 1, "--set", f"m.route={route}")
-        done = textbench(*command, "--protocol", "tools", *options, "--out", "tools")
+        options = ("--episodes", 2, "--protocol", "tools", "--history", 1, "--set", f"m.route={route}", "--json")
+        done = behind(server, *options, "--out", "tools", agents=("m=openai:m", "random"))
         assert done.code == 0, done.err
         assert textbench("resume", "tools", "--episodes", 3, "--quiet").code == 0
-        assert textbench(*command, "--out", "text").code == 0
+        assert behind(server, "--episodes", 2, "--out", "text").code == 0
     folder = RunFolder.open(Path("tools"))
     plan = Plan.from_manifest(folder.manifest)
     records = [record for record in folder.records() if "m" in record.agents.values()]
-    assert {(s.turn.response, s.action, s.valid) for r in records for s in r.steps} == {
-        ("<action>down</action>", "down", True)
-    }
-    assert all("up" in step.turn.cut and "act" in step.turn.tool_calls for r in records for step in r.steps)
+    steps = [step for record in records for step in record.steps]
+    assert {(s.turn.response, s.action, s.valid) for s in steps} == {("<action>down</action>", "down", True)}
+    assert all("up" in step.turn.cut and "act" in step.turn.tool_calls for step in steps)
     for record in records:  # as any other is replayed
         assert replay(record, plan.scenarios["frozen-lake"]).episode.returns == record.returns
     offered = [request for request in server.requests if "tools" in request]
@@ -60,10 +57,8 @@ def test_a_model_that_calls_the_tool_is_played_by_its_calls(textbench, route):
     function = called["tool_calls"][0]["function"] if route == "chat" else called
     assert (function["name"], json.loads(function["arguments"])) == ("act", {"action": "down"})
     assert folder.manifest["settings"]["protocol"] == "tools"
-    assert {card["name"]: card["settings"].get("tools") for card in folder.manifest["agents"]} == {
-        "m": True,
-        "random": None,
-    }
+    tools = {card["name"]: card["settings"].get("tools") for card in folder.manifest["agents"]}
+    assert tools == {"m": True, "random": None}
     assert {row["protocol"] for row in json.loads(done.out)["scores"]} == {"tools"}
     exported = textbench("export", "tools", "--sft", "lines.jsonl", "--agent", "m")
     assert "they were answered by calls of a tool (--protocol tools)" in " ".join((exported.out + exported.err).split())
@@ -80,49 +75,24 @@ def test_a_model_that_calls_the_tool_is_played_by_its_calls(textbench, route):
         ([("act", {"action": "up"})] * 2, "<action>up</action>" * 2, "several_tags", "isn't in the form asked for"),
     ],
 )
-def test_an_answer_without_the_one_call_is_unreadable_and_a_random_move(textbench, calls, response, unreadable, told):
+def test_an_answer_without_the_one_call_is_unreadable_and_a_random_move(behind, calls, response, unreadable, told):
     with OpenAIServer(respond=lambda request: "<action>down</action>", calls=lambda request: calls) as server:
-        command = ("--agent", "m=openai:m", "--base-url", server.base_url, "--protocol", "tools", *LAKE[:-1])
-        done = textbench("run", *command, "--out", "r")
+        done = behind(server, "--protocol", "tools", "--episodes", 2)
     steps = steps_in("r")
     assert {(step.turn.response, step.unreadable, step.valid) for step in steps} == {(response, unreadable, False)}
     assert all(step.action in MOVES for step in steps)
     assert told in " ".join(done.err.split())
 
 
-def test_actions_that_are_not_listed_are_a_text_in_the_words_of_the_game(textbench):
+def test_actions_that_are_not_listed_are_a_text_in_the_words_of_the_game(behind):
     with OpenAIServer(calls=lambda request: [("act", {"action": "50"})]) as server:
-        run = ("run", "--agent", "m=openai:m", "--base-url", server.base_url, "--protocol", "tools", "--quiet")
         for more in (("guess-number",), ("frozen-lake", "--moves", "unlisted")):
-            assert textbench(*run, "--episodes", 1, "--out", more[0], "--scenario", *more).code in (0, 1)
+            words = ("--protocol", "tools", "--episodes", 1, "--out", more[0], "--scenario", *more)
+            assert behind(server, *words).code in (0, 1)
     schemas = [action_of(request) for request in server.requests if "tools" in request]
     assert not any("enum" in one for one in schemas)
     assert all(step.valid for step in steps_in("guess-number")[:1])
     assert {schema["description"] for schema in schemas if "rules above" in schema["description"]}
-
-
-@pytest.mark.parametrize(
-    ("more", "said"),
-    [
-        (("tiny",), "tiny can't be played with tools, which are offered to models behind servers"),
-        (("openai:m", "--set", "openai:m.route=completions"), "by the routes chat and responses: serve it"),
-        (("openai:m", "--prompts", "prefixed", "--mode", "direct"), "prompts with prefix = '<action>' need answers in"),
-        (("openai:m", "--set", "openai:m.tools=true"), "named 'tools'; there are: base_url"),
-    ],
-)
-def test_what_cannot_call_is_one_sentence_before_the_first_episode(textbench, more, said):
-    command = ("run", "--protocol", "tools", "--base-url", "http://127.0.0.1:9/v1", *LAKE, "--out", "r", "--agent")
-    for dry in ((), ("--dry-run",)):
-        done = textbench(*command, *more, *dry)
-        assert (done.code, said in " ".join(done.err.split()), Path("r").exists()) == (2, True, False)
-
-
-def test_a_server_that_refuses_tools_says_the_fix(textbench):
-    with OpenAIServer(refused={"tools": ""}) as server:
-        command = ("--agent", "m=openai:m", "--base-url", server.base_url, "--protocol", "tools", *LAKE[:-1])
-        done = textbench("run", *command, "--out", "r")
-    assert done.code == 1
-    assert "or ask a server that takes them: vLLM's by --enable-auto-tool-choice" in " ".join(done.err.split())
 
 
 PLAINLY = ("--scenario", "frozen-lake", "--mode", "direct", "--temperature", 0, "--json")
@@ -158,38 +128,32 @@ def seeing(request) -> str:
     return f"<action>{move}</action>"
 
 
-def test_a_model_that_sees_gains_by_the_picture(textbench, workplace):
+def test_a_model_that_sees_gains_by_the_picture(textbench, behind, workplace):
     with OpenAIServer(respond=seeing) as server:
-        command = ("run", "--agent", "m=openai:m", "--agent", "blind", "--base-url", server.base_url, *PLAINLY)
-        shown = textbench(*command, "--episodes", 6, "--observe", "image", "--out", "shown")
+        shown = behind(server, *PLAINLY, "--episodes", 6, "--observe", "image", "--out", "shown")
         asked = server.requests.copy()
-        told = textbench(*command, "--episodes", 6, "--out", "told")
+        told = behind(server, *PLAINLY, "--episodes", 6, "--out", "told")
     assert (shown.code, told.code) == (0, 0)
-    of = {
-        name: {row["agent"]: row for row in json.loads(one.out)["scores"]}
-        for name, one in {"shown": shown, "told": told}.items()
-    }
-    assert of["shown"]["m"]["success_rate"]["value"] == 1.0
-    assert of["told"]["m"]["success_rate"]["value"] < 0.5
-    assert {row["protocol"] for row in of["shown"].values()} == {"random+image"}
+    (seen,), (unseen,) = json.loads(shown.out)["scores"], json.loads(told.out)["scores"]
+    assert seen["success_rate"]["value"] == 1.0
+    assert unseen["success_rate"]["value"] < 0.5
+    assert seen["protocol"] == RunFolder.open(Path("shown")).manifest["settings"]["protocol"] == "random+image"
     # what is seen is in the picture alone, and no record keeps it
     assert all(len(pictures(request)) == 1 and "Holes" not in json.dumps(request) for request in asked)
     assert "The picture shows" in json.dumps(asked[0])
     assert "base64" not in everything_written(workplace)
-    assert RunFolder.open(Path("shown")).manifest["settings"]["protocol"] == "random+image"
     # and no table ranks it with text
     board = textbench("leaderboard", "shown", "told", "--json")
     scenarios = {row["scenario"] for row in json.loads(board.out)["scores"]}
     assert scenarios == {"frozen-lake", "frozen-lake (random+image)"}
-    compared = textbench("leaderboard", "shown", "told")
-    assert "observations are pictures" in compared.out
+    assert "observations are pictures" in textbench("leaderboard", "shown", "told").out
 
 
-def test_both_keeps_the_text_and_earlier_pictures_are_not_repeated(textbench, workplace):
+def test_both_keeps_the_text_and_earlier_pictures_are_not_repeated(behind):
     for form, text in (("both", "Holes"), ("image", "isn't shown again")):
         with OpenAIServer(respond=lambda request: "<action>up</action>", only_route="responses") as server:
-            command = ("run", "--agent", "m=openai:m", "--base-url", server.base_url, *PLAINLY, "--history", 1)
-            done = textbench(*command, "--episodes", 1, "--observe", form, "--protocol", "retry", "--out", form)
+            words = ("--history", 1, "--episodes", 1, "--observe", form, "--protocol", "retry", "--out", form)
+            done = behind(server, *PLAINLY, *words)
             last = server.requests[-1]
         assert done.code == 0
         assert json.loads(done.out)["scores"][0]["protocol"] == f"retry+{form}"
@@ -197,33 +161,9 @@ def test_both_keeps_the_text_and_earlier_pictures_are_not_repeated(textbench, wo
         assert text in json.dumps(last)
 
 
-@pytest.mark.parametrize("agent", ["planner", "openai:m"])
-def test_who_reads_text_is_refused_before_the_first_episode(textbench, workplace, agent):
-    command = ("run", "--agent", agent, "--base-url", "http://127.0.0.1:9/v1", *PLAINLY, "--observe", "image")
-    done = textbench(*command, "--set", f"{agent}.route=completions") if ":" in agent else textbench(*command)
-    refused(done, f"agent {agent!r} reads text, and observe = image shows pictures")
-    assert not Path("runs").exists()
-
-
-def test_a_server_whose_model_takes_no_images_is_told_of_with_the_fix(textbench, workplace):
+def test_a_server_whose_model_takes_no_images_is_told_of_with_the_fix(behind):
     said = b'{"error": {"message": "At most 0 image(s) may be provided in one prompt."}}'  # vLLM's words
     with RawServer(answer(said, status="400 Bad Request")) as server:
-        command = ("run", "--agent", "m=openai:m", "--base-url", server.base_url, *PLAINLY, "--observe", "image")
-        done = textbench(*command, "--episodes", 1)
+        done = behind(server, *PLAINLY, "--observe", "image", "--episodes", 1)
     assert done.code == 1
     assert "0 image(s) may be provided in one prompt. (ask a model that takes images, or leave --observe" in done.out
-
-
-@pytest.mark.parametrize(
-    ("options", "told"),
-    [
-        (("--observe", "imag"), "--observe can't be 'imag' (did you mean 'image'?); accepted: text, image, both"),
-        (("--observe", "both", "--protocol", "retry+image"), "observe = both contradicts the protocol 'retry+image'"),
-        (
-            ("--observe", "image", "--legal-only"),
-            "+image and +both go with the protocols random, default",
-        ),
-    ],
-)
-def test_wrong_words_are_named(textbench, workplace, options, told):
-    refused(textbench("run", "--agent", "random", *PLAINLY, *options), told)

@@ -14,7 +14,7 @@ from benchmark.runs.folder import RunFolder
 from benchmark.runs.plan import find_scenarios
 from tests.agents.openai_server import OpenAIServer, random_move
 
-LAKE = ("--scenario", "frozen-lake", "--max-concurrency", 2, "--out", "r")
+PLAY = ("--max-concurrency", 2, "--episodes")
 CAUSES = {
     "form": (
         {"respond": lambda request: "right."},
@@ -36,16 +36,14 @@ def answers():
 
 
 @pytest.mark.parametrize("cause", CAUSES)
-def test_a_model_nothing_of_which_can_be_read_is_stopped_with_the_reason(textbench, workplace, cause):
+def test_a_model_nothing_of_which_can_be_read_is_stopped_with_the_reason(textbench, behind, cause):
     server, what, remedy = CAUSES[cause]
     with OpenAIServer(**server) as serving:
-        command = ("run", "--agent", "m=openai:m", "--agent", "random", "--base-url", serving.base_url, *LAKE)
-        done = textbench(*command, "--episodes", 10)
+        done = behind(serving, *PLAY, 10, agents=("m=openai:m", "random"))
         asked = sum(serving.served.values())
         assert done.code == 1
-        assert "the first 20 answers of m can't be read" in done.err
-        assert what in done.err
-        assert remedy in done.err
+        for said in ("the first 20 answers of m can't be read", what, remedy):
+            assert said in done.err
         assert asked <= 24
         assert sum(key.agents == ("random",) for key in RunFolder.open(Path("r")).scored()) == 10
         resumed = textbench("resume", "r")
@@ -56,18 +54,16 @@ def test_a_model_nothing_of_which_can_be_read_is_stopped_with_the_reason(textben
         assert sum(serving.served.values()) - len(told) <= 2  # nothing was asked twice but what was in flight
 
 
-def test_the_json_document_explains_the_answers_of_a_model_that_is_readable_at_times(textbench, workplace):
+def test_the_json_document_explains_the_answers_of_a_model_that_is_readable_at_times(behind):
     def respond(request):
         text = random_move(request)
         return text if "<action>right" in text or "<action>down" in text else "right."
 
     with OpenAIServer(respond=respond) as server:
-        command = ("run", "--agent", "m=openai:m", "--base-url", server.base_url, *LAKE, "--episodes", 5, "--json")
-        done = textbench(*command)
+        done = behind(server, *PLAY, 5, "--json")
     (told,) = json.loads(done.out)["unreadable"]
-    assert told["agent"] == "m"
-    assert told["answers"] == len(answers())
-    assert told["causes"] == {"form": sum(why is not None for _, why in answers())}
+    unread = sum(why is not None for _, why in answers())
+    assert (told["agent"], told["answers"], told["causes"]) == ("m", len(answers()), {"form": unread})
     assert told["example"] == "right."
     assert told["unreadable"] / told["answers"] > 0.1
 
@@ -88,14 +84,12 @@ def test_only_what_a_model_has_learnt_goes_without_a_word():
 
 def test_an_option_is_named_that_no_agent_has():
     pytest.importorskip("torch")
-    options = RunOptions(
-        mode="dirct", temperature=1.0, episodes=3, given=frozenset({"mode", "temperature", "episodes"})
-    )
+    given = {"mode": "dirct", "temperature": 1.0, "episodes": 3}
+    options = RunOptions(**given, given=frozenset(given))
     scripted, model = AgentSpec("random", "random"), AgentSpec("tiny", "tiny")
-    assert not_taken([scripted], options) == ["random takes no --temperature, --mode, so nothing changes by it"]
-    assert not_taken([scripted] * 2, options) == [
-        "no agent of this run takes --temperature, --mode, so nothing changes by it"
-    ]
+    untaken = "takes --temperature, --mode, so nothing changes by it"
+    assert not_taken([scripted], options) == [f"random takes no{untaken[5:]}"]
+    assert not_taken([scripted] * 2, options) == [f"no agent of this run {untaken}"]
     assert not_taken([scripted, model], options) == []
     assert not_taken([scripted], RunOptions(mode=None, episodes=3, given=frozenset({"episodes"}))) == []
     assert not_taken([AgentSpec("mine", "python:Mine")], options) == []

@@ -127,11 +127,7 @@ def test_two_processes_cant_write_one_run(folder):
 
 
 @pytest.mark.parametrize(
-    ("name", "said"),
-    [
-        ("thesis.tex", r"isn't empty.*thesis\.tex"),
-        ("manifest.json", "already holds a run"),
-    ],
+    ("name", "said"), [("thesis.tex", r"isn't empty.*thesis\.tex"), ("manifest.json", "already holds a run")]
 )
 def test_a_folder_with_other_things_in_it_isnt_taken(tmp_path, name, said):
     (tmp_path / name).write_text("theirs")

@@ -41,10 +41,7 @@ def test_config_is_frozen():
         ({"group_size": 1}, ["group_size must be a whole number of at least 2, got 1"]),
         ({"group_size": True}, ["group_size", "True", "a whole number"]),
         ({"temperature": float("nan")}, ["temperature", "nan"]),
-        (
-            {"loss_normalizer": "tokens"},
-            ["loss_normalizer", "'tokens'", "token, step, episode", "you mean 'token'"],
-        ),
+        ({"loss_normalizer": "tokens"}, ["loss_normalizer", "'tokens'", "token, step, episode", "you mean 'token'"]),
         ({"gruop_size": 4}, ["gruop_size", "did you mean 'group_size'?"]),
         ({"lossy": {"clip_low": 0.1}}, ["[lossy] is not a section", "did you mean 'loss'?"]),
         ({"seed": 1, "run": {"seed": 2}}, ["seed is set twice", "1", "2"]),

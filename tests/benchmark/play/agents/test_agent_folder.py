@@ -55,11 +55,7 @@ def test_its_own_files_are_found_wherever_it_is_moved_and_need_no_leave(textbenc
 
 
 @pytest.mark.parametrize(
-    ("spec", "other"),
-    [
-        ("told(tiny, one)", "tiny"),
-        ("many(either(tiny-lake, one))", "tiny-lake"),
-    ],
+    ("spec", "other"), [("told(tiny, one)", "tiny"), ("many(either(tiny-lake, one))", "tiny-lake")]
 )
 def test_an_option_of_a_folder_that_would_reach_another_player_is_refused(textbench, workplace, spec, other):
     for name, options in {"one": {"temperature": 0.1}, "two": {}}.items():
