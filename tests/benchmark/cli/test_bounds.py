@@ -35,18 +35,6 @@ def watchdog():
     signal.signal(signal.SIGALRM, before)
 
 
-def with_agents(manifest, number):
-    manifest["agents"] += [{**manifest["agents"][0], "name": f"a{n}"} for n in range(number)]
-
-
-def with_scenarios(manifest, number):
-    manifest["scenarios"] |= {f"s{n}": manifest["scenarios"]["frozen-lake"] for n in range(number)}
-
-
-def with_matchup(manifest, *agents):
-    manifest["matchups"].append({"scenario": "frozen-lake", "agents": agents, "seeds": [[0, 9]]})
-
-
 def with_horizon(manifest, horizon):
     for scenario in manifest["scenarios"].values():
         scenario["horizon"] = horizon
@@ -57,18 +45,28 @@ def with_settings(manifest, **settings):
         card["settings"] |= settings
 
 
-def with_seeds(manifest, number):
-    for row in manifest["matchups"]:
-        row["seeds"] = [[10_000, 10_000 + number - 1]]
-
-
 TOO_MUCH = {
     "rounds": (lambda m: with_horizon(m, 10**6), f"horizon must be less than or equal to {MOST_ROUNDS}, got 1000000"),
-    "scenarios": (lambda m: with_scenarios(m, MOST_SCENARIOS), f"at most {MOST_SCENARIOS} items, got 2,002"),
-    "episodes": (lambda m: with_seeds(m, 10**7), "plans 40,000,000 episodes; at most 20,000,000 are read"),
-    "a matchup's seeds": (lambda m: with_seeds(m, 10**8), "more than 10,000,000 seeds of one matchup"),
-    "other seats than the game has": (lambda m: with_matchup(m, "random", "greedy"), "a matchup of 2 in 'frozen-lake'"),
-    "an agent without a card": (lambda m: with_matchup(m, "who"), "has matchups of 'who' and no card of it"),
+    "scenarios": (
+        lambda m: m["scenarios"].update({f"s{n}": m["scenarios"]["frozen-lake"] for n in range(MOST_SCENARIOS)}),
+        f"at most {MOST_SCENARIOS} items, got 2,002",
+    ),
+    "episodes": (
+        lambda m: [row.update(seeds=[[10_000, 10**7 + 9_999]]) for row in m["matchups"]],
+        "plans 40,000,000 episodes; at most 20,000,000 are read",
+    ),
+    "a matchup's seeds": (
+        lambda m: m["matchups"][0].update(seeds=[[10_000, 10**8]]),
+        "more than 10,000,000 seeds of one matchup",
+    ),
+    "other seats than the game has": (
+        lambda m: m["matchups"][0].update(agents=["random", "greedy"]),
+        "a matchup of 2 in 'frozen-lake'",
+    ),
+    "an agent without a card": (
+        lambda m: m["matchups"][0].update(agents=["who"]),
+        "has matchups of 'who' and no card of it",
+    ),
 }
 
 
@@ -77,14 +75,13 @@ def test_a_manifest_of_too_much_is_refused_by_its_number(textbench, small_run, c
     change, said = TOO_MUCH[case]
     change_manifest(small_run, change)
     for command in ("leaderboard", "resume"):
-        done = textbench(command, small_run)
-        assert (done.code, done.err.count("\n"), said in done.err) == (2, 1, True), done
+        refused(textbench(command, small_run), said)
 
 
 @pytest.mark.parametrize(
     "change",
     [
-        lambda m: (with_agents(m, 1), with_settings(m, others=None)),
+        lambda m: (m["agents"].append({**m["agents"][0], "name": "a0"}), with_settings(m, others=None)),
         lambda m: with_settings(m, prompt_map={"texts": [1]}),
         lambda m: with_settings(m, prompt_map=3, advised="tiny"),
         lambda m: with_settings(m, advised={"others": ["x"]}),

@@ -79,11 +79,6 @@ def test_one_that_lies_elsewhere_is_passed_over(tmp_path, program):
     assert "import textbench.agents in a process that doesn't import the other" in done.stderr
 
 
-def test_the_names_of_the_sdk_say_whose_package_it_is():
-    with pytest.raises(ImportError, match="Runner is a name of openai-agents, and this package"):
-        from agents import Runner  # noqa: F401
-
-
 def test_ours_is_ours_and_a_mix_is_warned_of(monkeypatch, textbench):
     assert foreign.foreign_agents() is None
     assert foreign.overwritten_sdk() is None
@@ -94,10 +89,9 @@ def test_ours_is_ours_and_a_mix_is_warned_of(monkeypatch, textbench):
     done = textbench("doctor")
     assert done.code == 0
     assert "openai-agents 0.24.0 has the import name 'agents', too" in " ".join(done.out.split())
-
-
-def test_a_package_of_which_only_the_folder_is_left(monkeypatch):
-    monkeypatch.setattr(foreign, "find_spec", lambda name: None)
+    with pytest.raises(ImportError, match="Runner is a name of openai-agents, and this package"):
+        from agents import Runner  # noqa: F401
+    monkeypatch.setattr(foreign, "find_spec", lambda name: None)  # only the folder is left
     monkeypatch.setattr(foreign, "_is_ours", lambda folder: False)
     assert "textbench's package 'agents' is missing here" in foreign.foreign_agents()
 

@@ -11,7 +11,7 @@ from benchmark.entries import entry, validation
 from benchmark.runs.folder import EPISODES_NAME, OWN_FILES
 from benchmark.runs.manifest import MANIFEST_NAME
 from tests.benchmark.helpers import refused
-from tests.links import TARGETS, drafts_of, planted, whats_mine
+from tests.links import TARGETS, drafts_of, planted
 
 RUN = (*OWN_FILES, LOCK_NAME)
 RUN_NAMES = [*RUN, *(draft for name in RUN for draft in drafts_of(name)), "prompts-0.toml", "page.html", "rows.csv"]
@@ -76,17 +76,6 @@ def test_nothing_is_read_through_a_link(textbench, small_run, name):
         if "resume" not in command and "run" not in command and "small" not in command:
             done = textbench(*(part.format("theirs") for part in command))
             refused(done, f"theirs/{name}: it is a link out of theirs, to ")
-
-
-def test_the_repair_that_every_reading_command_recommends_appends_to_no_file_of_mine(textbench, small_run):
-    mine = whats_mine()
-    (damaged(small_run) / "episodes.damaged.jsonl").symlink_to(Path("outside/diary").absolute())
-    done = textbench("resume", small_run, "--repair", "--quiet")
-    refused(done, "small/episodes.damaged.jsonl: it is a link out of small, to ")
-    assert whats_mine() == mine
-    (small_run / "episodes.damaged.jsonl").unlink()
-    assert textbench("resume", small_run, "--repair", "--quiet").code == 0
-    assert "evil.example" in (small_run / "episodes.damaged.jsonl").read_text()
 
 
 @pytest.mark.slow

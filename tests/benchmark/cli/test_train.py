@@ -11,7 +11,6 @@ import pytest
 
 from agents.models.embedded import FOLDER
 from agents.msgrpo.warmup.start import ABOUT
-from benchmark.cli import main
 from tests.benchmark.helpers import refused
 
 pytest.importorskip("torch")
@@ -40,10 +39,7 @@ def test_what_is_needed_and_missing_is_named_with_its_command(textbench, monkeyp
     for name, value in launched.items():
         monkeypatch.setenv(name, value)
     done = textbench(*arguments(*ONE_ITERATION, *settings))
-    assert done.code == 2
-    assert package in done.err
-    assert "pip install" in done.err
-    assert "Traceback" not in done.err
+    assert (done.code, package in done.err, "pip install" in done.err, "Traceback" in done.err) == (2, 1, 1, 0)
     if package == "torch":  # a second error mustn't follow the advice: the extra train doesn't read the model's file
         monkeypatch.setitem(sys.modules, "gguf", None)
         done = textbench("train", "--config", "smollm2-quick")
@@ -90,22 +86,22 @@ def test_what_lies_in_the_working_directory_is_found(textbench, monkeypatch, set
     assert str(Path.cwd()) not in sys.path
 
 
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        (
-            ("tiny-frozen-lake",),
-            "'tiny-frozen-lake' stands where an option is wanted: a file or a recipe is named by --co",
-        ),
-        (("--iterations", "3"), "there is no option '--iterations'; it is a setting: --set iterations=VALUE"),
-        (
-            ("--config", "tiny-frozen-lake", "--set", "model=tiny", "--set", "scenarios=nope:Game-v0"),
-            "the game 'nope:Game-v0' can't be imported",
-        ),
-    ],
-)
-def test_a_mistake_is_one_sentence(textbench, words, said):
-    refused(textbench("train", *words), said)
+MISTAKES = {
+    "train tiny-frozen-lake": "'tiny-frozen-lake' stands where an option is wanted: a file or a recipe is named by --c",
+    "train --iterations 3": "there is no option '--iterations'; it is a setting: --set iterations=VALUE",
+    "train --config tiny-frozen-lake --set model=tiny --set scenarios=nope:X-v0": "game 'nope:X-v0' can't be imported",
+    "warmup --scenario frozen-lake --teacher planer": "did you mean 'planner'",
+    "warmup --scenario frozen-lake --explore 1.5": "--explore must be a number from 0 to 1, got '1.5'",
+    "warmup --scenario frozen-lake --set learning_rat=1": "learning_rat is not a setting",
+    "warmup --scenario frozen-lake --rank 4 --full": "--rank and --full exclude each other",
+}
+
+
+@pytest.mark.parametrize(("command", "said"), MISTAKES.items())
+def test_a_mistake_is_one_sentence(textbench, workplace, command, said):
+    words = command.split()
+    refused(textbench(*words, *(("--model", "tiny", "--examples", 32) if words[0] == "warmup" else ())), said)
+    assert not list(workplace.rglob("*.safetensors"))
 
 
 def test_weights_that_were_cut_off_are_refused(textbench):
@@ -115,52 +111,30 @@ def test_weights_that_were_cut_off_are_refused(textbench):
         refused(textbench(*command), "the weights in 'cut' are damaged")
 
 
-pytest.importorskip("torch")
-pytest.importorskip("transformers")
-
-
-SMALL = ("--model", "tiny", "--examples", "32", "--rank", "2", "--eval-episodes", "2", "--mode", "think")
-
-
-def warmup(*more, scenario="frozen-lake"):
-    return main(["warmup", "--scenario", scenario, *SMALL, "--set", "device=cpu", "--set", "dtype=float32", *more])
+WARMUP = (
+    *("warmup", "--scenario", "frozen-lake", "--model", "tiny", "--examples", 32, "--rank", 2, "--eval-episodes", 2),
+    *("--mode", "think", "--set", "device=cpu", "--set", "dtype=float32", "--json"),
+    *("--teacher", "random", "planner", "--explore", 0.2),
+)
 
 
 @pytest.mark.slow
-def test_it_learns_and_evaluates_before_and_after_and_a_second_call_plays_nothing_anew(workplace, capsys):
-    assert warmup("--json", "--teacher", "random", "planner", "--explore", "0.2") == 0
-    told = capsys.readouterr()
-    document = json.loads(told.out)
+def test_it_learns_and_evaluates_before_and_after_and_a_second_call_plays_nothing_anew(textbench):
+    done, file = textbench(*WARMUP), Path("runs/warmup-frozen-lake", ABOUT)
+    assert done.code == 0, done.err
     number = r"-?\d\.\d\d \[-?\d\.\d\d, -?\d\.\d\d\]"
-    said = " ".join(told.err.split())
+    said = " ".join(done.err.split())
     assert re.search(f"frozen-lake, 2 episodes each: score {number} before, {number} after; success", said)
-    scores = {score["agent"]: score for score in document["scores"]}
-    assert set(scores) == {"base", "warm"}
-    assert {score["episodes"] for score in scores.values()} == {2}
-    about = json.loads((workplace / "runs/warmup-frozen-lake" / ABOUT).read_text())
-    assert about["warmup"]["teachers"] == ["random", "planner"]
-    assert about["warmup"]["explore"] == 0.2
+    scores = {score["agent"]: score for score in json.loads(done.out)["scores"]}
+    about = json.loads(file.read_text())
+    assert (about["warmup"]["teachers"], about["warmup"]["explore"]) == (["random", "planner"], 0.2)
     assert about["held_out"] < about["held_out_before"]
     kept = {"base": about["evaluation"]["before"], "warm": about["evaluation"]["after"]}
+    assert scores.keys() == kept.keys()
     for agent, (row,) in kept.items():
         assert row.items() <= scores[agent].items()
         assert (row["scenario"], row["episodes"]) == ("frozen-lake", 2)
         assert row["normalized"].keys() == row["success_rate"].keys() == {"value", "low", "high"}
-    assert warmup("--json", "--teacher", "random", "planner", "--explore", "0.2") == 0
-    assert json.loads(capsys.readouterr().out)["scores"] == document["scores"]
-    assert json.loads((workplace / "runs/warmup-frozen-lake" / ABOUT).read_text()) == about
-
-
-@pytest.mark.parametrize(
-    ("more", "said"),
-    [
-        (("--teacher", "planer"), "did you mean 'planner'"),
-        (("--explore", "1.5"), "--explore must be a number from 0 to 1, got '1.5'"),
-        (("--set", "learning_rat=1"), "learning_rat is not a setting"),
-        (("--rank", "4", "--full"), "--rank and --full exclude each other"),
-    ],
-)
-def test_what_can_not_be_used_is_one_sentence(workplace, capsys, more, said):
-    assert warmup(*more) == 2
-    assert said in capsys.readouterr().err
-    assert not list(workplace.glob("runs/*/*.safetensors"))
+    again = textbench(*WARMUP)
+    assert (again.code, {row["agent"]: row for row in json.loads(again.out)["scores"]}) == (0, scores)
+    assert json.loads(file.read_text()) == about

@@ -88,21 +88,20 @@ def test_random_is_what_a_plain_run_and_evaluate_play(textbench):
 HESITANT = ("--agent", f"hesitant={PLAYERS}:Hesitant")
 
 
-def test_a_retry_tells_what_was_wrong_and_counts_every_token(textbench):
+def test_a_retry_tells_what_was_wrong_counts_every_token_and_is_trained_on_with_its_conversation(textbench):
     document = run(textbench, "r", "--protocol", "retry", agents=HESITANT, games=("frozen-lake", "snake"), episodes=6)
-    seen, lost, tokens, answers = Counter(), 0, Counter(), Counter()
+    seen, tokens, answers, taken = Counter(), Counter(), Counter(), []
     for record, replayed in played_again("r"):
         for step, again in zip(record.steps, replayed.steps, strict=True):
             reasons = [each.unreadable for each in step.refused]
             assert reasons == ["empty", "unknown_name"][: len(reasons)]
             assert [each.unreadable for each in again.refused] == reasons
             seen[len(reasons), step.valid] += 1
-            lost += not step.valid
             tokens[record.scenario] += sum(sum(turn.usage[:2]) for turn in step.turns)
             answers[record.scenario, "invalid"] += len(reasons) + (not step.valid)
             answers[record.scenario, "all"] += 1 + len(reasons)
+            taken += [step] * step.valid
     assert {(0, True), (1, True), (2, True), (2, False)} == set(seen)  # the third refusal loses
-    assert lost
     for row in document["scores"]:
         assert row["tokens"]["value"] * 6 == pytest.approx(tokens[row["scenario"]])
         share = answers[row["scenario"], "invalid"] / answers[row["scenario"], "all"]
@@ -113,6 +112,13 @@ def test_a_retry_tells_what_was_wrong_and_counts_every_token(textbench):
         assert sum(int(row["prompt_tokens"]) + int(row["completion_tokens"]) for row in rows) == tokens.total()
     rows = list(csv.DictReader(textbench("export", "r", "--csv", "-").out.splitlines()))
     assert sum(int(row["invalid"]) for row in rows) == answers["frozen-lake", "invalid"] + answers["snake", "invalid"]
+    assert textbench("export", "r", "--sft", "told.jsonl", "--mode", "direct").code == 0
+    lines = [json.loads(line) for line in Path("told.jsonl").read_text().splitlines()]
+    for line, step in zip(lines, taken, strict=True):
+        said = [message["content"] for message in line["prompt"] if message["role"] == "assistant"]
+        assert said == [each.turn.response for each in step.refused]
+        assert line["action"] == step.action
+        assert line["completion"][0]["content"] == f"<action>{step.action}</action>"
 
 
 def test_a_replay_refuses_retries_that_cannot_have_been(textbench):
@@ -205,15 +211,3 @@ def test_a_folder_of_before_is_read_as_what_it_was(textbench):
     for command in ("leaderboard", "replay", "resume"):
         done = textbench(command, "old")
         assert (done.code, "protocol must be one of" in done.err) == (2, True)
-
-
-def test_training_data_hold_what_agents_decided_with_the_conversation_that_they_decided_in(textbench):
-    run(textbench, "r", "--protocol", "retry", agents=HESITANT, games=("frozen-lake",), episodes=6)
-    assert textbench("export", "r", "--sft", "told.jsonl", "--mode", "direct").code == 0
-    lines = [json.loads(line) for line in Path("told.jsonl").read_text().splitlines()]
-    taken = [step for record, _ in played_again("r") for step in record.steps if step.valid]
-    assert [line["action"] for line in lines] == [step.action for step in taken]
-    for line, step in zip(lines, taken, strict=True):
-        said = [message["content"] for message in line["prompt"] if message["role"] == "assistant"]
-        assert said == [each.turn.response for each in step.refused]
-        assert line["completion"][0]["content"] == f"<action>{step.action}</action>"

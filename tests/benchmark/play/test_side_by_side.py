@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-import benchmark
 from agents.protocol import SIDE_BY_SIDE
 from benchmark import evaluate, read_results
 from benchmark.entries.validation import manifest_problems
@@ -19,17 +18,17 @@ from benchmark.runs.plan import Plan
 from tests.benchmark.helpers import PLAYERS, refused
 
 COMMAND = ("run", "--agent", f"hesitant={PLAYERS}:Hesitant", "--agent", "random", "--quiet", "--out", "beside")
-GAMES = ("--scenario", "snake", "--scenario", "tic-tac-toe", "--episodes", 6)
 
 
-def returns(folder: str, agent: str) -> dict[int, float]:
-    records = (one for one in RunFolder.open(Path("beside") / folder).records() if one.scenario == "snake")
-    return {one.seed: one.returns["player_0"] for one in records if one.agents["player_0"] == agent}
+def returns(folder: str, agent: str = "hesitant", scenarios: tuple[str, ...] = ("snake",)) -> dict[Any, float]:
+    records = [one for one in RunFolder.open(Path("beside", folder)).records() if one.scenario in scenarios]
+    return {(one.scenario, one.seed): one.returns["player_0"] for one in records if one.agents["player_0"] == agent}
 
 
 @pytest.mark.slow
 def test_every_agent_stands_beside_itself(textbench):
-    done = textbench(*COMMAND, *GAMES, "--protocols", "forfeit, random,retry:2,unlisted", "--json")
+    games = ("--scenario", "snake", "--scenario", "tic-tac-toe", "--episodes", 6)
+    done = textbench(*COMMAND, *games, "--protocols", "forfeit, random,retry:2,unlisted", "--json")
     assert done.code == 0, done.err
     rules = {name: read_manifest(Path("beside") / name)["settings"] for name in SIDE_BY_SIDE}
     assert {name: (one["protocol"], one["moves"]) for name, one in rules.items()} == {
@@ -40,9 +39,9 @@ def test_every_agent_stands_beside_itself(textbench):
     assert document["complete"] is True
     first, *rows = [row for row in document["protocols"] if row["agent"] == "hesitant"]
     assert (first["scenario"], first["protocol"], first["difference"]) == ("snake", "random", None)
-    plain = returns("random", "hesitant")
+    plain = returns("random")
     for row in rows:
-        other = returns("unlisted" if row["moves"] == "unlisted" else row["protocol"], "hesitant")
+        other = returns("unlisted" if row["moves"] == "unlisted" else row["protocol"])
         assert (row["scenario"], row["pairs"]) == ("snake", 6)  # where agents meet, the others change as well
         assert row["difference"]["value"] == pytest.approx(sum(other[seed] - plain[seed] for seed in plain) / 6)
         assert row["mean"]["value"] == pytest.approx(sum(other.values()) / 6)
@@ -97,7 +96,7 @@ def test_one_budget_is_for_all_of_them_in_order(textbench):
 
 def test_the_overall_score_counts_a_game_once():
     called = {"scenarios": ["frozen-lake", "taxi"], "episodes": 6, "twins": 2, "quiet": True}
-    document = benchmark.evaluate(["planner", "random"], **called).document(max_episodes=0)
+    document = evaluate(["planner", "random"], **called).document(max_episodes=0)
     assert document["overall_scenarios"] == ["frozen-lake", "taxi"]
     twins = {"frozen-lake": 0, "frozen-lake-twin-1": 1, "frozen-lake-twin-2": 2, "taxi": 0}
     assert {row["scenario"]: row["twin"] for row in document["scores"]} == twins
@@ -130,34 +129,20 @@ def test_options_that_contradict_each_other_are_refused():
         choose(scenarios=("taxi",), twin=1)
 
 
-@pytest.fixture(scope="module")
-def runs(tmp_path_factory):
-    """The same seeds three times: as they are, as they are again, and with other samples."""
-    folder = tmp_path_factory.mktemp("variance")
-    played: dict[str, Any] = {"scenarios": ["frozen-lake-slippery", "cliff-walking"], "episodes": 10, "quiet": True}
+def test_other_samples_are_of_the_same_starts_and_chances_and_no_entry_and_no_part_of_the_run(textbench, workplace):
+    games = ("frozen-lake-slippery", "cliff-walking")
     for name, more in (("first", {}), ("again", {}), ("other", {"resample": 1})):
-        benchmark.evaluate({"random": "random", "planner": "planner"}, out=folder / name, **played, **more)
-    return [folder / name for name in ("first", "again", "other")]
-
-
-def returns_of(path: Path, agent: str) -> list[tuple[str, int, float]]:
-    found = [record for record in RunFolder.open(path).records() if record.agents["player_0"] == agent]
-    return sorted((record.scenario, record.seed, record.returns["player_0"]) for record in found)
-
-
-def test_other_samples_are_of_the_same_starts_and_chances(runs):
-    first, again, other = runs
-    assert returns_of(first, "random") == returns_of(again, "random") != returns_of(other, "random")
-    assert returns_of(first, "planner") == returns_of(other, "planner"), "it draws nothing, and meets the same chances"
-    assert read_manifest(other)["settings"]["resample"] == 1
-    assert "resample" not in read_manifest(first)["settings"]
-
-
-def test_other_samples_are_no_entry_and_no_part_of_the_run(runs, textbench):
-    merged = textbench("merge", runs[0], runs[2], "--out", "merged")
-    assert merged.code == 2
-    assert "was played with resample 1, " in " ".join(merged.err.split())
-    manifest = read_manifest(runs[2])
+        agents = {"random": "random", "planner": "planner"}
+        evaluate(agents, scenarios=games, episodes=10, out=workplace / "beside" / name, quiet=True, **more)
+    first, again, other = (returns(name, "random", games) for name in ("first", "again", "other"))
+    assert first == again != other
+    # the planner draws nothing, and meets the same chances
+    assert returns("first", "planner", games) == returns("other", "planner", games)
+    assert "resample" not in read_manifest(Path("beside/first"))["settings"]
+    manifest = read_manifest(Path("beside/other"))
+    assert manifest["settings"]["resample"] == 1
+    merged = textbench("merge", "beside/first", "beside/other", "--out", "merged")
+    assert (merged.code, "was played with resample 1, " in " ".join(merged.err.split())) == (2, True)
     card = manifest["agents"][0]
     own = [row for row in manifest["matchups"] if row["agents"] == [card["name"]]]
     manifest = {**manifest, "agents": [card], "agent": card["name"], "matchups": own}

@@ -23,12 +23,13 @@ def planned(done):
 
 
 def test_a_suite_is_all_of_its_scenarios(textbench):
-    dry = ("run", "--agent", "random", "--dry-run", "--json")
-    assert set(planned(textbench(*dry, "--suite", "planning"))) == set(SUITES["planning"])
-    assert set(planned(textbench(*dry, "--suite", "all"))) == set(SUITES["all"])
     both = {*SUITES["planning"], *SUITES["strategy"], "snake"}
-    assert set(planned(textbench(*dry, "--suite", "planning", "--suite", "strategy", "--scenario", "snake"))) == both
-    assert set(planned(textbench(*dry))) == set(SUITES["paper"])
+    for words, names in (
+        (("--suite", "all"), SUITES["all"]),
+        (("--suite", "planning", "--suite", "strategy", "--scenario", "snake"), both),
+        ((), SUITES["paper"]),
+    ):
+        assert set(planned(textbench("run", "--agent", "random", "--dry-run", "--json", *words))) == {*names}
 
 
 def test_who_cant_play_a_game_of_a_suite_plays_the_others_and_that_is_said(textbench, suite_with_strangers):
@@ -163,12 +164,12 @@ def test_what_a_run_refuses_is_one_sentence_before_the_first_episode(textbench, 
     assert sorted(Path.cwd().iterdir()) == before
 
 
-@pytest.mark.parametrize(("agent", "package"), [("smollm2-lake", "peft"), ("tiny", "torch")])
-def test_a_missing_package_is_said(textbench, monkeypatch, agent, package):
-    monkeypatch.setitem(sys.modules, package, None)
-    dry = textbench("run", "--agent", agent, *LAKE, "--dry-run")
-    refused(dry, f"{agent} needs {package}: pip install")
-    assert textbench("run", "--agent", agent, *LAKE).err == dry.err
+def test_a_missing_package_is_said(textbench, monkeypatch):
+    for agent, package in (("smollm2-lake", "peft"), ("tiny", "torch")):
+        monkeypatch.setitem(sys.modules, package, None)
+        dry = textbench("run", "--agent", agent, *LAKE, "--dry-run")
+        refused(dry, f"{agent} needs {package}: pip install")
+        assert textbench("run", "--agent", agent, *LAKE).err == dry.err
 
 
 def test_what_is_only_known_later_is_not_refused(textbench, workplace, monkeypatch):
@@ -192,20 +193,17 @@ def test_a_limit_that_isnt_enough_is_not_called_enough(textbench):
     assert "that a scripted player needs for every score to be known to 2;" in " ".join(enough.split())
 
 
-PRICES = '[prices."cheap"]\ninput = 1.0\noutput = 2.0\n[prices."dear"]\ninput = 10.0\noutput = 20.0\n'
-
-
 def test_dollars_and_hours_of_all_agents_are_added_up(textbench, monkeypatch):
     monkeypatch.setenv("OPENAI_API_KEY", "none")
-    Path("prices.toml").write_text(PRICES)
+    prices = '[prices."cheap"]\ninput = 1.0\noutput = 2.0\n[prices."dear"]\ninput = 10.0\noutput = 20.0\n'
+    Path("prices.toml").write_text(prices)
     agents = ("--agent", "cheap=openai:m", "--agent", "dear=openai:m", "--agent", "random")
     more = (*SERVER, "--scenario", "frozen-lake", "--prices", "prices.toml", "--dry-run", "--until", "0.3")
-    command = ("run", *agents, *more)
-    total = json.loads(textbench(*command, "--json").out)["total"]
+    total = json.loads(textbench("run", *agents, *more, "--json").out)["total"]
     alone = json.loads(textbench("run", *agents[:2], *more, "--json").out)["total"]
     assert total["cost"] == [pytest.approx(11 * end) for end in alone["cost"]]
     assert total["hours"][1] == pytest.approx(2 * alone["hours"][1])
     assert total["hours"][1] > 0
-    told = " ".join(textbench(*command).out.split())
+    told = " ".join(textbench("run", *agents, *more).out.split())
     assert f"all agents together: {total['cost'][0]:.2f} to {total['cost'][1]:.2f} USD" in told
     assert "hours" in told

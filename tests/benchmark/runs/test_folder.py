@@ -44,12 +44,6 @@ def folder(tmp_path):
         yield made
 
 
-def test_an_episode_is_readable_by_others_as_soon_as_append_returns(folder):
-    for seed in range(3):
-        folder.append(record(seed))
-        assert [r.seed for r in RunFolder.open(folder.path).records()] == list(range(seed + 1))
-
-
 def test_a_scored_record_stands_for_the_failures_before_it(folder):
     folder.append(record(1, error="500"))
     folder.append(record(3, error="500"))
@@ -116,14 +110,12 @@ def test_episodes_that_arent_in_a_file_are_one_sentence(folder, make, said):
 def test_two_processes_cant_write_one_run(folder):
     code = (
         "import sys; from pathlib import Path; from benchmark.runs.folder import RunFolder\n"
-        "from agents.common.redaction import Redactor; from benchmark.errors import StorageError\n"
-        "try: RunFolder.open_for_writing(Path(sys.argv[1]), Redactor())\n"
-        "except StorageError as error: print(error)"
+        "from agents.common.redaction import Redactor; RunFolder.open_for_writing(Path(sys.argv[1]), Redactor())"
     )
     command = [sys.executable, "-c", code, str(folder.path)]
-    assert "is in use by another textbench process" in subprocess.run(command, capture_output=True, text=True).stdout
+    assert "is in use by another textbench process" in subprocess.run(command, capture_output=True, text=True).stderr
     folder.close()
-    assert subprocess.run(command, capture_output=True, text=True).stdout == ""
+    assert subprocess.run(command, capture_output=True, text=True).stderr == ""
 
 
 @pytest.mark.parametrize(
@@ -170,18 +162,14 @@ def disk_of(size):
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
-def test_a_full_disk_keeps_what_was_finished(folder):
+def test_a_full_disk_keeps_what_was_finished_and_the_old_manifest(folder):
     folder.append(record(1))
-    size = folder.episodes_path.stat().st_size
+    size, before = folder.episodes_path.stat().st_size, (folder.path / MANIFEST_NAME).read_bytes()
     with disk_of(size + 100), pytest.raises(StorageError, match=r"can't write to .*episodes\.jsonl"):
         folder.append(record(2, response="x" * 500))
     assert folder.episodes_path.stat().st_size == size
     folder.append(record(3))
     assert [r.seed for r in folder.records()] == [1, 3]
-
-
-def test_no_space_for_the_manifest_leaves_the_old_one(folder):
-    before = (folder.path / MANIFEST_NAME).read_bytes()
     folder.manifest["note"] = "x" * 1000
     with disk_of(20), pytest.raises(StorageError, match="can't write"):
         folder.write_manifest()
@@ -199,34 +187,30 @@ def test_what_is_written_is_scrubbed(tmp_path):
     assert [r.error for r in folder.records()] == [None, "401: wrong key [redacted]"]
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
+def test_what_no_reader_accepts_isnt_written(folder):
+    folder.append(record(1))
+    for change in (
         {"seed": 2**53},
         {"scenario": "chess"},
         {"returns": {"player_0": float("nan")}},
         {"measured": {"cached_tokens": [10**12, 0]}},
         {"measured": {"served_by": {"player_0": ["x" * 1001]}}},
-    ],
-    ids=str,
-)
-def test_what_no_reader_accepts_isnt_written(folder, change):
-    folder.append(record(1))
-    with pytest.raises(ValueError):
-        folder.append(replace(record(2), **change))
+    ):
+        with pytest.raises(ValueError):
+            folder.append(replace(record(2), **change))
     folder.append(record(3))
     assert [r.seed for r in RunFolder.open(folder.path).records()] == [1, 3]
 
 
-def test_a_secret_of_the_reader_doesnt_look_like_damage(folder, monkeypatch):
-    folder.append(record(1, response="the word is planted-0123456789"))
-    monkeypatch.setenv("MY_API_KEY", "planted-0123456789")
-    (found,) = RunFolder.open(folder.path).records()
+def test_others_read_an_episode_as_soon_as_append_returns_and_are_told_of_a_change_that_no_secret_makes(
+    folder, monkeypatch
+):
+    for seed in range(3):
+        folder.append(record(seed, response="the word is planted-0123456789"))
+        assert [r.seed for r in RunFolder.open(folder.path).records()] == list(range(seed + 1))
+    monkeypatch.setenv("MY_API_KEY", "planted-0123456789")  # a secret of the reader
+    found, *_ = RunFolder.open(folder.path).records()
     assert found.steps[0].turn.response == "the word is [redacted]"
-
-
-def test_a_line_that_was_changed_is_told(folder):
-    folder.append(record(1))
     changed = folder.episodes_path.read_bytes().replace(b'"reward":0.0', b'"reward":9.0')
     folder.episodes_path.write_bytes(changed)
     with pytest.raises(UsageError, match=r"line 1 isn't an episode: its checksum doesn't fit.*--repair"):

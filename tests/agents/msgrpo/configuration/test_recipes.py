@@ -67,17 +67,14 @@ def test_every_recipe_can_be_used(name):
     assert f"python -m agents.msgrpo --config configs/{name}.toml" in head or "research/perf/seeds.py" in head
 
 
-@pytest.mark.parametrize(
-    ("setting", "says"),
-    [
-        ("response_mode=direct", "set response_mode = 'think'"),
-        ("prompt_file=default", "leave prompt_file out"),
-        ("prompt_file=defalt", "did you mean 'default'"),
-    ],
-)
-def test_a_base_for_other_prompts_is_refused_before_training(setting, says, tmp_path, capsys):
+def test_a_base_for_other_prompts_is_refused_before_training(tmp_path, capsys):
     """What destroyed the first model that a new user trained: 97.5% invalid, success 0, exit 0."""
-    words = [word for one in ("model=tiny", setting, f'out="{tmp_path / "out"}"') for word in ("--set", one)]
-    assert main(["--config", "tiny-frozen-lake", *words]) == 2
-    assert says in capsys.readouterr().err
-    assert not (tmp_path / "out" / "metrics.jsonl").exists()
+    for setting, says in {
+        "response_mode=direct": "set response_mode = 'think'",
+        "prompt_file=default": "leave prompt_file out",
+        "prompt_file=defalt": "did you mean 'default'",
+    }.items():
+        words = [word for one in ("model=tiny", setting, f'out="{tmp_path / "out"}"') for word in ("--set", one)]
+        assert main(["--config", "tiny-frozen-lake", *words]) == 2
+        assert says in capsys.readouterr().err
+        assert not (tmp_path / "out" / "metrics.jsonl").exists()

@@ -105,11 +105,7 @@ def flat(gradient: Sequence[Sequence[float]]) -> torch.Tensor:
 
 
 Data = Mapping[str, Sequence[float]]
-
-
 Answer = tuple[float, list[list[float]]]
-
-
 Formula = Callable[[Sequence[Row], Data], Answer]
 
 

@@ -58,12 +58,13 @@ def test_its_own_files_are_found_wherever_it_is_moved_and_need_no_leave(textbenc
     ("spec", "other"), [("told(tiny, one)", "tiny"), ("many(either(tiny-lake, one))", "tiny-lake")]
 )
 def test_an_option_of_a_folder_that_would_reach_another_player_is_refused(textbench, workplace, spec, other):
-    for name, options in {"one": {"temperature": 0.1}, "two": {}}.items():
+    tables = {"one": {"spec": "tiny", "temperature": 0.1}, "two": {"spec": "tiny"}}
+    tables["pair"] = {"spec": "many(random)", "times": 2}
+    for name, table in tables.items():
         Path(name).mkdir()
-        write(Path(name), {"spec": "tiny", **options})
-    done = textbench(*RUN, "--agent", f"r={spec}", "--out", "a")
-    assert (done.code, done.err) == (
-        2,
+        write(Path(name), table)
+    refused(
+        textbench(*RUN, "--agent", f"r={spec}", "--out", "a"),
         f"textbench: {spec}: one/agent.toml has temperature = 0.1, which would hold for {other} too, as options do for "
         "all agents inside of one: give it to each of them, or say what is to hold for all with "
         "--set r.temperature=...\n",
@@ -71,18 +72,12 @@ def test_an_option_of_a_folder_that_would_reach_another_player_is_refused(textbe
     assert not Path("a").exists()
     said = with_agent_folders(RunOptions(agents=(f"r={spec}",), sets=("r.temperature=0.5",)))
     assert said.by_agent["r"]["temperature"] == 0.1, "what is said goes before it, as ever"
-    write(Path("two"), {"spec": "tiny", "temperature": 0.1})
+    write(Path("two"), tables["one"])
     for fine in ("either(one, random)", "either(one, two)", "many(one)"):
         assert with_agent_folders(RunOptions(agents=(f"r={fine}",))).by_agent == {"r": {"temperature": 0.1}}
-
-
-def test_an_option_of_a_folder_isnt_that_of_the_wrapper_around_it(workplace):
-    Path("one").mkdir()
-    table = {"spec": "many(random)", "times": 2}
-    write(Path("one"), table)
-    approve_agent_folder(Path("one"), table)
+    approve_agent_folder(Path("pair"), tables["pair"])  # and that of a wrapper isn't that of one around it
     with pytest.raises(UsageError, match="has times = 2, which would hold for many too"):
-        with_agent_folders(RunOptions(agents=("r=many(one)",)))
+        with_agent_folders(RunOptions(agents=("r=many(pair)",)))
 
 
 HERE = "http://127.0.0.1:9/v1"
@@ -145,15 +140,12 @@ def test_a_folder_spends_nothing_fetches_nothing_and_reads_nothing_outside_of_it
     assert "the secret" not in done.err
 
 
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        ("spec = 3", 'needs spec = "..."'),
-        ('spec = "tinny"', "did you mean 'tiny'"),
-        ('spec = "random"\nsed = 1', "no option of the agent 'x' (random) named 'sed'; did you mean 'seed'"),
-    ],
-)
-def test_what_is_wrong_with_one_is_one_sentence(textbench, workplace, text, said):
+def test_what_is_wrong_with_one_is_one_sentence(textbench, workplace):
     Path("x").mkdir()
-    Path("x/agent.toml").write_text(text)
-    refused(textbench(*RUN, "--agent", "x"), said)
+    for text, said in {
+        "spec = 3": 'needs spec = "..."',
+        'spec = "tinny"': "did you mean 'tiny'",
+        'spec = "random"\nsed = 1': "no option of the agent 'x' (random) named 'sed'; did you mean 'seed'",
+    }.items():
+        Path("x/agent.toml").write_text(text)
+        refused(textbench(*RUN, "--agent", "x"), said)

@@ -80,24 +80,21 @@ def test_the_same_in_a_file_and_from_python(textbench):
         assert server.requests[-1]["temperature"] == 0.7
 
 
-@pytest.mark.parametrize(
-    ("sets", "said"),
-    [
-        (["n.temperature=1"], "--set takes NAME.option=value, where NAME is an agent of the run: m; got 'n.temp"),
-        (["m.temperature=hot"], "the option temperature of the agent 'm' must be a number, got 'hot'"),
-        (["m.route=chats"], "the option route of the agent 'm' must be one of auto, chat, responses, completions, got"),
-        (["m.api_key=sk-123456789"], "a key isn't given itself; put it into an environment variable"),
-        (["m.headers.X-Token=abc"], "the header X-Token of the agent 'm' looks like a secret"),
-        (["m.extra_body.user=sk-0123456789"], "holds what looks like a key, and is kept in files"),
-        (["m.extra_body.a=[1, -inf]"], "extra_body of the agent 'm' must be a number, neither infinite nor NaN, got {"),
-        (["m.headers=1", "m.headers.x=1"], "headers is no table, it has a value already"),
-    ],
-)
-def test_wrong_options_are_named(sets, said):
-    with pytest.raises(UsageError) as caught:
-        with_agent_options(RunOptions(sets=tuple(sets)), {"m": "openai:x"})
-    assert said in str(caught.value)
-    assert "sk-123456789" not in str(caught.value)
+def test_wrong_options_are_named():
+    for said, *sets in (
+        ("--set takes NAME.option=value, where NAME is an agent of the run: m; got 'n.temp", "n.temperature=1"),
+        ("the option temperature of the agent 'm' must be a number, got 'hot'", "m.temperature=hot"),
+        ("the option route of the agent 'm' must be one of auto, chat, responses, completions, got", "m.route=chats"),
+        ("a key isn't given itself; put it into an environment variable", "m.api_key=sk-123456789"),
+        ("the header X-Token of the agent 'm' looks like a secret", "m.headers.X-Token=abc"),
+        ("holds what looks like a key, and is kept in files", "m.extra_body.user=sk-0123456789"),
+        ("extra_body of the agent 'm' must be a number, neither infinite nor NaN, got {", "m.extra_body.a=[1, -inf]"),
+        ("headers is no table, it has a value already", "m.headers=1", "m.headers.x=1"),
+    ):
+        with pytest.raises(UsageError) as caught:
+            with_agent_options(RunOptions(sets=tuple(sets)), {"m": "openai:x"})
+        assert said in str(caught.value)
+        assert "sk-123456789" not in str(caught.value)
 
 
 def test_values_are_read_into_tables_of_agents():
