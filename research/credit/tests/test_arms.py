@@ -62,19 +62,15 @@ def test_a_method_that_learns_more_than_its_correlation_says_is_told_apart(study
     assert row.correlation == 0.5
 
 
-def test_the_report_has_the_curve_and_no_other_prediction(study):
+@pytest.mark.slow
+def test_the_report_and_its_pictures_have_the_curve_also_of_a_game_with_a_single_run(study, tmp_path):
     found = findings(study, rtg=0.5)
     data = report_data(found, {})
     assert data["doses"][GAME]["action"]["0.5"] == pytest.approx([0.5 + 0.01 * seed for seed in SEEDS])
     text = report_markdown(found, {"textbench": "1"})
     assert "## Learning by the dose of true credit" in text
     assert "this design can't tell" not in text
-
-
-@pytest.mark.slow
-def test_the_picture_takes_a_game_with_a_single_run(study, tmp_path):
     pytest.importorskip("matplotlib")
-    found = findings(study, rtg=0.5)
     one = {("frozen-lake", arm): runs[:1] for (_, arm), runs in found.runs.items()}
     both = replace(found, measured={}, runs={**found.runs, **one})
     assert [name for name, _ in draw_plots(both, tmp_path)] == ["dose.svg", "curves.svg"]
@@ -113,6 +109,10 @@ def test_main_effects_are_what_a_level_adds(draws):
     assert {row.seeds for row in rows.values()} == {5}
     rows = [row for row in effects(crossed(draws)) if row.figure == "frozen-lake-big"]  # nothing differs there
     assert {row.p_holm for row in rows} == {1.0}
+    text = report_markdown(crossed(draws), {})
+    for part in ("## What every factor does", "### Draw within rate", "### Draw, each at its best rate"):
+        assert part in text
+    assert len(report_data(crossed(draws), {})["effects"]) == 3 * 15
 
 
 def test_a_seed_that_a_combination_lacks_counts_for_none(draws):
@@ -142,13 +142,3 @@ def test_an_effect_within_the_levels_of_another_factor(draws):
     assert rows["largest"].minus_first.value == pytest.approx(0.2, abs=2e-3)
     assert rows["aaw"].is_first
     assert at_best(replace(crossed(draws), runs={}), "draw", "rate") == []
-
-
-def test_the_report_has_the_effects(draws):
-    found = crossed(draws)
-    text = report_markdown(found, {})
-    assert "## What every factor does" in text
-    assert "### Draw within rate" in text
-    assert "### Draw, each at its best rate" in text
-    assert "## Tuning" not in text
-    assert len(report_data(found, {})["effects"]) == 3 * 15

@@ -18,8 +18,7 @@ from research.credit.instrument.batches import Setting, play
 from research.credit.instrument.exact.answers import INVALID, ask, weighed, weight
 from research.credit.instrument.exact.solution import expand
 from research.credit.instrument.exact.truth import Chances, DrawnReturns, Truth
-from research.credit.instrument.instrument import Instrument, methods_of
-from research.credit.tests.helpers import PENALTY, Habit, direct_policy, distribution, solved
+from research.credit.tests.helpers import PENALTY, Habit, distribution, solved
 from textgames import SCENARIOS
 from textgames.registry import game_of
 
@@ -76,9 +75,7 @@ def test_estimated_weights_are_unbiased():
         for response in set(draws):
             mean[response] += chance * weight(probabilities[response], draws.count(response), drawn)
     np.testing.assert_allclose(mean, probabilities, atol=1e-12)
-
-
-def test_responses_without_probabilities_are_counted():
+    # and without probabilities responses are counted
     turns = [Turn("left"), Turn("left"), Turn("up"), Turn("nonsense")]
     found = weighed(turns, lambda text: {"left": 0, "up": 1}.get(text, INVALID))
     assert [(each.place, each.weight) for each in found] == [(0, 0.5), (1, 0.25), (INVALID, 0.25)]
@@ -134,22 +131,6 @@ def test_returns_have_the_distribution_of_all_that_may_happen(name, settings, in
             drawn.returns_from([Start(task, far, 0, "player_0")], 1)
 
 
-def test_the_instrument_measures_the_same_of_vine_as_with_played_rollouts():
-    policy = direct_policy()
-    setting = Setting(SCENARIOS["frozen-lake-slippery"], 2, 4, max_steps=4)
-    instrument = Instrument(policy, setting, batches=2)
-    vine = methods_of(["vine"], setting)["vine"]
-    drawn = instrument.assign("vine", vine)
-    batch = play(policy, setting, 0)
-    vine.assign(batch, np.random.default_rng(0))
-    played = batch.rollouts.tokens
-    assert played > 0
-    assert drawn.extra_tokens == pytest.approx(played, rel=0.5)  # other draws, and the mean of two batches
-    truth = np.concatenate([instrument.truth.advantages(each) for b in instrument.batches for each in b.trajectories])
-    told = np.concatenate([np.asarray(own) for credit in drawn.credits for own in credit.advantages])
-    assert np.corrcoef(truth, told)[0, 1] > 0.5
-
-
 @pytest.fixture(scope="module")
 def played():
     policy, setting = load_agent("tiny", mode="direct", temperature=1.0), Setting(SCENARIOS["frozen-lake"], 2, 64)
@@ -162,18 +143,13 @@ def credit(batch: Batch, **settings: Any) -> np.ndarray:
 
 
 @pytest.mark.slow
-def test_a_full_dose_is_the_true_advantage_of_the_policy_that_played(played):
-    batch, truth = played
-    true = np.concatenate([truth.advantages(each) for each in batch.trajectories])
-    np.testing.assert_allclose(credit(batch), true / np.sqrt(np.mean(true**2)), atol=1e-6)
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize("noise", ["step", "episode"])
-def test_the_dose_is_the_correlation_and_the_size_is_that_of_the_truth(played, noise):
-    true = credit(played[0])
+def test_the_dose_is_the_correlation_with_the_true_advantage_and_the_size_is_that_of_the_truth(played, noise):
+    batch, truth = played
+    advantages, true = np.concatenate([truth.advantages(each) for each in batch.trajectories]), credit(batch)
+    np.testing.assert_allclose(true, advantages / np.sqrt(np.mean(advantages**2)), atol=1e-6)
     for share in (0.0, 0.25, 0.75):
-        mixed = credit(played[0], share=share, noise=noise)
+        mixed = credit(batch, share=share, noise=noise)
         assert np.mean(mixed * true) == pytest.approx(share, abs=0.15 if noise == "episode" else 0.08)
         assert np.mean(mixed**2) == pytest.approx(1, abs=0.2)
 

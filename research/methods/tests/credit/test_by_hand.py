@@ -188,12 +188,11 @@ def test_riskpo():
     found = [float(each[0]) for each in credit.advantages]
     np.testing.assert_allclose(found, [-4.1238095 / 2, -0.5847619 / 2, 0], atol=1e-7)
     assert credit.metrics == pytest.approx({"riskpo_low": 0.9866667, "riskpo_high": 3.0233333})
-
-
-def test_riskpo_begins_with_the_quantiles_of_its_first_batch():
-    """Of 0, 2, 4: 0.2 of the way is 0.4 of the first gap, 0.9 of it is 0.8 of the second one."""
+    # it begins with the quantiles of its first batch: 0.2 of the way is 0.4 of the first gap, 0.9 is 0.8 of the second
     credit = METHODS.make("riskpo", {"groups_per_bundle": 1}).assign(of_returns([0, 2, 4]), RNG)
     assert credit.metrics == pytest.approx({"riskpo_low": 0.8, "riskpo_high": 3.6})
+    with pytest.raises(ConfigError, match=r"\[credit.riskpo\] low = 0.9 is not below high = 0.5"):
+        METHODS.make("riskpo", {"low": 0.9, "high": 0.5})
 
 
 def test_riskpo_bundles():
@@ -211,11 +210,6 @@ def test_riskpo_bundles():
     wide = 4 / math.sqrt(2)
     expected = [-2.285714 / wide / math.sqrt(2), 0, -2.285714 / wide / 2, 0, 0]
     np.testing.assert_allclose(found, [*expected, -1.714286 / math.sqrt(2), -0.571429 / math.sqrt(2)], atol=1e-6)
-
-
-def test_riskpo_refuses_levels_in_the_wrong_order():
-    with pytest.raises(ConfigError, match=r"\[credit.riskpo\] low = 0.9 is not below high = 0.5"):
-        METHODS.make("riskpo", {"low": 0.9, "high": 0.5})
 
 
 def test_rae_has_a_mean_for_every_seat():

@@ -76,14 +76,10 @@ def test_the_base_method_has_its_own_table_of_settings():
     assert composed._method == METHODS.make("rae", {"decay": 0.5}) != METHODS.make("rae")
 
 
-@pytest.mark.parametrize(
-    ("name", "settings", "said"),
-    [
-        ("choice", {"credited": ()}, "nothing would be learnt"),
-        ("choice", {"base": "choice"}, r"\[credit.choice\] base = 'choice' can't be used: accepted is another method"),
-        ("empg", {"base": "msgrop"}, "'msgrop' can't be used .did you mean 'msgrpo'"),
-    ],
-)
-def test_what_nothing_can_be_made_of_is_refused(name, settings, said):
-    with pytest.raises(ConfigError, match=said):
-        METHODS.make(name, settings)
+def test_what_nothing_can_be_made_of_is_refused():
+    with pytest.raises(ConfigError, match="nothing would be learnt"):
+        METHODS.make("choice", {"credited": ()})
+    with pytest.raises(ConfigError, match=r"\[credit.choice\] base = 'choice' .*: accepted is another method"):
+        METHODS.make("choice", {"base": "choice"})
+    with pytest.raises(ConfigError, match=r"'msgrop' can't be used .did you mean 'msgrpo'"):
+        METHODS.make("empg", {"base": "msgrop"})

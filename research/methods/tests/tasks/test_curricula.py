@@ -30,7 +30,8 @@ RNG = np.random.default_rng(0)
     ("name", "game", "why"),
     [
         ("ghpo", "kuhn-poker", "can't be used with kuhn-poker: it has several players"),
-        ("ghpo", "TestButtons-v0", "greedy and planner can't play Buttons"),
+        ("tree", "kuhn-poker", "can't be used on kuhn-poker, which has several"),
+        ("truncated", "kuhn-poker", "can't be used on kuhn-poker, which has several"),
         ("ghpo", "bandit", "it counts no episode as a success"),
         ("pcl", "snake", r"snake tells none .return_range.: choose another sampler or another game"),
         ("camel", "frozen-lake", "has no program; accepted is a file with allowed"),
@@ -42,15 +43,10 @@ def test_games_that_a_sampler_cannot_play_are_refused(name, game, why):
         SAMPLERS.make(name).check(task)
 
 
-@pytest.mark.parametrize(
-    ("methods", "game"),
-    [({"task_sampling": "pcl"}, "snake"), ({"task_sampling": "ghpo"}, "TestButtons-v0"),
-     ({"credit": "igpo"}, "TestButtons-v0")],
-)  # fmt: skip
-def test_a_run_refuses_its_game_before_anything_is_made_or_played(methods, game):
-    config = MSGRPOConfig(groups=1, group_size=2, **methods)
-    with pytest.raises(ConfigError, match=rf"(task_sampling|credit) = '\w+' .*{game}"):
-        MSGRPOTrainer(None, None, game, config, quiet=True)  # neither model nor tokenizer is looked at
+@pytest.mark.parametrize(("setting", "name"), [("task_sampling", "ghpo"), ("credit", "igpo")])
+def test_a_run_refuses_its_game_before_anything_is_made_or_played(setting, name):
+    with pytest.raises(ConfigError, match=rf"{setting} = '{name}' .*TestButtons-v0"):
+        MSGRPOTrainer(None, None, "TestButtons-v0", MSGRPOConfig(**{setting: name}), quiet=True)
 
 
 # ---------------------------------------------------------------- levels
@@ -185,20 +181,19 @@ def test_the_critic_learns_the_scaled_mean_of_each_group_at_its_first_prompts():
 # ---------------------------------------------------------------- GHPO
 
 
-class Obedient(RandomPlayer):
+class Obedient(PlannerPlayer):
     """Does what it is told, and without that what the planner does in episodes of some seeds, elsewhere nothing."""
 
     def __init__(self, able: set[int], hint: Hint | None) -> None:
         super().__init__()
-        self.able, self.hint, self.planner = able, hint, PlannerPlayer()
-        self.told: list[tuple[TurnRequest, str]] = []
+        self.able, self.hint, self.told = able, hint, list[tuple[TurnRequest, str]]()
 
     def act(self, requests: Sequence[Any]) -> list[Turn]:
         turns = []
         for request in requests:
             hint = self.hint(request) if self.hint is not None else ""
             self.told.append((request, hint))
-            known = self.planner.choose(request).action if request.seed[0] in self.able else "?"
+            known = self.choose(request).action if request.seed[0] in self.able else "?"
             turns.append(Turn(f"<action>{hint.split()[-1].strip('.') if hint else known}</action>"))
         return turns
 
@@ -283,7 +278,6 @@ def make(reader, tmp_path):
 
 
 def test_epsilon_falls_evenly_to_nothing():
-    """From 0.8 within half of 8 iterations: by 0.2 in each."""
     sampler = SAMPLERS.make("camel", {"epsilon": 0.8, "fade": 0.5})
     made = [sampler.epsilon_of(iteration_of("frozen-lake", number=k, iterations=8)) for k in range(8)]
     assert made == pytest.approx([0.8, 0.6, 0.4, 0.2, 0, 0, 0, 0])
@@ -304,12 +298,8 @@ def test_masked_tokens_have_the_probabilities_that_they_were_sampled_with(make):
     half = make(GOOD, epsilon=0.5)
     half.rollout()
     assert 0.35 < half.methods.sampler.metrics["masked"] < 0.65
-    for source, said in (
-        ("allowed = 3", "fails|no function"),
-        ("def allowed(o, l):\n    return 3", "returned 3; accept"),
-    ):
-        with pytest.raises(ConfigError, match=said):
-            make(source).rollout()
+    with pytest.raises(ConfigError, match="returned 3; accept"):
+        make("def allowed(o, l):\n    return 3").rollout()
 
 
 @pytest.mark.slow
@@ -326,10 +316,7 @@ def test_a_good_mask_teaches_and_one_that_allows_everything_does_not(make):
     assert after["all"] < 0.2
 
 
-@pytest.mark.parametrize(
-    ("setting", "said"),
-    [({"legal_only": True}, "accepted is among = 'allowed'"), ({"engine": "ray"}, "whose program runs here")],
-)
-def test_other_masks_and_other_places_are_refused(setting, said):
-    with pytest.raises(ConfigError, match=said):
-        SAMPLERS.make("camel").sample(iteration_of("frozen-lake", **setting), np.random.default_rng(0))
+def test_other_masks_and_other_places_are_refused():
+    for setting, said in (({"legal_only": True}, "accepted is among = 'allowed'"), ({"engine": "ray"}, "runs here")):
+        with pytest.raises(ConfigError, match=said):
+            SAMPLERS.make("camel").sample(iteration_of("frozen-lake", **setting), RNG)

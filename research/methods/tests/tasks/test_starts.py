@@ -11,7 +11,6 @@ import textgames
 from agents.episode import EpisodeStart, EpisodeTask
 from agents.msgrpo import ConfigError, MSGRPOConfig
 from agents.msgrpo.credit import METHODS, Batch, Trajectory
-from agents.msgrpo.tasks import SAMPLERS
 from agents.turn import Turn, TurnRequest
 from research.methods.tasks.starts import Branches, ExploringStarts, Trees, TruncatedRollouts
 from tests.agents.msgrpo.hand_made import trajectory
@@ -20,12 +19,6 @@ from textgames.environments.table import Table
 from textgames.scenarios import SCENARIOS
 
 RNG = np.random.default_rng(0)
-
-
-@pytest.mark.parametrize("name", ["tree", "truncated"])
-def test_a_game_of_several_players_is_refused(name):
-    with pytest.raises(ConfigError, match=f"task_sampling = '{name}' can't be used on kuhn-poker, which has several"):
-        SAMPLERS.make(name).check(EpisodeTask.of("kuhn-poker", 0))
 
 
 # ---------------------------------------------------------------- exploring starts
