@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
@@ -107,3 +108,29 @@ def play_and_submit(folder, reference_cache, names, *run, about=()) -> Path:
 
 def everything_written(folder) -> str:
     return "".join(file.read_text(errors="replace") for file in Path(folder).rglob("*") if file.is_file())
+
+
+class Reader(HTMLParser):
+    """Collects the elements of a page, and the text of its script and style elements, as an HTML parser finds them."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.raw: list[tuple[str, str]] = []
+        self.text: list[str] = []
+        self._inside: str | None = None
+        self.feed(page)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+        self._inside = tag if tag in ("script", "style") else None
+
+    def handle_endtag(self, tag: str) -> None:
+        self._inside = None
+
+    def handle_data(self, data: str) -> None:
+        if self._inside:
+            self.raw.append((self._inside, data))
+        else:
+            self.text.append(data)

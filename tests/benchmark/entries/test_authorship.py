@@ -53,20 +53,27 @@ def renamed(boards: Path, old: str, new: str, folder: str) -> Path:
     return boards / folder
 
 
-def test_the_verdict_says_who_vouches_for_an_entry(boards, textbench):
+def test_the_verdict_says_who_vouches_for_an_entry_and_whose_actions_it_repeats(boards, textbench):
     rerun, reported = check_entry(boards / "greedy"), check_entry(boards / "mine")
     assert (rerun.problems, rerun.authorship) == ([], RERUN)
     assert (reported.problems, reported.authorship) == ([], REPORTED)
     assert any("who answered" in sentence for sentence in reported.on_trust)
     assert not any("who answered" in sentence for sentence in rerun.on_trust)
-    done = textbench("validate", boards, "--json")
-    told = json.loads(done.out)
+    told = json.loads(textbench("validate", boards, "--json").out)
     assert {Path(name).name: one["authorship"] for name, one in told.items()} == {"greedy": RERUN, "mine": REPORTED}
     assert told[str(boards / "mine")]["digest"] == digest_of(boards / "mine")
     assert "re-run here" in textbench("validate", boards / "greedy").out
-    out = textbench("validate", boards / "mine").out
+    done = textbench("validate", boards / "mine")
+    out = " ".join(done.out.split())
     assert "self-reported" in out
-    assert "on trust: who answered" in " ".join(out.split())
+    assert "on trust: who answered" in out
+    assert done.code == 0, "it may be chance, or a very good player"
+    assert "warning: all actions are those of the player 'planner'" in done.err
+    (warning,) = [one for one in reported.warnings if "'planner'" in one]
+    records = [*RunFolder.open(boards / "mine").records()]
+    for name in ("frozen-lake", "frozen-lake-slippery", "snake", "snake-poison"):
+        count = sum(len(record.steps) for record in records if record.scenario == name)
+        assert f"{count} in {name}" in warning
 
 
 def test_an_entry_cannot_claim_a_tier(boards, textbench):
@@ -112,18 +119,6 @@ def test_the_board_names_the_tier_of_entries_alone(boards, small_run, textbench,
 
 
 # ---- equal actions ---------------------------------------------------------------------------------------------------
-
-
-def test_the_actions_of_a_shipped_player_are_warned_of(boards, textbench):
-    verdict = check_entry(boards / "mine")
-    (warning,) = [one for one in verdict.warnings if "'planner'" in one]
-    records = [*RunFolder.open(boards / "mine").records()]
-    for name in ("frozen-lake", "frozen-lake-slippery", "snake", "snake-poison"):
-        count = sum(len(record.steps) for record in records if record.scenario == name)
-        assert f"{count} in {name}" in warning
-    done = textbench("validate", boards / "mine")
-    assert done.code == 0, "it may be chance, or a very good player"
-    assert "warning: all actions are those of the player 'planner'" in done.err
 
 
 def test_the_actions_of_another_entry_are_warned_of_but_not_if_one_is_another(boards, monkeypatch):

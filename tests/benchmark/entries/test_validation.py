@@ -13,10 +13,9 @@ from benchmark.entries.entry import folder_name
 from benchmark.entries.validation import TokenTally, check_entry
 from benchmark.errors import UsageError
 from benchmark.runs.folder import RunFolder
-from tests.benchmark.helpers import change_manifest, lines_of, play_and_submit, write_lines
+from tests.benchmark.helpers import PLAYERS, change_manifest, lines_of, play_and_submit, write_lines
 
 EPISODES = 2
-PLAYERS = Path(__file__).parents[1] / "players_for_tests.py"
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -63,11 +62,6 @@ def test_a_true_entry_is_accepted_and_self_contained(true_entry, textbench):
     assert keys == sorted(keys)
 
 
-def test_an_entry_in_anothers_folder_is_refused(entry):
-    (problem,) = check_entry(entry.rename(entry.parent / "someone-elses")).problems
-    assert problem == "manifest.json: the agent's folder is 'greedy', this one is 'someone-elses'"
-
-
 # ---------------------------------------------------------------- episodes
 
 
@@ -76,34 +70,25 @@ def won(records):
     return next(i for i, one in enumerate(records) if one["scenario"] == "snake" and one["returns"]["player_0"] > 1)
 
 
-def in_record(**fields):
-    return lambda records: records[won(records)].update(fields)
-
-
-def in_step(index=0, **fields):
-    return lambda records: records[won(records)]["steps"][index].update(fields)
-
-
-def in_measured(**fields):
-    return lambda records: records[won(records)]["measured"].update(fields)
-
-
 def change(edit):
     """Change the record in which snake was won, by a function of it."""
     return lambda records: edit(records[won(records)])
 
 
-def raise_reward(records):
-    records[won(records)]["steps"][2]["reward"] += 1
+def in_record(**fields):
+    return change(lambda one: one.update(fields))
+
+
+def in_step(**fields):
+    return change(lambda one: one["steps"][0].update(fields))
+
+
+def in_measured(**fields):
+    return change(lambda one: one["measured"].update(fields))
 
 
 def claim_success(records):
     next(one for one in records if not one["successes"]["player_0"])["successes"]["player_0"] = True
-
-
-def swap_seeds(records):
-    a, b = won(records), won(records) + 1
-    records[a]["seed"], records[b]["seed"] = records[b]["seed"], records[a]["seed"]
 
 
 def another_player(record):
@@ -112,12 +97,15 @@ def another_player(record):
 
 
 FORGED_EPISODES = {
-    "a reward": (raise_reward, "step 2: reward is"),
+    "a reward": (change(lambda one: one["steps"][2].update(reward=9.0)), "step 2: reward is"),
     "a return": (change(lambda one: one["returns"].update(player_0=99.0)), "returns is"),
     "a success": (claim_success, "successes is {'player_0': True}, the replay gives {'player_0': False}"),
     "an invalid answer": (in_step(response="garbage"), "step 0: valid is True, the replay gives False"),
-    "an action": (change(lambda one: one["steps"][0].update(action="none")), "step 0: action is"),
-    "seeds": (swap_seeds, "the replay gives"),
+    "an action": (in_step(action="none"), "step 0: action is"),
+    "another's words": (
+        change(lambda one: one["steps"][0].update(response=f"<action>{one['steps'][0]['action']}</action>")),
+        "the agent 'greedy' answers",
+    ),
     "another board": (in_record(observations_digest="0" * 32), "observations_digest is '00000000"),
     "an end too early": (change(lambda one: one["steps"].pop()), "but the game goes on"),
     "an end too late": (
@@ -157,8 +145,6 @@ FORGED_EPISODES = {
     "seconds NaN": (in_measured(seconds=float("nan")), "NaN isn't a JSON number"),
     "a reason to stop": (in_step(finish_reason="won"), "finish_reason is 'won', there are ('stop'"),
     "another player": (change(another_player), "player_0 had to answer, me did"),
-    "a deep nest": (in_record(error=json.loads("[" * 900 + "]" * 900)), "recursion limit exceeded"),
-    "an invisible agent": (in_record(agents={"player_0": "gre\u200bedy"}), "isn't an episode of this entry"),
 }
 
 
@@ -174,16 +160,6 @@ def test_a_forged_episode_is_refused_with_its_place(entry, forge, place):
         assert any("episodes.jsonl line " in problem for problem in problems)
     elif place.startswith(("step ", "returns", "terminated", "observations")):
         assert any("snake, greedy, seed 4" in problem for problem in problems)
-
-
-def test_responses_that_are_as_good_but_arent_the_agents_are_refused(entry):
-    records = lines_of(entry)
-    step = records[won(records)]["steps"][0]
-    step["response"] = f"<action>{step['action']}</action>"
-    write_lines(entry, records)
-    (problem,) = check_entry(entry).problems
-    assert "step 0: the response is" in problem
-    assert "the agent 'greedy' answers" in problem
 
 
 @pytest.mark.parametrize(
@@ -202,12 +178,15 @@ def test_a_line_of_garbage_is_refused(entry, content):
     assert len(problem) < 300
 
 
-def test_a_file_that_is_empty_or_ends_early_is_refused(entry):
+def test_a_file_that_is_empty_or_ends_early_and_a_folder_of_another_are_refused(entry):
     content = (entry / "episodes.jsonl").read_bytes()
-    (entry / "episodes.jsonl").write_bytes(content[:-1])
-    assert check_entry(entry).problems == ["episodes.jsonl: the last line isn't finished"]
-    (entry / "episodes.jsonl").write_bytes(b"")
-    assert check_entry(entry).problems == ["episodes.jsonl is missing or empty"]
+    for written, said in ((content[:-1], "the last line isn't finished"), (b"", "is missing or empty")):
+        (entry / "episodes.jsonl").write_bytes(written)
+        (problem,) = check_entry(entry).problems
+        assert problem in (f"episodes.jsonl: {said}", f"episodes.jsonl {said}")
+    (entry / "episodes.jsonl").write_bytes(content)
+    (problem,) = check_entry(entry.rename(entry.parent / "someone-elses")).problems
+    assert problem == "manifest.json: the agent's folder is 'greedy', this one is 'someone-elses'"
 
 
 # ---------------------------------------------------------------- manifests
@@ -267,16 +246,8 @@ def top(**fields):
     return lambda manifest: manifest.update(fields)
 
 
-def price(**fields):
-    return top(prices={"greedy": fields})
-
-
 def seeds(*ranges):
     return lambda manifest: manifest["matchups"][0].update(seeds=[*ranges])
-
-
-def snake(**fields):
-    return lambda manifest: manifest["scenarios"]["snake"].update(fields)
 
 
 def apples(count):
@@ -287,7 +258,6 @@ OURS = "which is a player of the project"
 FORGED_MANIFESTS = {
     "a scenario less": (drop_scenario, "scenario 'snake-poison' is missing"),
     "an easier game": (apples(30), "scenarios.snake.kwargs.num_apples is 30, the scenario's is 5"),
-    "more time": (snake(horizon=80), "scenarios.snake.horizon is 80, the scenario's is 8"),
     "other seeds": (seeds([10_007, 10_008]), "the seeds aren't 10000, 10001, ... without a gap"),
     "fewer episodes": (fewer_episodes, "1 episodes, an entry has at least 2"),
     "an own scenario": (own_scenario, "there is no scenario 'easy'"),
@@ -309,10 +279,6 @@ FORGED_MANIFESTS = {
         "settings.temperature gives 0.5, the card says None",
     ),
     "another kind": (lambda m: card(m).update(kind="openai"), "the card's kind is 'openai', its spec 'greedy'"),
-    "a mode that wasn't played": (
-        of_a_model(mode="think", setting={"mode": "direct"}),
-        "settings.mode gives 'direct', the card says 'think'",
-    ),
     "a history that wasn't read": (
         of_a_model(history_turns=0, setting={"history": 4}),
         "settings.history gives 4, the card says 0",
@@ -334,7 +300,6 @@ FORGED_MANIFESTS = {
     "nobody's spec": (setting(agents=["random"]), "settings.agents has no agent 'greedy'"),
     "a zero-width name": (named("my\u200bmodel"), "the agent's name is 'my\\u200bmodel', accepted are"),
     "a name of a million letters": (named("x" * 10**6), "agent has 1,000,000 characters, at most 1,000"),
-    "the project's name": (named("Planner"), f"{OURS}, but its spec is 'hf:somebody/model'"),
     "an escape in a key": (lambda m: m["packages"].update({"\x1b[2J": "1"}), "a key of packages has the invisible"),
     "a huge number on the card": (of_a_model(context=10**400), "agents.0.settings.context is 1000000000"),
     "a name that leaves the folder": (named(".."), "the agent's name is '..', a name begins with a letter or a digit"),
@@ -345,7 +310,10 @@ FORGED_MANIFESTS = {
     ),
     "another provider's model": (of_a_model(model_kind="openai"), "the card's model_kind is 'openai', its spec 'hf:"),
     "a field more": (top(verified=True), "verified is unknown here"),
-    "another's game": (snake(env_id="os:Snake-v0"), "an entry can't bring its own game"),
+    "another's game": (
+        lambda m: m["scenarios"]["snake"].update(env_id="os:Snake-v0"),
+        "an entry can't bring its own game",
+    ),
     "an impossible game": (apples(10**20), "the manifest's scenario 'snake' can't be made"),
     "a card without settings": (lambda m: card(m).update(settings=None), "settings must be a valid dictionary"),
 }
@@ -368,7 +336,6 @@ TOKENS = {
     "one for each prompt": ([1, 40], "all prompts have"),
     "a thousand million of a prompt": ([10**9, 40], "a prompt of 1,000,000,000 tokens, at most 2,000,000"),
     "more than the limit": ([150, 257], "a response of 257 tokens, at most 256 are possible"),
-    "none": (None, ""),
 }
 
 
@@ -389,8 +356,7 @@ def test_a_models_entry_is_accepted(entry):
 def test_tokens_that_no_tokenizer_has_are_refused(entry, tokens, place):
     entry, records = as_a_models(entry, of_a_model())
     for step in (step for record in records for step in record["steps"]):
-        step["response"] = f"<think>I go on where it is safe.</think>{step['response']}"
-        step |= {"tokens": tokens} if tokens else {}
+        step |= {"response": f"<think>I go on where it is safe.</think>{step['response']}", "tokens": tokens}
     write_lines(entry, records)
     problems = check_entry(entry).problems
     assert bool(problems) == bool(place), problems
@@ -413,10 +379,10 @@ def test_a_forged_and_an_unreadable_entry_dont_hide_the_others(entry, textbench)
     forged, broken = (shutil.copytree(entry, entry.parent / name) for name in ("forged/greedy", "broken"))
     change_manifest(broken, top(schema_version=9))
     records = lines_of(forged)
-    raise_reward(records)
+    claim_success(records)
     write_lines(forged, records)
     refused = textbench("validate", forged)
-    assert (refused.code, refused.out, "step 2: reward is" in refused.err) == (1, "", True)
+    assert (refused.code, refused.out, "successes is" in refused.err) == (1, "", True)
     done = textbench("validate", entry.parent)
     assert done.code == 1
     assert "greedy: valid, 8 episodes replayed" in done.out
@@ -442,6 +408,11 @@ def test_an_entry_holds_its_own_files(entry, textbench, name, kind):
 # ---------------------------------------------------------------- submitting
 
 
+def test_names_become_folders_of_their_own():
+    assert folder_name("openai:org/model-7b") == "openai-org-model-7b"
+    assert (folder_name("../../etc"), folder_name("..")) == ("etc", "agent")
+
+
 @pytest.mark.parametrize("name", ["..", "-rf", "CON", "x" * 101])
 def test_no_entry_is_made_under_such_a_name(textbench, true_entry, workplace, name):
     source = Path(shutil.copytree(true_entry, workplace / "run"))
@@ -450,12 +421,6 @@ def test_no_entry_is_made_under_such_a_name(textbench, true_entry, workplace, na
     assert (done.code, done.out) == (2, "")
     assert "play it under another name: textbench run --agent NAME=SPEC" in done.err
     assert not Path("entries").exists()
-
-
-def test_names_become_folders():
-    assert folder_name("openai:org/model-7b") == "openai-org-model-7b"
-    assert folder_name("../../etc") == "etc"
-    assert folder_name("..") == "agent"
 
 
 @pytest.mark.parametrize(

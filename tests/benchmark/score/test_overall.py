@@ -4,13 +4,11 @@ import numpy as np
 import pytest
 
 from agents.common import intervals as stats
-from benchmark import evaluate
 from benchmark.score.comparison import board_family
 from benchmark.score.differences import any_disjoint
 from benchmark.score.overall import Overall, Part, floored_difference, game_weights, suite_rows
 from benchmark.score.references import References
 from benchmark.score.scores import score_rows
-from tests.benchmark.players_for_tests import Mute
 from tests.benchmark.score.test_scores import board
 
 LAKE, ICE, BIG, SNAKE = "frozen-lake", "frozen-lake-slippery", "frozen-lake-big", "snake"
@@ -59,12 +57,10 @@ def test_success_is_over_the_same_games():
 
 def test_whoever_is_below_0_everywhere_scores_0_and_nobody_is_above_the_others():
     results = board({LAKE: {"a": [0.0] * 40, "b": [0.0] * 40}, SNAKE: {"a": [-1.0] * 40, "b": [-3.0] * 40}})
-    rows = overall(results)
-    for row in rows.values():
+    for row in overall(results).values():
         assert row["normalized"] == {"value": 0.0, "low": 0.0, "high": 0.0}
         assert (row["rank"], row["tied"], row["above_blind"]) == (1, True, False)
-    # in Snake alone, by its mean return, a is above b
-    assert scores(results)["b", SNAKE]["rank"] == 2
+    assert scores(results)["b", SNAKE]["rank"] == 2  # in Snake alone, by its mean return, a is above b
 
 
 def test_a_disaster_in_one_game_takes_nothing_from_another():
@@ -93,50 +89,22 @@ def test_whoever_reads_in_one_scenario_is_above_blind_play():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "truths",
-    [[0.0] * 20, [-3.0, -0.2, 0.0, 0.0, 0.3, 0.8], [0.5, 0.9], [-2.0] * 9 + [0.1] * 3],
-    ids=["blind in 20", "mixed", "good", "few above"],
-)
+@pytest.mark.parametrize("truths", [[0.0] * 20, [-3.0, -0.2, 0.0, 0.0, 0.3, 0.8], [-2.0] * 9 + [0.1] * 3])
 def test_the_interval_covers_the_floored_mean_whoever_plays(truths):
     """And a player that doesn't read is rarely put above 0, in however many scenarios it plays."""
     rng = np.random.default_rng(len(truths))
-    weights = [1 / len(truths)] * len(truths)
+    weights, statistics = [1 / len(truths)] * len(truths), [stats.normalised(0, 1, 2)] * len(truths)
     true = float(np.maximum(0, truths).mean())
-    held, above, naive = [], [], []
+    held, above = [], []
     for _ in range(100):
-        returns = [rng.normal(truth, 1.0, 30) for truth in truths]
-        tables = [np.stack([own, np.zeros(30), np.ones(30)], axis=1) for own in returns]
-        statistics = [stats.normalised(0, 1, 2)] * len(truths)
+        tables = [np.stack([rng.normal(truth, 1.0, 30), np.zeros(30), np.ones(30)], axis=1) for truth in truths]
         below = [stats.bootstrap(table, [one], 0.99)[0].high < 0 for table, one in zip(tables, statistics, strict=True)]
         (estimate,) = stats.means_of_estimates([tables], [statistics], [0.95], weights, [below])
         held.append(estimate.low - 1e-12 <= true <= estimate.high)
         above.append(estimate.low > 0)
-        parts = [
-            np.maximum(0, stats.replicates(one, one.further(table), *stats.resampled(table, stream), stream)[0])
-            for stream, (table, one) in enumerate(zip(tables, statistics, strict=True))
-        ]
-        naive.append(np.quantile(np.mean(parts, axis=0), 0.025) > 0)
     assert np.mean(held) >= 0.93
     if true == 0:  # a floor in every replicate would put nearly every such player above 0
         assert np.mean(above) <= 0.05
-        assert np.mean(naive) > 0.8
-
-
-@pytest.mark.slow
-def test_players_that_dont_read_are_last_overall_and_intervals_of_unlike_players_share_no_rank(workplace):
-    """Cliff walking, where a random player loses hundreds, made a tie of 1.000 [0.926, 1.007] and 0.003 [0, 0.039]."""
-    agents = [Mute(), "random", "blind", "planner"]
-    names = ["frozen-lake", "cliff-walking"]
-    board = evaluate(agents, scenarios=names, episodes=20, quiet=True).leaderboard()
-    rows = {row["agent"]: row for row in board.overall}
-    assert (rows["planner"]["rank"], rows["planner"]["tied"]) == (1, False)
-    for name in ("mute", "random", "blind"):
-        assert (rows[name]["rank"], rows[name]["tied"], rows[name]["above_blind"]) == (2, True, False)
-        assert rows[name]["normalized"]["low"] == 0.0
-        assert rows[name]["normalized"]["high"] < rows["planner"]["normalized"]["low"]
-    told = str(board).rpartition("no better than blind play, within chance: ")[2].partition("\n")[0]
-    assert sorted(told.split(", ")) == ["blind", "mute", "random"]
 
 
 @pytest.mark.parametrize("agents", ["ab", "abcdef"])

@@ -3,7 +3,6 @@
 import json
 import re
 import shlex
-from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
@@ -12,7 +11,7 @@ from markdown_it import MarkdownIt
 import benchmark
 from benchmark.runs.folder import RunFolder
 from tests.benchmark.cli.test_terminal_text import CONTROL, EVIL
-from tests.benchmark.helpers import change_manifest, counted, lines_of, write_lines
+from tests.benchmark.helpers import Reader, change_manifest, counted, lines_of, write_lines
 from textgames.scenarios import SCENARIOS
 
 HOSTILE = (
@@ -20,22 +19,8 @@ HOSTILE = (
 )
 HOSTILE += "<img src=x onerror=alert(1)> [y]: http://evil.example\n\n# A heading\n```\n"
 TAGS = {
-    "html",
-    "meta",
-    "style",
-    "title",
-    "h1",
-    "h2",
-    "p",
-    "pre",
-    "br",
-    "table",
-    "caption",
-    "thead",
-    "tbody",
-    "tr",
-    "th",
-    "td",
+    *("html", "meta", "style", "title", "h1", "h2", "p", "pre", "br"),
+    *("table", "caption", "thead", "tbody", "tr", "th", "td"),
 }
 ATTRIBUTES = {"style", "lang", "charset", "name", "content", "http-equiv"}
 
@@ -52,21 +37,6 @@ def rows(text):
         for block in re.findall(r"(?:^\|.*\n?)+", text, re.M)
     ]
     return [dict(zip(titles, row, strict=True)) for titles, _, *found in tables for row in found]
-
-
-class Seen(HTMLParser):
-    """The tags of a page with their attributes, and its text."""
-
-    def __init__(self, page):
-        super().__init__()
-        self.tags, self.text = [], ""
-        self.feed(page)
-
-    def handle_starttag(self, tag, attributes):
-        self.tags.append((tag, dict(attributes)))
-
-    def handle_data(self, data):
-        self.text += data
 
 
 def test_a_report_tells_who_is_better_what_it_cost_and_which_moves_cost_most(textbench):
@@ -104,11 +74,12 @@ def test_a_report_tells_who_is_better_what_it_cost_and_which_moves_cost_most(tex
     assert counted("run") == counted("run-again")
     assert [textbench(*shlex.split(command)[1:]).code for command in others] == [0] * 4
 
-    seen = Seen(page)
+    seen = Reader(page)
+    shown = "".join(seen.text)
     assert not {tag for tag, _ in seen.tags} - TAGS
-    assert first in " ".join(seen.text.split())
-    assert seen.text.count("of the game's return") == 1
-    assert json.dumps(found[0]["best"])[1:-1] in seen.text
+    assert first in " ".join(shown.split())
+    assert shown.count("of the game's return") == 1
+    assert json.dumps(found[0]["best"])[1:-1] in shown
 
 
 def test_texts_of_strangers_are_text_in_both_forms(textbench, small_run):
@@ -137,10 +108,11 @@ def test_texts_of_strangers_are_text_in_both_forms(textbench, small_run):
     assert not {token.type for token in tokens} & {"link_open", "image", "html_inline", "html_block"}
     assert [token.tag for token in tokens if token.type == "fence"] == ["code"]
     assert "A heading" not in [token.content for token in tokens if token.type == "inline"]
-    seen = Seen(page)
+    seen = Reader(page)
+    shown = "".join(seen.text)
     assert not {tag for tag, _ in seen.tags} - TAGS
     assert {key for _, attributes in seen.tags for key in attributes} <= ATTRIBUTES
-    assert "<script>alert(1)</script>" in seen.text
+    assert "<script>alert(1)</script>" in shown
 
 
 def retell(folder):

@@ -20,8 +20,7 @@ from benchmark.runs.replay import ending, replay
 from benchmark.score.results import read_columns
 from benchmark.show.board import p_text, verdict_sentence
 from benchmark.show.document_of import results_document
-from benchmark.show.draw import to_markdown
-from benchmark.show.table import estimate_figure, text_table
+from benchmark.show.table import estimate_figure
 from tests.benchmark.helpers import change_manifest, counted, lines_of, text_without_checksums, write_lines
 from textgames.scenarios import SCENARIOS
 
@@ -79,12 +78,6 @@ def test_the_newest_run_is_shown_when_none_is_named_and_the_agents_that_are(text
     document = json.loads(done.out)
     assert document["sources"][0]["complete"] is True
     assert {row["agent"] for row in document["scores"]} == {"greedy"}
-
-
-def test_markdown_cells_stay_cells():
-    text = to_markdown([text_table("a | b", ("<name", "value"), (("<b>|x`", "1"),), ("note",))])
-    assert "### a \\| b" in text
-    assert "| \\<b>\\|x\\` | 1 |" in text
 
 
 def test_texts_of_figures():

@@ -116,15 +116,6 @@ def lines_of(returns, width=120):
     return summary_lines(results_document(board(returns), max_episodes=0), width)
 
 
-def test_the_sentence_names_what_1_is_in_every_scenario():
-    played = {"a": [1.0] * 3, "b": [0.0] * 3}
-    optimal = "0 is the best play that doesn't read, 1 is optimal play."
-    beaten = "1 is what the planner gets, which can be beaten."
-    mixed = "1 is optimal play; in snake it is what the planner gets, which can be beaten."
-    for scenarios, sentence in ((("frozen-lake",), optimal), (("snake",), beaten), (("frozen-lake", "snake"), mixed)):
-        assert sentence in " ".join(lines_of(dict.fromkeys(scenarios, played)))
-
-
 @pytest.fixture
 def whole_suites():
     """Two agents on the paper's and the planning scenarios, of which the second lacks one, and on a duel."""

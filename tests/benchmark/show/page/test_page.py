@@ -10,7 +10,6 @@ import shutil
 import subprocess
 import zlib
 from copy import deepcopy
-from html.parser import HTMLParser
 from importlib.resources import files
 from pathlib import Path
 
@@ -26,35 +25,10 @@ from benchmark.show.page import render_page, write_page
 from benchmark.show.page.page import SCRIPTS, inert_json, pack_episodes
 from benchmark.show.page.tables import DASH, MINUS, scenario_index, scenario_section
 from benchmark.show.table import number
+from tests.benchmark.helpers import Reader
 from textgames import SCENARIOS
 
 Documents = dict[str, ViewDocument]
-
-
-class Reader(HTMLParser):
-    """Collects the elements of a page, and the text of its script and style elements, as an HTML parser finds them."""
-
-    def __init__(self, page: str) -> None:
-        super().__init__()
-        self.tags: list[tuple[str, dict[str, str | None]]] = []
-        self.raw: list[tuple[str, str]] = []
-        self.text: list[str] = []
-        self._inside: str | None = None
-        self.feed(page)
-        self.close()
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.tags.append((tag, dict(attrs)))
-        self._inside = tag if tag in ("script", "style") else None
-
-    def handle_endtag(self, tag: str) -> None:
-        self._inside = None
-
-    def handle_data(self, data: str) -> None:
-        if self._inside:
-            self.raw.append((self._inside, data))
-        else:
-            self.text.append(data)
 
 
 @pytest.mark.parametrize("name", ["usual", "hostile", "one agent", "empty", "not played", "long names"])
@@ -258,8 +232,7 @@ def test_a_failed_write_keeps_the_old_page(documents, tmp_path, monkeypatch):
     monkeypatch.setattr("os.fsync", full)
     with pytest.raises(OSError, match="No space left"):
         write_page(documents["empty"], target)
-    assert target.read_bytes() == old
-    assert list(tmp_path.iterdir()) == [target]
+    assert (target.read_bytes(), list(tmp_path.iterdir())) == (old, [target])
 
 
 STUBS = """

@@ -95,8 +95,13 @@ class Visit:
         return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
 
     @staticmethod
-    def points(value: float) -> str:
-        return f"{round(value, 3):g}".replace("-", "\u2212")
+    def typeset(value: float, form: str = ".2f") -> str:
+        """Write a number as the page does: with a real minus sign, and none before zero."""
+        text = format(value, form)
+        return text.lstrip("-+") if float(text) == 0 else text.replace("-", "\u2212")
+
+    def points(self, value: float) -> str:
+        return self.typeset(round(value, 3), "g")
 
 
 @pytest.fixture

