@@ -157,19 +157,16 @@ def test_weights_are_the_inverse_of_the_variances_where_returns_vary_alike():
     assert products == pytest.approx([rungs[1].values.var()] * 3)
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
+def test_levels_that_contradict_each_other_are_refused():
+    for options, message in (
         ({"level": 3, "levels": "1-10"}, "give it without --level"),
         ({"until": 0.1, "levels": "1-10"}, "give it without --until"),
         ({"level": 12}, "frozen-lake has the levels 1 to 10, got 12"),
         ({"levels": "5-11"}, "frozen-lake has the levels 1 to 10, got 11"),
         ({"level": 2, "scenarios": ("blackjack", "snake")}, "no levels of snake, blackjack; scenarios"),
-    ],
-)
-def test_levels_that_contradict_each_other_are_refused(options, message):
-    with pytest.raises(UsageError, match=message):
-        chosen(**{"scenarios": ("frozen-lake",), **options})
+    ):
+        with pytest.raises(UsageError, match=message):
+            chosen(**{"scenarios": ("frozen-lake",), **options})
 
 
 def chosen(**options):
@@ -246,14 +243,11 @@ def test_one_bad_episode_at_an_easy_level_pulls_nobody_down():
 
 
 def test_the_next_episodes_are_where_the_level_may_be():
-    """And where they count: a level whose episodes say little isn't played, though it is as near."""
+    """And where they count: a level whose episodes say little isn't played, though it is as near, and tells nothing."""
     fit = fitted({level: [1.0] * 3 if level <= 6 else [0.0] * 3 for level in LEVELS})
     assert fit.next_level(4, EVEN) in (6, 7)
     assert fit.next_level(4, {**EVEN, 6: 0.01}) == 7
     assert fit.next_level(4, {**EVEN, 7: 0.01}) == 6
-
-
-def test_episodes_of_no_weight_tell_nothing():
     told = {level: Seen([1.0] * 4 if level <= 4 else [0.0] * 4) for level in LEVELS}
     with_more = Fit({**told, 9: Seen([1.0] * 40, weight=1e-9)}, 1, 10).found()
     assert with_more.level == pytest.approx(Fit({**told, 9: Seen([0.0])}, 1, 10).found().level, abs=0.3)

@@ -66,42 +66,27 @@ def test_huggingface_reads_what_is_written(textbench, played):
             assert ("up to 3 times" in entry.notes) == bool(label)
 
 
-def test_every_eval_evers_schema_takes_it(textbench, played):
+def test_every_eval_evers_schemas_take_it_and_every_episode_is_an_instance(textbench, played):
     jsonschema = pytest.importorskip("jsonschema")
-    assert textbench("export", "r/random", *PUBLISH).code == 0
-    (file,) = Path("eee").rglob("*.json")
-    assert file.parts[:3] == ("eee", "data", "textbench")
-    assert len(file.parts) == 6
-    data = json.loads(file.read_text(encoding="utf-8"))
-    schema = json.loads((SCHEMAS / "eval.schema.json").read_text(encoding="utf-8"))
-    jsonschema.validate(data, schema)
-    assert data["schema_version"] == schema["version"]
-    assert data["model_info"]["id"] == "/".join(file.parts[3:5])
-    for result in data["evaluation_results"]:
-        score = played["modèle", result["evaluation_name"]]["normalized"]
-        assert result["score_details"]["score"] == score["value"]
-        interval = result["score_details"]["uncertainty"].get("confidence_interval", {})
-        assert (interval.get("lower"), interval.get("upper")) == (score["low"], score["high"])
-    assert any("confidence_interval" in one["score_details"]["uncertainty"] for one in data["evaluation_results"])
-    before = file.read_bytes()
-    assert textbench("export", "r/random", *PUBLISH).code == 0
-    assert [one.read_bytes() for one in Path("eee").rglob("*.json")] == [before]  # the same results, the same file
-
-
-def test_every_episode_is_an_instance(textbench, played):
-    jsonschema = pytest.importorskip("jsonschema")
-    done = textbench("export", "r/random", *PUBLISH, "--instances")
+    command = ("export", "r/random", *PUBLISH, "--instances")
+    done = textbench(*command)
     assert done.code == 0, done.err
     (file,) = Path("eee").rglob("*.json")
-    data = json.loads(file.read_text(encoding="utf-8"))
+    assert (file.parts[:3], len(file.parts)) == (("eee", "data", "textbench"), 6)
+    data, whole, instance = (
+        json.loads(one.read_text(encoding="utf-8"))
+        for one in (file, SCHEMAS / "eval.schema.json", SCHEMAS / "instance_level_eval.schema.json")
+    )
+    jsonschema.validate(data, whole)
+    assert data["schema_version"] == whole["version"]
+    assert data["model_info"]["id"] == "/".join(file.parts[3:5])
     told, samples = data["detailed_evaluation_results"], file.with_name(f"{file.stem}_samples.jsonl")
     assert told["file_path"] == samples.relative_to("eee").as_posix()
     assert told["checksum"] == hashlib.sha256(samples.read_bytes()).hexdigest()
     lines = [json.loads(line) for line in samples.read_text(encoding="utf-8").splitlines()]
     assert told["total_rows"] == len(lines) == 2 * 4
-    schema = json.loads((SCHEMAS / "instance_level_eval.schema.json").read_text(encoding="utf-8"))
     for line in lines:
-        jsonschema.validate(line, schema)
+        jsonschema.validate(line, instance)
         assert (line["evaluation_id"], line["model_id"]) == (data["evaluation_id"], data["model_info"]["id"])
         assert line["evaluation"]["num_turns"] == len(line["answer_attribution"])
         answer = line["answer_attribution"][-1]
@@ -109,11 +94,18 @@ def test_every_episode_is_an_instance(textbench, played):
         assert line["messages"][answer["turn_idx"]]["content"] == "<action>down</action>"
         assert line["input"]["raw"] == line["messages"][0]["content"]
     for result in data["evaluation_results"]:
-        of = [line for line in lines if line["evaluation_result_id"] == result["evaluation_result_id"]]
-        row = played["modèle", result["evaluation_name"]]
+        row, shown = played["modèle", result["evaluation_name"]], result["score_details"]
+        interval = shown["uncertainty"].get("confidence_interval", {})
+        score = {"value": shown["score"], "low": interval.get("lower"), "high": interval.get("upper")}
+        assert score == row["normalized"]
+        own = [line for line in lines if line["evaluation_result_id"] == result["evaluation_result_id"]]
         zero, one = row["blind"]["value"], row["reference"]["value"]
-        mean = sum(line["evaluation"]["score"] for line in of) / len(of)
+        mean = sum(line["evaluation"]["score"] for line in own) / len(own)
         assert mean == pytest.approx((row["mean_return"]["value"] - zero) / (one - zero))
+    assert any("confidence_interval" in one["score_details"]["uncertainty"] for one in data["evaluation_results"])
+    before = file.read_bytes()
+    assert textbench(*command).code == 0
+    assert [one.read_bytes() for one in Path("eee").rglob("*.json")] == [before]  # the same results, the same file
     assert textbench("export", "r", "--every-eval-ever", "both", "--organization", "us", "--instances").code == 0
     assert [len(one.read_bytes().splitlines()) for one in Path("both").rglob("*.jsonl")] == [8, 8]  # of each protocol
     records = lines_of(Path("r/random"))

@@ -24,7 +24,6 @@ from benchmark.show.document_of import _scenario_view
 from benchmark.show.page import render_page, write_page
 from benchmark.show.page.page import SCRIPTS, inert_json, pack_episodes
 from benchmark.show.page.tables import DASH, MINUS, scenario_index, scenario_section
-from benchmark.show.table import number
 from tests.benchmark.helpers import Reader
 from textgames import SCENARIOS
 
@@ -128,19 +127,9 @@ def test_page_is_small_before_its_episodes_and_holds_what_utf8_cannot_and_no_nan
         render_page(broken)
 
 
-def test_tables_hold_the_documents_numbers_with_bars(documents):
-    document = documents["usual"]
-    for scenario in document["scenarios"]:
-        table = scenario_section(document, scenario).tables[0]
-        scores = {score["agent"]: score for score in document["scores"] if score["scenario"] == scenario["name"]}
-        assert [row[1].text for row in table.rows] == sorted(scores, key=lambda name: scores[name]["rank"] or 0)
-        for rank, agent, mean, *_ in table.rows:
-            score = scores[agent.text]
-            assert rank.text == f"{score['rank']}{'=' if score['tied'] else ''}"
-            value, low, high = (
-                number(score["mean_return"][key]).replace("-", MINUS) for key in ("value", "low", "high")
-            )
-            assert (mean.text, mean.interval) == (value, f"[{low}, {high}]")
+def test_bars_lie_on_their_scale_in_the_order_of_their_ends(documents):
+    for scenario in documents["usual"]["scenarios"]:
+        for _, _, mean, *_ in scenario_section(documents["usual"], scenario).tables[0].rows:
             assert 0 <= mean.bar.low <= mean.bar.value <= mean.bar.high <= 100
             assert all(0 <= mark <= 100 for mark in mean.bar.marks)
 
