@@ -12,6 +12,8 @@ def test_no_start_lies_beyond_the_training_seeds():
     assert [start.layout_seed for start in list_starts("frozen-lake", 2, first_seed=last - 1)] == [last - 1, last]
     with pytest.raises(ValueError, match=f"training seeds are 0 to {TRAINING_SEEDS[-1]}"):
         list_starts("frozen-lake", 2, first_seed=last)
+    with pytest.raises(ValueError, match="unknown seat 'player_2'"):
+        list_starts("tic-tac-toe", seats=["player_2"])
 
 
 def test_a_setting_that_starts_would_drop_is_refused():

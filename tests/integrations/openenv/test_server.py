@@ -55,6 +55,24 @@ def test_opponents_play_on_the_server(seat):
     assert {last.player for last in played} == {seat}
 
 
+def test_client_may_play_all_seats():
+    (expected,) = rollout(Chooser(), [EpisodeTask.of(DUEL, 5)])
+    with served(ServedGame(DUEL, opponents=None)) as address:
+        rewards, last = play(address, seed=5)
+    assert len(rewards) == len(expected.steps)
+    assert last.metadata["returns"] == expected.returns
+
+
+def test_a_player_may_be_out_before_it_is_asked():
+    """Here the villager of player_0 dies in the first night."""
+    expected = EpisodeSession("werewolf-5", 23, seat="player_0")
+    game = ServedGame(SCENARIOS["werewolf-5"], seat="player_0")
+    with served(game) as address, TextbenchEnv(address).sync() as env:
+        asked = env.reset(seed=23)
+    assert (asked.done, asked.reward) == (True, expected.returns["player_0"])
+    assert asked.observation.text == expected.last_observation("player_0")
+
+
 def test_seeds_are_honoured_and_a_group_shares_its_start(url):
     with TextbenchEnv(url).sync() as env:
         first = env.reset(seed=7).observation.text
