@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agents.common.redaction import KEY as KEY_FORM
-from agents.common.redaction import MIN_PART, REDACTED, Redactor, public_url, url_secrets
+from agents.common.redaction import MIN_PART, REDACTED, Redactor, public_url, url_secrets, with_variables
 
 KEY = "sk-planted-0123456789"
 
@@ -60,6 +60,13 @@ def test_secrets_come_from_variables_and_urls_whose_public_part_alone_is_written
     scrub = Redactor.from_environment(["http://example.com/?sig=signature-value"], environ).scrub
     for secret in (*environ.values(), "p@ssword-in-url", "password-of-proxy", "signature-value", "2024-06-01"):
         assert (secret in scrub(f"x {secret} y")) is (secret in ("/home/somebody", "2024-06-01"))
+
+
+def test_headers_name_variables_in_both_forms(monkeypatch):
+    monkeypatch.setenv("MY_TOKEN", KEY)
+    assert with_variables("Bearer ${MY_TOKEN} $MY_TOKEN") == f"Bearer {KEY} {KEY}"
+    with pytest.raises(ValueError, match=r"\$NOT_SET_HERE names an environment variable that isn't set"):
+        with_variables("$NOT_SET_HERE")
 
 
 def test_placeholders_of_local_servers_arent_scrubbed_out_of_the_text():
