@@ -51,13 +51,12 @@ def untouched() -> bool:
     return not Path("SENTINEL").exists() and not {"evilmod", "evil"} & sys.modules.keys()
 
 
-@pytest.mark.parametrize("env_id", ["evilmod:X-v0", "X-v0", "os.path:X-v0", "evil/mod:X-v0"])
-def test_a_module_that_only_the_folder_names_isnt_imported(textbench, small_run, strange, env_id):
+def test_a_module_that_only_the_folder_names_isnt_imported(textbench, small_run, strange):
     """Nor where the game isn't registered, the module registers nothing, or its name is none."""
-    strange(env_id=env_id)
-    done = textbench("leaderboard", small_run)
-    assert (done.code, untouched()) == (2, True)
-    assert "--import" in done.err
+    for env_id in ("evilmod:X-v0", "X-v0", "os.path:X-v0", "evil/mod:X-v0"):
+        strange(env_id=env_id)
+        done = textbench("leaderboard", small_run)
+        assert (done.code, untouched(), "--import" in done.err) == (2, True, True), env_id
 
 
 def test_the_user_may_name_the_module(textbench, small_run, strange):
@@ -134,10 +133,9 @@ def test_a_terminal_is_asked(textbench, strange, monkeypatch):
     assert questions == ["moved names the code evil.py:A. Do you trust it?"] * 2
 
 
-def served_run(textbench, monkeypatch, server, *options):
+def served_run(behind, monkeypatch, server, *options):
     """A run of a model behind a server, as its maker made it; the reader's cache folder knows nothing of it."""
-    arguments = ("--agent", "m=openai:m", "--scenario", "frozen-lake", "--episodes", 2, "--quiet", "--out", "theirs")
-    done = textbench("run", *arguments, "--base-url", server.base_url, *options)
+    done = behind(server, "--episodes", 2, "--quiet", "--out", "theirs", *options)
     assert done.code == 0, done.err
     monkeypatch.setenv("TEXTBENCH_CACHE_DIR", str(Path("another-user").absolute()))
     return Path("theirs")
@@ -146,38 +144,33 @@ def served_run(textbench, monkeypatch, server, *options):
 @pytest.mark.parametrize(
     ("options", "advised"),
     [
-        ((), ["--base-url", "{url}"]),
-        (("--set", "m.key_variable=MY_SECRET"), ["--base-url", "{url}", "--set", "m.key_variable=MY_SECRET"]),
-        (
-            ("--set", "m.headers.X-Mine=$MY_SECRET"),
-            ["--base-url", "{url}", "--set", 'm.headers={{"X-Mine": "$MY_SECRET"}}'],
-        ),
-        (("--cache", "kept.db"), ["--base-url", "{url}", "--cache", "kept.db"]),
+        ((), []),
+        (("--set", "m.key_variable=MY_SECRET"), ["--set", "m.key_variable=MY_SECRET"]),
+        (("--set", "m.headers.X-Mine=$MY_SECRET"), ["--set", 'm.headers={"X-Mine": "$MY_SECRET"}']),
+        (("--cache", "kept.db"), ["--cache", "kept.db"]),
     ],
 )
 def test_resume_asks_no_server_and_sends_no_variable_that_only_the_folder_names(
-    textbench, workplace, monkeypatch, options, advised
+    textbench, behind, monkeypatch, options, advised
 ):
     monkeypatch.setenv("MY_SECRET", "planted-0123456789")
     monkeypatch.setenv("OPENAI_API_KEY", "sk-planted-0123456789")
     with OpenAIServer() as server:
-        filled = [text.format(url=server.base_url) for text in options]
-        theirs = served_run(textbench, monkeypatch, server, *filled)
+        theirs = served_run(behind, monkeypatch, server, *options)
         asked = server.served.total()
         refused = textbench("resume", theirs, "--quiet", "--episodes", 3)
         assert (refused.code, server.served.total()) == (2, asked)
         assert "planted" not in refused.err
-        given = [str(theirs), "--episodes", "3"]
-        paid = ["--allow", "openai:m"]
-        assert said_by(refused.err) == [*given, *paid, *(text.format(url=server.base_url) for text in advised)]
+        given = [str(theirs), "--episodes", "3", "--allow", "openai:m", "--base-url", server.base_url]
+        assert said_by(refused.err) == [*given, *advised]
         resumed = textbench("resume", *said_by(refused.err), "--quiet")
         assert resumed.code == 0, resumed.err
         assert server.served.total() > asked
 
 
-def test_a_server_of_this_users_environment_needs_no_approval_but_its_money_does(textbench, workplace, monkeypatch):
+def test_a_server_of_this_users_environment_needs_no_approval_but_its_money_does(textbench, behind, monkeypatch):
     with OpenAIServer() as server:
-        theirs = served_run(textbench, monkeypatch, server)
+        theirs = served_run(behind, monkeypatch, server)
         monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
         refused = textbench("resume", theirs, "--quiet", "--episodes", 3)
         assert said_by(refused.err) == [str(theirs), "--episodes", "3", "--allow", "openai:m"]
@@ -187,14 +180,16 @@ def test_a_server_of_this_users_environment_needs_no_approval_but_its_money_does
 PRICES = '[prices."gpt-5-pro"]\ninput = 15.0\noutput = 120.0\n'
 
 
+PAID = ("run", "--agent", "m=openai:gpt-5-pro", "--scenario", "frozen-lake", "--quiet", "--out")
+
+
 @pytest.fixture
-def paid(textbench, workplace, added_players, monkeypatch):
+def paid(textbench, added_players, monkeypatch):
     """The server at the address that is asked by default, and a stranger's run of a paid model that names none."""
     monkeypatch.setenv("OPENAI_API_KEY", "sk-planted-0123456789")
     with OpenAIServer(models=["gpt-5-pro", "other"]) as server:
         monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
-        arguments = ("--agent", "m=openai:gpt-5-pro", "--scenario", "frozen-lake", "--episodes", 2, "--quiet")
-        assert textbench("run", *arguments, "--out", "theirs").code == 0
+        assert textbench(*PAID, "theirs", "--episodes", 2).code == 0
         yield server
 
 
@@ -275,8 +270,7 @@ def test_a_limit_of_money_goes_by_no_price_that_only_the_folder_names(textbench,
 def test_a_folder_that_lies_at_out_plays_no_more_than_the_command_asks_for(textbench, paid):
     change_manifest("theirs", more_seeds_than_it_says)
     asked = paid.served.total()
-    arguments = ("--agent", "m=openai:gpt-5-pro", "--scenario", "frozen-lake", "--episodes", 2, "--quiet")
-    done = textbench("run", *arguments, "--out", "theirs")
+    done = textbench(*PAID, "theirs", "--episodes", 2)
     assert (done.code, paid.served.total()) == (2, asked)
     assert "theirs plans 6 episodes, and this command asks for 2" in done.err
 
@@ -284,11 +278,10 @@ def test_a_folder_that_lies_at_out_plays_no_more_than_the_command_asks_for(textb
 def test_an_own_run_that_grew_by_a_command_is_resumed_without_a_question(textbench, paid):
     """With what it was given, prices among it."""
     Path("prices.toml").write_text(PRICES)
-    arguments = ("--agent", "m=openai:gpt-5-pro", "--scenario", "frozen-lake", "--quiet")
     assert textbench("resume", "theirs", "--quiet", "--episodes", 3, "--prices", "prices.toml").code == 0
-    assert textbench("run", *arguments, "--episodes", 4, "--prices", "prices.toml", "--out", "theirs").code == 0
+    assert textbench(*PAID, "theirs", "--episodes", 4, "--prices", "prices.toml").code == 0
     assert textbench("resume", "theirs", "--quiet", "--episodes", 5, "--max-cost", 10).code == 0
-    assert textbench("run", *arguments, "--until", 0.01, "--episodes", 40, "--out", "grown").code in (0, 3)
+    assert textbench(*PAID, "grown", "--until", 0.01, "--episodes", 40).code in (0, 3)
     assert "trust" not in textbench("resume", "grown", "--quiet", "--episodes", 41).err
 
 
@@ -323,13 +316,13 @@ def test_resume_fetches_reads_and_runs_nothing_that_only_the_folder_names(
     assert json.loads((small_run / "manifest.json").read_text()) == manifest
 
 
-@pytest.mark.parametrize("options", [{"adapter": "own"}, {"dtype": "float32", "chat_template_kwargs": {"x": 1}}])
-def test_an_adapter_that_is_here_and_plain_options_need_no_leave(textbench, small_run, strange, options):
+def test_an_adapter_that_is_here_and_plain_options_need_no_leave(textbench, small_run, strange):
     Path("own").mkdir()
     Path("own/adapter_config.json").write_text('{"base_model_name_or_path": "tiny"}')
-    strange(settings={"agents": ["m=tiny", "greedy"], "agent_options": {"m": options}})
-    refused = textbench("resume", small_run, "--quiet", "--episodes", 4)
-    assert (refused.code, "if you trust this folder" in refused.err) == (2, False)
+    for options in ({"adapter": "own"}, {"dtype": "float32", "chat_template_kwargs": {"x": 1}}):
+        strange(settings={"agents": ["m=tiny", "greedy"], "agent_options": {"m": options}})
+        done = textbench("resume", small_run, "--quiet", "--episodes", 4)
+        assert (done.code, "if you trust this folder" in done.err) == (2, False)
 
 
 def test_prompts_of_a_folder_lie_in_it(textbench, small_run, strange):

@@ -74,9 +74,8 @@ def test_a_worker_is_killed_in_the_middle(textbench, two_nodes, alone):
     wait_until(lambda: finished("r") >= 5)
     worker_processes()[0].kill()
     assert process.wait(timeout=60) == 0
-    assert (
-        len(list(Path("who_played").iterdir())) >= 4
-    )  # here, two workers, and the one that came for the one that went
+    # here, two workers, and the one that came for the one that went
+    assert len(list(Path("who_played").iterdir())) >= 4
     assert counted("r") == alone
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from benchmark.runs.record import parse_line
-from tests.benchmark.helpers import PLAYERS, ROOT, counted
+from tests.benchmark.helpers import PLAYERS, ROOT, counted, refused
 
 COMMAND = (
     *("run", "--agent", f"slow={PLAYERS}:Slow", "--agent", "greedy", "--max-concurrency", "4", "--episodes", "60"),
@@ -18,11 +18,12 @@ COMMAND = (
 )
 
 
+ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT)}
+
+
 def start(*arguments):
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    return subprocess.Popen(
-        [sys.executable, "-m", "benchmark.cli", *arguments], env=environment, stdout=subprocess.DEVNULL
-    )
+    command = [sys.executable, "-m", "benchmark.cli", *arguments]
+    return subprocess.Popen(command, env=ENVIRONMENT, stdout=subprocess.DEVNULL)
 
 
 def finished_lines(file):
@@ -92,8 +93,7 @@ def test_a_kill_before_the_first_episode_leaves_a_folder_that_can_be_used(textbe
     Path("own.toml").write_text('system = "Be quick."\n')
     command = ("run", "--agent", "greedy", "--scenario", "frozen-lake", "--episodes", "3", *prompts)
     killed = (*command, "--out", "killed", "--quiet")
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    done = subprocess.run([sys.executable, "-c", DIE_AT, moment, *killed], env=environment)
+    done = subprocess.run([sys.executable, "-c", DIE_AT, moment, *killed], env=ENVIRONMENT)
     assert done.returncode == -9
     left = {path.name for path in Path("killed").iterdir()}
     assert ".lock" in left
@@ -101,11 +101,10 @@ def test_a_kill_before_the_first_episode_leaves_a_folder_that_can_be_used(textbe
     assert ("manifest.json" in left) is (moment == "the episodes")
     if moment == "the draft":
         assert len(left) == 2  # the lock, and a draft
-        refused = textbench("resume", "killed")
-        assert refused.code == 2
-        assert refused.err == (
+        refused(
+            textbench("resume", "killed"),
             "textbench: killed isn't a textbench run: it has no manifest.json; if a run was killed here before its "
-            "first episode, start it again: textbench run ... --out killed\n"
+            "first episode, start it again: textbench run ... --out killed\n",
         )
         assert textbench(*killed).code == 0
     else:
@@ -126,9 +125,8 @@ sys.exit(code)
 
 def peak_memory(*arguments) -> int:
     """Peak resident memory of a command in bytes."""
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     command = [sys.executable, "-c", CODE, *map(str, arguments)]
-    done = subprocess.run(command, capture_output=True, text=True, env=environment)
+    done = subprocess.run(command, capture_output=True, text=True, env=ENVIRONMENT)
     assert done.returncode == 0, done.stderr
     return int(done.stderr.split()[-1]) * 1024
 
