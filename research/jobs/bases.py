@@ -46,7 +46,6 @@ def make(recipe: Any, place: Path, report: Report, command: str, examples: Seque
     of the recipe's own demonstrations.
     """
     from agents.tiny import pretrain
-    from research.jobs.bases import save_with_card
 
     shutil.rmtree(place, ignore_errors=True)  # of a process that was killed before it wrote its result
     place.parent.mkdir(parents=True, exist_ok=True)

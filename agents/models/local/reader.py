@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
 
-from agents.models.answers import Vocabulary
+from agents.models.answers import Vocabulary, decodes_plainly
 from agents.models.local.decoding.sampler import StopCheck, TokenIds
 from agents.models.local.loading.adapters import tokenizer_identity
 from agents.models.local.loading.card import PLAIN_TEMPLATES
@@ -21,13 +21,9 @@ class Reader:
     tokenizer has, and is called ``name`` in messages; ``eos_ids`` end a response."""
 
     def __init__(self, tokenizer: Any, thinking: Thinking, size: int, eos_ids: frozenset[int], name: str) -> None:
-        from transformers import PreTrainedTokenizerFast
-
         self.tokenizer, self.name, self.eos_ids = tokenizer, name, eos_ids
         self._thinking, self._size = thinking, size
-        # the tokenizer's Rust object, if decoding is that object's and nothing else: a call of it costs a tenth
-        usual = getattr(type(tokenizer), "_decode", None) is PreTrainedTokenizerFast._decode
-        self._backend = getattr(tokenizer, "backend_tokenizer", None) if usual else None
+        self._backend = getattr(tokenizer, "backend_tokenizer", None) if decodes_plainly(tokenizer) else None
         self._encoded: dict[Prompt, TokenIds] = {}
         self._checks: dict[tuple[str, ...], StopCheck] = {}
 

@@ -17,11 +17,12 @@ from textgames import TSMG, game_of
 
 
 def game_for(each: Trajectory, made: dict[str, TSMG[Any]]) -> TSMG[Any]:
-    """Return the game of a trajectory, from those that were made for a batch's scenarios or as a new one of them."""
+    """Return the game of a trajectory, from those that were ``made`` for a batch (by id and settings) or a new one."""
     task = task_of(each)
-    if task.scenario not in made:
-        made[task.scenario] = game_of(task.env_id, **task.kwargs)
-    return made[task.scenario]
+    key = repr((task.env_id, sorted(task.kwargs.items())))
+    if key not in made:
+        made[key] = game_of(task.env_id, **task.kwargs)
+    return made[key]
 
 
 def gains_times(played: Sequence[Trajectory], factors: Floats) -> list[Floats]:

@@ -12,7 +12,7 @@ from agents.msgrpo import ConfigError, MSGRPOConfig, MSGRPOTrainer
 from agents.msgrpo.rewards import REWARDS
 from agents.turn import Turn
 from research.methods.regret_loss import hedge, main, measured, regret_loss, sequences
-from research.methods.rewards import stated
+from research.methods.rewards import game_for, stated
 from tests.agents.msgrpo.hand_made import batch, trajectory
 from tests.agents.msgrpo.runs import iteration_of
 from tests.agents.msgrpo.test_trainer import BANDIT
@@ -44,6 +44,14 @@ OF_TWO = "gtalign' takes a game of two players that act at once.*"
 def test_games_that_a_reward_cannot_pay_are_refused(name, settings, game, said):
     with pytest.raises(ConfigError, match=said):
         REWARDS.make(name, settings).check(EpisodeTask.of(game, 0))
+
+
+def test_a_game_is_made_once_for_each_of_its_settings():
+    made: dict[str, Any] = {}
+    episodes = [trajectory([0.0], task=EpisodeTask.of("online-iid", 0, rounds=days)) for days in (3, 5, 3)]
+    first, second, again = (game_for(each, made) for each in episodes)
+    assert (first.rounds, second.rounds) == (3, 5)
+    assert again is first
 
 
 # ---------------------------------------------------------------- coverage

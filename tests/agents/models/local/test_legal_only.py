@@ -128,6 +128,10 @@ def test_texts_of_tokens_whatever_the_tokenizer():
     texts = token_texts(made, len(made))
     assert texts[2 : 2 + 256] == [bytes([byte]) for byte in range(256)]
     assert texts[258:] == [b" ", b"a", b" <", b"<", b"action", b">", b" left"]
+    usual = type(made)
+    own = {"_decode": lambda *args, **how: usual._decode(*args, **how)}  # a class that may decode in a way of its own
+    made.__class__ = type("Decoding", (usual,), own)
+    assert token_texts(made, len(made)) == texts
     bytewise = make_tokenizer()
     texts = token_texts(bytewise, len(bytewise))
     for text in ("<action>left</action>", "é ü 漢字\n\t~"):
