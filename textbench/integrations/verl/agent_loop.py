@@ -54,7 +54,8 @@ class GameAgentLoop(AgentLoopBase):
 
     async def run(self, sampling_params: dict[str, Any], **columns: Any) -> AgentLoopOutput | list[AgentLoopOutput]:
         """Play the row's episode with the server that verl samples from; the columns are the row's."""
-        start = Start.of(columns)
+        # a row without its layout would silently be layout 0, as all others: a KeyError is raised
+        start = Start(str(columns["scenario"]), int(columns["layout_seed"]), str(columns["seat"]))
         # transitions differ within a group, whose rows are all the same
         session = begin(start, None, self._prompt_map, self._opponents, self._settings)
         steps: list[AgentLoopOutput] = []
