@@ -116,6 +116,11 @@ def lines_of(returns, width=120):
     return summary_lines(results_document(board(returns), max_episodes=0), width)
 
 
+def test_the_sentence_names_what_1_is_where_the_planner_is_no_optimum():
+    told = " ".join(lines_of({"snake": {"a": [1.0] * 3, "b": [0.0] * 3}}))
+    assert "1 is what the planner gets, which can be beaten." in told
+
+
 @pytest.fixture
 def whole_suites():
     """Two agents on the paper's and the planning scenarios, of which the second lacks one, and on a duel."""
