@@ -59,6 +59,8 @@ def test_what_a_method_has_learnt_is_taken_up_by_those_that_learn_the_same_and_l
     for now in (MSGRPOConfig(credit="riskpo"), MSGRPOConfig(credit="empg")):
         with pytest.warns(UserWarning, match="credit: .* begins anew and leaves what RAE has learnt"):
             assert taken_up(RAE, now) == Methods.of(now).state_dict()
+        with pytest.raises(ConfigError, match=r"credit: .* can't use what the checkpoint's method had learnt"):
+            taken_up(RAE, now, told=False)
 
 
 @pytest.mark.parametrize("name", PRESETS)
