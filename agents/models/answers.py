@@ -7,6 +7,7 @@ Nothing here knows a model: a learner can ask for the same sets again.
 """
 
 import json
+import re
 from collections.abc import Callable, Iterable, Sequence
 from copy import copy
 from dataclasses import dataclass
@@ -303,8 +304,8 @@ def token_texts(tokenizer: Any, count: int) -> list[bytes]:
         before, *found = tokenizer.batch_decode(rows, skip_special_tokens=False, clean_up_tokenization_spaces=False)
     texts = []
     for piece, text in zip(pieces, found, strict=True):
-        if len(piece) == 6 and piece.startswith("<0x") and piece.endswith(">"):
-            texts.append(bytes([int(piece[3:5], 16)]))
+        if byte := re.fullmatch(r"<0x([0-9A-Fa-f]{2})>", piece):
+            texts.append(bytes.fromhex(byte[1]))
         else:
             texts.append(text[len(before) :].encode() if text.startswith(before) and "�" not in text else b"")
     return texts

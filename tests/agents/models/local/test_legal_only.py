@@ -117,7 +117,19 @@ def test_texts_of_tokens_whatever_the_tokenizer():
     from tokenizers import Tokenizer, decoders, models, normalizers
     from transformers import PreTrainedTokenizerFast
 
-    pieces = ["<unk>", "</s>", *(f"<0x{byte:02X}>" for byte in range(256)), "▁", "a", "▁<", "<", "action", ">", "▁left"]
+    pieces = [
+        "<unk>",
+        "</s>",
+        *(f"<0x{byte:02X}>" for byte in range(256)),
+        "▁",
+        "a",
+        "▁<",
+        "<",
+        "action",
+        ">",
+        "▁left",
+        "<0xZZ>",
+    ]
     model = models.BPE({piece: i for i, piece in enumerate(pieces)}, [], byte_fallback=True, unk_token="<unk>")
     tokenizer = Tokenizer(model)
     tokenizer.normalizer = normalizers.Sequence([normalizers.Prepend("▁"), normalizers.Replace(" ", "▁")])
@@ -127,7 +139,7 @@ def test_texts_of_tokens_whatever_the_tokenizer():
     made = make(tokenizer_object=tokenizer, eos_token="</s>", unk_token="<unk>")
     texts = token_texts(made, len(made))
     assert texts[2 : 2 + 256] == [bytes([byte]) for byte in range(256)]
-    assert texts[258:] == [b" ", b"a", b" <", b"<", b"action", b">", b" left"]
+    assert texts[258:] == [b" ", b"a", b" <", b"<", b"action", b">", b" left", b"<0xZZ>"]
     usual = type(made)
     own = {"_decode": lambda *args, **how: usual._decode(*args, **how)}  # a class that may decode in a way of its own
     made.__class__ = type("Decoding", (usual,), own)
