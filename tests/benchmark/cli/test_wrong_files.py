@@ -83,7 +83,7 @@ def test_the_wrong_kind_of_file_is_one_sentence(textbench, workplace, case):
     if case[0] in ("train", "warmup", "inspect"):
         pytest.importorskip("torch")
     for number, kind in enumerate(KINDS):
-        if kind in FREE_PLACES and case[-2:] == ("--out", "{}"):
+        if kind in FREE_PLACES and (case[-2:] == ("--out", "{}") or case[:2] == ("season", "new")):
             continue
         path = make(kind, workplace / f"thing{number}")
         done = textbench(*(word.replace("{}", str(path)) for word in case))
