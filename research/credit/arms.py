@@ -1,4 +1,4 @@
-"""What arms of a study say: learning by the dose of true credit, and the effects of crossed factors.
+"""Findings on the arms of a study: learning by the dose of true credit, and the effects of crossed factors.
 
 An arm whose credit is :class:`research.credit.dosed.Dosed` has a dose; other methods have a measured correlation with
 the true advantage, at which the curve predicts what they learn.

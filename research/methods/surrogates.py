@@ -83,7 +83,7 @@ class DirectAPO(PlainSurrogate):
     """
 
     beta: float = Field(0.02, gt=0)
-    """How much likelihood an advantage is worth: the log-ratio aimed at is A / beta; the paper has 0.01 to 0.02."""
+    """The price of likelihood in advantage: the log-ratio aimed at is A / beta; the paper has 0.01 to 0.02."""
 
     needs: ClassVar[frozenset[str]] = frozenset({"reference"})
 
@@ -110,7 +110,7 @@ class NFT(PlainSurrogate):
     """
 
     labels: Literal["success", "return"] = "success"
-    """What c is: whether the game calls the episode a success, or, for graded returns, ``(R - min) / (max - min)``
+    """The label c: 1 for an episode that the game calls a success, or, for graded returns, ``(R - min) / (max - min)``
     over its group (our reading)."""
     floor: float = Field(0.02, gt=0, lt=0.5)
     """The group's rate p is clipped to floor .. 1 - floor."""
@@ -203,7 +203,7 @@ class P3O(PlainSurrogate):
     """Weigh and clip pairs by how far their episodes have moved, which a pass before every optimiser step tells. At an
     iteration's first step nothing has; false takes every step for such a one."""
     clip: float = Field(0.2, ge=0)
-    """How far, in nats, the difference of a pair's log-probabilities may move its way before its gradient ends."""
+    """The nats that the difference of a pair's log-probabilities may move its way before its gradient ends."""
     ratio_limit: float = Field(10.0, ge=1)
     """A pair's ratio is at most this, and at least 1 / ratio_limit."""
     discount: float = Field(1.0, gt=0, le=1)

@@ -1,4 +1,4 @@
-"""Where on the board a method blames the wrong step, as an SVG.
+"""A picture of the board, as an SVG: the steps that a method blames wrongly.
 
 Every cell has a triangle for each direction, coloured by the mean advantage over its visits: the true one, the one that
 a method assigned, and the difference. What a method assigned is multiplied by the one number that brings it nearest to
@@ -28,7 +28,7 @@ _CORNERS = {
 
 
 class Move(NamedTuple):
-    """What a move from a cell was worth and was said to be worth, the means over its visits."""
+    """The visits of a move from a cell, and the means over them of its assigned and its true advantage."""
 
     visits: float
     assigned: float

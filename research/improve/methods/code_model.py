@@ -3,8 +3,7 @@
 The model reads the game's instructions and episodes of random play. What its rules say of every step of these is
 compared with what happened, and the differences go back to it as text. What it hands back is ``rules:FILE``, which asks
 no model any more (Lehrach et al., arXiv 2510.04542). The versions are a chain, each after the best so far, or a tree
-(:func:`research.improve.methods.code_model.tree`); or they are made of the game's text alone
-(:func:`research.improve.methods.code_model.formalised`).
+(:func:`.tree`); or they are made of the game's text alone (:func:`.formalised`).
 """
 
 import math

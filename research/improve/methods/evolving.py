@@ -92,7 +92,7 @@ def gepa(
 
 @dataclass
 class _Evolution:
-    """What the package asks for: the return of candidates, and what is to be said of their episodes."""
+    """The adapter that the package asks for: the return of candidates, and words about their episodes."""
 
     task: ImprovementTask
     prompts: PromptMap

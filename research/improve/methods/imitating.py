@@ -95,7 +95,7 @@ NO_BETTER = "no action does better there than the others of its state, so nothin
 NONE_IMPROVES = "no history improves, so none is left to learn from"
 
 BEST = 10
-"""How a return is called in prompts: from 0, the lowest of its scenario, to this."""
+"""The number of the best return in prompts; the lowest of a scenario is 0."""
 
 HEAD = "Earlier games of this kind, from the worst to the best:"
 

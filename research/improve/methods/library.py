@@ -3,7 +3,7 @@
 
 A lesson is kept if, over training seeds that no lesson comes from, its mean return less that without it is above
 ``surety`` standard errors of that mean. The library is part of the instructions; with ``refine`` a lesson is read only
-in the states that it is about (:mod:`research.improve.methods.library`).
+in the states that it is about (:class:`.Lesson`).
 """
 
 import re

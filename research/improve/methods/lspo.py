@@ -52,7 +52,7 @@ LONGEST = 64  # decisions of a game for which luck is drawn; later ones meet the
 
 
 class Solution(NamedTuple):
-    """What came of the traversals."""
+    """The outcome of the traversals."""
 
     policy: PerAction  # the weight of each action, the average over all traversals
     values: PerAction  # what each action got on average, if the others' play led
@@ -197,7 +197,7 @@ class Speech(NamedTuple):
 
 
 class Played(NamedTuple):
-    """What an agent did in its games: what it said, and its other decisions."""
+    """The decisions of an agent in its games: its speeches, and all others."""
 
     speeches: list[Speech]
     choices: list[RecordedDecision]

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from agents.msgrpo import MSGRPOConfig
 
 STATE = "dpo"
-"""What the folder of TRL's checkpoints begins with, beside that of the model."""
+"""The prefix of the folder of TRL's checkpoints, which lies beside that of the model."""
 
 NO_PAIRS = "no two answers to one prompt are worth differently, so there is nothing to prefer"
 

@@ -146,7 +146,7 @@ def embedded(texts: Sequence[str]) -> Vectors:
 
 
 Seen = tuple[Hashable, ...]
-"""What a chooser sees of one target; each has a weight."""
+"""The features of one target that a chooser sees; each has a weight."""
 
 
 class Choice(NamedTuple):
@@ -249,7 +249,7 @@ class Node(NamedTuple):
 
 
 class Speaker:
-    """What players can say: the clusters of their role, of templates."""
+    """The speeches that players can make: the clusters of templates of their role."""
 
     def __init__(self, clusters: Mapping[str, Clusters], listener: Listener) -> None:
         self.clusters, self.listener = clusters, listener

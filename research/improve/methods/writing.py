@@ -1,4 +1,4 @@
-"""What the improvers share that let a language model write programs: the questions, the files, and the comparison.
+"""Common pieces of the improvers that let a language model write programs: questions, files and the comparison.
 
 A program is a file ``programs/DIGEST.py`` of the task's folder, so that equal programs are one and are played once.
 """

@@ -212,7 +212,7 @@ class GHPO:
     """
 
     hint: str = "The best action here is {action}."
-    """What a prompt tells above its observation; {action} stands for the planner's action."""
+    """The line of a prompt above its observation; {action} stands for the planner's action."""
     most_reruns: int = Field(3, ge=0, le=len(FRACTIONS))
     """Reruns of a group that still fails: with 25%, 50% and 75% of the solution."""
 

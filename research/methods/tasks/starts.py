@@ -46,7 +46,7 @@ class ExploringStarts:
     walk_length: int = Field(0, ge=0)
     """Most rounds of a walk; 0: as many as an episode may have."""
     count_steps: bool = False
-    """Whether the rounds that were walked count as played, towards the limit of steps."""
+    """Count the rounds that were walked as played, towards the limit of steps."""
 
     needs: ClassVar[frozenset[str]] = frozenset()
 
@@ -139,7 +139,7 @@ _TREES = 0x72EE5  # keeps the noise of branches apart from that of the chains
 
 
 class Fork(NamedTuple):
-    """Where a branch begins: in the state in which this trajectory's step t was taken."""
+    """The beginning of a branch: the state in which this trajectory's step t was taken."""
 
     trajectory: Trajectory
     t: int
@@ -166,8 +166,8 @@ class Trees:
     rounds: int = Field(1, ge=1)
     """In how many rounds the branches are played; those of a later round may branch off those of an earlier one."""
     choose: Literal["random", "entropy"] = "random"
-    """Where branches begin: after steps that are drawn evenly in each chain's tree, or at the steps of the group of
-    which the policy was least sure, which are taken again."""
+    """Branches begin after steps that are drawn evenly in each chain's tree, or at the steps of the group of which the
+    policy was least sure, which are taken again."""
     crowding: float = Field(0.05, ge=0)
     """With entropy: taken off a step, in nats a token, for each further sample that its place has already."""
 
