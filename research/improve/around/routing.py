@@ -34,6 +34,7 @@ from textgames import TSMG, did_you_mean
 
 RouteBy = Literal["share", "agreement", "loss", "player"]
 RULES: tuple[str, ...] = get_args(RouteBy)
+PLACES = ("first", "second")
 _LEAST = {"agreement": 0.75, "loss": 0.0}
 
 
@@ -59,7 +60,7 @@ class RouterPolicy(Optioned):
     """
 
     asked = "Who is to answer here, the first player or the second?"
-    places = ("first", "second")
+    places = PLACES
 
     def __init__(
         self,
@@ -146,7 +147,6 @@ class RouterPolicy(Optioned):
         return turns[0] if max(values.values()) - values[action] <= self.least else None
 
 
-PLACES = ("first", "second")
 CONSULTED = "Answer, or say which player is to be asked, the first or the second."
 LAST = "Answer."
 

@@ -291,7 +291,7 @@ def _next(
     action, parent = SEARCHES[search](found)
     about: dict[str, str] = {}
     if parent is not None and (file := parent.tested.file) is not None:
-        failures = "\n\n".join(parent.tested.failures[:SHOWN_FAILURES])
+        failures = "\n\n".join(parent.tested.failures)
         about = {"source": file.read_text(encoding="utf-8").strip(), "failures": failures}
         about |= {"passed": str(parent.tested.passed), "total": str(len(steps))}
     new = tested(asked.write(transcripts, then=action, **about), steps, options)

@@ -1,6 +1,5 @@
 """The twin gap tells a player that has memorised a game from one that works its moves out."""
 
-from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -8,10 +7,9 @@ import pytest
 
 import benchmark
 from agents.baselines.random import RandomPlayer
-from agents.baselines.scripted_player import Choice, ScriptedPlayer, as_turn
+from agents.baselines.scripted_player import Choice, ScriptedPlayer
 from agents.baselines.search import PlannerPlayer, search_player_of
-from agents.policy import as_requests
-from agents.turn import Turn, TurnRequest
+from agents.turn import TurnRequest
 from research.robustness.tables.twin_gap import LEAST_SEEDS, Gaps, TwinGapView, gap_row
 from textgames.twins import Twin
 
@@ -28,9 +26,6 @@ class Memoriser(ScriptedPlayer):
             return PlannerPlayer().choose(replace(request, game=None))
         except ValueError:
             return RandomPlayer().choose(request)
-
-    def act(self, requests: Sequence[TurnRequest | str]) -> list[Turn]:
-        return [as_turn(self.choose(request)) for request in as_requests(requests)]
 
 
 class Misled(ScriptedPlayer):
