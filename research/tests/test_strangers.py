@@ -1,4 +1,4 @@
-"""The commands credit and reproduce with the wrong kind of file, and with folders whose texts name code."""
+"""The commands credit, reproduce and improve with the wrong kind of file, and with folders whose texts name code."""
 
 import pytest
 
@@ -7,7 +7,15 @@ from tests.benchmark.cli.test_hostile_folders import place
 
 __all__ = ["place"]  # a fixture
 
-WRONG_FILES = (("reproduce", "--quick", "--out", "{}"), ("credit", "{}"))
+LAKE = ("--scenario", "frozen-lake")
+WRONG_FILES = (
+    ("reproduce", "--quick", "--out", "{}"),
+    ("credit", "{}"),
+    ("improve", "imitate", *LAKE, "--agent", "{}"),
+    ("improve", "imitate", *LAKE, "--agent", "tiny", "--out", "{}"),
+    ("improve", "offline", *LAKE, "--agent", "tiny", "--set", "learn_from={}"),
+    ("improve", "library", *LAKE, "--agent", "tiny", "--set", "writer={}"),
+)
 FOLDERS = (
     *WRONG_FILES,
     ("reproduce", "--config", "smollm2", "--agent", "{}", "--dry-run"),

@@ -185,21 +185,6 @@ def test_fresh_rollouts_cost_tokens_too(study, base):
 # ---------------------------------------------------------------- the command
 
 
-@pytest.mark.parametrize(
-    ("recipe", "arguments", "message"),
-    [
-        ("credit-questions", ["--games", "blackjak"], "no game in this recipe named 'blackjak'; did you mean 'bla"),
-        ("credit-questions", ["--ship", "here"], "of the questions of credit takes --games, --seeds"),
-        ("credit-questions", ["--arms", "plain"], "--arms is of a reproduction"),
-    ],
-)
-def test_wrong_usage_is_one_sentence(recipe, arguments, message, capsys):
-    assert main(["reproduce", "--config", recipe, *arguments]) == 2
-    error = capsys.readouterr().err
-    assert message in error
-    assert "Traceback" not in error
-
-
 def test_a_pretrained_model_takes_minutes_a_batch(tmp_path, capsys):
     """The published run took 2,166 seconds of the processor; at the pace of the tiny model it would be 168."""
     report = stored_report(Path("research/credit/data/draws/pretrained-start.json.gz"))

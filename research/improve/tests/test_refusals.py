@@ -5,10 +5,6 @@ from pathlib import Path
 import pytest
 
 from agents.common.locking import LOCK_NAME
-from tests.benchmark.cli import test_hostile_folders, test_wrong_files
-from tests.benchmark.cli.test_hostile_folders import place
-
-__all__ = ["place"]  # a fixture
 
 DEAD = ("--base-url", "http://127.0.0.1:9/v1")  # where nothing answers
 SECONDS = "seconds is a number above 0 and up to 3600, got -1"
@@ -48,22 +44,3 @@ def test_what_can_not_be_done_is_one_sentence_and_leaves_the_folder_free(textben
     assert said in done.err
     assert "hunter2" not in done.err
     assert {path.name for path in Path("o").glob("*")} <= {LOCK_NAME}
-
-
-LAKE = ("improve", "imitate", "--scenario", "frozen-lake")
-STRANGE = (
-    (*LAKE, "--agent", "{}"),
-    (*LAKE, "--agent", "tiny", "--out", "{}"),
-    ("improve", "offline", "--scenario", "frozen-lake", "--agent", "tiny", "--set", "learn_from={}"),
-    ("improve", "library", "--scenario", "frozen-lake", "--agent", "tiny", "--set", "reflect={}"),
-)
-
-
-@pytest.mark.parametrize("case", STRANGE, ids=" ".join)
-def test_the_wrong_kind_of_file_is_one_sentence(textbench, workplace, case):
-    test_wrong_files.test_the_wrong_kind_of_file_is_one_sentence(textbench, workplace, case)
-
-
-@pytest.mark.parametrize("case", STRANGE, ids=" ".join)
-def test_no_command_imports_what_a_folder_names(textbench, place, case):
-    test_hostile_folders.test_no_command_imports_what_a_folder_names(textbench, place, case)

@@ -21,14 +21,24 @@ from research.reproduction.settings import Experiment
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--seeds", "none"], "--seeds must be a whole number of at least 1, got 'none'"),
-        (["--config", "nowhere.toml"], "no recipe or TOML file named 'nowhere.toml'; there are: credit, "),
-        (["--games", "snak"], "no game in this recipe named 'snak'; did you mean 'snake"),
-        (["--arms", "off"], "no arm in this recipe named 'off'"),
+        ("--seeds none", "--seeds must be a whole number of at least 1, got 'none'"),
+        ("--config nowhere.toml", "no recipe or TOML file named 'nowhere.toml'; there are: credit, "),
+        ("--games snak", "no game in this recipe named 'snak'; did you mean 'snake"),
+        ("--arms off", "no arm in this recipe named 'off'"),
+        ("--dry-run --config full --parts main", "--parts is of the experiment with a pretrained model"),
+        (
+            "--dry-run --config stability --quick",
+            "stability has no short form; those with one are full, credit, smollm2",
+        ),
+        ("--dry-run --config smollm2 --quick --arms x", "model takes --agent, --iterations, --parts, "),
+        ("--dry-run --config smollm2 --quick --parts lke", "did you mean 'lake'"),
+        ("--config credit-questions --games blackjak", "no game in this recipe named 'blackjak'; did you mean 'bla"),
+        ("--config credit-questions --ship here", "of the questions of credit takes --games, --seeds"),
+        ("--config credit-questions --arms plain", "--arms is of a reproduction"),
     ],
 )
 def test_wrong_usage_is_one_sentence(arguments, message, capsys):
-    assert main(["reproduce", *arguments]) == 2
+    assert main(["reproduce", *arguments.split()]) == 2
     error = capsys.readouterr().err
     assert message in error
     assert "Traceback" not in error

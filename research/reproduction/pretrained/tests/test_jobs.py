@@ -135,22 +135,6 @@ def test_times_are_counted_in_text_and_decisions(experiment, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["--config", "full", "--parts", "main"], "--parts is of the experiment with a pretrained model"),
-        (["--config", "stability", "--quick"], "stability has no short form; those with one are full, credit, smollm2"),
-        (["--config", "smollm2", "--quick", "--arms", "x"], "model takes --agent, --iterations, --parts, "),
-        (["--config", "smollm2", "--quick", "--parts", "lke"], "did you mean 'lake'"),
-    ],
-)
-def test_wrong_usage_is_one_sentence(arguments, message, capsys):
-    assert main(["reproduce", "--dry-run", *arguments]) == 2
-    error = capsys.readouterr().err
-    assert message in error
-    assert "Traceback" not in error
-
-
-@pytest.mark.parametrize(
     ("recipe", "parts"),
     [
         ("smollm2", ("screen", "main", "scale", "draws", "carry", "baseline")),
