@@ -4,11 +4,13 @@ import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from agents.tiny import Pretrained, Recipe, has_demonstrator, save, scenario_of, scenarios_of
 from research.jobs.work import Report, facts_of
 from textgames import did_you_mean
+
+if TYPE_CHECKING:  # settings are read without torch
+    from agents.tiny import Pretrained, Recipe
 
 PROMPTS = "without-clock"
 """What the models of a study read: the prompts with which the published figures were measured, without the moves that
@@ -77,8 +79,10 @@ _NO_CLOCK = """\
 """
 
 
-def save_with_card(made: Pretrained, folder: Path, *, command: str) -> None:
+def save_with_card(made: "Pretrained", folder: Path, *, command: str) -> None:
     """Save a model with a card: data, training and the ``command`` that made it; the results are filled in later."""
+    from agents.tiny import save, scenarios_of
+
     save(made, folder)
     recipe, facts = made.recipe, facts_of()
     parameters = sum(p.numel() for p in made.model.parameters())
@@ -121,8 +125,10 @@ Not evaluated.
     (folder / "README.md").write_text(card)
 
 
-def _demonstrated(recipe: Recipe) -> str:
+def _demonstrated(recipe: "Recipe") -> str:
     """Say which player took the decisions that are imitated."""
+    from agents.tiny import has_demonstrator, scenario_of, scenarios_of
+
     known = {name: has_demonstrator(scenario_of(name).game()) for name in scenarios_of(recipe.games)}
     style, told = recipe.style, ""
     if any(known.values()):
