@@ -6,7 +6,7 @@ from functools import cache
 from importlib import import_module
 from pathlib import Path
 
-from tests.test_architecture import PACKAGES, ROOT, check_circles, check_rooms, modules
+from tests.test_architecture import PACKAGES, ROOT, check_circles, check_rooms, loaded_by, modules
 
 FILES = modules(["research"])
 
@@ -45,3 +45,7 @@ def test_every_public_name_is_there():
 def test_nothing_is_in_a_circle():
     check_circles(FILES)
     check_rooms("research", FILES)
+
+
+def test_settings_of_studies_and_improvers_are_read_without_torch():
+    assert "torch" not in loaded_by("import research.reproduction.command, research.improve.methods.reinforcing")

@@ -12,7 +12,6 @@ from scipy.stats import spearmanr
 
 from agents import Decoding, PromptMap, SearchPlayer, find_search_player, request_in
 from agents.analysis import asked_after
-from agents.msgrpo.warmup import TaughtDecision, shuffled_seeds
 from benchmark import UsageError
 from benchmark.play import AgentTable, without_spec
 from benchmark.runs import find_scenarios, num_players
@@ -33,6 +32,7 @@ from research.improve.task import ImprovementTask
 from textgames import Scenario, rounds_of_play
 
 if TYPE_CHECKING:
+    from agents.msgrpo.warmup import TaughtDecision
     from research.improve.values import StepValue, Targets
 
 VALUE = "value"
@@ -164,7 +164,7 @@ def by_world(
     with said_as_usage():
         config = replace(config, response_mode="direct", prompt_file=PROMPTS, max_response_tokens=Decoding().max_tokens)
 
-    def demonstrations(prompts: PromptMap) -> tuple[list[TaughtDecision], list[TaughtDecision]]:
+    def demonstrations(prompts: PromptMap) -> tuple[list["TaughtDecision"], list["TaughtDecision"]]:
         games = [*scenarios.values()]
         learnt = transitions(games, examples, prompts, seed=task.seed)
         return learnt, transitions(games, _TOLD_APART, prompts, seed=task.seed, part=1)
@@ -185,11 +185,12 @@ def by_world(
 
 def transitions(
     scenarios: Sequence[Scenario], wanted: int, prompts: PromptMap, *, seed: int = 0, part: int = 0
-) -> list[TaughtDecision]:
+) -> list["TaughtDecision"]:
     """Return so many transitions of random legal play, evenly of every scenario, as a world model is asked about them.
 
     Another ``part`` plays other training seeds: 0 is what is learnt, 1 what is held out.
     """
+    from agents.msgrpo.warmup import TaughtDecision, shuffled_seeds
 
     def of_one(scenario: Scenario) -> Iterator[TaughtDecision]:
         game, (player, *_) = scenario.game(), scenario.game().players

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, ClassVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 import numpy as np
 from pydantic import Field
@@ -13,7 +13,6 @@ from agents import EpisodeTask, Message, PromptMap, request_in
 from agents.analysis import TIE
 from agents.msgrpo import ConfigError, Iteration, configured
 from agents.msgrpo.credit import Batch, Trajectory, local_policy, refuse_history, task_of
-from agents.msgrpo.warmup import Demonstrations, TaughtDecision
 from benchmark import UsageError
 from benchmark.play import AgentTable
 from research.improve.agents import prompt_map_of, with_texts
@@ -22,6 +21,9 @@ from research.improve.methods.imitating import recorded
 from research.improve.methods.learning import MODEL, config_of, learnt, own_play, reinforce, trained
 from research.improve.methods.preferences import NO_PAIRS, check_installed, pair_of, preferring, worth_less
 from research.improve.task import ImprovementTask
+
+if TYPE_CHECKING:
+    from agents.msgrpo.warmup import Demonstrations
 
 HARD = "hard"
 """The folder of the training on hard layouts, in the task's."""
@@ -165,6 +167,8 @@ def internalise(
         group_size: episodes of a group.
         rate: the learning rate of MS-GRPO.
     """
+    from agents.msgrpo.warmup import TaughtDecision
+
     told, before = text_of(document), prompt_map_of(task.agent)
     if not 0 <= share <= 1:
         raise UsageError(f"the option share of internalise is from 0 to 1, got {share:g}: such as share=0.5")
@@ -177,7 +181,7 @@ def internalise(
     heads = ["\n".join([HEAD, *lines[:place]]) for place in range(len(lines))]
     content = [TaughtDecision((Message("user", head),), line) for head, line in zip(heads, lines, strict=True)]
 
-    def answers(prompt_map: PromptMap) -> Demonstrations:
+    def answers(prompt_map: PromptMap) -> "Demonstrations":
         return [TaughtDecision(prompt_map(one.request), one.response) for one in decisions], []
 
     task.say(f"{len(lines)} lines of the document, and {len(decisions):,} decisions of {len(found)} episodes with it")
