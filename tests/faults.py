@@ -9,6 +9,7 @@ import errno
 import io
 import itertools
 import os
+import resource
 import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -137,3 +138,14 @@ def every_kill(folder: Path, work: Callable[[], object]) -> Iterator[int]:
         if not os.WIFSIGNALED(status):
             return
         yield number
+
+
+@contextmanager
+def files_of_at_most(size: int) -> Iterator[None]:
+    """Let no file grow larger, as on a full disk: the write that goes over it is cut short, then fails."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))

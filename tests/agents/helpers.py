@@ -5,11 +5,11 @@ import asyncio
 from agents import Turn
 
 
-def install(place, entry_points):
+def install(place, entry_points, name="mine"):
     """Make a folder of ``sys.path`` one in which a package with these entry points is installed."""
-    folder = place / "mine-1.0.dist-info"
+    folder = place / f"{name}-1.0.dist-info"
     folder.mkdir()
-    (folder / "METADATA").write_text("Metadata-Version: 2.1\nName: mine\nVersion: 1.0\n")
+    (folder / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name.replace('_', '-')}\nVersion: 1.0\n")
     (folder / "entry_points.txt").write_text(entry_points)
 
 

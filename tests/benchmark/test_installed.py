@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.agents.helpers import install
 from tests.benchmark.helpers import refused
 
 MODULE = """
@@ -42,20 +43,12 @@ COUNTS = Table(
 """
 
 
-def install(folder: Path, monkeypatch: pytest.MonkeyPatch, name: str, entry_points: str) -> None:
-    """Put a package's metadata onto the path, in front of one that is called alike."""
-    about = folder / f"{name}-1.0.dist-info"
-    about.mkdir()
-    (about / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name.replace('_', '-')}\nVersion: 1.0\n")
-    (about / "entry_points.txt").write_text(entry_points)
-    monkeypatch.syspath_prepend(str(folder))
-
-
 @pytest.fixture
 def alone(tmp_path_factory, monkeypatch):
     """A folder of packages, beside which ``textbench-research`` adds nothing."""
     folder = tmp_path_factory.mktemp("packages")
-    install(folder, monkeypatch, "textbench_research", "")
+    install(folder, "", "textbench_research")  # in front of the one that is called alike
+    monkeypatch.syspath_prepend(folder)
     return folder
 
 
@@ -65,10 +58,10 @@ def test_without_a_package_of_seasons_the_option_says_what_to_install(alone, tex
         refused(done, "autumn: no installed package has seasons; seasons come with textbench-research: pip install")
 
 
-def test_a_package_adds_a_season_and_a_table(alone, monkeypatch, textbench):
+def test_a_package_adds_a_season_and_a_table(alone, textbench):
     (alone / "short_seasons.py").write_text(MODULE)
     points = "[textbench.seasons]\nshort = short_seasons:Short\n[textbench.tables]\ncounts = short_seasons:COUNTS\n"
-    install(alone, monkeypatch, "short_seasons", points)
+    install(alone, points, "short_seasons")
     ran = textbench("run", "--season", "autumn", "--agent", "random", "--out", "r", "--quiet")
     assert ran.code == 0, ran.err
     assert "They were counted." in ran.out
@@ -85,9 +78,9 @@ def test_a_package_adds_a_season_and_a_table(alone, monkeypatch, textbench):
     assert textbench("validate", "entries/random", "--season", "autumn").code == 1
 
 
-def test_a_package_that_cant_be_imported_is_named(alone, monkeypatch, textbench):
+def test_a_package_that_cant_be_imported_is_named(alone, textbench):
     points = "[textbench.seasons]\nshort = nowhere:Short\n[textbench.tables]\ncounts = nowhere:COUNTS\n"
-    install(alone, monkeypatch, "broken_seasons", points)
+    install(alone, points, "broken_seasons")
     done = textbench("run", "--season", "autumn")
     refused(done, "broken-seasons adds 'short' (nowhere:Short), which can't be imported: No module named 'nowhere'")
     done = textbench("run", "--agent", "random", "--scenario", "frozen-lake", "--episodes", "1")

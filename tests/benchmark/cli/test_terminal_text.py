@@ -17,7 +17,7 @@ from rich.text import Text
 from agents.baselines.human import HumanPlayer
 from agents.common.console import PlainConsole
 from agents.common.terminal import PlainStream, plain_streams
-from benchmark.runs.record import opened_line
+from tests.benchmark.helpers import text_without_checksums, write_lines
 
 EVIL = "EVIL\x1b]52;c;ZXZpbA==\x07\x1b[2J\x9b31m\u202egpj\x85\rover\x08\x0b\x7f[bold]x[/bold]\x1b]8;;http://evil.example\x1b\\y"
 CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
@@ -25,8 +25,7 @@ IN_A_NAME = EVIL.replace("/", "")
 
 
 def changed(run: Path, change) -> Path:
-    records = [json.loads(opened_line(line)) for line in (run / "episodes.jsonl").read_bytes().splitlines(True)]
-    (run / "episodes.jsonl").write_text("".join(f"{json.dumps(change(record))}\n" for record in records))
+    write_lines(run, [change(json.loads(line)) for line in text_without_checksums(run).splitlines()])
     return run
 
 

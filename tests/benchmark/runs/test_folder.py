@@ -2,10 +2,8 @@
 
 import json
 import os
-import resource
 import subprocess
 import sys
-from contextlib import contextmanager
 from dataclasses import replace
 
 import pytest
@@ -17,6 +15,7 @@ from benchmark.errors import StorageError, UsageError
 from benchmark.runs.folder import DAMAGED_NAME, EPISODES_NAME, RunFolder
 from benchmark.runs.manifest import MANIFEST_NAME, MANIFEST_VERSION, RUN_KIND
 from benchmark.runs.plan import scenario_to_json
+from tests.faults import files_of_at_most
 from textgames.scenarios import SCENARIOS
 
 MANIFEST = {
@@ -151,27 +150,16 @@ def test_a_foreign_manifest_is_one_sentence(tmp_path, content, complaint):
         RunFolder.open(tmp_path)
 
 
-@contextmanager
-def disk_of(size):
-    """A limit on a file's size stands for the disk: the write that goes over it is cut short, then fails."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
-
-
 def test_a_full_disk_keeps_what_was_finished_and_the_old_manifest(folder):
     folder.append(record(1))
     size, before = folder.episodes_path.stat().st_size, (folder.path / MANIFEST_NAME).read_bytes()
-    with disk_of(size + 100), pytest.raises(StorageError, match=r"can't write to .*episodes\.jsonl"):
+    with files_of_at_most(size + 100), pytest.raises(StorageError, match=r"can't write to .*episodes\.jsonl"):
         folder.append(record(2, response="x" * 500))
     assert folder.episodes_path.stat().st_size == size
     folder.append(record(3))
     assert [r.seed for r in folder.records()] == [1, 3]
     folder.manifest["note"] = "x" * 1000
-    with disk_of(20), pytest.raises(StorageError, match="can't write"):
+    with files_of_at_most(20), pytest.raises(StorageError, match="can't write"):
         folder.write_manifest()
     assert (folder.path / MANIFEST_NAME).read_bytes() == before
     assert {path.name for path in folder.path.iterdir()} == {MANIFEST_NAME, EPISODES_NAME, ".lock"}

@@ -11,9 +11,8 @@ from agents import EpisodeSession, PromptMap, load_agent
 from agents.analysis.inspection import inspect_episode
 from agents.prompt_texts import prompt_path
 from benchmark.runs.folder import RunFolder
-from tests.benchmark.helpers import change_manifest
+from tests.benchmark.helpers import PLAYERS, change_manifest
 
-PLAYERS = Path(__file__).parents[1] / "players_for_tests.py"
 needs_trl = pytest.mark.skipif(
     find_spec("trl") is None, reason="TRL isn't installed: pip install -c constraints.txt -e '.[trl]'"
 )

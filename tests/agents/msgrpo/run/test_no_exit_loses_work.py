@@ -2,15 +2,12 @@
 
 import json
 import re
-import resource
 import shlex
 import shutil
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -23,7 +20,7 @@ from agents.msgrpo.errors import TrainingDivergedError
 from agents.msgrpo.run.saving import STATE, check_sums
 from tests.agents.msgrpo import runs
 from tests.agents.msgrpo.runs import MOVING, same_weights, untimed
-from tests.faults import broken, faults, full
+from tests.faults import broken, faults, files_of_at_most, full
 
 SHORT = replace(runs.SHORT, groups=4, group_size=8, iterations=5, minibatches=2, checkpoint_every=0, **runs.ALONE)
 
@@ -157,17 +154,6 @@ def test_without_a_copy_a_broken_update_goes_back_to_the_last_checkpoint(make_tr
 
 
 # ---------------------------------------------------------------- disks
-
-
-@contextmanager
-def files_of_at_most(size: int) -> Iterator[None]:
-    """The operating system refuses to make any file larger, as it does on a full disk."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
 def test_a_full_disk_is_one_sentence_and_leaves_the_checkpoint_before_and_nothing_of_the_new_one(
