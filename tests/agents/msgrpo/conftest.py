@@ -96,6 +96,7 @@ observation = "$observation"
 clock = ""
 [response]
 direct = "Answer:"
+think = "Think and answer:"
 """
 
 

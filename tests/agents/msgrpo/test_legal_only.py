@@ -1,7 +1,6 @@
 """Training with legal_only: no invalid answer, the learner's probabilities are the sampler's, it resumes exactly."""
 
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import pytest
@@ -10,7 +9,7 @@ import torch
 from agents.analysis.action_probabilities import exact_probabilities, sample_actions, score_actions
 from agents.analysis.inspection import DirectAnswers
 from agents.models.local.transformers import TransformersModel
-from agents.msgrpo import ConfigError, MSGRPOConfig, MSGRPOTrainer
+from agents.msgrpo import ConfigError
 from agents.policy import LanguageAgentPolicy
 from agents.turn import Message, TurnRequest
 from tests.agents.models.local.test_transformers import make_tokenizer
@@ -23,19 +22,9 @@ SHORT = replace(
 
 
 @pytest.fixture
-def make_trainer(make_llama, tmp_path):
-    prompts = tmp_path / "words.toml"
-    prompts.write_text(
-        'opening = "$instructions"\nobservation = "$observation"\nclock = ""\n[response]\n'
-        'direct = "Answer:"\nthink = "Think and answer:"\n'
-    )
-
-    def make(config: MSGRPOConfig, game: str = "TestCorridor-v0", **settings: Any) -> MSGRPOTrainer:
-        tokenizer = make_tokenizer()
-        model = make_llama(len(tokenizer), **settings)
-        return MSGRPOTrainer(model, tokenizer, game, replace(config, prompt_file=str(prompts)), quiet=True)
-
-    return make
+def tokenizer():
+    """Writes every answer in many ways."""
+    return make_tokenizer()
 
 
 @pytest.mark.parametrize(("mode", "tokens", "packing"), [("think", 50, "tree"), ("direct", 24, "rows")])
