@@ -285,7 +285,7 @@ def decodes_plainly(tokenizer: Any) -> bool:
 def token_texts(tokenizer: Any, count: int) -> list[bytes]:
     """Return the text of each of a tokenizer's first tokens, in bytes, as it stands behind other text."""
     pieces = [piece or "" for piece in tokenizer.convert_ids_to_tokens(list(range(count)))]
-    backend = getattr(tokenizer, "backend_tokenizer", None)
+    backend: Any = getattr(tokenizer, "backend_tokenizer", None)
     if type(getattr(backend, "decoder", None)).__name__ == "ByteLevel":
         from transformers.convert_slow_tokenizer import bytes_to_unicode
 
@@ -298,7 +298,7 @@ def token_texts(tokenizer: Any, count: int) -> list[bytes]:
     # other tokenizers are asked what a token adds behind a letter; pieces like <0xE2> stand for a byte
     anchor = tokenizer("a", add_special_tokens=False)["input_ids"][-1:]
     rows = [anchor, *([*anchor, token] for token in range(count))]
-    if backend is not None and decodes_plainly(tokenizer):  # a quarter of a million tokens take a second, not ten
+    if decodes_plainly(tokenizer):  # a quarter of a million tokens take a second, not ten
         before, *found = backend.decode_batch(rows, skip_special_tokens=False)
     else:
         before, *found = tokenizer.batch_decode(rows, skip_special_tokens=False, clean_up_tokenization_spaces=False)

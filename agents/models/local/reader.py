@@ -23,7 +23,7 @@ class Reader:
     def __init__(self, tokenizer: Any, thinking: Thinking, size: int, eos_ids: frozenset[int], name: str) -> None:
         self.tokenizer, self.name, self.eos_ids = tokenizer, name, eos_ids
         self._thinking, self._size = thinking, size
-        self._backend = getattr(tokenizer, "backend_tokenizer", None) if decodes_plainly(tokenizer) else None
+        self._backend = tokenizer.backend_tokenizer if decodes_plainly(tokenizer) else None
         self._encoded: dict[Prompt, TokenIds] = {}
         self._checks: dict[tuple[str, ...], StopCheck] = {}
 

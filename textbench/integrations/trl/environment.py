@@ -5,7 +5,7 @@ games' own form, ``<action>left</action>``, has neither; :func:`read_actions_as_
 """
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cache
 from itertools import count
 from pathlib import Path
@@ -86,8 +86,8 @@ def game_environment(
     begin(Start(scenario, 0, ""), 0, texts, opponents, settings)  # what can't be played is said before the training
     made = count()
 
-    def session(start: Start, entropy: Any) -> EpisodeSession:
-        return begin(start._replace(scenario=start.scenario or scenario), entropy, texts, opponents, settings)
+    def session(row: Mapping[str, Any], entropy: Any) -> EpisodeSession:
+        return begin(Start.of(row, scenario), entropy, texts, opponents, settings)
 
     def environment() -> GameEnvironment:
         # environments of several processes are numbered alike, and their transitions should differ even so
@@ -105,7 +105,7 @@ class GameEnvironment:
         session: the episode that is being played.
     """
 
-    def __init__(self, begin: Callable[[Start, Any], EpisodeSession], entropy: tuple[int, ...]) -> None:
+    def __init__(self, begin: Callable[[Mapping[str, Any], Any], EpisodeSession], entropy: tuple[int, ...]) -> None:
         self._begin, self._entropy, self._episodes = begin, entropy, 0
         self.session: EpisodeSession | None = None
 
@@ -116,7 +116,7 @@ class GameEnvironment:
         """
         entropy = (*self._entropy, self._episodes)
         self._episodes += 1
-        self.session = self._begin(Start.of({"scenario": scenario, "layout_seed": layout_seed, "seat": seat}), entropy)
+        self.session = self._begin({"scenario": scenario, "layout_seed": layout_seed, "seat": seat}, entropy)
         return "" if self.session.over else as_text(self.session.prompt)
 
     def act(self, action: str) -> str:
