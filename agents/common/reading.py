@@ -1,5 +1,5 @@
-"""Reading what may come from anybody: what is too large is refused before it fills memory, and a damaged line by its
-checksum (CRC-32, no signature), so that it is never read as something else.
+"""Reading files that may be a stranger's: one that is too large is refused before it fills memory, and a damaged line
+by its checksum (CRC-32, no signature), so that it is never read as something else.
 """
 
 import errno

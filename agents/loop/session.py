@@ -27,7 +27,7 @@ Opponents = str | Policy | Mapping[str, str | Policy]
 
 
 class Outcome(NamedTuple):
-    """What became of one response.
+    """The outcome of one response.
 
     The rewards of one player outside sum to its return. If several play from outside, what comes later in a round, or
     after a player's last response, is in :attr:`EpisodeSession.returns` alone.

@@ -1,9 +1,9 @@
 """The command ``textbench``: see :data:`COMMANDS` and :data:`LAB`.
 
-What a command takes is a class in :mod:`benchmark.cli.settings`, and what it does the function ``run_NAME`` of the file
-of its name, or of that in :data:`_SHARED`, which is imported when it runs: ``--help`` answers at once. It returns the
-exit code: 0 done, 1 incomplete or failed, 2 wrong usage, 130 interrupted. Results go to stdout, progress and errors to
-stderr.
+A command's settings are a class in :mod:`benchmark.cli.settings`. Its work is the function ``run_NAME`` of the file of
+its name, or of that in :data:`_SHARED`; the file is imported when the command runs, so that ``--help`` answers at once.
+The function returns the exit code: 0 done, 1 incomplete or failed, 2 wrong usage, 130 interrupted. Results go to
+stdout, progress and errors to stderr.
 """
 
 import os

@@ -1,4 +1,4 @@
-"""What every command takes. The docstring of a command's settings is its help; the files beside this do it.
+"""The settings of every command. Their docstring is its help; the files beside this one do its work.
 
 Only what declarations need is imported here, so that ``--help`` answers at once.
 """
@@ -24,7 +24,7 @@ TRAINED_ON = ("--sft", "--preferences")
 
 @settings
 class Output:
-    """What the user wants to see of a command: lines for people, or one JSON document."""
+    """The form of a command's output: lines for people, or one JSON document."""
 
     json: bool = switch("print one JSON document")
     stats: bool = switch("print every table with every figure, not a dozen lines")
@@ -50,7 +50,7 @@ class Output:
 
 @settings
 class Page:
-    """What the commands take that make a page."""
+    """Options of the commands that make a page."""
 
     title: str = option("textbench leaderboard", "TEXT", "the page's heading")
     max_episodes: int = option(5000, "N", "replays on the page", ge=1, le=999_999_999)

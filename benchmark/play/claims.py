@@ -1,7 +1,7 @@
 """Claims of a run's settings, which only its user can allow: code, servers, secrets, files, money and downloads.
 
 ``manifest | options | folder of an agent -> Claim, ...``. A run that is made has them from its user's own command, and
-they are remembered with its folder. A run that is resumed has them from a file, which may be anybody's.
+they are remembered with its folder. A run that is resumed has them from a file, which may be a stranger's.
 
 So has an agent that is a folder: ``textbench run --agent DIR``, if there is ``DIR/agent.toml``. Its keys are those of a
 table ``[agents.NAME]`` of a configuration file: ``spec``, and options of that agent. Files that they name are looked

@@ -1,4 +1,4 @@
-"""What a run plays: which agents sit where, in which scenarios, on which seeds.
+"""The plan of a run: its agents by seat, its scenarios and its seeds.
 
 ``agents x scenarios x seeds -> matchups -> tasks``. A matchup is a scenario and one agent per seat. In a scenario for
 one player every agent is a matchup; in one for several, :func:`tables` decides who meets whom.

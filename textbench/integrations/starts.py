@@ -1,4 +1,4 @@
-"""What trainers share: starts, from each of which a whole group of episodes begins, and the episodes themselves."""
+"""Episodes for trainers, and their starts: a whole group of episodes begins from one start."""
 
 from collections.abc import Mapping, Sequence
 from itertools import count
@@ -23,7 +23,7 @@ _episodes = count()
 
 
 class Start(NamedTuple):
-    """Where the episodes of a group begin, and whose they are.
+    """The start of a group of episodes, and the player that is trained on them.
 
     Attributes:
         scenario: a scenario, or the id of an environment.

@@ -49,7 +49,7 @@ def joint_actions(decisions: Sequence[Decision]) -> Iterator[dict[Player, Action
 
 @dataclass(frozen=True, eq=False)
 class StateSpace:
-    """What can be reached from some states."""
+    """The states that can be reached from some states, as flat arrays."""
 
     # ``{state: its number}`` of all states before the end, in the order of their numbers
     numbers: dict[Hashable, int]

@@ -1,4 +1,4 @@
-"""Players of games in which what pays has to be learnt: bandits, online learning, and repeated matrix games."""
+"""Players of games in which payoffs have to be learnt: bandits, online learning, and repeated matrix games."""
 
 from typing import Literal, NamedTuple
 

@@ -1,4 +1,4 @@
-"""What a server takes: known from its user, or learnt from its refusals; and whether it has a model of a name.
+"""The parameters that a server takes, given by its user or learnt from its refusals, and the models that it has.
 
 A status 400 that names a parameter is learnt from once: the parameter is left out or goes by its other name from then
 on, the request is sent again, and a notice reports it. Choices of the user are never changed.
@@ -46,7 +46,7 @@ _TOO_MANY_TOKENS = re.compile(r"context (length|window)|maximum context|too larg
 
 
 class Dialect:
-    """How one server wants to be asked; the arguments are explained in :class:`~agents.models.openai.OpenAIModel`.
+    """The form of one server's requests; the arguments are explained in :class:`~agents.models.openai.OpenAIModel`.
 
     ``allowance`` tokens are added to the limit for reasoning; ``left_out`` is what the server refused. Servers don't
     tell a stop string in reasoning from the one that ends the response, so none is sent to a model that ``thinks``

@@ -1,4 +1,4 @@
-"""What is known of methods: sources and costs by docs/research/credit/methods.md, and figures of the stored report."""
+"""Sources and costs of methods, from docs/research/credit/methods.md, and their figures, from the stored report."""
 
 import gzip
 import json

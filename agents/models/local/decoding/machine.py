@@ -1,4 +1,4 @@
-"""How a batch is run on the machine that is there: in parts whose caches fit, on how many threads, as a CUDA graph.
+"""Running a batch on this machine: in parts whose caches fit, on as many threads as help, as a CUDA graph.
 
 A step recorded as a graph costs one launch and not several hundred: the kernels of a model of a hundred million
 parameters are over before Python has launched the next ones. A recording is of one shape, and making it costs about as
