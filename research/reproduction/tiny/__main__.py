@@ -20,7 +20,7 @@ from agents.common import (
     switch,
 )
 from agents.tiny import Recipe, scenarios_of
-from research.jobs.bases import changed
+from research.jobs.bases import changed, save_with_card
 from textgames import install_command
 
 PROG = "python -m research.reproduction.tiny"
@@ -72,7 +72,6 @@ def _make(asked: Make, given: list[str]) -> None:
     if filled and not asked.force:
         raise ValueError(f"{out} is not empty; add --force to overwrite the model in it")
     from agents.tiny import pretrain
-    from research.jobs.bases import save_with_card
 
     say = partial(print, file=sys.stderr)
     say(f"demonstrating {recipe.examples:,} decisions on {', '.join(scenarios)}")
