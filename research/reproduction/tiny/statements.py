@@ -10,7 +10,7 @@ The grammar that the demonstrator speaks, and that any model's reasoning can be 
 
 A target without a cell is the nearest one, by moves without obstacles; any of those that are equally near. Directions
 before a kind are moves, and a cell behind them the one that they lead to. Boards are read from the grid that
-observations show (:class:`agents.tiny.sight.Sight`).
+observations show (:class:`agents.tiny.demonstrator.Sight`).
 """
 
 import re
