@@ -275,7 +275,7 @@ class Parser(ArgumentParser):
             message = f"{wrong}{unknown(word) or near}"
             at = self.given.index(word) if not word.startswith("-") and word in self.given else 0
             flag = ([""] + [one.partition("=")[0] for one in self.given[:at] if one.startswith("--")])[-1]
-            if flag in [one.flag for one in self.settings.values() if one.many]:
+            if flag and flag in [one.flag for one in self.settings.values() if one.many]:  # places have none
                 message = f"{flag} takes one value, and {word!r} is another; repeat it: {flag} ... {flag} {word}"
         elif choice := re.fullmatch(r"argument (\S+): invalid choice: '(.*)' \(choose from (.*)\)", message):
             flag, given, names = choice[1], choice[2], choice[3].replace("'", "")

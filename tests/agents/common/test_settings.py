@@ -27,6 +27,7 @@ class Make:
     config: str | None = option(None, "FILE", "where")
     keep: Literal["all", "best"] = option("all", "NAME", "which", needs=("--out", "--plot"))
     agents: tuple[str, ...] = option((), "NAME", "who")
+    folders: tuple[str, ...] = place("RUN", "folders", ())
     full: bool = switch("all", apart="weights")
     rank: str | None = option(None, "R", "some", apart="weights")
     count: int = option(3, "N", "how many", ge=2, le=5)
